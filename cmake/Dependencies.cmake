@@ -1,0 +1,51 @@
+# Libraries: the distribution's where it has them, else fetched by release tag. All linked statically,
+# so that a build directory can be copied to another machine and run there.
+
+include(FetchContent)
+find_package(CUDAToolkit 12.4 REQUIRED)
+find_package(Threads REQUIRED)
+
+set(BUILD_SHARED_LIBS OFF)
+set(INSTALL_GTEST OFF CACHE BOOL "" FORCE)
+set(BENCHMARK_ENABLE_TESTING OFF CACHE BOOL "" FORCE)
+set(BENCHMARK_ENABLE_INSTALL OFF CACHE BOOL "" FORCE)
+FetchContent_Declare(GTest GIT_REPOSITORY https://github.com/google/googletest.git
+                     GIT_TAG v1.14.0 FIND_PACKAGE_ARGS 1.12)
+FetchContent_Declare(benchmark GIT_REPOSITORY https://github.com/google/benchmark.git
+                     GIT_TAG v1.8.3 FIND_PACKAGE_ARGS 1.7)
+FetchContent_Declare(CLI11 GIT_REPOSITORY https://github.com/CLIUtils/CLI11.git
+                     GIT_TAG v2.4.1 FIND_PACKAGE_ARGS 2.1)
+FetchContent_Declare(fmt GIT_REPOSITORY https://github.com/fmtlib/fmt.git
+                     GIT_TAG 10.2.1 FIND_PACKAGE_ARGS 9.1)
+FetchContent_Declare(spdlog GIT_REPOSITORY https://github.com/gabime/spdlog.git
+                     GIT_TAG v1.13.0 FIND_PACKAGE_ARGS 1.10)
+FetchContent_MakeAvailable(GTest benchmark CLI11 fmt spdlog)
+
+# fmt, statically: see fmt_9.cpp. A fetched one is static already.
+add_library(symm_fmt INTERFACE)
+if(fmt_VERSION MATCHES "^9\\.1" AND NOT fmt_SOURCE_DIR)
+  add_library(symm_fmt_9 STATIC "${CMAKE_CURRENT_LIST_DIR}/fmt_9.cpp")
+  target_compile_features(symm_fmt_9 PRIVATE cxx_std_20)
+  target_include_directories(symm_fmt_9 SYSTEM PUBLIC
+    $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_link_libraries(symm_fmt INTERFACE symm_fmt_9)
+elseif(fmt_SOURCE_DIR)
+  target_link_libraries(symm_fmt INTERFACE fmt::fmt)
+else()
+  target_link_libraries(symm_fmt INTERFACE fmt::fmt-header-only)
+endif()
+
+# spdlog as headers, which only common/log reads.
+add_library(symm_spdlog INTERFACE)
+target_include_directories(symm_spdlog SYSTEM INTERFACE
+  $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)
+target_compile_definitions(symm_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
+
+# The static one of Debian's two Google Benchmarks.
+add_library(symm_google_benchmark INTERFACE)
+find_library(SYMM_BENCHMARK_ARCHIVE NAMES libbenchmark.a)
+if(TARGET benchmark OR NOT SYMM_BENCHMARK_ARCHIVE)
+  target_link_libraries(symm_google_benchmark INTERFACE benchmark::benchmark)
+else()
+  target_link_libraries(symm_google_benchmark INTERFACE ${SYMM_BENCHMARK_ARCHIVE} Threads::Threads rt)
+endif()

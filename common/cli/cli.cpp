@@ -1,0 +1,58 @@
+#include "common/cli/cli.hpp"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+
+#include "common/cli/bytes.hpp"
+#include "common/cuda/driver.hpp"
+
+namespace symm {
+namespace {
+
+int complain(int exit_code, std::string_view text) {
+    std::fflush(stdout);
+    fmt::print(stderr, "error: {}\n", text);
+    return exit_code;
+}
+
+}  // namespace
+
+void add_driver_option(CLI::App& app) {
+    app.add_option_function<std::string>(
+           "--driver", [](const std::string& name) { choose_driver(name); },
+           "Which CUDA driver answers: auto (a GPU where there is one), native or emulated")
+        ->check(CLI::IsMember({"auto", "native", "emulated"}))
+        ->type_name("NAME");
+}
+
+CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_t& bytes,
+                              const std::string& description) {
+    return app
+        .add_option_function<std::string>(
+            name, [&bytes](const std::string& text) { bytes = parse_bytes(text); }, description)
+        ->type_name("SIZE")
+        ->default_str(format_bytes(bytes));
+}
+
+int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
+    try {
+        app.parse(argc, argv);
+        const int exit_code = body();
+        std::fflush(stdout);
+        return exit_code;
+    } catch (const CLI::Success& help) {  // --help and --version end the parsing this way
+        app.exit(help);
+        return kExitRight;
+    } catch (const CLI::ParseError& error) {
+        return complain(kExitUsage,
+                        fmt::format("{} (see {} --help)", error.what(), app.get_name()));
+    } catch (const UsageError& error) {
+        return complain(kExitUsage,
+                        fmt::format("{} (see {} --help)", error.what(), app.get_name()));
+    } catch (const std::exception& error) {
+        return complain(kExitFailed, error.what());
+    }
+}
+
+}  // namespace symm

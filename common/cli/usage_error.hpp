@@ -1,0 +1,21 @@
+#pragma once
+/// \file
+/// Bad usage as an exception, and what programs answer with. Apart from cli.hpp, which reads CLI11.
+
+#include <stdexcept>
+
+namespace symm {
+
+/// The program was asked for something it cannot do; the text says what to type instead. Exit
+/// code 2.
+class UsageError : public std::runtime_error {
+public:
+    using runtime_error::runtime_error;
+};
+
+/// Exit codes of all programs: checked and right, wrong or failed, bad usage.
+inline constexpr int kExitRight = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+
+}  // namespace symm

@@ -1,0 +1,53 @@
+#include "common/cuda/check.hpp"
+#include "common/log/log.hpp"
+
+namespace symm {
+namespace {
+
+/// What a reader who meets this result should do next; empty where the name says all.
+std::string_view remedy(CUresult result) {
+    switch (result) {
+        case CUDA_ERROR_INVALID_VALUE:
+            return "Check sizes and addresses against the allocation granularity, and that the "
+                   "range "
+                   "is reserved, mapped or free as the call wants it.";
+        case CUDA_ERROR_OUT_OF_MEMORY:
+            return "Ask for less, or free memory on that device (emulated: SYMM_EMU_MEMORY).";
+        case CUDA_ERROR_NOT_INITIALIZED:
+            return "Call cuInit(0) first.";
+        case CUDA_ERROR_NO_DEVICE:
+            return "No GPU is visible: look at CUDA_VISIBLE_DEVICES, or use --driver emulated.";
+        case CUDA_ERROR_INVALID_DEVICE:
+            return "Look at the number of devices and who is a peer.";
+        case CUDA_ERROR_INVALID_CONTEXT:
+            return "Make a context current first.";
+        case CUDA_ERROR_ILLEGAL_ADDRESS:
+            return "A kernel touched memory that its device may not: look at cuMemSetAccess. The "
+                   "context is lost.";
+        case CUDA_ERROR_NOT_PERMITTED:
+            return "The system refuses it (FABRIC handles need an IMEX channel): use a POSIX "
+                   "descriptor.";
+        case CUDA_ERROR_NOT_SUPPORTED:
+            return "This device or system cannot do it.";
+        default:
+            return "";
+    }
+}
+
+std::string describe(CUresult result, const std::string& call) {
+    const std::string_view what_next = remedy(result);
+    return fmt::format("{} failed: {}{}{}", call, name_of(result), what_next.empty() ? "." : ". ",
+                       what_next);
+}
+
+}  // namespace
+
+void detail::throw_cuda_error(CUresult result, const std::string& call) {
+    throw CudaError(result, describe(result, call));
+}
+
+void detail::log_cuda_error(CUresult result, const std::string& call) {
+    log::error("{}", describe(result, call));
+}
+
+}  // namespace symm

@@ -1,0 +1,42 @@
+#pragma once
+/// \file
+/// What a driver call's result becomes: an exception, or a line in the log.
+///
+/// \code
+/// check(cuMemCreate(&handle, bytes, &properties, 0), "cuMemCreate(size={})", bytes);
+/// \endcode
+/// The text names the call and the values that matter. What the driver said and what to do about it
+/// are added here: `cuMemCreate(size=12345) failed: CUDA_ERROR_INVALID_VALUE. Sizes must be ...`.
+
+#include <cuda.h>
+#include <fmt/core.h>
+
+#include <utility>
+
+#include "common/cuda/cuda_error.hpp"
+
+namespace symm {
+
+/// Throws CudaError unless the call succeeded. The text is formatted only then.
+template <class... Arguments>
+void check(CUresult result, fmt::format_string<Arguments...> call, Arguments&&... arguments) {
+    if (result != CUDA_SUCCESS) {
+        detail::throw_cuda_error(result, fmt::format(call, std::forward<Arguments>(arguments)...));
+    }
+}
+
+/// The twin for destructors: logs what failed and returns whether the call succeeded.
+template <class... Arguments>
+bool check_nothrow(CUresult result, fmt::format_string<Arguments...> call,
+                   Arguments&&... arguments) noexcept {
+    if (result == CUDA_SUCCESS) {
+        return true;
+    }
+    try {
+        detail::log_cuda_error(result, fmt::format(call, std::forward<Arguments>(arguments)...));
+    } catch (...) {  // out of memory while reporting: nothing is left to say
+    }
+    return false;
+}
+
+}  // namespace symm

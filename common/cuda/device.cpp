@@ -1,0 +1,81 @@
+#include "common/cuda/device.hpp"
+
+#include <array>
+#include <stdexcept>
+
+#include "common/cuda/check.hpp"
+
+namespace symm {
+namespace {
+
+CUdevice find(int ordinal) {
+    const int count = device_count();
+    if (ordinal < 0 || ordinal >= count) {
+        throw std::out_of_range(fmt::format(
+            "there is no device {}: this machine has {}, numbered from 0", ordinal, count));
+    }
+    CUdevice device = 0;
+    check(cuDeviceGet(&device, ordinal), "cuDeviceGet({})", ordinal);
+    return device;
+}
+
+}  // namespace
+
+int device_count() {
+    int count = 0;
+    check(cuInit(0), "cuInit(0)");
+    check(cuDeviceGetCount(&count), "cuDeviceGetCount()");
+    return count;
+}
+
+Device::Device(Retained, int ordinal) : ordinal_(ordinal), handle_(find(ordinal)) {
+    check(cuDevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain(device={})",
+          ordinal);
+}
+
+// Delegates, so that a context which cannot be made current is given back by the destructor.
+Device::Device(int ordinal) : Device(Retained{}, ordinal) {
+    make_current();
+}
+
+Device::~Device() {
+    if (context_ != nullptr) {
+        check_nothrow(cuDevicePrimaryCtxRelease(handle_), "cuDevicePrimaryCtxRelease(device={})",
+                      ordinal_);
+    }
+}
+
+void Device::make_current() const {
+    check(cuCtxSetCurrent(context_), "cuCtxSetCurrent(device={})", ordinal_);
+}
+
+int Device::attribute(CUdevice_attribute attribute) const {
+    int value = 0;
+    check(cuDeviceGetAttribute(&value, attribute, handle_), "cuDeviceGetAttribute({}, device={})",
+          static_cast<int>(attribute), ordinal_);
+    return value;
+}
+
+std::string Device::name() const {
+    std::array<char, 256> text{};
+    check(cuDeviceGetName(text.data(), static_cast<int>(text.size()), handle_),
+          "cuDeviceGetName(device={})", ordinal_);
+    return text.data();
+}
+
+std::size_t Device::total_memory() const {
+    std::size_t bytes = 0;
+    check(cuDeviceTotalMem(&bytes, handle_), "cuDeviceTotalMem(device={})", ordinal_);
+    return bytes;
+}
+
+CurrentContext::CurrentContext(CUcontext context) {
+    check(cuCtxPushCurrent(context), "cuCtxPushCurrent()");
+}
+
+CurrentContext::~CurrentContext() {
+    CUcontext popped = nullptr;
+    check_nothrow(cuCtxPopCurrent(&popped), "cuCtxPopCurrent()");
+}
+
+}  // namespace symm

@@ -1,0 +1,126 @@
+#include "common/cuda/driver.hpp"
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <stdexcept>
+
+#include "common/cuda/check.hpp"
+#include "common/emu/emulated_driver.hpp"
+
+namespace symm {
+namespace {
+
+struct Choice {
+    std::mutex mutex;
+    std::string asked;  ///< What choose_driver was told; empty: the environment.
+    std::atomic<const DriverTable*> in_use{nullptr};
+    DriverTable table;
+    DriverKind kind = DriverKind::kEmulated;
+    std::string reason;  ///< Why the emulated driver was taken.
+};
+
+Choice& choice() {
+    static Choice& kept = *new Choice;  // outlives every owner with static storage
+    return kept;
+}
+
+void require_known(std::string_view name) {
+    if (name != "auto" && name != "native" && name != "emulated") {
+        throw std::invalid_argument(
+            fmt::format("unknown driver '{}': say auto, native or emulated", name));
+    }
+}
+
+DriverTable emulated_table() {
+    DriverTable table;
+#define SYMM_DRIVER_FUNCTION(name, parameters, arguments) table.name##_ = &emu::name;
+#include "common/cuda/driver_functions.inc"
+#undef SYMM_DRIVER_FUNCTION
+    return table;
+}
+
+bool sees_a_gpu(const DriverTable& table, std::string& why_not) {
+    int devices = 0;
+    CUresult result = table.cuInit_(0);
+    if (result == CUDA_SUCCESS) {
+        result = table.cuDeviceGetCount_(&devices);
+    }
+    if (result != CUDA_SUCCESS) {
+        why_not = fmt::format("the real driver answers {}", name_of(result));
+    } else if (devices == 0) {
+        why_not = "the real driver sees no GPU";
+    }
+    return result == CUDA_SUCCESS && devices > 0;
+}
+
+/// With the mutex held.
+void load(Choice& c) {
+    std::string asked = c.asked;
+    if (asked.empty()) {
+        const char* variable = std::getenv("SYMM_DRIVER");
+        asked = variable != nullptr && *variable != '\0' ? variable : "auto";
+        require_known(asked);
+    }
+    if (asked == "emulated") {
+        c.reason = "as asked";
+    } else {
+        std::string why_not;
+        if (load_native_driver(c.table, why_not) && sees_a_gpu(c.table, why_not)) {
+            c.kind = DriverKind::kNative;
+            return;
+        }
+        if (asked == "native") {
+            throw std::runtime_error(
+                fmt::format("the real CUDA driver cannot be used: {}. Use --driver emulated (or "
+                            "SYMM_DRIVER=emulated) to run without a GPU.",
+                            why_not));
+        }
+        c.reason = why_not;
+    }
+    c.kind = DriverKind::kEmulated;
+    c.table = emulated_table();
+}
+
+}  // namespace
+
+void choose_driver(std::string_view name) {
+    require_known(name);
+    Choice& c = choice();
+    const std::lock_guard lock(c.mutex);
+    if (c.in_use.load() != nullptr && name != c.asked) {
+        throw std::logic_error("the driver is chosen before its first call");
+    }
+    c.asked = name;
+}
+
+const DriverTable& driver_table() {
+    Choice& c = choice();
+    // Acquire: pairs with the release below, so that whoever sees the pointer sees the table.
+    if (const DriverTable* table = c.in_use.load(std::memory_order_acquire)) {
+        return *table;
+    }
+    const std::lock_guard lock(c.mutex);
+    if (c.in_use.load(std::memory_order_relaxed) == nullptr) {
+        load(c);
+        c.in_use.store(&c.table, std::memory_order_release);
+    }
+    return c.table;
+}
+
+DriverKind driver_kind() {
+    driver_table();
+    return choice().kind;
+}
+
+std::string describe_driver() {
+    const bool native = driver_kind() == DriverKind::kNative;
+    int devices = 0;
+    check(cuInit(0), "cuInit(0)");
+    check(cuDeviceGetCount(&devices), "cuDeviceGetCount()");
+    const std::string which =
+        native ? std::string("native") : fmt::format("emulated ({})", choice().reason);
+    return fmt::format("driver: {}, {} device{}", which, devices, devices == 1 ? "" : "s");
+}
+
+}  // namespace symm

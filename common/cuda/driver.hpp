@@ -1,0 +1,47 @@
+#pragma once
+/// \file
+/// Which driver answers: the real one, or the emulated one of common/emu.
+///
+/// Code here calls the driver by its real names. Nothing links libcuda: forward.cpp defines those
+/// names and sends each call through a table, filled at the first call from libcuda.so.1 (dlopen
+/// and cuGetProcAddress, as NCCL's src/misc/cudawrap.cc) or from the emulated driver.
+
+#include <cuda.h>
+
+#include <string>
+#include <string_view>
+
+namespace symm {
+
+enum class DriverKind { kNative, kEmulated };
+
+/// Chooses before the first call of the driver: "auto", "native" or "emulated". Without it the
+/// environment variable SYMM_DRIVER decides, and "auto" where that is not set either: the real
+/// driver where it loads and sees a GPU, else the emulated one.
+/// Throws std::invalid_argument for another name, std::logic_error once a driver is in use.
+void choose_driver(std::string_view name);
+
+/// The driver in use; loads it. Throws std::runtime_error where "native" was asked for and fails.
+DriverKind driver_kind();
+
+inline bool is_emulated() {
+    return driver_kind() == DriverKind::kEmulated;
+}
+
+/// One line for people: `driver: emulated (libcuda.so.1 cannot be loaded), 4 devices`.
+std::string describe_driver();
+
+/// The driver's functions, one member each, named `cuMemCreate_` for cuMemCreate.
+struct DriverTable {
+#define SYMM_DRIVER_FUNCTION(name, parameters, arguments) CUresult(*name##_) parameters = nullptr;
+#include "common/cuda/driver_functions.inc"
+#undef SYMM_DRIVER_FUNCTION
+};
+
+/// The table of the driver in use; loads it at the first call.
+const DriverTable& driver_table();
+
+/// Fills a table from libcuda.so.1. Returns false and says why where that cannot be.
+bool load_native_driver(DriverTable& table, std::string& why_not);
+
+}  // namespace symm

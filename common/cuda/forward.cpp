@@ -1,0 +1,14 @@
+// The driver's functions by their real names, each a step into the table of the driver in use.
+
+#include "common/cuda/driver.hpp"
+
+extern "C" {
+
+#define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
+    CUresult CUDAAPI name parameters {                    \
+        return symm::driver_table().name##_ arguments;    \
+    }
+#include "common/cuda/driver_functions.inc"
+#undef SYMM_DRIVER_FUNCTION
+
+}  // extern "C"

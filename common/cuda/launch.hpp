@@ -1,0 +1,95 @@
+#pragma once
+/// \file
+/// Starts a kernel, on a GPU or on an emulated one.
+///
+/// A kernel is a trivially copyable struct of parameters with
+/// `__host__ __device__ void operator()(const simt::ThreadBlock&) const`. Only .cu files may
+/// include this: nvcc has to see the kernel.
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <typeinfo>
+
+#include "common/cuda/cuda_error.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/emu/launch.hpp"
+#include "common/simt/thread_block.hpp"
+
+namespace symm {
+
+/// What the GPU starts: reads the parameters from the constant bank, where no thread copies them.
+template <class Kernel>
+__global__ void entry(const __grid_constant__ Kernel kernel) {
+    kernel(simt::ThreadBlock{});
+}
+
+/// A kernel's type as people write it.
+template <class Kernel>
+std::string kernel_name() {
+    int status = 0;
+    const std::unique_ptr<char, void (*)(void*)> text(
+        abi::__cxa_demangle(typeid(Kernel).name(), nullptr, nullptr, &status), std::free);
+    return status == 0 ? text.get() : typeid(Kernel).name();
+}
+
+/// The device function behind a kernel, by its symbol: the runtime registered it when the program
+/// was loaded, and gives it for the current context. Throws CudaError.
+template <class Kernel>
+CUfunction function_of() {
+    cudaFunction_t function = nullptr;
+    const cudaError_t result =
+        cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(&entry<Kernel>));
+    if (result != cudaSuccess) {
+        detail::throw_cuda_error(static_cast<CUresult>(result),
+                                 "cudaGetFuncBySymbol(" + kernel_name<Kernel>() + ")");
+    }
+    return function;
+}
+
+namespace detail {
+template <class Kernel>
+CUresult launch_native(CUstream stream, unsigned blocks, unsigned threads, const Kernel& kernel,
+                       unsigned shared_bytes) {
+    const CUfunction function = function_of<Kernel>();
+    // More than 48 KiB of dynamic shared memory has to be asked for, function by function.
+    if (shared_bytes > 48 * 1024) {
+        const CUresult allowed =
+            cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                               static_cast<int>(shared_bytes));
+        if (allowed != CUDA_SUCCESS) {
+            return allowed;
+        }
+    }
+    void* parameters[] = {const_cast<Kernel*>(&kernel)};
+    return cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream, parameters,
+                          nullptr);
+}
+}  // namespace detail
+
+/// Queues `kernel` on `stream`: `blocks` blocks of `threads` threads with `shared_bytes` of dynamic
+/// shared memory each. Throws CudaError with the kernel's name and the sizes.
+template <class Kernel>
+void launch(CUstream stream, unsigned blocks, unsigned threads, const Kernel& kernel,
+            unsigned shared_bytes = 0) {
+    static_assert(std::is_trivially_copyable_v<Kernel>, "parameters travel to the GPU as bytes");
+    const CUresult result =
+        is_emulated()
+            ? emu::launch_kernel(stream,
+                                 {kernel_name<Kernel>(), dim3(blocks), dim3(threads), shared_bytes,
+                                  [kernel](const simt::ThreadBlock& block) { kernel(block); }})
+            : detail::launch_native(stream, blocks, threads, kernel, shared_bytes);
+    if (result != CUDA_SUCCESS) {
+        detail::throw_cuda_error(
+            result, "launch(" + kernel_name<Kernel>() + ", blocks=" + std::to_string(blocks) +
+                        ", threads=" + std::to_string(threads) +
+                        ", shared_bytes=" + std::to_string(shared_bytes) + ")");
+    }
+}
+
+}  // namespace symm

@@ -1,0 +1,56 @@
+#pragma once
+/// \file
+/// NCCL, found when a program runs: the benchmarks compare with it where it is, and say so where
+/// not.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+struct ncclComm;
+
+namespace symm {
+
+/// The few functions of libnccl.so.2 that the labs compare with, with their types from nccl.h (NCCL
+/// 2.28). Members that an older library lacks are null and marked so below.
+struct NcclLibrary {
+    struct UniqueId {
+        char internal[128];
+    };
+    using Comm = ncclComm*;
+    using Window = void*;
+
+    int (*get_version)(int*) = nullptr;
+    const char* (*get_error_string)(int) = nullptr;
+    int (*get_unique_id)(UniqueId*) = nullptr;
+    int (*comm_init_rank)(Comm*, int ranks, UniqueId, int rank) = nullptr;
+    int (*comm_destroy)(Comm) = nullptr;
+    int (*comm_abort)(Comm) = nullptr;
+    int (*comm_get_async_error)(Comm, int*) = nullptr;
+    int (*group_start)() = nullptr;
+    int (*group_end)() = nullptr;
+    int (*all_reduce)(const void*, void*, std::size_t count, int type, int op, Comm,
+                      void* stream) = nullptr;
+    int (*mem_alloc)(void**, std::size_t) = nullptr;  ///< From 2.19; may be null.
+    int (*mem_free)(void*) = nullptr;                 ///< From 2.19; may be null.
+    int (*window_register)(Comm, void*, std::size_t, Window*,
+                           int flags) = nullptr;       ///< From 2.27; may be null.
+    int (*window_deregister)(Comm, Window) = nullptr;  ///< From 2.27; may be null.
+
+    /// Loads libnccl.so.2 (LD_LIBRARY_PATH decides which). Null, with the reason, where there is
+    /// none.
+    static std::unique_ptr<NcclLibrary> load(std::string& why_not);
+
+    /// Throws std::runtime_error with the call and NCCL's own text unless `result` is 0.
+    void check(int result, const std::string& call) const;
+    /// 2.28.9
+    std::string version() const;
+};
+
+/// Values of nccl.h's enumerations and flags.
+inline constexpr int kNcclFloat = 7;
+inline constexpr int kNcclBfloat16 = 9;
+inline constexpr int kNcclSum = 0;
+inline constexpr int kNcclSymmetricWindow = 1;
+
+}  // namespace symm

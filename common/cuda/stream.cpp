@@ -1,0 +1,43 @@
+#include "common/cuda/stream.hpp"
+
+#include <stdexcept>
+#include <thread>
+
+#include "common/cuda/check.hpp"
+
+namespace symm {
+
+Stream::Stream() {
+    check(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate(NON_BLOCKING)");
+}
+
+Stream::~Stream() {
+    if (stream_ != nullptr) {
+        check_nothrow(cuStreamDestroy(stream_), "cuStreamDestroy()");
+    }
+}
+
+bool Stream::finished() const {
+    const CUresult result = cuStreamQuery(stream_);
+    if (result == CUDA_ERROR_NOT_READY) {
+        return false;
+    }
+    check(result, "cuStreamQuery()");
+    return true;
+}
+
+void Stream::synchronize(std::string_view what, Deadline deadline) const {
+    // Polls, since cuStreamSynchronize knows no deadline: at first as fast as it can (a short
+    // kernel's wait is part of what is measured), then leaving the processor to others.
+    for (int polls = 0; !finished(); ++polls) {
+        if (deadline.passed()) {
+            throw std::runtime_error(
+                fmt::format("{} did not finish within {:.1f} s", what, deadline.seconds()));
+        }
+        if (polls > 1000) {
+            std::this_thread::sleep_for(std::chrono::microseconds{50});
+        }
+    }
+}
+
+}  // namespace symm

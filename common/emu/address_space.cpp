@@ -1,0 +1,183 @@
+// cuMemAddressReserve, cuMemMap and back; cuMemRetainAllocationHandle.
+
+#include "common/emu/address_space.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "common/emu/access.hpp"
+#include "common/emu/emulated_driver.hpp"
+#include "common/emu/physical_memory.hpp"
+
+namespace symm::emu {
+namespace {
+
+void* at(CUdeviceptr pointer) {
+    return reinterpret_cast<void*>(pointer);
+}
+
+bool is_power_of_two(std::uint64_t value) {
+    return (value & (value - 1)) == 0;
+}
+
+bool wraps(CUdeviceptr pointer, std::size_t size) {
+    return size > std::numeric_limits<CUdeviceptr>::max() - pointer;
+}
+
+/// Inaccessible addresses that cost nothing, `size` of them, aligned; null where there are none.
+CUdeviceptr reserve_addresses(CUdeviceptr hint, std::size_t size, std::size_t alignment) {
+    const std::size_t asked = size + alignment;  // some multiple of the alignment lies early enough
+    void* raw =
+        ::mmap(at(hint), asked, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (raw == MAP_FAILED) {
+        return 0;
+    }
+    const auto start = reinterpret_cast<CUdeviceptr>(raw);
+    const CUdeviceptr base = (start + alignment - 1) / alignment * alignment;
+    if (base > start) {
+        ::munmap(raw, base - start);
+    }
+    if (const std::size_t rest = start + asked - (base + size); rest > 0) {
+        ::munmap(at(base + size), rest);
+    }
+    return base;
+}
+
+}  // namespace
+
+MappingRange whole_mappings(Emulator& e, CUdeviceptr pointer, std::size_t size, Holes holes) {
+    const MappingRange none{e.mappings.end(), e.mappings.end()};
+    if (size == 0 || wraps(pointer, size)) {
+        return none;
+    }
+    if (const auto cut = entry_at(e.mappings, pointer);
+        cut != e.mappings.end() && cut->first != pointer) {
+        return none;
+    }
+    const auto first = e.mappings.lower_bound(pointer);
+    auto last = first;
+    CUdeviceptr filled = pointer;
+    for (; last != e.mappings.end() && last->first < pointer + size; ++last) {
+        if (holes == Holes::kNone && last->first != filled) {
+            return none;
+        }
+        filled = last->first + last->second.size;
+    }
+    const bool complete =
+        holes == Holes::kAllowed ? filled <= pointer + size : filled == pointer + size;
+    return first != last && complete ? MappingRange{first, last} : none;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr* pointer, size_t size, size_t alignment,
+                             CUdeviceptr address, unsigned long long flags) {
+    SYMM_EMU_ENTER(cuMemAddressReserve);
+    if (pointer == nullptr || flags != 0 || size == 0 || !is_multiple(size, kGranularity) ||
+        !is_power_of_two(alignment)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    alignment = std::max(alignment, kGranularity);
+    if (wraps(alignment, size)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    Emulator& e = emulator();
+    const WriteLock lock(e.mutex);
+    const CUdeviceptr base = reserve_addresses(address, size, alignment);
+    if (base == 0) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    e.reservations[base] = {size};
+    *pointer = base;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr pointer, size_t size) {
+    SYMM_EMU_ENTER(cuMemAddressFree);
+    Emulator& e = emulator();
+    const WriteLock lock(e.mutex);
+    const auto reservation = e.reservations.find(pointer);
+    if (reservation == e.reservations.end() || reservation->second.size != size) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const auto mapping = e.mappings.lower_bound(pointer);
+    if (mapping != e.mappings.end() && mapping->first < pointer + size) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    ::munmap(at(pointer), size);
+    e.reservations.erase(reservation);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
+                  CUmemGenericAllocationHandle handle, unsigned long long flags) {
+    SYMM_EMU_ENTER(cuMemMap);
+    if (size == 0 || !is_multiple(size, kGranularity) || !is_multiple(pointer, kGranularity) ||
+        offset != 0 || flags != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    Emulator& e = emulator();
+    const WriteLock lock(e.mutex);
+    Physical* physical = find_physical(e, handle);
+    if (physical == nullptr || size > physical->size) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const auto reservation = entry_at(e.reservations, pointer);
+    if (reservation == e.reservations.end() ||
+        size > reservation->second.size - (pointer - reservation->first)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const auto next = e.mappings.lower_bound(pointer);
+    if (entry_at(e.mappings, pointer) != e.mappings.end() ||
+        (next != e.mappings.end() && next->first < pointer + size)) {
+        return CUDA_ERROR_INVALID_VALUE;  // something is mapped there
+    }
+    if (::mmap(at(pointer), size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->fd.get(), 0) ==
+        MAP_FAILED) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    Mapping& mapping = e.mappings[pointer];
+    mapping.size = size;
+    mapping.physical = physical;
+    mapping.protection = PROT_NONE;
+    ++physical->mappings;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemUnmap(CUdeviceptr pointer, size_t size) {
+    SYMM_EMU_ENTER(cuMemUnmap);
+    Emulator& e = emulator();
+    const WriteLock lock(e.mutex);
+    const auto [first, last] = whole_mappings(e, pointer, size, Holes::kAllowed);
+    const auto reservation = entry_at(e.reservations, pointer);
+    if (first == last || reservation == e.reservations.end() ||
+        size > reservation->second.size - (pointer - reservation->first)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    for (auto one = first; one != last; ++one) {
+        auto& [base, mapping] = *one;
+        ::mmap(at(base), mapping.size, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        e.restricted -= mapping.restricted ? 1 : 0;
+        --mapping.physical->mappings;
+        drop_if_unused(e, *mapping.physical);
+    }
+    e.mappings.erase(first, last);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* pointer) {
+    SYMM_EMU_ENTER(cuMemRetainAllocationHandle);
+    Emulator& e = emulator();
+    const WriteLock lock(e.mutex);
+    const auto mapping = entry_at(e.mappings, reinterpret_cast<CUdeviceptr>(pointer));
+    if (handle == nullptr || mapping == e.mappings.end()) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    Physical& physical = *mapping->second.physical;
+    ++physical.references;
+    *handle = physical.handle;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace symm::emu

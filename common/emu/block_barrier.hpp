@@ -1,0 +1,68 @@
+#pragma once
+/// \file
+/// What ThreadBlock::sync() is on the host.
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace symm::emu {
+
+/// Thrown out of a barrier that nobody will complete, through the kernel, to its thread's end.
+struct LaunchAbandoned {};
+
+/// A barrier for the threads of a block. Waiting threads sleep: there are many more of them than
+/// processors. A thread that has left the kernel is not waited for (as on a GPU since Volta).
+class BlockBarrier {
+public:
+    explicit BlockBarrier(unsigned threads) : expected_(threads) {}
+
+    /// Returns when all threads that have not left are here. Throws LaunchAbandoned.
+    void arrive_and_wait() {
+        std::unique_lock lock(mutex_);
+        if (abandoned_) {
+            throw LaunchAbandoned{};
+        }
+        if (++arrived_ == expected_) {
+            open();
+            return;
+        }
+        const std::uint64_t mine = round_;
+        opened_.wait(lock, [&] { return round_ != mine || abandoned_; });
+        if (round_ == mine) {
+            throw LaunchAbandoned{};
+        }
+    }
+
+    /// One thread will not come any more.
+    void leave() {
+        const std::lock_guard lock(mutex_);
+        --expected_;
+        if (expected_ > 0 && arrived_ == expected_) {
+            open();
+        }
+    }
+
+    /// Sends everybody home who waits, and who comes later.
+    void abandon() {
+        const std::lock_guard lock(mutex_);
+        abandoned_ = true;
+        opened_.notify_all();
+    }
+
+private:
+    void open() {
+        arrived_ = 0;
+        ++round_;
+        opened_.notify_all();
+    }
+
+    std::mutex mutex_;
+    std::condition_variable opened_;
+    unsigned expected_;
+    unsigned arrived_ = 0;
+    std::uint64_t round_ = 0;
+    bool abandoned_ = false;
+};
+
+}  // namespace symm::emu

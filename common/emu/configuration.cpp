@@ -1,0 +1,177 @@
+#include "common/emu/configuration.hpp"
+
+#include <fmt/core.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+#include "common/emu/faults.hpp"
+
+namespace symm::emu {
+namespace {
+
+[[noreturn]] void refuse(const char* variable, std::string_view text, std::string_view wanted) {
+    throw std::invalid_argument(
+        fmt::format("{}={} is not understood: give {}", variable, text, wanted));
+}
+
+std::string_view environment(const char* variable) {
+    const char* text = std::getenv(variable);
+    return text != nullptr ? text : "";
+}
+
+std::optional<unsigned long> whole_number(std::string_view text) {
+    unsigned long value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) {
+        return std::nullopt;
+    }
+    return value;
+}
+
+int number_between(const char* variable, unsigned long least, unsigned long most, int otherwise) {
+    const std::string_view text = environment(variable);
+    if (text.empty()) {
+        return otherwise;
+    }
+    const std::optional<unsigned long> value = whole_number(text);
+    if (!value || *value < least || *value > most) {
+        refuse(variable, text, fmt::format("a whole number from {} to {}", least, most));
+    }
+    return static_cast<int>(*value);
+}
+
+std::size_t bytes(const char* variable, std::size_t otherwise) {
+    const std::string_view text = environment(variable);
+    if (text.empty()) {
+        return otherwise;
+    }
+    constexpr std::string_view kSuffixes = "KMG";
+    std::string_view digits = text;
+    unsigned shift = 0;
+    if (const auto found = kSuffixes.find(text.back()); found != std::string_view::npos) {
+        shift = 10 * (static_cast<unsigned>(found) + 1);
+        digits.remove_suffix(1);
+    }
+    const std::optional<unsigned long> value = whole_number(digits);
+    if (!value || *value == 0 ||
+        *value > (std::numeric_limits<std::size_t>::max() >> (shift + 8))) {
+        refuse(variable, text, "bytes, as in 268435456, 512M or 2G");
+    }
+    return *value << shift;
+}
+
+/// The parts of a list: "a,b" is two, "" is none.
+std::vector<std::string_view> split(std::string_view text, char at) {
+    std::vector<std::string_view> parts;
+    while (!text.empty()) {
+        const std::size_t end = text.find(at);
+        parts.push_back(text.substr(0, end));
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    }
+    return parts;
+}
+
+std::vector<std::pair<int, int>> lossy_pairs(int devices) {
+    constexpr const char* kVariable = "SYMM_EMU_LOSSY";
+    const std::string_view text = environment(kVariable);
+    std::vector<std::pair<int, int>> pairs;
+    for (const std::string_view item : split(text, ',')) {
+        const auto ends = split(item, ':');
+        const auto from = ends.size() == 2 ? whole_number(ends[0]) : std::nullopt;
+        const auto to = ends.size() == 2 ? whole_number(ends[1]) : std::nullopt;
+        const auto known = [&](const auto& end) {
+            return end && *end < static_cast<unsigned>(devices);
+        };
+        if (!known(from) || !known(to) || *from == *to) {
+            refuse(kVariable, text,
+                   fmt::format("pairs of different devices below {}, as in 0:1,1:0", devices));
+        }
+        pairs.emplace_back(static_cast<int>(*from), static_cast<int>(*to));
+    }
+    return pairs;
+}
+
+CUresult result_named(std::string_view name) {
+    static constexpr std::pair<std::string_view, CUresult> kResults[] = {
+#define SYMM_RESULT(code) {#code, code}
+        SYMM_RESULT(CUDA_ERROR_INVALID_VALUE),
+        SYMM_RESULT(CUDA_ERROR_OUT_OF_MEMORY),
+        SYMM_RESULT(CUDA_ERROR_NOT_INITIALIZED),
+        SYMM_RESULT(CUDA_ERROR_NO_DEVICE),
+        SYMM_RESULT(CUDA_ERROR_INVALID_DEVICE),
+        SYMM_RESULT(CUDA_ERROR_INVALID_CONTEXT),
+        SYMM_RESULT(CUDA_ERROR_MAP_FAILED),
+        SYMM_RESULT(CUDA_ERROR_UNMAP_FAILED),
+        SYMM_RESULT(CUDA_ERROR_ALREADY_MAPPED),
+        SYMM_RESULT(CUDA_ERROR_NOT_MAPPED),
+        SYMM_RESULT(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED),
+        SYMM_RESULT(CUDA_ERROR_OPERATING_SYSTEM),
+        SYMM_RESULT(CUDA_ERROR_INVALID_HANDLE),
+        SYMM_RESULT(CUDA_ERROR_ILLEGAL_STATE),
+        SYMM_RESULT(CUDA_ERROR_NOT_FOUND),
+        SYMM_RESULT(CUDA_ERROR_NOT_READY),
+        SYMM_RESULT(CUDA_ERROR_ILLEGAL_ADDRESS),
+        SYMM_RESULT(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES),
+        SYMM_RESULT(CUDA_ERROR_LAUNCH_TIMEOUT),
+        SYMM_RESULT(CUDA_ERROR_CONTEXT_IS_DESTROYED),
+        SYMM_RESULT(CUDA_ERROR_TOO_MANY_PEERS),
+        SYMM_RESULT(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED),
+        SYMM_RESULT(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED),
+        SYMM_RESULT(CUDA_ERROR_LAUNCH_FAILED),
+        SYMM_RESULT(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE),
+        SYMM_RESULT(CUDA_ERROR_NOT_PERMITTED),
+        SYMM_RESULT(CUDA_ERROR_NOT_SUPPORTED),
+        SYMM_RESULT(CUDA_ERROR_SYSTEM_NOT_READY),
+        SYMM_RESULT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED),
+        SYMM_RESULT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED),
+        SYMM_RESULT(CUDA_ERROR_UNKNOWN),
+#undef SYMM_RESULT
+    };
+    for (const auto& [known, result] : kResults) {
+        if (known == name) {
+            return result;
+        }
+    }
+    return CUDA_SUCCESS;  // not a failure
+}
+
+std::vector<PlannedFailure> planned_failures() {
+    constexpr const char* kVariable = "SYMM_EMU_FAIL";
+    const std::string_view text = environment(kVariable);
+    std::vector<PlannedFailure> failures;
+    for (const std::string_view item : split(text, ',')) {
+        const auto parts = split(item, ':');
+        const auto call = parts.size() == 3 ? whole_number(parts[1]) : std::nullopt;
+        if (!call || *call == 0 || *call > 1'000'000'000 || !is_driver_function(parts[0]) ||
+            result_named(parts[2]) == CUDA_SUCCESS) {
+            refuse(kVariable, text,
+                   "function:call:result, as in cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY");
+        }
+        failures.push_back(
+            {std::string(parts[0]), static_cast<long>(*call), result_named(parts[2])});
+    }
+    return failures;
+}
+
+}  // namespace
+
+Configuration read_configuration() {
+    Configuration configuration;
+    configuration.devices =
+        number_between("SYMM_EMU_DEVICES", 0, kMaxDevices, configuration.devices);
+    configuration.memory = bytes("SYMM_EMU_MEMORY", configuration.memory);
+    configuration.multiprocessors =
+        number_between("SYMM_EMU_SMS", 1, 1024, configuration.multiprocessors);
+    configuration.peer_access = number_between("SYMM_EMU_P2P", 0, 1, 1) == 1;
+    configuration.fabric = number_between("SYMM_EMU_FABRIC", 0, 1, 0) == 1;
+    configuration.lossy = lossy_pairs(configuration.devices);
+    configuration.failures = planned_failures();
+    return configuration;
+}
+
+}  // namespace symm::emu

@@ -1,0 +1,93 @@
+#include "common/emu/faults.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include "common/emu/emulator.hpp"
+
+namespace symm::emu {
+namespace {
+
+struct Plan {
+    std::size_t function;
+    long call;  ///< Counted from the process's start.
+    CUresult result;
+};
+
+// Counters are relaxed and the plans are only looked at where there are any: a driver call must not
+// order one rank's memory accesses before another's, or ThreadSanitizer would miss races.
+struct Faults {
+    std::array<std::atomic<long>, kDriverFunctions.size()> calls{};
+    std::atomic<std::size_t> planned{0};
+    std::mutex mutex;
+    std::vector<Plan> plans;
+};
+
+Faults& faults() {
+    static Faults& kept = *new Faults;  // destructors that run at exit still call the driver
+    return kept;
+}
+
+std::size_t find(std::string_view function) {
+    const auto found = std::find(kDriverFunctions.begin(), kDriverFunctions.end(), function);
+    if (found == kDriverFunctions.end()) {
+        throw std::invalid_argument(fmt::format("{} is not in driver_functions.inc", function));
+    }
+    return static_cast<std::size_t>(found - kDriverFunctions.begin());
+}
+
+}  // namespace
+
+bool is_driver_function(std::string_view name) {
+    return std::find(kDriverFunctions.begin(), kDriverFunctions.end(), name) !=
+           kDriverFunctions.end();
+}
+
+void fail_call(std::string_view function, long k, CUresult result) {
+    if (k < 1) {
+        throw std::invalid_argument(fmt::format("calls count from 1, not from {}", k));
+    }
+    const std::size_t index = find(function);
+    Faults& f = faults();
+    const std::lock_guard lock(f.mutex);
+    f.plans.push_back({index, f.calls[index].load() + k, result});
+    f.planned = f.plans.size();
+}
+
+void clear_failures() {
+    Faults& f = faults();
+    const std::lock_guard lock(f.mutex);
+    f.plans.clear();
+    f.planned = 0;
+}
+
+long calls_made(std::string_view function) {
+    return faults().calls[find(function)].load();
+}
+
+CUresult enter(std::size_t function, Needs needs) {
+    Faults& f = faults();
+    const long call = f.calls[function].fetch_add(1, std::memory_order_relaxed) + 1;
+    if (f.planned.load(std::memory_order_relaxed) > 0) {
+        const std::lock_guard lock(f.mutex);
+        const auto plan = std::find_if(f.plans.begin(), f.plans.end(), [&](const Plan& p) {
+            return p.function == function && p.call == call;
+        });
+        if (plan != f.plans.end()) {
+            const CUresult result = plan->result;
+            f.plans.erase(plan);
+            f.planned = f.plans.size();
+            return result;
+        }
+    }
+    if (needs == Needs::kInit && !emulator().initialised.load(std::memory_order_acquire)) {
+        return CUDA_ERROR_NOT_INITIALIZED;
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace symm::emu

@@ -1,0 +1,271 @@
+#include "common/emu/kernels.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "common/emu/access.hpp"
+#include "common/emu/block_barrier.hpp"
+#include "common/emu/emulated_driver.hpp"
+#include "common/emu/emulator.hpp"
+#include "common/emu/fault_guard.hpp"
+#include "common/emu/graphs.hpp"
+#include "common/emu/launch.hpp"
+#include "common/emu/log.hpp"
+#include "common/emu/thread_pool.hpp"
+#include "common/sys/deadline.hpp"
+
+namespace symm::emu {
+namespace {
+
+class Running;
+thread_local const Running* current = nullptr;
+
+struct SharedBytes {
+    static constexpr std::align_val_t kAlignment{128};
+    // Shared memory holds what was there before: here, values that spoil every sum.
+    static constexpr int kPoison = 0xff;
+
+    explicit SharedBytes(std::size_t size) : data(::operator new(size + 1, kAlignment)) {
+        std::memset(data, kPoison, size);
+    }
+    ~SharedBytes() { ::operator delete(data, kAlignment); }
+    SharedBytes(const SharedBytes&) = delete;
+    SharedBytes& operator=(const SharedBytes&) = delete;
+    void* data;
+};
+
+struct Block {
+    Block(const KernelLaunch& launch, unsigned index)
+        : barrier(launch.block.x), shared(launch.shared_bytes) {
+        host.group_index = dim3(index, 0, 0);
+        host.grid_dim = launch.grid;
+        host.size = launch.block.x;
+        host.shared = shared.data;
+        host.sync = [](void* state) { static_cast<BlockBarrier*>(state)->arrive_and_wait(); };
+        host.sync_state = &barrier;
+    }
+    simt::HostBlock host;
+    BlockBarrier barrier;
+    SharedBytes shared;
+};
+
+/// One CUDA thread.
+struct Thread final : Task {
+    Thread(Running& in, Block& of, unsigned number) : running(in), block(of), rank(number) {}
+    void run() override;
+    void done() override;
+
+    Running& running;
+    Block& block;
+    const unsigned rank;
+};
+
+/// A launch, from its first thread's start to its last one's end.
+class Running {
+public:
+    Running(Context& context, const KernelLaunch& launch) : context_(context), launch_(launch) {
+        for (unsigned block = 0; block < launch.grid.x; ++block) {
+            blocks_.emplace_back(launch, block);
+            for (unsigned rank = 0; rank < launch.block.x; ++rank) {
+                threads_.emplace_back(*this, blocks_.back(), rank);
+            }
+        }
+        left_ = threads_.size();
+    }
+
+    /// Starts all threads and waits for them.
+    void run() {
+        for (Thread& thread : threads_) {
+            if (!thread_pool().start(thread)) {
+                fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "the system gives no more threads");
+                thread.done();
+            }
+        }
+        std::unique_lock lock(mutex_);
+        ended_.wait(lock, [&] { return left_ == 0; });
+    }
+
+    void fail(CUresult result, std::string_view why) {
+        lose(context_, result, fmt::format("kernel {}: {}", launch_.name, why));
+        abandoned_.store(true, std::memory_order_relaxed);
+        for (Block& block : blocks_) {
+            block.barrier.abandon();
+        }
+    }
+
+    void one_ended() {
+        const std::lock_guard lock(mutex_);
+        if (--left_ == 0) {
+            ended_.notify_all();
+        }
+    }
+
+    const KernelLaunch& launch() const { return launch_; }
+    bool is_abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
+
+private:
+    Context& context_;
+    const KernelLaunch& launch_;
+    std::deque<Block> blocks_;
+    std::deque<Thread> threads_;
+    std::atomic<bool> abandoned_{false};
+    std::mutex mutex_;
+    std::condition_variable ended_;
+    std::size_t left_ = 0;
+};
+
+void Thread::run() {
+    current = &running;
+    std::uintptr_t address = 0;
+    const bool fine = run_guarded(
+        [this] {
+            try {
+                running.launch().thread(simt::ThreadBlock(&block.host, rank));
+            } catch (const LaunchAbandoned&) {
+            } catch (const std::exception& error) {
+                running.fail(CUDA_ERROR_LAUNCH_FAILED, error.what());
+            } catch (...) {
+                running.fail(CUDA_ERROR_LAUNCH_FAILED, "it threw something that is no exception");
+            }
+        },
+        address);
+    if (!fine) {
+        running.fail(CUDA_ERROR_ILLEGAL_ADDRESS,
+                     fmt::format("thread {} of block {} touched {:#x}, which its device may not",
+                                 rank, block.host.group_index.x, address));
+    }
+    block.barrier.leave();
+    current = nullptr;
+}
+
+void Thread::done() {
+    running.one_ended();
+}
+
+bool reserve_on_device(Device& device, int threads) {
+    int resident = device.threads.load(std::memory_order_relaxed);
+    while (resident + threads <= threads_of_device()) {
+        if (device.threads.compare_exchange_weak(resident, resident + threads,
+                                                 std::memory_order_relaxed)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Polls, for a wake-up would order the kernel that made room before the one that takes it.
+template <class Try>
+bool poll_until(Deadline deadline, Try&& attempt) {
+    while (!attempt()) {
+        if (deadline.passed()) {
+            return false;
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    return true;
+}
+
+/// Runs in the stream's thread: waits for room, as blocks do on a GPU, and for the kernel's end.
+void run_kernel(Context& context, const KernelLaunch& launch) {
+    Device& device = emulator().devices[context.device];
+    const int threads = static_cast<int>(launch.grid.x * launch.block.x);
+    const Deadline deadline = Deadline::standard();
+    if (!poll_until(deadline, [&] { return reserve_on_device(device, threads); })) {
+        lose(
+            context, CUDA_ERROR_LAUNCH_TIMEOUT,
+            fmt::format("kernel {} waited {:.1f} s for room for {} threads: other streams' kernels "
+                        "hold {} of the device's {}",
+                        launch.name, deadline.seconds(), threads, device.threads.load(),
+                        threads_of_device()));
+        return;
+    }
+    if (poll_until(deadline, [&] { return thread_pool().reserve(threads); })) {
+        {
+            const WorkScope scope(context.device);
+            Running(context, launch).run();
+        }
+        thread_pool().give_back(threads);
+    } else {
+        lose(context, CUDA_ERROR_LAUNCH_TIMEOUT,
+             fmt::format(
+                 "kernel {} waited {:.1f} s for {} of the {} threads that all emulated GPUs of a "
+                 "process share: use fewer ranks, blocks or threads",
+                 launch.name, deadline.seconds(), threads, ThreadPool::kMaxThreads));
+    }
+    device.threads.fetch_sub(threads, std::memory_order_relaxed);
+}
+
+CUresult check_shape(const KernelLaunch& launch) {
+    const auto is_line = [](const dim3& size) { return size.x > 0 && size.y == 1 && size.z == 1; };
+    if (!launch.thread || !is_line(launch.grid) || !is_line(launch.block) ||
+        launch.block.x > kMaxBlock || launch.shared_bytes > kMaxSharedBytes) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const std::uint64_t threads = std::uint64_t{launch.grid.x} * launch.block.x;
+    if (threads > static_cast<std::uint64_t>(threads_of_device())) {
+        say("kernel {}: {} blocks of {} threads are more than the {} threads of an emulated GPU; "
+            "all "
+            "blocks have to be resident at once (SYMM_EMU_SMS={} multiprocessors of {})",
+            launch.name, launch.grid.x, launch.block.x, threads_of_device(),
+            emulator().configuration.multiprocessors, kThreadsOfMultiprocessor);
+        return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    }
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+int threads_of_device() {
+    return std::min(emulator().configuration.multiprocessors * kThreadsOfMultiprocessor,
+                    ThreadPool::kMaxThreads);
+}
+
+bool kernel_is_abandoned() {
+    return current != nullptr && current->is_abandoned();
+}
+
+CUresult launch_kernel(CUstream handle, KernelLaunch launch) {
+    SYMM_EMU_ENTER(cuLaunchKernel);
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) {
+        return result;
+    }
+    Context* context = nullptr;
+    if (const CUresult result = current_context(context); result != CUDA_SUCCESS) {
+        return result;
+    }
+    if (context != &stream->context()) {
+        return CUDA_ERROR_INVALID_HANDLE;  // a stream of another context
+    }
+    if (const CUresult result = check_shape(launch); result != CUDA_SUCCESS) {
+        return result;
+    }
+    Operation operation;
+    operation.context = context;
+    operation.run = [context, kept = std::make_shared<const KernelLaunch>(std::move(launch))] {
+        run_kernel(*context, *kept);
+    };
+    return submit(stream, std::move(operation));
+}
+
+CUresult cuLaunchKernel(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int,
+                        unsigned int, unsigned int, unsigned int, CUstream, void**, void**) {
+    SYMM_EMU_ENTER(cuLaunchKernel);
+    say("cuLaunchKernel: kernels for the emulated GPU are host code and start with symm::launch()");
+    return CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
+    SYMM_EMU_ENTER(cuFuncSetAttribute);
+    say("cuFuncSetAttribute: the emulated GPU has no functions to set attributes of");
+    return CUDA_ERROR_INVALID_HANDLE;
+}
+
+}  // namespace symm::emu

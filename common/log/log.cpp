@@ -1,0 +1,48 @@
+// The only file that reads spdlog, which takes longer to compile than most of this repository.
+
+#include "common/log/log.hpp"
+
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <cstdlib>
+
+namespace symm::log {
+namespace {
+
+spdlog::logger& logger() {
+    // Kept to the end of the process and beyond: destructors of static objects log too.
+    static spdlog::logger& kept = [&]() -> spdlog::logger& {
+        auto& made = *new spdlog::logger("symm", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+        made.set_pattern("%H:%M:%S.%e %l: %v");
+        const char* level = std::getenv("SYMM_DEBUG");
+        made.set_level(level == nullptr ? spdlog::level::warn : spdlog::level::from_str(level));
+        return made;
+    }();
+    return kept;
+}
+
+spdlog::level::level_enum native(Level level) {
+    switch (level) {
+        case Level::kDebug:
+            return spdlog::level::debug;
+        case Level::kInfo:
+            return spdlog::level::info;
+        case Level::kWarn:
+            return spdlog::level::warn;
+        case Level::kError:
+            break;
+    }
+    return spdlog::level::err;
+}
+
+}  // namespace
+
+void write(Level level, std::string_view text) noexcept {
+    try {
+        logger().log(native(level), spdlog::string_view_t(text.data(), text.size()));
+    } catch (...) {  // nothing is left to say it with
+    }
+}
+
+}  // namespace symm::log

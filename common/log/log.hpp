@@ -1,0 +1,35 @@
+#pragma once
+/// \file
+/// The log, to stderr. `SYMM_DEBUG=error|warn|info|debug|trace` sets what is told (default warn).
+
+#include <fmt/core.h>
+
+#include <string_view>
+#include <utility>
+
+namespace symm::log {
+
+enum class Level { kDebug, kInfo, kWarn, kError };
+
+/// One line, as it is. Never throws: what cannot be logged is lost.
+void write(Level level, std::string_view text) noexcept;
+
+/// Lines in fmt's format. Not for places where forming the text may throw.
+template <class... Arguments>
+void debug(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+    write(Level::kDebug, fmt::format(text, std::forward<Arguments>(arguments)...));
+}
+template <class... Arguments>
+void info(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+    write(Level::kInfo, fmt::format(text, std::forward<Arguments>(arguments)...));
+}
+template <class... Arguments>
+void warn(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+    write(Level::kWarn, fmt::format(text, std::forward<Arguments>(arguments)...));
+}
+template <class... Arguments>
+void error(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+    write(Level::kError, fmt::format(text, std::forward<Arguments>(arguments)...));
+}
+
+}  // namespace symm::log

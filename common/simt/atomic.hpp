@@ -1,0 +1,64 @@
+#pragma once
+/// \file
+/// The scalar accesses through which GPUs talk: system scope, one memory order each, named.
+///
+/// On a GPU these are `ld.acquire.sys`, `st.release.sys` and the like (PTX ISA, "Memory Consistency
+/// Model"); on the host the same order of the C++ model. System scope, because the other side is
+/// another GPU or the host.
+
+#include <cuda/atomic>
+
+namespace symm::simt {
+
+/// How an access is ordered with the others of its thread.
+enum class Order {
+    kRelaxed,  ///< Not at all: the value alone is exchanged.
+    kAcquire,  ///< A load: what comes after it is not done before it.
+    kRelease,  ///< A store: what came before it is seen by whoever acquires its value.
+};
+
+namespace detail {
+/// The order as libcu++ names it. Mutants of the tests weaken one here, and must be found out.
+__host__ __device__ constexpr cuda::std::memory_order native(Order order) {
+#ifdef SYMM_MUTANT_NO_RELEASE
+    if (order == Order::kRelease) return cuda::std::memory_order_relaxed;
+#endif
+#ifdef SYMM_MUTANT_NO_ACQUIRE
+    if (order == Order::kAcquire) return cuda::std::memory_order_relaxed;
+#endif
+    return order == Order::kAcquire   ? cuda::std::memory_order_acquire
+           : order == Order::kRelease ? cuda::std::memory_order_release
+                                      : cuda::std::memory_order_relaxed;
+}
+template <class T>
+__host__ __device__ auto reference(const T* pointer) {
+    return cuda::atomic_ref<T, cuda::thread_scope_system>(*const_cast<T*>(pointer));
+}
+}  // namespace detail
+
+/// Reads `*pointer`; `order` is kRelaxed or kAcquire.
+template <class T>
+__host__ __device__ T load(const T* pointer, Order order) {
+    return detail::reference(pointer).load(detail::native(order));
+}
+
+/// Writes `*pointer`; `order` is kRelaxed or kRelease.
+template <class T>
+__host__ __device__ void store(T* pointer, T value, Order order) {
+    detail::reference(pointer).store(value, detail::native(order));
+}
+
+/// Adds to `*pointer` and returns what was there.
+template <class T>
+__host__ __device__ T fetch_add(T* pointer, T value, Order order) {
+    return detail::reference(pointer).fetch_add(value, detail::native(order));
+}
+
+/// Writes `desired` where `*pointer` is `expected`; says whether it did. Relaxed.
+template <class T>
+__host__ __device__ bool claim(T* pointer, T expected, T desired) {
+    return detail::reference(pointer).compare_exchange_strong(expected, desired,
+                                                              cuda::std::memory_order_relaxed);
+}
+
+}  // namespace symm::simt

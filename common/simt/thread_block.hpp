@@ -1,0 +1,92 @@
+#pragma once
+/// \file
+/// The thread block a kernel runs in, in the words of cooperative groups, on a GPU and on the host.
+///
+/// A kernel of this repository is a struct of parameters with
+/// `__host__ __device__ void operator()(const simt::ThreadBlock& block) const`. On a GPU the block
+/// is the hardware's; on the host, one operating-system thread plays each CUDA thread and HostBlock
+/// holds what they share.
+///
+/// Source: CUDA C++ Programming Guide, "Cooperative Groups", class thread_block.
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <nv/target>
+
+namespace symm::simt {
+
+/// What the threads of one emulated block share. Kernels never see it; the emulator fills it in.
+struct HostBlock {
+    dim3 group_index{};             ///< Which block of the grid this is.
+    dim3 grid_dim{1, 1, 1};         ///< Blocks in the grid.
+    unsigned size = 1;              ///< Threads in the block.
+    void* shared = nullptr;         ///< The block's dynamic shared memory.
+    void (*sync)(void*) = nullptr;  ///< Waits until every thread of the block has called it.
+    mutable unsigned voted = 0;     ///< Set once any thread has voted yes in sync_or().
+    void* sync_state = nullptr;     ///< What `sync` works on.
+};
+
+/// A one-dimensional block of threads (all kernels here are). Cheap to copy; valid inside a kernel.
+class ThreadBlock {
+public:
+    ThreadBlock() = default;
+    __host__ __device__ ThreadBlock(const HostBlock* host, unsigned rank)
+        : host_(host), rank_(rank) {}
+
+    /// This thread's number in its block, 0 to size() - 1.
+    __host__ __device__ unsigned thread_rank() const {
+        NV_IF_TARGET(NV_IS_DEVICE, (return threadIdx.x;), (return rank_;))
+    }
+    /// Threads in the block.
+    __host__ __device__ unsigned size() const {
+        NV_IF_TARGET(NV_IS_DEVICE, (return blockDim.x;), (return host_->size;))
+    }
+    /// This block's number in the grid.
+    __host__ __device__ unsigned group_index() const {
+        NV_IF_TARGET(NV_IS_DEVICE, (return blockIdx.x;), (return host_->group_index.x;))
+    }
+    /// Blocks in the grid (cooperative groups: dim_blocks of the grid).
+    __host__ __device__ unsigned dim_blocks() const {
+        NV_IF_TARGET(NV_IS_DEVICE, (return gridDim.x;), (return host_->grid_dim.x;))
+    }
+    /// Waits for every thread of the block; what each wrote before is seen by all after.
+    __host__ __device__ void sync() const {
+        NV_IF_TARGET(NV_IS_DEVICE, (__syncthreads();), (host_->sync(host_->sync_state);))
+    }
+    /// As sync(), and tells every thread whether any of them voted yes, now or (on the host) earlier in
+    /// this launch: for verdicts that stay, as "gave up" does.
+    __host__ __device__ bool sync_or(bool vote) const {
+        NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return __syncthreads_or(vote) != 0;),
+                          (return host_sync_or(vote);))
+    }
+    /// The block's dynamic shared memory, 16-byte aligned, as large as the launch asked for.
+    template <class T>
+    __host__ __device__ T* shared() const {
+        NV_IF_TARGET(NV_IS_DEVICE,
+                     (extern __shared__ uint4 symm_shared_memory[];
+                      return reinterpret_cast<T*>(symm_shared_memory);),
+                     (return static_cast<T*>(host_->shared);))
+    }
+
+    /// This thread's number in the whole grid.
+    __host__ __device__ std::size_t grid_rank() const {
+        return std::size_t{group_index()} * size() + thread_rank();
+    }
+    /// Threads in the whole grid.
+    __host__ __device__ std::size_t grid_size() const { return std::size_t{dim_blocks()} * size(); }
+
+private:
+    __host__ bool host_sync_or(bool vote) const {
+        if (vote) {
+            __atomic_store_n(&host_->voted, 1U, __ATOMIC_RELAXED);  // the sync orders it
+        }
+        host_->sync(host_->sync_state);
+        return __atomic_load_n(&host_->voted, __ATOMIC_RELAXED) != 0;
+    }
+
+    const HostBlock* host_ = nullptr;
+    unsigned rank_ = 0;
+};
+
+}  // namespace symm::simt

@@ -1,0 +1,44 @@
+#pragma once
+/// \file
+/// A point in time by which a wait must have ended. Every wait of this repository has one.
+
+#include <algorithm>
+#include <chrono>
+
+namespace symm {
+
+/// A moment on the steady clock. Copyable; passed down so that nested waits share one limit.
+class Deadline {
+public:
+    using Clock = std::chrono::steady_clock;
+
+    /// The moment `limit` from now.
+    static Deadline after(std::chrono::nanoseconds limit) {
+        return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(limit), limit);
+    }
+    /// From the environment variable SYMM_TIMEOUT (seconds, default 30).
+    static Deadline standard();
+    /// What SYMM_TIMEOUT says (seconds; default 30), at least one millisecond.
+    static std::chrono::nanoseconds standard_limit();
+
+    bool passed() const { return Clock::now() >= end_; }
+    /// What is left, never negative.
+    std::chrono::nanoseconds left() const {
+        return std::max<std::chrono::nanoseconds>(end_ - Clock::now(), std::chrono::nanoseconds{0});
+    }
+    /// What is left in whole milliseconds, rounded up: what poll(2) takes.
+    int left_ms() const {
+        return static_cast<int>((left() + std::chrono::nanoseconds{999'999}).count() / 1'000'000);
+    }
+    /// The limit it was made with, for messages.
+    std::chrono::nanoseconds limit() const { return limit_; }
+    /// The limit in seconds, for messages.
+    double seconds() const { return std::chrono::duration<double>(limit_).count(); }
+
+private:
+    Deadline(Clock::time_point end, std::chrono::nanoseconds limit) : end_(end), limit_(limit) {}
+    Clock::time_point end_;
+    std::chrono::nanoseconds limit_;
+};
+
+}  // namespace symm

@@ -1,0 +1,37 @@
+#pragma once
+/// \file
+/// A directory of our own, for sockets.
+
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+namespace symm {
+
+/// Owns a fresh directory that only this user may enter (0700), under $TMPDIR or /tmp; removes it
+/// with all that is in it. Move-only.
+class PrivateDirectory {
+public:
+    /// Throws std::system_error. The name starts with `prefix`.
+    explicit PrivateDirectory(std::string_view prefix);
+    PrivateDirectory(PrivateDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    PrivateDirectory& operator=(PrivateDirectory&& other) noexcept {
+        std::swap(path_, other.path_);
+        return *this;
+    }
+    PrivateDirectory(const PrivateDirectory&) = delete;
+    PrivateDirectory& operator=(const PrivateDirectory&) = delete;
+    ~PrivateDirectory();
+
+    const std::filesystem::path& path() const { return path_; }
+
+private:
+    std::filesystem::path path_;
+};
+
+/// Makes the directory (0700) or takes the one that is there, if it is a directory of this user
+/// that no other may enter: a path in /tmp that others can guess may have been laid out by them.
+/// Throws std::runtime_error saying what is wrong with it.
+void make_private(const std::filesystem::path& path);
+
+}  // namespace symm

@@ -1,0 +1,161 @@
+#include "common/sys/process.hpp"
+
+#include <poll.h>
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+namespace symm {
+namespace {
+
+[[noreturn]] void fail(int error, const std::string& call) {
+    throw std::system_error(error, std::generic_category(), call);
+}
+
+// posix_spawn's two structures, destroyed on every path.
+struct Actions {
+    posix_spawn_file_actions_t value{};
+    Actions() { ::posix_spawn_file_actions_init(&value); }
+    ~Actions() { ::posix_spawn_file_actions_destroy(&value); }
+    Actions(const Actions&) = delete;
+    Actions& operator=(const Actions&) = delete;
+};
+struct Attributes {
+    posix_spawnattr_t value{};
+    Attributes() { ::posix_spawnattr_init(&value); }
+    ~Attributes() { ::posix_spawnattr_destroy(&value); }
+    Attributes(const Attributes&) = delete;
+    Attributes& operator=(const Attributes&) = delete;
+};
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+    std::vector<char*> list;
+    list.reserve(texts.size() + 1);
+    for (std::string& text : texts) {
+        list.push_back(text.data());
+    }
+    list.push_back(nullptr);
+    return list;
+}
+
+std::vector<std::string> merged_environment(const std::vector<std::string>& additions) {
+    std::vector<std::string> all = additions;
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+        const std::string_view text(*entry);
+        const std::string_view name = text.substr(0, text.find('=') + 1);
+        if (std::none_of(additions.begin(), additions.end(),
+                         [&](const std::string& added) { return added.starts_with(name); })) {
+            all.emplace_back(text);
+        }
+    }
+    return all;
+}
+
+}  // namespace
+
+std::string ExitStatus::describe() const {
+    if (signal != 0) {
+        return "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+    }
+    return "exited with code " + std::to_string(code);
+}
+
+Process::Process(const Command& command) {
+    std::vector<std::string> arguments = command.arguments;
+    std::vector<std::string> environment = merged_environment(command.environment);
+    Actions actions;
+    for (const auto& [from, to] : {std::pair(command.standard_output, STDOUT_FILENO),
+                                   std::pair(command.standard_error, STDERR_FILENO)}) {
+        if (from >= 0) {
+            ::posix_spawn_file_actions_adddup2(&actions.value, from, to);
+        }
+    }
+    // The child starts with no signal blocked, whatever the starting thread has blocked.
+    Attributes attributes;
+    sigset_t none;
+    sigemptyset(&none);
+    ::posix_spawnattr_setsigmask(&attributes.value, &none);
+    short flags = POSIX_SPAWN_SETSIGMASK;
+    if (command.own_group) {
+        ::posix_spawnattr_setpgroup(&attributes.value, 0);
+        flags |= POSIX_SPAWN_SETPGROUP;
+    }
+    ::posix_spawnattr_setflags(&attributes.value, flags);
+    const int error =
+        ::posix_spawnp(&id_, arguments.at(0).c_str(), &actions.value, &attributes.value,
+                       pointers(arguments).data(), pointers(environment).data());
+    if (error != 0) {
+        id_ = -1;
+        fail(error, "posix_spawn(" + arguments[0] + ")");
+    }
+    // Old kernels and some containers refuse: wait() looks now and then instead.
+    handle_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, id_, 0)));
+}
+
+Process::~Process() {
+    if (id_ > 0 && !ended_) {
+        ::kill(id_, SIGKILL);
+        while (::waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
+        }
+    }
+}
+
+std::optional<ExitStatus> Process::wait(Deadline deadline) {
+    while (id_ > 0 && !ended_) {
+        int status = 0;
+        const pid_t reaped = ::waitpid(id_, &status, WNOHANG);
+        if (reaped == id_) {
+            ended_ = ExitStatus{};
+            if (WIFSIGNALED(status)) {
+                ended_->signal = WTERMSIG(status);
+            } else {
+                ended_->code = WEXITSTATUS(status);
+            }
+        } else if (reaped < 0 && errno != EINTR) {
+            fail(errno, "waitpid(" + std::to_string(id_) + ")");
+        } else if (reaped == 0) {
+            if (deadline.passed()) {
+                break;
+            }
+            constexpr int kLookAgainMs = 10;
+            pollfd entry{handle_.get(), POLLIN, 0};  // poll leaves out a descriptor of -1
+            ::poll(&entry, 1,
+                   handle_ ? deadline.left_ms() : std::min(kLookAgainMs, deadline.left_ms()));
+        }
+    }
+    return ended_;
+}
+
+void Process::signal(int number) const {
+    if (id_ > 0 && !ended_) {
+        ::kill(id_, number);  // not reaped yet, so the number is still this child's
+    }
+}
+
+void die_with_parent(pid_t parent) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) {  // it ended before the line above
+        ::_exit(1);
+    }
+}
+
+std::vector<std::string> own_arguments() {
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    std::vector<std::string> arguments;
+    for (std::string one; std::getline(file, one, '\0');) {
+        arguments.push_back(one);
+    }
+    return arguments;
+}
+
+}  // namespace symm

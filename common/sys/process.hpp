@@ -1,0 +1,76 @@
+#pragma once
+/// \file
+/// Starting, waiting for and ending other programs.
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/sys/deadline.hpp"
+#include "common/sys/descriptor.hpp"
+
+namespace symm {
+
+/// How a process ended.
+struct ExitStatus {
+    int code = 0;    ///< The exit code, where no signal ended it.
+    int signal = 0;  ///< The signal that ended it, or 0.
+    bool success() const { return code == 0 && signal == 0; }
+    /// `exited with code 3`, `was killed by signal 9 (Killed)`.
+    std::string describe() const;
+};
+
+/// What to start.
+struct Command {
+    std::vector<std::string>
+        arguments;  ///< The program (a path, or found in PATH), then its arguments.
+    std::vector<std::string>
+        environment;           ///< `NAME=value`, added to this process's or replacing it.
+    int standard_output = -1;  ///< A descriptor to be its output, or -1 for this process's.
+    int standard_error = -1;   ///< The same for its errors.
+    bool own_group = false;    ///< A process group of its own: no Ctrl-C of this terminal.
+};
+
+/// Owns a child process: the destructor kills it where it still runs, and reaps it. Move-only.
+class Process {
+public:
+    Process() = default;
+    /// Starts it (posix_spawn: no copy of this process is made, so threads do not matter).
+    /// Throws std::system_error naming the program.
+    explicit Process(const Command& command);
+    Process(Process&& other) noexcept { *this = std::move(other); }
+    Process& operator=(Process&& other) noexcept {
+        std::swap(id_, other.id_);
+        std::swap(handle_, other.handle_);
+        std::swap(ended_, other.ended_);
+        return *this;
+    }
+    Process(const Process&) = delete;
+    Process& operator=(const Process&) = delete;
+    ~Process();
+
+    pid_t id() const { return id_; }
+    /// A descriptor that can be read once the process has ended (pidfd_open(2)); -1 where refused.
+    int handle() const { return handle_.get(); }
+    /// Waits for its end. Empty once the deadline has passed.
+    std::optional<ExitStatus> wait(Deadline deadline);
+    /// Sends a signal, while it runs.
+    void signal(int number) const;
+
+private:
+    pid_t id_ = -1;
+    UniqueFd handle_;
+    std::optional<ExitStatus> ended_;
+};
+
+/// Called by a child early in main: it is killed when the thread that started it ends. `parent` is
+/// the process that did; where that has ended already, this process ends here.
+void die_with_parent(pid_t parent);
+
+/// The arguments this process was started with, from /proc/self/cmdline.
+std::vector<std::string> own_arguments();
+
+}  // namespace symm

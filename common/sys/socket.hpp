@@ -1,0 +1,67 @@
+#pragma once
+/// \file
+/// UNIX sockets that carry packets, file descriptors, and the peer's identity.
+///
+/// SOCK_SEQPACKET keeps the bounds of messages: one send is one receive, with its descriptors, or
+/// nothing. Every call ends by its deadline. See unix(7) and cmsg(3).
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common/sys/deadline.hpp"
+#include "common/sys/descriptor.hpp"
+
+namespace symm {
+
+/// How a send or a receive ended. What cannot happen by another's doing is a std::system_error.
+enum class Io {
+    kDone,
+    kClosed,  ///< The peer is gone.
+    kLate,    ///< The deadline passed.
+};
+
+/// The most descriptors the kernel takes in one packet (SCM_MAX_FD).
+inline constexpr std::size_t kMaxPacketDescriptors = 253;
+
+/// Listens at a path, of any length. Throws std::system_error where something is there already.
+UniqueFd listen_at(const std::filesystem::path& path, int backlog);
+
+/// Connects, trying again while nobody listens at the path yet. Empty once the deadline has passed.
+UniqueFd connect_to(const std::filesystem::path& path, Deadline deadline);
+
+/// A connection somebody has made; empty where there is none now. Does not wait.
+UniqueFd accept_now(const UniqueFd& listener);
+
+/// Two connected sockets.
+std::pair<UniqueFd, UniqueFd> socket_pair();
+
+/// Who made the connection: process, user and group, as the kernel saw them then.
+ucred peer_credentials(int socket);
+
+/// What arrived.
+struct Packet {
+    std::vector<std::byte> bytes;
+    std::vector<UniqueFd> descriptors;  ///< Close-on-exec.
+    /// The packet was longer than asked for, or not all descriptors could be taken (this process
+    /// has too many open): whatever did arrive has been closed.
+    bool cut = false;
+};
+
+/// Sends one packet. `bytes` is not empty; descriptors stay the caller's.
+Io send_packet(int socket, std::span<const std::byte> bytes, std::span<const UniqueFd> descriptors,
+               Deadline deadline);
+
+/// Receives one packet of at most `most` bytes.
+Io receive_packet(int socket, std::size_t most, Packet& packet, Deadline deadline);
+
+/// Waits until one of the descriptors can be read (or its peer is gone); entries of -1 are left
+/// out. Returns their indices, none once the deadline has passed.
+std::vector<std::size_t> wait_readable(std::span<const int> descriptors, Deadline deadline);
+
+}  // namespace symm

@@ -1,0 +1,245 @@
+// Kernels on the emulated GPUs: threads, blocks, shared memory, barriers, launches side by side.
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "common/emu/launch.hpp"
+#include "common/tests/emu_support.hpp"
+
+namespace symm::emu {
+namespace {
+
+using Kernels = EmulatedDriver;
+
+KernelLaunch kernel(unsigned blocks, unsigned threads,
+                    std::function<void(const simt::ThreadBlock&)> body, std::size_t shared = 0) {
+    return {"test kernel", dim3(blocks), dim3(threads), shared, std::move(body)};
+}
+
+TEST_F(Kernels, RunEveryThreadOfEveryBlockOnce) {
+    Mapped memory(kBlock);
+    ASSERT_EQ(memory.allow_devices(1), CUDA_SUCCESS);
+    auto* counts = memory.as<unsigned>();
+    ASSERT_EQ(launch_kernel(nullptr, kernel(3, 67,
+                                            [counts](const simt::ThreadBlock& block) {
+                                                counts[block.grid_rank()] +=
+                                                    1000 * block.group_index() +
+                                                    block.thread_rank();
+                                                EXPECT_EQ(block.size(), 67u);
+                                                EXPECT_EQ(block.dim_blocks(), 3u);
+                                            })),
+              CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
+    std::vector<unsigned> out(3 * 67 + 1);
+    ASSERT_EQ(emu::cuMemcpyDtoH(out.data(), memory.pointer, out.size() * 4), CUDA_SUCCESS);
+    for (unsigned i = 0; i < 3 * 67; ++i) {
+        EXPECT_EQ(out[i], 1000 * (i / 67) + i % 67) << i;
+    }
+    EXPECT_EQ(out.back(), 0u);
+}
+
+// Each round every thread reads what its neighbour wrote before the barrier.
+TEST_F(Kernels, MeetAtTheirBlocksBarrier) {
+    constexpr unsigned kThreads = 33;
+    constexpr int kRounds = 50;
+    std::atomic<int> wrong{0};
+    const auto body = [&wrong](const simt::ThreadBlock& block) {
+        auto* shared = block.shared<int>();
+        const unsigned me = block.thread_rank(), next = (me + 1) % kThreads;
+        for (int round = 0; round < kRounds; ++round) {
+            shared[me] = round * 100 + static_cast<int>(me);
+            block.sync();
+            wrong += shared[next] == round * 100 + static_cast<int>(next) ? 0 : 1;
+            block.sync();
+        }
+    };
+    ASSERT_EQ(launch_kernel(nullptr, kernel(4, kThreads, body, kThreads * sizeof(int))),
+              CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
+    EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(Kernels, DoNotWaitForThreadsThatHaveLeft) {
+    std::atomic<int> passed{0};
+    ASSERT_EQ(launch_kernel(nullptr, kernel(2, 16,
+                                            [&passed](const simt::ThreadBlock& block) {
+                                                if (block.thread_rank() % 3 == 0) {
+                                                    return;
+                                                }
+                                                block.sync();
+                                                ++passed;
+                                            })),
+              CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
+    EXPECT_EQ(passed, 20);
+}
+
+TEST_F(Kernels, FindSharedMemoryAlignedAndNotZeroed) {
+    std::atomic<int> wrong{0};
+    ASSERT_EQ(launch_kernel(nullptr, kernel(
+                                         2, 1,
+                                         [&wrong](const simt::ThreadBlock& block) {
+                                             auto* bytes = block.shared<unsigned char>();
+                                             wrong +=
+                                                 reinterpret_cast<std::uintptr_t>(bytes) % 16 != 0;
+                                             wrong += bytes[0] == 0 || bytes[60'000] == 0;
+                                         },
+                                         60'001)),
+              CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
+    EXPECT_EQ(wrong, 0);
+}
+
+// Two devices' kernels wait for each other, many times, so both have to be resident.
+TEST_F(Kernels, OfAllDevicesRunSideBySide) {
+    constexpr int kDevices = 4, kRounds = 5;
+    constexpr unsigned kThreads = 8;
+    Mapped memory(kBlock, device_memory(2));
+    ASSERT_EQ(memory.allow_devices(kDevices), CUDA_SUCCESS);
+    auto* arrived = memory.as<unsigned>();
+    std::atomic<int> gave_up{0};
+    std::vector<std::thread> hosts;
+    for (int device = 0; device < kDevices; ++device) {
+        hosts.emplace_back([&, device] {
+            CUcontext context = nullptr;
+            CUstream stream = nullptr;
+            ASSERT_EQ(emu::cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+            ASSERT_EQ(emu::cuCtxSetCurrent(context), CUDA_SUCCESS);
+            ASSERT_EQ(emu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+            for (unsigned round = 1; round <= kRounds; ++round) {
+                const auto body = [&gave_up, arrived, round](const simt::ThreadBlock&) {
+                    std::atomic_ref<unsigned> all(*arrived);
+                    all.fetch_add(1, std::memory_order_acq_rel);
+                    const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+                    while (all.load(std::memory_order_acquire) < round * kDevices * kThreads) {
+                        if (deadline.passed()) {
+                            ++gave_up;
+                            return;
+                        }
+                        std::this_thread::yield();
+                    }
+                };
+                ASSERT_EQ(launch_kernel(stream, kernel(1, kThreads, body)), CUDA_SUCCESS);
+            }
+            EXPECT_EQ(emu::cuStreamSynchronize(stream), CUDA_SUCCESS);
+            EXPECT_EQ(emu::cuStreamDestroy(stream), CUDA_SUCCESS);
+            EXPECT_EQ(emu::cuDevicePrimaryCtxRelease(device), CUDA_SUCCESS);
+        });
+    }
+    for (std::thread& host : hosts) {
+        host.join();
+    }
+    EXPECT_EQ(gave_up, 0);
+}
+
+// Each device may touch its own memory only: protections change with whoever runs, under all of
+// them.
+TEST_F(Kernels, KeepTheirOwnMemoryWhileOthersRun) {
+    constexpr int kDevices = 4;
+    constexpr unsigned kRounds = 40;
+    std::vector<std::thread> hosts;
+    for (int device = 0; device < kDevices; ++device) {
+        hosts.emplace_back([device] {
+            CUcontext context = nullptr;
+            CUstream stream = nullptr;
+            ASSERT_EQ(emu::cuDevicePrimaryCtxRetain(&context, device), CUDA_SUCCESS);
+            ASSERT_EQ(emu::cuCtxSetCurrent(context), CUDA_SUCCESS);
+            ASSERT_EQ(emu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+            {
+                Mapped memory(kBlock, device_memory(device));
+                ASSERT_EQ(memory.allow({access_of(device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE)}),
+                          CUDA_SUCCESS);
+                auto* sums = memory.as<unsigned>();
+                for (unsigned round = 1; round <= kRounds; ++round) {
+                    const auto body = [sums, round](const simt::ThreadBlock& block) {
+                        sums[block.grid_rank()] += round;
+                    };
+                    ASSERT_EQ(launch_kernel(stream, kernel(1, 5, body)), CUDA_SUCCESS);
+                    unsigned sum = 0;
+                    ASSERT_EQ(emu::cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(&sum),
+                                                 memory.pointer + 16, 4, stream),
+                              CUDA_SUCCESS);
+                    ASSERT_EQ(sum, round * (round + 1) / 2);
+                }
+            }
+            EXPECT_EQ(emu::cuStreamDestroy(stream), CUDA_SUCCESS);
+            EXPECT_EQ(emu::cuDevicePrimaryCtxRelease(device), CUDA_SUCCESS);
+        });
+    }
+    for (std::thread& host : hosts) {
+        host.join();
+    }
+}
+
+// More threads than fit at once: later launches wait for room, none is lost.
+TEST_F(Kernels, OfManyStreamsShareTheDevice) {
+    std::atomic<int> ran{0};
+    std::vector<CUstream> streams(6);
+    for (CUstream& stream : streams) {
+        ASSERT_EQ(emu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+        for (int i = 0; i < 3; ++i) {
+            ASSERT_EQ(
+                launch_kernel(stream, kernel(3, 100, [&ran](const simt::ThreadBlock&) { ++ran; })),
+                CUDA_SUCCESS);
+        }
+    }
+    for (CUstream stream : streams) {
+        EXPECT_EQ(emu::cuStreamSynchronize(stream), CUDA_SUCCESS);
+        EXPECT_EQ(emu::cuStreamDestroy(stream), CUDA_SUCCESS);
+    }
+    EXPECT_EQ(ran, 6 * 3 * 300);
+}
+
+TEST_F(Kernels, OfImpossibleShapeAreRefused) {
+    const auto nothing = [](const simt::ThreadBlock&) {};
+    EXPECT_EQ(launch_kernel(nullptr, kernel(0, 1, nothing)), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch_kernel(nullptr, kernel(1, 0, nothing)), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch_kernel(nullptr, kernel(1, 1025, nothing)), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch_kernel(nullptr, kernel(1, 1, nothing, 228 * 1024)), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(launch_kernel(nullptr, kernel(3, 512, nothing)),
+              CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    EXPECT_EQ(launch_kernel(reinterpret_cast<CUstream>(0x1234567), kernel(1, 1, nothing)),
+              CUDA_ERROR_INVALID_HANDLE);
+    KernelLaunch flat = kernel(1, 1, nothing);
+    flat.block.y = 2;
+    EXPECT_EQ(launch_kernel(nullptr, flat), CUDA_ERROR_INVALID_VALUE);
+    CUfunction function = nullptr;
+    EXPECT_EQ(emu::cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr),
+              CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
+TEST_F(Kernels, NeedAContextOfTheStreams) {
+    CUcontext other = nullptr;
+    CUstream stream = nullptr;
+    ASSERT_EQ(emu::cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxPushCurrent(other), CUDA_SUCCESS);
+    EXPECT_EQ(launch_kernel(stream, kernel(1, 1, [](const simt::ThreadBlock&) {})),
+              CUDA_ERROR_INVALID_HANDLE);
+    ASSERT_EQ(emu::cuCtxPopCurrent(&other), CUDA_SUCCESS);
+    EXPECT_EQ(emu::cuStreamDestroy(stream), CUDA_SUCCESS);
+    EXPECT_EQ(emu::cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+    std::thread([&] {  // a thread without a context
+        EXPECT_EQ(launch_kernel(nullptr, kernel(1, 1, [](const simt::ThreadBlock&) {})),
+                  CUDA_ERROR_INVALID_CONTEXT);
+    })
+        .join();
+}
+
+TEST_F(Kernels, KeepACopyOfTheirParametersUntilTheyRan) {
+    auto watched = std::make_shared<int>(5);
+    std::atomic<int> sum{0};
+    ASSERT_EQ(
+        launch_kernel(nullptr,
+                      kernel(1, 4, [watched, &sum](const simt::ThreadBlock&) { sum += *watched; })),
+        CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
+    EXPECT_EQ(sum, 20);
+    EXPECT_EQ(watched.use_count(), 1);
+}
+
+}  // namespace
+}  // namespace symm::emu

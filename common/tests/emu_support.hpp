@@ -1,0 +1,118 @@
+#pragma once
+/// \file
+/// What the tests of the emulated driver share. They call symm::emu itself, not the forwarders.
+
+#include <cuda.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/emu/emulated_driver.hpp"
+#include "common/emu/faults.hpp"
+#include "common/emu/inventory.hpp"
+#include "common/sys/process.hpp"
+
+namespace symm::emu {
+
+inline constexpr std::size_t kBlock = std::size_t{2} << 20;  ///< The granularity.
+
+/// cuInit, device 0's primary context made current; afterwards nothing may be left over.
+class EmulatedDriver : public ::testing::Test {
+protected:
+    void SetUp() override {
+        ASSERT_EQ(emu::cuInit(0), CUDA_SUCCESS);
+        before_ = inventory();
+        ASSERT_EQ(emu::cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
+        ASSERT_EQ(emu::cuCtxSetCurrent(context_), CUDA_SUCCESS);
+    }
+    void TearDown() override {
+        clear_failures();
+        EXPECT_EQ(emu::cuCtxSetCurrent(nullptr), CUDA_SUCCESS);
+        EXPECT_EQ(emu::cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+        EXPECT_EQ(describe(inventory()), describe(before_));
+    }
+    CUcontext context_ = nullptr;
+
+private:
+    Inventory before_;
+};
+
+/// Assigned, not listed: newer headers hold `id` in a union.
+inline CUmemLocation location(CUmemLocationType type, int id) {
+    CUmemLocation place{};
+    place.type = type;
+    place.id = id;
+    return place;
+}
+
+inline CUmemAllocationProp device_memory(int device = 0, unsigned handle_types = 1) {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = location(CU_MEM_LOCATION_TYPE_DEVICE, device);
+    properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(handle_types);
+    return properties;
+}
+
+inline CUmemAllocationProp host_memory() {
+    CUmemAllocationProp properties = device_memory();
+    properties.location = location(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
+    return properties;
+}
+
+inline CUmemAccessDesc access_of(int device, CUmemAccess_flags flags) {
+    return {location(CU_MEM_LOCATION_TYPE_DEVICE, device), flags};
+}
+
+/// Reserved, mapped memory; unmapped, freed and released by the destructor.
+struct Mapped {
+    explicit Mapped(std::size_t bytes, CUmemAllocationProp properties = device_memory())
+        : size(bytes) {
+        EXPECT_EQ(emu::cuMemCreate(&handle, size, &properties, 0), CUDA_SUCCESS);
+        EXPECT_EQ(emu::cuMemAddressReserve(&pointer, size, 0, 0, 0), CUDA_SUCCESS);
+        EXPECT_EQ(emu::cuMemMap(pointer, size, 0, handle, 0), CUDA_SUCCESS);
+    }
+    ~Mapped() {
+        EXPECT_EQ(emu::cuMemUnmap(pointer, size), CUDA_SUCCESS);
+        EXPECT_EQ(emu::cuMemAddressFree(pointer, size), CUDA_SUCCESS);
+        EXPECT_EQ(emu::cuMemRelease(handle), CUDA_SUCCESS);
+    }
+    Mapped(const Mapped&) = delete;
+    Mapped& operator=(const Mapped&) = delete;
+
+    CUresult allow(std::vector<CUmemAccessDesc> descriptors) {
+        return emu::cuMemSetAccess(pointer, size, descriptors.data(), descriptors.size());
+    }
+    /// Read and write for the first `devices` devices.
+    CUresult allow_devices(int devices) {
+        std::vector<CUmemAccessDesc> all;
+        for (int i = 0; i < devices; ++i) {
+            all.push_back(access_of(i, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+        }
+        return allow(all);
+    }
+    template <class T>
+    T* as() const {
+        return reinterpret_cast<T*>(pointer);
+    }
+
+    std::size_t size;
+    CUmemGenericAllocationHandle handle = 0;
+    CUdeviceptr pointer = 0;
+};
+
+/// Runs one test of this program in a process of its own, with more environment.
+inline std::string outcome_of(const std::string& test, std::vector<std::string> environment) {
+    Process child(Command{{own_arguments().at(0), "--gtest_filter=" + test,
+                           "--gtest_also_run_disabled_tests", "--gtest_brief=1"},
+                          std::move(environment)});
+    const auto status = child.wait(Deadline::after(std::chrono::seconds(100)));
+    return status ? status->describe() : "did not end";
+}
+inline const std::string kPassed = ExitStatus{}.describe();
+
+}  // namespace symm::emu

@@ -1,0 +1,43 @@
+#pragma once
+/// \file
+/// Runs one of this build's programs, as a user would, and keeps what it said.
+
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace symm {
+
+/// What a program left behind.
+struct Finished {
+    int exit_code =
+        -1;  ///< 128 and more: killed by that signal, as a shell counts; 124: it took too long.
+    std::string output;  ///< What it wrote to stdout and stderr, in order.
+};
+
+/// Runs `build/<preset>/bin/<command_line>` through the shell, with the variables in `environment`
+/// ("A=1 B=2") and the emulated driver, for at most `seconds`.
+inline Finished run_program(const std::string& command_line, const std::string& environment = "",
+                            int seconds = 100) {
+    const std::string command = "env SYMM_DRIVER=emulated " + environment + " timeout -k 5 " +
+                                std::to_string(seconds) + " " + SYMM_BINARY_DIRECTORY "/" +
+                                command_line + " 2>&1";
+    FILE* pipe = popen(command.c_str(), "r");
+    if (pipe == nullptr) {
+        throw std::runtime_error("popen failed: " + command);
+    }
+    Finished finished;
+    std::array<char, 4096> buffer;
+    for (std::size_t n = 0; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+        finished.output.append(buffer.data(), n);
+    }
+    const int status = pclose(pipe);
+    finished.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return finished;
+}
+
+}  // namespace symm

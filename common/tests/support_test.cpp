@@ -1,0 +1,116 @@
+// The small things of common/ that every program leans on.
+
+#include <gtest/gtest.h>
+
+#include "common/cli/bytes.hpp"
+#include "common/cli/table.hpp"
+#include "common/cli/usage_error.hpp"
+#include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/cuda/event.hpp"
+#include "common/cuda/graph.hpp"
+#include "common/cuda/nccl_library.hpp"
+#include "common/cuda/watchdog.hpp"
+
+namespace symm {
+namespace {
+
+TEST(ParseBytes, ReadsWhatPeopleWrite) {
+    EXPECT_EQ(parse_bytes("0"), 0U);
+    EXPECT_EQ(parse_bytes("4097"), 4097U);
+    EXPECT_EQ(parse_bytes("64K"), 65536U);
+    EXPECT_EQ(parse_bytes("3MiB"), 3U << 20);
+    EXPECT_EQ(parse_bytes("1g"), 1U << 30);
+}
+
+TEST(ParseBytes, RefusesTheRest) {
+    for (const char* text :
+         {"", "K", "1.5M", "-1", "12Q", "1 M", "99999999999999999999", "9999999999G"}) {
+        EXPECT_THROW(parse_bytes(text), UsageError) << text;
+    }
+}
+
+TEST(FormatBytes, IsReadBackAsTheSame) {
+    for (const std::size_t bytes :
+         {0UL, 1UL, 1023UL, 1024UL, 4097UL, 65536UL, 3UL << 20, 5UL << 30}) {
+        EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
+    }
+    EXPECT_EQ(format_bytes(65536), "64K");
+}
+
+TEST(Table, AlignsItsColumns) {
+    Table table({"what", "us"});
+    table.add({"a", "1.25"});
+    table.add({"longer", "10.00"});
+    EXPECT_EQ(table.text(), "what       us\n-------------\na        1.25\nlonger  10.00\n");
+    EXPECT_THROW(table.add({"a", "b", "c"}), std::invalid_argument);
+}
+
+TEST(Check, NamesCallResultAndRemedy) {
+    try {
+        check(CUDA_ERROR_INVALID_VALUE, "cuMemCreate(size={})", 12345);
+        FAIL() << "it must throw";
+    } catch (const CudaError& error) {
+        EXPECT_EQ(error.result(), CUDA_ERROR_INVALID_VALUE);
+        const std::string text = error.what();
+        EXPECT_EQ(text.find("cuMemCreate(size=12345) failed: CUDA_ERROR_INVALID_VALUE. "), 0U)
+            << text;
+        EXPECT_NE(text.find("granularity"), std::string::npos) << text;
+    }
+    EXPECT_NO_THROW(check(CUDA_SUCCESS, "cuInit(0)"));
+    EXPECT_TRUE(check_nothrow(CUDA_SUCCESS, "cuInit(0)"));
+}
+
+TEST(Driver, IsChosenOnceAndByAKnownName) {
+    EXPECT_THROW(choose_driver("banana"), std::invalid_argument);
+    EXPECT_GE(device_count(), 1);
+    EXPECT_NE(describe_driver().find("device"), std::string::npos);
+    EXPECT_THROW(choose_driver(is_emulated() ? "native" : "emulated"), std::logic_error);
+}
+
+TEST(Device, SaysWhichThereAre) {
+    EXPECT_THROW(Device(-1), std::out_of_range);
+    EXPECT_THROW(Device{device_count()}, std::out_of_range);
+    const Device device(0);
+    EXPECT_FALSE(device.name().empty());
+    EXPECT_GT(device.total_memory(), 0U);
+}
+
+TEST(Graph, GivesTheRecordingBackWhenTheQueueingThrows) {
+    const Device device(0);
+    const Stream stream;
+    EXPECT_THROW(Graph::capture(stream.get(), [] { throw std::runtime_error("no"); }),
+                 std::runtime_error);
+    const Event event;
+    event.record(stream.get());  // the stream records no more
+    EXPECT_NO_THROW(stream.synchronize());
+}
+
+TEST(Watchdog, TellsWhatTheKernelReported) {
+    const Device device(0);
+    Watchdog watchdog(std::chrono::milliseconds{100});
+    const Stream stream;
+    EXPECT_NO_THROW(watchdog.synchronize(stream, "nothing"));
+    watchdog.abort();
+    try {
+        watchdog.synchronize(stream, "nothing");
+        FAIL() << "it must throw";
+    } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "the kernel's waits were aborted by the host");
+    }
+    watchdog.reset();
+    EXPECT_NO_THROW(watchdog.synchronize(stream, "nothing"));
+}
+
+TEST(NcclLibrary, SaysWhyItIsNotThere) {
+    std::string why_not;
+    const auto library = NcclLibrary::load(why_not);
+    EXPECT_EQ(library == nullptr, !why_not.empty());
+    if (library) {
+        EXPECT_NE(library->version().find('.'), std::string::npos);
+    }
+}
+
+}  // namespace
+}  // namespace symm

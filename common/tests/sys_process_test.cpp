@@ -1,0 +1,143 @@
+// Child processes, and the deadlines by which they are waited for.
+
+#include "common/sys/process.hpp"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "common/sys/directory.hpp"
+
+namespace symm {
+namespace {
+
+Deadline patient() {
+    return Deadline::after(std::chrono::seconds(60));
+}
+
+Command shell(const std::string& script) {
+    Command command;
+    command.arguments = {"/bin/sh", "-c", script};
+    return command;
+}
+
+std::string output_of(Command command, const std::filesystem::path& file) {
+    const UniqueFd out(::open(file.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600));
+    command.standard_output = out.get();
+    Process process(command);
+    EXPECT_TRUE(process.wait(patient())->success());
+    std::ifstream text(file);
+    return {std::istreambuf_iterator<char>(text), {}};
+}
+
+TEST(Process, TellsHowItEnded) {
+    EXPECT_TRUE(Process(shell("exit 0")).wait(patient())->success());
+    const ExitStatus code = *Process(shell("exit 7")).wait(patient());
+    EXPECT_EQ(code.code, 7);
+    EXPECT_EQ(code.describe(), "exited with code 7");
+    const ExitStatus signal = *Process(shell("kill -9 $$")).wait(patient());
+    EXPECT_EQ(signal.signal, SIGKILL);
+    EXPECT_FALSE(signal.success());
+    EXPECT_EQ(signal.describe(), "was killed by signal 9 (Killed)");
+}
+
+TEST(Process, IsWaitedForAgainAndAgain) {
+    Process process(shell("exec sleep 1000"));
+    EXPECT_FALSE(process.wait(Deadline::after(std::chrono::milliseconds(20))));
+    process.signal(SIGTERM);
+    EXPECT_EQ(process.wait(patient())->signal, SIGTERM);
+    EXPECT_EQ(process.wait(patient())->signal, SIGTERM);
+    process.signal(SIGKILL);  // ended: the number may be another's by now
+}
+
+TEST(Process, GoesWithItsOwner) {
+    pid_t id = 0;
+    {
+        Process first(shell("exec sleep 1000"));
+        id = first.id();
+        const Process second = std::move(first);
+        EXPECT_EQ(second.id(), id);
+        EXPECT_EQ(::kill(id, 0), 0);
+    }
+    EXPECT_NE(::kill(id, 0), 0);  // killed and reaped
+}
+
+TEST(Process, TakesAddedAndReplacedVariables) {
+    const PrivateDirectory directory("symm-test-");
+    ::setenv("SYMM_TEST_KEPT", "kept", 1);
+    ::setenv("SYMM_TEST_REPLACED", "before", 1);
+    Command command = shell("echo $SYMM_TEST_KEPT $SYMM_TEST_REPLACED $SYMM_TEST_NEW");
+    command.environment = {"SYMM_TEST_REPLACED=after", "SYMM_TEST_NEW=a b"};
+    EXPECT_EQ(output_of(command, directory.path() / "out"), "kept after a b\n");
+}
+
+TEST(Process, StartsWithNoSignalBlocked) {
+    sigset_t all, before;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, &before);
+    Process process(shell("exec sleep 1000"));
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    process.signal(SIGTERM);
+    EXPECT_EQ(process.wait(patient())->signal, SIGTERM);
+}
+
+TEST(Process, AGroupOfItsOwnIsOneOfItsOwn) {
+    Command command = shell("exec sleep 1000");
+    command.own_group = true;
+    const Process process(command);
+    EXPECT_EQ(::getpgid(process.id()), process.id());
+    const Process plain(shell("exec sleep 1000"));
+    EXPECT_EQ(::getpgid(plain.id()), ::getpgid(0));
+}
+
+TEST(Process, AProgramThatIsNotThereIsNamed) {
+    Command command;
+    command.arguments = {"/no/such/program"};
+    try {
+        const Process process(command);
+        FAIL() << "it cannot have started";
+    } catch (const std::system_error& error) {
+        EXPECT_NE(std::string(error.what()).find("/no/such/program"), std::string::npos);
+    }
+}
+
+TEST(Process, KnowsItsOwnArguments) {
+    EXPECT_FALSE(own_arguments().at(0).empty());
+}
+
+TEST(Deadline, PassesAndIsNeverNegative) {
+    const Deadline past = Deadline::after(std::chrono::nanoseconds(0));
+    EXPECT_TRUE(past.passed());
+    EXPECT_EQ(past.left().count(), 0);
+    EXPECT_EQ(past.left_ms(), 0);
+    const Deadline far = Deadline::after(std::chrono::hours(1));
+    EXPECT_FALSE(far.passed());
+    EXPECT_GT(far.left_ms(), 3'000'000);
+    EXPECT_DOUBLE_EQ(far.seconds(), 3600);
+}
+
+TEST(Deadline, IsReadFromTheEnvironment) {
+    const char* before = std::getenv("SYMM_TIMEOUT");
+    const std::string saved = before == nullptr ? "" : before;
+    const std::pair<const char*, double> cases[] = {{"2.5", 2.5}, {"0", 30},      {"-3", 30},
+                                                    {"soon", 30}, {"1e-9", 1e-3}, {"1e300", 86400},
+                                                    {"7 s", 30},  {"nan", 30}};
+    for (const auto& [text, seconds] : cases) {
+        ::setenv("SYMM_TIMEOUT", text, 1);
+        EXPECT_DOUBLE_EQ(std::chrono::duration<double>(Deadline::standard_limit()).count(), seconds)
+            << text;
+    }
+    ::unsetenv("SYMM_TIMEOUT");
+    EXPECT_EQ(Deadline::standard_limit(), std::chrono::seconds(30));
+    if (before != nullptr) {
+        ::setenv("SYMM_TIMEOUT", saved.c_str(), 1);
+    }
+}
+
+}  // namespace
+}  // namespace symm
