@@ -1,0 +1,165 @@
+// What each call of an allocation costs, and whole allocations beside cuMemAlloc and ncclMemAlloc.
+//
+// The memory is allocated and freed, not touched: what is measured is the driver. Sizes run from 2
+// MiB to 8 GiB, or to what the device has.
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/cli/bytes.hpp"
+#include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/cuda/nccl_library.hpp"
+#include "labs/01_vmm_alloc/address_range.hpp"
+#include "labs/01_vmm_alloc/device_buffer.hpp"
+#include "labs/01_vmm_alloc/mapping.hpp"
+#include "labs/01_vmm_alloc/mem_alloc.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/01_vmm_alloc/physical_memory.hpp"
+
+namespace {
+
+using namespace symm;
+
+constexpr std::string_view kCalls[] = {"cuMemGetAllocationGranularity",
+                                       "cuMemCreate",
+                                       "cuMemAddressReserve",
+                                       "cuMemMap",
+                                       "cuMemSetAccess",
+                                       "cuMemUnmap",
+                                       "cuMemAddressFree",
+                                       "cuMemRelease"};
+
+// Runs all eight calls and times the one asked for.
+void one_call(benchmark::State& state, std::string_view timed, std::size_t bytes) {
+    const CUmemAllocationProp properties = device_memory(0);
+    CUmemAccessDesc access{};
+    access.location = properties.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    for (auto _ : state) {
+        double seconds = 0;
+        const auto time = [&](std::string_view name, const auto& call) {
+            const auto start = std::chrono::steady_clock::now();
+            call();
+            const auto end = std::chrono::steady_clock::now();
+            if (name == timed) {
+                seconds = std::chrono::duration<double>(end - start).count();
+            }
+        };
+        PhysicalMemory memory;
+        AddressRange range;
+        Mapping mapping;
+        time("cuMemGetAllocationGranularity", [&] { (void)granularity(properties); });
+        time("cuMemCreate", [&] { memory = PhysicalMemory::create(properties, bytes); });
+        time("cuMemAddressReserve", [&] { range = AddressRange(bytes); });
+        time("cuMemMap", [&] { mapping = Mapping(range.base(), bytes, memory); });
+        time("cuMemSetAccess", [&] {
+            check(cuMemSetAccess(range.base(), bytes, &access, 1), "cuMemSetAccess(size={})",
+                  bytes);
+        });
+        time("cuMemUnmap", [&] { mapping.unmap(); });
+        time("cuMemAddressFree", [&] { range.free(); });
+        time("cuMemRelease", [&] { memory.drop(); });
+        state.SetIterationTime(seconds);
+    }
+}
+
+void ours(benchmark::State& state, std::size_t bytes) {
+    for (auto _ : state) {
+        mem_free(mem_alloc(bytes));
+    }
+}
+
+void device_buffer(benchmark::State& state, std::size_t bytes) {
+    for (auto _ : state) {
+        const DeviceBuffer buffer(0, bytes);
+        benchmark::DoNotOptimize(buffer.base());
+    }
+}
+
+// What cudaMalloc and cudaFree call.
+void plain(benchmark::State& state, std::size_t bytes) {
+    for (auto _ : state) {
+        CUdeviceptr memory = 0;
+        check(cuMemAlloc(&memory, bytes), "cuMemAlloc(size={})", bytes);
+        check(cuMemFree(memory), "cuMemFree()");
+    }
+}
+
+void nccl(benchmark::State& state, const NcclLibrary& library, std::size_t bytes) {
+    for (auto _ : state) {
+        void* memory = nullptr;
+        library.check(library.mem_alloc(&memory, bytes), fmt::format("ncclMemAlloc({})", bytes));
+        library.check(library.mem_free(memory), "ncclMemFree()");
+    }
+}
+
+benchmark::internal::Benchmark* add(const std::string& name,
+                                    const std::function<void(benchmark::State&)>& run) {
+    return benchmark::RegisterBenchmark(name.c_str(), run)->Unit(benchmark::kMicrosecond);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+        return 2;
+    }
+    fmt::print(stderr, "{}\n", describe_driver());
+    if (is_emulated()) {
+        fmt::print(stderr,
+                   "The times below are the emulated driver's: they say nothing about a "
+                   "GPU.\n");
+    }
+    const Device device(0);
+    std::string why_not = "NCCL needs the real driver";
+    const std::unique_ptr<NcclLibrary> library =
+        is_emulated() ? nullptr : NcclLibrary::load(why_not);
+    if (library == nullptr || library->mem_alloc == nullptr) {
+        fmt::print(stderr, "without ncclMemAlloc: {}\n",
+                   library == nullptr ? why_not : "this NCCL is older than 2.19");
+    }
+
+    for (std::string_view call : kCalls) {
+        const std::size_t bytes = std::size_t{64} << 20;
+        // A count of rounds, not a length of time: a round is eight calls, and one of them is
+        // timed.
+        add(fmt::format("call/{}/{}", call, format_bytes(bytes)),
+            [=](benchmark::State& state) { one_call(state, call, bytes); })
+            ->UseManualTime()
+            ->Iterations(200);
+    }
+    for (std::size_t bytes = std::size_t{2} << 20; bytes <= std::size_t{8} << 30; bytes *= 4) {
+        if (bytes > device.total_memory() / 2) {
+            break;
+        }
+        const std::string size = format_bytes(bytes);
+        std::vector<benchmark::internal::Benchmark*> rivals = {
+            add("allocate_free/mem_alloc/" + size, [=](auto& state) { ours(state, bytes); }),
+            add("allocate_free/DeviceBuffer/" + size,
+                [=](auto& state) { device_buffer(state, bytes); }),
+            add("allocate_free/cuMemAlloc/" + size, [=](auto& state) { plain(state, bytes); })};
+        if (library != nullptr && library->mem_alloc != nullptr) {
+            rivals.push_back(add("allocate_free/ncclMemAlloc/" + size,
+                                 [&library, bytes](auto& state) { nccl(state, *library, bytes); }));
+        }
+        for (auto* rival : rivals) {
+            rival->UseRealTime()->MinTime(0.2);
+        }
+    }
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    return 0;
+} catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 1;
+}

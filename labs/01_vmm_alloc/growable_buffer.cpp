@@ -1,0 +1,54 @@
+#include "labs/01_vmm_alloc/growable_buffer.hpp"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "common/cuda/check.hpp"
+
+namespace symm {
+
+GrowableBuffer::GrowableBuffer(int device, std::size_t capacity, unsigned long long handle_types)
+    : properties_(device_memory(device, handle_types)),
+      unit_(granularity(properties_)),
+      range_(round_up(capacity, unit_)) {}
+
+void GrowableBuffer::resize(std::size_t bytes) {
+    if (bytes > capacity()) {
+        throw std::length_error(fmt::format(
+            "a buffer with room for {} bytes cannot grow to {}: reserve more when making it",
+            capacity(), bytes));
+    }
+    const std::size_t wanted = round_up(bytes, unit_);
+    if (wanted > size()) {
+        grow(wanted - size());
+    } else {
+        shrink(wanted);
+    }
+}
+
+void GrowableBuffer::grow(std::size_t by) {
+    pieces_.reserve(pieces_.size() + 1);  // the last step below must not fail
+    const CUdeviceptr at = base() + size();
+    Piece piece;
+    piece.memory = PhysicalMemory::create(properties_, by);
+    piece.mapping = Mapping(at, by, piece.memory);
+
+    CUmemAccessDesc access{};
+    access.location = properties_.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    check(cuMemSetAccess(at, by, &access, 1), "cuMemSetAccess(address={:#x}, size={}, device={})",
+          at, by, properties_.location.id);
+    pieces_.push_back(std::move(piece));
+}
+
+void GrowableBuffer::shrink(std::size_t to) {
+    while (!pieces_.empty() && size() - pieces_.back().mapping.size() >= to) {
+        pieces_.back().mapping.unmap();  // refused: the piece is still whole
+        Piece gone = std::move(pieces_.back());
+        pieces_.pop_back();
+        gone.memory.drop();
+    }
+}
+
+}  // namespace symm

@@ -1,0 +1,73 @@
+// Lab 01: the eight steps of one allocation, told call by call.
+
+#include <fmt/format.h>
+
+#include "common/cli/bytes.hpp"
+#include "common/cli/cli.hpp"
+#include "common/cuda/device.hpp"
+#include "common/cuda/driver.hpp"
+#include "labs/01_vmm_alloc/attributes.hpp"
+#include "labs/01_vmm_alloc/story.hpp"
+
+namespace {
+
+struct Options {
+    std::size_t size = std::size_t{64} << 20;
+    int device = 0;
+    std::string granularity = "recommended";
+    std::size_t grow = 0;
+};
+
+int run(const Options& options) {
+    using namespace symm;
+    if (options.size == 0) {
+        throw UsageError("--size must be at least 1 byte, for example --size 64M");
+    }
+    if (options.grow != 0 && options.grow < options.size) {
+        throw UsageError(
+            fmt::format("--grow must be at least --size, {}", format_bytes(options.size)));
+    }
+    fmt::print("{}\n", describe_driver());
+    if (is_emulated()) {
+        fmt::print("Times below are the emulated driver's: they say nothing about a GPU.\n");
+    }
+    const int devices = device_count();
+    if (options.device < 0 || options.device >= devices) {
+        throw UsageError(fmt::format("there is no device {}: say --device 0 to {}", options.device,
+                                     devices - 1));
+    }
+    const Device device(options.device);
+    fmt::print("device {}: {}, {} of memory\n\n{}\n", options.device, device.name(),
+               format_bytes(device.total_memory()), attribute_table(options.device));
+
+    bool right =
+        tell_allocation(options.device, options.size,
+                        options.granularity == "minimum" ? CU_MEM_ALLOC_GRANULARITY_MINIMUM
+                                                         : CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+    if (options.grow != 0) {
+        fmt::print("\n");
+        right = tell_growth(options.device, options.size, options.grow) && right;
+    }
+    fmt::print("\n");
+    right = tell_contexts(options.device) && right;
+    fmt::print("\n{}\n", right ? "All right." : "WRONG: see above.");
+    return right ? kExitRight : kExitFailed;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{"The eight steps of one allocation: from cuMemCreate to a buffer, and back.",
+                 "01_vmm_alloc"};
+    Options options;
+    symm::add_bytes_option(app, "--size", options.size, "Bytes to allocate");
+    app.add_option("--device", options.device, "Whose memory")->capture_default_str();
+    app.add_option("--granularity", options.granularity,
+                   "Which granularity the size is rounded up to")
+        ->check(CLI::IsMember({"minimum", "recommended"}))
+        ->capture_default_str();
+    symm::add_bytes_option(app, "--grow", options.grow,
+                           "Also show a buffer that grows in place from --size to this many bytes");
+    symm::add_driver_option(app);
+    return symm::run_main(app, argc, argv, [&] { return run(options); });
+}

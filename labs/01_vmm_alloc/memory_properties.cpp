@@ -1,0 +1,57 @@
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/cuda/check.hpp"
+
+namespace symm {
+
+namespace {
+
+CUmemAllocationProp pinned_memory_at(CUmemLocationType type, int id,
+                                     unsigned long long handle_types) {
+    CUmemAllocationProp properties{};  // reserved fields must be zero
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location.type = type;
+    properties.location.id = id;
+    properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(handle_types);
+    return properties;
+}
+
+}  // namespace
+
+CUmemAllocationProp device_memory(int device, unsigned long long handle_types) {
+    return pinned_memory_at(CU_MEM_LOCATION_TYPE_DEVICE, device, handle_types);
+}
+
+CUmemAllocationProp host_numa_memory(int node, unsigned long long handle_types) {
+    return pinned_memory_at(CU_MEM_LOCATION_TYPE_HOST_NUMA, node, handle_types);
+}
+
+std::size_t granularity(const CUmemAllocationProp& properties,
+                        CUmemAllocationGranularity_flags flags) {
+    std::size_t bytes = 0;
+    check(cuMemGetAllocationGranularity(&bytes, &properties, flags),
+          "cuMemGetAllocationGranularity({} {})", kind_name(properties), properties.location.id);
+    return bytes;
+}
+
+std::size_t round_up(std::size_t bytes, std::size_t unit) {
+    const std::size_t most = std::numeric_limits<std::size_t>::max() / unit;
+    const std::size_t units = bytes / unit + (bytes % unit != 0);
+    return std::min(units, most) * unit;
+}
+
+const char* kind_name(const CUmemAllocationProp& properties) {
+    switch (properties.location.type) {
+        case CU_MEM_LOCATION_TYPE_DEVICE:
+            return "device";
+        case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+            return "host NUMA node";
+        default:
+            return "location";
+    }
+}
+
+}  // namespace symm

@@ -1,0 +1,36 @@
+#include "labs/01_vmm_alloc/own_context.hpp"
+
+#include "common/cuda/check.hpp"
+
+namespace symm {
+
+namespace {
+
+CUresult create_context(CUcontext* context, int device) {
+#if CUDA_VERSION >= 13000
+    return cuCtxCreate(context, nullptr, CU_CTX_SCHED_AUTO, device);
+#else
+    return cuCtxCreate(context, CU_CTX_SCHED_AUTO, device);
+#endif
+}
+
+}  // namespace
+
+OwnContext::OwnContext(int device) {
+    check(create_context(&context_, device), "cuCtxCreate(device={})", device);
+    // cuCtxCreate pushes what it makes: take it down again.
+    CUcontext popped = nullptr;
+    const CUresult result = cuCtxPopCurrent(&popped);
+    if (result != CUDA_SUCCESS) {
+        check_nothrow(cuCtxDestroy(context_), "cuCtxDestroy()");
+        check(result, "cuCtxPopCurrent()");
+    }
+}
+
+OwnContext::~OwnContext() {
+    if (context_ != nullptr) {
+        check_nothrow(cuCtxDestroy(context_), "cuCtxDestroy()");
+    }
+}
+
+}  // namespace symm

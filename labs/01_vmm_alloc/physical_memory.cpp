@@ -1,0 +1,85 @@
+#include "labs/01_vmm_alloc/physical_memory.hpp"
+
+#include <fmt/format.h>
+
+#include "common/cuda/check.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+
+namespace symm {
+
+namespace {
+
+// Why cuMemCreate refused a size, where the size is why; empty otherwise. The driver says no more
+// than INVALID_VALUE.
+std::string size_remedy(const CUmemAllocationProp& properties, std::size_t bytes) {
+    std::size_t unit = 0;
+    if (cuMemGetAllocationGranularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) !=
+            CUDA_SUCCESS ||
+        unit == 0) {
+        return {};
+    }
+    if (bytes != 0 && bytes % unit == 0) {
+        return {};
+    }
+    return fmt::format(" Size must be a multiple of the granularity, {}, and not 0.", unit);
+}
+
+}  // namespace
+
+PhysicalMemory PhysicalMemory::create(const CUmemAllocationProp& properties, std::size_t bytes) {
+    CUmemGenericAllocationHandle handle = 0;
+    const CUresult result = cuMemCreate(&handle, bytes, &properties, 0);
+    if (result == CUDA_ERROR_INVALID_VALUE) {
+        if (const std::string remedy = size_remedy(properties, bytes); !remedy.empty()) {
+            throw CudaError(result, fmt::format("cuMemCreate(size={}, {} {}) failed: {}.{}", bytes,
+                                                kind_name(properties), properties.location.id,
+                                                name_of(result), remedy));
+        }
+    }
+    check(result, "cuMemCreate(size={}, {} {})", bytes, kind_name(properties),
+          properties.location.id);
+    return PhysicalMemory(handle, bytes);
+}
+
+PhysicalMemory PhysicalMemory::adopt(CUmemGenericAllocationHandle handle, std::size_t bytes) {
+    return PhysicalMemory(handle, bytes);
+}
+
+PhysicalMemory PhysicalMemory::mapped_at(CUdeviceptr address) {
+    CUmemGenericAllocationHandle handle = 0;
+    check(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address)),
+          "cuMemRetainAllocationHandle(address={:#x})", address);
+    PhysicalMemory memory(handle, 0);  // owned from here on: the next call may fail
+    check(cuMemGetAddressRange(nullptr, &memory.bytes_, address),
+          "cuMemGetAddressRange(address={:#x})", address);
+    return memory;
+}
+
+CUmemAllocationProp PhysicalMemory::properties() const {
+    CUmemAllocationProp properties{};
+    check(cuMemGetAllocationPropertiesFromHandle(&properties, handle_),
+          "cuMemGetAllocationPropertiesFromHandle(handle={:#x})", handle_);
+    return properties;
+}
+
+void PhysicalMemory::drop() {
+    if (handle_ != 0) {
+        check(cuMemRelease(handle_), "cuMemRelease(handle={:#x}, size={})", handle_, bytes_);
+        (void)release();
+    }
+}
+
+CUmemGenericAllocationHandle PhysicalMemory::release() {
+    bytes_ = 0;
+    return std::exchange(handle_, 0);
+}
+
+void PhysicalMemory::reset() noexcept {
+    if (handle_ != 0) {
+        check_nothrow(cuMemRelease(handle_), "cuMemRelease(handle={:#x}, size={})", handle_,
+                      bytes_);
+        (void)release();
+    }
+}
+
+}  // namespace symm

@@ -1,0 +1,111 @@
+#pragma once
+/// \file
+/// What the tests of the labs about memory share: a fixture that counts what is left behind, and
+/// the test that lets every driver call of a path fail once.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/emu/faults.hpp"
+#include "common/emu/inventory.hpp"
+
+namespace symm {
+
+/// How often each driver function has been called by this process so far. Emulated driver only.
+inline std::map<std::string_view, long> calls_so_far() {
+    std::map<std::string_view, long> calls;
+    for (std::string_view function : emu::kDriverFunctions) {
+        calls[function] = emu::calls_made(function);
+    }
+    return calls;
+}
+
+/// A driver call of a path: the `number`-th of `function`, from 1.
+struct CallOfPath {
+    std::string_view function;
+    long number = 1;
+};
+
+/// All driver calls that `path` makes.
+inline std::vector<CallOfPath> calls_of(const std::function<void()>& path) {
+    const auto before = calls_so_far();
+    path();
+    std::vector<CallOfPath> calls;
+    for (const auto& [function, count] : calls_so_far()) {
+        for (long number = 1; number <= count - before.at(function); ++number) {
+            calls.push_back({function, number});
+        }
+    }
+    return calls;
+}
+
+/// What injected failures answer: a result that no path here knows a way around.
+inline constexpr CUresult kInjected = CUDA_ERROR_SYSTEM_NOT_READY;
+
+/// Runs `path` with the given call failing. Expects a CudaError that names the call and carries the
+/// result; whoever catches everything, retries or answers with something else fails here.
+inline void expect_failure(const CallOfPath& call, const std::function<void()>& path) {
+    SCOPED_TRACE(fmt::format("failing call {} of {}", call.number, call.function));
+    emu::fail_call(call.function, call.number, kInjected);
+    try {
+        path();
+        ADD_FAILURE() << "nothing was thrown";
+    } catch (const CudaError& error) {
+        EXPECT_EQ(name_of(error.result()), name_of(kInjected));
+        EXPECT_NE(std::string_view(error.what()).find(call.function), std::string_view::npos)
+            << "the error does not name the call: " << error.what();
+    } catch (const std::exception& error) {
+        ADD_FAILURE() << "not a CudaError: " << error.what();
+    }
+    emu::clear_failures();
+}
+
+/// Lets every driver call that `make` makes fail, one after the other, and expects each time an
+/// error that names the call and nothing left behind. `make` returns what owns the result, so that
+/// only calls on the way up are counted. Returns how many calls there were.
+inline std::size_t fail_each_call(const std::function<std::shared_ptr<void>()>& make) {
+    std::shared_ptr<void> kept;
+    const std::vector<CallOfPath> calls = calls_of([&] { kept = make(); });
+    kept.reset();
+    for (const CallOfPath& call : calls) {
+        const emu::Inventory before = emu::inventory();
+        expect_failure(call, [&] { kept = make(); });
+        kept.reset();
+        EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before))
+            << "call " << call.number << " of " << call.function << " failed and left this behind";
+    }
+    return calls.size();
+}
+
+/// Device 0's primary context is current, and on the emulated driver everything that a case made is
+/// gone at its end.
+class LabTest : public testing::Test {
+protected:
+    void SetUp() override {
+        device_ = std::make_unique<Device>(0);
+        if (is_emulated()) {
+            before_ = emu::inventory();
+        }
+    }
+    void TearDown() override {
+        if (is_emulated()) {
+            emu::clear_failures();
+            EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before_))
+                << "the case left something behind";
+        }
+    }
+
+    std::unique_ptr<Device> device_;
+    emu::Inventory before_;
+};
+
+}  // namespace symm

@@ -1,0 +1,274 @@
+// mem_alloc, mem_free, GrowableBuffer.
+
+#include <cstdlib>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "labs/01_vmm_alloc/device_buffer.hpp"
+#include "labs/01_vmm_alloc/growable_buffer.hpp"
+#include "labs/01_vmm_alloc/mem_alloc.hpp"
+#include "labs/01_vmm_alloc/tests/lab_test.hpp"
+
+namespace symm {
+namespace {
+
+class MemAlloc : public LabTest {
+protected:
+    std::size_t unit() { return granularity(device_memory(0)); }
+    static CUdeviceptr address(const void* pointer) {
+        return reinterpret_cast<CUdeviceptr>(pointer);
+    }
+    // Writes words unique to offset and seed over [at, at + bytes), or checks that they are there.
+    static void fill(CUdeviceptr at, std::size_t bytes, unsigned seed) {
+        std::vector<unsigned> words(bytes / 4);
+        std::iota(words.begin(), words.end(), seed * 0x1000000u);
+        check(cuMemcpyHtoD(at, words.data(), bytes), "cuMemcpyHtoD");
+    }
+    static bool holds(CUdeviceptr at, std::size_t bytes, unsigned seed) {
+        std::vector<unsigned> words(bytes / 4);
+        check(cuMemcpyDtoH(words.data(), at, bytes), "cuMemcpyDtoH");
+        for (std::size_t i = 0; i < words.size(); ++i) {
+            if (words[i] != seed * 0x1000000u + i) {
+                return false;
+            }
+        }
+        return true;
+    }
+};
+using Growable = MemAlloc;
+
+TEST_F(MemAlloc, GivesMemoryThatHoldsWhatIsWritten) {
+    for (std::size_t bytes : {std::size_t{1}, unit() - 4, unit(), 3 * unit() + 8}) {
+        void* pointer = mem_alloc(bytes);
+        const std::size_t usable = bytes / 4 * 4;
+        fill(address(pointer), usable, 1);
+        EXPECT_TRUE(holds(address(pointer), usable, 1)) << bytes;
+        mem_free(pointer);
+    }
+}
+
+TEST_F(MemAlloc, IsOneSegmentUnlessAskedOtherwise) {
+    void* pointer = mem_alloc(5 * unit());
+    const auto segments = segments_from(pointer);
+    ASSERT_EQ(segments.size(), 1u);
+    EXPECT_EQ(segments[0].bytes, 5 * unit());
+    EXPECT_EQ(segments[0].address, address(pointer));
+    mem_free(pointer);
+}
+
+TEST_F(MemAlloc, HasAsManySegmentsAsAsked) {
+    for (std::size_t units : {1, 2, 7}) {
+        void* pointer = mem_alloc(units * unit(), {.segment_bytes = unit()});
+        const auto segments = segments_from(pointer);
+        ASSERT_EQ(segments.size(), units);
+        for (std::size_t i = 0; i < units; ++i) {
+            EXPECT_EQ(segments[i].address, address(pointer) + i * unit());
+            EXPECT_EQ(segments[i].bytes, unit());
+            EXPECT_EQ(segments[i].properties.location.id, 0);
+        }
+        fill(address(pointer), units * unit(), 2);
+        EXPECT_TRUE(holds(address(pointer), units * unit(), 2));
+        mem_free(pointer);
+    }
+}
+
+TEST_F(MemAlloc, TheLastSegmentMayBeSmaller) {
+    void* pointer = mem_alloc(5 * unit(), {.segment_bytes = 2 * unit()});
+    const auto segments = segments_from(pointer);
+    ASSERT_EQ(segments.size(), 3u);
+    EXPECT_EQ(segments[2].bytes, unit());
+    mem_free(pointer);
+}
+
+TEST_F(MemAlloc, NeighboursStayApart) {
+    std::vector<void*> pointers;
+    for (unsigned i = 0; i < 8; ++i) {
+        pointers.push_back(mem_alloc(2 * unit(), {.segment_bytes = unit()}));
+        fill(address(pointers[i]), 2 * unit(), i);
+    }
+    for (unsigned i = 0; i < 8; i += 2) {
+        mem_free(pointers[i]);
+    }
+    for (unsigned i = 1; i < 8; i += 2) {
+        EXPECT_EQ(segments_from(pointers[i]).size(), 2u);
+        EXPECT_TRUE(holds(address(pointers[i]), 2 * unit(), i)) << i;
+        mem_free(pointers[i]);
+    }
+}
+
+TEST_F(MemAlloc, TakesTheCurrentContextsDevice) {
+    const int last = device_count() - 1;
+    const Device device(last);
+    void* pointer = mem_alloc(1);
+    EXPECT_EQ(segments_from(pointer)[0].properties.location.id, last);
+    mem_free(pointer);
+    device_->make_current();
+}
+
+TEST_F(MemAlloc, IsOpenToEveryPeer) {
+    void* pointer = mem_alloc(unit());
+    for (int other = 0; other < device_count(); ++other) {
+        int can = other == 0;
+        if (other != 0) {
+            check(cuDeviceCanAccessPeer(&can, other, 0), "cuDeviceCanAccessPeer");
+        }
+        const CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, other};
+        unsigned long long flags = 0;
+        check(cuMemGetAccess(&flags, &location, address(pointer)), "cuMemGetAccess");
+        EXPECT_EQ(flags,
+                  can != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE)
+            << "device " << other;
+    }
+    mem_free(pointer);
+}
+
+TEST_F(MemAlloc, CanBeExported) {
+    void* pointer = mem_alloc(unit());
+    const auto types = segments_from(pointer)[0].properties.requestedHandleTypes;
+    EXPECT_NE(types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    mem_free(pointer);
+}
+
+TEST_F(MemAlloc, OfNoBytesIsRefused) {
+    EXPECT_THROW(mem_alloc(0), CudaError);
+}
+
+TEST_F(MemAlloc, BeyondTheDeviceIsRefusedAndLeavesNothing) {
+    for (std::size_t segment : {std::size_t{0}, device_->total_memory() / 4}) {
+        try {
+            mem_alloc(2 * device_->total_memory(), {.segment_bytes = segment});
+            ADD_FAILURE() << "nothing was thrown";
+        } catch (const CudaError& error) {
+            EXPECT_EQ(error.result(), CUDA_ERROR_OUT_OF_MEMORY) << error.what();
+        }
+    }
+}
+
+TEST_F(MemAlloc, FreeingNothingIsFine) {
+    mem_free(nullptr);
+}
+
+TEST_F(MemAlloc, FreeingFromTheMiddleIsRefusedAndChangesNothing) {
+    void* pointer = mem_alloc(3 * unit(), {.segment_bytes = unit()});
+    fill(address(pointer), 3 * unit(), 3);
+    char* bytes = static_cast<char*>(pointer);
+    EXPECT_THROW(mem_free(bytes + 8), std::invalid_argument);
+    EXPECT_THROW(mem_free(bytes + unit()), std::invalid_argument);
+    EXPECT_TRUE(holds(address(pointer), 3 * unit(), 3));
+    mem_free(pointer);
+}
+
+TEST_F(MemAlloc, FreeingTwiceIsRefused) {
+    void* pointer = mem_alloc(unit());
+    mem_free(pointer);
+    EXPECT_THROW(mem_free(pointer), CudaError);
+}
+
+TEST_F(MemAlloc, FallsBackToPlainMemoryWhereVirtualMemoryIsOff) {
+    setenv("SYMM_CUMEM_ENABLE", "0", 1);
+    void* pointer = mem_alloc(1000);
+    unsetenv("SYMM_CUMEM_ENABLE");
+    EXPECT_TRUE(segments_from(pointer).empty());
+    fill(address(pointer), 1000, 4);
+    EXPECT_TRUE(holds(address(pointer), 1000, 4));
+    mem_free(pointer);  // finds out by itself what it is
+}
+
+TEST_F(MemAlloc, HundredRoundsLeaveNothingBehind) {
+    for (std::size_t round = 0; round < 100; ++round) {
+        mem_free(mem_alloc((1 + round % 5) * unit(), {.segment_bytes = (1 + round % 3) * unit()}));
+    }
+}
+
+TEST_F(Growable, StartsWithAddressesOnly) {
+    const GrowableBuffer buffer(0, 10 * unit() + 1);
+    EXPECT_EQ(buffer.capacity(), 11 * unit());
+    EXPECT_EQ(buffer.size(), 0u);
+    EXPECT_NE(buffer.base(), 0u);
+}
+
+TEST_F(Growable, GrowsInPlaceAndKeepsWhatItHolds) {
+    GrowableBuffer buffer(0, 16 * unit());
+    const CUdeviceptr base = buffer.base();
+    std::size_t filled = 0;
+    for (unsigned round = 0; round < 5; ++round) {
+        buffer.resize(filled + (1 + round) * unit() - 100);
+        EXPECT_EQ(buffer.base(), base);
+        EXPECT_EQ(buffer.size(), filled + (1 + round) * unit());
+        EXPECT_EQ(buffer.pieces().size(), round + 1);
+        fill(base + filled, buffer.size() - filled, round);
+        filled = buffer.size();
+    }
+    std::size_t offset = 0;
+    for (unsigned round = 0; round < 5; ++round) {
+        EXPECT_TRUE(holds(base + offset, (1 + round) * unit(), round)) << "piece " << round;
+        offset += (1 + round) * unit();
+    }
+}
+
+TEST_F(Growable, ACopyRunsAcrossItsPieces) {
+    GrowableBuffer buffer(0, 4 * unit());
+    buffer.resize(unit());
+    buffer.resize(4 * unit());
+    fill(buffer.base(), 4 * unit(), 9);
+    EXPECT_TRUE(holds(buffer.base(), 4 * unit(), 9));
+}
+
+TEST_F(Growable, ShrinksByWholePieces) {
+    GrowableBuffer buffer(0, 8 * unit());
+    buffer.resize(unit());
+    buffer.resize(3 * unit());
+    buffer.resize(7 * unit());
+    fill(buffer.base(), unit(), 1);
+    buffer.resize(4 * unit());  // inside the last piece, which therefore stays
+    EXPECT_EQ(buffer.size(), 7 * unit());
+    buffer.resize(3 * unit());
+    EXPECT_EQ(buffer.size(), 3 * unit());
+    buffer.resize(1);
+    EXPECT_EQ(buffer.size(), unit());
+    EXPECT_TRUE(holds(buffer.base(), unit(), 1));
+    buffer.resize(0);
+    EXPECT_EQ(buffer.size(), 0u);
+    buffer.resize(8 * unit());  // and grows again
+    EXPECT_EQ(buffer.size(), 8 * unit());
+}
+
+TEST_F(Growable, GivesMemoryBackWhenItShrinks) {
+    const std::size_t most = device_->total_memory() / 2 / unit() * unit();
+    GrowableBuffer buffer(0, most);
+    for (int round = 0; round < 4; ++round) {
+        buffer.resize(most);
+        buffer.resize(0);
+    }
+}
+
+TEST_F(Growable, BeyondItsCapacityIsRefused) {
+    GrowableBuffer buffer(0, 2 * unit());
+    EXPECT_THROW(buffer.resize(2 * unit() + 1), std::length_error);
+    EXPECT_EQ(buffer.size(), 0u);
+}
+
+TEST_F(Growable, BeyondTheDeviceIsRefusedAndStaysAsItWas) {
+    GrowableBuffer buffer(0, 4 * device_->total_memory());
+    buffer.resize(unit());
+    fill(buffer.base(), unit(), 5);
+    EXPECT_THROW(buffer.resize(3 * device_->total_memory()), CudaError);
+    EXPECT_EQ(buffer.size(), unit());
+    EXPECT_TRUE(holds(buffer.base(), unit(), 5));
+    buffer.resize(2 * unit());
+    EXPECT_EQ(buffer.size(), 2 * unit());
+}
+
+TEST_F(Growable, MovesWithItsPieces) {
+    GrowableBuffer first(0, 4 * unit());
+    first.resize(2 * unit());
+    fill(first.base(), unit(), 6);
+    GrowableBuffer second = std::move(first);
+    second.resize(3 * unit());
+    EXPECT_TRUE(holds(second.base(), unit(), 6));
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,278 @@
+// PhysicalMemory, AddressRange, Mapping, DeviceBuffer and the properties they are made with.
+
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "labs/01_vmm_alloc/address_range.hpp"
+#include "labs/01_vmm_alloc/device_buffer.hpp"
+#include "labs/01_vmm_alloc/mapping.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/01_vmm_alloc/own_context.hpp"
+#include "labs/01_vmm_alloc/physical_memory.hpp"
+#include "labs/01_vmm_alloc/tests/lab_test.hpp"
+
+namespace symm {
+namespace {
+
+class Owners : public LabTest {
+protected:
+    std::size_t unit() { return granularity(device_memory(0)); }
+
+    static std::vector<unsigned> words(std::size_t count, unsigned seed) {
+        std::vector<unsigned> made(count);
+        for (std::size_t i = 0; i < count; ++i) {
+            made[i] = static_cast<unsigned>(i) * 2654435761u + seed;
+        }
+        return made;
+    }
+    static void write(CUdeviceptr to, const std::vector<unsigned>& from) {
+        check(cuMemcpyHtoD(to, from.data(), from.size() * 4), "cuMemcpyHtoD");
+    }
+    static std::vector<unsigned> read(CUdeviceptr from, std::size_t count) {
+        std::vector<unsigned> to(count, 0xDEADBEEF);
+        check(cuMemcpyDtoH(to.data(), from, count * 4), "cuMemcpyDtoH");
+        return to;
+    }
+    static std::string error_of(const std::function<void()>& path) {
+        try {
+            path();
+        } catch (const CudaError& error) {
+            return error.what();
+        }
+        return "nothing was thrown";
+    }
+};
+using RoundUp = Owners;
+using Granularity = Owners;
+using PhysicalMemoryTest = Owners;
+using AddressRangeTest = Owners;
+using MappingTest = Owners;
+using DeviceBufferTest = Owners;
+using OwnContextTest = Owners;
+
+#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+TEST_F(RoundUp, GoesToTheNextMultiple) {
+    EXPECT_EQ(round_up(0, 8), 0u);
+    EXPECT_EQ(round_up(1, 8), 8u);
+    EXPECT_EQ(round_up(8, 8), 8u);
+    EXPECT_EQ(round_up(9, 8), 16u);
+    EXPECT_EQ(round_up(10, 3), 12u);
+}
+
+TEST_F(RoundUp, DoesNotWrapAround) {
+    const std::size_t most = std::numeric_limits<std::size_t>::max();
+    EXPECT_EQ(round_up(most, 1), most);
+    EXPECT_EQ(round_up(most, 8), most - 7);
+    EXPECT_EQ(round_up(most - 7, 8), most - 7);
+}
+
+TEST_F(Granularity, IsAPowerOfTwoForMinimumAndRecommended) {
+    const std::size_t minimum = granularity(device_memory(0), CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    EXPECT_GT(minimum, 0u);
+    EXPECT_EQ(minimum & (minimum - 1), 0u);
+    EXPECT_EQ(unit() % minimum, 0u);
+}
+
+TEST_F(Granularity, OfADeviceThatIsNotThereNamesIt) {
+    EXPECT_SAYS(error_of([] { (void)granularity(device_memory(99)); }), "device 99");
+}
+
+TEST_F(PhysicalMemoryTest, HasAHandleAndASize) {
+    const auto memory = PhysicalMemory::create(device_memory(0), 3 * unit());
+    EXPECT_TRUE(memory);
+    EXPECT_NE(memory.handle(), 0u);
+    EXPECT_EQ(memory.size(), 3 * unit());
+}
+
+TEST_F(PhysicalMemoryTest, KnowsHowItWasMade) {
+    const auto memory = PhysicalMemory::create(device_memory(device_count() - 1), unit());
+    EXPECT_EQ(memory.properties().location.id, device_count() - 1);
+    EXPECT_EQ(memory.properties().location.type, CU_MEM_LOCATION_TYPE_DEVICE);
+    EXPECT_EQ(memory.properties().requestedHandleTypes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+}
+
+TEST_F(PhysicalMemoryTest, OfABrokenSizeTellsTheGranularity) {
+    const std::string error =
+        error_of([] { (void)PhysicalMemory::create(device_memory(0), 12345); });
+    EXPECT_SAYS(error, "cuMemCreate(size=12345");
+    EXPECT_SAYS(error, "CUDA_ERROR_INVALID_VALUE");
+    EXPECT_SAYS(error, std::to_string(unit()));
+}
+
+TEST_F(PhysicalMemoryTest, OfNoBytesTellsTheGranularityToo) {
+    EXPECT_SAYS(error_of([] { (void)PhysicalMemory::create(device_memory(0), 0); }),
+                std::to_string(unit()));
+}
+
+TEST_F(PhysicalMemoryTest, BeyondTheDeviceSaysHowMuchWasAsked) {
+    const std::size_t bytes = round_up(2 * device_->total_memory(), unit());
+    const std::string error =
+        error_of([&] { (void)PhysicalMemory::create(device_memory(0), bytes); });
+    EXPECT_SAYS(error, "CUDA_ERROR_OUT_OF_MEMORY");
+    EXPECT_SAYS(error, std::to_string(bytes));
+}
+
+TEST_F(PhysicalMemoryTest, MovesWithoutBeingReleasedTwice) {
+    auto first = PhysicalMemory::create(device_memory(0), unit());
+    const auto handle = first.handle();
+    PhysicalMemory second = std::move(first);
+    EXPECT_EQ(second.handle(), handle);
+    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): what is left is promised to be empty
+    EXPECT_EQ(first.size(), 0u);
+    PhysicalMemory third;
+    third = std::move(second);
+    EXPECT_EQ(third.handle(), handle);
+    third.drop();
+    EXPECT_FALSE(third);
+    third.drop();  // nothing is left to drop
+}
+
+TEST_F(PhysicalMemoryTest, IsFoundByTheAddressItIsMappedAt) {
+    const DeviceBuffer buffer(0, 2 * unit());
+    const PhysicalMemory found = PhysicalMemory::mapped_at(buffer.base() + unit() + 5);
+    EXPECT_EQ(found.handle(), buffer.memory().handle());
+    EXPECT_EQ(found.size(), 2 * unit());
+}
+
+TEST_F(PhysicalMemoryTest, IsNotFoundWhereNothingIsMapped) {
+    const AddressRange range(unit());
+    EXPECT_SAYS(error_of([&] { (void)PhysicalMemory::mapped_at(range.base()); }),
+                "cuMemRetainAllocationHandle");
+}
+
+TEST_F(PhysicalMemoryTest, ReleasedToTheCallerIsTheCallers) {
+    auto memory = PhysicalMemory::create(device_memory(0), unit());
+    const auto handle = memory.release();
+    EXPECT_FALSE(memory);
+    auto again = PhysicalMemory::adopt(handle, unit());
+    EXPECT_TRUE(again);
+}
+
+TEST_F(AddressRangeTest, IsAlignedAsAsked) {
+    const AddressRange range(unit(), 16 * unit());
+    EXPECT_EQ(range.base() % (16 * unit()), 0u);
+    EXPECT_EQ(range.end(), range.base() + unit());
+}
+
+TEST_F(AddressRangeTest, OfNoBytesNamesTheCall) {
+    EXPECT_SAYS(error_of([] { AddressRange range(0); }), "cuMemAddressReserve(size=0");
+}
+
+TEST_F(AddressRangeTest, IsFreedOnceHoweverItMoves) {
+    AddressRange first(unit());
+    AddressRange second(2 * unit());
+    const CUdeviceptr base = first.base();
+    second = std::move(first);  // a swap: the former range goes with the other owner
+    EXPECT_EQ(second.base(), base);
+    second.free();
+    EXPECT_FALSE(second);
+    second.free();
+}
+
+TEST_F(MappingTest, PutsMemoryAtAnAddress) {
+    const auto memory = PhysicalMemory::create(device_memory(0), unit());
+    const AddressRange range(unit());
+    Mapping mapping(range.base(), unit(), memory);
+    EXPECT_EQ(mapping.address(), range.base());
+    EXPECT_EQ(PhysicalMemory::mapped_at(range.base()).handle(), memory.handle());
+}
+
+TEST_F(MappingTest, IsGoneAfterItsOwner) {
+    const auto memory = PhysicalMemory::create(device_memory(0), unit());
+    const AddressRange range(unit());
+    { const Mapping mapping(range.base(), unit(), memory); }
+    EXPECT_THROW((void)PhysicalMemory::mapped_at(range.base()), CudaError);
+    const Mapping again(range.base(), unit(), memory);  // the addresses are free again
+}
+
+TEST_F(MappingTest, KeepsTheMemoryAliveByItself) {
+    const AddressRange range(unit());
+    auto memory = PhysicalMemory::create(device_memory(0), unit());
+    const Mapping mapping(range.base(), unit(), memory);
+    memory.drop();
+    EXPECT_TRUE(PhysicalMemory::mapped_at(range.base()));
+}
+
+TEST_F(MappingTest, OntoAMappingNamesAddressAndSize) {
+    const auto memory = PhysicalMemory::create(device_memory(0), unit());
+    const AddressRange range(unit());
+    const Mapping mapping(range.base(), unit(), memory);
+    const std::string error = error_of([&] { Mapping second(range.base(), unit(), memory); });
+    EXPECT_SAYS(error, fmt::format("cuMemMap(address={:#x}, size={}", range.base(), unit()));
+}
+
+TEST_F(DeviceBufferTest, HoldsWhatIsWritten) {
+    for (std::size_t bytes : {std::size_t{1}, unit() - 1, unit(), unit() + 1}) {
+        const DeviceBuffer buffer(0, bytes);
+        EXPECT_EQ(buffer.size(), round_up(bytes, unit()));
+        const auto written = words(buffer.size() / 4, static_cast<unsigned>(bytes));
+        write(buffer.base(), written);
+        EXPECT_EQ(read(buffer.base(), written.size()), written) << bytes;
+    }
+}
+
+TEST_F(DeviceBufferTest, ExistsOnEveryDevice) {
+    for (int i = 0; i < device_count(); ++i) {
+        const Device device(i);
+        const DeviceBuffer buffer(i, 1000);
+        const auto written = words(250, static_cast<unsigned>(i));
+        write(buffer.base(), written);
+        EXPECT_EQ(read(buffer.base(), 250), written) << "device " << i;
+        EXPECT_EQ(buffer.memory().properties().location.id, i);
+    }
+    device_->make_current();
+}
+
+TEST_F(DeviceBufferTest, TwoDoNotTouchEachOther) {
+    const DeviceBuffer first(0, unit());
+    const DeviceBuffer second(0, unit());
+    write(first.base(), words(unit() / 4, 1));
+    write(second.base(), words(unit() / 4, 2));
+    EXPECT_EQ(read(first.base(), unit() / 4), words(unit() / 4, 1));
+    EXPECT_EQ(read(second.base(), unit() / 4), words(unit() / 4, 2));
+}
+
+TEST_F(DeviceBufferTest, MovesWithItsContents) {
+    DeviceBuffer first(0, unit());
+    write(first.base(), words(100, 7));
+    DeviceBuffer second;
+    EXPECT_FALSE(second);
+    second = std::move(first);
+    EXPECT_EQ(read(second.base(), 100), words(100, 7));
+    second = DeviceBuffer(0, 2 * unit());  // the former contents go
+    EXPECT_EQ(second.size(), 2 * unit());
+}
+
+TEST_F(DeviceBufferTest, OfNoBytesIsRefused) {
+    EXPECT_SAYS(error_of([] { DeviceBuffer buffer(0, 0); }), "cuMemCreate(size=0");
+}
+
+TEST_F(DeviceBufferTest, ThousandRoundsLeaveNothingBehind) {
+    for (int round = 0; round < 1000; ++round) {
+        const DeviceBuffer buffer(0, unit());
+        ASSERT_TRUE(buffer) << "round " << round;
+    }
+}
+
+TEST_F(OwnContextTest, LeavesTheCurrentOneInPlace) {
+    const OwnContext own(0);
+    EXPECT_NE(own.get(), device_->context());
+    CUcontext current = nullptr;
+    check(cuCtxGetCurrent(&current), "cuCtxGetCurrent");
+    EXPECT_EQ(current, device_->context());
+}
+
+TEST_F(OwnContextTest, WorksWhileItIsCurrentAndTakesItsAllocationsAlong) {
+    const OwnContext own(0);
+    const CurrentContext current(own.get());
+    CUdeviceptr memory = 0;
+    check(cuMemAlloc(&memory, 4000), "cuMemAlloc");
+    write(memory, words(1000, 3));
+    EXPECT_EQ(read(memory, 1000), words(1000, 3));
+    // Never freed: the context takes it along, which the fixture's count confirms.
+}
+
+}  // namespace
+}  // namespace symm

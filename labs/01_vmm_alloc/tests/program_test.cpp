@@ -1,0 +1,139 @@
+// The program as a user runs it, and its drawings.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/tests/run_program.hpp"
+#include "labs/01_vmm_alloc/drawing.hpp"
+
+namespace symm {
+namespace {
+
+Finished run_lab(const std::string& arguments, const std::string& environment = "") {
+    return run_program("01_vmm_alloc " + arguments, environment);
+}
+
+bool says(const Finished& finished, const std::string& text) {
+    return finished.output.find(text) != std::string::npos;
+}
+
+const std::vector<std::string> kEightSteps = {"1. cuMemGetAllocationGranularity(",
+                                              "2. cuMemCreate(",
+                                              "3. cuMemAddressReserve(",
+                                              "4. cuMemMap(",
+                                              "5. cuMemSetAccess(",
+                                              "6. cuMemUnmap(",
+                                              "7. cuMemAddressFree(",
+                                              "8. cuMemRelease("};
+
+TEST(Program, TellsTheEightStepsInOrder) {
+    const Finished finished = run_lab("");
+    EXPECT_EQ(finished.exit_code, 0) << finished.output;
+    std::size_t at = 0;
+    for (const std::string& step : kEightSteps) {
+        at = finished.output.find(step, at);
+        ASSERT_NE(at, std::string::npos) << step << " is missing in\n" << finished.output;
+    }
+    EXPECT_TRUE(says(finished, "All right.")) << finished.output;
+}
+
+TEST(Program, ShowsTheAttributesOfTheDevice) {
+    const Finished finished = run_lab("--device 1 --size 1", "SYMM_EMU_DEVICES=2");
+    EXPECT_EQ(finished.exit_code, 0) << finished.output;
+    for (const char* name :
+         {"VIRTUAL_MEMORY_MANAGEMENT", "HANDLE_TYPE_POSIX_FD", "HANDLE_TYPE_FABRIC", "HOST_NUMA_ID",
+          "RDMA_WITH_CUDA_VMM", "DMA_BUF"}) {
+        EXPECT_TRUE(says(finished, name)) << name << " is missing in\n" << finished.output;
+    }
+}
+
+TEST(Program, DoesNotPassEmulatedTimesForPerformance) {
+    EXPECT_TRUE(says(run_lab("--size 2M"), "they say nothing about a GPU"));
+}
+
+TEST(Program, RoundsOddSizesUp) {
+    for (const char* size : {"1", "3M", "2097153", "5MiB"}) {
+        const Finished finished = run_lab(std::string("--size ") + size);
+        EXPECT_EQ(finished.exit_code, 0) << size << "\n" << finished.output;
+    }
+}
+
+TEST(Program, GrowsInPlace) {
+    const Finished finished = run_lab("--size 3M --grow 40M --granularity minimum");
+    EXPECT_EQ(finished.exit_code, 0) << finished.output;
+    EXPECT_TRUE(says(finished, "grew to"));
+    EXPECT_TRUE(says(finished, "shrank to"));
+    EXPECT_TRUE(says(finished, "The pointer stayed"));
+}
+
+TEST(Program, HelpsWithEveryOption) {
+    const Finished finished = run_lab("--help");
+    EXPECT_EQ(finished.exit_code, 0);
+    for (const char* option : {"--size", "--device", "--granularity", "--grow", "--driver"}) {
+        EXPECT_TRUE(says(finished, option)) << option;
+    }
+}
+
+TEST(Program, RefusesBadUsageWithOneLine) {
+    for (const char* arguments :
+         {"--size 0", "--size 12Q", "--size -5", "--size", "--device 99", "--device -1",
+          "--device x", "--granularity 5", "--size 8M --grow 4M", "--bogus", "--driver qemu"}) {
+        const Finished finished = run_lab(arguments);
+        EXPECT_EQ(finished.exit_code, 2) << arguments << "\n" << finished.output;
+        const std::size_t error = finished.output.find("error: ");
+        ASSERT_NE(error, std::string::npos) << arguments << "\n" << finished.output;
+        EXPECT_EQ(finished.output.find('\n', error), finished.output.size() - 1)
+            << arguments << "\n"
+            << finished.output;
+    }
+}
+
+TEST(Program, FailsClearlyBeyondTheDevicesMemory) {
+    const Finished finished = run_lab("--size 64M", "SYMM_EMU_MEMORY=32M");
+    EXPECT_EQ(finished.exit_code, 1) << finished.output;
+    EXPECT_TRUE(says(finished, "cuMemCreate(size=67108864")) << finished.output;
+    EXPECT_TRUE(says(finished, "CUDA_ERROR_OUT_OF_MEMORY")) << finished.output;
+}
+
+TEST(Program, NamesTheCallThatFails) {
+    for (const std::string& step : kEightSteps) {
+        const std::string function = step.substr(3, step.size() - 4);
+        const Finished finished =
+            run_lab("--size 2M", "SYMM_EMU_FAIL=" + function + ":1:CUDA_ERROR_NOT_PERMITTED");
+        EXPECT_EQ(finished.exit_code, 1) << function << "\n" << finished.output;
+        const std::size_t error = finished.output.find("error: " + function);
+        EXPECT_NE(error, std::string::npos) << function << "\n" << finished.output;
+        EXPECT_NE(finished.output.find("CUDA_ERROR_NOT_PERMITTED", error), std::string::npos)
+            << finished.output;
+    }
+}
+
+TEST(Drawing, ShowsWhatThereIs) {
+    Picture picture;
+    picture.bytes = 4096;
+    EXPECT_EQ(draw(picture).find('+'), std::string::npos);
+    picture.memory = "device 3";
+    EXPECT_NE(draw(picture).find("memory of device 3"), std::string::npos);
+    EXPECT_EQ(draw(picture).find("0x"), std::string::npos);
+    picture.base = 0x200000;
+    EXPECT_NE(draw(picture).find("0x201000"), std::string::npos);
+    EXPECT_EQ(draw(picture).find("-->"), std::string::npos);
+    picture.mapped = true;
+    EXPECT_NE(draw(picture).find("-->"), std::string::npos);
+}
+
+TEST(Drawing, APieceIsALetter) {
+    EXPECT_EQ(draw_pieces({}, 64), "[" + std::string(64, '.') + "]");
+    EXPECT_EQ(draw_pieces({32, 16}, 64),
+              "[" + std::string(32, 'A') + std::string(16, 'B') + std::string(16, '.') + "]");
+}
+
+TEST(Drawing, AlwaysFitsTheBar) {
+    EXPECT_EQ(draw_pieces(std::vector<std::size_t>(1000, 1), 1000).size(), 66u);
+    EXPECT_EQ(draw_pieces({1, 1, 1}, std::size_t{1} << 50).size(), 66u);
+}
+
+}  // namespace
+}  // namespace symm
