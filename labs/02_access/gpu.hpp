@@ -1,0 +1,69 @@
+#pragma once
+/// \file
+/// A device with what the kernels of this lab need on it: a stream, and a place for results.
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "common/cuda/device.hpp"
+#include "common/cuda/pinned_memory.hpp"
+#include "common/cuda/stream.hpp"
+
+namespace symm {
+
+/// How many blocks of how many threads a kernel is started with.
+struct LaunchShape {
+    unsigned blocks;
+    unsigned threads;
+};
+
+/// One device in use. Move-only. Its constructor leaves the device's context current.
+class Gpu {
+public:
+    /// Throws std::out_of_range for an ordinal that is no device, CudaError otherwise.
+    explicit Gpu(int ordinal);
+
+    int ordinal() const { return device_.ordinal(); }
+    const Device& device() const { return device_; }
+    CUstream stream() const { return stream_.get(); }
+    /// Makes this device's context the calling thread's current one.
+    void make_current() const { device_.make_current(); }
+    /// Waits for all that was queued on the stream. Throws as Stream::synchronize.
+    void wait(std::string_view what) const { stream_.synchronize(what); }
+
+    /// Enough threads to keep a link busy, all of them resident at once, for one of `share` kernels
+    /// that run side by side on this device.
+    LaunchShape shape(unsigned share = 1) const;
+
+    /// Where kernels leave what the host reads after them: pinned, kResultBytes long.
+    void* results() const { return results_.data(); }
+    static constexpr std::size_t kResultBytes = 64 * 1024;
+
+private:
+    Device device_;
+    Stream stream_;
+    PinnedMemory results_;
+    unsigned multiprocessors_;
+    unsigned threads_;
+    unsigned blocks_each_;
+};
+
+/// Waits for the devices' streams when a scope is left, however it is left. Declared after the
+/// buffers that queued work uses, it keeps an exception from unmapping them under a running kernel.
+class Drained {
+public:
+    /// `gpus` must outlive this.
+    explicit Drained(std::span<const Gpu> gpus) : gpus_(gpus) {}
+    explicit Drained(const Gpu& gpu) : gpus_(&gpu, 1) {}
+    Drained(const Drained&) = delete;
+    Drained& operator=(const Drained&) = delete;
+    ~Drained();
+
+private:
+    std::span<const Gpu> gpus_;
+};
+
+}  // namespace symm

@@ -1,0 +1,72 @@
+#include "labs/02_access/latency.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/event.hpp"
+#include "labs/02_access/kernels.hpp"
+#include "labs/02_access/shared_buffer.hpp"
+
+namespace symm {
+
+std::vector<std::uint32_t> make_chain(std::size_t lines, std::uint32_t seed) {
+    // One cycle through all lines in random order: each line points to the one that follows it.
+    std::vector<std::uint32_t> order(lines);
+    std::iota(order.begin(), order.end(), 0u);
+    std::mt19937 random(seed);
+    std::shuffle(order.begin() + 1, order.end(), random);  // starts at line 0
+    std::vector<std::uint32_t> chain(lines * kWordsOfLine, 0);
+    for (std::size_t i = 0; i < lines; ++i) {
+        chain[order[i] * kWordsOfLine] =
+            static_cast<std::uint32_t>(order[(i + 1) % lines] * kWordsOfLine);
+    }
+    return chain;
+}
+
+double load_latency_ns(const Gpu& accessor, const Gpu& owner, std::size_t bytes,
+                       std::uint32_t hops) {
+    const std::vector<std::uint32_t> chain = make_chain(
+        std::max<std::size_t>(1, bytes / (kWordsOfLine * sizeof(std::uint32_t))), 0x5eed);
+    const std::array users{accessor.ordinal()};
+    const SharedBuffer buffer(owner.ordinal(), chain.size() * sizeof(std::uint32_t), users);
+    owner.make_current();
+    check(cuMemcpyHtoD(buffer.base(), chain.data(), chain.size() * sizeof(std::uint32_t)),
+          "cuMemcpyHtoD(size={}, device={})", chain.size() * sizeof(std::uint32_t),
+          owner.ordinal());
+
+    const Drained before_the_buffer_goes(accessor);
+    accessor.make_current();
+    const Event start;
+    const Event end;
+    auto* result = static_cast<std::uint32_t*>(accessor.results());
+    const auto chase = [&](std::uint32_t count) {
+        *result = ~0u;
+        start.record(accessor.stream());
+        queue_chase(accessor.stream(), buffer.base(), count, result);
+        end.record(accessor.stream());
+        accessor.wait(fmt::format("the chain of device {} through memory of device {}",
+                                  accessor.ordinal(), owner.ordinal()));
+        return elapsed_us(start, end);
+    };
+    chase(1);  // loads the kernel
+    const double us = std::min(chase(hops), chase(hops));
+
+    std::uint32_t expected = 0;
+    for (std::uint32_t i = 0; i < hops; ++i) {
+        expected = chain[expected];
+    }
+    if (*result != expected) {
+        throw std::runtime_error(fmt::format(
+            "the chain of device {} through memory of device {} ended at word {} instead of {}",
+            accessor.ordinal(), owner.ordinal(), *result, expected));
+    }
+    return us * 1e3 / std::max(1u, hops);
+}
+
+}  // namespace symm

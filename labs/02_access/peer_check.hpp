@@ -1,0 +1,51 @@
+#pragma once
+/// \file
+/// The self-test: does a pair that claims peer access really carry data?
+///
+/// Some machines say yes and lose writes (an IOMMU or PCIe access control in the way, a broken
+/// bridge or driver). Nothing fails then: kernels end well, copies end well, and the sums are
+/// wrong. So each pair is tried before it is used, in all the ways that the labs use it:
+///
+/// | step | accessor | owner | catches |
+/// |---|---|---|---|
+/// | 1 | | poisons its memory | old data passing for new |
+/// | 2 | stores a pattern (kernel) | | |
+/// | 3 | | compares | stores that were lost or went astray |
+/// | 4 | | stores another pattern | |
+/// | 5 | loads and compares (kernel) | | loads that read something else |
+/// | 6 | copies a third pattern there (copy engine) | | |
+/// | 7 | | compares | copies that were lost |
+///
+/// vLLM does the like (gpu_p2p_access_check in custom_all_reduce_utils.py); NCCL believes the
+/// driver and leaves NCCL_P2P_DISABLE to those whom it has failed.
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "labs/02_access/gpu.hpp"
+#include "labs/02_access/peer_matrix.hpp"
+
+namespace symm {
+
+/// What the self-test found out about a pair.
+struct PeerReport {
+    Pair pair;
+    std::string failure;  ///< Empty where all data arrived; else which step, and what was seen.
+    bool right() const { return failure.empty(); }
+};
+
+/// Tries one pair with `bytes` (a multiple of 4, not 0). Wrong data is reported; a driver call that
+/// fails throws CudaError.
+PeerReport check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes);
+
+/// Tries all usable pairs of the matrix and excludes those that fail. `gpus[i]` is device i.
+/// Returns all reports, in the matrix's order.
+std::vector<PeerReport> check_peers(PeerMatrix& matrix, std::span<const Gpu> gpus,
+                                    std::size_t bytes);
+
+/// One Gpu for each device.
+std::vector<Gpu> all_gpus();
+
+}  // namespace symm

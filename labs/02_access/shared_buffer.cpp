@@ -1,0 +1,36 @@
+#include "labs/02_access/shared_buffer.hpp"
+
+#include <algorithm>
+
+#include "common/cuda/check.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/02_access/access.hpp"
+
+namespace symm {
+
+SharedBuffer::SharedBuffer(int owner, std::size_t bytes, std::span<const int> users)
+    : buffer_(owner, bytes), users_(users.begin(), users.end()) {
+    users_.push_back(owner);
+    std::sort(users_.begin(), users_.end());
+    users_.erase(std::unique(users_.begin(), users_.end()), users_.end());
+    allow(base(), size(), users_);
+}
+
+HostNumaBuffer::HostNumaBuffer(int node, std::size_t bytes) : node_(node) {
+    const CUmemAllocationProp properties = host_numa_memory(node);
+    const std::size_t rounded = round_up(bytes, granularity(properties));
+    memory_ = PhysicalMemory::create(properties, rounded);
+    range_ = AddressRange(rounded);
+    mapping_ = Mapping(range_.base(), rounded, memory_);
+}
+
+int host_node_of(int device) {
+    CUdevice handle = 0;
+    int node = 0;
+    check(cuDeviceGet(&handle, device), "cuDeviceGet({})", device);
+    check(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, handle),
+          "cuDeviceGetAttribute(HOST_NUMA_ID, device={})", device);
+    return std::max(node, 0);  // -1: a machine with one node, or a driver that cannot tell
+}
+
+}  // namespace symm

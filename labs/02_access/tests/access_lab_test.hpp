@@ -1,0 +1,37 @@
+#pragma once
+/// \file
+/// The fixture of this lab's tests: all devices, and nothing left behind at the end of a case.
+
+#include <vector>
+
+#include "labs/01_vmm_alloc/tests/lab_test.hpp"
+#include "labs/02_access/gpu.hpp"
+#include "labs/02_access/peer_check.hpp"
+#include "labs/02_access/peer_matrix.hpp"
+
+namespace symm {
+
+class AccessLabTest : public LabTest {
+protected:
+    void SetUp() override {
+        gpus();  // made once for all cases, before what exists is counted
+        LabTest::SetUp();
+    }
+
+    /// One for each device, for the whole program: contexts are expensive on a real machine.
+    static const std::vector<Gpu>& gpus() {
+        static const std::vector<Gpu>& kept = *new std::vector<Gpu>(all_gpus());
+        return kept;
+    }
+    static const Gpu& gpu(int device) { return gpus()[static_cast<std::size_t>(device)]; }
+    static int last_device() { return static_cast<int>(gpus().size()) - 1; }
+};
+
+/// Skips a case that needs two devices which may use each other's memory.
+#define SYMM_NEED_PEERS()                                \
+    if (PeerMatrix::query().usable_pairs().empty()) {    \
+        GTEST_SKIP() << "no two devices that are peers"; \
+    }                                                    \
+    static_assert(true)
+
+}  // namespace symm

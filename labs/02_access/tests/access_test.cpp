@@ -1,0 +1,212 @@
+// Rights: given, read back, taken, refused.
+
+#include "labs/02_access/access.hpp"
+
+#include <array>
+
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/02_access/kernels.hpp"
+#include "labs/02_access/pattern.hpp"
+#include "labs/02_access/shared_buffer.hpp"
+#include "labs/02_access/tests/access_lab_test.hpp"
+
+namespace symm {
+namespace {
+
+constexpr auto kNone = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+constexpr auto kRead = CU_MEM_ACCESS_FLAGS_PROT_READ;
+constexpr auto kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+
+/// Memory of device 0 that is mapped and that nobody may touch.
+class Access : public AccessLabTest {
+protected:
+    void SetUp() override {
+        AccessLabTest::SetUp();
+        bytes_ = 2 * granularity(device_memory(0));
+        memory_ = PhysicalMemory::create(device_memory(0), bytes_);
+        range_ = AddressRange(bytes_);
+        mapping_ = Mapping(range_.base(), bytes_, memory_);
+        at_ = mapping_.address();
+    }
+    void TearDown() override {
+        mapping_.reset();
+        range_.reset();
+        memory_.reset();
+        AccessLabTest::TearDown();
+    }
+    std::vector<CUmemAccess_flags> rights() const {
+        std::vector<CUmemAccess_flags> rights;
+        for (const int device : all_devices()) {
+            rights.push_back(access_of(at_, device));
+        }
+        return rights;
+    }
+
+    std::size_t bytes_ = 0;
+    CUdeviceptr at_ = 0;
+    PhysicalMemory memory_;
+    AddressRange range_;
+    Mapping mapping_;
+};
+
+TEST_F(Access, IsNobodysAtFirst) {
+    for (const CUmemAccess_flags right : rights()) {
+        EXPECT_EQ(right, kNone);
+    }
+}
+
+TEST_F(Access, IsGivenToAllInOneCall) {
+    const std::vector<int> users = devices_that_reach(0);
+    const long calls = is_emulated() ? emu::calls_made("cuMemSetAccess") : 0;
+    allow(at_, bytes_, users);
+    if (is_emulated()) {
+        EXPECT_EQ(emu::calls_made("cuMemSetAccess"), calls + 1);
+    }
+    for (const int device : users) {
+        EXPECT_EQ(access_of(at_, device), kReadWrite) << device;
+        EXPECT_EQ(access_of(at_ + bytes_ - 1, device), kReadWrite) << device;
+    }
+}
+
+TEST_F(Access, IsTheSameWhenGivenOneByOne) {
+    const std::vector<int> users = devices_that_reach(0);
+    allow_one_by_one(at_, bytes_, users);
+    for (const int device : users) {
+        EXPECT_EQ(access_of(at_, device), kReadWrite) << device;
+    }
+}
+
+TEST_F(Access, OfOneDeviceIsNoBusinessOfTheOthers) {
+    SYMM_NEED_PEERS();
+    const int guest = devices_that_reach(0).back();
+    allow(at_, bytes_, std::array{guest});
+    EXPECT_EQ(access_of(at_, 0), kNone) << "the owner is let in like everybody else";
+    allow(at_, bytes_, std::array{0});
+    EXPECT_EQ(access_of(at_, guest), kReadWrite);
+    forbid(at_, bytes_, std::array{guest});
+    EXPECT_EQ(access_of(at_, guest), kNone);
+    EXPECT_EQ(access_of(at_, 0), kReadWrite);
+}
+
+TEST_F(Access, CanBeReadOnlyAndWidenedAgain) {
+    allow(at_, bytes_, std::array{0}, kRead);
+    EXPECT_EQ(access_of(at_, 0), kRead);
+    allow(at_, bytes_, std::array{0});
+    EXPECT_EQ(access_of(at_, 0), kReadWrite);
+}
+
+TEST_F(Access, OfNobodyChangesNothing) {
+    allow(at_, bytes_, {});
+    allow_one_by_one(at_, bytes_, {});
+    forbid(at_, bytes_, {});
+    EXPECT_EQ(access_of(at_, 0), kNone);
+}
+
+TEST_F(Access, TakenAndGivenAgainFindsTheDataUnchanged) {
+    const PatternRange range{at_, 12345, 7};
+    for (int round = 0; round < 10; ++round) {
+        allow(at_, bytes_, std::array{0});
+        if (round == 0) {
+            queue_fill(gpu(0), range);
+            gpu(0).wait("the fill");
+        }
+        EXPECT_EQ(verify(gpu(0), range).describe(range.words), "all 12345 words right") << round;
+        forbid(at_, bytes_, std::array{0});
+    }
+}
+
+TEST_F(Access, IsRefusedWithTheCallAndItsValues) {
+    try {
+        allow(at_, bytes_, std::array{0, 99});
+        FAIL() << "there is no device 99";
+    } catch (const CudaError& error) {
+        const std::string_view text = error.what();
+        EXPECT_NE(text.find("cuMemSetAccess("), text.npos) << text;
+        EXPECT_NE(text.find("devices=0+99"), text.npos) << text;
+        EXPECT_NE(text.find("read/write"), text.npos) << text;
+    }
+    EXPECT_EQ(access_of(at_, 0), kNone) << "a refused call gives nobody anything";
+}
+
+TEST_F(Access, IsRefusedWhereNothingIsMapped) {
+    const AddressRange empty(bytes_);
+    EXPECT_THROW(allow(empty.base(), bytes_, std::array{0}), CudaError);
+    EXPECT_THROW(allow(at_, 2 * bytes_, std::array{0}), CudaError) << "reaches beyond the mapping";
+    EXPECT_THROW(access_of(empty.base(), 0), CudaError);
+}
+
+TEST_F(Access, OfTheHostIsRefusedForDeviceMemory) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "machines with a coherent link grant it";
+    }
+    EXPECT_THROW(allow_host(at_, bytes_, 0), CudaError);
+}
+
+TEST_F(AccessLabTest, DevicesAreNumberedFromZero) {
+    const std::vector<int> devices = all_devices();
+    ASSERT_EQ(devices.size(), gpus().size());
+    for (std::size_t i = 0; i < devices.size(); ++i) {
+        EXPECT_EQ(devices[i], static_cast<int>(i));
+    }
+    for (const int owner : devices) {
+        const std::vector<int> reaching = devices_that_reach(owner);
+        EXPECT_NE(std::find(reaching.begin(), reaching.end(), owner), reaching.end()) << owner;
+    }
+}
+
+TEST_F(AccessLabTest, ASharedBufferIsOpenToItsUsersAndItsOwner) {
+    for (const int owner : all_devices()) {
+        const std::vector<int> users = devices_that_reach(owner);
+        const SharedBuffer buffer(owner, 12345, users);
+        EXPECT_EQ(buffer.owner(), owner);
+        EXPECT_EQ(buffer.users(), users);
+        EXPECT_GE(buffer.size(), 12345u);
+        for (const int user : users) {
+            EXPECT_EQ(access_of(buffer.base(), user), kReadWrite);
+        }
+    }
+}
+
+TEST_F(AccessLabTest, ASharedBufferIsClosedToEverybodyElse) {
+    SYMM_NEED_PEERS();
+    const SharedBuffer buffer(last_device(), 4096, {});
+    EXPECT_EQ(buffer.users(), std::vector<int>{last_device()});
+    EXPECT_EQ(access_of(buffer.base(), 0), kNone);
+}
+
+TEST_F(AccessLabTest, ASharedBufferWithAnImpossibleUserLeavesNothing) {
+    EXPECT_THROW(SharedBuffer(0, 4096, std::array{99}), CudaError);
+    EXPECT_THROW(SharedBuffer(99, 4096, {}), CudaError);
+}
+
+TEST_F(AccessLabTest, HostMemoryIsReadAndWrittenByTheHostAndEveryDevice) {
+    const int node = host_node_of(0);
+    const HostNumaBuffer buffer(node, 100'000);
+    allow_host(buffer.base(), buffer.size(), node);
+    allow(buffer.base(), buffer.size(), all_devices());
+    EXPECT_EQ(host_access_of(buffer.base(), node), kReadWrite);
+    constexpr std::size_t kWords = 24'999;  // no multiple of a vector
+    auto* words = buffer.as<std::uint32_t>();
+    for (const Gpu& one : gpus()) {
+        const auto seed = static_cast<std::uint32_t>(one.ordinal());
+        for (std::size_t i = 0; i < kWords; ++i) {
+            words[i] = pattern_word(seed, i);
+        }
+        EXPECT_TRUE(verify(one, {buffer.base(), kWords, seed}).right()) << one.ordinal();
+        queue_fill(one, {buffer.base(), kWords, seed + 100});
+        one.wait("the fill");
+        for (std::size_t i = 0; i < kWords; ++i) {
+            ASSERT_EQ(words[i], pattern_word(seed + 100, i))
+                << "device " << one.ordinal() << ", " << i;
+        }
+    }
+}
+
+TEST(AccessWords, NameEveryRight) {
+    EXPECT_STREQ(words(kNone), "none");
+    EXPECT_STREQ(words(kRead), "read");
+    EXPECT_STREQ(words(kReadWrite), "read/write");
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,161 @@
+// The kernels: every size, every word.
+
+#include "labs/02_access/kernels.hpp"
+
+#include <algorithm>
+
+#include "labs/02_access/latency.hpp"
+#include "labs/02_access/pattern.hpp"
+#include "labs/02_access/shared_buffer.hpp"
+#include "labs/02_access/tests/access_lab_test.hpp"
+
+namespace symm {
+namespace {
+
+// Around a vector of four words, around a grid's width, and far beyond one round of a grid.
+constexpr std::size_t kSizes[] = {1, 2, 3, 4, 5, 15, 16, 17, 1023, 4097, 65'537};
+
+class Kernels : public AccessLabTest {
+protected:
+    std::vector<std::uint32_t> read(CUdeviceptr at, std::size_t words) const {
+        std::vector<std::uint32_t> data(words);
+        gpu(0).make_current();
+        check(cuMemcpyDtoH(data.data(), at, words * sizeof(std::uint32_t)), "cuMemcpyDtoH()");
+        return data;
+    }
+    void write(CUdeviceptr at, const std::vector<std::uint32_t>& data) const {
+        gpu(0).make_current();
+        check(cuMemcpyHtoD(at, data.data(), data.size() * sizeof(std::uint32_t)), "cuMemcpyHtoD()");
+    }
+    static constexpr std::uint32_t kPoison = 0xdeadbeef;
+};
+
+TEST_F(Kernels, FillEveryWordAndNoneBehind) {
+    const SharedBuffer buffer(0, 300'000, {});
+    for (const std::size_t words : kSizes) {
+        write(buffer.base(), std::vector<std::uint32_t>(words + 8, kPoison));
+        queue_fill(gpu(0), {buffer.base(), words, 3, 1000});
+        gpu(0).wait("the fill");
+        const std::vector<std::uint32_t> data = read(buffer.base(), words + 8);
+        for (std::size_t i = 0; i < data.size(); ++i) {
+            ASSERT_EQ(data[i], i < words ? pattern_word(3, 1000 + i) : kPoison)
+                << "word " << i << " of " << words;
+        }
+    }
+}
+
+TEST_F(Kernels, FindASingleWrongWord) {
+    const SharedBuffer buffer(0, 300'000, {});
+    for (const std::size_t words : kSizes) {
+        const PatternRange range{buffer.base(), words, 5};
+        for (const std::size_t wrong : {std::size_t{0}, words / 2, words - 1}) {
+            queue_fill(gpu(0), range);
+            gpu(0).wait("the fill");
+            ASSERT_TRUE(verify(gpu(0), range).right()) << words;
+            write(buffer.base() + wrong * sizeof(std::uint32_t), {kPoison});
+            const Verdict verdict = verify(gpu(0), range);
+            EXPECT_EQ(verdict.wrong, 1u) << words;
+            EXPECT_EQ(verdict.first_wrong, wrong) << words;
+            EXPECT_EQ(verdict.expected, pattern_word(5, wrong));
+            EXPECT_EQ(verdict.seen, kPoison);
+        }
+    }
+}
+
+TEST_F(Kernels, CountAllWrongWordsAndNameTheFirst) {
+    constexpr std::size_t kWords = 10'001;
+    const SharedBuffer buffer(0, kWords * 4, {});
+    queue_fill(gpu(0), {buffer.base(), kWords, 1});
+    gpu(0).wait("the fill");
+    EXPECT_EQ(verify(gpu(0), {buffer.base(), kWords, 2}).wrong, kWords) << "another's data";
+    EXPECT_EQ(verify(gpu(0), {buffer.base(), kWords, 1, 1}).wrong, kWords) << "shifted by a word";
+    EXPECT_EQ(verify(gpu(0), {buffer.base(), kWords, 2}).first_wrong, 0u);
+    EXPECT_EQ(
+        verify(gpu(0), {buffer.base(), kWords, 2}).describe(kWords).rfind("10001 of 10001", 0), 0u);
+}
+
+TEST_F(Kernels, SumEveryWord) {
+    const SharedBuffer buffer(0, 300'000, {});
+    for (const std::size_t words : kSizes) {
+        std::vector<std::uint32_t> data(words + 4, kPoison);  // poison behind the end
+        std::uint64_t expected = 0;
+        for (std::size_t i = 0; i < words; ++i) {
+            data[i] = 0xfffffff0u + static_cast<std::uint32_t>(i % 16);  // overflows 32 bits
+            expected += data[i];
+        }
+        write(buffer.base(), data);
+        EXPECT_EQ(sum(gpu(0), buffer.base(), words), expected) << words;
+        EXPECT_EQ(sum(gpu(0), buffer.base(), words), expected) << words << ", again";
+    }
+}
+
+TEST_F(Kernels, CopyEveryWordAndNoneBehind) {
+    const SharedBuffer from(0, 300'000, {});
+    const SharedBuffer to(0, 300'000, {});
+    for (const std::size_t words : kSizes) {
+        for (const unsigned share : {1u, 4u}) {
+            write(to.base(), std::vector<std::uint32_t>(words + 8, kPoison));
+            queue_fill(gpu(0), {from.base(), words + 8, 9});
+            gpu(0).make_current();
+            queue_copy(gpu(0).stream(), gpu(0).shape(share), to.base(), from.base(), words * 4);
+            gpu(0).wait("the copy");
+            const std::vector<std::uint32_t> data = read(to.base(), words + 8);
+            for (std::size_t i = 0; i < data.size(); ++i) {
+                ASSERT_EQ(data[i], i < words ? pattern_word(9, i) : kPoison)
+                    << "word " << i << " of " << words;
+            }
+        }
+    }
+}
+
+TEST_F(Kernels, WorkOnEveryDevicesMemoryFromEveryDevice) {
+    constexpr std::size_t kWords = 3'001;
+    PeerMatrix matrix = PeerMatrix::query();
+    for (const Pair& pair : matrix.usable_pairs()) {
+        const SharedBuffer buffer(pair.owner, kWords * 4, matrix.users_of(pair.owner));
+        const auto seed = static_cast<std::uint32_t>(100 * pair.accessor + pair.owner);
+        queue_fill(gpu(pair.accessor), {buffer.base(), kWords, seed});
+        gpu(pair.accessor).wait("the fill");
+        for (const int reader : buffer.users()) {
+            EXPECT_TRUE(verify(gpu(reader), {buffer.base(), kWords, seed}).right())
+                << describe(pair) << ", read by " << reader;
+        }
+    }
+}
+
+TEST(Pattern, IsUniqueToIndexAndSeed) {
+    std::vector<std::uint32_t> words;
+    for (std::size_t i = 0; i < 100'000; ++i) {
+        words.push_back(pattern_word(1, i));
+        EXPECT_NE(pattern_word(1, i), pattern_word(2, i));
+    }
+    std::sort(words.begin(), words.end());
+    EXPECT_EQ(std::adjacent_find(words.begin(), words.end()), words.end());
+}
+
+TEST(Chain, VisitsEveryLineOnceAndComesBack) {
+    for (const std::size_t lines : {1u, 2u, 3u, 1000u}) {
+        const std::vector<std::uint32_t> chain = make_chain(lines, 42);
+        std::vector<int> visits(lines, 0);
+        std::uint32_t at = 0;
+        for (std::size_t i = 0; i < lines; ++i) {
+            ASSERT_EQ(at % kWordsOfLine, 0u);
+            ++visits.at(at / kWordsOfLine);
+            at = chain.at(at);
+        }
+        EXPECT_EQ(at, 0u) << lines;
+        EXPECT_EQ(visits, std::vector<int>(lines, 1)) << lines;
+    }
+}
+
+TEST_F(Kernels, ChaseThroughEveryDevicesMemory) {
+    const PeerMatrix matrix = PeerMatrix::query();
+    for (const int owner : {0, last_device()}) {
+        for (const int accessor : matrix.users_of(owner)) {
+            EXPECT_GE(load_latency_ns(gpu(accessor), gpu(owner), 1 << 14, 300), 0.0);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace symm
