@@ -1,0 +1,80 @@
+#include "labs/03_ipc/handle_kind.hpp"
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "common/cuda/check.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/01_vmm_alloc/physical_memory.hpp"
+#include "labs/03_ipc/handle.hpp"
+#include "labs/03_ipc/rank.hpp"
+
+namespace symm {
+namespace {
+
+HandleChoice descriptors_because(std::string reason) {
+    return {CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, std::move(reason)};
+}
+
+HandleChoice probe(int device) {
+    if (const char* enabled = std::getenv("SYMM_FABRIC_ENABLE");
+        enabled != nullptr && std::string_view(enabled) == "0") {
+        return descriptors_because("SYMM_FABRIC_ENABLE=0");
+    }
+    try {
+        CUdevice handle = 0;
+        check(cuDeviceGet(&handle, device), "cuDeviceGet({})", device);
+        int supported = 0;
+        check(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+                                   handle),
+              "cuDeviceGetAttribute(HANDLE_TYPE_FABRIC_SUPPORTED, device={})", device);
+        if (supported == 0) {
+            return descriptors_because(fmt::format(
+                "device {} has no CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED", device));
+        }
+        // The attribute is the hardware's word. The driver's is an allocation.
+        const CUmemAllocationProp properties = device_memory(device, CU_MEM_HANDLE_TYPE_FABRIC);
+        export_fabric(PhysicalMemory::create(properties, granularity(properties)));
+    } catch (const CudaError& error) {
+        return descriptors_because(error.what());
+    }
+    return {CU_MEM_HANDLE_TYPE_FABRIC, ""};
+}
+
+}  // namespace
+
+std::string_view name_of(CUmemAllocationHandleType kind) {
+    switch (kind) {
+        case CU_MEM_HANDLE_TYPE_FABRIC:
+            return "FABRIC";
+        case CU_MEM_HANDLE_TYPE_NONE:
+            return "none";
+        default:
+            return "POSIX file descriptor";
+    }
+}
+
+HandleChoice probe_handle_kind(int device) {
+    static std::mutex mutex;
+    static std::map<int, HandleChoice> known;
+    const std::lock_guard lock(mutex);
+    const auto found = known.find(device);
+    return found != known.end() ? found->second
+                                : known.emplace(device, probe(device)).first->second;
+}
+
+HandleChoice agree_on_handle_kind(Rank& rank, Deadline deadline) {
+    const HandleChoice mine = probe_handle_kind(rank.device());
+    const auto reasons = rank.rendezvous().allgather_text(
+        "kind of handle", mine.why_not_fabric.substr(0, 500), deadline);
+    for (std::size_t i = 0; i < reasons.size(); ++i) {
+        if (!reasons[i].empty()) {
+            return descriptors_because(fmt::format("rank {}: {}", i, reasons[i]));
+        }
+    }
+    return {CU_MEM_HANDLE_TYPE_FABRIC, ""};
+}
+
+}  // namespace symm

@@ -1,0 +1,63 @@
+#pragma once
+/// \file
+/// A rank: its number, its GPU, its way to the others, and its voice.
+
+#include <fmt/core.h>
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "common/cuda/device.hpp"
+#include "labs/03_ipc/rendezvous.hpp"
+
+namespace symm {
+
+/// What a rank is: a process of its own, or a thread of one process.
+enum class RankMode { kProcess, kThread };
+
+/// `process` or `thread`.
+std::string_view name_of(RankMode mode);
+/// The mode by its name. Throws UsageError for another.
+RankMode rank_mode(std::string_view name);
+
+/// Writes text to a descriptor, each line behind `prefix` and in one piece.
+void print_lines(int descriptor, std::string_view prefix, std::string_view text);
+
+/// One rank of a run, given to the body by run_ranks(). Used by its own thread only.
+class Rank {
+public:
+    /// Takes device `rank % device_count()`: more ranks than GPUs share them.
+    Rank(Rendezvous rendezvous, RankMode mode);
+
+    int rank() const { return rendezvous_.rank(); }
+    int size() const { return rendezvous_.size(); }
+    RankMode mode() const { return mode_; }
+    bool is_thread() const { return mode_ == RankMode::kThread; }
+    /// The ordinal of this rank's GPU. Its primary context is current on the rank's thread.
+    int device() const { return gpu_.ordinal(); }
+    const Device& gpu() const { return gpu_; }
+    Rendezvous& rendezvous() { return rendezvous_; }
+
+    /// Prints text, each line behind `[rank] ` and in one piece, whatever the other ranks print.
+    template <class... Arguments>
+    void say(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
+        print(fmt::format(text, std::forward<Arguments>(arguments)...), true);
+    }
+    /// Prints text on rank 0 only, as it is: for tables and what concerns all.
+    template <class... Arguments>
+    void headline(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
+        if (rank() == 0) {
+            print(fmt::format(text, std::forward<Arguments>(arguments)...), false);
+        }
+    }
+
+private:
+    void print(std::string_view text, bool prefixed) const;
+
+    Rendezvous rendezvous_;
+    RankMode mode_;
+    Device gpu_;
+};
+
+}  // namespace symm

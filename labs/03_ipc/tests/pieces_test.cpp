@@ -1,0 +1,148 @@
+// The smaller pieces: single handles, sums, the ring, dma-buf, the older handles.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/driver.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/02_access/kernels.hpp"
+#include "labs/03_ipc/dma_buf.hpp"
+#include "labs/03_ipc/handle.hpp"
+#include "labs/03_ipc/legacy_ipc.hpp"
+#include "labs/03_ipc/ring.hpp"
+#include "labs/03_ipc/shared_array.hpp"
+#include "labs/03_ipc/sum.hpp"
+#include "labs/03_ipc/tests/run_as.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(Handle, ADescriptorOfSomethingElseIsRefused) {
+    const Device device(0);
+    const UniqueFd nothing(::memfd_create("symm-test", MFD_CLOEXEC));
+    EXPECT_THAT([&] { import_descriptor(nothing, 2 << 20); },
+                ::testing::ThrowsMessage<CudaError>(HasSubstr("cuMemImportFromShareableHandle")));
+    EXPECT_THROW(import_descriptor(UniqueFd(), 2 << 20), CudaError);
+}
+
+TEST(Handle, MemoryMadeWithoutHandlesCannotBeExported) {
+    const Device device(0);
+    const CUmemAllocationProp properties = device_memory(0, 0);
+    const PhysicalMemory memory = PhysicalMemory::create(properties, granularity(properties));
+    EXPECT_THAT([&] { export_descriptor(memory); },
+                ::testing::ThrowsMessage<CudaError>(HasSubstr("cuMemExportToShareableHandle")));
+}
+
+TEST(Handle, TheFallbackFromFabricHasAReason) {
+    const HandleChoice choice = probe_handle_kind(0);
+    EXPECT_EQ(choice.why_not_fabric.empty(), choice.kind == CU_MEM_HANDLE_TYPE_FABRIC);
+    run_as(RankMode::kThread, 3, [](Rank& rank) {
+        const HandleChoice agreed = agree_on_handle_kind(rank);
+        const auto kinds = rank.rendezvous().allgather("kind", agreed.kind);
+        EXPECT_EQ(kinds, std::vector(3, agreed.kind));
+        EXPECT_EQ(agreed.why_not_fabric.empty(), agreed.kind == CU_MEM_HANDLE_TYPE_FABRIC);
+    });
+}
+
+TEST(Sum, TheExampleDependsOnTheOrder) {
+    std::vector<double> values(100'001);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        values[i] = sum_example(i);
+    }
+    const double simple = std::accumulate(values.begin(), values.end(), 0.0);
+    const double lanes = sum_doubles(values);
+    EXPECT_NE(simple, lanes) << "the test could not tell one order from another";
+    EXPECT_NEAR(simple, lanes, 1e-6 * std::abs(simple));
+}
+
+class ArrayIn : public ::testing::TestWithParam<RankMode> {};
+INSTANTIATE_TEST_SUITE_P(Mode, ArrayIn, ::testing::Values(RankMode::kThread, RankMode::kProcess),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST_P(ArrayIn, IsSummedEquallyByEveryRank) {
+    run_as(GetParam(), 4, [](Rank& rank) {
+        for (const std::size_t count : {std::size_t{1}, std::size_t{4095}, std::size_t{300'007}}) {
+            const int root = static_cast<int>(count % 4);
+            const SharedArray array(rank, root, count * sizeof(double));
+            std::vector<double> values(count);
+            for (std::size_t i = 0; i < count; ++i) {
+                values[i] = sum_example(i + count);
+            }
+            if (rank.rank() == root) {
+                check(cuMemcpyHtoD(array.base(), values.data(), count * sizeof(double)),
+                      "cuMemcpyHtoD");
+            }
+            rank.rendezvous().barrier("filled");
+            const double sum = sum_doubles(Gpu(rank.device()), array.base(), count);
+            const double expected = sum_doubles(values);
+            EXPECT_EQ(std::memcmp(&sum, &expected, sizeof(sum)), 0) << sum << " " << expected;
+            rank.rendezvous().barrier("summed");
+        }
+    });
+}
+
+TEST_P(ArrayIn, OutlivesTheRootsOwnView) {
+    run_as(GetParam(), 2, [](Rank& rank) {
+        auto array = std::make_unique<SharedArray>(rank, 0, 4096);
+        const Gpu gpu(rank.device());
+        if (rank.rank() == 0) {
+            queue_fill(gpu, {array->base(), 1024, 3});
+            gpu.wait("fill");
+            array.reset();
+        }
+        rank.rendezvous().barrier("the root has let go");
+        if (rank.rank() == 1) {
+            EXPECT_TRUE(verify(gpu, {array->base(), 1024, 3}).right());
+        }
+    });
+}
+
+TEST_P(ArrayIn, RingFindsEveryWordInItsPlace) {
+    run_as(GetParam(), 5, [](Rank& rank) {
+        const SymmetricRange range(rank, 4 * 4099);
+        EXPECT_EQ(walk_ring(rank, range), 2u * 4099);
+        EXPECT_EQ(walk_ring(rank, range), 2u * 4099);
+    });
+}
+
+TEST_P(ArrayIn, TheOlderHandlesDoWhatTheirPageSays) {
+    run_as(GetParam(), 2, [](Rank& rank) {
+        const SymmetricRange range(rank, 4096);
+        const std::string story = walk_legacy_ipc(rank, range.mine());
+        EXPECT_THAT(story, HasSubstr("memory of cuMemCreate: CUDA_ERROR_"));
+        if (!rank.is_thread()) {
+            EXPECT_THAT(story, HasSubstr("all 16384 words right"));
+        }
+    });
+}
+
+TEST(DmaBuf, HoldsWhatTheGpuWroteWhereTheHostMayMapIt) {
+    run_as(RankMode::kThread, 1, [](Rank& rank) {
+        const SymmetricRange range(rank, 1 << 20);
+        const Gpu gpu(rank.device());
+        queue_fill(gpu, {range.mine(), (1 << 20) / 4, 9});
+        gpu.wait("fill");
+        const DmaBufReport report = try_dma_buf(range.mine(), range.stride());
+        EXPECT_FALSE(report.text.empty());
+        EXPECT_EQ(report.mapped, report.equal) << report.text;
+        if (is_emulated()) {
+            EXPECT_TRUE(report.equal) << report.text;
+        }
+        const DmaBufReport refused = try_dma_buf(range.mine(), 5);
+        EXPECT_FALSE(refused.exported);
+        EXPECT_THAT(refused.text, HasSubstr("cuMemGetHandleForAddressRange"));
+    });
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,233 @@
+// Ranks that are processes: copies of this program that run one of these tests.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <set>
+#include <thread>
+
+#include "common/cli/usage_error.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/03_ipc/tests/run_as.hpp"
+#include "labs/03_ipc/tests/running.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+
+RankOptions processes(int ranks) {
+    return ranks_of_this_test(ranks, RankMode::kProcess);
+}
+
+TEST(RankProcesses, AreProcessesOfTheirOwn) {
+    run_as(RankMode::kProcess, 4, [](Rank& rank) {
+        EXPECT_EQ(rank.size(), 4);
+        EXPECT_FALSE(rank.is_thread());
+        const auto all = rank.rendezvous().allgather("pid", ::getpid());
+        EXPECT_EQ(std::set<pid_t>(all.begin(), all.end()).size(), 4u);
+        for (int peer = 0; peer < 4; ++peer) {
+            EXPECT_EQ(rank.rendezvous().process_of(peer), all[static_cast<std::size_t>(peer)]);
+        }
+    });
+}
+
+TEST(RankProcesses, AKilledRankIsNamedWithItsSignalAtEveryStage) {
+    for (const int lost : {0, 2}) {
+        for (int stage = 0; stage < 3; ++stage) {
+            // One run a process: the stage travels in the environment.
+            ::setenv("SYMM_TEST_STAGE", std::to_string(lost * 10 + stage).c_str(),
+                     is_rank_process() ? 0 : 1);
+            const int mine = std::atoi(std::getenv("SYMM_TEST_STAGE"));
+            const std::string error = error_of(processes(3), [&](Rank& rank) {
+                const auto stage_reached = [&](int reached) {
+                    if (rank.rank() == mine / 10 && mine % 10 == reached) {
+                        ::raise(SIGKILL);
+                    }
+                };
+                stage_reached(0);
+                rank.rendezvous().barrier("first");
+                stage_reached(1);
+                const SymmetricRange range(rank, 4096);
+                stage_reached(2);
+                rank.rendezvous().barrier("last");
+            });
+            if (is_rank_process()) {
+                return;
+            }
+            EXPECT_THAT(error, AllOf(HasSubstr(fmt::format("rank {} (pid", lost)),
+                                     HasSubstr("was killed by signal 9 (Killed)")));
+        }
+    }
+}
+
+TEST(RankProcesses, AKilledRankIsNamedByTheOthers) {
+    const std::string error = error_of(processes(3), [](Rank& rank) {
+        const int lost = rank.rendezvous().process_of(1);
+        if (rank.rank() == 1) {
+            ::raise(SIGKILL);
+        }
+        try {
+            rank.rendezvous().barrier("work");
+            ADD_FAILURE() << "passed a barrier without rank 1";
+        } catch (const RendezvousError& error) {
+            EXPECT_THAT(error.what(), HasSubstr(fmt::format("rank 1 (pid {}) closed", lost)));
+            EXPECT_EQ(error.culprit(), 1);
+        }
+    });
+    if (!is_rank_process()) {
+        EXPECT_THAT(error, HasSubstr("rank 1 (pid"));
+    }
+}
+
+TEST(RankProcesses, ARankKilledInACallIsNoticedWhileOthersAreStillMissing) {
+    const std::string error = error_of(processes(3), [](Rank& rank) {
+        const pid_t hub = rank.rendezvous().process_of(0);
+        const pid_t victim = rank.rendezvous().process_of(1);
+        if (rank.rank() == 2) {
+            ::kill(victim, SIGKILL);
+            // Not in the call before rank 0 has given it up, without waiting for this rank.
+            const Deadline deadline = Deadline::after(std::chrono::seconds(50));
+            while (::kill(hub, 0) == 0 && !deadline.passed()) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            }
+            EXPECT_FALSE(deadline.passed());
+            return;
+        }
+        rank.rendezvous().barrier("call", Deadline::after(std::chrono::seconds(60)));
+    });
+    if (!is_rank_process()) {
+        EXPECT_THAT(error, AllOf(HasSubstr("rank 1 (pid"), HasSubstr("signal 9")));
+    }
+}
+
+TEST(RankProcesses, ARankKilledBeforeTheyMeetIsNamedAtOnce) {
+    if (is_rank_process() && std::string_view(std::getenv("SYMM_RANK")) == "1") {
+        ::raise(SIGKILL);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    const std::string error =
+        error_of(processes(3), [](Rank&) { ADD_FAILURE() << "they cannot meet"; });
+    if (!is_rank_process()) {
+        EXPECT_THAT(error, AllOf(HasSubstr("rank 1 (pid"), HasSubstr("signal 9")));
+        EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(25));
+    }
+}
+
+TEST(RankProcesses, AnErrorOfOneIsTheRunsError) {
+    const std::string error = error_of(processes(3), [](Rank& rank) {
+        if (rank.rank() == 2) {
+            throw std::runtime_error("the GPU has gone fishing");
+        }
+        rank.rendezvous().barrier("work");
+    });
+    if (!is_rank_process()) {
+        EXPECT_EQ(error, "rank 2 failed: the GPU has gone fishing");
+    }
+}
+
+TEST(RankProcesses, BadUsageStaysBadUsage) {
+    const auto run = [] {
+        run_ranks(processes(2), [](Rank&) { throw UsageError("--bytes is too large"); });
+    };
+    if (is_rank_process()) {
+        run();
+    } else {
+        EXPECT_THAT(run, ::testing::ThrowsMessage<UsageError>("--bytes is too large"));
+    }
+}
+
+TEST(RankProcesses, ARankThatExitsIsNamedWithItsCode) {
+    const std::string error = error_of(processes(2), [](Rank& rank) {
+        if (rank.rank() == 1) {
+            ::_exit(33);
+        }
+        rank.rendezvous().barrier("work");
+    });
+    if (!is_rank_process()) {
+        EXPECT_THAT(error, HasSubstr("rank 1 (pid"));
+    }
+}
+
+TEST(RankProcesses, ARankThatDoesNotEndIsKilled) {
+    // For the process that started them: the ranks themselves may take their time to meet.
+    is_rank_process() ? ::unsetenv("SYMM_TIMEOUT") : ::setenv("SYMM_TIMEOUT", "1", 1);
+    const std::string error = error_of(processes(2), [](Rank& rank) {
+        rank.rendezvous().barrier("both are here", Deadline::after(std::chrono::seconds(60)));
+        if (rank.rank() == 1) {
+            throw std::runtime_error("cause");
+        }
+        while (true) {
+            ::pause();
+        }
+    });
+    ::unsetenv("SYMM_TIMEOUT");
+    if (!is_rank_process()) {
+        EXPECT_EQ(error, "rank 1 failed: cause");
+    }
+}
+
+// Ranks that wait until they are ended, for the test below; alone it does nothing.
+TEST(RankProcesses, WaitForTheEndWhereAskedTo) {
+    const char* place = std::getenv("SYMM_TEST_PLACE");
+    if (place == nullptr) {
+        return;
+    }
+    run_ranks(processes(2), [&](Rank& rank) {
+        std::ofstream(std::filesystem::path(place) / fmt::format("draft.{}", rank.rank()))
+            << ::getpid();
+        rank.rendezvous().barrier("written");
+        std::filesystem::rename(std::filesystem::path(place) / fmt::format("draft.{}", rank.rank()),
+                                std::filesystem::path(place) / fmt::format("pid.{}", rank.rank()));
+        while (true) {
+            ::pause();
+        }
+    });
+}
+
+bool runs(pid_t process) {
+    const std::string status = text_of(fmt::format("/proc/{}/stat", process));
+    const std::size_t name_end = status.rfind(") ");
+    // A zombie has ended, and waits for whoever adopted it.
+    return name_end != std::string::npos && status[name_end + 2] != 'Z';
+}
+
+TEST(RankProcesses, EndWithTheProcessThatStartedThem) {
+    for (const int signal : {SIGTERM, SIGINT, SIGKILL}) {
+        const PrivateDirectory place("symm-test-");
+        Running parent(
+            {own_arguments().at(0), "--gtest_filter=RankProcesses.WaitForTheEndWhereAskedTo"},
+            {"SYMM_TEST_PLACE=" + place.path().string()});
+        std::vector<pid_t> ranks;
+        const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+        for (const char* name : {"pid.0", "pid.1"}) {
+            while (!std::filesystem::exists(place.path() / name)) {
+                ASSERT_FALSE(deadline.passed()) << parent.output() << parent.errors();
+                std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            }
+            ranks.push_back(std::stoi(text_of(place.path() / name)));
+            EXPECT_TRUE(runs(ranks.back()));
+        }
+        parent.process.signal(signal);
+        EXPECT_EQ(parent.end().signal, signal);
+        for (const pid_t rank : ranks) {
+            while (runs(rank)) {
+                ASSERT_FALSE(deadline.passed())
+                    << "rank process " << rank << " survives signal " << signal;
+                std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            }
+        }
+        if (signal != SIGKILL) {  // which leaves nobody to clean up
+            EXPECT_THAT(parent.left(), IsEmpty());
+        }
+    }
+}
+
+}  // namespace
+}  // namespace symm

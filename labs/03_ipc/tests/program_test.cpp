@@ -1,0 +1,125 @@
+// The program 03_ipc: what it prints, how it exits, what it leaves.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <ostream>
+
+#include "labs/03_ipc/tests/running.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+const std::string kProgram = SYMM_BINARY_DIRECTORY "/03_ipc";
+
+struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    std::string says;  // in the output where right, among the errors where not
+};
+
+void PrintTo(const Case& one, std::ostream* out) {
+    for (const std::string& argument : one.arguments) {
+        *out << argument << ' ';
+    }
+    *out << "exits with " << one.exit_code;
+}
+
+class Program : public ::testing::TestWithParam<Case> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Usage, Program,
+    ::testing::Values(
+        Case{{}, 0, "All checked and right."},
+        Case{{"--ranks", "3", "--mode", "thread"}, 0, "All checked and right."},
+        Case{{"--ranks", "1"}, 0, "All checked and right."},
+        Case{{"--ranks", "5", "--bytes", "8"}, 0, "All checked and right."},
+        Case{{"--sum", "--ranks", "3"}, 0, "All 3 sums equal the host's to the last bit."},
+        Case{{"--sum", "--mode", "thread", "--bytes", "1000"}, 0, "to the last bit."},
+        Case{{"--setup", "--bytes", "64K"}, 0, "ours, round 3"}, Case{{"--help"}, 0, "--ranks"},
+        Case{{"--ranks", "0"}, 2, "1 to 64"}, Case{{"--ranks", "65"}, 2, "1 to 64"},
+        Case{{"--ranks", "many"}, 2, "--ranks"},
+        Case{{"--mode", "fibre"}, 2, "--mode thread or --mode process"},
+        Case{{"--bytes", "7"}, 2, "multiple of 8"}, Case{{"--bytes", "0"}, 2, "multiple of 8"},
+        Case{{"--bytes", "4096G"}, 2, "type a smaller size"},
+        Case{{"--bytes", "4096G", "--mode", "thread"}, 2, "type a smaller size"},
+        Case{{"--bytes", "much"}, 2, "much"}, Case{{"--driver", "imaginary"}, 2, "imaginary"},
+        Case{{"--teleport"}, 2, "--teleport"}));
+
+TEST_P(Program, ExitsAsItShouldAndLeavesNothing) {
+    std::vector<std::string> command{kProgram};
+    command.insert(command.end(), GetParam().arguments.begin(), GetParam().arguments.end());
+    Running program(command);
+    EXPECT_EQ(program.end().code, GetParam().exit_code) << program.output() << program.errors();
+    if (GetParam().exit_code == 0) {
+        EXPECT_THAT(program.output(), HasSubstr(GetParam().says));
+    } else {
+        EXPECT_THAT(program.errors(), HasSubstr(GetParam().says));
+        const std::string errors = program.errors();
+        EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
+    }
+    EXPECT_THAT(program.left(), IsEmpty());
+}
+
+TEST(Program, PrintsEveryRanksDescriptorsAndAddresses) {
+    Running program({kProgram, "--ranks", "3", "--driver", "emulated"});
+    EXPECT_TRUE(program.end().success()) << program.errors();
+    EXPECT_THAT(
+        program.output(),
+        AllOf(HasSubstr("[0] exported as descriptor"), HasSubstr("[1] imported from descriptor"),
+              HasSubstr("[2] imported from descriptor"), HasSubstr("rank 2 at 0x"),
+              HasSubstr("CUDA_ERROR_INVALID_VALUE"), HasSubstr("words right")));
+}
+
+TEST(Program, FailsWithTheCauseWhereTheDriverFails) {
+    Running program({kProgram, "--ranks", "3", "--driver", "emulated"},
+                    {"SYMM_EMU_FAIL=cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY"});
+    EXPECT_EQ(program.end().code, 1);
+    EXPECT_THAT(program.errors(),
+                AllOf(HasSubstr("cuMemMap"), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")));
+    EXPECT_THAT(program.left(), IsEmpty());
+}
+
+TEST(Program, TakesItsRankFromALauncher) {
+    for (const auto& names : {std::pair("RANK", "WORLD_SIZE"), std::pair("PMI_RANK", "PMI_SIZE"),
+                              std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+                              std::pair("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")}) {
+        const PrivateDirectory meeting("symm-test-");
+        std::vector<std::unique_ptr<Running>> ranks;
+        for (const char* rank : {"0", "1", "2"}) {
+            ranks.push_back(std::make_unique<Running>(
+                std::vector<std::string>{kProgram, "--sum", "--driver", "emulated"},
+                std::vector<std::string>{std::string(names.first) + "=" + rank,
+                                         std::string(names.second) + "=3",
+                                         "SYMM_RENDEZVOUS=" + (meeting.path() / "here").string()}));
+        }
+        for (const auto& rank : ranks) {
+            EXPECT_TRUE(rank->end().success()) << rank->errors();
+            EXPECT_THAT(rank->left(), IsEmpty());
+        }
+        EXPECT_THAT(ranks[0]->output(), HasSubstr("All 3 sums equal"));
+        EXPECT_THAT(ranks[2]->output(), HasSubstr("[2] GPU 2"));
+        EXPECT_FALSE(std::filesystem::exists(meeting.path() / "here"));
+    }
+}
+
+TEST(Program, ALaunchersRankThatNeverComesIsNamed) {
+    const PrivateDirectory meeting("symm-test-");
+    Running rank_0({kProgram, "--driver", "emulated"},
+                   {"RANK=0", "WORLD_SIZE=2", "SYMM_TIMEOUT=1",
+                    "SYMM_RENDEZVOUS=" + (meeting.path() / "here").string()});
+    EXPECT_EQ(rank_0.end().code, 1);
+    EXPECT_THAT(rank_0.errors(), HasSubstr("rank 1 of 2 did not come within 1 s"));
+    EXPECT_FALSE(std::filesystem::exists(meeting.path() / "here"));
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,61 @@
+#pragma once
+/// \file
+/// Ranks for tests: threads of the test, or processes that are copies of the test's program and run
+/// this one test.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include "common/sys/process.hpp"
+#include "labs/03_ipc/ranks.hpp"
+
+namespace symm {
+/// How GoogleTest names a mode.
+inline void PrintTo(RankMode mode, std::ostream* out) {
+    *out << name_of(mode);
+}
+}  // namespace symm
+
+namespace symm::testing {
+
+/// Options for `ranks` ranks. Rank processes run the current test, down to its run_ranks().
+inline RankOptions ranks_of_this_test(int ranks, RankMode mode) {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    RankOptions options;
+    options.ranks = ranks;
+    options.mode = mode;
+    options.command = {
+        own_arguments().at(0), "--gtest_brief=1",
+        std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name()};
+    return options;
+}
+
+/// True in a rank process, where a test ends with its run_ranks(): what follows is the parent's.
+inline bool is_rank_process() {
+    return std::getenv("SYMM_RANK") != nullptr;
+}
+
+/// Runs `body` on every rank and expects all to end well.
+inline void run_as(RankMode mode, int ranks, const std::function<void(Rank&)>& body) {
+    try {
+        EXPECT_EQ(run_ranks(ranks_of_this_test(ranks, mode), body), 0);
+    } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+    }
+}
+
+/// The text of what run_ranks() throws; empty where it does not. Empty in a rank process too.
+inline std::string error_of(const RankOptions& options, const std::function<void(Rank&)>& body) {
+    try {
+        run_ranks(options, body);
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+    return "";
+}
+
+}  // namespace symm::testing

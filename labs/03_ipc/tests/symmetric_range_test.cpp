@@ -1,0 +1,190 @@
+// The symmetric range on ranks that are threads and on ranks that are processes.
+
+#include "labs/03_ipc/symmetric_range.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "labs/01_vmm_alloc/address_range.hpp"
+#include "labs/01_vmm_alloc/mapping.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/02_access/access.hpp"
+#include "labs/02_access/kernels.hpp"
+#include "labs/03_ipc/ring.hpp"
+#include "labs/03_ipc/tests/run_as.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class SymmetricRangeIn : public ::testing::TestWithParam<RankMode> {};
+INSTANTIATE_TEST_SUITE_P(Mode, SymmetricRangeIn,
+                         ::testing::Values(RankMode::kThread, RankMode::kProcess),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+// Every rank writes its own memory, and every rank finds all of it; then every rank writes into its
+// right neighbour's, and everyone finds what its left neighbour wrote.
+void exercise(Rank& rank, const SymmetricRange& range, const std::string& name) {
+    const Gpu gpu(rank.device());
+    const std::size_t words = range.size() / 4;
+    const auto seed = [](int of, int round) {
+        return static_cast<std::uint32_t>(of * 100 + round);
+    };
+    queue_fill(gpu, {range.mine(), words, seed(rank.rank(), 1)});
+    gpu.wait("fill");
+    rank.rendezvous().barrier(name + " filled");
+    for (int peer = 0; peer < rank.size(); ++peer) {
+        EXPECT_TRUE(verify(gpu, {range.of(peer), words, seed(peer, 1)}).right())
+            << "rank " << rank.rank() << " reads rank " << peer;
+    }
+    rank.rendezvous().barrier(name + " read");
+    const int right = (rank.rank() + 1) % rank.size();
+    const int left = (rank.rank() + rank.size() - 1) % rank.size();
+    queue_fill(gpu, {range.of(right), words, seed(rank.rank(), 2)});
+    gpu.wait("fill");
+    rank.rendezvous().barrier(name + " written");
+    EXPECT_TRUE(verify(gpu, {range.mine(), words, seed(left, 2)}).right())
+        << "rank " << rank.rank();
+    rank.rendezvous().barrier(name + " done");
+}
+
+TEST_P(SymmetricRangeIn, IsTheSameMemoryOnEveryRank) {
+    run_as(GetParam(), 3, [](Rank& rank) {
+        for (const std::size_t bytes :
+             {std::size_t{4}, std::size_t{4097 * 4}, std::size_t{(2 << 20) + 4}}) {
+            const SymmetricRange range(rank, bytes);
+            const std::size_t unit = granularity(device_memory(rank.device()));
+            EXPECT_EQ(range.size(), bytes);
+            EXPECT_EQ(range.ranks(), 3);
+            EXPECT_EQ(range.stride(), round_up(bytes, unit));
+            EXPECT_EQ(range.base() % unit, 0u);
+            EXPECT_EQ(range.of(2), range.base() + 2 * range.stride());
+            EXPECT_EQ(range.mine(), range.of(rank.rank()));
+            EXPECT_EQ(range.at<float>(1, 12), reinterpret_cast<float*>(range.of(1) + 12));
+            exercise(rank, range, std::to_string(bytes));
+        }
+    });
+}
+
+TEST_P(SymmetricRangeIn, WorksForOneRank) {
+    run_as(GetParam(), 1, [](Rank& rank) { exercise(rank, SymmetricRange(rank, 100), "one"); });
+}
+
+TEST_P(SymmetricRangeIn, WorksForMoreRanksThanDevices) {
+    run_as(GetParam(), 9, [](Rank& rank) {
+        const SymmetricRange range(rank, 1000);
+        EXPECT_EQ(walk_ring(rank, range), 2u * 250);
+    });
+}
+
+TEST_P(SymmetricRangeIn, ManyStandSideBySide) {
+    run_as(GetParam(), 2, [](Rank& rank) {
+        const SymmetricRange a(rank, 4096);
+        SymmetricRange moved(rank, 8192);
+        const SymmetricRange b = std::move(moved);
+        EXPECT_FALSE(moved);
+        exercise(rank, b, "b");
+        exercise(rank, a, "a");
+    });
+}
+
+TEST_P(SymmetricRangeIn, KeepsTheMemoryOfARankThatLetsGoFirst) {
+    run_as(GetParam(), 3, [](Rank& rank) {
+        auto range = std::make_unique<SymmetricRange>(rank, 4096);
+        const Gpu gpu(rank.device());
+        queue_fill(gpu, {range->mine(), 1024, static_cast<std::uint32_t>(rank.rank())});
+        gpu.wait("fill");
+        rank.rendezvous().barrier("filled");
+        for (int leaving = 0; leaving < 3; ++leaving) {
+            if (rank.rank() == leaving) {
+                range.reset();
+            }
+            rank.rendezvous().barrier("left");
+            if (range) {
+                for (int peer = 0; peer < 3; ++peer) {
+                    EXPECT_TRUE(
+                        verify(gpu, {range->of(peer), 1024, static_cast<std::uint32_t>(peer)})
+                            .right());
+                }
+            }
+            rank.rendezvous().barrier("seen");
+        }
+    });
+}
+
+TEST_P(SymmetricRangeIn, SaysWhichRankAsksForAnotherSize) {
+    run_as(GetParam(), 3, [](Rank& rank) {
+        EXPECT_THAT([&] { SymmetricRange(rank, rank.rank() == 2 ? 8192 : 4096); },
+                    ::testing::ThrowsMessage<std::exception>(
+                        AllOf(HasSubstr("rank 2"), HasSubstr("8192"), HasSubstr("4096"))));
+        exercise(rank, SymmetricRange(rank, 4096), "after");
+    });
+}
+
+TEST_P(SymmetricRangeIn, RefusesNothingAndTooMuch) {
+    run_as(GetParam(), 2, [](Rank& rank) {
+        EXPECT_THAT([&] { SymmetricRange(rank, rank.rank() == 1 ? 0 : 4096); },
+                    ::testing::ThrowsMessage<std::exception>(HasSubstr("0 bytes")));
+        EXPECT_THAT([&] { SymmetricRange(rank, std::size_t{1} << 45); },
+                    ::testing::ThrowsMessage<std::exception>(HasSubstr("cuMemCreate")));
+        EXPECT_THROW(SymmetricRange(rank, ~std::size_t{0}), std::exception);
+        exercise(rank, SymmetricRange(rank, 4096), "after");
+    });
+}
+
+// Memory of two segments at neighbouring addresses, as mem_alloc or a growing buffer makes it.
+struct TwoSegments {
+    AddressRange range;
+    Mapping first, second;
+    std::size_t bytes;
+    explicit TwoSegments(int device) {
+        const CUmemAllocationProp properties = device_memory(device);
+        const std::size_t unit = granularity(properties);
+        bytes = 3 * unit;
+        range = AddressRange(bytes);
+        first = Mapping(range.base(), unit, PhysicalMemory::create(properties, unit));
+        second =
+            Mapping(range.base() + unit, 2 * unit, PhysicalMemory::create(properties, 2 * unit));
+        allow(range.base(), bytes, std::vector{device});
+    }
+};
+
+TEST_P(SymmetricRangeIn, SharesMemoryThatIsThereAlreadySegmentBySegment) {
+    run_as(GetParam(), 3, [](Rank& rank) {
+        const Gpu gpu(rank.device());
+        auto memory = std::make_unique<TwoSegments>(rank.device());
+        const std::size_t words = memory->bytes / 4 - 3;
+        queue_fill(gpu, {memory->range.base(), words, static_cast<std::uint32_t>(rank.rank() + 5)});
+        gpu.wait("fill");
+        const SymmetricRange range(rank, memory->range.base(), words * 4);
+        EXPECT_EQ(range.stride(), memory->bytes);
+        for (int peer = 0; peer < 3; ++peer) {
+            EXPECT_TRUE(
+                verify(gpu, {range.of(peer), words, static_cast<std::uint32_t>(peer + 5)}).right());
+        }
+        rank.rendezvous().barrier("seen");
+        if (rank.rank() != 1) {
+            memory.reset();  // the range keeps the memory
+        }
+        exercise(rank, range, "after");
+    });
+}
+
+TEST_P(SymmetricRangeIn, RefusesAPointerIntoTheMiddle) {
+    run_as(GetParam(), 2, [](Rank& rank) {
+        const TwoSegments memory(rank.device());
+        const std::size_t offset = rank.rank() == 1 ? 4096 : 0;
+        EXPECT_THAT(
+            [&] { SymmetricRange(rank, memory.range.base() + offset, 4096); },
+            ::testing::ThrowsMessage<std::exception>(HasSubstr("4096 bytes inside an allocation")));
+        EXPECT_THAT(
+            [&] { SymmetricRange(rank, rank.rank() == 0 ? 0x1000 : memory.range.base(), 4096); },
+            ::testing::ThrowsMessage<std::exception>(HasSubstr("cuMemGetAddressRange")));
+    });
+}
+
+}  // namespace
+}  // namespace symm
