@@ -1,0 +1,13 @@
+#include "labs/04_shm_transport/fifo_launch.hpp"
+
+#include "common/cuda/launch.hpp"
+
+namespace symm {
+
+void launch_transfer(CUstream stream, unsigned threads, const TransferKernel& transfer) {
+    if (transfer.blocks() > 0) {
+        launch(stream, transfer.blocks(), threads, transfer, sizeof(FifoTurn));
+    }
+}
+
+}  // namespace symm

@@ -1,0 +1,58 @@
+#include "labs/04_shm_transport/host_segment.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/02_access/access.hpp"
+#include "labs/02_access/shared_buffer.hpp"
+#include "labs/03_ipc/handle.hpp"
+
+namespace symm {
+
+HostSegment HostSegment::create(HostPath path, std::size_t bytes, std::span<const int> devices) {
+    HostSegment segment(path);
+    if (path == HostPath::kPosix) {
+        segment.file_ = SharedMemoryFile::create(bytes);
+        segment.register_file(devices[0]);
+    } else {
+        const CUmemAllocationProp properties = host_numa_memory(host_node_of(devices[0]));
+        segment.memory_ =
+            PhysicalMemory::create(properties, round_up(bytes, granularity(properties)));
+        segment.map(devices);
+    }
+    // The manual does not promise zeros. Writing them is also the proof that the host may.
+    std::memset(segment.host(), 0, segment.size());
+    return segment;
+}
+
+HostSegment HostSegment::attach(HostPath path, UniqueFd descriptor, std::size_t bytes,
+                                std::span<const int> devices) {
+    HostSegment segment(path);
+    if (path == HostPath::kPosix) {
+        segment.file_ = SharedMemoryFile::attach(std::move(descriptor), bytes);
+        segment.register_file(devices[0]);
+        return segment;
+    }
+    segment.memory_ = import_descriptor(descriptor, bytes);
+    segment.map(devices);
+    return segment;
+}
+
+UniqueFd HostSegment::share() const {
+    return is_posix() ? file_.descriptor().duplicate() : export_descriptor(memory_);
+}
+
+void HostSegment::map(std::span<const int> devices) {
+    const std::size_t bytes = memory_.size();
+    range_ = AddressRange(bytes);
+    mapping_ = Mapping(range_.base(), bytes, memory_);
+    allow(range_.base(), bytes, devices);
+    allow_host(range_.base(), bytes, host_node_of(devices[0]));
+}
+
+void HostSegment::register_file(int device) {
+    registration_ = HostRegistration(device, file_.data(), file_.size());
+}
+
+}  // namespace symm

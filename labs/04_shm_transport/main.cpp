@@ -1,0 +1,209 @@
+// 04_shm_transport: a ring of GPUs that cannot reach each other, through host memory.
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <vector>
+
+#include "common/cli/bytes.hpp"
+#include "common/cli/cli.hpp"
+#include "common/cuda/check.hpp"
+#include "common/cuda/driver.hpp"
+#include "labs/01_vmm_alloc/device_buffer.hpp"
+#include "labs/02_access/pattern.hpp"
+#include "labs/02_access/shared_buffer.hpp"
+#include "labs/03_ipc/ranks.hpp"
+#include "labs/04_shm_transport/transport.hpp"
+
+namespace {
+
+using namespace symm;
+
+struct Options {
+    RankOptions ranks{2, RankMode::kProcess, {}};
+    TransportOptions transport;
+    std::size_t bytes = 1 << 20;
+    int iterations = 3;
+    int silent = -1;
+    double patience = std::chrono::duration<double>(Deadline::standard_limit()).count();
+};
+
+void require_sizes(const Rank& rank, const Options& options) {
+    if (options.bytes == 0) {
+        throw UsageError("--bytes 0 sends nothing: type --bytes 1M, for one");
+    }
+    if (options.iterations < 1) {
+        throw UsageError("--iters must be at least 1");
+    }
+    const std::size_t memory = rank.gpu().total_memory();
+    if (options.bytes > memory / 2) {
+        throw UsageError(fmt::format(
+            "--bytes {} twice, to send and to receive, is more than the {} of device {}",
+            format_bytes(options.bytes), format_bytes(memory), rank.device()));
+    }
+    if (!(options.patience >= 0.001 && options.patience <= 3600)) {
+        throw UsageError("--patience must be from 0.001 to 3600 seconds");
+    }
+    if (options.silent >= rank.size()) {
+        throw UsageError(fmt::format("--silent {} is no rank: there are 0 to {}", options.silent,
+                                     rank.size() - 1));
+    }
+}
+
+// Prints a line of every rank, in their order.
+void in_order(Rank& rank, const std::string& line) {
+    for (int turn = 0; turn < rank.size(); ++turn) {
+        if (turn == rank.rank()) {
+            rank.say("{}", line);
+        }
+        rank.rendezvous().barrier("04: print");
+    }
+}
+
+// What a rank sends in one iteration: different for every rank, iteration and place.
+std::vector<std::uint32_t> data_of(int rank, int iteration, std::size_t bytes) {
+    std::vector<std::uint32_t> words((bytes + 3) / 4);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        words[i] = pattern_word(static_cast<std::uint32_t>(rank + iteration * kMaxRanks), i);
+    }
+    return words;
+}
+
+void compare(const std::vector<std::uint32_t>& got, const std::vector<std::uint32_t>& right,
+             std::size_t bytes, int from) {
+    const auto* a = reinterpret_cast<const unsigned char*>(got.data());
+    const auto* b = reinterpret_cast<const unsigned char*>(right.data());
+    for (std::size_t i = 0; i < bytes; ++i) {
+        if (a[i] != b[i]) {
+            throw std::runtime_error(
+                fmt::format("byte {} of {} from rank {} is {:#04x}, and should be {:#04x}", i,
+                            bytes, from, a[i], b[i]));
+        }
+    }
+}
+
+void tell_set_up(Rank& rank, const ShmTransport& transport, int next, int previous) {
+    const HostPathChoice& path = transport.path();
+    rank.headline("\n1. Host memory that GPUs share: {}", name_of(path.path));
+    if (!path.why_not_cumem.empty()) {
+        rank.headline("   not cuMem: {}", path.why_not_cumem);
+    }
+    rank.headline("\n2. Each rank owns a segment for what it receives, next to its GPU");
+    in_order(rank, fmt::format("pid {}, GPU {}: {} at {:#x} on NUMA node {}, for rank {} to write; "
+                               "writes to rank {}'s at {:#x}",
+                               ::getpid(), rank.device(), format_bytes(transport.segment().size()),
+                               transport.segment().address(), host_node_of(rank.device()), previous,
+                               next, transport.outbound_address(next)));
+}
+
+void ring(Rank& rank, const Options& options) {
+    const int next = (rank.rank() + 1) % rank.size();
+    const int previous = (rank.rank() + rank.size() - 1) % rank.size();
+    ShmTransport transport(rank, {&previous, 1}, options.transport);
+    tell_set_up(rank, transport, next, previous);
+
+    DeviceBuffer source;
+    DeviceBuffer destination;
+    std::optional<Stream> stream;
+    rank.rendezvous().together("04: buffers", [&] {
+        source = DeviceBuffer(rank.device(), options.bytes);
+        destination = DeviceBuffer(rank.device(), options.bytes);
+        stream.emplace();
+    });
+
+    const std::uint64_t slot = options.transport.slot_bytes;
+    rank.headline("\n3. A ring: each rank sends {} to the next, {} slot(s) of {} by {} block(s)",
+                  format_bytes(options.bytes), (options.bytes - 1) / slot + 1, format_bytes(slot),
+                  transport.blocks(next, options.bytes));
+    // Longer than the kernels are patient, so that it is they who say what they waited for.
+    const auto patience = [&] {
+        return Deadline::after(Deadline::standard_limit() + 3 * options.transport.limit);
+    };
+    double microseconds = 0;
+    for (int i = 0; i < options.iterations; ++i) {
+        rank.rendezvous().together(
+            "04: transfer",
+            [&] {
+                const auto sent = data_of(rank.rank(), i, options.bytes);
+                std::vector<std::uint32_t> received(sent.size(), 0xa5a5a5a5);
+                check(cuMemcpyHtoD(source.base(), sent.data(), options.bytes),
+                      "cuMemcpyHtoD(size={})", options.bytes);
+                check(cuMemcpyHtoD(destination.base(), received.data(), options.bytes),
+                      "cuMemcpyHtoD(size={})", options.bytes);
+                if (rank.rank() == options.silent) {
+                    return;
+                }
+                const auto start = std::chrono::steady_clock::now();
+                transport.send_receive({next, source.base(), options.bytes},
+                                       {previous, destination.base(), options.bytes},
+                                       stream->get());
+                transport.finish(*stream);
+                const std::chrono::duration<double, std::micro> took =
+                    std::chrono::steady_clock::now() - start;
+                microseconds = took.count();
+                check(cuMemcpyDtoH(received.data(), destination.base(), options.bytes),
+                      "cuMemcpyDtoH(size={})", options.bytes);
+                compare(received, data_of(previous, i, options.bytes), options.bytes, previous);
+            },
+            patience());
+    }
+    // Times of emulated GPUs mean nothing.
+    const std::string speed =
+        is_emulated() ? ""
+                      : fmt::format(", the last in {:.0f} us, {:.2f} GB/s", microseconds,
+                                    static_cast<double>(options.bytes) * 1e-3 / microseconds);
+    in_order(rank, fmt::format("{} message(s) from rank {}, every byte right{}", options.iterations,
+                               previous, speed));
+    rank.headline("\nAll checked and right.");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app(
+        "Lab 04: a transport without peer access. Each rank's GPU writes to host memory, from\n"
+        "where the next rank's GPU, in another process, reads it: through a FIFO of eight slots\n"
+        "and two counters. All data is checked.",
+        "04_shm_transport");
+    Options options;
+    std::string mode(name_of(options.ranks.mode));
+    std::string path = "auto";
+    std::size_t slot = options.transport.slot_bytes;
+    app.add_option("--ranks", options.ranks.ranks, "How many ranks, 1 to 64; one sends to itself")
+        ->capture_default_str();
+    app.add_option("--mode", mode, "What a rank is: thread or process")->capture_default_str();
+    add_bytes_option(app, "--bytes", options.bytes, "Bytes of each message, any number");
+    app.add_option("--iters", options.iterations, "How many messages, one after the other")
+        ->capture_default_str();
+    app.add_option("--path", path,
+                   "Which way to shared host memory: auto (cuMem where all ranks can), cumem\n"
+                   "(cuMemCreate on a NUMA node) or posix (memfd and cuMemHostRegister)")
+        ->capture_default_str();
+    app.add_option("--channels", options.transport.channels,
+                   "FIFOs between two ranks, each served by a block; 0: as the GPU needs")
+        ->capture_default_str();
+    add_bytes_option(app, "--slot", slot, "Bytes of each of a FIFO's eight slots, n x 128");
+    app.add_option("--silent", options.silent,
+                   "Let this rank send and receive nothing, to see what the others say");
+    app.add_option("--patience", options.patience, "Seconds that a kernel waits for its peer")
+        ->capture_default_str();
+    add_driver_option(app);
+    return run_main(app, argc, argv, [&] {
+        options.ranks.mode = rank_mode(mode);
+        options.transport.path = host_path(path);
+        options.transport.slot_bytes = slot;
+        options.transport.limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
+            std::chrono::duration<double>(options.patience));
+        return run_ranks(options.ranks, [&](Rank& rank) {
+            require_sizes(rank, options);
+            rank.headline("{}", describe_driver());
+            try {
+                ring(rank, options);
+            } catch (const std::invalid_argument& error) {
+                throw UsageError(error.what());
+            }
+        });
+    });
+}

@@ -1,0 +1,108 @@
+#include "labs/04_shm_transport/posix_memory.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <stdexcept>
+#include <system_error>
+
+#include "common/cuda/check.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+
+namespace symm {
+namespace {
+
+// Nobody who holds the descriptor can shrink the memory under a reader, or undo that.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+template <class... Arguments>
+void require(bool done, fmt::format_string<Arguments...> call, Arguments&&... arguments) {
+    if (!done) {
+        const int error = errno;  // before the text is made
+        throw std::system_error(error, std::generic_category(),
+                                fmt::format(call, std::forward<Arguments>(arguments)...));
+    }
+}
+
+// Refuses more than the machine has: fallocate would take all there is before it fails, and the
+// system would kill somebody for it.
+std::size_t whole_pages(std::size_t bytes) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    const std::size_t machine = page * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
+    if (bytes > machine) {
+        throw std::system_error(
+            ENOMEM, std::generic_category(),
+            fmt::format("shared memory of {} bytes, where the machine has {}", bytes, machine));
+    }
+    return round_up(bytes, page);
+}
+
+}  // namespace
+
+SharedMemoryFile::SharedMemoryFile(UniqueFd descriptor, std::size_t bytes)
+    : descriptor_(std::move(descriptor)), bytes_(bytes) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
+    require(data != MAP_FAILED, "mmap(size={}) of shared memory", bytes);
+    data_ = data;
+}
+
+SharedMemoryFile SharedMemoryFile::create(std::size_t bytes) {
+    const std::size_t size = whole_pages(bytes);
+    UniqueFd fd(memfd_create("symm-host-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    require(static_cast<bool>(fd), "memfd_create()");
+    int result = 0;
+    do {  // takes the pages now, where their absence is an error code
+        result = fallocate(fd.get(), 0, 0, static_cast<off_t>(size));
+    } while (result != 0 && errno == EINTR);
+    require(result == 0, "fallocate(size={}) of shared memory", size);
+    require(fcntl(fd.get(), F_ADD_SEALS, kSeals) == 0, "fcntl(F_ADD_SEALS)");
+    return SharedMemoryFile(std::move(fd), size);
+}
+
+SharedMemoryFile SharedMemoryFile::attach(UniqueFd descriptor, std::size_t bytes) {
+    struct stat status {};
+    require(fstat(descriptor.get(), &status) == 0, "fstat() of a shared descriptor");
+    // Pipes and ordinary files cannot be sealed, so this recognises what create() makes.
+    if ((fcntl(descriptor.get(), F_GET_SEALS) & kSeals) != kSeals) {
+        throw std::runtime_error("the descriptor received names no sealed shared memory");
+    }
+    if (static_cast<std::size_t>(status.st_size) != bytes) {
+        throw std::runtime_error(
+            fmt::format("the shared memory received has {} bytes, not {}", status.st_size, bytes));
+    }
+    return SharedMemoryFile(std::move(descriptor), bytes);
+}
+
+SharedMemoryFile::~SharedMemoryFile() {
+    if (data_ != nullptr) {
+        munmap(data_, bytes_);
+    }
+}
+
+HostRegistration::HostRegistration(int device, void* data, std::size_t bytes)
+    : device_(std::in_place, device) {
+    // PORTABLE: for the contexts of all devices, not of the current one alone. DEVICEMAP: kernels
+    // may use it, not only copies.
+    check(
+        cuMemHostRegister(data, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
+        "cuMemHostRegister(address={}, size={}, PORTABLE|DEVICEMAP)", data, bytes);
+    data_ = data;
+    // The same address wherever the GPU can use the host's; asked for all the same, as NCCL does.
+    const CUresult result = cuMemHostGetDevicePointer(&address_, data, 0);
+    if (result != CUDA_SUCCESS) {
+        check_nothrow(cuMemHostUnregister(std::exchange(data_, nullptr)), "cuMemHostUnregister()");
+        check(result, "cuMemHostGetDevicePointer(address={})", data);
+    }
+}
+
+HostRegistration::~HostRegistration() {
+    if (data_ != nullptr) {
+        check_nothrow(cuMemHostUnregister(data_), "cuMemHostUnregister(address={})", data_);
+    }
+}
+
+}  // namespace symm

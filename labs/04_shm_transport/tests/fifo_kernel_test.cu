@@ -1,0 +1,300 @@
+// The FIFO and its kernel alone: memory from cuMemHostAlloc, two GPUs of one process, no transport.
+// It needs nothing of this lab's library, so that it can be built once more with a weakened order
+// of memory accesses (SYMM_MUTANT_NO_RELEASE, SYMM_MUTANT_NO_ACQUIRE): ThreadSanitizer has to find
+// those.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <string>
+
+#include "common/cuda/device.hpp"
+#include "common/cuda/graph.hpp"
+#include "common/cuda/launch.hpp"
+#include "common/cuda/pinned_memory.hpp"
+#include "common/cuda/stream.hpp"
+#include "common/cuda/watchdog.hpp"
+#include "labs/04_shm_transport/fifo_kernels.hpp"
+
+namespace symm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kSlot = 128;
+constexpr unsigned kThreads = 16;
+constexpr std::size_t kMost = 16 * 1024;
+constexpr std::byte kPoison{0xa5};
+
+// Different for every message, sender and place.
+std::byte expected_byte(unsigned message, int sender, std::size_t index) {
+    const std::uint64_t mixed = (index + 1) * 0x9e3779b97f4a7c15u ^
+                                (message * 2u + static_cast<unsigned>(sender)) * 0xc2b2ae3du;
+    return static_cast<std::byte>(mixed >> 29);
+}
+
+// One rank: its GPU, what it sends and where it receives.
+struct Side {
+    Side(int number, std::chrono::nanoseconds limit)
+        : rank(number),
+          device(number % device_count()),
+          source(kMost),
+          destination(kMost),
+          watchdog(limit),
+          mismatch(sizeof(FifoMismatch)) {}
+
+    void fill(unsigned message, std::size_t bytes) {
+        for (std::size_t i = 0; i < bytes; ++i) {
+            source.as<std::byte>()[i] = expected_byte(message, rank, i);
+        }
+        std::memset(destination.data(), static_cast<int>(kPoison), kMost);
+    }
+
+    // Exactly the message, and nothing written behind or before it.
+    void expect(unsigned message, int sender, std::size_t bytes, std::size_t offset = 0) const {
+        for (std::size_t i = 0; i < kMost; ++i) {
+            const bool inside = i >= offset && i < offset + bytes;
+            const std::byte right = inside ? expected_byte(message, sender, i - offset) : kPoison;
+            ASSERT_EQ(destination.as<std::byte>()[i], right)
+                << "message " << message << " of " << bytes << " bytes, byte " << i;
+        }
+    }
+
+    void start(const TransferKernel& kernel) const {
+        device.make_current();
+        launch(stream.get(), kernel.blocks(), kThreads, kernel, sizeof(FifoTurn));
+    }
+
+    int rank;
+    Device device;
+    Stream stream;
+    PinnedMemory source;
+    PinnedMemory destination;
+    Watchdog watchdog;
+    PinnedMemory mismatch;
+};
+
+class FifoKernel : public testing::Test {
+protected:
+    FifoKernel() : a(0, 60s), b(1, 60s) {}
+
+    FifoConnection connection(std::uint32_t channels, int direction = 0) {
+        return {memory.as<std::byte>() + static_cast<std::size_t>(direction) * kMost, kSlot,
+                channels};
+    }
+    TransferKernel kernel_of(Side& side) {
+        TransferKernel kernel{};
+        kernel.rank = side.rank;
+        kernel.watch = side.watchdog.watch();
+        kernel.mismatch = side.mismatch.as<FifoMismatch>();
+        return kernel;
+    }
+    TransferKernel sending(Side& side, const FifoConnection& by, std::size_t bytes,
+                           std::size_t offset = 0) {
+        TransferKernel kernel = kernel_of(side);
+        kernel.outbound = {by, side.source.as<std::byte>() + offset, bytes, 1 - side.rank};
+        return kernel;
+    }
+    TransferKernel receiving(Side& side, const FifoConnection& by, std::size_t bytes,
+                             std::size_t offset = 0) {
+        TransferKernel kernel = kernel_of(side);
+        kernel.inbound = {by, side.destination.as<std::byte>() + offset, bytes, 1 - side.rank};
+        return kernel;
+    }
+    static void finish(Side& side) { side.watchdog.synchronize(side.stream, "the transfer"); }
+    // A number of the text that finish() throws.
+    static std::string failure_of(Side& side) {
+        try {
+            finish(side);
+        } catch (const std::exception& error) {
+            return error.what();
+        }
+        return "no failure";
+    }
+    static void make_impatient(Side& side) {
+        side.device.make_current();
+        side.watchdog = Watchdog(200ms);
+    }
+
+    Side a;
+    Side b;
+    PinnedMemory memory{2 * kMost};
+};
+
+TEST_F(FifoKernel, MovesMessagesOfAnySize) {
+    unsigned message = 0;
+    const FifoConnection by = connection(1);
+    for (const std::size_t bytes : {1, 3, 16, 17, 127, 128, 129, 1023, 1024, 1025, 4099}) {
+        a.fill(++message, bytes);
+        b.fill(message, bytes);
+        a.start(sending(a, by, bytes));
+        b.start(receiving(b, by, bytes));
+        finish(a);
+        finish(b);
+        b.expect(message, 0, bytes);
+    }
+}
+
+TEST_F(FifoKernel, MovesMessagesThroughSeveralChannels) {
+    unsigned message = 100;
+    const FifoConnection by = connection(3);
+    for (const std::size_t bytes : {5, 200, 383, 384, 385, 3073, 9001}) {
+        a.fill(++message, bytes);
+        b.fill(message, bytes);
+        b.start(receiving(b, by, bytes));
+        a.start(sending(a, by, bytes));
+        finish(a);
+        finish(b);
+        b.expect(message, 0, bytes);
+    }
+}
+
+TEST_F(FifoKernel, MovesBytesFromAndToAnyAddress) {
+    unsigned message = 200;
+    const FifoConnection by = connection(2);
+    for (const std::size_t offset : {1, 4, 8, 13}) {
+        const std::size_t bytes = 1500 + offset;
+        a.fill(++message, kMost);
+        b.fill(message, 0);
+        a.start(sending(a, by, bytes, offset));
+        b.start(receiving(b, by, bytes, offset + 2));
+        finish(a);
+        finish(b);
+        for (std::size_t i = 0; i < bytes; ++i) {
+            ASSERT_EQ(b.destination.as<std::byte>()[offset + 2 + i],
+                      expected_byte(message, 0, offset + i));
+        }
+        EXPECT_EQ(b.destination.as<std::byte>()[offset + 1], kPoison);
+        EXPECT_EQ(b.destination.as<std::byte>()[offset + 2 + bytes], kPoison);
+    }
+}
+
+TEST_F(FifoKernel, QueuedTransfersDoNotOvertakeEachOther) {
+    const FifoConnection by = connection(2);
+    constexpr std::size_t kBytes = 700;  // six slots in two channels
+    constexpr unsigned kMessages = 20;
+    a.fill(7, kMost);
+    b.fill(7, 0);
+    for (unsigned i = 0; i < kMessages; ++i) {
+        a.start(sending(a, by, kBytes, i * 16));
+        b.start(receiving(b, by, kBytes, i * kBytes / 4 * 4));
+    }
+    finish(a);
+    finish(b);
+    for (unsigned i = 0; i < kMessages; ++i) {
+        for (std::size_t j = 0; j < kBytes; ++j) {
+            ASSERT_EQ(b.destination.as<std::byte>()[i * kBytes + j],
+                      expected_byte(7, 0, i * 16 + j))
+                << "message " << i << ", byte " << j;
+        }
+    }
+}
+
+TEST_F(FifoKernel, GoesOnWhereTheCountersStand) {
+    // 2^64 slots never come to pass; that the counters may wrap shows that nothing depends on
+    // where they are.
+    const FifoConnection by = connection(1);
+    by.fifo(0).control->send.head = ~std::uint64_t{0} - 4;
+    by.fifo(0).control->receive.tail = ~std::uint64_t{0} - 4;
+    a.fill(1, 3000);
+    b.fill(1, 3000);
+    a.start(sending(a, by, 3000));
+    b.start(receiving(b, by, 3000));
+    finish(a);
+    finish(b);
+    b.expect(1, 0, 3000);
+    EXPECT_EQ(by.fifo(0).control->send.head, 19U);  // 24 slots later
+    EXPECT_EQ(by.fifo(0).control->receive.tail, 19U);
+}
+
+TEST_F(FifoKernel, SendsAndReceivesAtOnce) {
+    // More than the slots hold in both directions: one after the other would wait for ever.
+    const FifoConnection forth = connection(2, 0);
+    const FifoConnection back = connection(2, 1);
+    for (unsigned message = 1; message <= 5; ++message) {
+        const std::size_t there = 5000 + message;
+        const std::size_t here = 6000 - message;
+        a.fill(message, there);
+        b.fill(message, here);
+        TransferKernel on_a = sending(a, forth, there);
+        on_a.inbound = receiving(a, back, here).inbound;
+        TransferKernel on_b = sending(b, back, here);
+        on_b.inbound = receiving(b, forth, there).inbound;
+        a.start(on_a);
+        b.start(on_b);
+        finish(a);
+        finish(b);
+        b.expect(message, 0, there);
+        a.expect(message, 1, here);
+    }
+}
+
+TEST_F(FifoKernel, CanBeReplayedInAGraph) {
+    const FifoConnection by = connection(2);
+    constexpr std::size_t kBytes = 2500;
+    a.device.make_current();
+    const Graph sends = Graph::capture(a.stream.get(), [&] { a.start(sending(a, by, kBytes)); });
+    b.device.make_current();
+    const Graph receives =
+        Graph::capture(b.stream.get(), [&] { b.start(receiving(b, by, kBytes)); });
+    for (unsigned message = 1; message <= 5; ++message) {
+        a.fill(message, kBytes);
+        b.fill(message, kBytes);
+        a.device.make_current();
+        sends.launch(a.stream.get());
+        b.device.make_current();
+        receives.launch(b.stream.get());
+        finish(a);
+        finish(b);
+        b.expect(message, 0, kBytes);
+    }
+}
+
+TEST_F(FifoKernel, ReceiverNamesASenderThatDoesNotCome) {
+    make_impatient(b);
+    b.fill(1, 0);
+    b.start(receiving(b, connection(2), 1000));
+    EXPECT_EQ(
+        failure_of(b),
+        "rank 1 waited 0.2 s in a kernel for a filled FIFO slot of rank 0: expected 1, saw 0");
+    b.expect(1, 0, 0);  // and nothing was written
+}
+
+TEST_F(FifoKernel, SenderThatGivesUpLeavesTheSlotsAlone) {
+    const FifoConnection by = connection(1);
+    make_impatient(a);
+    a.fill(1, 2000);  // 16 slots for a FIFO of 8
+    a.start(sending(a, by, 2000));
+    EXPECT_EQ(failure_of(a),
+              "rank 0 waited 0.2 s in a kernel for a free FIFO slot of rank 1: expected 1, saw 0");
+    EXPECT_EQ(by.fifo(0).control->receive.tail, 8U);
+
+    // What had been sent is still right, and the rest never comes: no wrong data is taken for
+    // right.
+    make_impatient(b);
+    b.fill(1, 0);
+    b.start(receiving(b, by, 2000));
+    EXPECT_EQ(
+        failure_of(b),
+        "rank 1 waited 0.2 s in a kernel for a filled FIFO slot of rank 0: expected 9, saw 8");
+    b.expect(1, 0, 8 * kSlot);
+}
+
+TEST_F(FifoKernel, ReceiverNoticesAMessageOfAnotherLength) {
+    const FifoConnection by = connection(2);
+    a.fill(1, 1000);
+    b.fill(1, 0);
+    a.start(sending(a, by, 1000));
+    b.start(receiving(b, by, 1024));
+    finish(a);  // it fits into the slots
+    EXPECT_NE(failure_of(b), "no failure");
+    const FifoMismatch& mismatch = *b.mismatch.as<FifoMismatch>();
+    EXPECT_EQ(mismatch.met, 1U);
+    EXPECT_EQ(mismatch.peer, 0);
+    EXPECT_EQ(mismatch.expected - mismatch.sent, 24U);
+    b.expect(1, 0, 0);
+}
+
+}  // namespace
+}  // namespace symm

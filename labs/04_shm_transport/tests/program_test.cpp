@@ -1,0 +1,90 @@
+// The program 04_shm_transport: what it prints, how it exits, what it leaves.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "common/cuda/driver.hpp"
+#include "labs/03_ipc/tests/running.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    std::string says;  // in the output where right, among the errors where not
+};
+
+std::vector<std::string> program(const std::vector<std::string>& arguments) {
+    std::vector<std::string> command{SYMM_BINARY_DIRECTORY "/04_shm_transport"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return command;
+}
+
+class Program : public ::testing::TestWithParam<Case> {};
+
+INSTANTIATE_TEST_SUITE_P(
+    Usage, Program,
+    ::testing::Values(
+        Case{{}, 0, "All checked and right."},
+        Case{{"--ranks", "3", "--mode", "thread"}, 0, "All checked and right."},
+        Case{{"--ranks", "1", "--bytes", "1"}, 0, "All checked and right."},
+        Case{{"--ranks", "4", "--path", "posix", "--bytes", "100001"}, 0, "share: POSIX"},
+        Case{{"--mode", "thread", "--path", "cumem", "--slot", "1K", "--channels", "1"},
+             0,
+             "1024 slot(s) of 1K by 1 block(s)"},
+        Case{{"--help"}, 0, "--path"}, Case{{"--ranks", "0"}, 2, "1 to 64"},
+        Case{{"--bytes", "0"}, 2, "--bytes 1M"}, Case{{"--bytes", "4096G"}, 2, "is more than"},
+        Case{{"--iters", "0"}, 2, "--iters"},
+        Case{{"--path", "carrier-pigeon"}, 2, "auto, cumem or posix"},
+        Case{{"--slot", "100"}, 2, "multiple of 128"}, Case{{"--silent", "2"}, 2, "no rank"},
+        Case{{"--patience", "0"}, 2, "0.001 to 3600"}, Case{{"--teleport"}, 2, "--teleport"}));
+
+TEST_P(Program, ExitsAsItShouldAndLeavesNothing) {
+    Running running(program(GetParam().arguments));
+    EXPECT_EQ(running.end().code, GetParam().exit_code) << running.output() << running.errors();
+    const std::string errors = running.errors();
+    if (GetParam().exit_code == 0) {
+        EXPECT_THAT(running.output(), HasSubstr(GetParam().says));
+        EXPECT_THAT(errors, IsEmpty());
+    } else {
+        EXPECT_THAT(errors, HasSubstr(GetParam().says));
+        EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
+    }
+    EXPECT_THAT(running.left(), IsEmpty());
+}
+
+TEST(Program, NamesARankThatSendsNothing) {
+    // Two ranks and a message that fits into the slots: only one wait there is can be in vain.
+    for (const char* mode : {"process", "thread"}) {
+        Running running(
+            program({"--bytes", "1K", "--silent", "0", "--patience", "0.5", "--mode", mode}));
+        EXPECT_EQ(running.end().code, 1) << running.output();
+        EXPECT_THAT(running.errors(),
+                    HasSubstr("rank 1 waited 0.5 s in a kernel for a filled FIFO slot of rank 0: "
+                              "expected 1, saw 0"));
+        EXPECT_THAT(running.left(), IsEmpty());
+    }
+}
+
+TEST(Program, SaysWhyItFallsBackToPosix) {
+    Running told(program({}), {"SYMM_CUMEM_HOST_ENABLE=0"});
+    EXPECT_EQ(told.end().code, 0) << told.errors();
+    EXPECT_THAT(told.output(), HasSubstr("share: POSIX"));
+    EXPECT_THAT(told.output(), HasSubstr("not cuMem: rank 0: SYMM_CUMEM_HOST_ENABLE=0"));
+    if (!is_emulated()) {
+        return;
+    }
+    Running refused(program({}), {"SYMM_EMU_FAIL=cuMemCreate:1:CUDA_ERROR_NOT_PERMITTED"});
+    EXPECT_EQ(refused.end().code, 0) << refused.errors();
+    EXPECT_THAT(refused.output(), HasSubstr("not cuMem: rank 0: cuMemCreate(size=2097152"));
+}
+
+}  // namespace
+}  // namespace symm

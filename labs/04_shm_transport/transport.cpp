@@ -1,0 +1,268 @@
+#include "labs/04_shm_transport/transport.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <stdexcept>
+
+#include "common/cuda/driver.hpp"
+#include "common/simt/atomic.hpp"
+#include "labs/03_ipc/rank.hpp"
+#include "labs/03_ipc/shelf.hpp"
+#include "labs/04_shm_transport/fifo_launch.hpp"
+
+namespace symm {
+namespace {
+
+constexpr std::uint32_t kMostChannels = 64;
+constexpr std::uint64_t kMostSlotBytes = std::uint64_t{1} << 30;
+constexpr unsigned kMostThreads = 1024;
+static_assert(kMaxRanks <= 64, "a set of ranks is the bits of one word");
+
+bool contains(std::uint64_t set, int rank) {
+    return (set >> rank & 1) != 0;
+}
+
+// A rank's place among the senders: how many of lower number there are.
+std::size_t place_among(std::uint64_t senders, int rank) {
+    const std::uint64_t lower = (std::uint64_t{1} << rank) - 1;
+    return static_cast<std::size_t>(std::popcount(senders & lower));
+}
+
+std::uint64_t checked_senders(const Rank& rank, std::span<const int> senders) {
+    std::uint64_t set = 0;
+    for (const int sender : senders) {
+        if (sender < 0 || sender >= rank.size()) {
+            throw std::invalid_argument(
+                fmt::format("rank {} cannot receive from rank {}: there are ranks 0 to {}",
+                            rank.rank(), sender, rank.size() - 1));
+        }
+        set |= std::uint64_t{1} << sender;
+    }
+    return set;
+}
+
+TransportOptions completed(TransportOptions options) {
+    // An emulated GPU plays each thread with one of the host's: few are as good as many.
+    if (options.channels == 0) {
+        options.channels = is_emulated() ? 2 : 8;
+    }
+    if (options.threads == 0) {
+        options.threads = is_emulated() ? 32 : 512;
+    }
+    if (options.channels > kMostChannels || options.threads > kMostThreads ||
+        options.slot_bytes == 0 || options.slot_bytes % alignof(FifoControl) != 0 ||
+        options.slot_bytes > kMostSlotBytes || options.limit.count() <= 0) {
+        throw std::invalid_argument(fmt::format(
+            "no transport of {} channels, {} threads, slots of {} bytes: at most {} channels and "
+            "{} threads, and slots of a multiple of {} up to {}",
+            options.channels, options.threads, options.slot_bytes, kMostChannels, kMostThreads,
+            alignof(FifoControl), kMostSlotBytes));
+    }
+    return options;
+}
+
+}  // namespace
+
+// What the others have to know of a rank that receives.
+struct ShmTransport::Plan {
+    std::uint64_t senders;
+    std::uint64_t slot_bytes;
+    std::uint32_t channels;
+    int device;
+
+    std::size_t connection_bytes() const {
+        return FifoConnection::bytes_needed(channels, slot_bytes);
+    }
+    std::size_t bytes() const {
+        return static_cast<std::size_t>(std::popcount(senders)) * connection_bytes();
+    }
+    FifoConnection connection(CUdeviceptr segment, int sender) const {
+        return {reinterpret_cast<std::byte*>(segment +
+                                             place_among(senders, sender) * connection_bytes()),
+                slot_bytes, channels};
+    }
+};
+
+// What this rank has of another.
+struct ShmTransport::Peer {
+    std::shared_ptr<HostSegment> segment;    ///< That rank's segment, where we send to it.
+    std::optional<FifoConnection> outbound;  ///< In that rank's segment.
+    std::optional<FifoConnection> inbound;   ///< In our own.
+};
+
+ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
+                           const TransportOptions& options, Deadline deadline)
+    : rank_(rank.rank()) {
+    Plan mine{};
+    rank.rendezvous().together(
+        "04: options",
+        [&] {
+            const TransportOptions all = completed(options);
+            threads_ = all.threads;
+            mine = {checked_senders(rank, senders), all.slot_bytes, all.channels, rank.device()};
+            watchdog_.emplace(all.limit);
+            mismatch_.emplace(sizeof(FifoMismatch));
+        },
+        deadline);
+    path_ = agree_on_host_path(rank, options.path, deadline);
+    build(rank, rank.rendezvous().allgather("04: plans", mine, deadline), deadline);
+}
+
+ShmTransport::ShmTransport(ShmTransport&&) noexcept = default;
+ShmTransport& ShmTransport::operator=(ShmTransport&&) noexcept = default;
+ShmTransport::~ShmTransport() = default;
+
+void ShmTransport::build(Rank& rank, const std::vector<Plan>& plans, Deadline deadline) {
+    Rendezvous& rendezvous = rank.rendezvous();
+    const Plan& mine = plans[static_cast<std::size_t>(rank_)];
+
+    // Ranks that are threads have one mapping of a segment among them, for all their devices.
+    std::vector<int> devices{rank.device()};
+    if (rank.is_thread()) {
+        for (const Plan& plan : plans) {
+            if (std::find(devices.begin(), devices.end(), plan.device) == devices.end()) {
+                devices.push_back(plan.device);
+            }
+        }
+    }
+
+    std::vector<UniqueFd> offered;
+    rendezvous.together(
+        "04: make segments",
+        [&] {
+            segment_ = std::make_shared<HostSegment>();
+            if (mine.senders != 0) {
+                *segment_ = HostSegment::create(path_.path, mine.bytes(), devices);
+                if (!rank.is_thread()) {
+                    offered.push_back(segment_->share());
+                }
+            }
+        },
+        deadline);
+
+    struct Segment {
+        std::size_t bytes;
+        std::uint64_t number;  // on the shelf
+    };
+    const Shelf::Place shelf(segment_);
+    const auto segments =
+        rendezvous.allgather("04: segments", Segment{segment_->size(), shelf.number()}, deadline);
+    auto descriptors = rendezvous.exchange("04: descriptors", offered, deadline);
+
+    rendezvous.together(
+        "04: attach segments",
+        [&] {
+            peers_.resize(plans.size());
+            for (std::size_t r = 0; r < plans.size(); ++r) {
+                const int peer = static_cast<int>(r);
+                if (contains(mine.senders, peer)) {
+                    peers_[r].inbound = mine.connection(segment_->address(), peer);
+                }
+                if (!contains(plans[r].senders, rank_)) {
+                    continue;
+                }
+                if (rank.is_thread() || peer == rank_) {  // a process may send to itself, too
+                    // One mapping for all threads: several would hide from ThreadSanitizer that
+                    // two addresses are one place.
+                    peers_[r].segment =
+                        std::static_pointer_cast<HostSegment>(Shelf::find(segments[r].number));
+                    if (!peers_[r].segment) {
+                        throw std::runtime_error(
+                            fmt::format("rank {} has given up its segment", peer));
+                    }
+                } else {
+                    peers_[r].segment = std::make_shared<HostSegment>(HostSegment::attach(
+                        path_.path, std::move(descriptors[r].at(0)), segments[r].bytes, devices));
+                }
+                peers_[r].outbound = plans[r].connection(peers_[r].segment->address(), rank_);
+            }
+        },
+        deadline);
+    // All have attached: from here on a rank may leave without taking anything from another.
+}
+
+const HostSegment& ShmTransport::segment() const {
+    return *segment_;
+}
+
+const FifoConnection& ShmTransport::outbound_to(int peer) const {
+    if (peer < 0 || static_cast<std::size_t>(peer) >= peers_.size() ||
+        !peers_[static_cast<std::size_t>(peer)].outbound) {
+        throw std::invalid_argument(fmt::format(
+            "rank {} cannot send to rank {}, which did not name it as a sender", rank_, peer));
+    }
+    return *peers_[static_cast<std::size_t>(peer)].outbound;
+}
+
+const FifoConnection& ShmTransport::inbound_from(int peer) const {
+    if (peer < 0 || static_cast<std::size_t>(peer) >= peers_.size() ||
+        !peers_[static_cast<std::size_t>(peer)].inbound) {
+        throw std::invalid_argument(fmt::format(
+            "rank {} cannot receive from rank {}, which it did not name as a sender", rank_, peer));
+    }
+    return *peers_[static_cast<std::size_t>(peer)].inbound;
+}
+
+CUdeviceptr ShmTransport::outbound_address(int peer) const {
+    return reinterpret_cast<CUdeviceptr>(outbound_to(peer).memory);
+}
+
+std::uint32_t ShmTransport::blocks(int peer, std::size_t bytes) const {
+    return FifoMessage<const std::byte>{outbound_to(peer), nullptr, bytes, peer}.blocks();
+}
+
+void ShmTransport::queue(const Transfer* to, const Transfer* from, CUstream stream) {
+    if (!broken_.empty()) {
+        throw std::runtime_error(broken_);
+    }
+    TransferKernel kernel{};
+    kernel.rank = rank_;
+    kernel.watch = watchdog_->watch();
+    kernel.mismatch = mismatch_->as<FifoMismatch>();
+    if (to != nullptr) {
+        kernel.outbound = {outbound_to(to->peer), reinterpret_cast<const std::byte*>(to->data),
+                           to->bytes, to->peer};
+    }
+    if (from != nullptr) {
+        kernel.inbound = {inbound_from(from->peer), reinterpret_cast<std::byte*>(from->data),
+                          from->bytes, from->peer};
+    }
+    launch_transfer(stream, threads_, kernel);
+}
+
+void ShmTransport::send(const Transfer& to, CUstream stream) {
+    queue(&to, nullptr, stream);
+}
+
+void ShmTransport::receive(const Transfer& from, CUstream stream) {
+    queue(nullptr, &from, stream);
+}
+
+void ShmTransport::send_receive(const Transfer& to, const Transfer& from, CUstream stream) {
+    queue(&to, &from, stream);
+}
+
+void ShmTransport::finish(const Stream& stream) {
+    if (!broken_.empty()) {
+        throw std::runtime_error(broken_);
+    }
+    try {
+        watchdog_->synchronize(stream, "a transfer through host memory");
+    } catch (const std::exception& error) {
+        broken_ = error.what();
+        // The report of the waits says only that they were told to end; this says why.
+        const FifoMismatch& mismatch = *mismatch_->as<FifoMismatch>();
+        if (mismatch.met != 0) {
+            broken_ = fmt::format(
+                "rank {} expected {} more bytes of a message from rank {}, which sends {}: both "
+                "sides must name the same number of bytes, in the same order of calls",
+                rank_, mismatch.expected, mismatch.peer, mismatch.sent);
+            throw std::runtime_error(broken_);
+        }
+        throw;
+    }
+}
+
+}  // namespace symm
