@@ -1,0 +1,55 @@
+// The latencies of this lab under Google Benchmark: two ranks that are threads, a kernel each,
+// timed by events.
+
+#include <benchmark/benchmark.h>
+
+#include "common/cuda/driver.hpp"
+#include "labs/03_ipc/ranks.hpp"
+#include "labs/05_device_prims/playground.hpp"
+
+namespace {
+
+using namespace symm;
+
+constexpr std::uint32_t kRounds = 1000;
+
+/// One iteration is `kRounds` rounds; its time is that of one, as the GPU's events measured it.
+template <class Play>
+void measure(benchmark::State& state, Play&& play) {
+    if (is_emulated()) {
+        state.SkipWithError("emulated: a GPU is needed for times");
+        return;
+    }
+    for (auto _ : state) {
+        double microseconds = 0;
+        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+            Playground playground(rank);
+            play(playground);  // warms up
+            rank.rendezvous().barrier("warm");
+            const double mine = play(playground);
+            if (rank.rank() == 0) {
+                microseconds = mine;
+            }
+        });
+        state.SetIterationTime(microseconds * 1e-6);
+    }
+}
+
+void one_way(benchmark::State& state) {
+    const auto carrier = static_cast<Carrier>(state.range(0));
+    state.SetLabel(std::string(name_of(carrier)));
+    measure(state, [&](Playground& playground) { return playground.ping_pong(carrier, kRounds); });
+}
+
+void barrier(benchmark::State& state) {
+    const auto blocks = static_cast<unsigned>(state.range(0));
+    measure(state,
+            [&](Playground& playground) { return playground.barriers(kRounds, blocks, 128); });
+}
+
+}  // namespace
+
+BENCHMARK(one_way)->DenseRange(0, 2)->UseManualTime()->Iterations(5)->Unit(benchmark::kMicrosecond);
+BENCHMARK(barrier)->Arg(1)->Arg(8)->Arg(64)->UseManualTime()->Iterations(5)->Unit(
+    benchmark::kMicrosecond);
+BENCHMARK_MAIN();

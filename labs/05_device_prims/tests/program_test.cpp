@@ -1,0 +1,31 @@
+#include <gtest/gtest.h>
+
+#include "common/tests/run_program.hpp"
+
+namespace symm {
+namespace {
+
+TEST(Program, PlaysAsThreads) {
+    const Finished run = run_program("05_device_prims --ranks 3 --rounds 20");
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_NE(run.output.find("one way by packet"), std::string::npos) << run.output;
+    EXPECT_NE(run.output.find("barrier of 3 ranks"), std::string::npos) << run.output;
+}
+
+TEST(Program, PlaysAsProcesses) {
+    const Finished run = run_program("05_device_prims --ranks 2 --mode process --rounds 20");
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_NE(run.output.find("20 rounds right"), std::string::npos) << run.output;
+}
+
+TEST(Program, RefusesBadUsage) {
+    for (const char* arguments :
+         {"--ranks 0", "--ranks 9", "--mode banana", "--rounds 0", "--blocks 1000", "--what"}) {
+        const Finished run = run_program(std::string("05_device_prims ") + arguments);
+        EXPECT_EQ(run.exit_code, 2) << arguments << run.output;
+        EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
+    }
+}
+
+}  // namespace
+}  // namespace symm
