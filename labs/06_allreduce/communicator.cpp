@@ -1,0 +1,154 @@
+#include "labs/06_allreduce/communicator.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <stdexcept>
+
+#include "common/cuda/check.hpp"
+
+namespace symm {
+namespace {
+
+// Where things lie in each rank's state.
+constexpr std::size_t kOneShotOffset = 16 * 1024;
+constexpr std::size_t kScratchOffset = 32 * 1024;
+static_assert(sizeof(BarrierMemory) <= kOneShotOffset);
+static_assert(sizeof(OneShotMemory) <= kScratchOffset - kOneShotOffset);
+
+/// A packet carries eight bytes of payload.
+constexpr std::size_t kPacketsPerBank = kOneShotLimit / 8;
+
+std::size_t state_bytes(int ranks) {
+    return kScratchOffset +
+           2 * static_cast<std::size_t>(ranks) * kPacketsPerBank * sizeof(simt::Vector);
+}
+
+int ranks_that_may_meet(const Rank& rank) {
+    if (rank.size() > kMaxAllReduceRanks) {
+        throw std::invalid_argument(
+            fmt::format("an AllReduce has 1 to {} ranks, not {}", kMaxAllReduceRanks, rank.size()));
+    }
+    return rank.size();
+}
+
+/// Ranks of this process on this rank's device: their kernels have to be resident together.
+int ranks_sharing_device(Rank& rank) {
+    struct Where {
+        int process;
+        int device;
+    };
+    const Where mine{rank.rendezvous().process_of(rank.rank()), rank.device()};
+    const auto all = rank.rendezvous().allgather("devices", mine);
+    return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const Where& other) {
+        return other.process == mine.process && other.device == mine.device;
+    }));
+}
+
+/// What the smallest device of all ranks can keep resident: block b of each rank waits for block b
+/// of every other, so all have to launch the same.
+DeviceShape smallest_shape(Rank& rank) {
+    DeviceShape smallest = DeviceShape::of(rank.device(), ranks_sharing_device(rank));
+    for (const DeviceShape& other : rank.rendezvous().allgather("device shapes", smallest)) {
+        smallest.blocks = std::min(smallest.blocks, other.blocks);
+        smallest.threads = std::min(smallest.threads, other.threads);
+    }
+    return smallest;
+}
+
+bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
+    return a < b + bytes && b < a + bytes;
+}
+
+}  // namespace
+
+Communicator::Communicator(Rank& rank, std::chrono::nanoseconds limit)
+    : rank_(rank),
+      state_(rank, state_bytes(ranks_that_may_meet(rank))),
+      watchdog_(limit),
+      device_(smallest_shape(rank)) {
+    rank_.rendezvous().together("zeroed state", [this] { zero_state(); });
+}
+
+Communicator::~Communicator() {
+    if (std::uncaught_exceptions() > 0) {
+        watchdog_.abort();
+        check_nothrow(cuCtxSynchronize(), "cuCtxSynchronize()");
+    }
+}
+
+void Communicator::zero_state() {
+    const Stream stream;
+    check(cuMemsetD8Async(state_.mine(), 0, state_.size(), stream.get()),
+          "cuMemsetD8Async(size={})", state_.size());
+    stream.synchronize("zeroing the communicator's state");
+}
+
+CUdeviceptr Communicator::allocate(std::size_t bytes) {
+    return windows_.emplace_back(rank_, bytes).mine();
+}
+
+CUdeviceptr Communicator::register_memory(CUdeviceptr pointer, std::size_t bytes) {
+    return windows_.emplace_back(rank_, pointer, bytes).mine();
+}
+
+void Communicator::release(CUdeviceptr window) {
+    const auto found =
+        std::find_if(windows_.begin(), windows_.end(),
+                     [&](const SymmetricRange& range) { return range.mine() == window; });
+    if (found == windows_.end()) {
+        throw std::invalid_argument(fmt::format("{:#x} is no window of this communicator", window));
+    }
+    check(cuCtxSynchronize(), "cuCtxSynchronize()");  // kernels end: their waits have a limit
+    rank_.rendezvous().barrier("release window");
+    windows_.erase(found);
+}
+
+std::optional<Communicator::Place> Communicator::find(CUdeviceptr pointer,
+                                                      std::size_t bytes) const {
+    for (const SymmetricRange& range : windows_) {
+        if (pointer >= range.mine() && pointer - range.mine() <= range.size() &&
+            bytes <= range.size() - (pointer - range.mine())) {
+            return Place{range.of(0) + (pointer - range.mine()), range.stride()};
+        }
+    }
+    return std::nullopt;
+}
+
+Plan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
+                              ReduceOp, CUstream stream, Algorithm asked) {
+    if (count > std::numeric_limits<std::size_t>::max() / size_of(type)) {
+        throw std::invalid_argument(
+            fmt::format("{} elements are more than any memory holds", count));
+    }
+    const std::size_t bytes = count * size_of(type);
+    if (in % size_of(type) != 0 || out % size_of(type) != 0) {
+        throw std::invalid_argument(fmt::format("buffers of {} have to be multiples of {} bytes",
+                                                name_of(type), size_of(type)));
+    }
+    if (in != out && overlap(in, out, bytes)) {
+        throw std::invalid_argument("input and output overlap: they have to be one buffer or two");
+    }
+    const auto in_place = find(in, bytes);
+    const auto out_place = find(out, bytes);
+    const Plan chosen = plan({type, count, ranks(), in_place && out_place}, asked, device_);
+    if (count == 0) {
+        return chosen;
+    }
+    const CallArguments call{type, count, watchdog_.watch(), rank(), ranks()};
+    if (chosen.algorithm == Algorithm::kOneShot) {
+        launch_one_shot(
+            stream, chosen.shape, call,
+            {in, out, state_.at<OneShotMemory>(rank(), kOneShotOffset),
+             state_.at<simt::Vector>(0, kScratchOffset), state_.stride(), kPacketsPerBank});
+    } else {
+        launch_two_shot(stream, chosen.shape, call,
+                        {in_place->of_rank_0, in_place->stride, out_place->of_rank_0,
+                         out_place->stride, state_.at<BarrierMemory>(0), state_.stride()});
+    }
+    return chosen;
+}
+
+}  // namespace symm

@@ -1,0 +1,75 @@
+#pragma once
+/// \file
+/// The ranks of an AllReduce, their windows, and the call itself.
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <list>
+#include <optional>
+
+#include "common/cuda/stream.hpp"
+#include "common/cuda/watchdog.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/06_allreduce/plan.hpp"
+
+namespace symm {
+
+/// One rank's communicator, as ncclComm. Construction, windows and calls are collective: all ranks,
+/// in the same order. Calls are asynchronous and belong to one stream at a time: two in flight at
+/// once would share flags.
+class Communicator {
+public:
+    /// No wait in a kernel lasts longer than `limit`.
+    /// Throws std::invalid_argument for more than kMaxAllReduceRanks ranks.
+    explicit Communicator(Rank& rank, std::chrono::nanoseconds limit = Deadline::standard_limit());
+    Communicator(const Communicator&) = delete;
+    Communicator& operator=(const Communicator&) = delete;
+    /// When an exception is on its way, first ends the kernels that may wait for other ranks.
+    ~Communicator();
+
+    int rank() const { return rank_.rank(); }
+    int ranks() const { return rank_.size(); }
+
+    /// A window of new memory, `bytes` on every rank: ncclMemAlloc and ncclCommWindowRegister in
+    /// one. Returns this rank's address of it. It lives until release() or as long as the
+    /// communicator.
+    CUdeviceptr allocate(std::size_t bytes);
+    /// Makes a window of memory that each rank has (from mem_alloc, say): ncclCommWindowRegister.
+    /// The memory stays the caller's; the address to use is the one given back.
+    CUdeviceptr register_memory(CUdeviceptr pointer, std::size_t bytes);
+    /// Gives a window back. Collective; waits for the work of all ranks, so that none still uses it. Throws
+    /// std::invalid_argument for an address that allocate() or register_memory() did not return.
+    void release(CUdeviceptr window);
+
+    /// Queues: `out[i]` becomes the sum over all ranks of `in[i]`, on every rank, the same bits.
+    /// `in` and `out` hold `count` elements each: the same buffer, or two that do not overlap, at
+    /// multiples of the element's size (of 16 bytes for speed). For twoshot, at the same place of
+    /// the same windows on all ranks; for auto, in windows on all ranks or on none.
+    /// Returns what was chosen. Throws std::invalid_argument for what cannot be done, CudaError.
+    Plan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type, ReduceOp op,
+                    CUstream stream, Algorithm asked = Algorithm::kAuto);
+
+    /// Waits for the stream. Throws where a kernel gave up waiting, saying for whom; after that the
+    /// communicator can only be destroyed.
+    void synchronize(const Stream& stream, std::string_view what) {
+        watchdog_.synchronize(stream, what);
+    }
+
+private:
+    /// A place in a window, as every rank sees it.
+    struct Place {
+        CUdeviceptr of_rank_0;
+        std::size_t stride;
+    };
+    std::optional<Place> find(CUdeviceptr pointer, std::size_t bytes) const;
+    void zero_state();
+
+    Rank& rank_;
+    SymmetricRange state_;  ///< BarrierMemory, OneShotMemory, then the packets' banks.
+    Watchdog watchdog_;
+    DeviceShape device_;
+    std::list<SymmetricRange> windows_;
+};
+
+}  // namespace symm

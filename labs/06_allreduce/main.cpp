@@ -1,0 +1,183 @@
+// Lab 06: an AllReduce on symmetric memory, checked against a double-precision reference, beside
+// NCCL where it is.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "common/cli/bytes.hpp"
+#include "common/cli/cli.hpp"
+#include "common/cuda/driver.hpp"
+#include "labs/03_ipc/ranks.hpp"
+#include "labs/06_allreduce/measure.hpp"
+
+namespace {
+
+using namespace symm;
+
+/// Sizes to run, in bytes: from `first` on, each `factor` times the one before, up to `last`.
+struct Sizes {
+    std::size_t first = 1 << 20;
+    std::size_t last = 1 << 20;
+    std::size_t factor = 4;
+};
+
+/// `64K`, or `1K:1G`.
+Sizes parse_sizes(const std::string& text, Sizes sizes) {
+    const std::size_t colon = text.find(':');
+    sizes.first = parse_bytes(text.substr(0, colon));
+    sizes.last = colon == std::string::npos ? sizes.first : parse_bytes(text.substr(colon + 1));
+    if (sizes.first > sizes.last || (sizes.first == 0 && sizes.last != 0)) {
+        throw UsageError(
+            fmt::format("--bytes {}: say one size, or the smaller, a colon and the larger", text));
+    }
+    return sizes;
+}
+
+struct Options {
+    RankOptions ranks;
+    Sizes sizes;
+    MeasureOptions measure;
+};
+
+std::string optional_time(const std::optional<double>& time) {
+    return time ? fmt::format("{:.1f}", *time) : "-";
+}
+
+void print_row(const Rank& rank, const Options& options, std::size_t count,
+               const Measured& measured) {
+    const std::size_t bytes = count * size_of(options.measure.type);
+    std::string text = fmt::format("{:>8} {:>12} {:>9}", format_bytes(bytes), count,
+                                   name_of(measured.plan.algorithm));
+    if (is_emulated()) {
+        text += fmt::format("   right   {}", measured.plan.reason);
+    } else {
+        text +=
+            fmt::format(" {:>10.1f} {:>9.1f} {:>10} {:>10}", measured.ours,
+                        rank.size() > 1 ? bus_bandwidth(bytes, rank.size(), measured.ours) : 0.0,
+                        optional_time(measured.nccl), optional_time(measured.nccl_symmetric));
+        if (measured.nccl) {
+            const double best =
+                std::min(*measured.nccl, measured.nccl_symmetric.value_or(*measured.nccl));
+            text += fmt::format(" {:>8.2f}", best / measured.ours);
+        }
+    }
+    rank.headline("{}\n", text);
+}
+
+void print_head(const Rank& rank, const Options& options, const Measurement& measurement) {
+    rank.headline("{}\n", describe_driver());
+    rank.headline("AllReduce of {} ranks ({} mode), {}, sum, {}, {}, {} x {} calls a size\n",
+                  rank.size(), name_of(rank.mode()), name_of(options.measure.type),
+                  options.measure.in_place ? "in place" : "out of place",
+                  options.measure.graph ? "in a graph" : "launched one by one",
+                  options.measure.rounds, options.measure.iterations);
+    rank.headline("NCCL: {}\n", measurement.why_no_nccl().empty()
+                                    ? fmt::format("{}, multicast off where NCCL_NVLS_ENABLE=0",
+                                                  measurement.nccl_version())
+                                    : "not compared with: " + measurement.why_no_nccl());
+    if (is_emulated()) {
+        rank.headline("Emulated: results are checked, times would mean nothing.\n\n");
+        rank.headline("{:>8} {:>12} {:>9}   {:<7} {}\n", "bytes", "count", "algo", "result",
+                      "why this algorithm");
+    } else {
+        rank.headline(
+            "Times in us, the slowest rank's; results are checked after each turn. bus = GB/s = "
+            "bytes/time x 2(n-1)/n\n\n");
+        rank.headline("{:>8} {:>12} {:>9} {:>10} {:>9} {:>10} {:>10} {:>8}\n", "bytes", "count",
+                      "algo", "ours", "bus", "NCCL", "NCCL sym", "speedup");
+    }
+}
+
+void run(Rank& rank, const Options& options) {
+    Communicator communicator(rank);
+    Measurement measurement(rank, communicator, options.measure);
+    print_head(rank, options, measurement);
+    for (std::size_t bytes = options.sizes.first; bytes <= options.sizes.last;
+         bytes *= options.sizes.factor) {
+        const std::size_t count = std::max<std::size_t>(bytes / size_of(options.measure.type), 1);
+        print_row(rank, options, count, measurement.run(count));
+        if (bytes == 0) {
+            break;
+        }
+    }
+    rank.headline("\nAll results are right.\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app(
+        "AllReduce on symmetric memory: every rank ends with the sum of all ranks' inputs.",
+        "06_allreduce");
+    Options options;
+    std::string mode = "thread";
+    std::string bytes = "1M";
+    std::string dtype = "float";
+    std::string op = "sum";
+    std::string algo = "auto";
+    std::size_t count = 0;
+    bool no_nccl = false;
+    int iterations = 0;
+    app.add_option("--ranks", options.ranks.ranks, "Ranks, 1 to 8; more than GPUs share them")
+        ->capture_default_str();
+    app.add_option("--mode", mode, "What a rank is: process or thread")->capture_default_str();
+    auto* bytes_option =
+        app.add_option("--bytes", bytes, "Size of a buffer, as 64K, 1M or 1G, or a range as 1K:1G")
+            ->capture_default_str();
+    app.add_option("--factor", options.sizes.factor, "From one size of a range to the next")
+        ->check(CLI::Range(std::size_t{2}, std::size_t{1024}))
+        ->capture_default_str();
+    app.add_option("--count", count, "Elements instead of bytes, at least 1")
+        ->excludes(bytes_option);
+    app.add_option("--dtype", dtype, "Type: float or bfloat16")->capture_default_str();
+    app.add_option("--op", op, "Operation: sum")->capture_default_str();
+    app.add_option("--algo", algo, "Algorithm: auto, oneshot or twoshot")->capture_default_str();
+    app.add_flag("--inplace", options.measure.in_place, "Input and output are the same buffer");
+    app.add_flag("--graph", options.measure.graph, "Replay the calls as a graph");
+    app.add_option("--iters", iterations, "Calls of a turn (default 20; emulated 2)")
+        ->check(CLI::Range(1, 1000));
+    app.add_option("--rounds", options.measure.rounds, "Turns of each candidate")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    app.add_flag("--no-nccl", no_nccl, "Do not compare with NCCL");
+    add_driver_option(app);
+    app.footer(
+        "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
+        "     06_allreduce --ranks 8 --bytes 1K:1G --graph      (on a machine with 8 GPUs: the "
+        "table beside NCCL)\n"
+        "NCCL is found at run time (LD_LIBRARY_PATH); NCCL_NVLS_ENABLE=0 keeps its multicast out "
+        "of the comparison.\n"
+        "SYMM_TIMEOUT sets the deadline of every wait in seconds.");
+    return run_main(app, argc, argv, [&] {
+        options.ranks.mode = rank_mode(mode);
+        options.measure.type = data_type(dtype);
+        reduce_op(op);
+        options.measure.algorithm = algorithm(algo);
+        options.measure.nccl = !no_nccl;
+        if (options.ranks.ranks < 1 || options.ranks.ranks > kMaxAllReduceRanks) {
+            throw UsageError(
+                fmt::format("--ranks {}: say 1 to {}", options.ranks.ranks, kMaxAllReduceRanks));
+        }
+        options.sizes = parse_sizes(bytes, options.sizes);
+        if (app.count("--count") != 0) {
+            if (count == 0) {
+                throw UsageError("--count 0: say at least 1");
+            }
+            options.sizes.first = options.sizes.last = count * size_of(options.measure.type);
+        }
+        options.measure.iterations = iterations != 0 ? iterations : is_emulated() ? 2 : 20;
+        if (is_emulated() && app.count("--rounds") == 0) {
+            options.measure.rounds = 1;
+        }
+        options.measure.most_bytes =
+            std::max<std::size_t>(options.sizes.last, size_of(options.measure.type));
+        if (options.measure.algorithm == Algorithm::kOneShot &&
+            options.measure.most_bytes > kOneShotLimit) {
+            throw UsageError(
+                fmt::format("--algo oneshot carries up to {}: say --algo twoshot or --bytes {}",
+                            format_bytes(kOneShotLimit), format_bytes(kOneShotLimit)));
+        }
+        return run_ranks(options.ranks, [&](Rank& rank) { run(rank, options); });
+    });
+}

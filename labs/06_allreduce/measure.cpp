@@ -1,0 +1,179 @@
+#include "labs/06_allreduce/measure.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "common/cuda/driver.hpp"
+#include "common/cuda/graph.hpp"
+#include "common/log/log.hpp"
+
+namespace symm {
+namespace {
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+}  // namespace
+
+double bus_bandwidth(std::size_t bytes, int ranks, double microseconds) {
+    return static_cast<double>(bytes) / (microseconds * 1e3) * 2 * (ranks - 1) / ranks;
+}
+
+Measurement::Measurement(Rank& rank, Communicator& communicator, const MeasureOptions& options)
+    : rank_(rank),
+      communicator_(communicator),
+      options_(options),
+      in_(communicator.allocate(std::max<std::size_t>(options.most_bytes, 1))),
+      out_(options.in_place ? in_
+                            : communicator.allocate(std::max<std::size_t>(options.most_bytes, 1))),
+      verifier_(rank.rank(), rank.size()) {
+    find_nccl();
+}
+
+void Measurement::find_nccl() {
+    if (!options_.nccl) {
+        why_no_nccl_ = "as asked";
+    } else if (is_emulated()) {
+        why_no_nccl_ = "it needs GPUs, and these are emulated";
+    } else if (rank_.size() > device_count()) {
+        why_no_nccl_ = "it wants a GPU for each rank";
+    } else {
+        library_ = NcclLibrary::load(why_no_nccl_);
+    }
+    // All or none: one rank without the library would leave the others waiting in ncclCommInitRank.
+    for (const std::string& reason : rank_.rendezvous().allgather_text("nccl", why_no_nccl_)) {
+        if (!reason.empty()) {
+            why_no_nccl_ = reason;
+            library_.reset();
+        }
+    }
+    if (library_ == nullptr) {
+        return;
+    }
+    const auto create = [this](std::string_view name) {
+        const auto mine =
+            rank_.rank() == 0 ? NcclCommunicator::unique_id(*library_) : NcclLibrary::UniqueId{};
+        const auto ids = rank_.rendezvous().allgather(name, mine);
+        return std::make_unique<NcclCommunicator>(*library_, ids[0], rank_.size(), rank_.rank());
+    };
+    nccl_ = create("nccl id");
+    nccl_symmetric_ = create("nccl symmetric id");
+    bool registered = true;
+    try {
+        nccl_symmetric_->register_window(in_, options_.most_bytes);
+        if (!options_.in_place) {
+            nccl_symmetric_->register_window(out_, options_.most_bytes);
+        }
+    } catch (const std::exception& error) {
+        log::info("NCCL's symmetric path is left out: {}", error.what());
+        registered = false;
+    }
+    const auto all = rank_.rendezvous().allgather("nccl windows", static_cast<int>(registered));
+    if (std::find(all.begin(), all.end(), 0) != all.end()) {
+        nccl_symmetric_.reset();
+    }
+}
+
+template <class Call>
+void Measurement::check_call(std::size_t count, const Call& call, Rounding rounding) {
+    verifier_.fill(stream_, options_.type, in_, count);
+    if (!options_.in_place) {
+        Verifier::poison(stream_, out_, count * size_of(options_.type));
+    }
+    rank_.rendezvous().together("checked call", [&] {
+        call();
+        communicator_.synchronize(stream_, "the AllReduce");
+        verifier_.check(stream_, options_.type, out_, count, rounding);
+    });
+}
+
+template <class Call>
+double Measurement::time_turn(std::size_t count, const Call& call, Rounding rounding) {
+    std::optional<Graph> graph;
+    if (options_.graph) {
+        graph = Graph::capture(stream_.get(), [&] {
+            for (int i = 0; i < options_.iterations; ++i) {
+                call();
+            }
+        });
+        graph->launch(stream_.get());  // the first launch uploads it
+    } else {
+        call();
+    }
+    if (!options_.in_place) {
+        Verifier::poison(stream_, out_, count * size_of(options_.type));
+    }
+    communicator_.synchronize(stream_, "warming up");
+    rank_.rendezvous().barrier("turn");
+    call();  // ranks leave the barrier one after the other: this call waits for the last
+    start_.record(stream_.get());
+    if (graph) {
+        graph->launch(stream_.get());
+    } else {
+        for (int i = 0; i < options_.iterations; ++i) {
+            call();
+        }
+    }
+    end_.record(stream_.get());
+    communicator_.synchronize(stream_, "the timed AllReduces");
+    const double mine = elapsed_us(start_, end_) / options_.iterations;
+    const auto all = rank_.rendezvous().allgather("time", mine);
+    // In place the timed calls have added up their own results; their check is a call of its own.
+    if (options_.in_place) {
+        check_call(count, call, rounding);
+    } else {
+        rank_.rendezvous().together("timed result", [&] {
+            verifier_.check(stream_, options_.type, out_, count, rounding);
+        });
+    }
+    return *std::max_element(all.begin(), all.end());
+}
+
+Measured Measurement::run(std::size_t count) {
+    Measured measured;
+    const auto ours = [&] {
+        measured.plan = communicator_.all_reduce(in_, out_, count, options_.type, ReduceOp::kSum,
+                                                 stream_.get(), options_.algorithm);
+    };
+    const auto theirs = [&](NcclCommunicator& nccl) {
+        return [&] {
+            nccl.all_reduce(in_, out_, count,
+                            options_.type == DataType::kFloat ? kNcclFloat : kNcclBfloat16,
+                            kNcclSum, stream_.get());
+        };
+    };
+    check_call(count, ours, Rounding::kOnce);
+    struct Candidate {
+        std::function<void()> call;
+        Rounding rounding;
+        std::vector<double> times;
+    };
+    std::vector<Candidate> candidates{{ours, Rounding::kOnce, {}}};
+    if (nccl_) {
+        candidates.push_back({theirs(*nccl_), Rounding::kEachAddition, {}});
+    }
+    if (nccl_symmetric_) {
+        candidates.push_back({theirs(*nccl_symmetric_), Rounding::kOnce, {}});
+    }
+    for (int round = 0; round < options_.rounds; ++round) {
+        for (Candidate& candidate : candidates) {
+            candidate.times.push_back(time_turn(count, candidate.call, candidate.rounding));
+        }
+    }
+    measured.ours = median(candidates[0].times);
+    if (nccl_) {
+        measured.nccl = median(candidates[1].times);
+    }
+    if (nccl_symmetric_) {
+        measured.nccl_symmetric = median(candidates[2].times);
+    }
+    return measured;
+}
+
+}  // namespace symm

@@ -1,0 +1,77 @@
+#pragma once
+/// \file
+/// Ours and NCCL's in one run: the same process, buffers and loop, in turn, results checked
+/// after each turn.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/cuda/event.hpp"
+#include "common/cuda/nccl_communicator.hpp"
+#include "labs/06_allreduce/communicator.hpp"
+#include "labs/06_allreduce/verify.hpp"
+
+namespace symm {
+
+/// How to measure.
+struct MeasureOptions {
+    DataType type = DataType::kFloat;
+    Algorithm algorithm = Algorithm::kAuto;
+    std::size_t most_bytes = 1 << 20;  ///< Of the largest call; decides what is allocated.
+    int iterations = 20;               ///< Calls between two events.
+    int rounds = 5;                    ///< Turns of each candidate; the median counts.
+    bool in_place = false;
+    bool graph = false;  ///< The calls of a turn are one graph rather than launched one by one.
+    bool nccl = true;    ///< Compare with NCCL where it is there.
+};
+
+/// What one size took. Times are the slowest rank's, of one call, in microseconds.
+struct Measured {
+    Plan plan;
+    double ours = 0;
+    std::optional<double> nccl;            ///< Its default path.
+    std::optional<double> nccl_symmetric;  ///< On registered symmetric windows.
+};
+
+/// Bytes that a GPU sends for a call's payload over the call's time, in GB/s: bytes/time x
+/// 2(n-1)/n.
+double bus_bandwidth(std::size_t bytes, int ranks, double microseconds);
+
+/// One rank's side of the comparison. Construction and calls are collective.
+class Measurement {
+public:
+    Measurement(Rank& rank, Communicator& communicator, const MeasureOptions& options);
+
+    /// Why NCCL is not compared with; empty where it is.
+    const std::string& why_no_nccl() const { return why_no_nccl_; }
+    /// NCCL's version, where it is compared with.
+    std::string nccl_version() const { return library_ ? library_->version() : ""; }
+
+    /// Checks one call, then times all candidates in turn. Throws std::runtime_error on every rank
+    /// where a result is wrong on one.
+    Measured run(std::size_t count);
+
+private:
+    template <class Call>
+    double time_turn(std::size_t count, const Call& call, Rounding rounding);
+    template <class Call>
+    void check_call(std::size_t count, const Call& call, Rounding rounding);
+    void find_nccl();
+
+    Rank& rank_;
+    Communicator& communicator_;
+    MeasureOptions options_;
+    CUdeviceptr in_;
+    CUdeviceptr out_;  ///< The same as in_ where in place.
+    Stream stream_;
+    Event start_;
+    Event end_;
+    Verifier verifier_;
+    std::string why_no_nccl_;
+    std::unique_ptr<NcclLibrary> library_;
+    std::unique_ptr<NcclCommunicator> nccl_;
+    std::unique_ptr<NcclCommunicator> nccl_symmetric_;
+};
+
+}  // namespace symm

@@ -1,0 +1,248 @@
+#include "labs/06_allreduce/communicator.hpp"
+
+#include <gtest/gtest.h>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/graph.hpp"
+#include "labs/03_ipc/ranks.hpp"
+#include "labs/06_allreduce/verify.hpp"
+
+namespace symm {
+namespace {
+
+struct Case {
+    int ranks;
+    Algorithm algorithm;
+    DataType type;
+};
+
+std::string title(const testing::TestParamInfo<Case>& info) {
+    return fmt::format("{}_{}_{}", info.param.ranks, name_of(info.param.algorithm),
+                       name_of(info.param.type));
+}
+
+/// One rank with all it needs for a checked call.
+struct Side {
+    explicit Side(Rank& r) : rank(r), communicator(r), verifier(r.rank(), r.size()) {}
+
+    /// Fills the input, poisons the output, reduces, compares. Throws on all ranks where one is wrong.
+    Plan reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
+                          Algorithm algorithm) {
+        verifier.fill(stream, type, in, count);
+        if (in != out) {
+            Verifier::poison(stream, out, count * size_of(type));
+        }
+        const Plan plan =
+            communicator.all_reduce(in, out, count, type, ReduceOp::kSum, stream.get(), algorithm);
+        check(out, count, type);
+        return plan;
+    }
+    void check(CUdeviceptr out, std::size_t count, DataType type) {
+        rank.rendezvous().together("checked", [&] {
+            communicator.synchronize(stream, "the AllReduce");
+            verifier.check(stream, type, out, count);
+        });
+    }
+
+    Rank& rank;
+    Communicator communicator;
+    Verifier verifier;
+    Stream stream;
+};
+
+/// Runs `body(side)` on every rank, and keeps all until the last has done.
+template <class Body>
+void on_ranks(int ranks, const Body& body) {
+    run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
+        Side side(rank);
+        body(side);
+        rank.rendezvous().barrier("done");
+    });
+}
+
+class AllReduce : public testing::TestWithParam<Case> {
+protected:
+    const int ranks_ = GetParam().ranks;
+    const Algorithm algorithm_ = GetParam().algorithm;
+    const DataType type_ = GetParam().type;
+
+    std::size_t bytes(std::size_t count) const { return count * size_of(type_); }
+};
+
+// Counts around packets, vectors and the ranks' parts; two calls each, so that banks, epochs and counters go on;
+// different counts in a row, so that blocks that sat out one call take part in the next.
+TEST_P(AllReduce, IsRightForAnyCountCallAfterCall) {
+    on_ranks(ranks_, [this](Side& side) {
+        constexpr std::size_t kMost = 4099;
+        const CUdeviceptr in = side.communicator.allocate(bytes(kMost));
+        const CUdeviceptr out = side.communicator.allocate(bytes(kMost));
+        for (const std::size_t count : {std::size_t{1}, std::size_t{3}, kMost, std::size_t{2},
+                                        std::size_t{129}, std::size_t{1000}, std::size_t{7}}) {
+            side.reduce_and_check(in, out, count, type_, algorithm_);
+            side.reduce_and_check(in, out, count, type_, algorithm_);
+        }
+    });
+}
+
+TEST_P(AllReduce, IsRightInPlace) {
+    on_ranks(ranks_, [this](Side& side) {
+        const CUdeviceptr buffer = side.communicator.allocate(bytes(1025));
+        for (const std::size_t count : {std::size_t{5}, std::size_t{1025}, std::size_t{64}}) {
+            side.reduce_and_check(buffer, buffer, count, type_, algorithm_);
+        }
+    });
+}
+
+// One element off the alignment that vectors need, input and output each.
+TEST_P(AllReduce, IsRightOnUnalignedBuffers) {
+    on_ranks(ranks_, [this](Side& side) {
+        const CUdeviceptr in = side.communicator.allocate(bytes(600)) + size_of(type_);
+        const CUdeviceptr out = side.communicator.allocate(bytes(600)) + 3 * size_of(type_);
+        side.reduce_and_check(in, out, 501, type_, algorithm_);
+    });
+}
+
+TEST_P(AllReduce, WritesNothingBehindItsOutput) {
+    on_ranks(ranks_, [this](Side& side) {
+        constexpr std::size_t kCount = 333;
+        const CUdeviceptr in = side.communicator.allocate(bytes(kCount));
+        const CUdeviceptr out = side.communicator.allocate(bytes(kCount) + 64);
+        Verifier::poison(side.stream, out, bytes(kCount) + 64);
+        side.reduce_and_check(in, out, kCount, type_, algorithm_);
+        std::vector<unsigned char> behind(64);
+        check(cuMemcpyDtoH(behind.data(), out + bytes(kCount), behind.size()), "cuMemcpyDtoH()");
+        EXPECT_EQ(behind, std::vector<unsigned char>(64, 0xff));
+    });
+}
+
+// All ranks must agree to the last bit, whatever the order in which packets came.
+TEST_P(AllReduce, GivesEveryRankTheSameBits) {
+    on_ranks(ranks_, [this](Side& side) {
+        constexpr std::size_t kCount = 777;
+        const CUdeviceptr in = side.communicator.allocate(bytes(kCount));
+        const CUdeviceptr out = side.communicator.allocate(bytes(kCount));
+        side.reduce_and_check(in, out, kCount, type_, algorithm_);
+        std::vector<std::byte> result(bytes(kCount));
+        check(cuMemcpyDtoH(result.data(), out, result.size()), "cuMemcpyDtoH()");
+        for (const auto& other : side.rank.rendezvous().gather_bytes("result", result)) {
+            EXPECT_EQ(other, result);
+        }
+    });
+}
+
+TEST_P(AllReduce, ReplaysAsAGraph) {
+    on_ranks(ranks_, [this](Side& side) {
+        constexpr std::size_t kCount = 500;
+        const CUdeviceptr in = side.communicator.allocate(bytes(kCount));
+        const CUdeviceptr out = side.communicator.allocate(bytes(kCount));
+        const Graph graph = Graph::capture(side.stream.get(), [&] {
+            for (int i = 0; i < 3; ++i) {
+                side.communicator.all_reduce(in, out, kCount, type_, ReduceOp::kSum,
+                                             side.stream.get(), algorithm_);
+            }
+        });
+        for (int replay = 0; replay < 3; ++replay) {
+            side.verifier.fill(side.stream, type_, in, kCount);
+            Verifier::poison(side.stream, out, bytes(kCount));
+            graph.launch(side.stream.get());
+            side.check(out, kCount, type_);
+        }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, AllReduce,
+                         testing::Values(Case{1, Algorithm::kOneShot, DataType::kFloat},
+                                         Case{1, Algorithm::kTwoShot, DataType::kBfloat16},
+                                         Case{2, Algorithm::kOneShot, DataType::kBfloat16},
+                                         Case{2, Algorithm::kTwoShot, DataType::kFloat},
+                                         Case{3, Algorithm::kOneShot, DataType::kFloat},
+                                         Case{3, Algorithm::kTwoShot, DataType::kBfloat16},
+                                         Case{4, Algorithm::kOneShot, DataType::kBfloat16},
+                                         Case{5, Algorithm::kTwoShot, DataType::kFloat},
+                                         Case{7, Algorithm::kOneShot, DataType::kFloat},
+                                         Case{8, Algorithm::kTwoShot, DataType::kBfloat16}),
+                         title);
+
+TEST(Communicator, MixesAlgorithmsAndSizes) {
+    on_ranks(3, [](Side& side) {
+        const CUdeviceptr in = side.communicator.allocate(1 << 20);
+        const CUdeviceptr out = side.communicator.allocate(1 << 20);
+        std::size_t count = 1;
+        for (int call = 0; call < 12; ++call, count = count * 3 + 1) {
+            count = count > 200'000 ? 5 : count;
+            side.reduce_and_check(in, out, count, DataType::kFloat,
+                                  call % 3 == 0 ? Algorithm::kTwoShot : Algorithm::kAuto);
+        }
+    });
+}
+
+TEST(Communicator, ReducesMemoryThatIsInNoWindow) {
+    on_ranks(2, [](Side& side) {
+        CUdeviceptr buffer = 0;
+        check(cuMemAlloc(&buffer, 1 << 20), "cuMemAlloc()");
+        const Plan plan =
+            side.reduce_and_check(buffer, buffer, 1001, DataType::kFloat, Algorithm::kAuto);
+        EXPECT_EQ(plan.algorithm, Algorithm::kOneShot);
+        EXPECT_THROW(side.communicator.all_reduce(buffer, buffer, 1 << 18, DataType::kFloat,
+                                                  ReduceOp::kSum, side.stream.get()),
+                     std::invalid_argument);
+        check(cuMemFree(buffer), "cuMemFree()");
+    });
+}
+
+TEST(Communicator, TurnsMemoryIntoAWindowAndBack) {
+    on_ranks(2, [](Side& side) {
+        const SymmetricRange own(side.rank, 1 << 16);
+        const CUdeviceptr window = side.communicator.register_memory(own.mine(), 1 << 16);
+        side.reduce_and_check(window, window, 999, DataType::kFloat, Algorithm::kTwoShot);
+        side.communicator.release(window);
+        EXPECT_THROW(side.communicator.release(window), std::invalid_argument);
+        EXPECT_THROW(
+            side.communicator.all_reduce(window, window, 9, DataType::kFloat, ReduceOp::kSum,
+                                         side.stream.get(), Algorithm::kTwoShot),
+            std::invalid_argument);
+    });
+}
+
+TEST(Communicator, RefusesWhatCannotBeRight) {
+    on_ranks(1, [](Side& side) {
+        const CUdeviceptr window = side.communicator.allocate(1 << 12);
+        const auto call = [&](CUdeviceptr in, CUdeviceptr out, std::size_t count) {
+            side.communicator.all_reduce(in, out, count, DataType::kFloat, ReduceOp::kSum,
+                                         side.stream.get(), Algorithm::kTwoShot);
+        };
+        EXPECT_THROW(call(window, window + 4, 100), std::invalid_argument);    // overlapping
+        EXPECT_THROW(call(window + 2, window + 2, 1), std::invalid_argument);  // between elements
+        EXPECT_THROW(call(window, window, 1025), std::invalid_argument);       // beyond the window
+        EXPECT_NO_THROW(call(window, window, 0));
+    });
+}
+
+// The kernel ends by itself and says for whom it waited.
+TEST(Communicator, NamesTheRankThatDoesNotCall) {
+    for (const Algorithm algorithm : {Algorithm::kOneShot, Algorithm::kTwoShot}) {
+        std::string told;
+        run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
+            Communicator communicator(rank, std::chrono::milliseconds{300});
+            const Stream stream;
+            const CUdeviceptr window = communicator.allocate(1 << 12);
+            if (rank.rank() != 1) {
+                communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
+                                        stream.get(), algorithm);
+                try {
+                    communicator.synchronize(stream, "the AllReduce");
+                } catch (const std::runtime_error& error) {
+                    if (rank.rank() == 0) {
+                        told = error.what();
+                    }
+                }
+            }
+            rank.rendezvous().barrier("told");
+        });
+        EXPECT_NE(told.find("of rank 1: expected"), std::string::npos)
+            << name_of(algorithm) << ": " << told;
+    }
+}
+
+}  // namespace
+}  // namespace symm

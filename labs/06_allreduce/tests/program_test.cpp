@@ -1,0 +1,57 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "common/tests/run_program.hpp"
+
+namespace symm {
+namespace {
+
+class Checked : public testing::TestWithParam<const char*> {};
+
+TEST_P(Checked, AndRight) {
+    const Finished run = run_program(std::string("06_allreduce ") + GetParam());
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_NE(run.output.find("All results are right."), std::string::npos) << run.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Program, Checked,
+    testing::Values("--bytes 64K", "--ranks 4 --bytes 1K:16K", "--mode process --count 4097",
+                    "--ranks 3 --mode process --dtype bfloat16 --algo oneshot --count 1",
+                    "--ranks 2 --mode process --algo twoshot --bytes 256K --inplace",
+                    "--ranks 5 --dtype bfloat16 --count 3 --graph", "--ranks 1 --bytes 8K",
+                    "--ranks 8 --bytes 32K"));
+
+class Refused : public testing::TestWithParam<const char*> {};
+
+TEST_P(Refused, WithOneLineThatSaysWhatToType) {
+    const Finished run = run_program(std::string("06_allreduce ") + GetParam());
+    EXPECT_EQ(run.exit_code, 2) << run.output;
+    EXPECT_EQ(std::count(run.output.begin(), run.output.end(), '\n'), 1) << run.output;
+    EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Program, Refused,
+                         testing::Values("--ranks 0", "--ranks 9", "--ranks -1", "--bytes 12Q",
+                                         "--bytes 4K:1K", "--count 0", "--dtype int", "--op max",
+                                         "--algo ring", "--mode fiber", "--iters 0",
+                                         "--driver cuda", "--bytes 1K --count 3",
+                                         "--algo oneshot --bytes 1M", "--unknown", "extra"));
+
+TEST(Program, SaysWhenMemoryRunsOut) {
+    const Finished run = run_program("06_allreduce --bytes 1G", "SYMM_EMU_MEMORY=256M");
+    EXPECT_EQ(run.exit_code, 1) << run.output;
+    EXPECT_NE(run.output.find("cuMemCreate(size="), std::string::npos) << run.output;
+    EXPECT_NE(run.output.find("CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos) << run.output;
+}
+
+TEST(Program, TeachesWithHelp) {
+    const Finished run = run_program("06_allreduce --help");
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_NE(run.output.find("--dtype"), std::string::npos);
+    EXPECT_NE(run.output.find("NCCL_NVLS_ENABLE"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace symm

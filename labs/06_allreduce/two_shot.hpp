@@ -1,0 +1,159 @@
+#pragma once
+/// \file
+/// AllReduce in two shots, without a copy: each rank reads its part of everybody's input, adds it
+/// up, and writes the sum into everybody's output.
+///
+/// Every byte crosses a link twice, which is the least there is without the switch adding up. Both
+/// buffers have to lie in windows: the kernel reads its peers' inputs and writes their outputs
+/// where they are. Block b of rank r:
+///
+/// | does            | to what                       | order            | why                       |
+/// |-----------------|-------------------------------|------------------|---------------------------|
+/// | first barrier   | block b of all ranks          | release, acquire | inputs written, outputs free: all earlier work of each rank's stream is done |
+/// | loads part r    | every rank's `in`             | plain            | after the barrier's acquire |
+/// | stores the sums | part r of every rank's `out`  | plain            | before the barrier's release |
+/// | second barrier  | block b of all ranks          | release, acquire | all of `out` is there, nobody reads `in` any more |
+///
+/// - It cannot deadlock: see barrier.hpp; the launch keeps all blocks of all ranks resident at once.
+/// - The next call cannot overtake it: a rank's kernel ends after all its blocks have met all their
+///   peers, so its next kernel finds no peer that still reads or writes for this call.
+/// - In place is no different: only rank r reads part r of any buffer, and it stores after it has
+///   loaded.
+/// - Part r is added up by rank r alone: all ranks agree to the last bit.
+///
+/// Source: NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST).
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/simt/unroll.hpp"
+#include "common/simt/vector.hpp"
+#include "labs/05_device_prims/barrier.hpp"
+#include "labs/06_allreduce/element.hpp"
+
+namespace symm {
+
+/// A buffer of all ranks: rank p's begins at `first + p * stride`.
+template <class T>
+struct SymmetricPointer {
+    T* first;
+    std::size_t stride;  ///< Bytes.
+    __host__ __device__ T* of(int rank) const {
+        return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(first) +
+                                    static_cast<std::size_t>(rank) * stride);
+    }
+};
+
+/// The kernel: any count, any alignment of the elements' own (16-byte aligned buffers are the fast
+/// ones).
+template <class Element, int kRanks>
+struct TwoShot {
+    using Storage = typename Element::Storage;
+    static constexpr int kPerVector = 4 * Element::kPerWord;
+    /// Vectors of each peer in flight a thread: enough bytes on the way to cover the latency of a
+    /// link.
+    static constexpr int kUnroll = kRanks <= 2 ? 8 : kRanks <= 4 ? 4 : 2;
+
+    SymmetricPointer<const Storage> in;
+    SymmetricPointer<Storage> out;
+    std::size_t count;
+    BarrierView view;
+    simt::Watch watch;
+    bool aligned;  ///< `in` and `out` are multiples of 16 bytes.
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        Barrier barrier(block, view, watch);
+        if (!barrier.arrive_and_wait()) {
+            return;
+        }
+        const std::size_t vectors = aligned ? count / kPerVector : 0;
+        reduce_vectors(block, part(vectors, view.rank), part(vectors, view.rank + 1));
+        const std::size_t rest = count - vectors * kPerVector;
+        reduce_elements(block, vectors * kPerVector + part(rest, view.rank),
+                        vectors * kPerVector + part(rest, view.rank + 1));
+        barrier.arrive_and_wait();
+        barrier.store_epoch();
+    }
+
+private:
+    /// Where part `rank` of `total` begins.
+    __host__ __device__ static std::size_t part(std::size_t total, int rank) {
+        return total / kRanks * rank + (total % kRanks) * rank / kRanks;
+    }
+    /// The peers in this rank's order, itself first: so that not all read from one rank at once.
+    __host__ __device__ int peer(int step) const { return (view.rank + step) % kRanks; }
+
+    __host__ __device__ void reduce_vectors(const simt::ThreadBlock& block, std::size_t begin,
+                                            std::size_t end) const {
+        const simt::Vector* source[kRanks];
+        simt::Vector* target[kRanks];
+        SYMM_UNROLL
+        for (int p = 0; p < kRanks; ++p) {
+            source[p] = reinterpret_cast<const simt::Vector*>(in.of(peer(p)));
+            target[p] = reinterpret_cast<simt::Vector*>(out.of(peer(p)));
+        }
+        const std::size_t step = block.grid_size();
+        std::size_t i = begin + block.grid_rank();
+        for (; i + (kUnroll - 1) * step < end; i += kUnroll * step) {
+            reduce_at<kUnroll>(source, target, i, step);
+        }
+        for (; i < end; i += step) {
+            reduce_at<1>(source, target, i, step);
+        }
+    }
+
+    template <int kVectors>
+    __host__ __device__ void reduce_at(const simt::Vector* const (&source)[kRanks],
+                                       simt::Vector* const (&target)[kRanks], std::size_t i,
+                                       std::size_t step) const {
+        simt::Vector loaded[kVectors][kRanks];
+        SYMM_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+            SYMM_UNROLL
+            for (int p = 0; p < kRanks; ++p) {  // all loads before the first use
+                loaded[v][p] = source[p][i + v * step];
+            }
+        }
+        SYMM_UNROLL
+        for (int v = 0; v < kVectors; ++v) {
+            Sums<Element, 4> sums(words_of(loaded[v][0]).word);
+            SYMM_UNROLL
+            for (int p = 1; p < kRanks; ++p) {
+                sums.add(words_of(loaded[v][p]).word);
+            }
+            Words result;
+            sums.store(result.word);
+            const auto vector = bits_as<simt::Vector>(result);
+            SYMM_UNROLL
+            for (int p = 0; p < kRanks; ++p) {
+                target[p][i + v * step] = vector;
+            }
+        }
+    }
+
+    /// What is left behind the last whole vector, or everything where a buffer is not aligned.
+    __host__ __device__ void reduce_elements(const simt::ThreadBlock& block, std::size_t begin,
+                                             std::size_t end) const {
+        for (std::size_t i = begin + block.grid_rank(); i < end; i += block.grid_size()) {
+            float sum = Element::to_float(in.of(peer(0))[i]);
+            SYMM_UNROLL
+            for (int p = 1; p < kRanks; ++p) {
+                sum += Element::to_float(in.of(peer(p))[i]);
+            }
+            const Storage rounded = Element::from_float(sum);
+            SYMM_UNROLL
+            for (int p = 0; p < kRanks; ++p) {
+                out.of(peer(p))[i] = rounded;
+            }
+        }
+    }
+
+    struct Words {
+        std::uint32_t word[4];
+    };
+    __host__ __device__ static Words words_of(const simt::Vector& vector) {
+        return bits_as<Words>(vector);
+    }
+};
+
+}  // namespace symm
