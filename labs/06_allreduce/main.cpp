@@ -164,6 +164,9 @@ int main(int argc, char** argv) {
             if (count == 0) {
                 throw UsageError("--count 0: say at least 1");
             }
+            if (count > (std::size_t{1} << 60) / size_of(options.measure.type)) {
+                throw UsageError(fmt::format("--count {} is more than any machine holds", count));
+            }
             options.sizes.first = options.sizes.last = count * size_of(options.measure.type);
         }
         options.measure.iterations = iterations != 0 ? iterations : is_emulated() ? 2 : 20;

@@ -34,7 +34,8 @@ TEST_P(Refused, WithOneLineThatSaysWhatToType) {
 
 INSTANTIATE_TEST_SUITE_P(Program, Refused,
                          testing::Values("--ranks 0", "--ranks 9", "--ranks -1", "--bytes 12Q",
-                                         "--bytes 4K:1K", "--count 0", "--dtype int", "--op max",
+                                         "--bytes 4K:1K", "--count 0", "--count -1",
+                                         "--count 4611686018427387904", "--dtype int", "--op max",
                                          "--algo ring", "--mode fiber", "--iters 0",
                                          "--driver cuda", "--bytes 1K --count 3",
                                          "--algo oneshot --bytes 1M", "--unknown", "extra"));
