@@ -41,11 +41,5 @@ target_include_directories(symm_spdlog SYSTEM INTERFACE
   $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)
 target_compile_definitions(symm_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
 
-# The static one of Debian's two Google Benchmarks.
-add_library(symm_google_benchmark INTERFACE)
-find_library(SYMM_BENCHMARK_ARCHIVE NAMES libbenchmark.a)
-if(TARGET benchmark OR NOT SYMM_BENCHMARK_ARCHIVE)
-  target_link_libraries(symm_google_benchmark INTERFACE benchmark::benchmark)
-else()
-  target_link_libraries(symm_google_benchmark INTERFACE ${SYMM_BENCHMARK_ARCHIVE} Threads::Threads rt)
-endif()
+# Debian has Google Benchmark as a shared library only: see symm_benchmark.
+get_target_property(SYMM_BENCHMARK_KIND benchmark::benchmark TYPE)

@@ -75,8 +75,7 @@ function(symm_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "GROUPED" "TIMEOUT" "LABELS;SOURCES;LINK")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE symm_options ${arg_LINK} GTest::gtest GTest::gtest_main CUDA::cudart_static)
-  target_compile_definitions(${name} PRIVATE SYMM_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
-                                             SYMM_SANITIZE="${SYMM_SANITIZE}")
+  target_compile_definitions(${name} PRIVATE SYMM_SANITIZE="${SYMM_SANITIZE}")
   target_compile_options(${name} PRIVATE ${SYMM_TEST_CUDA_OPTIONS})
   symm_quick_to_build(${name})
   if(NOT arg_TIMEOUT)
@@ -101,7 +100,12 @@ function(symm_benchmark name)
     return()
   endif()
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE symm_options ${arg_LINK} symm_google_benchmark CUDA::cudart_static)
+  target_link_libraries(${name} PRIVATE symm_options ${arg_LINK} benchmark::benchmark CUDA::cudart_static)
+  if(SYMM_BENCHMARK_KIND STREQUAL "SHARED_LIBRARY")  # it travels with the build directory, beside the programs
+    set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
+    add_custom_command(TARGET ${name} POST_BUILD COMMAND ${CMAKE_COMMAND} -E copy_if_different
+      $<TARGET_FILE:benchmark::benchmark> $<TARGET_FILE_DIR:${name}>/$<TARGET_SONAME_FILE_NAME:benchmark::benchmark>)
+  endif()
 endfunction()
 
 # symm_fuzz(NAME LABELS label... SOURCES file... [LINK target...]): a libFuzzer target, in the asan preset. As a test it

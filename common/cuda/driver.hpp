@@ -3,8 +3,8 @@
 /// Which driver answers: the real one, or the emulated one of common/emu.
 ///
 /// Code here calls the driver by its real names. Nothing links libcuda: forward.cpp defines those
-/// names and sends each call through a table, filled at the first call from libcuda.so.1 (dlopen
-/// and cuGetProcAddress, as NCCL's src/misc/cudawrap.cc) or from the emulated driver.
+/// names and sends each call through a table, filled at the first call from libcuda.so.1 (as
+/// in NCCL's src/misc/cudawrap.cc) or from the emulated driver.
 
 #include <cuda.h>
 

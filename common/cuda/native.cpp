@@ -8,26 +8,20 @@
 namespace symm {
 namespace {
 
-using GetProcAddress = CUresult (*)(const char*, void**, int, cuuint64_t,
-                                    CUdriverProcAddressQueryResult*);
+/// A macro's value as text: `cuMemGetInfo` is `cuMemGetInfo_v2`, which is its name in the library.
+#define SYMM_TEXT_OF(name) #name
+#define SYMM_EXPANDED_TEXT_OF(name) SYMM_TEXT_OF(name)
 
-/// The interface a function is asked for with: that of the header this file was compiled with.
-/// cuCtxCreate is the exception: the header of CUDA 12 still declares its form of CUDA 3.2.
-int interface_version(std::string_view name) {
-    return name == "cuCtxCreate" && CUDA_VERSION < 13000 ? 3020 : CUDA_VERSION;
-}
-
-/// Looks one function up. cuGetProcAddress takes its first name, and finds the form by the version.
-bool find(GetProcAddress look_up, const char* name, void** function, std::string& why_not) {
-    CUdriverProcAddressQueryResult status{};
-    const CUresult result =
-        look_up(name, function, interface_version(name), CU_GET_PROC_ADDRESS_DEFAULT, &status);
-    if (result == CUDA_SUCCESS && *function != nullptr) {
-        return true;
+/// Looks up what a linker would have: the symbol the header's name stands for, with the header's
+/// parameters. cuGetProcAddress is no substitute, since it answers with the newest form that its
+/// version argument allows: of CUDA 13 it gives a cuCtxSynchronize that takes a context.
+bool find(void* library, const char* symbol, void** function, std::string& why_not) {
+    *function = dlsym(library, symbol);
+    if (*function == nullptr) {
+        why_not = fmt::format("libcuda.so.1 has no {} of CUDA {}.{}; a newer driver is needed",
+                              symbol, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
     }
-    why_not = fmt::format("libcuda.so.1 has no {} of CUDA {}.{}; a newer driver is needed", name,
-                          CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
-    return false;
+    return *function != nullptr;
 }
 
 }  // namespace
@@ -42,14 +36,10 @@ bool load_native_driver(DriverTable& table, std::string& why_not) {
         why_not = "libcuda.so.1 cannot be loaded";
         return false;
     }
-    const auto look_up = reinterpret_cast<GetProcAddress>(dlsym(library, "cuGetProcAddress_v2"));
-    if (look_up == nullptr) {
-        why_not = "libcuda.so.1 is older than CUDA 12";
-        return false;
-    }
     bool found = true;
-#define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
-    found = found && find(look_up, #name, reinterpret_cast<void**>(&table.name##_), why_not);
+#define SYMM_DRIVER_FUNCTION(name, parameters, arguments)       \
+    found = found && find(library, SYMM_EXPANDED_TEXT_OF(name), \
+                          reinterpret_cast<void**>(&table.name##_), why_not);
 #include "common/cuda/driver_functions.inc"
 #undef SYMM_DRIVER_FUNCTION
     return found;

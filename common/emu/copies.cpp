@@ -90,6 +90,10 @@ CUresult copy_and_wait(CUdeviceptr to, CUdeviceptr from, CUdeviceptr device, std
     if (const CUresult result = copy(stream, to, from, bytes); result != CUDA_SUCCESS) {
         return result;
     }
+    // As a real driver: over once the pageable source has been staged, not once it has arrived.
+    if (to == device && find_range(from, bytes, false).range == Range::kUnknown) {
+        return CUDA_SUCCESS;
+    }
     stream->finish();
     return stream->context().lost.load(std::memory_order_relaxed);
 }

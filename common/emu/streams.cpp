@@ -177,17 +177,19 @@ CUresult cuStreamDestroy(CUstream handle) {
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
-    SYMM_EMU_ENTER(cuStreamSynchronize);
+    // One that is told to fail has waited all the same: what was queued is over, as after a real failure.
+    const CUresult told = enter(index_of_function("cuStreamSynchronize"));
+    const auto answer = [told](CUresult result) { return told != CUDA_SUCCESS ? told : result; };
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream, Lost::kAllowed);
         result != CUDA_SUCCESS) {
-        return result;
+        return answer(result);
     }
     if (const CUresult result = refuse_while_capturing(*stream); result != CUDA_SUCCESS) {
-        return result;
+        return answer(result);
     }
     stream->finish();
-    return stream->context().lost.load(std::memory_order_relaxed);
+    return answer(stream->context().lost.load(std::memory_order_relaxed));
 }
 
 CUresult cuStreamQuery(CUstream handle) {

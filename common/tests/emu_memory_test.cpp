@@ -152,6 +152,7 @@ TEST_F(Memory, AccessIsKeptForEachDevice) {
         EXPECT_EQ(flags, expected[device]) << "device " << device;
     }
     EXPECT_EQ(emu::cuMemcpyHtoD(memory.pointer, &byte, 1), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuStreamSynchronize(nullptr), CUDA_SUCCESS);  // it has only been staged
     ASSERT_EQ(memory.allow({access_of(0, CU_MEM_ACCESS_FLAGS_PROT_READ)}), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuMemcpyHtoD(memory.pointer, &byte, 1), CUDA_ERROR_INVALID_VALUE);
     char back = 0;
@@ -351,6 +352,7 @@ TEST_F(Memory, DISABLED_InAChildWithAnIpcHandle) {
     EXPECT_EQ(value, 0x12345678u);
     ++value;
     ASSERT_EQ(emu::cuMemcpyHtoD(pointer + 404, &value, 4), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuStreamSynchronize(nullptr), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuIpcCloseMemHandle(pointer), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuIpcCloseMemHandle(pointer), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuIpcCloseMemHandle(pointer), CUDA_ERROR_INVALID_VALUE);
@@ -361,6 +363,7 @@ TEST_F(Memory, TravelsByLegacyIpcToAnotherProcess) {
     ASSERT_EQ(emu::cuMemAlloc(&pointer, 4321), CUDA_SUCCESS);
     unsigned value = 0x12345678;
     ASSERT_EQ(emu::cuMemcpyHtoD(pointer + 400, &value, 4), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuStreamSynchronize(nullptr), CUDA_SUCCESS);
     CUipcMemHandle handle{};
     ASSERT_EQ(emu::cuIpcGetMemHandle(&handle, pointer), CUDA_SUCCESS);
     std::string text;

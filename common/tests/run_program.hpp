@@ -6,7 +6,7 @@
 
 #include <array>
 #include <cstdio>
-#include <memory>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 
@@ -19,12 +19,17 @@ struct Finished {
     std::string output;  ///< What it wrote to stdout and stderr, in order.
 };
 
-/// Runs `build/<preset>/bin/<command_line>` through the shell, with the variables in `environment`
+/// Where this build's programs lie: beside this test, wherever the build has been copied to.
+inline std::string binary_directory() {
+    return std::filesystem::canonical("/proc/self/exe").parent_path();
+}
+
+/// Runs `<binary_directory()>/<command_line>` through the shell, with the variables in `environment`
 /// ("A=1 B=2") and the emulated driver, for at most `seconds`.
 inline Finished run_program(const std::string& command_line, const std::string& environment = "",
                             int seconds = 100) {
     const std::string command = "env SYMM_DRIVER=emulated " + environment + " timeout -k 5 " +
-                                std::to_string(seconds) + " " + SYMM_BINARY_DIRECTORY "/" +
+                                std::to_string(seconds) + " " + binary_directory() + "/" +
                                 command_line + " 2>&1";
     FILE* pipe = popen(command.c_str(), "r");
     if (pipe == nullptr) {

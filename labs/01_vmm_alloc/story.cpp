@@ -10,6 +10,7 @@
 
 #include "common/cli/bytes.hpp"
 #include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/device.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/drawing.hpp"
@@ -57,16 +58,14 @@ void write_samples(CUdeviceptr base, std::size_t bytes, unsigned seed) {
         for (std::size_t i = 0; i < words.size(); ++i) {
             words[i] = word_at(place + 4 * i, seed);
         }
-        check(cuMemcpyHtoD(base + place, words.data(), kSample),
-              "cuMemcpyHtoD(address={:#x}, size={})", base + place, kSample);
+        copy_to_device(base + place, words.data(), kSample);
     }
 }
 
 bool read_samples(CUdeviceptr base, std::size_t bytes, unsigned seed) {
     std::vector<unsigned> words(kSample / 4);
     for (std::size_t place : places(bytes, kSample)) {
-        check(cuMemcpyDtoH(words.data(), base + place, kSample),
-              "cuMemcpyDtoH(address={:#x}, size={})", base + place, kSample);
+        copy_to_host(words.data(), base + place, kSample);
         for (std::size_t i = 0; i < words.size(); ++i) {
             if (words[i] != word_at(place + 4 * i, seed)) {
                 fmt::print("   WRONG: {:#x} holds {:#x}, written was {:#x}\n", base + place + 4 * i,

@@ -8,7 +8,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/event.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/02_access/shared_buffer.hpp"
@@ -36,9 +36,7 @@ double load_latency_ns(const Gpu& accessor, const Gpu& owner, std::size_t bytes,
     const std::array users{accessor.ordinal()};
     const SharedBuffer buffer(owner.ordinal(), chain.size() * sizeof(std::uint32_t), users);
     owner.make_current();
-    check(cuMemcpyHtoD(buffer.base(), chain.data(), chain.size() * sizeof(std::uint32_t)),
-          "cuMemcpyHtoD(size={}, device={})", chain.size() * sizeof(std::uint32_t),
-          owner.ordinal());
+    copy_to_device(buffer.base(), chain.data(), chain.size() * sizeof(std::uint32_t));
 
     const Drained before_the_buffer_goes(accessor);
     accessor.make_current();

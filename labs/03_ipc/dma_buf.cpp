@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 
 namespace symm {
 namespace {
@@ -64,7 +65,7 @@ DmaBufReport try_dma_buf(CUdeviceptr at, std::size_t bytes) {
     }
     report.mapped = true;
     std::vector<std::byte> expected(bytes);
-    check(cuMemcpyDtoH(expected.data(), at, bytes), "cuMemcpyDtoH({:#x}, size={})", at, bytes);
+    copy_to_host(expected.data(), at, bytes);
     // Tells the exporter that the processor reads now, so that caches agree. Not every exporter
     // cares.
     dma_buf_sync sync{DMA_BUF_SYNC_START | DMA_BUF_SYNC_READ};

@@ -7,7 +7,7 @@
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
-#include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"
@@ -110,8 +110,7 @@ void sum(Rank& rank, const Options& options) {
             for (std::size_t i = 0; i < count; ++i) {
                 values[i] = sum_example(i);
             }
-            check(cuMemcpyHtoD(array.base(), values.data(), options.bytes), "cuMemcpyHtoD(size={})",
-                  options.bytes);
+            copy_to_device(array.base(), values.data(), options.bytes);
             expected = sum_doubles(values);
         }
     });

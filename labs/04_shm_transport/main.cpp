@@ -9,7 +9,7 @@
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
-#include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/02_access/pattern.hpp"
@@ -128,10 +128,8 @@ void ring(Rank& rank, const Options& options) {
             [&] {
                 const auto sent = data_of(rank.rank(), i, options.bytes);
                 std::vector<std::uint32_t> received(sent.size(), 0xa5a5a5a5);
-                check(cuMemcpyHtoD(source.base(), sent.data(), options.bytes),
-                      "cuMemcpyHtoD(size={})", options.bytes);
-                check(cuMemcpyHtoD(destination.base(), received.data(), options.bytes),
-                      "cuMemcpyHtoD(size={})", options.bytes);
+                copy_to_device(source.base(), sent.data(), options.bytes);
+                copy_to_device(destination.base(), received.data(), options.bytes);
                 if (rank.rank() == options.silent) {
                     return;
                 }
@@ -143,8 +141,7 @@ void ring(Rank& rank, const Options& options) {
                 const std::chrono::duration<double, std::micro> took =
                     std::chrono::steady_clock::now() - start;
                 microseconds = took.count();
-                check(cuMemcpyDtoH(received.data(), destination.base(), options.bytes),
-                      "cuMemcpyDtoH(size={})", options.bytes);
+                copy_to_host(received.data(), destination.base(), options.bytes);
                 compare(received, data_of(previous, i, options.bytes), options.bytes, previous);
             },
             patience());

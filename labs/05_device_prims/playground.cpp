@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "labs/05_device_prims/launches.hpp"
 
 namespace symm {
@@ -70,8 +71,7 @@ double Playground::barriers(std::uint32_t rounds, unsigned blocks, unsigned thre
 double Playground::finish(std::string_view what, std::uint32_t rounds) {
     watchdog_.synchronize(stream_, what);
     std::uint64_t errors = 0;
-    check(cuMemcpyDtoH(&errors, range_.mine() + offsetof(PlayMemory, errors), sizeof(errors)),
-          "cuMemcpyDtoH(size={})", sizeof(errors));
+    copy_to_host(&errors, range_.mine() + offsetof(PlayMemory, errors), sizeof(errors));
     if (errors != errors_) {
         const std::uint64_t fresh = errors - std::exchange(errors_, errors);
         throw std::runtime_error(fmt::format("{}: rank {} saw {} wrong values in {} rounds", what,

@@ -34,7 +34,10 @@ int exchange_patterns(CUdeviceptr at, std::size_t bytes) {
         return 21;
     }
     const auto answer = pattern(bytes, 6);
-    return cuMemcpyHtoD(at, answer.data(), bytes) == CUDA_SUCCESS ? 0 : 22;
+    return cuMemcpyHtoD(at, answer.data(), bytes) == CUDA_SUCCESS &&
+                   cuStreamSynchronize(nullptr) == CUDA_SUCCESS
+               ? 0
+               : 22;
 }
 
 int map_child(std::size_t bytes, int fd) {

@@ -167,6 +167,7 @@ std::vector<unsigned char> pattern(std::size_t bytes, unsigned seed) {
 
 void write_bytes(CUdeviceptr to, const std::vector<unsigned char>& bytes) {
     EXPECT_OK(cuMemcpyHtoD(to, bytes.data(), bytes.size()));
+    EXPECT_OK(cuStreamSynchronize(nullptr));  // the copy has only been staged
 }
 
 std::vector<unsigned char> read_bytes(CUdeviceptr from, std::size_t bytes) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/cuda/copy.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/growable_buffer.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
@@ -24,11 +25,11 @@ protected:
     static void fill(CUdeviceptr at, std::size_t bytes, unsigned seed) {
         std::vector<unsigned> words(bytes / 4);
         std::iota(words.begin(), words.end(), seed * 0x1000000u);
-        check(cuMemcpyHtoD(at, words.data(), bytes), "cuMemcpyHtoD");
+        copy_to_device(at, words.data(), bytes);
     }
     static bool holds(CUdeviceptr at, std::size_t bytes, unsigned seed) {
         std::vector<unsigned> words(bytes / 4);
-        check(cuMemcpyDtoH(words.data(), at, bytes), "cuMemcpyDtoH");
+        copy_to_host(words.data(), at, bytes);
         for (std::size_t i = 0; i < words.size(); ++i) {
             if (words[i] != seed * 0x1000000u + i) {
                 return false;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/cuda/copy.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
@@ -27,11 +28,11 @@ protected:
         return made;
     }
     static void write(CUdeviceptr to, const std::vector<unsigned>& from) {
-        check(cuMemcpyHtoD(to, from.data(), from.size() * 4), "cuMemcpyHtoD");
+        copy_to_device(to, from.data(), from.size() * 4);
     }
     static std::vector<unsigned> read(CUdeviceptr from, std::size_t count) {
         std::vector<unsigned> to(count, 0xDEADBEEF);
-        check(cuMemcpyDtoH(to.data(), from, count * 4), "cuMemcpyDtoH");
+        copy_to_host(to.data(), from, count * 4);
         return to;
     }
     static std::string error_of(const std::function<void()>& path) {

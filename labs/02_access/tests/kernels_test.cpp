@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/cuda/copy.hpp"
 #include "labs/02_access/latency.hpp"
 #include "labs/02_access/pattern.hpp"
 #include "labs/02_access/shared_buffer.hpp"
@@ -20,12 +21,12 @@ protected:
     std::vector<std::uint32_t> read(CUdeviceptr at, std::size_t words) const {
         std::vector<std::uint32_t> data(words);
         gpu(0).make_current();
-        check(cuMemcpyDtoH(data.data(), at, words * sizeof(std::uint32_t)), "cuMemcpyDtoH()");
+        copy_to_host(data.data(), at, words * sizeof(std::uint32_t));
         return data;
     }
     void write(CUdeviceptr at, const std::vector<std::uint32_t>& data) const {
         gpu(0).make_current();
-        check(cuMemcpyHtoD(at, data.data(), data.size() * sizeof(std::uint32_t)), "cuMemcpyHtoD()");
+        copy_to_device(at, data.data(), data.size() * sizeof(std::uint32_t));
     }
     static constexpr std::uint32_t kPoison = 0xdeadbeef;
 };

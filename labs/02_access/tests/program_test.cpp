@@ -135,7 +135,7 @@ TEST(Program, NamesTheCallThatFails) {
 
 TEST(ForbiddenKernel, LosesItsContextAndOnlyItsOwn) {
     for (const Forbidden kind : all_forbidden()) {
-        const ForbiddenReport report = show_forbidden(SYMM_BINARY_DIRECTORY "/02_access", kind,
+        const ForbiddenReport report = show_forbidden(binary_directory() + "/02_access", kind,
                                                       Deadline::after(std::chrono::minutes{2}));
         EXPECT_TRUE(report.as_expected())
             << name_of(kind) << ": " << report.first << "; " << report.next;

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/kernels.hpp"
@@ -79,8 +80,7 @@ TEST_P(ArrayIn, IsSummedEquallyByEveryRank) {
                 values[i] = sum_example(i + count);
             }
             if (rank.rank() == root) {
-                check(cuMemcpyHtoD(array.base(), values.data(), count * sizeof(double)),
-                      "cuMemcpyHtoD");
+                copy_to_device(array.base(), values.data(), count * sizeof(double));
             }
             rank.rendezvous().barrier("filled");
             const double sum = sum_doubles(Gpu(rank.device()), array.base(), count);

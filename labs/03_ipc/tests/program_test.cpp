@@ -7,6 +7,7 @@
 #include <memory>
 #include <ostream>
 
+#include "common/tests/run_program.hpp"
 #include "labs/03_ipc/tests/running.hpp"
 
 namespace symm {
@@ -18,7 +19,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-const std::string kProgram = SYMM_BINARY_DIRECTORY "/03_ipc";
+const std::string kProgram = binary_directory() + "/03_ipc";
 
 struct Case {
     std::vector<std::string> arguments;

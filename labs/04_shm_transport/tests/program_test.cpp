@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "common/cuda/driver.hpp"
+#include "common/tests/run_program.hpp"
 #include "labs/03_ipc/tests/running.hpp"
 
 namespace symm {
@@ -22,7 +23,7 @@ struct Case {
 };
 
 std::vector<std::string> program(const std::vector<std::string>& arguments) {
-    std::vector<std::string> command{SYMM_BINARY_DIRECTORY "/04_shm_transport"};
+    std::vector<std::string> command{binary_directory() + "/04_shm_transport"};
     command.insert(command.end(), arguments.begin(), arguments.end());
     return command;
 }

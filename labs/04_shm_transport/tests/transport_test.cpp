@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "common/cuda/copy.hpp"
 #include "common/cuda/graph.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
@@ -47,14 +48,14 @@ struct Buffers {
         for (std::size_t i = 0; i < kMost; ++i) {
             data[i] = byte(sender, message, i);
         }
-        check(cuMemcpyHtoD(source.base(), data.data(), kMost), "cuMemcpyHtoD()");
+        copy_to_device(source.base(), data.data(), kMost);
         std::fill(data.begin(), data.end(), 0xa5);
-        check(cuMemcpyHtoD(destination.base(), data.data(), kMost), "cuMemcpyHtoD()");
+        copy_to_device(destination.base(), data.data(), kMost);
     }
     // The message from `sender` and, behind it, nothing.
     void expect(int sender, unsigned message, std::size_t bytes) const {
         std::vector<unsigned char> data(kMost);
-        check(cuMemcpyDtoH(data.data(), destination.base(), kMost), "cuMemcpyDtoH()");
+        copy_to_host(data.data(), destination.base(), kMost);
         for (std::size_t i = 0; i < kMost; ++i) {
             const unsigned char right = i < bytes ? byte(sender, message, i) : 0xa5;
             ASSERT_EQ(data[i], right) << "byte " << i << " of message " << message << ", " << bytes

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/graph.hpp"
 #include "labs/03_ipc/ranks.hpp"
 #include "labs/06_allreduce/verify.hpp"
@@ -110,7 +111,7 @@ TEST_P(AllReduce, WritesNothingBehindItsOutput) {
         Verifier::poison(side.stream, out, bytes(kCount) + 64);
         side.reduce_and_check(in, out, kCount, type_, algorithm_);
         std::vector<unsigned char> behind(64);
-        check(cuMemcpyDtoH(behind.data(), out + bytes(kCount), behind.size()), "cuMemcpyDtoH()");
+        copy_to_host(behind.data(), out + bytes(kCount), behind.size());
         EXPECT_EQ(behind, std::vector<unsigned char>(64, 0xff));
     });
 }
@@ -123,7 +124,7 @@ TEST_P(AllReduce, GivesEveryRankTheSameBits) {
         const CUdeviceptr out = side.communicator.allocate(bytes(kCount));
         side.reduce_and_check(in, out, kCount, type_, algorithm_);
         std::vector<std::byte> result(bytes(kCount));
-        check(cuMemcpyDtoH(result.data(), out, result.size()), "cuMemcpyDtoH()");
+        copy_to_host(result.data(), out, result.size());
         for (const auto& other : side.rank.rendezvous().gather_bytes("result", result)) {
             EXPECT_EQ(other, result);
         }

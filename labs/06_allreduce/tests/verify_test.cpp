@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "labs/03_ipc/ranks.hpp"
 #include "labs/06_allreduce/communicator.hpp"
 
@@ -39,9 +40,9 @@ TEST(Verifier, FindsOneChangedElement) {
     const std::string text =
         complaint(DataType::kFloat, 1001, [](CUdeviceptr buffer, const auto&, auto&) {
             float value = 0;
-            check(cuMemcpyDtoH(&value, buffer + 4 * 777, 4), "cuMemcpyDtoH()");
+            copy_to_host(&value, buffer + 4 * 777, 4);
             value += 1e-4F;
-            check(cuMemcpyHtoD(buffer + 4 * 777, &value, 4), "cuMemcpyHtoD()");
+            copy_to_device(buffer + 4 * 777, &value, 4);
         });
     EXPECT_NE(text.find("1 of 1001 elements are wrong, element 777"), std::string::npos) << text;
 }
@@ -60,10 +61,10 @@ TEST(Verifier, FindsTheResultOfAnEarlierCall) {
     const std::string text = complaint(
         DataType::kBfloat16, 64, [](CUdeviceptr buffer, const Stream& stream, Verifier& verifier) {
             std::vector<std::uint16_t> old(64);
-            check(cuMemcpyDtoH(old.data(), buffer, 128), "cuMemcpyDtoH()");
+            copy_to_host(old.data(), buffer, 128);
             verifier.fill(stream, DataType::kBfloat16, buffer, 64);
             stream.synchronize();
-            check(cuMemcpyHtoD(buffer, old.data(), 128), "cuMemcpyHtoD()");
+            copy_to_device(buffer, old.data(), 128);
         });
     EXPECT_NE(text.find("elements are wrong"), std::string::npos) << text;
 }
