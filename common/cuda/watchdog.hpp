@@ -16,6 +16,7 @@ public:
     /// No single wait in a kernel lasts longer than `limit`. Needs a current context.
     explicit Watchdog(std::chrono::nanoseconds limit = Deadline::standard_limit());
 
+    std::chrono::nanoseconds limit() const { return limit_; }
     simt::Watch watch() const { return {report(), static_cast<std::uint64_t>(limit_.count())}; }
 
     /// Waits for the stream, then throws std::runtime_error with the kernel's own words where one

@@ -119,8 +119,11 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
     Emulator& e = emulator();
     const WriteLock lock(e.mutex);
     Physical* physical = find_physical(e, handle);
-    if (physical == nullptr || size > physical->size) {
+    if (physical == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (size > physical->size) {
+        return CUDA_ERROR_NOT_SUPPORTED;
     }
     const auto reservation = entry_at(e.reservations, pointer);
     if (reservation == e.reservations.end() ||

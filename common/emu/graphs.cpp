@@ -15,6 +15,9 @@ std::mutex& capture_mutex() {
     return kept;
 }
 
+// Begun by this thread, those that have ended among them until the next begins.
+thread_local std::vector<std::weak_ptr<Capture>> captures_of_thread;
+
 std::vector<int>& reached_by(Capture& capture, const Stream& stream) {
     return std::find_if(capture.members.begin(), capture.members.end(),
                         [&](const auto& member) { return member.stream.lock().get() == &stream; })
@@ -53,6 +56,7 @@ void set_capture(Stream& stream, std::shared_ptr<Capture> capture) {
 
 // Takes all its streams out of the capture.
 void end_capture(Capture& capture) {
+    capture.ended = true;
     for (const auto& member : capture.members) {
         if (const auto stream = member.stream.lock()) {
             set_capture(*stream, nullptr);
@@ -110,6 +114,23 @@ CUresult refuse_while_capturing(Stream& stream) {
     }
     stream.capture->invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+CUresult refuse_in_capturing_thread() {
+    if (captures_of_thread.empty()) {
+        return CUDA_SUCCESS;
+    }
+    const std::lock_guard lock(capture_mutex());
+    CUresult result = CUDA_SUCCESS;
+    for (const auto& weak : captures_of_thread) {
+        const auto capture = weak.lock();
+        if (capture != nullptr && !capture->ended &&
+            capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+            capture->invalidated = true;
+            result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        }
+    }
+    return result;
 }
 
 bool capture_record(Stream& stream, Event& event, CUresult& result) {
@@ -202,6 +223,11 @@ CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     capture->thread = std::this_thread::get_id();
     capture->origin = stream.get();
     capture->members.push_back({stream, {}});
+    std::erase_if(captures_of_thread, [](const auto& weak) {
+        const auto former = weak.lock();
+        return former == nullptr || former->ended;
+    });
+    captures_of_thread.push_back(capture);
     set_capture(*stream, std::move(capture));
     return CUDA_SUCCESS;
 }

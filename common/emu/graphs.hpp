@@ -41,6 +41,7 @@ struct Capture {
     std::thread::id thread;  ///< That began it.
     Stream* origin = nullptr;
     bool invalidated = false;
+    bool ended = false;  ///< No stream is in it any more.
     struct Member {
         std::weak_ptr<Stream> stream;
         std::vector<int> reached;  ///< The nodes the stream's next one comes after.
@@ -57,6 +58,10 @@ bool is_capturing(const Stream& stream);
 /// CUDA_SUCCESS, or, for a stream that is capturing: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the
 /// capture is invalid from now on.
 CUresult refuse_while_capturing(Stream& stream);
+
+/// As refuse_while_capturing(), for a call that the manual calls unsafe in a thread that captures,
+/// whatever stream it names: all its captures are invalid from now on, but for relaxed ones.
+CUresult refuse_in_capturing_thread();
 
 /// Makes the record part of the stream's capture. False where the stream is not capturing.
 bool capture_record(Stream& stream, Event& event, CUresult& result);

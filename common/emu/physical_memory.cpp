@@ -158,12 +158,11 @@ CUresult import_physical(Emulator& e, UniqueFd fd, CUmemAllocationHandleType typ
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,
                                        CUmemAllocationGranularity_flags option) {
     SYMM_EMU_ENTER(cuMemGetAllocationGranularity);
-    if (granularity == nullptr || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
-                                   option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)) {
+    // The properties are not judged: a real driver leaves that to cuMemCreate.
+    if (granularity == nullptr || properties == nullptr ||
+        (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
+         option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)) {
         return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (const CUresult result = check_properties(properties); result != CUDA_SUCCESS) {
-        return result;
     }
     *granularity = kGranularity;
     return CUDA_SUCCESS;

@@ -1,5 +1,7 @@
 // What is known of an address: cuMemGetAddressRange, cuPointerGetAttribute.
 
+#include <algorithm>
+
 #include "common/emu/access.hpp"
 #include "common/emu/address_space.hpp"
 #include "common/emu/contexts.hpp"
@@ -19,6 +21,7 @@ struct Known {
     bool legacy_ipc = false;
     bool rdma = false;
     unsigned char rights_of_current = 0;
+    bool usable = true;  ///< Somebody has access.
 };
 
 bool describe(Emulator& e, CUdeviceptr pointer, const Context* context, Known& known) {
@@ -32,6 +35,8 @@ bool describe(Emulator& e, CUdeviceptr pointer, const Context* context, Known& k
         known.handle_types = physical.properties.requestedHandleTypes;
         known.rdma = physical.properties.allocFlags.gpuDirectRDMACapable != 0;
         known.rights_of_current = context != nullptr ? mapping.rights[context->device] : 0;
+        known.usable = std::any_of(mapping.rights.begin(), mapping.rights.end(),
+                                   [](unsigned char rights) { return rights != 0; });
         return true;
     }
     if (const auto found = entry_at(e.plain, pointer); found != e.plain.end()) {
@@ -62,7 +67,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr point
     Emulator& e = emulator();
     const ReadLock lock(e.mutex);
     Known known;
-    if (!describe(e, pointer, nullptr, known)) {
+    if (!describe(e, pointer, nullptr, known) || !known.usable) {
         return CUDA_ERROR_NOT_FOUND;
     }
     if (base != nullptr) {

@@ -58,7 +58,7 @@ CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHan
     Emulator& e = emulator();
     const ReadLock lock(e.mutex);
     const Physical* physical = find_physical(e, handle);
-    if (shareable == nullptr || flags != 0 || physical == nullptr ||
+    if (shareable == nullptr || flags != 0 || physical == nullptr || physical->imported ||
         (physical->properties.requestedHandleTypes & type) == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }

@@ -188,6 +188,9 @@ CUresult cuStreamSynchronize(CUstream handle) {
     if (const CUresult result = refuse_while_capturing(*stream); result != CUDA_SUCCESS) {
         return answer(result);
     }
+    if (const CUresult result = refuse_in_capturing_thread(); result != CUDA_SUCCESS) {
+        return answer(result);
+    }
     stream->finish();
     return answer(stream->context().lost.load(std::memory_order_relaxed));
 }

@@ -117,7 +117,7 @@ TEST_F(Memory, MapsOnlyInsideAReservationAndOntoNothing) {
     ASSERT_EQ(emu::cuMemCreate(&handle, 2 * kBlock, &properties, 0), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuMemAddressReserve(&base, 4 * kBlock, 0, 0, 0), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuMemMap(base + 3 * kBlock, 2 * kBlock, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(emu::cuMemMap(base, 3 * kBlock, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(emu::cuMemMap(base, 3 * kBlock, 0, handle, 0), CUDA_ERROR_NOT_SUPPORTED);
     EXPECT_EQ(emu::cuMemMap(base, kBlock + 1, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(emu::cuMemMap(base, kBlock, kBlock, handle, 0), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(emu::cuMemMap(base, kBlock, 0, handle + 1, 0), CUDA_ERROR_INVALID_VALUE);
@@ -227,6 +227,7 @@ TEST_F(Memory, IsSeenThroughADmaBuf) {
     ASSERT_EQ(memory.allow_devices(1), CUDA_SUCCESS);
     const std::array<unsigned, 3> in = {0xdeadbeef, 1, 2};
     ASSERT_EQ(emu::cuMemcpyHtoD(memory.pointer + 4096, in.data(), sizeof(in)), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuStreamSynchronize(nullptr), CUDA_SUCCESS);
     int fd = -1;
     EXPECT_EQ(emu::cuMemGetHandleForAddressRange(&fd, memory.pointer + 1, 4096,
                                                  CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),

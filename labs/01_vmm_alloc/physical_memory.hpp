@@ -33,7 +33,8 @@ public:
     static PhysicalMemory adopt(CUmemGenericAllocationHandle handle, std::size_t bytes);
 
     /// A further reference to the memory that is mapped at `address`; size() is the length of that
-    /// mapping. Throws CudaError where nothing made by cuMemCreate is mapped.
+    /// mapping, which the driver tells only where somebody has access. Throws CudaError where nothing
+    /// made by cuMemCreate is mapped.
     static PhysicalMemory mapped_at(CUdeviceptr address);
 
     PhysicalMemory(PhysicalMemory&& other) noexcept

@@ -69,13 +69,15 @@ Matrix measure_neighbours(TransferBench& bench, Method method, int iterations) {
 }
 
 Matrix measure_all_to_all(TransferBench& bench, Method method, int iterations) {
-    Matrix matrix = rates(bench, method, "all to all at once");
+    Matrix matrix = rates(bench, method, "all to all, in rounds");
+    matrix.row_sums_count();
     // A slice of its own for every pair: by destination in the source's buffer, by source in the
-    // destination's.
+    // destination's. In each round every device has one partner, and no two the same: all together at
+    // one would share its link.
     const auto devices = static_cast<std::size_t>(bench.devices());
     const std::size_t slice = bench.bytes() / devices / 16 * 16;
     std::vector<PeerTransfer> transfers;
-    for (int step = 1; step < bench.devices(); ++step) {  // no device is everyone's first
+    for (int step = 1; step < bench.devices(); ++step) {
         for (int source = 0; source < bench.devices(); ++source) {
             const int destination = (source + step) % bench.devices();
             transfers.push_back({source, destination, method,
@@ -130,7 +132,7 @@ PeerMeasurement measure_all(std::span<const Gpu> gpus, const PeerMatrix& matrix,
             [&] { return measure_pairs(bench, method, true, iterations); });
         add(by + ", all at once to their neighbours",
             [&] { return measure_neighbours(bench, method, iterations); });
-        add(by + ", all to all at once",
+        add(by + ", all to all, in rounds",
             [&] { return measure_all_to_all(bench, method, iterations); });
     }
     // 2 MiB: more lines than any first-level cache holds, and one page of the GPU.

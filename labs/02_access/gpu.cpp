@@ -33,9 +33,8 @@ Gpu::Gpu(int ordinal)
           attribute(device_, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / threads_, 1u,
           is_emulated() ? kEmulatedBlocksEach : kBlocksEach)) {}
 
-LaunchShape Gpu::shape(unsigned share) const {
-    const unsigned blocks = std::min(multiprocessors_ * blocks_each_, kMostBlocks);
-    return {std::max(1u, blocks / std::max(1u, share)), threads_};
+LaunchShape Gpu::shape() const {
+    return {std::min(multiprocessors_ * blocks_each_, kMostBlocks), threads_};
 }
 
 Drained::~Drained() {

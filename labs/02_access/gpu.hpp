@@ -34,9 +34,8 @@ public:
     /// Waits for all that was queued on the stream. Throws as Stream::synchronize.
     void wait(std::string_view what) const { stream_.synchronize(what); }
 
-    /// Enough threads to keep a link busy, all of them resident at once, for one of `share` kernels
-    /// that run side by side on this device.
-    LaunchShape shape(unsigned share = 1) const;
+    /// Enough threads to keep a link busy, all of them resident at once.
+    LaunchShape shape() const;
 
     /// Where kernels leave what the host reads after them: pinned, kResultBytes long.
     void* results() const { return results_.data(); }

@@ -40,12 +40,20 @@ std::string table_of(const Matrix& matrix) {
     for (int column = 0; column < matrix.devices(); ++column) {
         header.push_back(std::to_string(column));
     }
+    if (matrix.do_row_sums_count()) {
+        header.push_back("in all");
+    }
     Table table(header);
     for (int row = 0; row < matrix.devices(); ++row) {
         std::vector<std::string> cells{std::to_string(row)};
+        double in_all = 0;
         for (int column = 0; column < matrix.devices(); ++column) {
             const auto& cell = matrix.at(row, column);
             cells.push_back(cell ? number(*cell) : "-");
+            in_all += cell.value_or(0);
+        }
+        if (matrix.do_row_sums_count()) {
+            cells.push_back(number(in_all));
         }
         table.add(cells);
     }

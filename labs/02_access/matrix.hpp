@@ -24,6 +24,9 @@ public:
     const std::optional<double>& at(int row, int column) const {
         return cells_.at(index(row, column));
     }
+    /// Says that a row's cells were measured together, so that their sum is a rate as well.
+    void row_sums_count() { row_sums_count_ = true; }
+    bool do_row_sums_count() const { return row_sums_count_; }
     /// All cells that were measured.
     std::vector<double> values() const;
 
@@ -33,6 +36,7 @@ private:
     }
     std::string name_, unit_, rows_, columns_;
     int devices_;
+    bool row_sums_count_ = false;
     std::vector<std::optional<double>> cells_;
 };
 

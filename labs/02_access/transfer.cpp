@@ -68,11 +68,10 @@ struct TransferBench::Buffers {
     std::vector<SharedBuffer> incoming;
 };
 
-/// One transfer on its way.
+/// What one device has to move.
 struct TransferBench::Lane {
-    const PeerTransfer& transfer;
-    const Gpu& gpu;     ///< Whose kernel or copy engine it is.
-    LaunchShape shape;  ///< Of the kernel, where it is one.
+    const Gpu& gpu;  ///< Whose kernels or copy engine it is.
+    std::vector<const PeerTransfer*> transfers;
     DrainedStream stream;
     Event start;
     Event end;
@@ -125,18 +124,19 @@ std::vector<double> TransferBench::run(std::span<const PeerTransfer> transfers, 
     gpus_.front().make_current();
     Gate gate;
     std::vector<Lane> lanes;
-    lanes.reserve(transfers.size());
+    std::vector<std::size_t> lane_of;  // by transfer
     for (const PeerTransfer& transfer : transfers) {
-        const int actor =
-            transfer.method == Method::kLoads ? transfer.destination : transfer.source;
-        const auto neighbours =
-            std::count_if(transfers.begin(), transfers.end(), [&](const PeerTransfer& other) {
-                return (other.method == Method::kLoads ? other.destination : other.source) == actor;
-            });
-        const Gpu& gpu = gpus_[static_cast<std::size_t>(actor)];
-        gpu.make_current();
-        lanes.push_back(
-            {transfer, gpu, gpu.shape(static_cast<unsigned>(neighbours)), {}, Event(), Event()});
+        const int actor = transfer.access().accessor;
+        auto lane = std::find_if(lanes.begin(), lanes.end(),
+                                 [&](const Lane& other) { return other.gpu.ordinal() == actor; });
+        if (lane == lanes.end()) {
+            const Gpu& gpu = gpus_[static_cast<std::size_t>(actor)];
+            gpu.make_current();
+            lanes.push_back({gpu, {}, {}, Event(), Event()});
+            lane = std::prev(lanes.end());
+        }
+        lane->transfers.push_back(&transfer);
+        lane_of.push_back(static_cast<std::size_t>(lane - lanes.begin()));
     }
     const auto opened_on_the_way_out = std::unique_ptr<const Gate, void (*)(const Gate*)>(
         &gate, [](const Gate* held) { held->open(); });
@@ -144,7 +144,7 @@ std::vector<double> TransferBench::run(std::span<const PeerTransfer> transfers, 
     for (const Lane& lane : lanes) {  // loads the kernels and the page tables' caches
         lane.gpu.make_current();
         queue(lane);
-        gate.wait(*lane.stream, describe(lane.transfer));
+        gate.wait(*lane.stream, describe(*lane.transfers.back()));
     }
     for (const Lane& lane : lanes) {
         lane.gpu.make_current();
@@ -157,13 +157,16 @@ std::vector<double> TransferBench::run(std::span<const PeerTransfer> transfers, 
     }
     gate.open();
 
-    std::vector<double> rates;
+    std::vector<double> us;  // by lane
     for (const Lane& lane : lanes) {
         lane.gpu.make_current();
-        gate.wait(*lane.stream, describe(lane.transfer));
-        const double us = elapsed_us(lane.start, lane.end);
-        const double moved = static_cast<double>(lane.transfer.bytes) * iterations;
-        rates.push_back(us > 0 ? moved / us * 1e-3 : 0);
+        gate.wait(*lane.stream, describe(*lane.transfers.back()));
+        us.push_back(elapsed_us(lane.start, lane.end));
+    }
+    std::vector<double> rates;
+    for (std::size_t i = 0; i < transfers.size(); ++i) {
+        const double moved = static_cast<double>(transfers[i].bytes) * iterations;
+        rates.push_back(us[lane_of[i]] > 0 ? moved / us[lane_of[i]] * 1e-3 : 0);
     }
     std::for_each(transfers.begin(), transfers.end(),
                   [this](const PeerTransfer& transfer) { verify_arrival(transfer); });
@@ -199,17 +202,20 @@ void TransferBench::poison(std::span<const PeerTransfer> transfers) const {
 }
 
 void TransferBench::queue(const Lane& lane) const {
-    const PeerTransfer& transfer = lane.transfer;
-    const CUdeviceptr from = buffers_->outgoing[static_cast<std::size_t>(transfer.source)].base() +
-                             transfer.source_offset;
-    const CUdeviceptr to =
-        buffers_->incoming[static_cast<std::size_t>(transfer.destination)].base() +
-        transfer.destination_offset;
-    if (transfer.method == Method::kCopyEngine) {
-        check(cuMemcpyAsync(to, from, transfer.bytes, (*lane.stream).get()), "cuMemcpyAsync({})",
-              describe(transfer));
-    } else {
-        queue_copy((*lane.stream).get(), lane.shape, to, from, transfer.bytes);
+    const CUstream stream = (*lane.stream).get();
+    for (const PeerTransfer* transfer : lane.transfers) {
+        const CUdeviceptr from =
+            buffers_->outgoing[static_cast<std::size_t>(transfer->source)].base() +
+            transfer->source_offset;
+        const CUdeviceptr to =
+            buffers_->incoming[static_cast<std::size_t>(transfer->destination)].base() +
+            transfer->destination_offset;
+        if (transfer->method == Method::kCopyEngine) {
+            check(cuMemcpyAsync(to, from, transfer->bytes, stream), "cuMemcpyAsync({})",
+                  describe(*transfer));
+        } else {
+            queue_copy(stream, lane.gpu.shape(), to, from, transfer->bytes);
+        }
     }
 }
 

@@ -64,8 +64,9 @@ public:
     int devices() const;
     const PeerMatrix& matrix() const { return *matrix_; }
 
-    /// Runs all transfers at once, each `iterations` times over, and returns each one's rate in
-    /// gigabytes (10^9) a second. Throws std::invalid_argument for a transfer that is out of bounds
+    /// Runs the transfers `iterations` times over, all devices at once, and returns each one's rate in
+    /// gigabytes (10^9) a second. A device with several works through them in turn, in the order
+    /// given, and each of their rates is over the time of all, so that their sum is the device's. Throws std::invalid_argument for a transfer that is out of bounds
     /// or whose access is not usable, std::runtime_error naming the transfer whose data is wrong or
     /// that does not end, CudaError.
     std::vector<double> run(std::span<const PeerTransfer> transfers, int iterations);

@@ -77,11 +77,20 @@ std::vector<RankFailure> run_threads(int ranks, const Body& body) {
     const PrivateDirectory directory("symm-ranks-");
     std::mutex mutex;
     std::vector<RankFailure> failures;
+    // Contexts outlive all ranks: else each that ends last on its device takes the context with it, and
+    // the next one makes it anew, for most of a second.
+    std::vector<Device> kept;
     std::vector<std::jthread> threads;  // joined before what they use goes
     for (int rank = 0; rank < ranks; ++rank) {
         threads.emplace_back([&, rank] {
-            if (auto failure =
-                    run_rank({rank, ranks, directory.path(), kRun}, RankMode::kThread, body)) {
+            if (auto failure = run_rank({rank, ranks, directory.path(), kRun}, RankMode::kThread,
+                                        [&](Rank& self) {
+                                            {
+                                                const std::lock_guard lock(mutex);
+                                                kept.emplace_back(self.device());
+                                            }
+                                            body(self);
+                                        })) {
                 const std::lock_guard lock(mutex);
                 failures.push_back(*failure);
             }

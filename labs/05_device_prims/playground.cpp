@@ -42,15 +42,25 @@ double Playground::ping_pong(Carrier carrier, std::uint32_t rounds) {
     }
     const std::uint32_t first = played_ + 1;
     played_ += rounds;
-    if (rank_.rank() > 1) {
-        return 0;
-    }
-    const int peer = 1 - rank_.rank();
-    start_.record(stream_.get());
-    launch_ping_pong(stream_.get(), {memory_of(rank_.rank()), memory_of(peer), watchdog_.watch(),
-                                     carrier, rank_.rank(), peer, first, rounds});
-    end_.record(stream_.get());
-    return finish(fmt::format("ping-pong by {}", name_of(carrier)), rounds) / 2;
+    double microseconds = 0;
+    // Onlookers stay: what they would give back waits for kernels to end, and a player whose kernel
+    // has not started yet would wait for them.
+    rank_.rendezvous().together(
+        "ping-pong",
+        [&] {
+            if (rank_.rank() > 1) {
+                return;
+            }
+            const int peer = 1 - rank_.rank();
+            start_.record(stream_.get());
+            launch_ping_pong(stream_.get(),
+                             {memory_of(rank_.rank()), memory_of(peer), watchdog_.watch(), carrier,
+                              rank_.rank(), peer, first, rounds});
+            end_.record(stream_.get());
+            microseconds = finish(fmt::format("ping-pong by {}", name_of(carrier)), rounds) / 2;
+        },
+        Deadline::after(Deadline::standard_limit() + watchdog_.limit()));
+    return microseconds;
 }
 
 double Playground::barriers(std::uint32_t rounds, unsigned blocks, unsigned threads) {

@@ -96,6 +96,8 @@ void Measurement::check_call(std::size_t count, const Call& call, Rounding round
 template <class Call>
 double Measurement::time_turn(std::size_t count, const Call& call, Rounding rounding) {
     std::optional<Graph> graph;
+    call();  // what a candidate sets up at its first call must not be captured
+    communicator_.synchronize(stream_, "a first AllReduce");
     if (options_.graph) {
         graph = Graph::capture(stream_.get(), [&] {
             for (int i = 0; i < options_.iterations; ++i) {
@@ -103,8 +105,6 @@ double Measurement::time_turn(std::size_t count, const Call& call, Rounding roun
             }
         });
         graph->launch(stream_.get());  // the first launch uploads it
-    } else {
-        call();
     }
     if (!options_.in_place) {
         Verifier::poison(stream_, out_, count * size_of(options_.type));

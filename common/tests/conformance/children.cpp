@@ -48,6 +48,11 @@ int map_child(std::size_t bytes, int fd) {
         return 10;
     }
     close(fd);
+    int again = -1;
+    if (cuMemExportToShareableHandle(&again, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) !=
+        CUDA_ERROR_INVALID_VALUE) {
+        return 13;  // only who made the memory hands it out
+    }
     CUdeviceptr base = 0;
     const CUmemAccessDesc access = access_for(0);
     if (cuMemAddressReserve(&base, bytes, 0, 0, 0) != CUDA_SUCCESS ||

@@ -51,24 +51,27 @@ TEST_F(Granularity, ExistsForHostMemoryOfANumaNode) {
     EXPECT_EQ(bytes, std::size_t{2} << 20);
 }
 
-TEST_F(Granularity, NeedsADevice) {
+// Only cuMemCreate judges the properties: here they may say nonsense (driver 580).
+
+TEST_F(Granularity, DoesNotLookForTheDevice) {
     std::size_t bytes = 0;
-    EXPECT_RESULT(ask(bytes, memory_of(9999)), CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_VALUE);
-    EXPECT_RESULT(ask(bytes, memory_of(-1)), CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_VALUE);
+    EXPECT_OK(ask(bytes, memory_of(9999)));
+    EXPECT_OK(ask(bytes, memory_of(-1)));
+    EXPECT_EQ(bytes, std::size_t{2} << 20);
 }
 
-TEST_F(Granularity, NeedsALocation) {
+TEST_F(Granularity, DoesNotNeedALocation) {
     CUmemAllocationProp properties = memory_of(0);
     properties.location.type = CU_MEM_LOCATION_TYPE_INVALID;
     std::size_t bytes = 0;
-    EXPECT_RESULT(ask(bytes, properties), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_OK(ask(bytes, properties));
 }
 
-TEST_F(Granularity, NeedsPinnedMemory) {
+TEST_F(Granularity, DoesNotNeedPinnedMemory) {
     CUmemAllocationProp properties = memory_of(0);
     properties.type = CU_MEM_ALLOCATION_TYPE_INVALID;
     std::size_t bytes = 0;
-    EXPECT_RESULT(ask(bytes, properties), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_OK(ask(bytes, properties));
 }
 
 TEST_F(Granularity, NeedsPropertiesAndSomewhereToGo) {

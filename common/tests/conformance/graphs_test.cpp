@@ -87,9 +87,17 @@ TEST_F(Capture, LeavesTheStreamUsable) {
 TEST_F(Capture, DoesNotTouchOtherStreams) {
     begin();
     EXPECT_OK(cuMemsetD8Async(target_, 3, kBytes, side_));
-    EXPECT_OK(cuStreamSynchronize(side_));
     EXPECT_OK(cuGraphDestroy(end()));
+    EXPECT_OK(cuStreamSynchronize(side_));
     EXPECT_EQ(read_bytes(target_, 1)[0], 3);
+}
+
+TEST_F(Capture, IsLostWhenItsThreadWaitsForAnotherStream) {
+    begin();
+    EXPECT_RESULT(cuStreamSynchronize(side_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CUgraph graph = nullptr;
+    EXPECT_RESULT(cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    EXPECT_OK(cuStreamSynchronize(side_));
 }
 
 TEST_F(Capture, BeginsOnce) {

@@ -131,8 +131,8 @@ TEST_F(AddressOf, AMappingIsItsOwnRange) {
     Memory first(1);
     Memory second(2);
     Range range(4 * unit());
-    range.map(first);
-    range.map(second, unit());
+    range.map(first, 0, {0});
+    range.map(second, unit(), {0});
     for (std::size_t offset : {unit(), unit() + 1, 3 * unit() - 1}) {
         CUdeviceptr base = 0;
         std::size_t bytes = 0;
@@ -140,6 +140,15 @@ TEST_F(AddressOf, AMappingIsItsOwnRange) {
         EXPECT_EQ(base, range.base() + unit()) << offset;
         EXPECT_EQ(bytes, 2 * unit()) << offset;
     }
+}
+
+TEST_F(AddressOf, AMappingThatNobodyMayUseIsNoRange) {
+    Memory memory(1);
+    Range range(unit());
+    range.map(memory);
+    CUdeviceptr base = 0;
+    std::size_t bytes = 0;
+    EXPECT_RESULT(cuMemGetAddressRange(&base, &bytes, range.base()), CUDA_ERROR_NOT_FOUND);
 }
 
 TEST_F(AddressOf, AMemAllocIsItsOwnRange) {

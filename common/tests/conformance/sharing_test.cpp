@@ -110,21 +110,6 @@ TEST_F(Sharing, AnImportKnowsItsProperties) {
     EXPECT_OK(cuMemRelease(handle));
 }
 
-TEST_F(Sharing, AnImportMayBeExported) {
-    Buffer buffer(1);
-    const auto written = pattern(buffer.size(), 4);
-    write_bytes(buffer.base(), written);
-    const UniqueFd first = export_memory(buffer.memory);
-    CUmemGenericAllocationHandle handle = 0;
-    ASSERT_OK(import(handle, first.get()));
-    int fd = -1;
-    ASSERT_OK(cuMemExportToShareableHandle(&fd, handle, kPosix, 0));
-    const UniqueFd second(fd);
-    EXPECT_OK(cuMemRelease(handle));
-    ASSERT_OK(import(handle, second.get()));
-    EXPECT_EQ(read_import(handle, buffer.size()), written);
-}
-
 TEST_F(Sharing, WhatWasNotAskedForAtCreationIsRefused) {
     Memory memory(memory_of(0, 0), unit());
     int fd = -1;

@@ -94,6 +94,9 @@ protected:
         device_ = std::make_unique<Device>(0);
         if (is_emulated()) {
             before_ = emu::inventory();
+        } else {
+            // A real context takes most of a second to make: kept until the program ends.
+            static const Device kept(0);
         }
     }
     void TearDown() override {

@@ -76,8 +76,9 @@ TEST_F(Granularity, IsAPowerOfTwoForMinimumAndRecommended) {
     EXPECT_EQ(unit() % minimum, 0u);
 }
 
-TEST_F(Granularity, OfADeviceThatIsNotThereNamesIt) {
-    EXPECT_SAYS(error_of([] { (void)granularity(device_memory(99)); }), "device 99");
+TEST_F(PhysicalMemoryTest, OfADeviceThatIsNotThereNamesIt) {
+    EXPECT_SAYS(error_of([&] { (void)PhysicalMemory::create(device_memory(99), unit()); }),
+                "device 99");
 }
 
 TEST_F(PhysicalMemoryTest, HasAHandleAndASize) {
@@ -172,11 +173,20 @@ TEST_F(AddressRangeTest, IsFreedOnceHoweverItMoves) {
     second.free();
 }
 
+// The driver knows the range of memory only where somebody has access.
+void open_to_device_0(CUdeviceptr address, std::size_t bytes) {
+    CUmemAccessDesc access{};
+    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    check(cuMemSetAccess(address, bytes, &access, 1), "cuMemSetAccess()");
+}
+
 TEST_F(MappingTest, PutsMemoryAtAnAddress) {
     const auto memory = PhysicalMemory::create(device_memory(0), unit());
     const AddressRange range(unit());
     Mapping mapping(range.base(), unit(), memory);
     EXPECT_EQ(mapping.address(), range.base());
+    open_to_device_0(range.base(), unit());
     EXPECT_EQ(PhysicalMemory::mapped_at(range.base()).handle(), memory.handle());
 }
 
@@ -193,6 +203,7 @@ TEST_F(MappingTest, KeepsTheMemoryAliveByItself) {
     auto memory = PhysicalMemory::create(device_memory(0), unit());
     const Mapping mapping(range.base(), unit(), memory);
     memory.drop();
+    open_to_device_0(range.base(), unit());
     EXPECT_TRUE(PhysicalMemory::mapped_at(range.base()));
 }
 

@@ -94,11 +94,11 @@ TEST_F(Kernels, CopyEveryWordAndNoneBehind) {
     const SharedBuffer from(0, 300'000, {});
     const SharedBuffer to(0, 300'000, {});
     for (const std::size_t words : kSizes) {
-        for (const unsigned share : {1u, 4u}) {
+        for (const LaunchShape shape : {gpu(0).shape(), LaunchShape{1, gpu(0).shape().threads}}) {
             write(to.base(), std::vector<std::uint32_t>(words + 8, kPoison));
             queue_fill(gpu(0), {from.base(), words + 8, 9});
             gpu(0).make_current();
-            queue_copy(gpu(0).stream(), gpu(0).shape(share), to.base(), from.base(), words * 4);
+            queue_copy(gpu(0).stream(), shape, to.base(), from.base(), words * 4);
             gpu(0).wait("the copy");
             const std::vector<std::uint32_t> data = read(to.base(), words + 8);
             for (std::size_t i = 0; i < data.size(); ++i) {

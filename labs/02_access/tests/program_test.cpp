@@ -78,7 +78,7 @@ TEST(Program, WritesTheMatricesAsTextJsonAndHeatMap) {
     EXPECT_EQ(finished.exit_code, 0) << finished.output;
     for (const char* matrix : {"loads, pairs, one direction", "stores, pairs, both directions",
                                "copy engine, all at once to their neighbours",
-                               "stores, all to all at once", "load latency"}) {
+                               "stores, all to all, in rounds", "load latency"}) {
         EXPECT_THAT(finished.output, HasSubstr(matrix));
         EXPECT_THAT(text_of(json), HasSubstr(matrix));
         EXPECT_THAT(text_of(svg), HasSubstr(matrix));
