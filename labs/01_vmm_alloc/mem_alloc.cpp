@@ -133,8 +133,8 @@ void* mem_alloc(std::size_t bytes, const MemAllocOptions& options) {
     CUmemAllocationProp properties = shareable_memory(device);
     const std::size_t unit = granularity(properties);
     const std::size_t total = round_up(bytes, unit);
-    const std::size_t piece =
-        options.segment_bytes == 0 ? total : std::min(total, round_up(options.segment_bytes, unit));
+    const std::size_t piece = options.segment_bytes == 0 ? segment_size(total, unit)
+                                                         : round_up(options.segment_bytes, unit);
 
     // In this order so that an exception undoes it backwards: mappings, then addresses.
     AddressRange range(total + 2 * unit, unit);

@@ -16,7 +16,7 @@
 ///            ^ the pointer
 ///
 /// Source: NCCL's src/allocator.cc (ncclMemAlloc, ncclMemFree) and src/include/alloc.h
-/// (ncclCuMemAlloc, ncclCuMemFree), which have one segment and no holes.
+/// (ncclCuMemAlloc, ncclCuMemFree), which have one segment, however large, and no holes.
 
 #include <cuda.h>
 
@@ -27,8 +27,9 @@ namespace symm {
 
 /// How mem_alloc allocates.
 struct MemAllocOptions {
-    int device = -1;                ///< Whose memory; -1 for the current context's device.
-    std::size_t segment_bytes = 0;  ///< Physical memory in pieces of this size; 0 for one piece.
+    int device = -1;  ///< Whose memory; -1 for the current context's device.
+    std::size_t segment_bytes =
+        0;  ///< Physical memory in pieces of this size; 0: see segment_size().
 };
 
 /// One piece of an allocation: a mapping and what is known of the memory behind it.

@@ -43,6 +43,12 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
     return std::min(units, most) * unit;
 }
 
+std::size_t segment_size(std::size_t bytes, std::size_t unit) {
+    constexpr std::size_t kQuick = std::size_t{256} << 20;
+    constexpr std::size_t kMostSegments = 64;
+    return round_up(std::max(kQuick, bytes / kMostSegments), unit);
+}
+
 const char* kind_name(const CUmemAllocationProp& properties) {
     switch (properties.location.type) {
         case CU_MEM_LOCATION_TYPE_DEVICE:

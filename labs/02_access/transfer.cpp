@@ -143,16 +143,14 @@ std::vector<double> TransferBench::run(std::span<const PeerTransfer> transfers, 
 
     for (const Lane& lane : lanes) {  // loads the kernels and the page tables' caches
         lane.gpu.make_current();
-        queue(lane);
+        queue(lane, 1);
         gate.wait(*lane.stream, describe(*lane.transfers.back()));
     }
     for (const Lane& lane : lanes) {
         lane.gpu.make_current();
         gate.queue((*lane.stream).get());
         lane.start.record((*lane.stream).get());
-        for (int i = 0; i < iterations; ++i) {
-            queue(lane);
-        }
+        queue(lane, iterations);
         lane.end.record((*lane.stream).get());
     }
     gate.open();
@@ -201,7 +199,7 @@ void TransferBench::poison(std::span<const PeerTransfer> transfers) const {
     }
 }
 
-void TransferBench::queue(const Lane& lane) const {
+void TransferBench::queue(const Lane& lane, int iterations) const {
     const CUstream stream = (*lane.stream).get();
     for (const PeerTransfer* transfer : lane.transfers) {
         const CUdeviceptr from =
@@ -210,11 +208,13 @@ void TransferBench::queue(const Lane& lane) const {
         const CUdeviceptr to =
             buffers_->incoming[static_cast<std::size_t>(transfer->destination)].base() +
             transfer->destination_offset;
-        if (transfer->method == Method::kCopyEngine) {
-            check(cuMemcpyAsync(to, from, transfer->bytes, stream), "cuMemcpyAsync({})",
-                  describe(*transfer));
-        } else {
-            queue_copy(stream, lane.gpu.shape(), to, from, transfer->bytes);
+        for (int i = 0; i < iterations; ++i) {
+            if (transfer->method == Method::kCopyEngine) {
+                check(cuMemcpyAsync(to, from, transfer->bytes, stream), "cuMemcpyAsync({})",
+                      describe(*transfer));
+            } else {
+                queue_copy(stream, lane.gpu.shape(), to, from, transfer->bytes);
+            }
         }
     }
 }

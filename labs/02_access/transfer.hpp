@@ -65,8 +65,9 @@ public:
     const PeerMatrix& matrix() const { return *matrix_; }
 
     /// Runs the transfers `iterations` times over, all devices at once, and returns each one's rate in
-    /// gigabytes (10^9) a second. A device with several works through them in turn, in the order
-    /// given, and each of their rates is over the time of all, so that their sum is the device's. Throws std::invalid_argument for a transfer that is out of bounds
+    /// gigabytes (10^9) a second. A device with several works through them one after the other, in
+    /// the order given; each of their rates is over the time of all, so that their sum is the
+    /// device's. Throws std::invalid_argument for a transfer that is out of bounds
     /// or whose access is not usable, std::runtime_error naming the transfer whose data is wrong or
     /// that does not end, CudaError.
     std::vector<double> run(std::span<const PeerTransfer> transfers, int iterations);
@@ -75,7 +76,7 @@ private:
     struct Lane;
     void require_possible(const PeerTransfer& transfer) const;
     void poison(std::span<const PeerTransfer> transfers) const;
-    void queue(const Lane& lane) const;
+    void queue(const Lane& lane, int iterations) const;
     void verify_arrival(const PeerTransfer& transfer) const;
 
     std::span<const Gpu> gpus_;

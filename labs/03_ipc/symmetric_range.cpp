@@ -193,7 +193,12 @@ void SymmetricRange::build(Rank& rank, CUdeviceptr pointer, Deadline deadline) {
                     offer.kinds &= segment.properties().requestedHandleTypes;
                 }
             } else {
-                mine.push_back(PhysicalMemory::create(properties, round_up(bytes_, offer.unit)));
+                const std::size_t total = round_up(bytes_, offer.unit);
+                const std::size_t piece = segment_size(total, offer.unit);
+                for (std::size_t made = 0; made < total; made += mine.back().size()) {
+                    mine.push_back(
+                        PhysicalMemory::create(properties, std::min(piece, total - made)));
+                }
             }
             for (const PhysicalMemory& segment : mine) {
                 offer.segments.push_back(segment.size());
@@ -246,7 +251,6 @@ void SymmetricRange::build(Rank& rank, CUdeviceptr pointer, Deadline deadline) {
     std::vector<CUdeviceptr> next(ranks);  // where each rank's next segment goes
     const auto map = [&](std::size_t of, const PhysicalMemory& segment) {
         owned->mappings[of].emplace_back(next[of], segment.size(), segment);
-        allow(next[of], segment.size(), devices);
         next[of] += segment.size();
     };
     for (std::size_t i = 0; i < ranks && owned; ++i) {
@@ -267,6 +271,17 @@ void SymmetricRange::build(Rank& rank, CUdeviceptr pointer, Deadline deadline) {
     } else {
         exchange_memory(rank, mine, offers, handles_.kind, deadline, map);
     }
+    meeting.together(
+        "access",
+        [&] {
+            for (std::size_t of = 0; of < ranks; ++of) {  // one call for all segments of a rank
+                const CUdeviceptr first = owned->range.base() + of * stride;
+                if (!rank.is_thread() || of == me) {
+                    allow(first, next[of] - first, devices);
+                }
+            }
+        },
+        deadline);
     // The last `together` was a barrier: no rank is here before all have mapped.
     owned_ = std::move(owned);
     base_ = owned_->range.base();
