@@ -9,6 +9,7 @@
 #include "common/cuda/driver.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/log/log.hpp"
+#include "labs/01_vmm_alloc/mem_alloc.hpp"
 
 namespace symm {
 namespace {
@@ -17,6 +18,23 @@ double median(std::vector<double> values) {
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());
     return *middle;
+}
+
+/// A window whose memory is one segment. NCCL 2.28 registers the first segment of a window alone, and its
+/// kernels run off its end; ours would be made of several above 256 MiB.
+CUdeviceptr window_of_one_segment(Communicator& communicator, std::size_t bytes) {
+    bytes = std::max<std::size_t>(bytes, 1);
+    const auto give_back = [](void* memory) {
+        try {
+            mem_free(memory);
+        } catch (const std::exception& error) {
+            log::error("{}", error.what());
+        }
+    };
+    const std::unique_ptr<void, void (*)(void*)> memory(mem_alloc(bytes, {.segment_bytes = bytes}),
+                                                        give_back);
+    // The window holds the memory from here on.
+    return communicator.register_memory(reinterpret_cast<CUdeviceptr>(memory.get()), bytes);
 }
 
 }  // namespace
@@ -29,9 +47,8 @@ Measurement::Measurement(Rank& rank, Communicator& communicator, const MeasureOp
     : rank_(rank),
       communicator_(communicator),
       options_(options),
-      in_(communicator.allocate(std::max<std::size_t>(options.most_bytes, 1))),
-      out_(options.in_place ? in_
-                            : communicator.allocate(std::max<std::size_t>(options.most_bytes, 1))),
+      in_(window_of_one_segment(communicator, options.most_bytes)),
+      out_(options.in_place ? in_ : window_of_one_segment(communicator, options.most_bytes)),
       verifier_(rank.rank(), rank.size()) {
     find_nccl();
 }
