@@ -81,10 +81,18 @@ private:
             carrier == Carrier::kPacket ? simt::Wait::kPacket : simt::Wait::kSignal, rank, peer,
             round};
         std::uint64_t ball = unique_ball(peer, round);
-        if (carrier == Carrier::kPacket) {
-            ball = read_packet(watch, &mine->slot, waiting);
-        } else if (wait_signal(watch, &mine->flag, waiting) && carrier == Carrier::kSignal) {
-            ball = mine->ball;
+        switch (carrier) {
+            case Carrier::kSignal:
+                if (wait_signal(watch, &mine->flag, waiting)) {
+                    ball = mine->ball;
+                }
+                break;
+            case Carrier::kRelaxed:
+                wait_signal_relaxed(watch, &mine->flag, waiting);
+                break;
+            case Carrier::kPacket:
+                ball = read_packet(watch, &mine->slot, waiting);
+                break;
         }
         if (ball != unique_ball(peer, round)) {
             mine->errors += 1;
