@@ -25,6 +25,7 @@ namespace symm::testing {
 /// Options for `ranks` ranks. Rank processes run the current test, down to its run_ranks().
 inline RankOptions ranks_of_this_test(int ranks, RankMode mode) {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    unsetenv("GTEST_TOTAL_SHARDS");  // a copy runs this one test, whichever shard it is in here
     RankOptions options;
     options.ranks = ranks;
     options.mode = mode;
