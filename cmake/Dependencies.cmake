@@ -2,6 +2,10 @@
 # so that a build directory can be copied to another machine and run there.
 
 include(FetchContent)
+# CMake 3.25 sets a property of this target, whether the toolkit has the library (gone since CUDA 13) or not.
+if(NOT TARGET CUDA::nvToolsExt)
+  add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+endif()
 find_package(CUDAToolkit 12.4 REQUIRED)
 find_package(Threads REQUIRED)
 
