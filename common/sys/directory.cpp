@@ -8,6 +8,8 @@
 #include <string>
 #include <system_error>
 
+#include "common/sys/remove_on_signal.hpp"
+
 namespace symm {
 
 PrivateDirectory::PrivateDirectory(std::string_view prefix) {
@@ -17,16 +19,19 @@ PrivateDirectory::PrivateDirectory(std::string_view prefix) {
         root = "/tmp";
     }
     std::string name = (root / (std::string(prefix) + "XXXXXX")).string();
+    const SignalsHeld until_it_is_announced;
     if (::mkdtemp(name.data()) == nullptr) {
         throw std::system_error(errno, std::generic_category(), "mkdtemp(" + name + ")");
     }
     path_ = name;
+    remove_on_signal(path_);
 }
 
 PrivateDirectory::~PrivateDirectory() {
     if (!path_.empty()) {
         std::error_code ignored;  // somebody else removed it: as good
         std::filesystem::remove_all(path_, ignored);
+        keep_on_signal(path_);
     }
 }
 

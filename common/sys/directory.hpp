@@ -9,7 +9,7 @@
 namespace symm {
 
 /// Owns a fresh directory that only this user may enter (0700), under $TMPDIR or /tmp; removes it
-/// with all that is in it. Move-only.
+/// with all that is in it, also where a signal ends the process (remove_on_signal.hpp). Move-only.
 class PrivateDirectory {
 public:
     /// Throws std::system_error. The name starts with `prefix`.

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
+#include <thread>
 
 #include "common/cuda/driver.hpp"
 #include "common/tests/run_program.hpp"
@@ -70,6 +72,21 @@ TEST(Program, NamesARankThatSendsNothing) {
         EXPECT_THAT(running.errors(),
                     HasSubstr("rank 1 waited 0.5 s in a kernel for a filled FIFO slot of rank 0: "
                               "expected 1, saw 0"));
+        EXPECT_THAT(running.left(), IsEmpty());
+    }
+}
+
+TEST(Program, LeavesNothingWhenItIsInterrupted) {
+    for (const char* mode : {"process", "thread"}) {
+        Running running(program({"--silent", "0", "--patience", "60", "--mode", mode}));
+        const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+        while (running.output().find("3. A ring") == std::string::npos) {
+            ASSERT_FALSE(deadline.passed()) << running.errors();
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        EXPECT_FALSE(running.left().empty());
+        running.process.signal(SIGINT);
+        EXPECT_EQ(running.end().signal, SIGINT);
         EXPECT_THAT(running.left(), IsEmpty());
     }
 }
