@@ -1,6 +1,8 @@
 #include "common/cli/cli.hpp"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -9,6 +11,18 @@
 
 namespace symm {
 namespace {
+
+// Where a program is started without stdin, stdout or stderr (`>&-`), the next descriptor it opens would
+// take that place, and what is printed would go into a socket.
+void open_standard_descriptors() {
+    int opened = 0;
+    do {
+        opened = ::open("/dev/null", O_RDWR);  // takes the lowest that is free
+    } while (opened >= 0 && opened <= STDERR_FILENO);
+    if (opened >= 0) {
+        ::close(opened);
+    }
+}
 
 int complain(int exit_code, std::string_view text) {
     std::fflush(stdout);
@@ -36,6 +50,7 @@ CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_
 }
 
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
+    open_standard_descriptors();
     try {
         app.parse(argc, argv);
         const int exit_code = body();

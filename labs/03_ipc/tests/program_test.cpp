@@ -80,6 +80,14 @@ TEST(Program, PrintsEveryRanksDescriptorsAndAddresses) {
               HasSubstr("CUDA_ERROR_INVALID_VALUE"), HasSubstr("words right")));
 }
 
+TEST(Program, WorksWithoutInputAndOutput) {
+    for (const char* mode : {"process", "thread"}) {
+        const Finished run =
+            run_program(std::string("03_ipc --mode ") + mode + " <&- >&- 2>&-; echo \"exit $?\"");
+        EXPECT_EQ(run.output, "exit 0\n") << mode;
+    }
+}
+
 TEST(Program, FailsWithTheCauseWhereTheDriverFails) {
     Running program({kProgram, "--ranks", "3", "--driver", "emulated"},
                     {"SYMM_EMU_FAIL=cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY"});
