@@ -24,6 +24,13 @@ void open_standard_descriptors() {
     }
 }
 
+// Most of what was printed is in a buffer until now: only here a full disk shows.
+void require_written_output() {
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+        throw std::runtime_error("not all output could be written to stdout");
+    }
+}
+
 int complain(int exit_code, std::string_view text) {
     std::fflush(stdout);
     fmt::print(stderr, "error: {}\n", text);
@@ -52,13 +59,16 @@ CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
     open_standard_descriptors();
     try {
-        app.parse(argc, argv);
+        try {
+            app.parse(argc, argv);
+        } catch (const CLI::Success& help) {  // --help and --version end the parsing this way
+            app.exit(help);
+            require_written_output();
+            return kExitRight;
+        }
         const int exit_code = body();
-        std::fflush(stdout);
+        require_written_output();
         return exit_code;
-    } catch (const CLI::Success& help) {  // --help and --version end the parsing this way
-        app.exit(help);
-        return kExitRight;
     } catch (const CLI::ParseError& error) {
         return complain(kExitUsage,
                         fmt::format("{} (see {} --help)", error.what(), app.get_name()));

@@ -45,4 +45,9 @@ inline Finished run_program(const std::string& command_line, const std::string& 
     return finished;
 }
 
+/// The same where stdout is a full disk; `output` is what it wrote to stderr.
+inline Finished run_with_full_disk(const std::string& command_line) {
+    return run_program(command_line + " 2>&1 >/dev/full; exit $?");
+}
+
 }  // namespace symm

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "common/cli/usage_error.hpp"
 
@@ -47,23 +48,30 @@ Rank::Rank(Rendezvous rendezvous, RankMode mode)
     : rendezvous_(std::move(rendezvous)), mode_(mode), gpu_(take_gpu(rendezvous_)) {}
 
 void Rank::print(std::string_view text, bool prefixed) const {
-    print_lines(STDOUT_FILENO, prefixed ? fmt::format("[{}] ", rank()) : "", text);
+    if (!print_lines(STDOUT_FILENO, prefixed ? fmt::format("[{}] ", rank()) : "", text)) {
+        print_error_ = errno;
+    }
 }
 
-void print_lines(int descriptor, std::string_view prefix, std::string_view text) {
+void Rank::require_printed() const {
+    if (print_error_ != 0) {
+        throw std::system_error(print_error_, std::generic_category(), "cannot write to stdout");
+    }
+}
+
+bool print_lines(int descriptor, std::string_view prefix, std::string_view text) {
     std::fflush(nullptr);
     if (text.ends_with('\n')) {
         text.remove_suffix(1);
     }
     // One write of at most PIPE_BUF bytes comes out in one piece, from whatever thread or process.
     std::string piece;
+    bool written_all = true;
     const auto flush = [&] {
         std::string_view rest = piece;
-        while (!rest.empty()) {
+        while (written_all && !rest.empty()) {
             const ssize_t written = ::write(descriptor, rest.data(), rest.size());
-            if (written < 0 && errno != EINTR) {
-                break;  // nobody reads: the work matters more than its report
-            }
+            written_all = written >= 0 || errno == EINTR;
             rest.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
         }
         piece.clear();
@@ -79,6 +87,7 @@ void print_lines(int descriptor, std::string_view prefix, std::string_view text)
         text.remove_prefix(more ? end + 1 : text.size());
     }
     flush();
+    return written_all;
 }
 
 }  // namespace symm

@@ -21,8 +21,9 @@ std::string_view name_of(RankMode mode);
 /// The mode by its name. Throws UsageError for another.
 RankMode rank_mode(std::string_view name);
 
-/// Writes text to a descriptor, each line behind `prefix` and in one piece.
-void print_lines(int descriptor, std::string_view prefix, std::string_view text);
+/// Writes text to a descriptor, each line behind `prefix` and in one piece. False, with errno set, where
+/// it could not.
+bool print_lines(int descriptor, std::string_view prefix, std::string_view text);
 
 /// One rank of a run, given to the body by run_ranks(). Used by its own thread only.
 class Rank {
@@ -52,12 +53,17 @@ public:
         }
     }
 
+    /// Throws std::system_error where not all could be printed (a full disk). At the end of a run: the
+    /// others, in a kernel that waits for this rank, would not hear of it before.
+    void require_printed() const;
+
 private:
     void print(std::string_view text, bool prefixed) const;
 
     Rendezvous rendezvous_;
     RankMode mode_;
     Device gpu_;
+    mutable int print_error_ = 0;
 };
 
 }  // namespace symm

@@ -26,6 +26,7 @@ std::optional<RankFailure> run_rank(const RankInfo& info, RankMode mode, const B
         Rank rank(Rendezvous::join(info), mode);
         try {
             body(rank);
+            rank.require_printed();
         } catch (const std::exception& error) {
             rank.rendezvous().fail(error.what());
             throw;

@@ -110,6 +110,14 @@ TEST(Program, NamesTheCallThatFails) {
     }
 }
 
+TEST(Program, FailsWhereItsOutputCannotBeWritten) {
+    for (const char* command : {"01_vmm_alloc --size 2M", "01_vmm_alloc --help"}) {
+        const Finished finished = run_with_full_disk(command);
+        EXPECT_EQ(finished.exit_code, 1) << command;
+        EXPECT_NE(finished.output.find("stdout"), std::string::npos) << finished.output;
+    }
+}
+
 TEST(Drawing, ShowsWhatThereIs) {
     Picture picture;
     picture.bytes = 4096;

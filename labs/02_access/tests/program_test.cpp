@@ -158,5 +158,13 @@ TEST(ForbiddenKernel, IsNotTakenForShownWhenItWasNot) {
     EXPECT_THROW(show_forbidden("/nonexistent/program", Forbidden::kReadOnly), std::system_error);
 }
 
+TEST(Program, FailsWhereItsOutputCannotBeWritten) {
+    for (const char* command : {"02_access --size 4K"}) {
+        const Finished finished = run_with_full_disk(command);
+        EXPECT_EQ(finished.exit_code, 1) << command;
+        EXPECT_NE(finished.output.find("stdout"), std::string::npos) << finished.output;
+    }
+}
+
 }  // namespace
 }  // namespace symm

@@ -104,5 +104,14 @@ TEST(Program, SaysWhyItFallsBackToPosix) {
     EXPECT_THAT(refused.output(), HasSubstr("not cuMem: rank 0: cuMemCreate(size=2097152"));
 }
 
+TEST(Program, FailsWhereItsOutputCannotBeWritten) {
+    for (const char* command :
+         {"04_shm_transport --mode thread", "04_shm_transport --mode process"}) {
+        const Finished finished = run_with_full_disk(command);
+        EXPECT_EQ(finished.exit_code, 1) << command;
+        EXPECT_NE(finished.output.find("stdout"), std::string::npos) << finished.output;
+    }
+}
+
 }  // namespace
 }  // namespace symm
