@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "common/cli/bytes.hpp"
+#include "common/cli/environment.hpp"
 #include "common/cuda/driver.hpp"
 
 namespace symm {
@@ -66,6 +67,7 @@ int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& b
             require_written_output();
             return kExitRight;
         }
+        require_environment();
         const int exit_code = body();
         require_written_output();
         return exit_code;

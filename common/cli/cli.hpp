@@ -2,11 +2,15 @@
 /// \file
 /// What every program here has in common: exit codes, `--driver`, how errors are told.
 
+#include <fmt/core.h>
+
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <limits>
 #include <string>
 
 #include "common/cli/usage_error.hpp"
+#include "common/sys/number.hpp"
 
 namespace symm {
 
@@ -16,6 +20,29 @@ void add_driver_option(CLI::App& app);
 /// Adds an option that takes a size as bytes.hpp reads it.
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_t& bytes,
                               const std::string& description);
+
+/// Adds an option that takes a number in decimal, from `least` to `most`.
+template <class T>
+CLI::Option* add_number_option(CLI::App& app, const std::string& name, T& number, T least, T most,
+                               const std::string& description) {
+    return app
+        .add_option_function<std::string>(
+            name,
+            [&number, name, least, most](const std::string& text) {
+                const auto given = number_in(text, least, most);
+                if (!given) {
+                    throw UsageError(
+                        most == std::numeric_limits<T>::max()
+                            ? fmt::format("{} {}: say a number, at least {}", name, text, least)
+                            : fmt::format("{} {}: say a number from {} to {}", name, text, least,
+                                          most));
+                }
+                number = *given;
+            },
+            description)
+        ->type_name("NUMBER")
+        ->default_str(fmt::format("{}", number));
+}
 
 /// Parses the command line, runs `body` and returns the exit code: what `body` returns, kExitUsage
 /// with one line for bad usage, kExitFailed with the error for any other exception.

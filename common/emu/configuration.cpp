@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <optional>
@@ -10,6 +9,7 @@
 #include <string_view>
 
 #include "common/emu/faults.hpp"
+#include "common/sys/number.hpp"
 
 namespace symm::emu {
 namespace {
@@ -25,12 +25,7 @@ std::string_view environment(const char* variable) {
 }
 
 std::optional<unsigned long> whole_number(std::string_view text) {
-    unsigned long value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size()) {
-        return std::nullopt;
-    }
-    return value;
+    return number_in(text, 0UL, std::numeric_limits<unsigned long>::max());
 }
 
 int number_between(const char* variable, unsigned long least, unsigned long most, int otherwise) {
@@ -38,8 +33,8 @@ int number_between(const char* variable, unsigned long least, unsigned long most
     if (text.empty()) {
         return otherwise;
     }
-    const std::optional<unsigned long> value = whole_number(text);
-    if (!value || *value < least || *value > most) {
+    const std::optional<unsigned long> value = number_in(text, least, most);
+    if (!value) {
         refuse(variable, text, fmt::format("a whole number from {} to {}", least, most));
     }
     return static_cast<int>(*value);

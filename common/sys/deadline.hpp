@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <string_view>
 
 namespace symm {
 
@@ -18,8 +20,11 @@ public:
     }
     /// From the environment variable SYMM_TIMEOUT (seconds, default 30).
     static Deadline standard();
-    /// What SYMM_TIMEOUT says (seconds; default 30), at least one millisecond.
+    /// What SYMM_TIMEOUT says (seconds; default 30, also for what is no number of seconds: programs
+    /// refuse that at their start).
     static std::chrono::nanoseconds standard_limit();
+    /// The limit that a number of seconds stands for: above 0, taken as a millisecond to a day.
+    static std::optional<std::chrono::nanoseconds> limit_in(std::string_view text);
 
     bool passed() const { return Clock::now() >= end_; }
     /// What is left, never negative.

@@ -12,6 +12,7 @@
 #include <iterator>
 
 #include "common/sys/directory.hpp"
+#include "common/sys/number.hpp"
 
 namespace symm {
 namespace {
@@ -119,6 +120,24 @@ TEST(Deadline, PassesAndIsNeverNegative) {
     EXPECT_FALSE(far.passed());
     EXPECT_GT(far.left_ms(), 3'000'000);
     EXPECT_DOUBLE_EQ(far.seconds(), 3600);
+}
+
+TEST(Deadline, IsANumberOfSecondsAboveZero) {
+    EXPECT_EQ(Deadline::limit_in("2.5"), std::chrono::milliseconds(2500));
+    EXPECT_EQ(Deadline::limit_in("1e-9"), std::chrono::milliseconds(1));
+    EXPECT_EQ(Deadline::limit_in("1e300"), std::chrono::hours(24));
+    for (const char* text : {"", "0", "-3", "soon", "7 s", " 7", "nan", "inf"}) {
+        EXPECT_FALSE(Deadline::limit_in(text)) << text;
+    }
+}
+
+TEST(Number, IsDecimalAndWhollyOne) {
+    EXPECT_EQ(number_in("010", 0, 99), 10);
+    EXPECT_EQ(number_in("-5", -9, 99), -5);
+    EXPECT_EQ(number_in("0.5", 0.0, 1.0), 0.5);
+    for (const char* text : {"", "x", "0x10", "1 ", "+1", "1.5", "100", "-1", "99999999999"}) {
+        EXPECT_FALSE(number_in(text, 0, 99)) << text;
+    }
 }
 
 TEST(Deadline, IsReadFromTheEnvironment) {

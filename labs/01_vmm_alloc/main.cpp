@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/cuda/device.hpp"
@@ -32,7 +34,7 @@ int run(const Options& options) {
         fmt::print("Times below are the emulated driver's: they say nothing about a GPU.\n");
     }
     const int devices = device_count();
-    if (options.device < 0 || options.device >= devices) {
+    if (options.device >= devices) {
         throw UsageError(fmt::format("there is no device {}: say --device 0 to {}", options.device,
                                      devices - 1));
     }
@@ -61,7 +63,8 @@ int main(int argc, char** argv) {
                  "01_vmm_alloc"};
     Options options;
     symm::add_bytes_option(app, "--size", options.size, "Bytes to allocate");
-    app.add_option("--device", options.device, "Whose memory")->capture_default_str();
+    symm::add_number_option(app, "--device", options.device, 0, std::numeric_limits<int>::max(),
+                            "Whose memory");
     app.add_option("--granularity", options.granularity,
                    "Which granularity the size is rounded up to")
         ->check(CLI::IsMember({"minimum", "recommended"}))

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
@@ -59,7 +60,7 @@ void require_usable(const Options& options) {
         throw symm::UsageError("--bytes, --iterations, --json and --svg belong to --bandwidth");
     }
     const int devices = symm::device_count();
-    if (options.owner < 0 || options.owner >= devices) {
+    if (options.owner >= devices) {
         throw symm::UsageError(
             fmt::format("--owner {} cannot be: this machine has {} device{}, "
                         "numbered from 0",
@@ -191,18 +192,17 @@ int main(int argc, char** argv) {
     CLI::App app(kWhatItDoes, "02_access");
     symm::add_driver_option(app);
     symm::add_bytes_option(app, "--size", options.size, "Data in each buffer of the story");
-    app.add_option("--owner", options.owner, "The device whose memory is shared")
-        ->type_name("DEVICE")
-        ->capture_default_str();
+    symm::add_number_option(app, "--owner", options.owner, 0, std::numeric_limits<int>::max(),
+                            "The device whose memory is shared");
     app.add_flag("--bandwidth", options.bandwidth,
                  "Measure loads, stores and the copy engine between all pairs");
     symm::add_bytes_option(app, "--bytes", options.transfers.bytes,
                            "Size of each measured transfer (512M on a GPU, 64K emulated)")
         ->default_str("");
-    app.add_option("--iterations", options.transfers.iterations,
-                   "How often each transfer is repeated in one timing (16 on a GPU, 2 emulated)")
-        ->type_name("COUNT")
-        ->check(CLI::Range(1, 100000));
+    symm::add_number_option(
+        app, "--iterations", options.transfers.iterations, 1, 100000,
+        "How often each transfer is repeated in one timing (16 on a GPU, 2 emulated)")
+        ->default_str("");
     app.add_option("--json", options.json, "Write the matrices to this file")->type_name("FILE");
     app.add_option("--svg", options.svg, "Draw the matrices as heat maps into this file")
         ->type_name("FILE");

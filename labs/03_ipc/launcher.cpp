@@ -3,12 +3,12 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
 
 #include "common/cli/usage_error.hpp"
+#include "common/sys/number.hpp"
 #include "labs/03_ipc/rendezvous.hpp"
 
 namespace symm {
@@ -43,17 +43,14 @@ T number(const char* name, T least, T most) {
                         "set SYMM_LAUNCHER=none",
                         name));
     }
-    const std::string_view digits(text);
-    T value{};
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc{} || end != digits.data() + digits.size() || value < least ||
-        value > most) {
+    const auto value = number_in(text, least, most);
+    if (!value) {
         throw UsageError(
             fmt::format("{}='{}' in the environment is no number from {} to {}: correct it, "
                         "or set SYMM_LAUNCHER=none",
                         name, text, least, most));
     }
-    return value;
+    return *value;
 }
 
 Placement place(const char* launcher, const char* rank, const char* size) {

@@ -142,8 +142,7 @@ int main(int argc, char** argv) {
         "03_ipc");
     Options options;
     std::string mode(name_of(options.ranks.mode));
-    app.add_option("--ranks", options.ranks.ranks, "How many ranks, 1 to 64")
-        ->capture_default_str();
+    add_number_option(app, "--ranks", options.ranks.ranks, 1, kMaxRanks, "How many ranks, 1 to 64");
     app.add_option("--mode", mode, "What a rank is: thread or process")->capture_default_str();
     add_bytes_option(app, "--bytes", options.bytes, "Memory of each rank, a multiple of 8");
     app.add_flag("--sum", options.sum,

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "common/cli/bytes.hpp"
@@ -34,17 +35,11 @@ void require_sizes(const Rank& rank, const Options& options) {
     if (options.bytes == 0) {
         throw UsageError("--bytes 0 sends nothing: type --bytes 1M, for one");
     }
-    if (options.iterations < 1) {
-        throw UsageError("--iters must be at least 1");
-    }
     const std::size_t memory = rank.gpu().total_memory();
     if (options.bytes > memory / 2) {
         throw UsageError(fmt::format(
             "--bytes {} twice, to send and to receive, is more than the {} of device {}",
             format_bytes(options.bytes), format_bytes(memory), rank.device()));
-    }
-    if (!(options.patience >= 0.001 && options.patience <= 3600)) {
-        throw UsageError("--patience must be from 0.001 to 3600 seconds");
     }
     if (options.silent >= rank.size()) {
         throw UsageError(fmt::format("--silent {} is no rank: there are 0 to {}", options.silent,
@@ -168,24 +163,25 @@ int main(int argc, char** argv) {
     std::string mode(name_of(options.ranks.mode));
     std::string path = "auto";
     std::size_t slot = options.transport.slot_bytes;
-    app.add_option("--ranks", options.ranks.ranks, "How many ranks, 1 to 64; one sends to itself")
-        ->capture_default_str();
+    add_number_option(app, "--ranks", options.ranks.ranks, 1, kMaxRanks,
+                      "How many ranks, 1 to 64; one sends to itself");
     app.add_option("--mode", mode, "What a rank is: thread or process")->capture_default_str();
     add_bytes_option(app, "--bytes", options.bytes, "Bytes of each message, any number");
-    app.add_option("--iters", options.iterations, "How many messages, one after the other")
-        ->capture_default_str();
+    add_number_option(app, "--iters", options.iterations, 1, std::numeric_limits<int>::max(),
+                      "How many messages, one after the other");
     app.add_option("--path", path,
                    "Which way to shared host memory: auto (cuMem where all ranks can), cumem\n"
                    "(cuMemCreate on a NUMA node) or posix (memfd and cuMemHostRegister)")
         ->capture_default_str();
-    app.add_option("--channels", options.transport.channels,
-                   "FIFOs between two ranks, each served by a block; 0: as the GPU needs")
-        ->capture_default_str();
+    add_number_option(app, "--channels", options.transport.channels, 0U,
+                      std::numeric_limits<std::uint32_t>::max(),
+                      "FIFOs between two ranks, each served by a block; 0: as the GPU needs");
     add_bytes_option(app, "--slot", slot, "Bytes of each of a FIFO's eight slots, n x 128");
-    app.add_option("--silent", options.silent,
-                   "Let this rank send and receive nothing, to see what the others say");
-    app.add_option("--patience", options.patience, "Seconds that a kernel waits for its peer")
-        ->capture_default_str();
+    add_number_option(app, "--silent", options.silent, 0, kMaxRanks - 1,
+                      "Let this rank send and receive nothing, to see what the others say")
+        ->default_str("");
+    add_number_option(app, "--patience", options.patience, 0.001, 3600.0,
+                      "Seconds that a kernel waits for its peer");
     add_driver_option(app);
     return run_main(app, argc, argv, [&] {
         options.ranks.mode = rank_mode(mode);

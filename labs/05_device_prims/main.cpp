@@ -25,6 +25,21 @@ std::string time_text(double microseconds) {
     return is_emulated() ? "(emulated)" : fmt::format("{:.2f} us", microseconds);
 }
 
+/// A block that is not resident cannot come to the barrier, where all wait for it.
+void require_resident(const Rank& rank, const Options& options) {
+    const int devices = device_count();
+    const int sharing = rank.is_thread() ? (rank.size() + devices - 1) / devices : 1;
+    const int most = rank.gpu().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
+                     rank.gpu().attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) /
+                     sharing;
+    if (options.blocks * options.threads > static_cast<unsigned>(most)) {
+        throw UsageError(
+            fmt::format("--blocks {} of --threads {} are more than the {} threads that device {} "
+                        "keeps at once for a rank: say less of one",
+                        options.blocks, options.threads, most, rank.device()));
+    }
+}
+
 void play(Rank& rank, const Options& options) {
     Playground playground(rank);
     Table table({"what", "checked", "time"});
@@ -54,18 +69,13 @@ int main(int argc, char** argv) {
         "05_device_prims");
     Options options;
     std::string mode = "thread";
-    app.add_option("--ranks", options.ranks.ranks, "Ranks, 1 to 8; more than GPUs share them")
-        ->capture_default_str();
+    add_number_option(app, "--ranks", options.ranks.ranks, 1, kMaxBarrierRanks,
+                      "Ranks, 1 to 8; more than GPUs share them");
     app.add_option("--mode", mode, "What a rank is: process or thread")->capture_default_str();
-    app.add_option("--rounds", options.rounds, "Rounds of each game")
-        ->check(CLI::Range(1U, 10'000'000U))
-        ->capture_default_str();
-    app.add_option("--blocks", options.blocks, "Blocks of the barrier's kernel")
-        ->check(CLI::Range(1U, kMaxBarrierBlocks))
-        ->capture_default_str();
-    app.add_option("--threads", options.threads, "Threads of each block")
-        ->check(CLI::Range(1U, 1024U))
-        ->capture_default_str();
+    add_number_option(app, "--rounds", options.rounds, 1U, 10'000'000U, "Rounds of each game");
+    add_number_option(app, "--blocks", options.blocks, 1U, kMaxBarrierBlocks,
+                      "Blocks of the barrier's kernel");
+    add_number_option(app, "--threads", options.threads, 1U, 1024U, "Threads of each block");
     add_driver_option(app);
     app.footer(
         "What to look for: a signal that carries data costs two trips, a packet one, and a barrier "
@@ -75,11 +85,8 @@ int main(int argc, char** argv) {
         "every wait in seconds.");
     return run_main(app, argc, argv, [&] {
         options.ranks.mode = rank_mode(mode);
-        if (options.ranks.ranks < 1 || options.ranks.ranks > kMaxBarrierRanks) {
-            throw UsageError(
-                fmt::format("--ranks {}: say 1 to {}", options.ranks.ranks, kMaxBarrierRanks));
-        }
         return run_ranks(options.ranks, [&](Rank& rank) {
+            require_resident(rank, options);
             rank.headline("{}\n", describe_driver());
             play(rank, options);
         });

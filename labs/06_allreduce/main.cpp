@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
@@ -27,7 +28,7 @@ Sizes parse_sizes(const std::string& text, Sizes sizes) {
     const std::size_t colon = text.find(':');
     sizes.first = parse_bytes(text.substr(0, colon));
     sizes.last = colon == std::string::npos ? sizes.first : parse_bytes(text.substr(colon + 1));
-    if (sizes.first > sizes.last || (sizes.first == 0 && sizes.last != 0)) {
+    if (sizes.first > sizes.last) {
         throw UsageError(
             fmt::format("--bytes {}: say one size, or the smaller, a colon and the larger", text));
     }
@@ -89,17 +90,31 @@ void print_head(const Rank& rank, const Options& options, const Measurement& mea
     }
 }
 
+/// Refuses what cannot fit into the devices' memory, before anything is made.
+void require_room(const Rank& rank, const Options& options) {
+    const int devices = device_count();
+    const int sharing = rank.is_thread() ? (rank.size() + devices - 1) / devices : 1;
+    const std::size_t buffers = options.measure.in_place ? 1 : 2;
+    const std::size_t memory = rank.gpu().total_memory();
+    const std::size_t most = memory / (buffers * static_cast<std::size_t>(sharing));
+    if (options.measure.most_bytes > most) {
+        throw UsageError(
+            fmt::format("{} buffer(s) of {} are more than a rank's part of the {} of device {}: "
+                        "say less than --bytes {}",
+                        buffers, format_bytes(options.measure.most_bytes), format_bytes(memory),
+                        rank.device(), format_bytes(most)));
+    }
+}
+
 void run(Rank& rank, const Options& options) {
+    require_room(rank, options);
     Communicator communicator(rank);
     Measurement measurement(rank, communicator, options.measure);
     print_head(rank, options, measurement);
     for (std::size_t bytes = options.sizes.first; bytes <= options.sizes.last;
          bytes *= options.sizes.factor) {
-        const std::size_t count = std::max<std::size_t>(bytes / size_of(options.measure.type), 1);
+        const std::size_t count = bytes / size_of(options.measure.type);
         print_row(rank, options, count, measurement.run(count));
-        if (bytes == 0) {
-            break;
-        }
     }
     rank.headline("\nAll results are right.\n");
 }
@@ -119,27 +134,28 @@ int main(int argc, char** argv) {
     std::size_t count = 0;
     bool no_nccl = false;
     int iterations = 0;
-    app.add_option("--ranks", options.ranks.ranks, "Ranks, 1 to 8; more than GPUs share them")
-        ->capture_default_str();
+    add_number_option(app, "--ranks", options.ranks.ranks, 1, kMaxAllReduceRanks,
+                      "Ranks, 1 to 8; more than GPUs share them");
     app.add_option("--mode", mode, "What a rank is: process or thread")->capture_default_str();
     auto* bytes_option =
         app.add_option("--bytes", bytes, "Size of a buffer, as 64K, 1M or 1G, or a range as 1K:1G")
             ->capture_default_str();
-    app.add_option("--factor", options.sizes.factor, "From one size of a range to the next")
-        ->check(CLI::Range(std::size_t{2}, std::size_t{1024}))
-        ->capture_default_str();
-    app.add_option("--count", count, "Elements instead of bytes, at least 1")
+    add_number_option<std::size_t>(app, "--factor", options.sizes.factor, 2, 1024,
+                                   "From one size of a range to the next");
+    add_number_option<std::size_t>(app, "--count", count, 1,
+                                   std::numeric_limits<std::size_t>::max(),
+                                   "Elements instead of bytes, at least 1")
+        ->default_str("")
         ->excludes(bytes_option);
     app.add_option("--dtype", dtype, "Type: float or bfloat16")->capture_default_str();
     app.add_option("--op", op, "Operation: sum")->capture_default_str();
     app.add_option("--algo", algo, "Algorithm: auto, oneshot or twoshot")->capture_default_str();
     app.add_flag("--inplace", options.measure.in_place, "Input and output are the same buffer");
     app.add_flag("--graph", options.measure.graph, "Replay the calls as a graph");
-    app.add_option("--iters", iterations, "Calls of a turn (default 20; emulated 2)")
-        ->check(CLI::Range(1, 1000));
-    app.add_option("--rounds", options.measure.rounds, "Turns of each candidate")
-        ->check(CLI::Range(1, 1000))
-        ->capture_default_str();
+    add_number_option(app, "--iters", iterations, 1, 1000,
+                      "Calls of a turn (default 20; emulated 2)")
+        ->default_str("");
+    add_number_option(app, "--rounds", options.measure.rounds, 1, 1000, "Turns of each candidate");
     app.add_flag("--no-nccl", no_nccl, "Do not compare with NCCL");
     add_driver_option(app);
     app.footer(
@@ -155,15 +171,12 @@ int main(int argc, char** argv) {
         reduce_op(op);
         options.measure.algorithm = algorithm(algo);
         options.measure.nccl = !no_nccl;
-        if (options.ranks.ranks < 1 || options.ranks.ranks > kMaxAllReduceRanks) {
-            throw UsageError(
-                fmt::format("--ranks {}: say 1 to {}", options.ranks.ranks, kMaxAllReduceRanks));
-        }
         options.sizes = parse_sizes(bytes, options.sizes);
+        if (options.sizes.first < size_of(options.measure.type)) {
+            throw UsageError(fmt::format("--bytes {} holds no {}: say at least {}", bytes, dtype,
+                                         size_of(options.measure.type)));
+        }
         if (app.count("--count") != 0) {
-            if (count == 0) {
-                throw UsageError("--count 0: say at least 1");
-            }
             if (count > (std::size_t{1} << 60) / size_of(options.measure.type)) {
                 throw UsageError(fmt::format("--count {} is more than any machine holds", count));
             }
@@ -173,8 +186,7 @@ int main(int argc, char** argv) {
         if (is_emulated() && app.count("--rounds") == 0) {
             options.measure.rounds = 1;
         }
-        options.measure.most_bytes =
-            std::max<std::size_t>(options.sizes.last, size_of(options.measure.type));
+        options.measure.most_bytes = options.sizes.last;
         if (options.measure.algorithm == Algorithm::kOneShot &&
             options.measure.most_bytes > kOneShotLimit) {
             throw UsageError(

@@ -20,10 +20,12 @@ TEST(Program, PlaysAsProcesses) {
 
 TEST(Program, RefusesBadUsage) {
     for (const char* arguments :
-         {"--ranks 0", "--ranks 9", "--mode banana", "--rounds 0", "--blocks 1000", "--what"}) {
+         {"--ranks 0", "--ranks 9", "--mode banana", "--rounds 0", "--blocks 1000", "--blocks 128",
+          "--blocks 128 --mode process", "--threads x", "--what"}) {
         const Finished run = run_program(std::string("05_device_prims ") + arguments);
         EXPECT_EQ(run.exit_code, 2) << arguments << run.output;
-        EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
+        EXPECT_EQ(run.output.find("error: "), 0U) << run.output;
+        EXPECT_EQ(run.output.find('\n'), run.output.size() - 1) << run.output;
     }
 }
 

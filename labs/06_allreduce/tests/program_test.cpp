@@ -34,14 +34,37 @@ TEST_P(Refused, WithOneLineThatSaysWhatToType) {
 
 INSTANTIATE_TEST_SUITE_P(Program, Refused,
                          testing::Values("--ranks 0", "--ranks 9", "--ranks -1", "--bytes 12Q",
-                                         "--bytes 4K:1K", "--count 0", "--count -1",
-                                         "--count 4611686018427387904", "--dtype int", "--op max",
-                                         "--algo ring", "--mode fiber", "--iters 0",
+                                         "--bytes 4K:1K", "--bytes 0", "--bytes 3", "--bytes 2G",
+                                         "--bytes 2G --mode process", "--ranks 8 --bytes 300M",
+                                         "--ranks two", "--count 0x10", "--count 1.5", "--count 0",
+                                         "--count -1", "--count 4611686018427387904", "--dtype int",
+                                         "--op max", "--algo ring", "--mode fiber", "--iters 0",
                                          "--driver cuda", "--bytes 1K --count 3",
                                          "--algo oneshot --bytes 1M", "--unknown", "extra"));
 
+TEST(Program, RefusesNonsenseInTheEnvironment) {
+    for (const char* setting :
+         {"SYMM_DRIVER=foo", "SYMM_TIMEOUT=soon", "SYMM_TIMEOUT=0", "SYMM_TIMEOUT=-1",
+          "SYMM_EMU_DEVICES=x", "SYMM_EMU_MEMORY=much", "SYMM_EMU_SMS=0", "SYMM_EMU_P2P=2",
+          "SYMM_EMU_FAIL=cuMemMap", "SYMM_CUMEM_ENABLE=yes", "SYMM_FABRIC_ENABLE=2",
+          "SYMM_CUMEM_HOST_ENABLE=-1", "SYMM_DEBUG=loud", "SYMM_LAUNCHER=mpi"}) {
+        const Finished run = run_program("06_allreduce --bytes 1K", setting);
+        EXPECT_EQ(run.exit_code, 2) << setting << run.output;
+        EXPECT_EQ(run.output.find("error: " + std::string(setting)), 0U) << run.output;
+        EXPECT_EQ(run.output.find('\n'), run.output.size() - 1) << run.output;
+    }
+    EXPECT_EQ(run_program("06_allreduce --bytes 1K", "SYMM_TIMEOUT= SYMM_EMU_SMS=").exit_code, 0);
+}
+
+TEST(Program, TakesNumbersInDecimal) {
+    const Finished run = run_program("06_allreduce --count 010");
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    EXPECT_NE(run.output.find("40           10   oneshot"), std::string::npos) << run.output;
+}
+
 TEST(Program, SaysWhenMemoryRunsOut) {
-    const Finished run = run_program("06_allreduce --bytes 1G", "SYMM_EMU_MEMORY=256M");
+    // The buffers alone would fit.
+    const Finished run = run_program("06_allreduce --bytes 127M", "SYMM_EMU_MEMORY=256M");
     EXPECT_EQ(run.exit_code, 1) << run.output;
     EXPECT_NE(run.output.find("cuMemCreate(size="), std::string::npos) << run.output;
     EXPECT_NE(run.output.find("CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos) << run.output;
