@@ -46,6 +46,11 @@ struct Options {
     std::string forbidden;
 };
 
+struct OutputFiles {
+    symm::OutputFile json;
+    symm::OutputFile svg;
+};
+
 void require_usable(const Options& options) {
     if (options.size == 0 || options.size % 4 != 0) {
         throw symm::UsageError(fmt::format(
@@ -142,7 +147,7 @@ bool share_one_buffer(std::span<const symm::Gpu> gpus, const symm::PeerMatrix& m
 }
 
 void measure_bandwidth(std::span<const symm::Gpu> gpus, const symm::PeerMatrix& matrix,
-                       const Options& options) {
+                       const Options& options, OutputFiles& files) {
     title(6, "Bandwidth and latency");
     if (matrix.usable_pairs().empty()) {
         fmt::print("no two devices may use each other's memory: only latency to the own\n");
@@ -151,11 +156,11 @@ void measure_bandwidth(std::span<const symm::Gpu> gpus, const symm::PeerMatrix& 
         measure_all(gpus, matrix, options.transfers,
                     [](const std::string& name) { fmt::print(stderr, "measuring {}\n", name); });
     fmt::print("{}every transfer's result was compared\n", to_text(measurement));
-    if (!options.json.empty()) {
-        symm::write_file(options.json, to_json(measurement));
+    if (files.json) {
+        files.json.write(to_json(measurement));
     }
-    if (!options.svg.empty()) {
-        symm::write_file(options.svg, to_svg(measurement));
+    if (files.svg) {
+        files.svg.write(to_svg(measurement));
     }
 }
 
@@ -164,6 +169,7 @@ int run(const Options& options) {
         return symm::commit_forbidden(symm::forbidden_from(options.forbidden));
     }
     require_usable(options);
+    OutputFiles files{symm::OutputFile(options.json), symm::OutputFile(options.svg)};
     fmt::print("{}\n", symm::describe_driver());
     const std::vector<symm::Gpu> gpus = symm::all_gpus();
     require_room(options, gpus[static_cast<std::size_t>(options.owner)]);
@@ -177,7 +183,7 @@ int run(const Options& options) {
     right = show_the_forbidden() && right;
     right = share_one_buffer(gpus, matrix, options) && right;
     if (options.bandwidth) {
-        measure_bandwidth(gpus, matrix, options);
+        measure_bandwidth(gpus, matrix, options, files);
     }
     const std::size_t broken = matrix.excluded_pairs().size();
     fmt::print("\n{}{}\n", right ? "all checked and right" : "NOT ALL WAS RIGHT, see above",

@@ -127,13 +127,23 @@ std::string to_json(const PeerMeasurement& measurement) {
     return text + "\n  ]\n}\n";
 }
 
-void write_file(const std::string& path, const std::string& text) {
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file << text;
-    file.close();
-    if (!file) {
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+    if (!path_.empty()) {
+        file_.open(path_, std::ios::binary | std::ios::trunc);
+        require_good();
+    }
+}
+
+void OutputFile::write(const std::string& text) {
+    file_ << text;
+    file_.close();
+    require_good();
+}
+
+void OutputFile::require_good() const {
+    if (!file_) {
         throw std::runtime_error(
-            fmt::format("{} cannot be written: {}", path, std::strerror(errno)));
+            fmt::format("{} cannot be written: {}", path_, std::strerror(errno)));
     }
 }
 

@@ -88,11 +88,15 @@ TEST(Program, WritesTheMatricesAsTextJsonAndHeatMap) {
     EXPECT_THAT(text_of(svg), HasSubstr("</svg>"));
 }
 
-TEST(Program, SaysWhereItCannotWrite) {
-    const Finished finished =
-        run_lab("--size 4 --bandwidth --bytes 4 --iterations 1 --json /nonexistent/x.json");
-    EXPECT_EQ(finished.exit_code, 1) << finished.output;
-    EXPECT_THAT(finished.output, HasSubstr("/nonexistent/x.json cannot be written"));
+TEST(Program, SaysAtOnceWhereItCannotWrite) {
+    for (const char* option : {"--json", "--svg"}) {
+        const Finished finished =
+            run_lab(std::string("--size 4 --bandwidth --bytes 4 --iterations 1 ") + option +
+                    " /nonexistent/file");
+        EXPECT_EQ(finished.exit_code, 1) << finished.output;
+        EXPECT_EQ(finished.output.find("error: /nonexistent/file cannot be written"), 0U)
+            << finished.output;
+    }
 }
 
 TEST(Program, HelpsWithEveryOption) {

@@ -138,7 +138,8 @@ TEST(Report, EscapesWhatOthersWrote) {
 }
 
 TEST(Report, CannotBeWrittenWhereThereIsNoFolder) {
-    EXPECT_THROW(write_file("/nonexistent/folder/file.json", "{}"), std::runtime_error);
+    EXPECT_THROW(OutputFile("/nonexistent/folder/file.json"), std::runtime_error);
+    EXPECT_THROW(OutputFile("/dev/full").write("{}"), std::runtime_error);
 }
 
 }  // namespace
