@@ -9,6 +9,7 @@
 #include "common/cli/bytes.hpp"
 #include "common/cli/environment.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/log/log.hpp"
 
 namespace symm {
 namespace {
@@ -70,7 +71,7 @@ int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& b
         require_environment();
         const int exit_code = body();
         require_written_output();
-        return exit_code;
+        return exit_code == kExitRight && log::told_an_error() ? kExitFailed : exit_code;
     } catch (const CLI::ParseError& error) {
         return complain(kExitUsage,
                         fmt::format("{} (see {} --help)", error.what(), app.get_name()));

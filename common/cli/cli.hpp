@@ -45,7 +45,7 @@ CLI::Option* add_number_option(CLI::App& app, const std::string& name, T& number
 }
 
 /// Parses the command line, runs `body` and returns the exit code: what `body` returns, kExitUsage
-/// with one line for bad usage, kExitFailed with the error for any other exception.
+/// with one line for bad usage, kExitFailed with the error for any other exception, and where an error was logged.
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
 }  // namespace symm

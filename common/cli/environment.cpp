@@ -23,8 +23,8 @@ std::string_view value_of(const char* variable) {
 void require_one_of(const char* variable, const std::vector<std::string_view>& words) {
     const std::string_view text = value_of(variable);
     if (!text.empty() && std::find(words.begin(), words.end(), text) == words.end()) {
-        throw UsageError(
-            fmt::format("{}={} is not understood: give {}", variable, text, fmt::join(words, " or ")));
+        throw UsageError(fmt::format("{}={} is not understood: give {}", variable, text,
+                                     fmt::join(words, " or ")));
     }
 }
 

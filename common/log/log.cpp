@@ -5,6 +5,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <cstdlib>
 
 namespace symm::log {
@@ -36,9 +37,18 @@ spdlog::level::level_enum native(Level level) {
     return spdlog::level::err;
 }
 
+std::atomic<bool> error_told = false;
+
 }  // namespace
 
+bool told_an_error() noexcept {
+    return error_told;
+}
+
 void write(Level level, std::string_view text) noexcept {
+    if (level == Level::kError) {
+        error_told = true;
+    }
     try {
         logger().log(native(level), spdlog::string_view_t(text.data(), text.size()));
     } catch (...) {  // nothing is left to say it with

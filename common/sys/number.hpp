@@ -9,8 +9,8 @@
 
 namespace symm {
 
-/// The number that `text` is, in decimal (`010` is ten) and from its first to its last character, if it lies from `least`
-/// to `most`.
+/// The number that `text` is, in decimal (`010` is ten) and from its first to its last character, if
+/// it lies from `least` to `most`.
 template <class T>
 std::optional<T> number_in(std::string_view text, T least, T most) {
     T value{};

@@ -110,6 +110,18 @@ TEST(Program, NamesTheCallThatFails) {
     }
 }
 
+TEST(Program, FailsWhereSomethingCannotBeGivenBack) {
+    // All but the first two fail in destructors.
+    for (const char* call :
+         {"cuMemUnmap:1", "cuMemUnmap:2", "cuMemAddressFree:2", "cuMemRelease:4", "cuCtxDestroy:1",
+          "cuCtxPopCurrent:2", "cuDevicePrimaryCtxRelease:1"}) {
+        const Finished finished = run_lab(
+            "--size 4M --grow 16M", std::string("SYMM_EMU_FAIL=") + call + ":CUDA_ERROR_UNKNOWN");
+        EXPECT_EQ(finished.exit_code, 1) << call << "\n" << finished.output;
+        EXPECT_TRUE(says(finished, "failed: CUDA_ERROR_UNKNOWN")) << call << finished.output;
+    }
+}
+
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {
     for (const char* command : {"01_vmm_alloc --size 2M", "01_vmm_alloc --help"}) {
         const Finished finished = run_with_full_disk(command);
