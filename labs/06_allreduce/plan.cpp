@@ -95,9 +95,10 @@ Plan plan(const CallSize& call, Algorithm asked, const DeviceShape& device) {
                                  format_bytes(one_shot_preferred(call.ranks)), call.ranks);
         } else if (call.windows) {
             asked = Algorithm::kTwoShot;
-            reason = fmt::format("above {} for {} ranks: each byte crosses twice, not {} times",
-                                 format_bytes(one_shot_preferred(call.ranks)), call.ranks,
-                                 2 * (call.ranks - 1));
+            // A link carries 2 (n-1) x the bytes in packets, 2 (n-1)/n x in two shots.
+            reason = fmt::format(
+                "above {} for {} ranks: one shot's packets, half flags, carry {} times the bytes",
+                format_bytes(one_shot_preferred(call.ranks)), call.ranks, call.ranks);
         } else if (one_shot_can) {
             asked = Algorithm::kOneShot;
             reason = "a buffer lies in no window: only one shot can do it";

@@ -30,6 +30,11 @@ TEST(Plan, FillsNoMoreThanTheDevice) {
     }
 }
 
+TEST(Plan, SaysWhatTwoShotsSave) {
+    EXPECT_EQ(plan({DataType::kFloat, 1 << 20, 8, true}, Algorithm::kAuto, kDevice).reason,
+              "above 32K for 8 ranks: one shot's packets, half flags, carry 8 times the bytes");
+}
+
 TEST(Plan, SaysWhatCannotBeDone) {
     EXPECT_THROW(plan({DataType::kFloat, kOneShotLimit, 2, true}, Algorithm::kOneShot, kDevice),
                  std::invalid_argument);
