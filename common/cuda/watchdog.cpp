@@ -1,5 +1,7 @@
 #include "common/cuda/watchdog.hpp"
 
+#include <stdexcept>
+
 #include "common/cuda/check.hpp"
 
 namespace symm {
@@ -14,11 +16,16 @@ void Watchdog::synchronize(const Stream& stream, std::string_view what) {
         stream.synchronize(what, Deadline::after(limit_ + kGrace));
     } catch (const CudaError&) {
         throw;
-    } catch (const std::runtime_error&) {
+    } catch (const std::runtime_error& late) {
         abort();
         stream.synchronize(what, Deadline::after(limit_ + kGrace));
-        simt::check(*report(), static_cast<std::uint64_t>(limit_.count()));
-        throw;
+        if (report()->state == simt::WaitReport::kTimedOut) {  // a wait gave up just then
+            simt::check(*report(), static_cast<std::uint64_t>(limit_.count()));
+        }
+        throw std::runtime_error(
+            fmt::format("{}, and was ended by the host: no single wait in it had lasted {:.1f} s. "
+                        "Give it longer with SYMM_TIMEOUT (seconds), or less to do",
+                        late.what(), std::chrono::duration<double>(limit_).count()));
     }
     simt::check(*report(), static_cast<std::uint64_t>(limit_.count()));
 }

@@ -32,7 +32,10 @@ std::string describe(const WaitReport& report, std::uint64_t limit_ns) {
         case WaitReport::kRunning:
             return "no wait gave up";
         case WaitReport::kAborted:
-            return "the kernel's waits were aborted by the host";
+            return fmt::format(
+                "the kernel was told to give up, before one of its waits had lasted the {:.1f} s "
+                "that SYMM_TIMEOUT grants",
+                static_cast<double>(limit_ns) * 1e-9);
         default:
             break;
     }

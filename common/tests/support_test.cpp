@@ -97,7 +97,9 @@ TEST(Watchdog, TellsWhatTheKernelReported) {
         watchdog.synchronize(stream, "nothing");
         FAIL() << "it must throw";
     } catch (const std::runtime_error& error) {
-        EXPECT_STREQ(error.what(), "the kernel's waits were aborted by the host");
+        EXPECT_STREQ(error.what(),
+                     "the kernel was told to give up, before one of its waits had lasted the 0.1 s "
+                     "that SYMM_TIMEOUT grants");
     }
     watchdog.reset();
     EXPECT_NO_THROW(watchdog.synchronize(stream, "nothing"));
