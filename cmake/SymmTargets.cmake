@@ -93,7 +93,7 @@ function(symm_test name)
   endif()
 endfunction()
 
-# symm_benchmark(NAME SOURCES file... [LINK target...]): not built under a sanitizer, whose timings mean nothing.
+# symm_benchmark(NAME SOURCES file... [LINK target...]), with a test that it refuses bad usage with 2: not built under a sanitizer, whose timings mean nothing.
 function(symm_benchmark name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   if(SYMM_SANITIZE)
@@ -106,6 +106,9 @@ function(symm_benchmark name)
     add_custom_command(TARGET ${name} POST_BUILD COMMAND ${CMAKE_COMMAND} -E copy_if_different
       $<TARGET_FILE:benchmark::benchmark> $<TARGET_FILE_DIR:${name}>/$<TARGET_SONAME_FILE_NAME:benchmark::benchmark>)
   endif()
+  add_test(NAME ${name}_usage COMMAND sh -c "$<TARGET_FILE:${name}> --no-such-flag; test $? -eq 2")
+  string(SUBSTRING ${name} 0 2 number)
+  set_tests_properties(${name}_usage PROPERTIES LABELS lab${number} TIMEOUT 60)
 endfunction()
 
 # symm_fuzz(NAME LABELS label... SOURCES file... [LINK target...]): a libFuzzer target, in the asan preset. As a test it

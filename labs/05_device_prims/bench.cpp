@@ -52,4 +52,13 @@ void barrier(benchmark::State& state) {
 BENCHMARK(one_way)->DenseRange(0, 2)->UseManualTime()->Iterations(5)->Unit(benchmark::kMicrosecond);
 BENCHMARK(barrier)->Arg(1)->Arg(8)->Arg(64)->UseManualTime()->Iterations(5)->Unit(
     benchmark::kMicrosecond);
-BENCHMARK_MAIN();
+
+int main(int argc, char** argv) {
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+        return 2;
+    }
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    return 0;
+}
