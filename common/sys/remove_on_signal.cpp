@@ -47,6 +47,7 @@ void remove_now(const char* path) {
 }
 
 void remove_and_end(int signal) {
+    const int interrupted = errno;  // the code between here and the end may look at it
     for (const Slot& slot : slots) {
         if (slot.doomed) {
             remove_now(slot.path);
@@ -55,6 +56,7 @@ void remove_and_end(int signal) {
     // Not before (SA_RESETHAND): the same signal may come twice, and would cut the removal short.
     ::signal(signal, SIG_DFL);
     ::raise(signal);  // held back until this returns
+    errno = interrupted;
 }
 
 void handle_signals() {
