@@ -271,10 +271,12 @@ void SymmetricRange::build(Rank& rank, CUdeviceptr pointer, Deadline deadline) {
     } else {
         exchange_memory(rank, mine, offers, handles_.kind, deadline, map);
     }
+
+    // 5. Access: one call for all segments of a rank, since each call costs.
     meeting.together(
         "access",
         [&] {
-            for (std::size_t of = 0; of < ranks; ++of) {  // one call for all segments of a rank
+            for (std::size_t of = 0; of < ranks; ++of) {
                 const CUdeviceptr first = owned->range.base() + of * stride;
                 if (!rank.is_thread() || of == me) {
                     allow(first, next[of] - first, devices);
