@@ -26,7 +26,8 @@ bool Stream::finished() const {
     return true;
 }
 
-void Stream::synchronize(std::string_view what, Deadline deadline) const {
+void Stream::synchronize(std::string_view what, Deadline deadline,
+                         const std::function<void()>& meanwhile) const {
     // Polls, since cuStreamSynchronize knows no deadline: at first as fast as it can (a short
     // kernel's wait is part of what is measured), then leaving the processor to others.
     for (int polls = 0; !finished(); ++polls) {
@@ -36,6 +37,9 @@ void Stream::synchronize(std::string_view what, Deadline deadline) const {
         }
         if (polls > 1000) {
             std::this_thread::sleep_for(std::chrono::microseconds{50});
+            if (meanwhile && polls % 100 == 0) {
+                meanwhile();
+            }
         }
     }
 }

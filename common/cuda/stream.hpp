@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -28,9 +29,10 @@ public:
     /// True once everything queued has run. Throws CudaError for work that failed.
     bool finished() const;
     /// Waits for everything queued. Throws CudaError for work that failed, std::runtime_error
-    /// saying what was waited for when the deadline passes first.
-    void synchronize(std::string_view what = "the stream",
-                     Deadline deadline = Deadline::standard()) const;
+    /// saying what was waited for when the deadline passes first. Where it takes long, `meanwhile`
+    /// is called some hundred times a second; what it throws ends the wait.
+    void synchronize(std::string_view what = "the stream", Deadline deadline = Deadline::standard(),
+                     const std::function<void()>& meanwhile = {}) const;
 
 private:
     CUstream stream_ = nullptr;

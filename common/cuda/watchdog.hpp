@@ -22,7 +22,11 @@ public:
     /// Waits for the stream, then throws std::runtime_error with the kernel's own words where one
     /// of its waits gave up. A stream that goes on beyond the limit (many waits, or none that
     /// looks) is first asked to give up, and its kernel's report is what is thrown.
-    void synchronize(const Stream& stream, std::string_view what);
+    ///
+    /// `meanwhile` (see Stream::synchronize) may throw because a peer that the kernel waits for is gone:
+    /// then the kernel is asked to give up, and that is what is thrown once it has ended.
+    void synchronize(const Stream& stream, std::string_view what,
+                     const std::function<void()>& meanwhile = {});
 
     /// Makes every waiting kernel that has this watch give up, now and later. From any thread.
     void abort();

@@ -237,6 +237,19 @@ Io receive_packet(int socket, std::size_t most, Packet& packet, Deadline deadlin
     }
 }
 
+Glance glance_at(int socket, std::size_t most) {
+    Glance glance;
+    pollfd entry{socket, POLLIN | POLLRDHUP, 0};
+    if (::poll(&entry, 1, 0) > 0) {
+        glance.closed = (entry.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+        glance.first.resize(most);
+        const ssize_t length =
+            ::recv(socket, glance.first.data(), glance.first.size(), MSG_PEEK | MSG_DONTWAIT);
+        glance.first.resize(static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+    }
+    return glance;
+}
+
 std::vector<std::size_t> wait_readable(std::span<const int> descriptors, Deadline deadline) {
     std::vector<pollfd> entries;
     entries.reserve(descriptors.size());

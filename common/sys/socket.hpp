@@ -60,6 +60,14 @@ Io send_packet(int socket, std::span<const std::byte> bytes, std::span<const Uni
 /// Receives one packet of at most `most` bytes.
 Io receive_packet(int socket, std::size_t most, Packet& packet, Deadline deadline);
 
+/// What can be seen of a connection without taking anything from it.
+struct Glance {
+    bool closed = false;  ///< The peer is gone. What it sent before may still be there.
+    std::vector<std::byte>
+        first;  ///< The packet that comes next, at most `most` bytes of it; empty for none.
+};
+Glance glance_at(int socket, std::size_t most);
+
 /// Waits until one of the descriptors can be read (or its peer is gone); entries of -1 are left
 /// out. Returns their indices, none once the deadline has passed.
 std::vector<std::size_t> wait_readable(std::span<const int> descriptors, Deadline deadline);

@@ -32,6 +32,8 @@ struct Meeting {
     std::vector<int> processes;  ///< By rank.
     std::uint32_t number = 0;    ///< Of the next call.
     std::optional<RendezvousError> broken;
+    /// When look() first saw a rank gone.
+    std::optional<std::chrono::steady_clock::time_point> gone_since;
     std::vector<std::string> refusals;
 
     /// `rank 2 (pid 123)`
@@ -41,6 +43,8 @@ struct Meeting {
     /// Makes one call. Whatever goes wrong in it breaks the rendezvous, and all are told.
     Contributions call(MessageKind kind, std::string_view name, std::span<const std::byte> bytes,
                        std::span<const UniqueFd> descriptors, Deadline deadline);
+    /// See Rendezvous::look.
+    void look(std::string_view doing);
     /// Tells all that this rank has given up; with `broken` set.
     void tell_all() const noexcept;
 };

@@ -237,6 +237,37 @@ Contributions detail::Meeting::call(MessageKind kind, std::string_view name,
     throw *broken;
 }
 
+void detail::Meeting::look(std::string_view doing) {
+    if (broken) {
+        throw *broken;
+    }
+    for (std::size_t i = 0; i < connections.size() && !broken; ++i) {
+        if (!connections[i]) {
+            continue;
+        }
+        const Glance glance = glance_at(connections[i].get(), kMaxMessage);
+        std::string ignored;
+        const auto message = decode(glance.first, ignored);
+        if (message && message->kind == MessageKind::kFail) {
+            broken = RendezvousError(as_text(message->payload), message->rank, true);
+        } else if (glance.closed) {
+            const auto now = std::chrono::steady_clock::now();
+            gone_since = gone_since.value_or(now);
+            if (now - *gone_since > kLeave) {
+                const int rank = static_cast<int>(i);
+                broken = RendezvousError(
+                    fmt::format("{} closed its connection while rank {} waited for {}",
+                                rank_name(rank), info.rank, doing),
+                    rank, true);
+            }
+        }
+    }
+    if (broken) {
+        tell_all();
+        throw *broken;
+    }
+}
+
 void detail::Meeting::tell_all() const noexcept {
     for (const UniqueFd& connection : connections) {
         if (connection) {
@@ -294,6 +325,10 @@ std::vector<std::vector<UniqueFd>> Rendezvous::exchange(std::string_view name,
         all.push_back(std::move(one.descriptors));
     }
     return all;
+}
+
+void Rendezvous::look(std::string_view doing) {
+    meeting_->look(doing);
 }
 
 void Rendezvous::fail(std::string_view text) noexcept {

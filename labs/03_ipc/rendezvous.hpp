@@ -58,6 +58,10 @@ inline constexpr std::size_t kMaxDescriptors = 64;
 /// How much longer than its own limit a rank waits for the hub to say who is missing.
 inline constexpr std::chrono::seconds kVerdictGrace{2};
 
+/// How long a rank may be gone before one that waits elsewhere takes it for lost: at the end of a run it
+/// may leave while a peer's kernel is still at its last instructions.
+inline constexpr std::chrono::seconds kLeave{1};
+
 /// Ranks that cannot go on together: one is missing, lost, failed, or in another call.
 class RendezvousError : public std::runtime_error {
 public:
@@ -152,6 +156,11 @@ public:
         }
         agree(name, failure, deadline);
     }
+
+    /// For waits that are elsewhere (in a kernel, for one that a peer has to write to): throws, as a
+    /// call would, where a rank has failed or has been gone for kLeave. Does not wait, and takes
+    /// nothing that the next call needs. `doing` says what this rank waits for.
+    void look(std::string_view doing);
 
     /// Tells every rank that this one cannot go on; their next or present call throws with the
     /// text.

@@ -79,7 +79,7 @@ double Playground::barriers(std::uint32_t rounds, unsigned blocks, unsigned thre
 }
 
 double Playground::finish(std::string_view what, std::uint32_t rounds) {
-    watchdog_.synchronize(stream_, what);
+    watchdog_.synchronize(stream_, what, [&] { rank_.rendezvous().look(what); });
     std::uint64_t errors = 0;
     copy_to_host(&errors, range_.mine() + offsetof(PlayMemory, errors), sizeof(errors));
     if (errors != errors_) {

@@ -50,10 +50,11 @@ public:
     Plan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type, ReduceOp op,
                     CUstream stream, Algorithm asked = Algorithm::kAuto);
 
-    /// Waits for the stream. Throws where a kernel gave up waiting, saying for whom; after that the
-    /// communicator can only be destroyed.
+    /// Waits for the stream. Throws where a kernel gave up waiting, saying for whom, and where a rank
+    /// has failed or is gone, which ends the kernels that wait for it; after that the communicator can
+    /// only be destroyed.
     void synchronize(const Stream& stream, std::string_view what) {
-        watchdog_.synchronize(stream, what);
+        watchdog_.synchronize(stream, what, [&] { rank_.rendezvous().look(what); });
     }
 
 private:

@@ -220,6 +220,29 @@ TEST(Communicator, RefusesWhatCannotBeRight) {
 }
 
 // The kernel ends by itself and says for whom it waited.
+TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
+    const auto start = std::chrono::steady_clock::now();
+    std::string error;
+    try {
+        run_ranks({3, RankMode::kThread, {}}, [](Rank& rank) {
+            Communicator communicator(rank, std::chrono::seconds{20});
+            const Stream stream;
+            const CUdeviceptr window = communicator.allocate(4096);
+            rank.rendezvous().barrier("all there");
+            if (rank.rank() == 1) {
+                throw std::runtime_error("the GPU has gone fishing");
+            }
+            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
+                                    stream.get());
+            communicator.synchronize(stream, "a sum that cannot be");
+        });
+    } catch (const std::exception& thrown) {
+        error = thrown.what();
+    }
+    EXPECT_EQ(error, "rank 1 failed: the GPU has gone fishing");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{10});
+}
+
 TEST(Communicator, NamesTheRankThatDoesNotCall) {
     for (const Algorithm algorithm : {Algorithm::kOneShot, Algorithm::kTwoShot}) {
         std::string told;
