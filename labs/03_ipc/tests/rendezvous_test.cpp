@@ -275,6 +275,50 @@ TEST(Rendezvous, AFailureIsToldToAll) {
     }
 }
 
+TEST(Rendezvous, LookingSeesAFailureAndALostRank) {
+    for (const int failing : {0, 1}) {
+        for (const bool says_so : {true, false}) {
+            const auto errors = meet(3, [&](Rendezvous& meeting) {
+                meeting.barrier("start", patient());
+                if (meeting.rank() == failing) {
+                    if (says_so) {
+                        meeting.fail("the cat sat on the keyboard");
+                    }
+                    return;
+                }
+                for (const Deadline end = patient(); !end.passed();) {
+                    meeting.look("a kernel");
+                    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                }
+            });
+            const std::string expected =
+                says_so ? fmt::format("rank {} failed: the cat sat on the keyboard", failing)
+                        : fmt::format("rank {} (pid {}) closed its connection while rank", failing,
+                                      ::getpid());
+            for (int rank = 0; rank < 3; ++rank) {
+                const std::string& error = errors[static_cast<std::size_t>(rank)];
+                EXPECT_TRUE(rank == failing ? error.empty()
+                                            : error.find(expected) != std::string::npos)
+                    << "rank " << rank << ": " << error;
+            }
+        }
+    }
+}
+
+TEST(Rendezvous, LookingTakesNothingFromTheNextCall) {
+    const auto errors = meet(3, [](Rendezvous& meeting) {
+        meeting.barrier("start", patient());
+        for (int i = 0; meeting.rank() == 0 && i < 20; ++i) {  // the others have called already
+            meeting.look("a kernel");
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        const auto all = meeting.allgather("next", meeting.rank(), patient());
+        EXPECT_EQ(all, (std::vector{0, 1, 2}));
+        meeting.look("a kernel");  // where a rank may have left: it had nothing more to do
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
 TEST(Rendezvous, AFailedStepIsKnownToAllAndTheNextCallWorks) {
     const auto errors = meet(4, [](Rendezvous& meeting) {
         for (int round = 0; round < 5; ++round) {
