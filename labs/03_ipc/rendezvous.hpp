@@ -60,7 +60,7 @@ inline constexpr std::chrono::seconds kVerdictGrace{2};
 
 /// How long a rank may be gone before one that waits elsewhere takes it for lost: at the end of a run it
 /// may leave while a peer's kernel is still at its last instructions.
-inline constexpr std::chrono::seconds kLeave{1};
+inline constexpr std::chrono::seconds kLeave{3};
 
 /// Ranks that cannot go on together: one is missing, lost, failed, or in another call.
 class RendezvousError : public std::runtime_error {
