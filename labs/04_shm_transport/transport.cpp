@@ -94,7 +94,7 @@ struct ShmTransport::Peer {
 
 ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
                            const TransportOptions& options, Deadline deadline)
-    : rank_(rank.rank()) {
+    : rendezvous_(&rank.rendezvous()), rank_(rank.rank()) {
     Plan mine{};
     rank.rendezvous().together(
         "04: options",
@@ -249,7 +249,8 @@ void ShmTransport::finish(const Stream& stream) {
         throw std::runtime_error(broken_);
     }
     try {
-        watchdog_->synchronize(stream, "a transfer through host memory");
+        constexpr std::string_view kWhat = "a transfer through host memory";
+        watchdog_->synchronize(stream, kWhat, [&] { rendezvous_->look(kWhat); });
     } catch (const std::exception& error) {
         broken_ = error.what();
         // The report of the waits says only that they were told to end; this says why.

@@ -33,6 +33,7 @@
 namespace symm {
 
 class Rank;
+class Rendezvous;
 struct FifoConnection;
 struct TransferKernel;
 
@@ -86,8 +87,8 @@ public:
     void send_receive(const Transfer& to, const Transfer& from, CUstream stream);
 
     /// Waits for all that was queued on `stream`, and throws std::runtime_error where a transfer
-    /// failed: a peer that did not come within the limit, by name, or one that sent another number
-    /// of bytes. What did arrive is then worth nothing, the counters of the two sides no longer
+    /// failed: a peer that did not come within the limit, by name, a rank that has failed or is
+    /// gone, or one that sent another number of bytes. What did arrive is then worth nothing, the counters of the two sides no longer
     /// match, and every later call throws the same.
     void finish(const Stream& stream);
 
@@ -109,6 +110,7 @@ private:
     const FifoConnection& inbound_from(int peer) const;
     void queue(const Transfer* to, const Transfer* from, CUstream stream);
 
+    Rendezvous* rendezvous_ = nullptr;  // the rank's, who outlives its transport
     int rank_ = 0;
     unsigned threads_ = 0;
     HostPathChoice path_;
