@@ -88,8 +88,8 @@ public:
 
     /// Waits for all that was queued on `stream`, and throws std::runtime_error where a transfer
     /// failed: a peer that did not come within the limit, by name, a rank that has failed or is
-    /// gone, or one that sent another number of bytes. What did arrive is then worth nothing, the counters of the two sides no longer
-    /// match, and every later call throws the same.
+    /// gone, or one that sent another number of bytes. What did arrive is then worth nothing, the
+    /// counters of the two sides no longer match, and every later call throws the same.
     void finish(const Stream& stream);
 
     /// The way to host memory that the ranks took, and why no better one.
