@@ -100,7 +100,7 @@ function(symm_benchmark name)
     return()
   endif()
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE symm_options ${arg_LINK} benchmark::benchmark CUDA::cudart_static)
+  target_link_libraries(${name} PRIVATE symm_options ${arg_LINK} symm_bench CUDA::cudart_static)
   if(SYMM_BENCHMARK_KIND STREQUAL "SHARED_LIBRARY")  # it travels with the build directory, beside the programs
     set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
     add_custom_command(TARGET ${name} POST_BUILD COMMAND ${CMAKE_COMMAND} -E copy_if_different

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/bench/bench_main.hpp"
 #include "common/cli/bytes.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
@@ -107,19 +108,9 @@ benchmark::internal::Benchmark* add(const std::string& name,
     return benchmark::RegisterBenchmark(name.c_str(), run)->Unit(benchmark::kMicrosecond);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-        return 2;
-    }
-    fmt::print(stderr, "{}\n", describe_driver());
-    if (is_emulated()) {
-        fmt::print(stderr,
-                   "The times below are the emulated driver's: they say nothing about a "
-                   "GPU.\n");
-    }
+// Registers what this machine can do, and runs it.
+void run() {
+    tell_driver();
     const Device device(0);
     std::string why_not = "NCCL needs the real driver";
     const std::unique_ptr<NcclLibrary> library =
@@ -157,9 +148,10 @@ int main(int argc, char** argv) try {
         }
     }
     benchmark::RunSpecifiedBenchmarks();
-    benchmark::Shutdown();
-    return 0;
-} catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return symm::bench_main(argc, argv, run);
 }

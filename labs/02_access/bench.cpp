@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/bench/bench_main.hpp"
 #include "common/cli/bytes.hpp"
 #include "common/cuda/driver.hpp"
 #include "labs/02_access/access.hpp"
@@ -65,18 +66,9 @@ void add(const std::string& name, const std::function<void(benchmark::State&)>& 
         ->UseManualTime();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-        return 2;
-    }
-    fmt::print(stderr, "{}\n", describe_driver());
-    if (is_emulated()) {
-        fmt::print(stderr,
-                   "The times below are the emulated driver's: they say nothing about a GPU.\n");
-    }
+// Registers what this machine can do, and runs it.
+void run() {
+    tell_driver();
     const std::vector<Gpu> gpus = all_gpus();
     PeerMatrix matrix = PeerMatrix::query();
     const std::size_t small = is_emulated() ? 4096 : std::size_t{1} << 20;
@@ -131,9 +123,10 @@ int main(int argc, char** argv) try {
             3);
     }
     benchmark::RunSpecifiedBenchmarks();
-    benchmark::Shutdown();
-    return 0;
-} catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return symm::bench_main(argc, argv, run);
 }

@@ -6,6 +6,7 @@
 
 #include <chrono>
 
+#include "common/bench/bench_main.hpp"
 #include "labs/03_ipc/ranks.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 
@@ -74,11 +75,5 @@ BENCHMARK(Range)
 }  // namespace symm
 
 int main(int argc, char** argv) {
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-        return 2;
-    }
-    benchmark::RunSpecifiedBenchmarks();
-    benchmark::Shutdown();
-    return 0;
+    return symm::bench_main(argc, argv);
 }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <vector>
 
+#include "common/bench/bench_main.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
@@ -139,15 +140,11 @@ void add(const char* name, void (*body)(benchmark::State&), bool timed_by_hand) 
 }  // namespace
 
 int main(int argc, char** argv) {
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-        return 2;
-    }
-    add("make_segment", make_segment, false);
-    add("attach_segment", attach_segment, false);
-    add("one_way", one_way, true);
-    add("both_ways", both_ways, true);
-    benchmark::RunSpecifiedBenchmarks();
-    benchmark::Shutdown();
-    return 0;
+    return symm::bench_main(argc, argv, [] {
+        add("make_segment", make_segment, false);
+        add("attach_segment", attach_segment, false);
+        add("one_way", one_way, true);
+        add("both_ways", both_ways, true);
+        benchmark::RunSpecifiedBenchmarks();
+    });
 }

@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "common/bench/bench_main.hpp"
 #include "common/cuda/driver.hpp"
 #include "labs/03_ipc/ranks.hpp"
 #include "labs/05_device_prims/playground.hpp"
@@ -54,11 +55,5 @@ BENCHMARK(barrier)->Arg(1)->Arg(8)->Arg(64)->UseManualTime()->Iterations(5)->Uni
     benchmark::kMicrosecond);
 
 int main(int argc, char** argv) {
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-        return 2;
-    }
-    benchmark::RunSpecifiedBenchmarks();
-    benchmark::Shutdown();
-    return 0;
+    return symm::bench_main(argc, argv);
 }

@@ -3,6 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "common/bench/bench_main.hpp"
 #include "common/cli/bytes.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
@@ -48,11 +49,5 @@ BENCHMARK(all_reduce)
     ->Unit(benchmark::kMicrosecond);
 
 int main(int argc, char** argv) {
-    benchmark::Initialize(&argc, argv);
-    if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-        return 2;
-    }
-    benchmark::RunSpecifiedBenchmarks();
-    benchmark::Shutdown();
-    return 0;
+    return symm::bench_main(argc, argv);
 }

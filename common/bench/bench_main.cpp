@@ -1,0 +1,33 @@
+#include "common/bench/bench_main.hpp"
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "common/cuda/driver.hpp"
+
+namespace symm {
+
+int bench_main(int argc, char** argv, const std::function<void()>& run) try {
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+        return 2;
+    }
+    run();
+    benchmark::Shutdown();
+    return 0;
+} catch (const std::exception& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return 1;
+}
+
+void tell_driver() {
+    fmt::print(stderr, "{}\n", describe_driver());
+    if (is_emulated()) {
+        fmt::print(stderr,
+                   "The times below are the emulated driver's: they say nothing about a GPU.\n");
+    }
+}
+
+}  // namespace symm
