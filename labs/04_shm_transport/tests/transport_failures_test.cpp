@@ -1,0 +1,180 @@
+// ShmTransport where something is wrong: a peer, the numbers, the options, a driver call.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "labs/01_vmm_alloc/tests/lab_test.hpp"
+#include "labs/03_ipc/tests/run_as.hpp"
+#include "labs/04_shm_transport/tests/segment_counts.hpp"
+#include "labs/04_shm_transport/tests/transport_test.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+TEST(ShmTransport, NamesAPeerThatNeverSends) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        TransportOptions options = small_slots();
+        options.limit = 200ms;
+        ShmTransport transport(rank, {&peer, 1}, options);
+        Buffers buffers(rank);
+        if (rank.rank() == 1) {
+            transport.receive(buffers.from(0, 1000), buffers.stream.get());
+            const auto failure = [&](const auto& call) -> std::string {
+                try {
+                    call();
+                } catch (const std::exception& error) {
+                    return error.what();
+                }
+                return "no failure";
+            };
+            const std::string said = failure([&] { transport.finish(buffers.stream); });
+            EXPECT_THAT(said, HasSubstr("rank 1 waited 0.2 s in a kernel for a filled FIFO slot of "
+                                        "rank 0: expected 1, saw 0"));
+            // The sides no longer agree on where they are: the transport stays broken, and says
+            // why.
+            EXPECT_EQ(failure([&] { transport.send(buffers.to(0, 1), buffers.stream.get()); }),
+                      said);
+            EXPECT_EQ(failure([&] { transport.finish(buffers.stream); }), said);
+        }
+        rank.rendezvous().barrier("end");
+    });
+}
+
+TEST(ShmTransport, NamesBothNumbersOfBytesWhereTheyDiffer) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        ShmTransport transport(rank, {&peer, 1}, small_slots());
+        Buffers buffers(rank);
+        if (rank.rank() == 0) {
+            transport.send(buffers.to(1, 200), buffers.stream.get());
+            transport.finish(buffers.stream);
+        } else {
+            transport.receive(buffers.from(0, 201), buffers.stream.get());
+            try {
+                transport.finish(buffers.stream);
+                ADD_FAILURE() << "nothing was thrown";
+            } catch (const std::exception& error) {
+                EXPECT_STREQ(
+                    error.what(),
+                    "rank 1 expected 201 more bytes of a message from rank 0, which sends "
+                    "200: both sides must name the same number of bytes, in the same order "
+                    "of calls");
+            }
+        }
+        rank.rendezvous().barrier("end");
+    });
+}
+
+TEST(ShmTransport, RefusesWhatItCannotDoOnAllRanks) {
+    const auto refused = [](Rank& rank, int sender, const TransportOptions& options) {
+        EXPECT_ANY_THROW(ShmTransport(rank, {&sender, 1}, options)) << rank.rank();
+    };
+    run_as(RankMode::kThread, 2, [&](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        const bool odd_one = rank.rank() == 1;
+        refused(rank, odd_one ? 2 : peer, small_slots());
+        refused(rank, odd_one ? -1 : peer, small_slots());
+        TransportOptions options = small_slots();
+        options.slot_bytes = odd_one ? 100 : 128;
+        refused(rank, peer, options);
+        options = small_slots();
+        options.channels = odd_one ? 1000 : 1;
+        refused(rank, peer, options);
+        options = small_slots(odd_one ? HostPath::kPosix : HostPath::kCuMem);
+        refused(rank, peer, options);
+        // The rendezvous is well: the next transport is made, and refuses peers it does not know.
+        const std::span<const int> nobody;
+        ShmTransport transport(rank, odd_one ? std::span(&peer, 1) : nobody, small_slots());
+        EXPECT_EQ(static_cast<bool>(transport.segment()), odd_one);
+        const Buffers buffers(rank);
+        EXPECT_THROW(transport.receive(buffers.from(odd_one ? 1 : peer, 1), buffers.stream.get()),
+                     std::invalid_argument);
+        EXPECT_THROW(transport.send(buffers.to(7, 1), buffers.stream.get()), std::invalid_argument);
+    });
+}
+
+TEST(ShmTransport, FallsBackTogetherWhereOneRankCannot) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    run_as(RankMode::kProcess, 3, [](Rank& rank) {
+        if (rank.rank() == 1) {
+            emu::fail_call("cuMemCreate", 1, CUDA_ERROR_NOT_PERMITTED);
+        }
+        const HostPathChoice choice = agree_on_host_path(rank);
+        EXPECT_EQ(choice.path, HostPath::kPosix);
+        EXPECT_THAT(choice.why_not_cumem, HasSubstr("rank 1: cuMemCreate"));
+        EXPECT_THAT(choice.why_not_cumem, HasSubstr("CUDA_ERROR_NOT_PERMITTED"));
+    });
+}
+
+using FailingTransport = Transport;
+INSTANTIATE_TEST_SUITE_P(Ways, FailingTransport, kWays, name_of_way);
+
+TEST_P(FailingTransport, FailsOnAllRanksWhereAnyCallFailsOnOne) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    run_as(GetParam().mode, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        const auto build = [&] {
+            const ShmTransport transport(rank, {&peer, 1}, small_slots(GetParam().path));
+        };
+        build();
+        constexpr std::array kCuMem{"cuMemCreate",    "cuMemAddressReserve",
+                                    "cuMemMap",       "cuMemSetAccess",
+                                    "cuMemHostAlloc", "cuMemGetAllocationGranularity"};
+        constexpr std::array kPosix{"cuMemHostRegister", "cuMemHostGetDevicePointer",
+                                    "cuMemHostAlloc"};
+        const std::span<const char* const> calls = GetParam().path == HostPath::kCuMem
+                                                       ? std::span<const char* const>(kCuMem)
+                                                       : std::span<const char* const>(kPosix);
+        for (const char* call : calls) {
+            rank.rendezvous().barrier("next call");
+            const emu::Inventory before = emu::inventory();
+            const SegmentCounts segments = segment_counts();
+            rank.rendezvous().barrier("counted");
+            int failed = 0;
+            for (bool again = true; again && failed < 20;) {
+                if (rank.rank() == 1) {
+                    emu::fail_call(call, failed + 1, CUDA_ERROR_OUT_OF_MEMORY);
+                }
+                rank.rendezvous().barrier("armed");
+                std::string error;
+                try {
+                    build();
+                } catch (const std::exception& failure) {
+                    error = failure.what();
+                }
+                rank.rendezvous().barrier("tried");
+                if (rank.rank() == 1) {
+                    emu::clear_failures();
+                }
+                const auto errors = rank.rendezvous().allgather_text("errors", error);
+                for (const std::string& one : errors) {
+                    EXPECT_EQ(one.empty(), error.empty()) << "all ranks fail, or none: " << call;
+                }
+                if (!error.empty()) {
+                    EXPECT_THAT(error, HasSubstr(call));
+                    ++failed;
+                }
+                again = !error.empty();
+                EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before)) << call;
+                EXPECT_EQ(segment_counts(), segments) << call;
+                rank.rendezvous().barrier("looked");
+            }
+            EXPECT_GT(failed, 0) << call;
+            EXPECT_LT(failed, 20) << call;
+        }
+    });
+}
+
+}  // namespace
+}  // namespace symm
