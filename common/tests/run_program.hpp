@@ -2,6 +2,7 @@
 /// \file
 /// Runs one of this build's programs, as a user would, and keeps what it said.
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -48,6 +49,15 @@ inline Finished run_program(const std::string& command_line, const std::string& 
 /// The same where stdout is a full disk; `output` is what it wrote to stderr.
 inline Finished run_with_full_disk(const std::string& command_line) {
     return run_program(command_line + " 2>&1 >/dev/full; exit $?");
+}
+
+/// Expects what bad usage ends with: exit status 2, and an error that is one line, the last.
+inline void expect_refused_in_one_line(const Finished& finished, const std::string& arguments) {
+    EXPECT_EQ(finished.exit_code, 2) << arguments << "\n" << finished.output;
+    const std::size_t error = finished.output.find("error: ");
+    ASSERT_NE(error, std::string::npos) << arguments << "\n" << finished.output;
+    EXPECT_EQ(finished.output.find('\n', error), finished.output.size() - 1) << arguments << "\n"
+                                                                             << finished.output;
 }
 
 }  // namespace symm

@@ -80,13 +80,7 @@ TEST(Program, RefusesBadUsageWithOneLine) {
     for (const char* arguments :
          {"--size 0", "--size 12Q", "--size -5", "--size", "--device 99", "--device -1",
           "--device x", "--granularity 5", "--size 8M --grow 4M", "--bogus", "--driver qemu"}) {
-        const Finished finished = run_lab(arguments);
-        EXPECT_EQ(finished.exit_code, 2) << arguments << "\n" << finished.output;
-        const std::size_t error = finished.output.find("error: ");
-        ASSERT_NE(error, std::string::npos) << arguments << "\n" << finished.output;
-        EXPECT_EQ(finished.output.find('\n', error), finished.output.size() - 1)
-            << arguments << "\n"
-            << finished.output;
+        expect_refused_in_one_line(run_lab(arguments), arguments);
     }
 }
 

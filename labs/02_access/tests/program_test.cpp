@@ -115,13 +115,7 @@ TEST(Program, RefusesBadUsageWithOneLine) {
           "--owner x", "--bytes 4K", "--json a.json", "--svg a.svg", "--iterations 3",
           "--bandwidth --iterations 0", "--bandwidth --bytes 3", "--bandwidth --bytes 900M",
           "--bogus", "--driver qemu", "--forbidden-child nothing"}) {
-        const Finished finished = run_lab(arguments);
-        EXPECT_EQ(finished.exit_code, 2) << arguments << "\n" << finished.output;
-        const std::size_t error = finished.output.find("error: ");
-        ASSERT_NE(error, std::string::npos) << arguments << "\n" << finished.output;
-        EXPECT_EQ(finished.output.find('\n', error), finished.output.size() - 1)
-            << arguments << "\n"
-            << finished.output;
+        expect_refused_in_one_line(run_lab(arguments), arguments);
     }
 }
 
