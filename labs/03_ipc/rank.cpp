@@ -47,6 +47,11 @@ RankMode rank_mode(std::string_view name) {
 Rank::Rank(Rendezvous rendezvous, RankMode mode)
     : rendezvous_(std::move(rendezvous)), mode_(mode), gpu_(take_gpu(rendezvous_)) {}
 
+int Rank::most_on_a_device() const {
+    const int devices = device_count();
+    return is_thread() ? (size() + devices - 1) / devices : 1;
+}
+
 void Rank::print(std::string_view text, bool prefixed) const {
     if (!print_lines(STDOUT_FILENO, prefixed ? fmt::format("[{}] ", rank()) : "", text)) {
         print_error_ = errno;

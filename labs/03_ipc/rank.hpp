@@ -38,6 +38,9 @@ public:
     /// The ordinal of this rank's GPU. Its primary context is current on the rank's thread.
     int device() const { return gpu_.ordinal(); }
     const Device& gpu() const { return gpu_; }
+    /// The most ranks of one process that share a device, where ranks go round the devices: their
+    /// kernels have to be resident together.
+    int most_on_a_device() const;
     Rendezvous& rendezvous() { return rendezvous_; }
 
     /// Prints text, each line behind `[rank] ` and in one piece, whatever the other ranks print.

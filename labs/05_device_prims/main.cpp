@@ -27,11 +27,9 @@ std::string time_text(double microseconds) {
 
 /// A block that is not resident cannot come to the barrier, where all wait for it.
 void require_resident(const Rank& rank, const Options& options) {
-    const int devices = device_count();
-    const int sharing = rank.is_thread() ? (rank.size() + devices - 1) / devices : 1;
     const int most = rank.gpu().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
                      rank.gpu().attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) /
-                     sharing;
+                     rank.most_on_a_device();
     if (options.blocks * options.threads > static_cast<unsigned>(most)) {
         throw UsageError(
             fmt::format("--blocks {} of --threads {} are more than the {} threads that device {} "

@@ -92,11 +92,9 @@ void print_head(const Rank& rank, const Options& options, const Measurement& mea
 
 /// Refuses what cannot fit into the devices' memory, before anything is made.
 void require_room(const Rank& rank, const Options& options) {
-    const int devices = device_count();
-    const int sharing = rank.is_thread() ? (rank.size() + devices - 1) / devices : 1;
     const std::size_t buffers = options.measure.in_place ? 1 : 2;
     const std::size_t memory = rank.gpu().total_memory();
-    const std::size_t most = memory / (buffers * static_cast<std::size_t>(sharing));
+    const std::size_t most = memory / (buffers * static_cast<std::size_t>(rank.most_on_a_device()));
     if (options.measure.most_bytes > most) {
         throw UsageError(
             fmt::format("{} buffer(s) of {} are more than a rank's part of the {} of device {}: "
