@@ -1,4 +1,4 @@
-// The calls: the second and third row of the table in rendezvous.hpp.
+// The calls, and the look for waits elsewhere: the second and third row of the table in rendezvous.hpp.
 
 #include "labs/03_ipc/rendezvous.hpp"
 
