@@ -67,12 +67,14 @@ function(symm_program name)
   symm_quick_to_build(${name})
 endfunction()
 
-# symm_test(NAME LABELS label... SOURCES file... [LINK target...] [TIMEOUT seconds] [GROUPED])
+# symm_test(NAME LABELS label... SOURCES file... [LINK target...] [TIMEOUT seconds] [GROUPED] [ONE_DEVICE])
 #
 # Each case is a test of ctest's of its own, unless GROUPED: then the whole program is one (for many
-# short cases whose process start would cost more than they do).
+# short cases whose process start would cost more than they do). ONE_DEVICE: all but the cases of programs run
+# once more with every rank on one emulated device, where ranks share a context and wait for each other
+# in more places.
 function(symm_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "GROUPED" "TIMEOUT" "LABELS;SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "GROUPED;ONE_DEVICE" "TIMEOUT" "LABELS;SOURCES;LINK")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE symm_options ${arg_LINK} GTest::gtest GTest::gtest_main CUDA::cudart_static)
   target_compile_definitions(${name} PRIVATE SYMM_SANITIZE="${SYMM_SANITIZE}")
@@ -90,6 +92,11 @@ function(symm_test name)
     include(GoogleTest)
     gtest_discover_tests(${name} TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${environment}")
+  endif()
+  if(arg_ONE_DEVICE)
+    add_test(NAME ${name}.on_one_device COMMAND ${name} --gtest_brief=1 --gtest_filter=-*Program.*)
+    set_tests_properties(${name}.on_one_device PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+      ENVIRONMENT "${environment};SYMM_DRIVER=emulated;SYMM_EMU_DEVICES=1")
   endif()
 endfunction()
 

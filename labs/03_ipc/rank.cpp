@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -50,6 +51,12 @@ Rank::Rank(Rendezvous rendezvous, RankMode mode)
 int Rank::most_on_a_device() const {
     const int devices = device_count();
     return is_thread() ? (size() + devices - 1) / devices : 1;
+}
+
+void Rank::tell_if_unwinding() noexcept {
+    if (std::uncaught_exceptions() > 0 && is_thread()) {
+        rendezvous_.fail("an error, which it reports itself");
+    }
 }
 
 void Rank::print(std::string_view text, bool prefixed) const {

@@ -43,6 +43,11 @@ public:
     int most_on_a_device() const;
     Rendezvous& rendezvous() { return rendezvous_; }
 
+    /// For destructors of what kernels of several ranks use, before they give anything back. Where ranks
+    /// are threads on one device, giving back waits for the kernels of all of them, and those may wait
+    /// for this rank: if an exception is what destroys, the others have to hear of it first.
+    void tell_if_unwinding() noexcept;
+
     /// Prints text, each line behind `[rank] ` and in one piece, whatever the other ranks print.
     template <class... Arguments>
     void say(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {

@@ -36,6 +36,10 @@ Playground::Playground(Rank& rank, std::chrono::nanoseconds limit)
     });
 }
 
+Playground::~Playground() {
+    rank_.tell_if_unwinding();
+}
+
 double Playground::ping_pong(Carrier carrier, std::uint32_t rounds) {
     if (rank_.size() < 2) {
         throw std::invalid_argument("a ball needs two ranks to be played");

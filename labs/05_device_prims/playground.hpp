@@ -21,6 +21,10 @@ class Playground {
 public:
     /// No wait in a kernel lasts longer than `limit`.
     explicit Playground(Rank& rank, std::chrono::nanoseconds limit = Deadline::standard_limit());
+    Playground(const Playground&) = delete;
+    Playground& operator=(const Playground&) = delete;
+    /// When an exception is on its way, the other ranks are told at once.
+    ~Playground();
 
     /// Ranks 0 and 1 play `rounds` rounds; the others look on. Returns the time of one way in
     /// microseconds (0 for those who look on). Throws std::runtime_error for a lost or wrong ball,

@@ -73,6 +73,7 @@ Communicator::Communicator(Rank& rank, std::chrono::nanoseconds limit)
 }
 
 Communicator::~Communicator() {
+    rank_.tell_if_unwinding();
     if (std::uncaught_exceptions() > 0) {
         watchdog_.abort();
         check_nothrow(cuCtxSynchronize(), "cuCtxSynchronize()");

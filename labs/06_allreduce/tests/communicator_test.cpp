@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <latch>
+
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/graph.hpp"
@@ -222,18 +224,20 @@ TEST(Communicator, RefusesWhatCannotBeRight) {
 // The kernel ends by itself and says for whom it waited.
 TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
     const auto start = std::chrono::steady_clock::now();
+    std::latch queued(2);  // so that rank 1 leaves while the others' kernels wait for it
     std::string error;
     try {
-        run_ranks({3, RankMode::kThread, {}}, [](Rank& rank) {
+        run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
             Communicator communicator(rank, std::chrono::seconds{20});
             const Stream stream;
             const CUdeviceptr window = communicator.allocate(4096);
-            rank.rendezvous().barrier("all there");
             if (rank.rank() == 1) {
+                queued.wait();
                 throw std::runtime_error("the GPU has gone fishing");
             }
             communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
                                     stream.get());
+            queued.count_down();
             communicator.synchronize(stream, "a sum that cannot be");
         });
     } catch (const std::exception& thrown) {
