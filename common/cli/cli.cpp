@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <system_error>
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/environment.hpp"
@@ -26,10 +28,10 @@ void open_standard_descriptors() {
     }
 }
 
-// Most of what was printed is in a buffer until now: only here a full disk shows.
+// Most of what was printed is in a buffer until now: often only here a full disk shows.
 void require_written_output() {
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-        throw std::runtime_error("not all output could be written to stdout");
+        throw std::system_error(errno, std::generic_category(), "cannot write to stdout");
     }
 }
 
@@ -78,6 +80,11 @@ int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& b
     } catch (const UsageError& error) {
         return complain(kExitUsage,
                         fmt::format("{} (see {} --help)", error.what(), app.get_name()));
+    } catch (const std::system_error& error) {
+        // Where the buffer was full earlier, the printing library says of "file" that it cannot be written.
+        return complain(kExitFailed, std::ferror(stdout) == 0
+                                         ? error.what()
+                                         : "cannot write to stdout: " + error.code().message());
     } catch (const std::exception& error) {
         return complain(kExitFailed, error.what());
     }
