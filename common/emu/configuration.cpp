@@ -127,6 +127,9 @@ CUresult result_named(std::string_view name) {
         SYMM_RESULT(CUDA_ERROR_UNKNOWN),
 #undef SYMM_RESULT
     };
+    if (name == "SIGKILL") {
+        return kKilled;
+    }
     for (const auto& [known, result] : kResults) {
         if (known == name) {
             return result;

@@ -10,7 +10,7 @@
 /// | SYMM_EMU_P2P     | 0: no GPU may touch another's memory                             | 1       |
 /// | SYMM_EMU_FABRIC  | 1: FABRIC handles are permitted                                  | 0       |
 /// | SYMM_EMU_LOSSY   | `a:b[,c:d]`: what GPU a writes to GPU b is lost, though b claims peer access | |
-/// | SYMM_EMU_FAIL    | `cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY[,...]`: the 2nd cuMemMap fails so | |
+/// | SYMM_EMU_FAIL    | `cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY[,...]`: the 2nd cuMemMap fails so; `SIGKILL`: dies in it | |
 
 #include <cuda.h>
 

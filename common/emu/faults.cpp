@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <csignal>
 #include <mutex>
 #include <stdexcept>
 #include <vector>
@@ -81,6 +82,9 @@ CUresult enter(std::size_t function, Needs needs) {
             const CUresult result = plan->result;
             f.plans.erase(plan);
             f.planned = f.plans.size();
+            if (result == kKilled) {
+                std::raise(SIGKILL);
+            }
             return result;
         }
     }

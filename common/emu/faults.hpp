@@ -12,6 +12,9 @@
 
 namespace symm::emu {
 
+/// For fail_call(), an answer that no driver gives: the process is killed in that call, as by SIGKILL.
+inline constexpr auto kKilled = static_cast<CUresult>(-1);
+
 /// Lets the k-th call of `function` from now on (the next is 1) answer `result`, with no side
 /// effect. A kernel launch counts as cuLaunchKernel. Throws std::invalid_argument for a name that
 /// is not in driver_functions.inc or k < 1. Safe from any thread.

@@ -99,6 +99,12 @@ TEST(FaultsOfTheEnvironment, AreCountedFromTheProcessStart) {
     EXPECT_EQ(outcome_of("FaultsChild.DISABLED_FailsByTheEnvironment", {plan}), kPassed);
 }
 
+TEST(FaultsOfTheEnvironment, CanKillTheProcess) {
+    const std::string plan = "SYMM_EMU_FAIL=cuDeviceGetCount:2:SIGKILL";
+    const std::string outcome = outcome_of("FaultsChild.DISABLED_FailsByTheEnvironment", {plan});
+    EXPECT_NE(outcome.find("signal 9"), std::string::npos) << outcome;
+}
+
 TEST(FaultsOfTheEnvironment, DescribeTheMachine) {
     EXPECT_EQ(outcome_of("FaultsChild.DISABLED_HasNoDevice", {"SYMM_EMU_DEVICES=0"}), kPassed);
     EXPECT_EQ(outcome_of("FaultsChild.DISABLED_HasThatMuch",
