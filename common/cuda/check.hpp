@@ -11,6 +11,9 @@
 #include <cuda.h>
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
 #include <utility>
 
 #include "common/cuda/cuda_error.hpp"
@@ -37,6 +40,21 @@ bool check_nothrow(CUresult result, fmt::format_string<Arguments...> call,
     } catch (...) {  // out of memory while reporting: nothing is left to say
     }
     return false;
+}
+
+/// For a call that some machines refuse: makes it, and returns the refusal where it answers one of `results`,
+/// nothing where it succeeds. Throws CudaError for any other answer: that is a failure, no refusal.
+template <class Call>
+std::optional<CudaError> refusal(std::initializer_list<CUresult> results, const Call& call) {
+    try {
+        call();
+        return std::nullopt;
+    } catch (const CudaError& error) {
+        if (std::find(results.begin(), results.end(), error.result()) == results.end()) {
+            throw;
+        }
+        return error;
+    }
 }
 
 }  // namespace symm

@@ -86,8 +86,8 @@ void launch(CUstream stream, unsigned blocks, unsigned threads, const Kernel& ke
             : detail::launch_native(stream, blocks, threads, kernel, shared_bytes);
     if (result != CUDA_SUCCESS) {
         detail::throw_cuda_error(
-            result, "launch(" + kernel_name<Kernel>() + ", blocks=" + std::to_string(blocks) +
-                        ", threads=" + std::to_string(threads) +
+            result, "cuLaunchKernel(" + kernel_name<Kernel>() + ", blocks=" +
+                        std::to_string(blocks) + ", threads=" + std::to_string(threads) +
                         ", shared_bytes=" + std::to_string(shared_bytes) + ")");
     }
 }

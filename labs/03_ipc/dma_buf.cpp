@@ -49,13 +49,12 @@ UniqueFd export_dma_buf(CUdeviceptr at, std::size_t bytes) {
 DmaBufReport try_dma_buf(CUdeviceptr at, std::size_t bytes) {
     DmaBufReport report;
     UniqueFd descriptor;
-    try {
-        descriptor = export_dma_buf(at, bytes);
-        report.exported = true;
-    } catch (const CudaError& error) {
-        report.text = error.what();
+    if (const auto refused =
+            refusal({CUDA_ERROR_NOT_SUPPORTED}, [&] { descriptor = export_dma_buf(at, bytes); })) {
+        report.text = refused->what();
         return report;
     }
+    report.exported = true;
     const HostView view(descriptor, bytes);
     if (!view) {
         report.text =

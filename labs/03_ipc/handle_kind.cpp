@@ -23,24 +23,23 @@ HandleChoice probe(int device) {
         enabled != nullptr && std::string_view(enabled) == "0") {
         return descriptors_because("SYMM_FABRIC_ENABLE=0");
     }
-    try {
-        CUdevice handle = 0;
-        check(cuDeviceGet(&handle, device), "cuDeviceGet({})", device);
-        int supported = 0;
-        check(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
-                                   handle),
-              "cuDeviceGetAttribute(HANDLE_TYPE_FABRIC_SUPPORTED, device={})", device);
-        if (supported == 0) {
-            return descriptors_because(fmt::format(
-                "device {} has no CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED", device));
-        }
-        // The attribute is the hardware's word. The driver's is an allocation.
+    CUdevice handle = 0;
+    check(cuDeviceGet(&handle, device), "cuDeviceGet({})", device);
+    int supported = 0;
+    check(
+        cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, handle),
+        "cuDeviceGetAttribute(HANDLE_TYPE_FABRIC_SUPPORTED, device={})", device);
+    if (supported == 0) {
+        return descriptors_because(fmt::format(
+            "device {} has no CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED", device));
+    }
+    // The attribute is the hardware's word. The driver's is an allocation.
+    const auto refused = refusal({CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_NOT_SUPPORTED}, [&] {
         const CUmemAllocationProp properties = device_memory(device, CU_MEM_HANDLE_TYPE_FABRIC);
         export_fabric(PhysicalMemory::create(properties, granularity(properties)));
-    } catch (const CudaError& error) {
-        return descriptors_because(error.what());
-    }
-    return {CU_MEM_HANDLE_TYPE_FABRIC, ""};
+    });
+    return refused ? descriptors_because(refused->what())
+                   : HandleChoice{CU_MEM_HANDLE_TYPE_FABRIC, ""};
 }
 
 }  // namespace
@@ -66,7 +65,9 @@ HandleChoice probe_handle_kind(int device) {
 }
 
 HandleChoice agree_on_handle_kind(Rank& rank, Deadline deadline) {
-    const HandleChoice mine = probe_handle_kind(rank.device());
+    HandleChoice mine;
+    rank.rendezvous().together(
+        "handle kind probed", [&] { mine = probe_handle_kind(rank.device()); }, deadline);
     const auto reasons = rank.rendezvous().allgather_text(
         "kind of handle", mine.why_not_fabric.substr(0, 500), deadline);
     for (std::size_t i = 0; i < reasons.size(); ++i) {

@@ -12,8 +12,8 @@
 ///
 /// A device's attribute says only what the hardware could: machines answer 1 for FABRIC and refuse
 /// cuMemCreate with CUDA_ERROR_NOT_PERMITTED. Hence the probe makes an allocation and exports it.
-/// Source: CUDA Driver API, CUmemAllocationHandleType; NCCL's src/transport/p2p.cc and
-/// `ncclCuMemHandleType` in src/misc/cudawrap.cc do the same probe.
+/// Source: CUDA Driver API, CUmemAllocationHandleType; NCCL's `ncclCuMemHandleType` (src/misc/cudawrap.cc),
+/// which src/mnnvl.cc sets to FABRIC after such a probe.
 
 #include <cuda.h>
 
@@ -36,7 +36,7 @@ struct HandleChoice {
 std::string_view name_of(CUmemAllocationHandleType kind);
 
 /// Tries FABRIC on one device by making and exporting one granule. Answers of a process are
-/// remembered. SYMM_FABRIC_ENABLE=0 leaves it out.
+/// remembered. SYMM_FABRIC_ENABLE=0 leaves it out. Throws CudaError for an answer that is no refusal.
 HandleChoice probe_handle_kind(int device);
 
 /// Collective: FABRIC where every rank's probe succeeded, else descriptors, with the reason of the

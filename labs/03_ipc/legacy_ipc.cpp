@@ -46,13 +46,12 @@ LegacyImport::~LegacyImport() {
 }
 
 std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
-    std::string story;
-    try {
-        legacy_handle(vmm_memory);
+    const auto no_handle = refusal({CUDA_ERROR_INVALID_VALUE}, [&] { legacy_handle(vmm_memory); });
+    if (!no_handle) {
         throw std::runtime_error("cuIpcGetMemHandle took memory of cuMemCreate");
-    } catch (const CudaError& error) {
-        story += fmt::format("memory of cuMemCreate: {}\n", name_of(error.result()));
     }
+    std::string story = fmt::format("memory of cuMemCreate: {}\n", name_of(no_handle->result()));
+
     const Gpu gpu(rank.device());
     const PlainBuffer mine(kBytes);
     Rendezvous& meeting = rank.rendezvous();
@@ -60,26 +59,28 @@ std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
     gpu.wait("fill");
     const auto handles = meeting.allgather("legacy handles", legacy_handle(mine.address()));
     const int right = (rank.rank() + 1) % rank.size();
+    const CUipcMemHandle& handle = handles[static_cast<std::size_t>(right)];
+    story += fmt::format("memory of cuMemAlloc of rank {}", right);
     meeting.together("legacy read", [&] {
         // With one rank, or threads, the handle comes from this very process.
-        const bool same_process = meeting.process_of(right) == meeting.process_of(rank.rank());
-        try {
-            const LegacyImport theirs(handles[static_cast<std::size_t>(right)]);
-            const Verdict verdict =
-                verify(gpu, {theirs.address(), kBytes / 4, static_cast<std::uint32_t>(right)});
-            if (!verdict.right()) {
-                throw std::runtime_error("rank " + std::to_string(right) +
-                                         "'s memory: " + verdict.describe(kBytes / 4));
+        if (meeting.process_of(right) == meeting.process_of(rank.rank())) {
+            const auto refused =
+                refusal({CUDA_ERROR_INVALID_CONTEXT}, [&] { const LegacyImport theirs(handle); });
+            if (!refused) {
+                throw std::runtime_error("cuIpcOpenMemHandle opened a handle of its own process");
             }
-            story += fmt::format("memory of cuMemAlloc of rank {}: opened at {:#x}, {}\n", right,
-                                 theirs.address(), verdict.describe(kBytes / 4));
-        } catch (const CudaError& error) {
-            if (!same_process) {
-                throw;
-            }
-            story += fmt::format("memory of cuMemAlloc of rank {}, same process: {}\n", right,
-                                 name_of(error.result()));
+            story += fmt::format(", same process: {}\n", name_of(refused->result()));
+            return;
         }
+        const LegacyImport theirs(handle);
+        const Verdict verdict =
+            verify(gpu, {theirs.address(), kBytes / 4, static_cast<std::uint32_t>(right)});
+        if (!verdict.right()) {
+            throw std::runtime_error(
+                fmt::format("rank {}'s memory: {}", right, verdict.describe(kBytes / 4)));
+        }
+        story +=
+            fmt::format(": opened at {:#x}, {}\n", theirs.address(), verdict.describe(kBytes / 4));
     });
     // `together` was a barrier: nobody frees what another still reads.
     return story;

@@ -5,7 +5,9 @@
 /// 64 bytes that any process of this user and host can open: no descriptor, no socket, any pipe
 /// will do. NCCL used it for all its peers before cuMem, and does where NCCL_CUMEM_ENABLE=0. What
 /// it cannot do:
-/// - memory of cuMemCreate: CUDA_ERROR_INVALID_VALUE. Such memory has a handle already;
+/// - memory of cuMemCreate: CUDA_ERROR_INVALID_VALUE. The 64 bytes name one allocation of the driver's own,
+///   an address with the memory behind it, and here the two are apart: the same memory may stand at many
+///   addresses, and at one address now this, now that. What is shared there is the memory, by its handle;
 /// - the same process: CUDA_ERROR_INVALID_CONTEXT. Ranks that are threads need another way;
 /// - choose the address, or share a part: the whole allocation comes, wherever the driver likes, so
 /// no

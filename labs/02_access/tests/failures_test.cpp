@@ -55,15 +55,13 @@ protected:
 
     static void expect_told(const CallOfPath& call, const std::function<void()>& path) {
         SCOPED_TRACE(fmt::format("failing call {} of {}", call.number, call.function));
-        // Kernels are launched by their name; `launch(...)` is what the error says.
-        const std::string_view name = call.function == "cuLaunchKernel" ? "launch(" : call.function;
         emu::fail_call(call.function, call.number, kInjected);
         try {
             path();
             ADD_FAILURE() << "nothing was thrown";
         } catch (const CudaError& error) {
             EXPECT_EQ(name_of(error.result()), name_of(kInjected));
-            EXPECT_NE(std::string_view(error.what()).find(name), std::string_view::npos)
+            EXPECT_NE(std::string_view(error.what()).find(call.function), std::string_view::npos)
                 << "the error does not name the call: " << error.what();
         } catch (const std::exception& error) {
             ADD_FAILURE() << "not a CudaError: " << error.what();
