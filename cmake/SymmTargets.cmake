@@ -94,10 +94,22 @@ function(symm_test name)
       PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${environment}")
   endif()
   if(arg_ONE_DEVICE)
-    add_test(NAME ${name}.on_one_device COMMAND ${name} --gtest_brief=1 --gtest_filter=-*Program.*)
-    set_tests_properties(${name}.on_one_device PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
-      ENVIRONMENT "${environment};SYMM_DRIVER=emulated;SYMM_EMU_DEVICES=1")
+    symm_test_again(${name} on_one_device LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT}
+      ENVIRONMENT SYMM_EMU_DEVICES=1 FILTER -*Program.*)
   endif()
+endfunction()
+
+# symm_test_again(TEST SUFFIX LABELS label... ENVIRONMENT name=value... FILTER filter [TIMEOUT seconds])
+#
+# Some cases of a test once more, on another emulated machine.
+function(symm_test_again name suffix)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT;FILTER" "LABELS;ENVIRONMENT")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name}.${suffix} COMMAND ${name} --gtest_brief=1 --gtest_filter=${arg_FILTER})
+  set_tests_properties(${name}.${suffix} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT "TSAN_OPTIONS=atexit_sleep_ms=0;SYMM_DRIVER=emulated;${arg_ENVIRONMENT}")
 endfunction()
 
 # symm_benchmark(NAME SOURCES file... [LINK target...]), with a test that it refuses bad usage with 2: not built under a sanitizer, whose timings mean nothing.

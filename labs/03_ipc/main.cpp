@@ -29,7 +29,10 @@ struct Options {
     bool set_up = false;
 };
 
-void require_sizes(Rank& rank, const Options& options) {
+void require_sense(Rank& rank, const Options& options) {
+    if (options.sum && options.set_up) {
+        throw UsageError("--sum and --setup are two runs: type one of them");
+    }
     if (options.bytes < 8 || options.bytes % 8 != 0) {
         throw UsageError(
             fmt::format("--bytes {} is no multiple of 8: type --bytes 1M, for one", options.bytes));
@@ -152,7 +155,7 @@ int main(int argc, char** argv) {
     return run_main(app, argc, argv, [&] {
         options.ranks.mode = rank_mode(mode);
         return run_ranks(options.ranks, [&](Rank& rank) {
-            require_sizes(rank, options);
+            require_sense(rank, options);
             rank.headline("{}", describe_driver());
             if (options.set_up) {
                 time_set_up(rank, options.bytes, 3);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
@@ -22,6 +23,8 @@ struct Head {
 };
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
+/// More than there are addresses. A sum of kMaxSegments such sizes still fits in 64 bits.
+constexpr std::uint64_t kAddresses = std::uint64_t{1} << 46;
 constexpr std::size_t kMaxSegments = (kMaxContribution - sizeof(Head)) / kWord;
 
 }  // namespace
@@ -53,6 +56,13 @@ RangeOffer unpack_offer(std::span<const std::byte> bytes) {
     RangeOffer offer{head.bytes, head.unit, head.device, head.kinds, {}};
     offer.segments.resize((bytes.size() - sizeof(head)) / kWord);
     std::memcpy(offer.segments.data(), bytes.data() + sizeof(head), bytes.size() - sizeof(head));
+    const bool too_large =
+        std::any_of(offer.segments.begin(), offer.segments.end(),
+                    [](std::uint64_t segment) { return segment == 0 || segment > kAddresses; });
+    if (too_large || offer.segments.size() > kMaxSegments || !std::has_single_bit(head.unit)) {
+        throw std::runtime_error(
+            "an offer for a symmetric range with impossible sizes: not one of this program's");
+    }
     return offer;
 }
 
@@ -70,13 +80,12 @@ std::size_t agreed_stride(const std::vector<RangeOffer>& offers) {
         unit = std::max(unit, offers[rank].unit);
         longest = std::max(longest, offers[rank].total());
     }
-    const std::size_t stride = round_up(longest, unit);
-    constexpr std::size_t kAddresses = std::size_t{1} << 46;
-    if (stride > kAddresses / offers.size()) {
+    if (unit > kAddresses || longest > kAddresses ||
+        round_up(longest, unit) > kAddresses / offers.size()) {
         throw std::invalid_argument(fmt::format(
             "{} ranks with {} bytes each do not fit in the address space", offers.size(), longest));
     }
-    return stride;
+    return round_up(longest, unit);
 }
 
 }  // namespace symm

@@ -5,6 +5,7 @@
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
 #include "labs/03_ipc/handle.hpp"
+#include "labs/03_ipc/peer_access.hpp"
 
 namespace symm {
 
@@ -15,9 +16,11 @@ SharedArray::SharedArray(Rank& rank, int root, std::size_t bytes, Deadline deadl
     PhysicalMemory memory;
     std::vector<UniqueFd> mine;  // the root's one descriptor; the others give none
     std::size_t size = 0;
+    const auto devices = meeting.allgather("devices", rank.device(), deadline);
     meeting.together(
         "export",
         [&] {
+            require_peer_access(rank.device(), devices.at(static_cast<std::size_t>(root)));
             if (is_root) {
                 const CUmemAllocationProp properties = device_memory(rank.device());
                 memory =

@@ -11,6 +11,7 @@
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
 #include "labs/03_ipc/handle.hpp"
+#include "labs/03_ipc/peer_access.hpp"
 #include "labs/03_ipc/range_offer.hpp"
 #include "labs/03_ipc/shelf.hpp"
 
@@ -53,17 +54,7 @@ std::vector<int> devices_of(const Rank& rank, const std::vector<RangeOffer>& off
         if (rank.is_thread()) {
             devices.insert(device);
         }
-        int can = 1;
-        if (device != rank.device() && device < device_count()) {
-            check(cuDeviceCanAccessPeer(&can, rank.device(), device),
-                  "cuDeviceCanAccessPeer({}, {})", rank.device(), device);
-        }
-        if (can == 0) {
-            throw std::runtime_error(fmt::format(
-                "device {} cannot access device {}'s memory (no peer access). Use ranks on "
-                "devices that are peers (CUDA_VISIBLE_DEVICES), or host memory (lab 04).",
-                rank.device(), device));
-        }
+        require_peer_access(rank.device(), device);
     }
     return {devices.begin(), devices.end()};
 }
@@ -110,7 +101,18 @@ void exchange_memory(Rank& rank, const Segments& mine, const std::vector<RangeOf
             [&] {
                 for (std::size_t from = 0; from < offers.size(); ++from) {
                     const auto& sizes = offers[from].segments;
-                    for (std::size_t i = first; i < std::min(sizes.size(), first + batch); ++i) {
+                    const std::size_t last = std::min(sizes.size(), first + batch);
+                    const std::size_t arrived =
+                        kind == CU_MEM_HANDLE_TYPE_FABRIC
+                            ? all_fabric[from].size() / sizeof(CUmemFabricHandle)
+                            : all_descriptors[from].size();
+                    if (first + arrived != std::max(first, last)) {
+                        throw std::runtime_error(
+                            fmt::format("rank {} announced {} segments, and sent {} handles for "
+                                        "those from {} on",
+                                        from, sizes.size(), arrived, first));
+                    }
+                    for (std::size_t i = first; i < last; ++i) {
                         if (static_cast<int>(from) == rank.rank()) {
                             take(from, mine[i]);
                         } else if (kind == CU_MEM_HANDLE_TYPE_FABRIC) {
@@ -123,7 +125,7 @@ void exchange_memory(Rank& rank, const Segments& mine, const std::vector<RangeOf
                             take(from, import_fabric(handle, sizes[i]));
                         } else {
                             take(from,
-                                 import_descriptor(all_descriptors[from].at(i - first), sizes[i]));
+                                 import_descriptor(all_descriptors[from][i - first], sizes[i]));
                         }
                     }
                 }

@@ -1,4 +1,6 @@
-// For libFuzzer: whatever decode() accepts survives being encoded and decoded again.
+// For libFuzzer, all that a process parses of what another sends: whatever decode() accepts survives being
+// encoded and decoded again, and whatever unpack_offer() accepts leads to a stride that has room for it. What
+// else travels (numbers of processes, handles, texts) is taken as bytes, once their number is right.
 //
 //     ninja -C build/asan 03_ipc_fuzz; build/asan/bin/03_ipc_fuzz -max_total_time=60
 
@@ -13,8 +15,12 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto packet = std::as_bytes(std::span(data, size));
     try {
-        symm::unpack_offer(packet);
-    } catch (const std::runtime_error&) {  // the one thing it may throw
+        const symm::RangeOffer offer = symm::unpack_offer(packet);
+        if (symm::agreed_stride({offer, offer}) < offer.total()) {
+            std::abort();  // its memory would reach into the next rank's
+        }
+    } catch (const std::runtime_error&) {     // no offer,
+    } catch (const std::invalid_argument&) {  // or one that cannot be met: nothing else is thrown
     }
     std::string why_not;
     const auto message = symm::decode(packet, why_not);

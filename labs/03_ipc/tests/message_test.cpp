@@ -110,6 +110,14 @@ TEST(RangeOffer, ArrivesAsItWasSentOrNotAtAll) {
                 << length;
         }
     }
+    // Sizes whose sum would wrap, nothing, and a granularity that is no power of two.
+    constexpr std::uint64_t kHalf = std::uint64_t{1} << 63;
+    for (const RangeOffer& impossible :
+         {RangeOffer{1, 1, 0, 1, {kHalf, kHalf}}, RangeOffer{1, 1, 0, 1, {4, 0}},
+          RangeOffer{1, 0, 0, 1, {4}}, RangeOffer{1, 12, 0, 1, {4}}}) {
+        EXPECT_THROW(unpack_offer(pack(impossible)), std::runtime_error);
+    }
+    EXPECT_THROW(agreed_stride({{1, kHalf, 0, 1, {4}}}), std::invalid_argument);
     EXPECT_THROW(pack({1, 1, 0, 0, std::vector<std::uint64_t>(5000, 1)}), std::length_error);
 }
 

@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{"--bytes", "4096G"}, 2, "type a smaller size"},
         Case{{"--bytes", "4096G", "--mode", "thread"}, 2, "type a smaller size"},
         Case{{"--bytes", "much"}, 2, "much"}, Case{{"--driver", "imaginary"}, 2, "imaginary"},
-        Case{{"--teleport"}, 2, "--teleport"}));
+        Case{{"--sum", "--setup"}, 2, "type one of them"}, Case{{"--teleport"}, 2, "--teleport"}));
 
 TEST_P(Program, ExitsAsItShouldAndLeavesNothing) {
     std::vector<std::string> command{kProgram};
@@ -95,6 +95,49 @@ TEST(Program, FailsWithTheCauseWhereTheDriverFails) {
     EXPECT_THAT(program.errors(),
                 AllOf(HasSubstr("cuMemMap"), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")));
     EXPECT_THAT(program.left(), IsEmpty());
+}
+
+// A walk that has told of a refusal as part of its story must not take a failure for one.
+TEST(Program, FailsWhateverCallFails) {
+    for (const std::string function : {"cuDeviceGetCount",
+                                       "cuDevicePrimaryCtxRetain",
+                                       "cuCtxSetCurrent",
+                                       "cuDeviceGet",
+                                       "cuDeviceGetAttribute",
+                                       "cuDeviceCanAccessPeer",
+                                       "cuMemGetAllocationGranularity",
+                                       "cuMemCreate",
+                                       "cuMemExportToShareableHandle",
+                                       "cuMemImportFromShareableHandle",
+                                       "cuMemAddressReserve",
+                                       "cuMemMap",
+                                       "cuMemSetAccess",
+                                       "cuStreamCreate",
+                                       "cuLaunchKernel",
+                                       "cuStreamQuery",
+                                       "cuMemcpyDtoH",
+                                       "cuMemGetHandleForAddressRange",
+                                       "cuIpcGetMemHandle",
+                                       "cuMemAlloc",
+                                       "cuIpcOpenMemHandle"}) {
+        Running program({kProgram, "--driver", "emulated"},
+                        {"SYMM_EMU_FAIL=" + function + ":1:CUDA_ERROR_UNKNOWN"});
+        EXPECT_EQ(program.end().code, 1) << function << "\n" << program.output();
+        EXPECT_THAT(program.errors(), AllOf(HasSubstr(function), HasSubstr("CUDA_ERROR_UNKNOWN")));
+        EXPECT_THAT(program.left(), IsEmpty()) << function;
+    }
+}
+
+TEST(Program, SaysWhatToDoWhereDevicesAreNoPeers) {
+    for (const std::vector<std::string>& how :
+         {std::vector<std::string>{}, {"--sum"}, {"--setup"}, {"--mode", "thread"}}) {
+        std::vector<std::string> command{kProgram, "--driver", "emulated"};
+        command.insert(command.end(), how.begin(), how.end());
+        Running program(command, {"SYMM_EMU_P2P=0"});
+        EXPECT_EQ(program.end().code, 1);
+        EXPECT_THAT(program.errors(),
+                    AllOf(HasSubstr("cannot access device"), HasSubstr("lab 04")));
+    }
 }
 
 TEST(Program, TakesItsRankFromALauncher) {

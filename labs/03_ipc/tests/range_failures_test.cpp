@@ -4,11 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <memory>
 #include <string_view>
 
 #include "common/cuda/driver.hpp"
 #include "common/emu/faults.hpp"
 #include "common/emu/inventory.hpp"
+#include "labs/01_vmm_alloc/address_range.hpp"
+#include "labs/01_vmm_alloc/mapping.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/01_vmm_alloc/tests/lab_test.hpp"
+#include "labs/02_access/access.hpp"
+#include "labs/03_ipc/dma_buf.hpp"
+#include "labs/03_ipc/legacy_ipc.hpp"
 #include "labs/03_ipc/shared_array.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/03_ipc/tests/meet.hpp"
@@ -18,6 +27,7 @@ namespace symm {
 namespace {
 
 using namespace testing;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 void expect_nothing_left(Rank& rank, const emu::Inventory& before, const std::string& after_what) {
@@ -28,48 +38,107 @@ void expect_nothing_left(Rank& rank, const emu::Inventory& before, const std::st
     rank.rendezvous().barrier("looked");
 }
 
-using Path = std::function<void(Rank&)>;
+// A path by which ranks share memory. Collective: where one rank throws, all throw.
+struct Path {
+    const char* name;
+    void (*walk)(Rank&);
+};
 
-void build_range(Rank& rank) {
-    const SymmetricRange range(rank, 5000);
-}
-void build_array(Rank& rank) {
-    const SharedArray array(rank, 1, 5000);
+// Memory that is there already: `count` segments of one granule each, one after the other.
+class Pieces {
+public:
+    Pieces(int device, std::size_t count) {
+        const CUmemAllocationProp properties = device_memory(device);
+        const std::size_t unit = granularity(properties);
+        range_ = AddressRange(count * unit);
+        for (std::size_t i = 0; i < count; ++i) {
+            mappings_.emplace_back(range_.base() + i * unit, unit,
+                                   PhysicalMemory::create(properties, unit));
+        }
+        allow(range_.base(), range_.size(), std::span(&device, 1));
+    }
+    CUdeviceptr base() const { return range_.base(); }
+    std::size_t size() const { return range_.size(); }
+
+private:
+    AddressRange range_;
+    std::vector<Mapping> mappings_;
+};
+
+// More segments than are exchanged at once among three ranks.
+constexpr std::size_t kMoreThanABatch = 128 / 3 + 2;
+
+void share_pieces(Rank& rank, std::size_t count) {
+    std::unique_ptr<Pieces> mine;
+    rank.rendezvous().together("pieces",
+                               [&] { mine = std::make_unique<Pieces>(rank.device(), count); });
+    const SymmetricRange range(rank, mine->base(), mine->size());
 }
 
-// Lets call k of a function fail on one rank, for all k that a path needs. Returns how many there
-// were.
-int fail_each_call(Rank& rank, const char* function, const Path& path) {
-    int failures = 0;
+const Path kRange{"a range", [](Rank& rank) { const SymmetricRange range(rank, 5000); }};
+const Path kPieces{"a range of two segments", [](Rank& rank) { share_pieces(rank, 2); }};
+const Path kManyPieces{"a range of many segments",
+                       [](Rank& rank) { share_pieces(rank, kMoreThanABatch); }};
+const Path kArray{"an array", [](Rank& rank) { const SharedArray array(rank, 1, 5000); }};
+const Path kDmaBuf{"a dma-buf", [](Rank& rank) {
+                       const SymmetricRange range(rank, 5000);
+                       rank.rendezvous().together(
+                           "dma-buf", [&] { try_dma_buf(range.mine(), range.stride()); });
+                   }};
+
+// Calls that give something back: they fail in destructors, which only log.
+bool gives_back(std::string_view function) {
+    for (const char* part : {"Unmap", "Free", "Release", "Close", "Destroy"}) {
+        if (function.find(part) != std::string_view::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Lets every driver call that a rank makes on the path fail, one after the other. Each time all ranks
+// throw an error that names the call, and nothing is left. Among threads, which share one driver, the call
+// may be another rank's. `every` leaves out all but each so-many-th call.
+void fail_each_call(Rank& rank, int failing, const Path& path, std::size_t every = 1) {
+    path.walk(rank);  // what is asked of a system only once has been asked
     rank.rendezvous().barrier("start");
     const emu::Inventory before = emu::inventory();
+    const int descriptors = open_descriptors();
     rank.rendezvous().barrier("counted");
-    for (int k = 1;; ++k) {
-        if (rank.rank() == 1) {
-            emu::fail_call(function, k, CUDA_ERROR_OUT_OF_MEMORY);
+    const auto mine = calls_of([&] {
+        path.walk(rank);
+        rank.rendezvous().barrier("all calls made");
+    });
+    // All ranks go by the failing rank's list.
+    const auto place = static_cast<std::size_t>(failing);
+    const std::size_t count = rank.rendezvous().allgather("calls", mine.size())[place];
+    EXPECT_GT(count, 0u);
+    for (std::size_t i = 0; i < count; i += every) {
+        const std::string function = rank.rendezvous().allgather_text(
+            "function", i < mine.size() ? mine[i].function : "")[place];
+        if (gives_back(function)) {
+            continue;
+        }
+        if (rank.rank() == failing) {
+            emu::fail_call(function, mine[i].number, kInjected);
         }
         rank.rendezvous().barrier("armed");
         std::string error;
         try {
-            path(rank);
+            path.walk(rank);
         } catch (const std::exception& failure) {
             error = failure.what();
         }
         rank.rendezvous().barrier("tried");
-        if (rank.rank() == 1) {
-            emu::clear_failures();
+        emu::clear_failures();
+        const std::string what =
+            fmt::format("{}: call {} of {}, failing on rank {}", path.name,
+                        i < mine.size() ? mine[i].number : 0, function, failing);
+        EXPECT_THAT(error, AllOf(HasSubstr(function), HasSubstr(name_of(kInjected)))) << what;
+        expect_nothing_left(rank, before, what);
+        if (!rank.is_thread()) {
+            EXPECT_EQ(open_descriptors(), descriptors) << what;
         }
-        expect_nothing_left(rank, before, fmt::format("call {} of {}", k, function));
-        const auto errors = rank.rendezvous().allgather_text("errors", error);
-        for (const std::string& one : errors) {
-            EXPECT_EQ(one.empty(), error.empty()) << "all ranks fail, or none";
-        }
-        if (error.empty()) {
-            return failures;
-        }
-        ++failures;
-        EXPECT_THAT(error, HasSubstr(function));
-        EXPECT_THAT(error, HasSubstr("CUDA_ERROR_OUT_OF_MEMORY"));
     }
 }
 
@@ -78,10 +147,8 @@ TEST(RangeFailures, OfThreadsLeaveNothing) {
         GTEST_SKIP() << "only the emulated driver fails on demand";
     }
     run_as(RankMode::kThread, 2, [](Rank& rank) {
-        for (const char* function :
-             {"cuMemGetAllocationGranularity", "cuMemCreate", "cuMemAddressReserve", "cuMemMap",
-              "cuMemSetAccess", "cuDeviceCanAccessPeer"}) {
-            EXPECT_GT(fail_each_call(rank, function, build_range), 0) << function;
+        for (const Path& path : {kRange, kPieces}) {
+            fail_each_call(rank, 1, path);
         }
     });
 }
@@ -91,23 +158,84 @@ TEST(RangeFailures, OfProcessesLeaveNothing) {
         GTEST_SKIP() << "only the emulated driver fails on demand";
     }
     run_as(RankMode::kProcess, 3, [](Rank& rank) {
-        build_range(rank);  // what is remembered from a first time on
-        const int descriptors = open_descriptors();
-        for (const char* function :
-             {"cuMemGetAllocationGranularity", "cuMemCreate", "cuMemAddressReserve", "cuMemMap",
-              "cuMemSetAccess", "cuDeviceCanAccessPeer", "cuMemExportToShareableHandle",
-              "cuMemImportFromShareableHandle"}) {
-            EXPECT_GT(fail_each_call(rank, function, build_range), 0) << function;
+        for (const int failing : {0, 2}) {  // the hub, and one that is not
+            for (const Path& path : {kRange, kPieces, kArray, kDmaBuf}) {
+                fail_each_call(rank, failing, path);
+            }
+            fail_each_call(rank, failing, kManyPieces, 7);
         }
-        for (const char* function :
-             {"cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess",
-              "cuMemExportToShareableHandle", "cuMemImportFromShareableHandle"}) {
-            const bool is_importers =
-                std::string_view(function) == "cuMemImportFromShareableHandle";
-            EXPECT_EQ(fail_each_call(rank, function, build_array) > 0, !is_importers) << function;
-        }
-        EXPECT_EQ(open_descriptors(), descriptors);
     });
+}
+
+// The older handles, whose owner waits in kernels too: each function's first call.
+TEST(RangeFailures, OfTheOlderHandlesLeaveNothing) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    for (const char* function : {"cuIpcGetMemHandle", "cuMemAlloc", "cuStreamCreate",
+                                 "cuLaunchKernel", "cuStreamQuery", "cuIpcOpenMemHandle"}) {
+        ::setenv("SYMM_TEST_FUNCTION", function, is_rank_process() ? 0 : 1);
+        const std::string mine = std::getenv("SYMM_TEST_FUNCTION");
+        const std::string error =
+            error_of(ranks_of_this_test(2, RankMode::kProcess), [&](Rank& rank) {
+                const SymmetricRange range(rank, 4096);
+                const emu::Inventory before = emu::inventory();
+                if (rank.rank() == 1) {
+                    emu::fail_call(mine, 1, kInjected);
+                }
+                try {
+                    walk_legacy_ipc(rank, range.mine());
+                } catch (const std::exception& failure) {
+                    EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before)) << mine;
+                    throw;
+                }
+            });
+        if (is_rank_process()) {
+            return;
+        }
+        EXPECT_THAT(error, AllOf(HasSubstr("rank 1 failed"), HasSubstr(function),
+                                 HasSubstr(name_of(kInjected))));
+    }
+}
+
+// Killed in every driver call of building a range: the others say who is missing, and end at once.
+TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver kills on demand";
+    }
+    for (const char* call :
+         {"cuDeviceGetAttribute:1", "cuMemGetAllocationGranularity:1", "cuMemCreate:1",
+          "cuMemCreate:2", "cuDeviceCanAccessPeer:1", "cuMemAddressReserve:1",
+          "cuMemExportToShareableHandle:1", "cuMemImportFromShareableHandle:1",
+          "cuMemImportFromShareableHandle:2", "cuMemMap:1", "cuMemMap:3", "cuMemSetAccess:1",
+          "cuMemSetAccess:3", "cuMemUnmap:1", "cuMemRelease:1"}) {
+        ::setenv("SYMM_TEST_CALL", call, is_rank_process() ? 0 : 1);
+        const std::string mine = std::getenv("SYMM_TEST_CALL");
+        const auto start = std::chrono::steady_clock::now();
+        const std::string error =
+            error_of(ranks_of_this_test(3, RankMode::kProcess), [&](Rank& rank) {
+                const pid_t lost = rank.rendezvous().process_of(1);
+                if (rank.rank() == 1) {
+                    const std::size_t colon = mine.find(':');
+                    emu::fail_call(mine.substr(0, colon), std::stol(mine.substr(colon + 1)),
+                                   emu::kKilled);
+                }
+                try {
+                    { const SymmetricRange range(rank, 4096); }
+                    rank.rendezvous().barrier("built");
+                    ADD_FAILURE() << "rank " << rank.rank() << " did without rank 1";
+                } catch (const RendezvousError& apart) {
+                    EXPECT_THAT(apart.what(), HasSubstr(fmt::format("rank 1 (pid {})", lost)))
+                        << mine;
+                    EXPECT_EQ(apart.culprit(), 1) << mine;
+                }
+            });
+        if (is_rank_process()) {
+            return;
+        }
+        EXPECT_THAT(error, AllOf(HasSubstr("rank 1 (pid"), HasSubstr("signal 9"))) << call;
+        EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << call;
+    }
 }
 
 // A sanitizer takes its time.

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string_view>
+
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
@@ -170,6 +173,41 @@ TEST_P(SymmetricRangeIn, SharesMemoryThatIsThereAlreadySegmentBySegment) {
             memory.reset();  // the range keeps the memory
         }
         exercise(rank, range, "after");
+    });
+}
+
+// One that chose FABRIC alone would wait for what the others never send.
+TEST(SymmetricRange, TravelsByDescriptorsWhereOneRankHasNoFabric) {
+    run_as(RankMode::kProcess, 3, [](Rank& rank) {
+        if (rank.rank() == 1) {
+            ::setenv("SYMM_FABRIC_ENABLE", "0", 1);
+        }
+        const SymmetricRange range(rank, 4096);
+        EXPECT_EQ(range.handles().kind, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        EXPECT_THAT(range.handles().why_not_fabric, HasSubstr("rank "));
+        exercise(rank, range, "descriptors");
+    });
+}
+
+// Memory made for descriptors alone has no FABRIC handle, whatever the machine can.
+TEST(SymmetricRange, TravelsByDescriptorsWhereTheMemoryHasNoOther) {
+    run_as(RankMode::kProcess, 2, [](Rank& rank) {
+        const TwoSegments memory(rank.device());
+        const SymmetricRange range(rank, memory.range.base(), memory.bytes);
+        EXPECT_EQ(range.handles().kind, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        exercise(rank, range, "descriptors");
+    });
+}
+
+TEST(SymmetricRange, TravelsByFabricWhereAllHaveIt) {
+    const char* fabric = std::getenv("SYMM_EMU_FABRIC");
+    if (fabric == nullptr || std::string_view(fabric) != "1") {
+        GTEST_SKIP() << "03_ipc_test.on_fabric runs this";
+    }
+    run_as(RankMode::kProcess, 3, [](Rank& rank) {
+        const SymmetricRange range(rank, 4096);
+        EXPECT_EQ(range.handles().kind, CU_MEM_HANDLE_TYPE_FABRIC);
+        exercise(rank, range, "64 bytes");
     });
 }
 
