@@ -1,5 +1,6 @@
 # Libraries: the distribution's where it has them, else fetched by release tag. All linked statically,
-# so that a build directory can be copied to another machine and run there.
+# so that a build directory can be copied to another machine and run there; but for Google Benchmark where the
+# distribution has it as a shared library only, which is copied beside the programs.
 
 include(FetchContent)
 # CMake 3.25 sets a property of this target, whether the toolkit has the library (gone since CUDA 13) or not.

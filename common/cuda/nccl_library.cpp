@@ -3,10 +3,15 @@
 #include <dlfcn.h>
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <stdexcept>
 
 namespace symm {
 namespace {
+
+// NVLink multicast can put GPUs that others share out of service, and we compete without it: whatever the
+// environment says, NCCL does not use it here. Set before main(), while there is one thread.
+[[maybe_unused]] const int no_multicast = setenv("NCCL_NVLS_ENABLE", "0", 1);
 
 template <class Function>
 bool find(void* library, const char* name, Function& function) {

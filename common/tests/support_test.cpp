@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "common/cli/bytes.hpp"
 #include "common/cli/table.hpp"
 #include "common/cli/usage_error.hpp"
@@ -103,6 +105,10 @@ TEST(Watchdog, TellsWhatTheKernelReported) {
     }
     watchdog.reset();
     EXPECT_NO_THROW(watchdog.synchronize(stream, "nothing"));
+}
+
+TEST(NcclLibrary, NeverUsesMulticast) {
+    EXPECT_STREQ(std::getenv("NCCL_NVLS_ENABLE"), "0");  // before anything is loaded
 }
 
 TEST(NcclLibrary, SaysWhyItIsNotThere) {

@@ -21,11 +21,6 @@ static_assert(sizeof(OneShotMemory) <= kScratchOffset - kOneShotOffset);
 /// A packet carries eight bytes of payload.
 constexpr std::size_t kPacketsPerBank = kOneShotLimit / 8;
 
-std::size_t state_bytes(int ranks) {
-    return kScratchOffset +
-           2 * static_cast<std::size_t>(ranks) * kPacketsPerBank * sizeof(simt::Vector);
-}
-
 int ranks_that_may_meet(const Rank& rank) {
     if (rank.size() > kMaxAllReduceRanks) {
         throw std::invalid_argument(
@@ -78,6 +73,11 @@ Communicator::~Communicator() {
         watchdog_.abort();
         check_nothrow(cuCtxSynchronize(), "cuCtxSynchronize()");
     }
+}
+
+std::size_t Communicator::state_bytes(int ranks) {
+    return kScratchOffset +
+           2 * static_cast<std::size_t>(ranks) * kPacketsPerBank * sizeof(simt::Vector);
 }
 
 void Communicator::zero_state() {

@@ -28,6 +28,9 @@ public:
     /// When an exception is on its way, first ends the kernels that may wait for other ranks.
     ~Communicator();
 
+    /// Bytes of device memory that a communicator of `ranks` takes on each, beside its windows.
+    static std::size_t state_bytes(int ranks);
+
     int rank() const { return rank_.rank(); }
     int ranks() const { return rank_.size(); }
 

@@ -9,6 +9,7 @@
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/cuda/driver.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/03_ipc/ranks.hpp"
 #include "labs/06_allreduce/measure.hpp"
 
@@ -73,10 +74,10 @@ void print_head(const Rank& rank, const Options& options, const Measurement& mea
                   options.measure.in_place ? "in place" : "out of place",
                   options.measure.graph ? "in a graph" : "launched one by one",
                   options.measure.rounds, options.measure.iterations);
-    rank.headline("NCCL: {}\n", measurement.why_no_nccl().empty()
-                                    ? fmt::format("{}, multicast off where NCCL_NVLS_ENABLE=0",
-                                                  measurement.nccl_version())
-                                    : "not compared with: " + measurement.why_no_nccl());
+    rank.headline("NCCL: {}\n",
+                  measurement.why_no_nccl().empty()
+                      ? fmt::format("{}, without NVLink multicast", measurement.nccl_version())
+                      : "not compared with: " + measurement.why_no_nccl());
     if (is_emulated()) {
         rank.headline("Emulated: results are checked, times would mean nothing.\n\n");
         rank.headline("{:>8} {:>12} {:>9}   {:<7} {}\n", "bytes", "count", "algo", "result",
@@ -94,11 +95,19 @@ void print_head(const Rank& rank, const Options& options, const Measurement& mea
 void require_room(const Rank& rank, const Options& options) {
     const std::size_t buffers = options.measure.in_place ? 1 : 2;
     const std::size_t memory = rank.gpu().total_memory();
-    const std::size_t most = memory / (buffers * static_cast<std::size_t>(rank.most_on_a_device()));
+    const std::size_t part = memory / static_cast<std::size_t>(rank.most_on_a_device());
+    const std::size_t unit = granularity(device_memory(rank.device()));
+    const std::size_t state = round_up(Communicator::state_bytes(rank.size()), unit);
+    const std::size_t most = part > state ? (part - state) / buffers / unit * unit : 0;
+    if (most == 0) {
+        throw UsageError(
+            fmt::format("the {} of device {} have no room for an AllReduce of {} ranks",
+                        format_bytes(memory), rank.device(), rank.size()));
+    }
     if (options.measure.most_bytes > most) {
         throw UsageError(
             fmt::format("{} buffer(s) of {} are more than a rank's part of the {} of device {}: "
-                        "say less than --bytes {}",
+                        "say --bytes {} or less",
                         buffers, format_bytes(options.measure.most_bytes), format_bytes(memory),
                         rank.device(), format_bytes(most)));
     }
@@ -160,8 +169,8 @@ int main(int argc, char** argv) {
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
         "     06_allreduce --ranks 8 --bytes 1K:1G --graph      (on a machine with 8 GPUs: the "
         "table beside NCCL)\n"
-        "NCCL is found at run time (LD_LIBRARY_PATH); NCCL_NVLS_ENABLE=0 keeps its multicast out "
-        "of the comparison.\n"
+        "NCCL is found at run time (LD_LIBRARY_PATH), and runs without NVLink's multicast "
+        "(NCCL_NVLS_ENABLE=0 is set).\n"
         "SYMM_TIMEOUT sets the deadline of every wait in seconds.");
     return run_main(app, argc, argv, [&] {
         options.ranks.mode = rank_mode(mode);
@@ -170,9 +179,9 @@ int main(int argc, char** argv) {
         options.measure.algorithm = algorithm(algo);
         options.measure.nccl = !no_nccl;
         options.sizes = parse_sizes(bytes, options.sizes);
-        if (options.sizes.first < size_of(options.measure.type)) {
-            throw UsageError(fmt::format("--bytes {} holds no {}: say at least {}", bytes, dtype,
-                                         size_of(options.measure.type)));
+        if (options.sizes.first == 0 || options.sizes.first % size_of(options.measure.type) != 0) {
+            throw UsageError(fmt::format("--bytes {} is no whole number of {}s of {} bytes each",
+                                         bytes, dtype, size_of(options.measure.type)));
         }
         if (app.count("--count") != 0) {
             if (count > (std::size_t{1} << 60) / size_of(options.measure.type)) {

@@ -34,11 +34,12 @@ TEST_P(Refused, WithOneLineThatSaysWhatToType) {
 
 INSTANTIATE_TEST_SUITE_P(Program, Refused,
                          testing::Values("--ranks 0", "--ranks 9", "--ranks -1", "--bytes 12Q",
-                                         "--bytes 4K:1K", "--bytes 0", "--bytes 3", "--bytes 2G",
-                                         "--bytes 2G --mode process", "--ranks 8 --bytes 300M",
-                                         "--ranks two", "--count 0x10", "--count 1.5", "--count 0",
-                                         "--count -1", "--count 4611686018427387904", "--dtype int",
-                                         "--op max", "--algo ring", "--mode fiber", "--iters 0",
+                                         "--bytes 4K:1K", "--bytes 0", "--bytes 3", "--bytes 7",
+                                         "--bytes 2G", "--bytes 2G --mode process",
+                                         "--ranks 8 --bytes 300M", "--ranks two", "--count 0x10",
+                                         "--count 1.5", "--count 0", "--count -1",
+                                         "--count 4611686018427387904", "--dtype int", "--op max",
+                                         "--algo ring", "--mode fiber", "--iters 0",
                                          "--driver cuda", "--bytes 1K --count 3",
                                          "--algo oneshot --bytes 1M", "--unknown", "extra"));
 
@@ -63,11 +64,29 @@ TEST(Program, TakesNumbersInDecimal) {
 }
 
 TEST(Program, SaysWhenMemoryRunsOut) {
-    // The buffers alone would fit.
-    const Finished run = run_program("06_allreduce --bytes 127M", "SYMM_EMU_MEMORY=256M");
+    const Finished run = run_program("06_allreduce --bytes 1M",
+                                     "SYMM_EMU_FAIL=cuMemCreate:3:CUDA_ERROR_OUT_OF_MEMORY");
     EXPECT_EQ(run.exit_code, 1) << run.output;
     EXPECT_NE(run.output.find("cuMemCreate(size="), std::string::npos) << run.output;
     EXPECT_NE(run.output.find("CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos) << run.output;
+}
+
+TEST(Program, SaysHowMuchWouldFit) {
+    const auto refused = [](const char* size, const char* memory) {
+        const Finished run = run_program(std::string("06_allreduce --bytes ") + size,
+                                         std::string("SYMM_EMU_MEMORY=") + memory);
+        EXPECT_EQ(run.exit_code, 2) << run.output;
+        return run.output;
+    };
+    const std::string told = refused("127M", "256M");
+    const std::string say = "say --bytes ";
+    const std::size_t at = told.find(say);
+    ASSERT_NE(at, std::string::npos) << told;
+    const std::string most =
+        told.substr(at + say.size(), told.find(' ', at + say.size()) - at - say.size());
+    const Finished run = run_program("06_allreduce --bytes " + most, "SYMM_EMU_MEMORY=256M");
+    EXPECT_EQ(run.exit_code, 0) << most << run.output;
+    EXPECT_NE(refused("1K", "1M").find("no room"), std::string::npos);
 }
 
 TEST(Program, TeachesWithHelp) {
