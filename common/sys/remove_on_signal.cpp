@@ -20,6 +20,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 // What the handler reads: never freed, and taken as it is where `doomed` is true.
 struct Slot {
     std::atomic<bool> doomed{false};
+    std::atomic<OnSignal> what{OnSignal::kRemoveAll};
     char path[PATH_MAX];
 };
 Slot slots[8];
@@ -50,7 +51,12 @@ void remove_and_end(int signal) {
     const int interrupted = errno;  // the code between here and the end may look at it
     for (const Slot& slot : slots) {
         if (slot.doomed) {
-            remove_now(slot.path);
+            slot.what == OnSignal::kRemoveAll ? remove_now(slot.path) : (void)::unlink(slot.path);
+        }
+    }
+    for (const Slot& slot : slots) {  // which may be empty only now
+        if (slot.doomed && slot.what == OnSignal::kRemoveOne) {
+            ::rmdir(slot.path);
         }
     }
     // Not before (SA_RESETHAND): the same signal may come twice, and would cut the removal short.
@@ -72,22 +78,23 @@ void handle_signals() {
 
 }  // namespace
 
-void remove_on_signal(const std::filesystem::path& directory) {
+void remove_on_signal(const std::filesystem::path& path, OnSignal what) {
     const std::lock_guard lock(slots_mutex);
     handle_signals();
     for (Slot& slot : slots) {
-        if (!slot.doomed && directory.native().size() < sizeof(slot.path)) {
-            std::strcpy(slot.path, directory.c_str());
+        if (!slot.doomed && path.native().size() < sizeof(slot.path)) {
+            std::strcpy(slot.path, path.c_str());
+            slot.what = what;
             slot.doomed = true;
             return;
         }
     }
 }
 
-void keep_on_signal(const std::filesystem::path& directory) noexcept {
+void keep_on_signal(const std::filesystem::path& path) noexcept {
     const std::lock_guard lock(slots_mutex);
     for (Slot& slot : slots) {
-        if (slot.doomed && directory == slot.path) {
+        if (slot.doomed && path == slot.path) {
             slot.doomed = false;
         }
     }

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <thread>
 
+#include "common/sys/remove_on_signal.hpp"
+
 namespace symm {
 namespace {
 
@@ -42,6 +44,27 @@ TEST_P(PrivateDirectoryDeathTest, LeavesNothingWhenASignalEndsTheProcess) {
 
 INSTANTIATE_TEST_SUITE_P(Signals, PrivateDirectoryDeathTest,
                          testing::Values(SIGINT, SIGTERM, SIGHUP, SIGPIPE));
+
+TEST(RemoveOnSignal, TakesAFileAndThenItsDirectoryWhereItIsEmpty) {
+    for (const bool shared : {false, true}) {
+        const PrivateDirectory root("symm-test-");
+        const auto directory = root.path() / "d";
+        std::filesystem::create_directory(directory);
+        std::ofstream(directory / "mine") << 1;
+        if (shared) {
+            std::ofstream(directory / "another's") << 1;
+        }
+        EXPECT_EXIT(
+            {
+                remove_on_signal(directory, OnSignal::kRemoveOne);
+                remove_on_signal(directory / "mine", OnSignal::kRemoveOne);
+                ::raise(SIGTERM);
+            },
+            testing::KilledBySignal(SIGTERM), "");
+        EXPECT_FALSE(std::filesystem::exists(directory / "mine"));
+        EXPECT_EQ(std::filesystem::exists(directory), shared);
+    }
+}
 
 TEST(PrivateDirectory, LeavesSignalsThatTheProgramIgnoresAlone) {
     const auto before = std::signal(SIGHUP, SIG_IGN);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "common/log/log.hpp"
+#include "common/sys/remove_on_signal.hpp"
 #include "labs/03_ipc/meeting.hpp"
 
 namespace symm {
@@ -87,11 +88,13 @@ public:
         connections.resize(static_cast<std::size_t>(info.size));
         processes.assign(static_cast<std::size_t>(info.size), 0);
         processes[0] = ::getpid();
+        remove_on_signal(hub_path(info_), OnSignal::kRemoveOne);
     }
     // From here on strangers find nobody.
     ~Hub() {
         std::error_code ignored;
         std::filesystem::remove(hub_path(info_), ignored);
+        keep_on_signal(hub_path(info_));
     }
     Hub(const Hub&) = delete;
     Hub& operator=(const Hub&) = delete;

@@ -11,6 +11,7 @@
 #include "common/cli/cli.hpp"
 #include "common/sys/directory.hpp"
 #include "common/sys/process.hpp"
+#include "common/sys/remove_on_signal.hpp"
 #include "labs/03_ipc/launcher.hpp"
 #include "labs/03_ipc/rank_failure.hpp"
 #include "labs/03_ipc/rank_processes.hpp"
@@ -54,6 +55,7 @@ int run_placed(const Placement& place, const Body& body) {
         die_with_parent(place.parent);
     } else {
         make_private(place.directory);
+        remove_on_signal(place.directory, OnSignal::kRemoveOne);  // launchers end ranks by SIGTERM
     }
     const auto failure =
         run_rank({place.rank, place.size, place.directory, place.run}, RankMode::kProcess, body);
@@ -61,6 +63,7 @@ int run_placed(const Placement& place, const Body& body) {
         // Empty by now, or still needed by the others: then they remove it.
         std::error_code ignored;
         std::filesystem::remove(place.directory, ignored);
+        keep_on_signal(place.directory);
     }
     if (!failure) {
         return kExitRight;

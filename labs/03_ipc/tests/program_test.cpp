@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <memory>
 #include <ostream>
+#include <thread>
 
 #include "common/tests/run_program.hpp"
 #include "labs/03_ipc/tests/running.hpp"
@@ -160,6 +162,26 @@ TEST(Program, TakesItsRankFromALauncher) {
         EXPECT_THAT(ranks[0]->output(), HasSubstr("All 3 sums equal"));
         EXPECT_THAT(ranks[2]->output(), HasSubstr("[2] GPU 2"));
         EXPECT_FALSE(std::filesystem::exists(meeting.path() / "here"));
+    }
+}
+
+// Launchers end their ranks so.
+TEST(Program, ALaunchersRankThatIsTerminatedLeavesNothing) {
+    for (const char* rank : {"0", "1"}) {  // the hub, and one that waits for it
+        const PrivateDirectory meeting("symm-test-");
+        const auto here = meeting.path() / "here";
+        Running waiting(
+            {kProgram, "--driver", "emulated"},
+            {std::string("RANK=") + rank, "WORLD_SIZE=2", "SYMM_RENDEZVOUS=" + here.string()});
+        const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+        while (!std::filesystem::exists(here)) {
+            ASSERT_FALSE(deadline.passed()) << waiting.errors();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // well into the meeting
+        waiting.process.signal(SIGTERM);
+        EXPECT_EQ(waiting.end().signal, SIGTERM);
+        EXPECT_FALSE(std::filesystem::exists(here)) << rank;
     }
 }
 
