@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::chrono::seconds kTimeToNotice{3};
 constexpr std::chrono::seconds kTimeToObey{2};
+/// For the last rank of a run that has failed. Longer than it takes a kernel to be ended because a peer is gone.
+constexpr std::chrono::seconds kTimeToFollow{10};
 
 // Turns the signals that would end this process into something that can be waited for.
 class SignalWatch {
@@ -97,6 +99,11 @@ public:
             wait_readable(watched, look);
             if (const int signal = signals.take()) {
                 return signal;
+            }
+            // All others have said what they had to say: only one that is stuck is still missing.
+            if (patience && std::count(running.begin(), running.end(), true) == 1 &&
+                patience->left() > kTimeToFollow) {
+                patience = Deadline::after(kTimeToFollow);
             }
             for (std::size_t i = 0; i < processes_.size(); ++i) {
                 if (!running[i]) {

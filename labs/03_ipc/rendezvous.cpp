@@ -357,7 +357,16 @@ void Rendezvous::agree(std::string_view name, const std::exception_ptr& failure,
         }
         mine = mine.empty() ? "unknown error" : mine;
     }
-    const auto all = allgather_text(name, mine, deadline);
+    std::vector<std::string> all;
+    try {
+        all = allgather_text(name, mine, deadline);
+    } catch (const RendezvousError&) {
+        // Who does not answer here is often the one that the step waited for, and the step says at what.
+        if (failure) {
+            std::rethrow_exception(failure);
+        }
+        throw;
+    }
     if (failure) {
         std::rethrow_exception(failure);
     }

@@ -62,6 +62,9 @@ inline constexpr std::chrono::seconds kVerdictGrace{2};
 /// may leave while a peer's kernel is still at its last instructions.
 inline constexpr std::chrono::seconds kLeave{3};
 
+/// How much longer than the standard limit a rank whose step has ended waits for those whose step waits.
+inline constexpr std::chrono::seconds kStepGrace{5};
+
 /// Ranks that cannot go on together: one is missing, lost, failed, or in another call.
 class RendezvousError : public std::runtime_error {
 public:
@@ -145,16 +148,16 @@ public:
     /// failed, else RendezvousError with the text of the first that did. The rendezvous stays
     /// usable.
     template <class Step>
-    void together(std::string_view name, Step&& step, Deadline deadline = Deadline::standard()) {
-        std::exception_ptr failure;
-        try {
-            step();
-        } catch (const RendezvousError&) {
-            throw;  // the others are beyond reach
-        } catch (...) {
-            failure = std::current_exception();
-        }
-        agree(name, failure, deadline);
+    void together(std::string_view name, Step&& step, Deadline deadline) {
+        agree(name, failure_of(step), deadline);
+    }
+    /// The same without a deadline for the step itself, which may be long, or a wait in a kernel with a
+    /// limit of its own: a rank's patience with the others starts when its own step has ended, and is
+    /// longer than such a wait, whose message says more.
+    template <class Step>
+    void together(std::string_view name, Step&& step) {
+        const std::exception_ptr failure = failure_of(step);
+        agree(name, failure, Deadline::after(Deadline::standard_limit() + kStepGrace));
     }
 
     /// For waits that are elsewhere (in a kernel, for one that a peer has to write to): throws, as a
@@ -171,6 +174,18 @@ public:
 
 private:
     explicit Rendezvous(std::unique_ptr<detail::Meeting> meeting);
+    /// What the step threw, or nothing.
+    template <class Step>
+    static std::exception_ptr failure_of(Step&& step) {
+        try {
+            step();
+            return nullptr;
+        } catch (const RendezvousError&) {
+            throw;  // the others are beyond reach
+        } catch (...) {
+            return std::current_exception();
+        }
+    }
     void agree(std::string_view name, const std::exception_ptr& failure, Deadline deadline);
     void require_size(int rank, std::string_view name, std::size_t bytes, std::size_t expected);
     std::unique_ptr<detail::Meeting> meeting_;

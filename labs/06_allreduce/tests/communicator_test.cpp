@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <latch>
-
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/graph.hpp"
@@ -219,57 +217,6 @@ TEST(Communicator, RefusesWhatCannotBeRight) {
         EXPECT_THROW(call(window, window, 1025), std::invalid_argument);       // beyond the window
         EXPECT_NO_THROW(call(window, window, 0));
     });
-}
-
-// The kernel ends by itself and says for whom it waited.
-TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
-    const auto start = std::chrono::steady_clock::now();
-    std::latch queued(2);  // so that rank 1 leaves while the others' kernels wait for it
-    std::string error;
-    try {
-        run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank, std::chrono::seconds{20});
-            const Stream stream;
-            const CUdeviceptr window = communicator.allocate(4096);
-            if (rank.rank() == 1) {
-                queued.wait();
-                throw std::runtime_error("the GPU has gone fishing");
-            }
-            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
-                                    stream.get());
-            queued.count_down();
-            communicator.synchronize(stream, "a sum that cannot be");
-        });
-    } catch (const std::exception& thrown) {
-        error = thrown.what();
-    }
-    EXPECT_EQ(error, "rank 1 failed: the GPU has gone fishing");
-    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{10});
-}
-
-TEST(Communicator, NamesTheRankThatDoesNotCall) {
-    for (const Algorithm algorithm : {Algorithm::kOneShot, Algorithm::kTwoShot}) {
-        std::string told;
-        run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank, std::chrono::milliseconds{300});
-            const Stream stream;
-            const CUdeviceptr window = communicator.allocate(1 << 12);
-            if (rank.rank() != 1) {
-                communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
-                                        stream.get(), algorithm);
-                try {
-                    communicator.synchronize(stream, "the AllReduce");
-                } catch (const std::runtime_error& error) {
-                    if (rank.rank() == 0) {
-                        told = error.what();
-                    }
-                }
-            }
-            rank.rendezvous().barrier("told");
-        });
-        EXPECT_NE(told.find("of rank 1: expected"), std::string::npos)
-            << name_of(algorithm) << ": " << told;
-    }
 }
 
 }  // namespace

@@ -1,0 +1,99 @@
+// A communicator whose other ranks fail, hang, or do not call: its kernels end, and say for whom they waited.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <latch>
+
+#include "labs/03_ipc/ranks.hpp"
+#include "labs/03_ipc/tests/run_as.hpp"
+#include "labs/06_allreduce/communicator.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+
+// The kernel ends by itself and says for whom it waited.
+TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
+    const auto start = std::chrono::steady_clock::now();
+    std::latch queued(2);  // so that rank 1 leaves while the others' kernels wait for it
+    std::string error;
+    try {
+        run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
+            Communicator communicator(rank, std::chrono::seconds{20});
+            const Stream stream;
+            const CUdeviceptr window = communicator.allocate(4096);
+            if (rank.rank() == 1) {
+                queued.wait();
+                throw std::runtime_error("the GPU has gone fishing");
+            }
+            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
+                                    stream.get());
+            queued.count_down();
+            communicator.synchronize(stream, "a sum that cannot be");
+        });
+    } catch (const std::exception& thrown) {
+        error = thrown.what();
+    }
+    EXPECT_EQ(error, "rank 1 failed: the GPU has gone fishing");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{10});
+}
+
+// A rank that is stopped, or hangs: what the others say is what their kernels waited for, and of whom.
+TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
+    if (!is_rank_process()) {
+        ::setenv("SYMM_TIMEOUT", "2", 1);  // the ranks' too
+    }
+    const std::string error =
+        error_of(ranks_of_this_test(3, RankMode::kProcess), [](Rank& rank) {
+            Communicator communicator(rank, std::chrono::seconds{2});
+            const Stream stream;
+            const CUdeviceptr window = communicator.allocate(4096);
+            rank.rendezvous().barrier("all there");
+            if (rank.rank() == 1) {
+                ::raise(SIGSTOP);
+            }
+            rank.rendezvous().together("checked call", [&] {
+                communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
+                                        stream.get());
+                communicator.synchronize(stream, "a sum that cannot be");
+            });
+        });
+    if (is_rank_process()) {
+        return;
+    }
+    ::unsetenv("SYMM_TIMEOUT");
+    EXPECT_NE(error.find("waited 2.0 s in a kernel for"), std::string::npos) << error;
+    EXPECT_NE(error.find("of rank 1"), std::string::npos) << error;
+}
+
+TEST(Communicator, NamesTheRankThatDoesNotCall) {
+    for (const Algorithm algorithm : {Algorithm::kOneShot, Algorithm::kTwoShot}) {
+        std::string told;
+        run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
+            Communicator communicator(rank, std::chrono::milliseconds{300});
+            const Stream stream;
+            const CUdeviceptr window = communicator.allocate(1 << 12);
+            if (rank.rank() != 1) {
+                communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
+                                        stream.get(), algorithm);
+                try {
+                    communicator.synchronize(stream, "the AllReduce");
+                } catch (const std::runtime_error& error) {
+                    if (rank.rank() == 0) {
+                        told = error.what();
+                    }
+                }
+            }
+            rank.rendezvous().barrier("told");
+        });
+        EXPECT_NE(told.find("of rank 1: expected"), std::string::npos)
+            << name_of(algorithm) << ": " << told;
+    }
+}
+
+}  // namespace
+}  // namespace symm
