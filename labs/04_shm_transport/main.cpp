@@ -97,6 +97,7 @@ void ring(Rank& rank, const Options& options) {
     const int next = (rank.rank() + 1) % rank.size();
     const int previous = (rank.rank() + rank.size() - 1) % rank.size();
     ShmTransport transport(rank, {&previous, 1}, options.transport);
+    rank.headline("{}", describe_driver());
     tell_set_up(rank, transport, next, previous);
 
     DeviceBuffer source;
@@ -191,7 +192,6 @@ int main(int argc, char** argv) {
             std::chrono::duration<double>(options.patience));
         return run_ranks(options.ranks, [&](Rank& rank) {
             require_sizes(rank, options);
-            rank.headline("{}", describe_driver());
             try {
                 ring(rank, options);
             } catch (const std::invalid_argument& error) {
