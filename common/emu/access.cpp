@@ -120,16 +120,6 @@ CUresult check_descriptor(const CUmemAccessDesc& descriptor, const Physical& phy
     return CUDA_SUCCESS;
 }
 
-bool remap(CUdeviceptr base, const Mapping& mapping, int sharing) {
-    return ::mmap(at(base), mapping.size, mapping.protection, sharing | MAP_FIXED,
-                  mapping.physical->fd.get(), 0) != MAP_FAILED;
-}
-
-bool loses_writes(const Emulator& e, int device) {
-    return std::any_of(e.configuration.lossy.begin(), e.configuration.lossy.end(),
-                       [&](const auto& pair) { return pair.first == device; });
-}
-
 RangeFound find_in_reservation(Emulator& e, CUdeviceptr pointer, std::size_t size, bool write) {
     RangeFound found{Range::kForbidden, -1};
     const CUdeviceptr end = pointer + size;
@@ -154,11 +144,6 @@ RangeFound find_in_reservation(Emulator& e, CUdeviceptr pointer, std::size_t siz
 
 bool can_reach(int device, int owner) {
     return device == owner || owner == kHost || emulator().configuration.peer_access;
-}
-
-bool is_lossy(int from, int owner) {
-    const auto& lossy = emulator().configuration.lossy;
-    return std::find(lossy.begin(), lossy.end(), std::pair(from, owner)) != lossy.end();
 }
 
 RangeFound find_range(CUdeviceptr pointer, std::size_t size, bool write) {
@@ -186,47 +171,24 @@ RangeFound find_range(CUdeviceptr pointer, std::size_t size, bool write) {
 
 WorkScope::WorkScope(int device_or_copy) : device_(device_or_copy) {
     Emulator& e = emulator();
-    const bool copy = device_ == kCopy;
-    {
-        const ReadLock lock(e.mutex);
-        std::atomic<int>& counter = copy ? e.copies : e.devices[device_].kernels;
-        counter.fetch_add(1, std::memory_order_relaxed);
-        if (e.restricted > 0) {
-            const UnorderedLock alone;
-            for (auto& [base, mapping] : e.mappings) {
-                if (mapping.restricted) {
-                    protect(e, base, mapping);
-                }
+    const ReadLock lock(e.mutex);
+    std::atomic<int>& counter = device_ == kCopy ? e.copies : e.devices[device_].kernels;
+    counter.fetch_add(1, std::memory_order_relaxed);
+    if (e.restricted > 0) {
+        const UnorderedLock alone;
+        for (auto& [base, mapping] : e.mappings) {
+            if (mapping.restricted) {
+                protect(e, base, mapping);
             }
-        }
-        if (copy || !loses_writes(e, device_)) {
-            return;
-        }
-    }
-    const WriteLock lock(e.mutex);
-    for (const auto& [base, mapping] : e.mappings) {
-        if (is_lossy(device_, mapping.physical->owner()) && remap(base, mapping, MAP_PRIVATE)) {
-            detached_.push_back(base);
         }
     }
 }
 
 WorkScope::~WorkScope() {
     Emulator& e = emulator();
-    {
-        const ReadLock lock(e.mutex);
-        std::atomic<int>& counter = device_ == kCopy ? e.copies : e.devices[device_].kernels;
-        counter.fetch_sub(1, std::memory_order_relaxed);
-    }
-    if (detached_.empty()) {
-        return;
-    }
-    const WriteLock lock(e.mutex);
-    for (const CUdeviceptr base : detached_) {
-        if (const auto mapping = e.mappings.find(base); mapping != e.mappings.end()) {
-            remap(base, mapping->second, MAP_SHARED);
-        }
-    }
+    const ReadLock lock(e.mutex);
+    std::atomic<int>& counter = device_ == kCopy ? e.copies : e.devices[device_].kernels;
+    counter.fetch_sub(1, std::memory_order_relaxed);
 }
 
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc* descriptors,

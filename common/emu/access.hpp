@@ -9,14 +9,10 @@
 /// (`restricted`). So a kernel faults on memory its device may not touch, unless a kernel of a
 /// device that may runs beside it; and host code that touches device memory is caught only where no
 /// device has been given access. Plain memory (cuMemAlloc) is open to every device.
-///
-/// A lossy pair (SYMM_EMU_LOSSY=a:b): while a kernel of device a runs, this process sees copies of
-/// the pages on b (MAP_PRIVATE) and writes to those; afterwards they are gone.
 
 #include <cuda.h>
 
 #include <cstddef>
-#include <vector>
 
 namespace symm::emu {
 
@@ -25,9 +21,6 @@ struct Mapping;
 
 /// Whether kernels of `device` can reach memory of `owner`, by SYMM_EMU_P2P.
 bool can_reach(int device, int owner);
-
-/// Whether `from` writing to memory of `owner` gets lost.
-bool is_lossy(int from, int owner);
 
 /// What an address range is to a copy.
 enum class Range {
@@ -55,7 +48,6 @@ public:
 
 private:
     int device_;
-    std::vector<CUdeviceptr> detached_;  ///< Mappings whose writes are to be lost.
 };
 
 }  // namespace symm::emu

@@ -71,22 +71,41 @@ std::vector<std::string_view> split(std::string_view text, char at) {
     return parts;
 }
 
-std::vector<std::pair<int, int>> lossy_pairs(int devices) {
+/// Takes over what `words` (`loads+copies`) says is lost. False where it is not understood.
+bool set_what_is_lost(LossyPair& pair, std::string_view words) {
+    pair.loads = pair.stores = pair.copies = false;
+    for (const std::string_view word : split(words, '+')) {
+        if (word != "loads" && word != "stores" && word != "copies") {
+            return false;
+        }
+        (word == "loads" ? pair.loads : word == "stores" ? pair.stores : pair.copies) = true;
+    }
+    return true;
+}
+
+std::vector<LossyPair> lossy_pairs(int devices) {
     constexpr const char* kVariable = "SYMM_EMU_LOSSY";
     const std::string_view text = environment(kVariable);
-    std::vector<std::pair<int, int>> pairs;
+    std::vector<LossyPair> pairs;
     for (const std::string_view item : split(text, ',')) {
-        const auto ends = split(item, ':');
-        const auto from = ends.size() == 2 ? whole_number(ends[0]) : std::nullopt;
-        const auto to = ends.size() == 2 ? whole_number(ends[1]) : std::nullopt;
+        const auto parts = split(item, ':');
+        const bool whole = parts.size() == 2 || parts.size() == 3;
+        const auto from = whole ? whole_number(parts[0]) : std::nullopt;
+        const auto owner = whole ? whole_number(parts[1]) : std::nullopt;
         const auto known = [&](const auto& end) {
             return end && *end < static_cast<unsigned>(devices);
         };
-        if (!known(from) || !known(to) || *from == *to) {
+        LossyPair pair;
+        if (!known(from) || !known(owner) || *from == *owner ||
+            (parts.size() == 3 && !set_what_is_lost(pair, parts[2]))) {
             refuse(kVariable, text,
-                   fmt::format("pairs of different devices below {}, as in 0:1,1:0", devices));
+                   fmt::format("pairs of different devices below {}, as in 0:1,1:0, and what is "
+                               "lost, as in 0:1:loads+stores+copies",
+                               devices));
         }
-        pairs.emplace_back(static_cast<int>(*from), static_cast<int>(*to));
+        pair.from = static_cast<int>(*from);
+        pair.owner = static_cast<int>(*owner);
+        pairs.push_back(pair);
     }
     return pairs;
 }

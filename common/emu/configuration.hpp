@@ -9,14 +9,13 @@
 /// | SYMM_EMU_SMS     | multiprocessors of each, 1 to 1024; each holds 512 threads       | 2       |
 /// | SYMM_EMU_P2P     | 0: no GPU may touch another's memory                             | 1       |
 /// | SYMM_EMU_FABRIC  | 1: FABRIC handles are permitted                                  | 0       |
-/// | SYMM_EMU_LOSSY   | `a:b[,c:d]`: what GPU a writes to GPU b is lost, though b claims peer access | |
+/// | SYMM_EMU_LOSSY   | `a:b[:loads+stores+copies][,...]`: what of GPU a's access to b is lost | |
 /// | SYMM_EMU_FAIL    | `cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY[,...]`: the 2nd cuMemMap fails so; `SIGKILL`: dies in it | |
 
 #include <cuda.h>
 
 #include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace symm::emu {
@@ -31,13 +30,23 @@ struct PlannedFailure {
     CUresult result = CUDA_ERROR_UNKNOWN;
 };
 
+/// Accesses of one GPU to another's memory that end well and carry nothing: its stores and copies,
+/// where SYMM_EMU_LOSSY does not say which.
+struct LossyPair {
+    int from = 0;   ///< Who accesses.
+    int owner = 0;  ///< Whose memory it is.
+    bool loads = false;
+    bool stores = true;
+    bool copies = true;
+};
+
 struct Configuration {
     int devices = 4;
     std::size_t memory = std::size_t{1} << 30;  ///< Bytes of each device.
     int multiprocessors = 2;                    ///< Of each device.
     bool peer_access = true;
     bool fabric = false;
-    std::vector<std::pair<int, int>> lossy;  ///< Writer and owner of the memory that loses writes.
+    std::vector<LossyPair> lossy;
     std::vector<PlannedFailure> failures;
 };
 

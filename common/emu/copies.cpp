@@ -10,6 +10,7 @@
 #include "common/emu/faults.hpp"
 #include "common/emu/graphs.hpp"
 #include "common/emu/log.hpp"
+#include "common/emu/lossy.hpp"
 #include "common/emu/streams.hpp"
 
 namespace symm::emu {
@@ -24,7 +25,7 @@ void* at(CUdeviceptr pointer) {
 template <class Work>
 CUresult queue(const std::shared_ptr<Stream>& stream, int owner, Work work) {
     Context& context = stream->context();
-    if (is_lossy(context.device, owner)) {
+    if (loses_copies(context.device, owner)) {
         return CUDA_SUCCESS;  // claimed to have been written, and was not
     }
     Operation operation;

@@ -9,6 +9,7 @@
 /// | configuration, faults | what SYMM_EMU_* says; failing the k-th call |
 /// | device, contexts | cuInit, cuDevice*, cuCtx* |
 /// | physical_memory, address_space, access | cuMemCreate, cuMemMap, cuMemSetAccess and their kin |
+/// | lossy | pairs of devices that lose what they claim to carry |
 /// | sharing, ipc | handles that travel to other processes |
 /// | plain_memory, host_register | cuMemAlloc, pinned host memory |
 /// | pointers | what is known of an address |

@@ -18,6 +18,7 @@
 #include "common/emu/graphs.hpp"
 #include "common/emu/launch.hpp"
 #include "common/emu/log.hpp"
+#include "common/emu/lossy.hpp"
 #include "common/emu/thread_pool.hpp"
 #include "common/sys/deadline.hpp"
 
@@ -189,6 +190,7 @@ void run_kernel(Context& context, const KernelLaunch& launch) {
     if (poll_until(deadline, [&] { return thread_pool().reserve(threads); })) {
         {
             const WorkScope scope(context.device);
+            const LossyView view(context.device);
             Running(context, launch).run();
         }
         thread_pool().give_back(threads);

@@ -72,6 +72,7 @@ struct Mapping {
     std::array<unsigned char, kMaxDevices + 1> rights{};
     std::atomic<int> protection{0};  ///< As mprotect was told last.
     bool restricted = false;         ///< Counted in Emulator::restricted.
+    bool lossy_view = false;         ///< Other pages stand there for now (lossy.hpp).
 };
 
 /// What cuMemAlloc or cuMemHostAlloc gave, or cuIpcOpenMemHandle opened. Its key is its base.

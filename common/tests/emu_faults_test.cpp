@@ -116,6 +116,7 @@ TEST(FaultsOfTheEnvironment, AreNamedWhenNotUnderstood) {
     for (const char* setting :
          {"SYMM_EMU_DEVICES=17", "SYMM_EMU_DEVICES=x", "SYMM_EMU_MEMORY=1T", "SYMM_EMU_MEMORY=M",
           "SYMM_EMU_P2P=yes", "SYMM_EMU_LOSSY=0-1", "SYMM_EMU_LOSSY=0:9",
+          "SYMM_EMU_LOSSY=0:1:atomics", "SYMM_EMU_LOSSY=0:1:loads:copies",
           "SYMM_EMU_FAIL=cuMemMap:2", "SYMM_EMU_FAIL=cuMemMap:0:CUDA_ERROR_UNKNOWN",
           "SYMM_EMU_FAIL=cuMemMap:1:CUDA_SUCCESS"}) {
         const std::string text = setting;
@@ -279,8 +280,64 @@ TEST_F(Faults, DISABLED_LoseWrites) {
     EXPECT_EQ(seen, 9u);
 }
 
-TEST(FaultsOfPeers, LoseWrites) {
-    EXPECT_EQ(outcome_of("Faults.DISABLED_LoseWrites", {"SYMM_EMU_LOSSY=0:1,2:0"}), kPassed);
+// Only what the pair's words say: here loads of device 0 from device 1.
+TEST_F(Faults, DISABLED_LoseLoads) {
+    Mapped here(kBlock, device_memory(0)), there(kBlock, device_memory(1));
+    ASSERT_EQ(here.allow_devices(2), CUDA_SUCCESS);
+    ASSERT_EQ(there.allow_devices(2), CUDA_SUCCESS);
+    auto *mine = here.as<unsigned>(), *peers = there.as<unsigned>();
+    ASSERT_EQ(emu::cuMemsetD32Async(there.pointer, 5, 3, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(run(1,
+                  [=](const simt::ThreadBlock& block) {
+                      if (is_first(block)) {
+                          mine[0] = peers[0];
+                          mine[1] = peers[1];
+                          peers[1] = 9;
+                      }
+                  }),
+              CUDA_SUCCESS);
+    unsigned seen[3] = {};
+    ASSERT_EQ(emu::cuMemcpyDtoH(seen, here.pointer, 8), CUDA_SUCCESS);
+    EXPECT_NE(seen[0], 5u);
+    EXPECT_NE(seen[1], 5u);
+    // The copy arrived, and so did the store; its neighbours are as they were.
+    ASSERT_EQ(emu::cuMemcpyDtoH(seen, there.pointer, 12), CUDA_SUCCESS);
+    EXPECT_EQ(seen[0], 5u);
+    EXPECT_EQ(seen[1], 9u);
+    EXPECT_EQ(seen[2], 5u);
+}
+
+// Copies and fills of device 0 to device 1 are lost, what its kernels do is not.
+TEST_F(Faults, DISABLED_LoseCopies) {
+    Mapped there(kBlock, device_memory(1));
+    ASSERT_EQ(there.allow_devices(2), CUDA_SUCCESS);
+    auto* peers = there.as<unsigned>();
+    unsigned loaded = 0;
+    ASSERT_EQ(run(1,
+                  [=, &loaded](const simt::ThreadBlock& block) {
+                      if (is_first(block)) {
+                          peers[0] = 9;
+                          loaded = peers[0];
+                      }
+                  }),
+              CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuMemsetD32Async(there.pointer, 5, 1, nullptr), CUDA_SUCCESS);
+    unsigned seen = 0;
+    ASSERT_EQ(emu::cuMemcpyDtoH(&seen, there.pointer, 4), CUDA_SUCCESS);
+    EXPECT_EQ(seen, 9u);
+    EXPECT_EQ(loaded, 9u);
+}
+
+TEST(FaultsOfPeers, LoseWhatTheEnvironmentSays) {
+    for (const char* lossy : {"0:1,2:0", "0:1:stores+copies", "0:1:stores,0:1:copies"}) {
+        EXPECT_EQ(
+            outcome_of("Faults.DISABLED_LoseWrites", {std::string("SYMM_EMU_LOSSY=") + lossy}),
+            kPassed)
+            << lossy;
+    }
+    EXPECT_EQ(outcome_of("Faults.DISABLED_LoseLoads", {"SYMM_EMU_LOSSY=0:1:loads"}), kPassed);
+    EXPECT_EQ(outcome_of("Faults.DISABLED_LoseCopies", {"SYMM_EMU_LOSSY=0:1:copies"}), kPassed);
+    EXPECT_NE(outcome_of("Faults.DISABLED_LoseWrites", {"SYMM_EMU_LOSSY=0:1:copies"}), kPassed);
 }
 
 }  // namespace

@@ -59,6 +59,18 @@ TEST(Program, NamesABrokenPairAndDoesNotUseIt) {
     }
 }
 
+TEST(Program, NamesTheStepInWhichAPairBreaks) {
+    for (const auto& [lost, failure] : {std::pair("stores", "stores of a kernel are lost"),
+                                        std::pair("loads", "loads of a kernel read something else"),
+                                        std::pair("copies", "copies are lost")}) {
+        const Finished finished = run_lab("--size 4100", std::string("SYMM_EMU_LOSSY=1:0:") + lost);
+        EXPECT_EQ(finished.exit_code, 0) << finished.output;
+        EXPECT_THAT(finished.output, HasSubstr("BROKEN device 1 -> memory of device 0: " +
+                                               std::string(failure) + ": 1025 of 1025 words"));
+        EXPECT_THAT(finished.output, HasSubstr("1 broken pair(s) not used"));
+    }
+}
+
 TEST(Program, WorksWithoutPeers) {
     for (const char* machine : {"SYMM_EMU_P2P=0", "SYMM_EMU_DEVICES=1"}) {
         const Finished finished = run_lab("--size 4K --bandwidth", machine);
