@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/cli/bytes.hpp"
 #include "common/cuda/check.hpp"
-#include "common/cuda/copy.hpp"
 #include "common/cuda/device.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/drawing.hpp"
@@ -19,6 +20,7 @@
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/own_context.hpp"
 #include "labs/01_vmm_alloc/physical_memory.hpp"
+#include "labs/01_vmm_alloc/words.hpp"
 
 namespace symm {
 
@@ -34,47 +36,14 @@ void step(int number, const std::string& call, const std::function<std::string()
                result);
 }
 
-// A word that no other place of the buffer holds.
-unsigned word_at(std::size_t offset, unsigned seed) {
-    return static_cast<unsigned>(offset / 4) * 2654435761u + seed;
-}
-
-// Up to 16 places of `bytes` bytes, spread from the first to the last.
-std::vector<std::size_t> places(std::size_t bytes, std::size_t sample) {
-    const std::size_t room = bytes - sample;
-    std::vector<std::size_t> found;
-    for (std::size_t i = 0; i < 16; ++i) {
-        found.push_back(room / 15 / 4 * 4 * i);
+// Whether every word is as it was written; the first that is not is printed.
+bool holds(CUdeviceptr base, std::size_t bytes, std::uint32_t seed) {
+    const std::optional<WrongWord> wrong = find_wrong_word(base, bytes, seed);
+    if (wrong) {
+        fmt::print("   WRONG: {:#x} holds {:#x}, written was {:#x}\n", base + wrong->offset,
+                   wrong->seen, wrong->expected);
     }
-    found.push_back(room);
-    return found;
-}
-
-constexpr std::size_t kSample = 65536;
-
-void write_samples(CUdeviceptr base, std::size_t bytes, unsigned seed) {
-    std::vector<unsigned> words(kSample / 4);
-    for (std::size_t place : places(bytes, kSample)) {
-        for (std::size_t i = 0; i < words.size(); ++i) {
-            words[i] = word_at(place + 4 * i, seed);
-        }
-        copy_to_device(base + place, words.data(), kSample);
-    }
-}
-
-bool read_samples(CUdeviceptr base, std::size_t bytes, unsigned seed) {
-    std::vector<unsigned> words(kSample / 4);
-    for (std::size_t place : places(bytes, kSample)) {
-        copy_to_host(words.data(), base + place, kSample);
-        for (std::size_t i = 0; i < words.size(); ++i) {
-            if (words[i] != word_at(place + 4 * i, seed)) {
-                fmt::print("   WRONG: {:#x} holds {:#x}, written was {:#x}\n", base + place + 4 * i,
-                           words[i], word_at(place + 4 * i, seed));
-                return false;
-            }
-        }
-    }
-    return true;
+    return !wrong;
 }
 
 }  // namespace
@@ -140,8 +109,8 @@ bool tell_allocation(int device, std::size_t bytes, CUmemAllocationGranularity_f
     picture.access = memory_name;
     fmt::print("   A buffer.\n{}", draw(picture));
 
-    write_samples(range.base(), size, 1);
-    const bool right = read_samples(range.base(), size, 1);
+    write_words(range.base(), 0, size, 1);
+    const bool right = holds(range.base(), size, 1);
     fmt::print("   Written and read back from the first byte to the last: {}.\n\n",
                right ? "right" : "WRONG");
 
@@ -164,7 +133,7 @@ bool tell_allocation(int device, std::size_t bytes, CUmemAllocationGranularity_f
 bool tell_growth(int device, std::size_t bytes, std::size_t to) {
     GrowableBuffer buffer(device, to);
     const CUdeviceptr base = buffer.base();
-    std::size_t first = 0;
+    std::size_t written = 0;
     bool right = true;
     fmt::print("A buffer that grows in place: {} reserved at {:#x}\n",
                format_bytes(buffer.capacity()), base);
@@ -173,26 +142,27 @@ bool tell_growth(int device, std::size_t bytes, std::size_t to) {
         for (const GrowableBuffer::Piece& piece : buffer.pieces()) {
             pieces.push_back(piece.mapping.size());
         }
-        right = right && buffer.base() == base && read_samples(base, first, 2);
+        right = right && buffer.base() == base && holds(base, buffer.size(), 2);
         fmt::print("{} {} {:>8} at {:#x}\n", draw_pieces(pieces, buffer.capacity()), what,
                    format_bytes(buffer.size()), buffer.base());
     };
+    const auto resize = [&](std::size_t to_bytes) {
+        buffer.resize(to_bytes);
+        write_words(base, std::min(written, buffer.size()), buffer.size(), 2);  // what is new
+        written = buffer.size();
+    };
 
-    buffer.resize(bytes);
-    first = buffer.size();
-    write_samples(base, first, 2);
+    resize(bytes);
     show("starts with");
     while (buffer.size() < to) {
-        buffer.resize(std::min(to, 2 * buffer.size()));
-        write_samples(buffer.pieces().back().mapping.address(),
-                      buffer.pieces().back().mapping.size(), 3);
+        resize(std::min(to, 2 * buffer.size()));
         show("grew to    ");
     }
     while (buffer.pieces().size() > 1) {
-        buffer.resize(buffer.size() - buffer.pieces().back().mapping.size());
+        resize(buffer.size() - buffer.pieces().back().mapping.size());
         show("shrank to  ");
     }
-    fmt::print("The pointer stayed and what was written first is still there: {}.\n",
+    fmt::print("The pointer stayed and every piece held what was written to it: {}.\n",
                right ? "right" : "WRONG");
     return right;
 }
@@ -205,13 +175,14 @@ bool tell_contexts(int device) {
         const OwnContext own(device);
         const CurrentContext current(own.get());
         CUdeviceptr memory = 0;
-        check(cuMemAlloc(&memory, kSample), "cuMemAlloc(size={})", kSample);
-        write_samples(memory, kSample, 4);
-        right = read_samples(memory, kSample, 4);
+        constexpr std::size_t kBytes = 65536;
+        check(cuMemAlloc(&memory, kBytes), "cuMemAlloc(size={})", kBytes);
+        write_words(memory, 0, kBytes, 3);
+        right = holds(memory, kBytes, 3);
         fmt::print(
             "Contexts: primary {}, a second by cuCtxCreate {}; {} bytes of cuMemAlloc\n"
             "memory, written and read in the second: {}. cuCtxDestroy takes them with it.\n",
-            fmt::ptr(before), fmt::ptr(own.get()), kSample, right ? "right" : "WRONG");
+            fmt::ptr(before), fmt::ptr(own.get()), kBytes, right ? "right" : "WRONG");
     }
     CUcontext after = nullptr;
     check(cuCtxGetCurrent(&after), "cuCtxGetCurrent()");
