@@ -14,9 +14,7 @@ CUdevice find(int ordinal) {
         throw std::out_of_range(fmt::format(
             "there is no device {}: this machine has {}, numbered from 0", ordinal, count));
     }
-    CUdevice device = 0;
-    check(cuDeviceGet(&device, ordinal), "cuDeviceGet({})", ordinal);
-    return device;
+    return device_handle(ordinal);
 }
 
 }  // namespace
@@ -26,6 +24,12 @@ int device_count() {
     check(cuInit(0), "cuInit(0)");
     check(cuDeviceGetCount(&count), "cuDeviceGetCount()");
     return count;
+}
+
+CUdevice device_handle(int ordinal) {
+    CUdevice device = 0;
+    check(cuDeviceGet(&device, ordinal), "cuDeviceGet({})", ordinal);
+    return device;
 }
 
 Device::Device(Retained, int ordinal) : ordinal_(ordinal), handle_(find(ordinal)) {

@@ -12,6 +12,10 @@ namespace symm {
 /// GPUs the driver in use sees. Initialises the driver.
 int device_count();
 
+/// The driver's handle of device `ordinal`, which is what its calls want: that both are the same
+/// number on every machine so far is promised nowhere. Throws CudaError.
+CUdevice device_handle(int ordinal);
+
 /// Holds the primary context of one device, which the runtime and every library share. Move-only.
 /// Source: CUDA Driver API, "Primary Context Management".
 class Device {

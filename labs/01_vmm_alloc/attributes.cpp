@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
 
 namespace symm {
 
@@ -39,9 +40,10 @@ constexpr Row kRows[] = {
 std::string attribute_table(int device) {
     std::string text =
         fmt::format("{:<32} {:>5}  {}\n", "CU_DEVICE_ATTRIBUTE_...", "value", "says");
+    const CUdevice handle = device_handle(device);
     for (const Row& row : kRows) {
         int value = 0;
-        check(cuDeviceGetAttribute(&value, row.attribute, device),
+        check(cuDeviceGetAttribute(&value, row.attribute, handle),
               "cuDeviceGetAttribute({}, device={})", row.name, device);
         text += fmt::format("{:<32} {:>5}  {}\n", row.name, value, row.meaning);
     }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
 #include "common/log/log.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
@@ -28,8 +29,8 @@ CUdeviceptr address_of(const void* pointer) {
 
 int attribute(CUdevice_attribute which, int device) {
     int value = 0;
-    check(cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute({}, device={})",
-          static_cast<int>(which), device);
+    check(cuDeviceGetAttribute(&value, which, device_handle(device)),
+          "cuDeviceGetAttribute({}, device={})", static_cast<int>(which), device);
     return value;
 }
 
@@ -85,8 +86,8 @@ std::vector<CUmemAccessDesc> access_for_all(int device) {
     for (int other = 0; other < count; ++other) {
         int can = other == device;
         if (other != device) {
-            check(cuDeviceCanAccessPeer(&can, other, device), "cuDeviceCanAccessPeer({}, {})",
-                  other, device);
+            check(cuDeviceCanAccessPeer(&can, device_handle(other), device_handle(device)),
+                  "cuDeviceCanAccessPeer({}, {})", other, device);
         }
         if (can != 0) {
             CUmemAccessDesc access{};
@@ -122,7 +123,7 @@ void* mem_alloc(std::size_t bytes, const MemAllocOptions& options) {
     if (device < 0) {
         CUdevice current = 0;
         check(cuCtxGetDevice(&current), "cuCtxGetDevice()");
-        device = current;
+        device = current;  // a handle, whose ordinal no call tells; NCCL takes it for one as well
     }
     if (!wants_virtual_memory(device)) {
         CUdeviceptr plain = 0;

@@ -1,12 +1,13 @@
 #include "labs/01_vmm_alloc/own_context.hpp"
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
 
 namespace symm {
 
 namespace {
 
-CUresult create_context(CUcontext* context, int device) {
+CUresult create_context(CUcontext* context, CUdevice device) {
 #if CUDA_VERSION >= 13000
     return cuCtxCreate(context, nullptr, CU_CTX_SCHED_AUTO, device);
 #else
@@ -17,7 +18,7 @@ CUresult create_context(CUcontext* context, int device) {
 }  // namespace
 
 OwnContext::OwnContext(int device) {
-    check(create_context(&context_, device), "cuCtxCreate(device={})", device);
+    check(create_context(&context_, device_handle(device)), "cuCtxCreate(device={})", device);
     // cuCtxCreate pushes what it makes: take it down again.
     CUcontext popped = nullptr;
     const CUresult result = cuCtxPopCurrent(&popped);

@@ -26,12 +26,6 @@ CUmemAccess_flags get_access(CUdeviceptr at, CUmemLocationType type, int id) {
     return static_cast<CUmemAccess_flags>(flags);
 }
 
-CUdevice handle_of(int device) {
-    CUdevice handle = 0;
-    check(cuDeviceGet(&handle, device), "cuDeviceGet({})", device);
-    return handle;
-}
-
 }  // namespace
 
 void allow(CUdeviceptr at, std::size_t bytes, std::span<const int> devices,
@@ -99,7 +93,7 @@ std::vector<int> devices_that_reach(int owner) {
     for (const int device : all_devices()) {
         int can = device == owner;  // the driver is asked about two devices, never about one
         if (device != owner) {
-            check(cuDeviceCanAccessPeer(&can, handle_of(device), handle_of(owner)),
+            check(cuDeviceCanAccessPeer(&can, device_handle(device), device_handle(owner)),
                   "cuDeviceCanAccessPeer(device={}, peer={})", device, owner);
         }
         if (can != 0) {

@@ -9,17 +9,12 @@
 namespace symm {
 namespace {
 
-CUdevice handle_of(int device) {
-    CUdevice handle = 0;
-    check(cuDeviceGet(&handle, device), "cuDeviceGet({})", device);
-    return handle;
-}
-
 int p2p_attribute(CUdevice_P2PAttribute attribute, const char* name, const Pair& pair) {
     int value = 0;
-    check(
-        cuDeviceGetP2PAttribute(&value, attribute, handle_of(pair.accessor), handle_of(pair.owner)),
-        "cuDeviceGetP2PAttribute({}, source={}, destination={})", name, pair.accessor, pair.owner);
+    check(cuDeviceGetP2PAttribute(&value, attribute, device_handle(pair.accessor),
+                                  device_handle(pair.owner)),
+          "cuDeviceGetP2PAttribute({}, source={}, destination={})", name, pair.accessor,
+          pair.owner);
     return value;
 }
 
@@ -32,7 +27,7 @@ PeerLink ask(const Pair& pair) {
         return link;
     }
     int can = 0;
-    check(cuDeviceCanAccessPeer(&can, handle_of(pair.accessor), handle_of(pair.owner)),
+    check(cuDeviceCanAccessPeer(&can, device_handle(pair.accessor), device_handle(pair.owner)),
           "cuDeviceCanAccessPeer(device={}, peer={})", pair.accessor, pair.owner);
     link.access = can != 0;
     if (link.access) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
 
@@ -25,10 +26,8 @@ HostNumaBuffer::HostNumaBuffer(int node, std::size_t bytes) : node_(node) {
 }
 
 int host_node_of(int device) {
-    CUdevice handle = 0;
     int node = 0;
-    check(cuDeviceGet(&handle, device), "cuDeviceGet({})", device);
-    check(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, handle),
+    check(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device_handle(device)),
           "cuDeviceGetAttribute(HOST_NUMA_ID, device={})", device);
     return std::max(node, 0);  // -1: a machine with one node, or a driver that cannot tell
 }

@@ -38,7 +38,8 @@ TEST_F(EveryCallFails, InMappedAt) {
 }
 
 TEST_F(EveryCallFails, InOwnContext) {
-    EXPECT_EQ(fail_each_call([] { return std::make_shared<OwnContext>(0); }), 2u);
+    // cuDeviceGet, cuCtxCreate, cuCtxPopCurrent
+    EXPECT_EQ(fail_each_call([] { return std::make_shared<OwnContext>(0); }), 3u);
 }
 
 TEST_F(EveryCallFails, InMemAlloc) {
