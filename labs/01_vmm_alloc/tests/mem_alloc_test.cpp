@@ -10,6 +10,7 @@
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/growable_buffer.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
 
 namespace symm {
@@ -50,13 +51,23 @@ TEST_F(MemAlloc, GivesMemoryThatHoldsWhatIsWritten) {
     }
 }
 
-TEST_F(MemAlloc, IsOneSegmentUnlessAskedOtherwise) {
-    void* pointer = mem_alloc(5 * unit());
-    const auto segments = segments_from(pointer);
-    ASSERT_EQ(segments.size(), 1u);
-    EXPECT_EQ(segments[0].bytes, 5 * unit());
-    EXPECT_EQ(segments[0].address, address(pointer));
-    mem_free(pointer);
+TEST_F(MemAlloc, IsOneSegmentUpTo256MiBAndSegmentsOfThatBeyond) {
+    constexpr std::size_t kQuick = std::size_t{256} << 20;
+    const std::pair<std::size_t, std::size_t> cases[] = {
+        {5 * unit(), 1}, {kQuick, 1}, {kQuick + 1, 2}, {2 * kQuick, 2}, {2 * kQuick + unit(), 3}};
+    for (const auto& [bytes, count] : cases) {
+        void* pointer = mem_alloc(bytes);
+        const auto segments = segments_from(pointer);
+        ASSERT_EQ(segments.size(), count) << bytes;
+        EXPECT_EQ(segments[0].address, address(pointer));
+        std::size_t sum = 0;
+        for (const Segment& segment : segments) {
+            EXPECT_LE(segment.bytes, kQuick) << bytes;
+            sum += segment.bytes;
+        }
+        EXPECT_EQ(sum, round_up(bytes, unit()));
+        mem_free(pointer);
+    }
 }
 
 TEST_F(MemAlloc, HasAsManySegmentsAsAsked) {
@@ -113,7 +124,8 @@ TEST_F(MemAlloc, IsOpenToEveryPeer) {
     for (int other = 0; other < device_count(); ++other) {
         int can = other == 0;
         if (other != 0) {
-            check(cuDeviceCanAccessPeer(&can, other, 0), "cuDeviceCanAccessPeer");
+            check(cuDeviceCanAccessPeer(&can, device_handle(other), device_handle(0)),
+                  "cuDeviceCanAccessPeer");
         }
         const CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, other};
         unsigned long long flags = 0;

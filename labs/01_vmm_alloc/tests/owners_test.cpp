@@ -46,6 +46,7 @@ protected:
 };
 using RoundUp = Owners;
 using Granularity = Owners;
+using SegmentSize = Owners;
 using PhysicalMemoryTest = Owners;
 using AddressRangeTest = Owners;
 using MappingTest = Owners;
@@ -67,6 +68,26 @@ TEST_F(RoundUp, DoesNotWrapAround) {
     EXPECT_EQ(round_up(most, 1), most);
     EXPECT_EQ(round_up(most, 8), most - 7);
     EXPECT_EQ(round_up(most - 7, 8), most - 7);
+}
+
+TEST_F(SegmentSize, Is256MiBOrSoMuchMoreThat64SegmentsAreEnough) {
+    constexpr std::size_t kQuick = std::size_t{256} << 20;
+    constexpr std::size_t kMost = 64;
+    for (const std::size_t unit : {std::size_t{2} << 20, std::size_t{32} << 20}) {
+        for (const std::size_t bytes :
+             {unit, kQuick - unit, kQuick, kQuick + unit, 2 * kQuick, kMost * kQuick - unit,
+              kMost * kQuick, kMost * kQuick + unit, 100 * kQuick + unit, std::size_t{1} << 40}) {
+            const std::size_t piece = segment_size(bytes, unit);
+            EXPECT_EQ(piece % unit, 0u) << bytes;
+            EXPECT_LE((bytes + piece - 1) / piece, kMost) << bytes;
+            if (bytes <= kMost * kQuick) {
+                EXPECT_EQ(piece, kQuick) << bytes;
+            } else {
+                EXPECT_GE(piece, bytes / kMost) << bytes;
+                EXPECT_LT(piece, bytes / kMost + unit) << "not more than it takes";
+            }
+        }
+    }
 }
 
 TEST_F(Granularity, IsAPowerOfTwoForMinimumAndRecommended) {
