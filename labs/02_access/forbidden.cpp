@@ -56,19 +56,24 @@ std::string read_all(int descriptor) {
 }  // namespace
 
 std::vector<Forbidden> all_forbidden() {
-    return {Forbidden::kNeverAllowed, Forbidden::kReadOnly, Forbidden::kTakenAway};
+    return {Forbidden::kLoadNeverAllowed, Forbidden::kStoreNeverAllowed, Forbidden::kStoreReadOnly,
+            Forbidden::kLoadTakenAway, Forbidden::kStoreTakenAway};
 }
 
 std::string_view name_of(Forbidden kind) {
     switch (kind) {
-        case Forbidden::kNeverAllowed:
-            return "never-allowed";
-        case Forbidden::kReadOnly:
-            return "read-only";
-        case Forbidden::kTakenAway:
+        case Forbidden::kLoadNeverAllowed:
+            return "load-never-allowed";
+        case Forbidden::kStoreNeverAllowed:
+            return "store-never-allowed";
+        case Forbidden::kStoreReadOnly:
+            return "store-read-only";
+        case Forbidden::kLoadTakenAway:
+            return "load-taken-away";
+        case Forbidden::kStoreTakenAway:
             break;
     }
-    return "taken-away";
+    return "store-taken-away";
 }
 
 Forbidden forbidden_from(std::string_view name) {
@@ -77,8 +82,11 @@ Forbidden forbidden_from(std::string_view name) {
             return kind;
         }
     }
-    throw UsageError(fmt::format(
-        "'{}' is no way to lack access: say never-allowed, read-only or taken-away", name));
+    throw UsageError(
+        fmt::format("'{}' is nothing forbidden: say load-never-allowed, "
+                    "store-never-allowed, store-read-only, load-taken-away or "
+                    "store-taken-away",
+                    name));
 }
 
 bool ForbiddenReport::as_expected() const {
@@ -114,6 +122,28 @@ ForbiddenReport show_forbidden(const std::string& program, Forbidden kind, Deadl
     return report;
 }
 
+Bystander::Bystander(std::span<const Gpu> gpus, const PeerMatrix& matrix, int owner,
+                     std::size_t bytes)
+    : gpus_(gpus), buffer_(owner, bytes, matrix.users_of(owner)) {
+    constexpr std::uint32_t kSeed = 0xB7;
+    range_ = {buffer_.base(), bytes / sizeof(std::uint32_t), kSeed};
+    const Gpu& filler = gpus_[static_cast<std::size_t>(owner)];
+    const Drained before_the_buffer_goes(filler);
+    queue_fill(filler, range_);
+    filler.wait("the bystander's data");
+}
+
+std::vector<std::string> Bystander::complaints() const {
+    std::vector<std::string> lines;
+    for (const int user : buffer_.users()) {
+        const Verdict verdict = verify(gpus_[static_cast<std::size_t>(user)], range_);
+        if (!verdict.right()) {
+            lines.push_back(fmt::format("device {}: {}", user, verdict.describe(range_.words)));
+        }
+    }
+    return lines;
+}
+
 int commit_forbidden(Forbidden kind) {
     constexpr std::size_t kWords = 1024;
     constexpr int kOwner = 0;
@@ -123,29 +153,36 @@ int commit_forbidden(Forbidden kind) {
     const auto set = [&](CUmemAccess_flags flags) {
         allow(buffer.base(), buffer.size(), std::span(&culprit, 1), flags);
     };
-    const auto store = [&] {
-        queue_fill(gpu, {buffer.base(), kWords, 1});
-        gpu.wait("the forbidden kernel");
+    const bool loads = kind == Forbidden::kLoadNeverAllowed || kind == Forbidden::kLoadTakenAway;
+    const auto commit = [&] {
+        if (loads) {
+            (void)sum(gpu, buffer.base(), kWords);
+        } else {
+            queue_fill(gpu, {buffer.base(), kWords, 1});
+            gpu.wait("the forbidden kernel");
+        }
     };
 
     try {
         switch (kind) {
-            case Forbidden::kNeverAllowed:
+            case Forbidden::kLoadNeverAllowed:
+            case Forbidden::kStoreNeverAllowed:
                 // On a machine with one device the culprit is the owner, whom DeviceBuffer let in.
                 if (culprit == kOwner) {
                     set(CU_MEM_ACCESS_FLAGS_PROT_NONE);
                 }
                 break;
-            case Forbidden::kReadOnly:
+            case Forbidden::kStoreReadOnly:
                 set(CU_MEM_ACCESS_FLAGS_PROT_READ);
                 break;
-            case Forbidden::kTakenAway:
+            case Forbidden::kLoadTakenAway:
+            case Forbidden::kStoreTakenAway:
                 set(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-                store();
+                commit();
                 set(CU_MEM_ACCESS_FLAGS_PROT_NONE);
                 break;
         }
-        store();
+        commit();
         fmt::print("{}the kernel ended well\n", kFirst);
     } catch (const CudaError& error) {
         fmt::print("{}{}\n", kFirst, error.what());

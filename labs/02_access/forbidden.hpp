@@ -11,24 +11,33 @@
 /// The child is this very program, started again with a hidden option; the parent reads what it
 /// saw.
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/sys/deadline.hpp"
+#include "labs/02_access/gpu.hpp"
+#include "labs/02_access/kernels.hpp"
+#include "labs/02_access/peer_matrix.hpp"
+#include "labs/02_access/shared_buffer.hpp"
 
 namespace symm {
 
-/// A way of not having access.
+/// What a kernel does, and why it may not.
 enum class Forbidden {
-    kNeverAllowed,  ///< The memory is mapped; the device was never given access.
-    kReadOnly,      ///< The device may read, and writes.
-    kTakenAway,     ///< The device could, and cannot any more.
+    kLoadNeverAllowed,   ///< The memory is mapped; the device was never given access.
+    kStoreNeverAllowed,  ///< The same.
+    kStoreReadOnly,      ///< The device may read, and writes.
+    kLoadTakenAway,      ///< The device could, and cannot any more.
+    kStoreTakenAway,     ///< The same.
 };
 
 /// All of them.
 std::vector<Forbidden> all_forbidden();
-/// `never-allowed`, `read-only`, `taken-away`.
+/// `load-never-allowed`, `store-never-allowed`, `store-read-only`, `load-taken-away`,
+/// `store-taken-away`.
 std::string_view name_of(Forbidden kind);
 /// The other way round. Throws UsageError with the names there are.
 Forbidden forbidden_from(std::string_view name);
@@ -43,7 +52,7 @@ struct ForbiddenReport {
     bool as_expected() const;
 };
 
-/// The name of the hidden option: `program --forbidden-child never-allowed`.
+/// The name of the hidden option: `program --forbidden-child load-taken-away`.
 inline constexpr std::string_view kForbiddenOption = "--forbidden-child";
 
 /// Starts `program` with that option and reads its report. The driver in use here is the child's,
@@ -51,6 +60,24 @@ inline constexpr std::string_view kForbiddenOption = "--forbidden-child";
 /// end before the deadline or reports nothing.
 ForbiddenReport show_forbidden(const std::string& program, Forbidden kind,
                                Deadline deadline = Deadline::standard());
+
+/// A buffer of this process that stands while children lose their contexts. Move-only.
+class Bystander {
+public:
+    /// `bytes` (a multiple of 4, not 0) of `owner`, filled by it, for all that the matrix calls its
+    /// users. `gpus[i]` is device i; they must outlive this. Throws CudaError.
+    Bystander(std::span<const Gpu> gpus, const PeerMatrix& matrix, int owner, std::size_t bytes);
+
+    /// Reads all of it on every user: a line for each one that sees something else, none where the
+    /// memory and the users' contexts are as they were. Throws CudaError.
+    std::vector<std::string> complaints() const;
+    const SharedBuffer& buffer() const { return buffer_; }
+
+private:
+    std::span<const Gpu> gpus_;
+    SharedBuffer buffer_;
+    PatternRange range_;
+};
 
 /// The child's part: commits the deed on the last device that may use memory of device 0, and
 /// prints the report on stdout. Returns the exit code.

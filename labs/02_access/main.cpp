@@ -119,8 +119,10 @@ bool tell_the_steps(const symm::StepContext& context) {
     });
 }
 
-bool show_the_forbidden() {
+bool show_the_forbidden(std::span<const symm::Gpu> gpus, const symm::PeerMatrix& matrix,
+                        const Options& options) {
     title(4, "A kernel without access, in a child process");
+    const symm::Bystander bystander(gpus, matrix, options.owner, options.size);
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
     bool as_expected = true;
     for (const symm::Forbidden kind : symm::all_forbidden()) {
@@ -129,8 +131,15 @@ bool show_the_forbidden() {
                    report.as_expected() ? "" : "WRONG: ", name_of(kind), report.first, report.next);
         as_expected = as_expected && report.as_expected();
     }
-    fmt::print("the memory and the other processes are as they were; this one goes on\n");
-    return as_expected;
+    const std::vector<std::string> complaints = bystander.complaints();
+    for (const std::string& complaint : complaints) {
+        fmt::print("WRONG: what was written before has changed, {}\n", complaint);
+    }
+    if (complaints.empty()) {
+        fmt::print("this process goes on: devices {} find what was written before as it was\n",
+                   fmt::join(bystander.buffer().users(), " "));
+    }
+    return as_expected && complaints.empty();
 }
 
 bool share_one_buffer(std::span<const symm::Gpu> gpus, const symm::PeerMatrix& matrix,
@@ -180,7 +189,7 @@ int run(const Options& options) {
 
     check_the_peers(matrix, gpus, options.size);
     bool right = tell_the_steps({gpus, matrix, options.owner, options.size});
-    right = show_the_forbidden() && right;
+    right = show_the_forbidden(gpus, matrix, options) && right;
     right = share_one_buffer(gpus, matrix, options) && right;
     if (options.bandwidth) {
         measure_bandwidth(gpus, matrix, options, files);

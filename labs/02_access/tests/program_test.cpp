@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "common/cli/cli.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/sys/directory.hpp"
 #include "common/tests/run_program.hpp"
 #include "labs/02_access/forbidden.hpp"
@@ -40,6 +41,8 @@ TEST(Program, TellsTheWholeStory) {
     for (const char* part :
          {"4 devices", "1. The peer matrix", "12 pairs tried", "12 carry every word",
           "right: read-only", "right: access taken away", "CUDA_ERROR_ILLEGAL_ADDRESS",
+          "load-never-allowed:", "store-never-allowed:", "store-read-only:", "load-taken-away:",
+          "store-taken-away:", "devices 0 1 2 3 find what was written before as it was",
           "5. One buffer of device 3", "all equal", "all checked and right"}) {
         EXPECT_THAT(finished.output, HasSubstr(part));
     }
@@ -163,9 +166,28 @@ TEST(ForbiddenKernel, HasANameForEveryWay) {
 TEST(ForbiddenKernel, IsNotTakenForShownWhenItWasNot) {
     const ForbiddenReport fine{"the kernel ended well", "cuStreamCreate() succeeded", ""};
     EXPECT_FALSE(fine.as_expected());
-    EXPECT_THROW(show_forbidden("/bin/true", Forbidden::kReadOnly), std::runtime_error)
+    EXPECT_THROW(show_forbidden("/bin/true", Forbidden::kStoreReadOnly), std::runtime_error)
         << "a child that reports nothing";
-    EXPECT_THROW(show_forbidden("/nonexistent/program", Forbidden::kReadOnly), std::system_error);
+    EXPECT_THROW(show_forbidden("/nonexistent/program", Forbidden::kStoreReadOnly),
+                 std::system_error);
+}
+
+class BystanderTest : public AccessLabTest {};
+
+TEST_F(BystanderTest, IsFoundChangedByEveryUserOnceAWordIs) {
+    for (const int owner : {0, last_device()}) {
+        const PeerMatrix matrix = PeerMatrix::query();
+        const Bystander bystander(gpus(), matrix, owner, 4'100);
+        EXPECT_THAT(bystander.complaints(), testing::IsEmpty());
+        gpu(owner).make_current();
+        const std::uint32_t other = 1;
+        copy_to_device(bystander.buffer().base() + 4'096, &other, sizeof(other));
+        const auto complaints = bystander.complaints();
+        ASSERT_EQ(complaints.size(), matrix.users_of(owner).size());
+        for (const std::string& complaint : complaints) {
+            EXPECT_THAT(complaint, HasSubstr("1 of 1025 words wrong, first word 1024"));
+        }
+    }
 }
 
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {
