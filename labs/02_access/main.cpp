@@ -13,6 +13,7 @@
 #include "labs/02_access/access_steps.hpp"
 #include "labs/02_access/bandwidth.hpp"
 #include "labs/02_access/forbidden.hpp"
+#include "labs/02_access/output_file.hpp"
 #include "labs/02_access/peer_check.hpp"
 #include "labs/02_access/shared_sum.hpp"
 
@@ -41,6 +42,7 @@ struct Options {
     int owner = 0;
     bool bandwidth = false;
     symm::BandwidthOptions transfers;
+    bool bytes_given = false;
     std::string json;
     std::string svg;
     std::string forbidden;
@@ -56,15 +58,23 @@ void require_usable(const Options& options) {
         throw symm::UsageError(fmt::format(
             "--size {} cannot be: give a multiple of 4 greater than 0, such as 1M", options.size));
     }
-    if (options.transfers.bytes % 4 != 0) {
-        throw symm::UsageError(fmt::format(
-            "--bytes {} cannot be: give a multiple of 4, such as 512M", options.transfers.bytes));
-    }
     if (!options.bandwidth && (!options.json.empty() || !options.svg.empty() ||
-                               options.transfers.bytes != 0 || options.transfers.iterations != 0)) {
+                               options.bytes_given || options.transfers.iterations != 0)) {
         throw symm::UsageError("--bytes, --iterations, --json and --svg belong to --bandwidth");
     }
+    if (symm::are_one_file(options.json, options.svg)) {
+        throw symm::UsageError(fmt::format("--json {} and --svg {} are one file: give two",
+                                           options.json, options.svg));
+    }
     const int devices = symm::device_count();
+    // In the all-to-all matrix each pair has its part of a transfer, whole vectors of 16 bytes.
+    const std::size_t least = devices < 2 ? 4 : 16 * static_cast<std::size_t>(devices);
+    if (options.bytes_given &&
+        (options.transfers.bytes % 4 != 0 || options.transfers.bytes < least)) {
+        throw symm::UsageError(fmt::format(
+            "--bytes {} cannot be: give a multiple of 4, at least {} for {} devices, such as 512M",
+            options.transfers.bytes, least, devices));
+    }
     if (options.owner >= devices) {
         throw symm::UsageError(
             fmt::format("--owner {} cannot be: this machine has {} device{}, "
@@ -211,9 +221,10 @@ int main(int argc, char** argv) {
                             "The device whose memory is shared");
     app.add_flag("--bandwidth", options.bandwidth,
                  "Measure loads, stores and the copy engine between all pairs");
-    symm::add_bytes_option(app, "--bytes", options.transfers.bytes,
-                           "Size of each measured transfer (512M on a GPU, 64K emulated)")
-        ->default_str("");
+    const CLI::Option* bytes =
+        symm::add_bytes_option(app, "--bytes", options.transfers.bytes,
+                               "Size of each measured transfer (512M on a GPU, 64K emulated)")
+            ->default_str("");
     symm::add_number_option(
         app, "--iterations", options.transfers.iterations, 1, 100000,
         "How often each transfer is repeated in one timing (16 on a GPU, 2 emulated)")
@@ -222,5 +233,8 @@ int main(int argc, char** argv) {
     app.add_option("--svg", options.svg, "Draw the matrices as heat maps into this file")
         ->type_name("FILE");
     app.add_option(std::string(symm::kForbiddenOption), options.forbidden)->group("");
-    return symm::run_main(app, argc, argv, [&] { return run(options); });
+    return symm::run_main(app, argc, argv, [&] {
+        options.bytes_given = bytes->count() != 0;  // 0 is no size, and the default's mark
+        return run(options);
+    });
 }

@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <numeric>
-#include <stdexcept>
 #include <utility>
 
 #include "common/cli/bytes.hpp"
@@ -125,26 +121,6 @@ std::string to_json(const PeerMeasurement& measurement) {
         text += "]}";
     }
     return text + "\n  ]\n}\n";
-}
-
-OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
-    if (!path_.empty()) {
-        file_.open(path_, std::ios::binary | std::ios::trunc);
-        require_good();
-    }
-}
-
-void OutputFile::write(const std::string& text) {
-    file_ << text;
-    file_.close();
-    require_good();
-}
-
-void OutputFile::require_good() const {
-    if (!file_) {
-        throw std::runtime_error(
-            fmt::format("{} cannot be written: {}", path_, std::strerror(errno)));
-    }
 }
 
 }  // namespace symm

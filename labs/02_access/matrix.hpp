@@ -2,7 +2,6 @@
 /// \file
 /// Numbers for pairs of devices, and the three ways to look at them: text, JSON, a heat map.
 
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,21 +60,5 @@ std::string to_text(const PeerMeasurement& measurement);
 std::string to_json(const PeerMeasurement& measurement);
 /// A page of heat maps, one below the other; the scale of each is its own.
 std::string to_svg(const PeerMeasurement& measurement);
-
-/// A file that is opened before there is something to write, so that a bad path is told at once.
-class OutputFile {
-public:
-    /// Empties the file or makes it. An empty path is no file. Throws std::runtime_error naming it.
-    explicit OutputFile(std::string path);
-    /// Writes all there is to write. Throws std::runtime_error.
-    void write(const std::string& text);
-    explicit operator bool() const { return !path_.empty(); }
-
-private:
-    void require_good() const;
-
-    std::string path_;
-    std::ofstream file_;
-};
 
 }  // namespace symm

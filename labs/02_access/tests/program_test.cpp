@@ -106,12 +106,39 @@ TEST(Program, WritesTheMatricesAsTextJsonAndHeatMap) {
 TEST(Program, SaysAtOnceWhereItCannotWrite) {
     for (const char* option : {"--json", "--svg"}) {
         const Finished finished =
-            run_lab(std::string("--size 4 --bandwidth --bytes 4 --iterations 1 ") + option +
+            run_lab(std::string("--size 4 --bandwidth --bytes 32 --iterations 1 ") + option +
                     " /nonexistent/file");
         EXPECT_EQ(finished.exit_code, 1) << finished.output;
         EXPECT_EQ(finished.output.find("error: /nonexistent/file cannot be written"), 0U)
             << finished.output;
     }
+}
+
+TEST(Program, MeasuresTheLeastThatItTakes) {
+    const Finished finished =
+        run_program("02_access --size 4 --bandwidth --bytes 48 --iterations 1",
+                    "SYMM_EMU_DEVICES=3 SYMM_EMU_P2P=1");
+    EXPECT_EQ(finished.exit_code, 0) << finished.output;
+    EXPECT_THAT(finished.output, HasSubstr("every transfer's result was compared"));
+    const std::string least_for_two = "--size 4 --bandwidth --bytes 32 --iterations 1";
+    expect_refused_in_one_line(run_program("02_access " + least_for_two, "SYMM_EMU_DEVICES=3"),
+                               least_for_two);
+}
+
+TEST(Program, LeavesFilesAloneWhereItFails) {
+    const PrivateDirectory directory("symm-access-test");
+    const auto json = directory.path() / "matrix.json";
+    std::ofstream(json) << "of last week";
+    const std::string arguments =
+        "--size 4 --bandwidth --bytes 4K --iterations 1 --json " + json.string();
+    // The last copies are those of the bandwidth.
+    const Finished failed = run_lab(arguments, "SYMM_EMU_FAIL=cuMemcpyAsync:5:CUDA_ERROR_UNKNOWN");
+    EXPECT_EQ(failed.exit_code, 1) << failed.output;
+    EXPECT_THAT(failed.output, HasSubstr("measuring copy engine"));
+    EXPECT_EQ(text_of(json), "of last week");
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
+    EXPECT_EQ(run_lab(arguments).exit_code, 0);
+    EXPECT_THAT(text_of(json), HasSubstr("matrices"));
 }
 
 TEST(Program, HelpsWithEveryOption) {
@@ -125,11 +152,29 @@ TEST(Program, HelpsWithEveryOption) {
 }
 
 TEST(Program, RefusesBadUsageWithOneLine) {
-    for (const char* arguments :
-         {"--size 0", "--size 5", "--size 12Q", "--size", "--size 900M", "--owner 99", "--owner -1",
-          "--owner x", "--bytes 4K", "--json a.json", "--svg a.svg", "--iterations 3",
-          "--bandwidth --iterations 0", "--bandwidth --bytes 3", "--bandwidth --bytes 900M",
-          "--bogus", "--driver qemu", "--forbidden-child nothing"}) {
+    for (const char* arguments : {"--size 0",
+                                  "--size 5",
+                                  "--size 12Q",
+                                  "--size",
+                                  "--size 900M",
+                                  "--owner 99",
+                                  "--owner -1",
+                                  "--owner x",
+                                  "--bytes 4K",
+                                  "--json a.json",
+                                  "--svg a.svg",
+                                  "--iterations 3",
+                                  "--bytes 0",
+                                  "--bandwidth --bytes 0",
+                                  "--bandwidth --bytes 28",
+                                  "--bandwidth --json same.json --svg ./same.json",
+                                  "--bandwidth --iterations 0",
+                                  "--bandwidth --bytes 3",
+                                  "--bandwidth --bytes 35",
+                                  "--bandwidth --bytes 900M",
+                                  "--bogus",
+                                  "--driver qemu",
+                                  "--forbidden-child nothing"}) {
         expect_refused_in_one_line(run_lab(arguments), arguments);
     }
 }
