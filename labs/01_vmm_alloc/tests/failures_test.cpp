@@ -1,5 +1,10 @@
 // Every driver call of every path fails once: the error names the call, nothing is left behind.
 
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "common/tests/run_program.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/growable_buffer.hpp"
@@ -113,28 +118,104 @@ TEST_F(EveryCallFails, WhenOwnersLetGoEarly) {
     EXPECT_TRUE(memory);
 }
 
-TEST_F(EveryCallFails, DestructorsReportAndDoNotThrow) {
-    for (const char* function : {"cuMemUnmap", "cuMemAddressFree", "cuMemRelease"}) {
+TEST_F(EveryCallFails, DestructorsNameItAndDoNotThrow) {
+    for (const std::string_view function : {"cuMemUnmap", "cuMemAddressFree", "cuMemRelease"}) {
         auto memory = PhysicalMemory::create(device_memory(0), unit_);
         AddressRange range(unit_);
         Mapping mapping(range.base(), unit_, memory);
-        // What the failing destructor leaves behind is put right by hand below.
+        // What the failing destructor leaves behind is put right by hand below, with this one call.
         const auto handle = memory.handle();
         const CUdeviceptr base = range.base();
         emu::fail_call(function, 1, kInjected);
-        mapping.reset();
-        if (std::string_view(function) == "cuMemUnmap") {
+        const auto expect_named = [&](std::string_view call, const std::string& logged) {
+            if (call == function) {
+                EXPECT_NE(logged.find(fmt::format("{}(", call)), std::string::npos) << logged;
+                EXPECT_NE(logged.find(name_of(kInjected)), std::string::npos) << logged;
+            } else {
+                EXPECT_EQ(logged, "") << "while " << function << " fails";
+            }
+        };
+        expect_named("cuMemUnmap", logged_by([&] { mapping.reset(); }));
+        if (function == "cuMemUnmap") {
             check(cuMemUnmap(base, unit_), "cuMemUnmap");
         }
-        range.reset();
-        if (std::string_view(function) == "cuMemAddressFree") {
+        expect_named("cuMemAddressFree", logged_by([&] { range.reset(); }));
+        if (function == "cuMemAddressFree") {
             check(cuMemAddressFree(base, unit_), "cuMemAddressFree");
         }
-        memory.reset();
-        if (std::string_view(function) == "cuMemRelease") {
+        expect_named("cuMemRelease", logged_by([&] { memory.reset(); }));
+        if (function == "cuMemRelease") {
             check(cuMemRelease(handle), "cuMemRelease");
         }
     }
+}
+
+TEST_F(EveryCallFails, WhenAContextGoes) {
+    auto own = std::make_unique<OwnContext>(0);
+    const CUcontext context = own->get();
+    emu::fail_call("cuCtxDestroy", 1, kInjected);
+    const std::string logged = logged_by([&] { own.reset(); });
+    EXPECT_NE(logged.find("cuCtxDestroy()"), std::string::npos) << logged;
+    check(cuCtxDestroy(context), "cuCtxDestroy");  // and nothing else was left
+}
+
+TEST_F(EveryCallFails, InGrowableBuffer) {
+    const std::size_t calls =
+        fail_each_call([&] { return std::make_shared<GrowableBuffer>(0, 8 * unit_); });
+    EXPECT_EQ(calls, 2u);  // granularity, reserve
+}
+
+TEST_F(EveryCallFails, InPlainMemory) {
+    setenv("SYMM_CUMEM_ENABLE", "0", 1);
+    const std::size_t calls =
+        fail_each_call([] { return std::shared_ptr<void>(mem_alloc(1000), mem_free); });
+    EXPECT_EQ(calls, 2u);  // cuCtxGetDevice, cuMemAlloc
+    void* pointer = mem_alloc(1000);
+    const auto calls_of_free = calls_of([&] { mem_free(pointer); });
+    EXPECT_EQ(calls_of_free.size(), 2u);  // cuMemRetainAllocationHandle, cuMemFree
+    for (const CallOfPath& call : calls_of_free) {
+        pointer = mem_alloc(1000);
+        expect_failure(call, [&] { mem_free(pointer); });
+        mem_free(pointer);  // nothing was changed
+        EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before_)) << call.function;
+    }
+    unsetenv("SYMM_CUMEM_ENABLE");
+}
+
+// Where FABRIC is refused, only a process's first allocation on a device asks for it. Of the two
+// devices of this process one tells the calls of such an allocation, and one of them fails on the
+// other.
+TEST_F(EveryCallFails, DISABLED_InTheFirstMemAlloc) {
+    std::shared_ptr<void> kept;
+    const auto allocate = [&](int device) {
+        kept = std::shared_ptr<void>(mem_alloc(unit_, {.device = device}), mem_free);
+    };
+    const std::vector<CallOfPath> calls = calls_of([&] { allocate(1); });
+    kept.reset();
+    EXPECT_EQ(std::count_if(calls.begin(), calls.end(),
+                            [](const CallOfPath& call) { return call.function == "cuMemCreate"; }),
+              2)
+        << "with FABRIC and without";
+    fmt::print("calls: {}\n", calls.size());
+    expect_failure(calls.at(std::stoul(std::getenv("SYMM_TEST_CALL"))), [&] { allocate(0); });
+    EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before_));
+    allocate(0);
+    kept.reset();
+}
+
+TEST_F(EveryCallFails, InTheFirstMemAllocWhereFabricIsRefused) {
+    std::size_t calls = 1;
+    for (std::size_t call = 0; call < calls; ++call) {
+        const Finished child = run_program(
+            "01_vmm_alloc_test --gtest_also_run_disabled_tests "
+            "--gtest_filter=EveryCallFails.DISABLED_InTheFirstMemAlloc",
+            fmt::format("SYMM_EMU_DEVICES=2 SYMM_EMU_FABRIC=0 SYMM_TEST_CALL={}", call));
+        ASSERT_EQ(child.exit_code, 0) << "call " << call << "\n" << child.output;
+        const std::size_t told = child.output.find("calls: ");
+        ASSERT_NE(told, std::string::npos) << child.output;
+        calls = std::stoul(child.output.substr(told + std::strlen("calls: ")));
+    }
+    EXPECT_GE(calls, 15u);
 }
 
 }  // namespace

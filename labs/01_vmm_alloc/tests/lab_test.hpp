@@ -69,6 +69,17 @@ inline void expect_failure(const CallOfPath& call, const std::function<void()>& 
     emu::clear_failures();
 }
 
+/// What `work`, which must not throw, logs and writes to stderr.
+inline std::string logged_by(const std::function<void()>& work) {
+    testing::internal::CaptureStderr();
+    try {
+        work();
+    } catch (const std::exception& error) {
+        ADD_FAILURE() << "it was thrown, not logged: " << error.what();
+    }
+    return testing::internal::GetCapturedStderr();
+}
+
 /// Lets every driver call that `make` makes fail, one after the other, and expects each time an
 /// error that names the call and nothing left behind. `make` returns what owns the result, so that
 /// only calls on the way up are counted. Returns how many calls there were.
