@@ -10,10 +10,10 @@
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/sys/output_file.hpp"
 #include "labs/02_access/access_steps.hpp"
 #include "labs/02_access/bandwidth.hpp"
 #include "labs/02_access/forbidden.hpp"
-#include "labs/02_access/output_file.hpp"
 #include "labs/02_access/peer_check.hpp"
 #include "labs/02_access/shared_sum.hpp"
 

@@ -47,21 +47,20 @@ TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
     if (!is_rank_process()) {
         ::setenv("SYMM_TIMEOUT", "2", 1);  // the ranks' too
     }
-    const std::string error =
-        error_of(ranks_of_this_test(3, RankMode::kProcess), [](Rank& rank) {
-            Communicator communicator(rank, std::chrono::seconds{2});
-            const Stream stream;
-            const CUdeviceptr window = communicator.allocate(4096);
-            rank.rendezvous().barrier("all there");
-            if (rank.rank() == 1) {
-                ::raise(SIGSTOP);
-            }
-            rank.rendezvous().together("checked call", [&] {
-                communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
-                                        stream.get());
-                communicator.synchronize(stream, "a sum that cannot be");
-            });
+    const std::string error = error_of(ranks_of_this_test(3, RankMode::kProcess), [](Rank& rank) {
+        Communicator communicator(rank, std::chrono::seconds{2});
+        const Stream stream;
+        const CUdeviceptr window = communicator.allocate(4096);
+        rank.rendezvous().barrier("all there");
+        if (rank.rank() == 1) {
+            ::raise(SIGSTOP);
+        }
+        rank.rendezvous().together("checked call", [&] {
+            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
+                                    stream.get());
+            communicator.synchronize(stream, "a sum that cannot be");
         });
+    });
     if (is_rank_process()) {
         return;
     }

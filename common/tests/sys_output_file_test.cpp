@@ -1,6 +1,6 @@
 // Files that are there whole or not at all.
 
-#include "labs/02_access/output_file.hpp"
+#include "common/sys/output_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <sstream>
 
@@ -92,6 +93,20 @@ TEST_F(OutputFileTest, IsOneWithItselfHoweverItIsCalled) {
     EXPECT_TRUE(are_one_file("a.json", "./a.json"));
     EXPECT_FALSE(are_one_file("a.json", "a.svg"));
     EXPECT_FALSE(are_one_file("", ""));
+}
+
+TEST(OutputFile, LeavesNothingWhereASignalEndsTheProgram) {
+    // No PrivateDirectory, which would go as a whole.
+    const fs::path folder = fs::temp_directory_path() / fmt::format("symm-test-{}", ::getpid());
+    fs::create_directory(folder);
+    EXPECT_EXIT(
+        {
+            const OutputFile file((folder / "table").string());
+            ::raise(SIGTERM);
+        },
+        testing::KilledBySignal(SIGTERM), "");
+    EXPECT_TRUE(fs::is_empty(folder));
+    fs::remove_all(folder);
 }
 
 }  // namespace

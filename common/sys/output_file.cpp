@@ -1,4 +1,4 @@
-#include "labs/02_access/output_file.hpp"
+#include "common/sys/output_file.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <system_error>
 #include <utility>
+
+#include "common/sys/remove_on_signal.hpp"
 
 namespace symm {
 namespace {
@@ -35,6 +37,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
     if (regular || !std::filesystem::exists(before)) {
         temporary_ = place_;
         temporary_ += fmt::format(".{}.part", ::getpid());
+        remove_on_signal(temporary_, OnSignal::kRemoveOne);
     }
     file_.open(temporary_.empty() ? place_ : temporary_, std::ios::binary | std::ios::trunc);
     require_good();
@@ -47,6 +50,7 @@ OutputFile::~OutputFile() {
     if (!temporary_.empty()) {
         std::error_code ignored;
         std::filesystem::remove(temporary_, ignored);
+        keep_on_signal(temporary_);
     }
 }
 
@@ -60,6 +64,7 @@ void OutputFile::write(const std::string& text) {
         if (error) {
             refuse(error.value());
         }
+        keep_on_signal(temporary_);
         temporary_.clear();
     }
 }
