@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/physical_memory.hpp"
 #include "labs/03_ipc/handle.hpp"
@@ -23,12 +24,10 @@ HandleChoice probe(int device) {
         enabled != nullptr && std::string_view(enabled) == "0") {
         return descriptors_because("SYMM_FABRIC_ENABLE=0");
     }
-    CUdevice handle = 0;
-    check(cuDeviceGet(&handle, device), "cuDeviceGet({})", device);
     int supported = 0;
-    check(
-        cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, handle),
-        "cuDeviceGetAttribute(HANDLE_TYPE_FABRIC_SUPPORTED, device={})", device);
+    check(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+                               device_handle(device)),
+          "cuDeviceGetAttribute(HANDLE_TYPE_FABRIC_SUPPORTED, device={})", device);
     if (supported == 0) {
         return descriptors_because(fmt::format(
             "device {} has no CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED", device));

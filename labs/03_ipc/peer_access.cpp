@@ -12,8 +12,8 @@ void require_peer_access(int device, int owner) {
         return;
     }
     int can = 0;
-    check(cuDeviceCanAccessPeer(&can, device, owner), "cuDeviceCanAccessPeer({}, {})", device,
-          owner);
+    check(cuDeviceCanAccessPeer(&can, device_handle(device), device_handle(owner)),
+          "cuDeviceCanAccessPeer({}, {})", device, owner);
     if (can == 0) {
         throw std::runtime_error(
             fmt::format("device {} cannot access device {}'s memory (no peer access). Use ranks on "
