@@ -146,9 +146,6 @@ CUresult result_named(std::string_view name) {
         SYMM_RESULT(CUDA_ERROR_UNKNOWN),
 #undef SYMM_RESULT
     };
-    if (name == "SIGKILL") {
-        return kKilled;
-    }
     for (const auto& [known, result] : kResults) {
         if (known == name) {
             return result;
@@ -165,12 +162,15 @@ std::vector<PlannedFailure> planned_failures() {
         const auto parts = split(item, ':');
         const auto call = parts.size() == 3 ? whole_number(parts[1]) : std::nullopt;
         if (!call || *call == 0 || *call > 1'000'000'000 || !is_driver_function(parts[0]) ||
-            result_named(parts[2]) == CUDA_SUCCESS) {
+            (parts[2] != "SIGKILL" && result_named(parts[2]) == CUDA_SUCCESS)) {
             refuse(kVariable, text,
                    "function:call:result, as in cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY");
         }
-        failures.push_back(
-            {std::string(parts[0]), static_cast<long>(*call), result_named(parts[2])});
+        PlannedFailure failure{std::string(parts[0]), static_cast<long>(*call), std::nullopt};
+        if (parts[2] != "SIGKILL") {
+            failure.result = result_named(parts[2]);
+        }
+        failures.push_back(failure);
     }
     return failures;
 }

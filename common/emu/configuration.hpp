@@ -15,6 +15,7 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ inline constexpr int kMaxDevices = 16;
 struct PlannedFailure {
     std::string function;
     long call = 1;
-    CUresult result = CUDA_ERROR_UNKNOWN;
+    std::optional<CUresult> result;  ///< None: the process dies by SIGKILL in that call.
 };
 
 /// Accesses of one GPU to another's memory that end well and carry nothing: its stores and copies,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -15,8 +16,8 @@ namespace {
 
 struct Plan {
     std::size_t function;
-    long call;  ///< Counted from the process's start.
-    CUresult result;
+    long call;                       ///< Counted from the process's start.
+    std::optional<CUresult> result;  ///< None: the process dies.
 };
 
 // Counters are relaxed and the plans are only looked at where there are any: a driver call must not
@@ -41,14 +42,7 @@ std::size_t find(std::string_view function) {
     return static_cast<std::size_t>(found - kDriverFunctions.begin());
 }
 
-}  // namespace
-
-bool is_driver_function(std::string_view name) {
-    return std::find(kDriverFunctions.begin(), kDriverFunctions.end(), name) !=
-           kDriverFunctions.end();
-}
-
-void fail_call(std::string_view function, long k, CUresult result) {
+void plan(std::string_view function, long k, std::optional<CUresult> result) {
     if (k < 1) {
         throw std::invalid_argument(fmt::format("calls count from 1, not from {}", k));
     }
@@ -57,6 +51,21 @@ void fail_call(std::string_view function, long k, CUresult result) {
     const std::lock_guard lock(f.mutex);
     f.plans.push_back({index, f.calls[index].load() + k, result});
     f.planned = f.plans.size();
+}
+
+}  // namespace
+
+bool is_driver_function(std::string_view name) {
+    return std::find(kDriverFunctions.begin(), kDriverFunctions.end(), name) !=
+           kDriverFunctions.end();
+}
+
+void fail_call(std::string_view function, long k, CUresult result) {
+    plan(function, k, result);
+}
+
+void kill_in_call(std::string_view function, long k) {
+    plan(function, k, std::nullopt);
 }
 
 void clear_failures() {
@@ -79,12 +88,12 @@ CUresult enter(std::size_t function, Needs needs) {
             return p.function == function && p.call == call;
         });
         if (plan != f.plans.end()) {
-            const CUresult result = plan->result;
-            f.plans.erase(plan);
-            f.planned = f.plans.size();
-            if (result == kKilled) {
+            if (!plan->result) {
                 std::raise(SIGKILL);
             }
+            const CUresult result = *plan->result;
+            f.plans.erase(plan);
+            f.planned = f.plans.size();
             return result;
         }
     }

@@ -12,13 +12,13 @@
 
 namespace symm::emu {
 
-/// For fail_call(), an answer that no driver gives: the process is killed in that call, as by SIGKILL.
-inline constexpr auto kKilled = static_cast<CUresult>(-1);
-
 /// Lets the k-th call of `function` from now on (the next is 1) answer `result`, with no side
 /// effect. A kernel launch counts as cuLaunchKernel. Throws std::invalid_argument for a name that
 /// is not in driver_functions.inc or k < 1. Safe from any thread.
 void fail_call(std::string_view function, long k, CUresult result);
+
+/// Lets the process die by SIGKILL in that call instead. Throws as fail_call().
+void kill_in_call(std::string_view function, long k);
 
 /// Forgets all failures that are still to come, those of SYMM_EMU_FAIL too.
 void clear_failures();

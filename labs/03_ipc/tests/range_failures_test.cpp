@@ -217,8 +217,7 @@ TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
                 const pid_t lost = rank.rendezvous().process_of(1);
                 if (rank.rank() == 1) {
                     const std::size_t colon = mine.find(':');
-                    emu::fail_call(mine.substr(0, colon), std::stol(mine.substr(colon + 1)),
-                                   emu::kKilled);
+                    emu::kill_in_call(mine.substr(0, colon), std::stol(mine.substr(colon + 1)));
                 }
                 try {
                     { const SymmetricRange range(rank, 4096); }
