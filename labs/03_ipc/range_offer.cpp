@@ -23,7 +23,7 @@ struct Head {
 };
 
 constexpr std::size_t kWord = sizeof(std::uint64_t);
-/// More than there are addresses. A sum of kMaxSegments such sizes still fits in 64 bits.
+/// More than any memory has. A sum of kMaxSegments such sizes still fits in 64 bits.
 constexpr std::uint64_t kAddresses = std::uint64_t{1} << 46;
 constexpr std::size_t kMaxSegments = (kMaxContribution - sizeof(Head)) / kWord;
 

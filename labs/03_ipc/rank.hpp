@@ -45,7 +45,8 @@ public:
 
     /// For destructors of what kernels of several ranks use, before they give anything back. Where ranks
     /// are threads on one device, giving back waits for the kernels of all of them, and those may wait
-    /// for this rank: if an exception is what destroys, the others have to hear of it first.
+    /// for this rank: if an exception is what destroys, the others have to hear of it first. That
+    /// ends the run, also where the exception is caught after all.
     void tell_if_unwinding() noexcept;
 
     /// Prints text, each line behind `[rank] ` and in one piece, whatever the other ranks print.

@@ -86,6 +86,12 @@ public:
         std::vector<bool> running(processes_.size(), true);
         std::optional<Deadline> patience;  // since one has failed
         while (std::find(running.begin(), running.end(), true) != running.end()) {
+            // All others have said what they had to say: only one that is stuck is still missing.
+            if (patience && std::count(running.begin(), running.end(), true) == 1 &&
+                patience->limit() > kTimeToFollow) {
+                patience = Deadline::after(
+                    std::min<std::chrono::nanoseconds>(patience->left(), kTimeToFollow));
+            }
             std::vector<int> watched{signals.descriptor()};
             bool all_watched = true;
             for (std::size_t i = 0; i < processes_.size(); ++i) {
@@ -99,11 +105,6 @@ public:
             wait_readable(watched, look);
             if (const int signal = signals.take()) {
                 return signal;
-            }
-            // All others have said what they had to say: only one that is stuck is still missing.
-            if (patience && std::count(running.begin(), running.end(), true) == 1 &&
-                patience->left() > kTimeToFollow) {
-                patience = Deadline::after(kTimeToFollow);
             }
             for (std::size_t i = 0; i < processes_.size(); ++i) {
                 if (!running[i]) {

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -34,6 +35,25 @@ inline RankOptions ranks_of_this_test(int ranks, RankMode mode) {
         std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name()};
     return options;
 }
+
+/// SYMM_TIMEOUT while it lives, for this process and those that it starts.
+class TimeoutInForce {
+public:
+    explicit TimeoutInForce(const char* seconds) {
+        if (const char* before = std::getenv("SYMM_TIMEOUT")) {
+            before_ = before;
+        }
+        ::setenv("SYMM_TIMEOUT", seconds, 1);
+    }
+    TimeoutInForce(const TimeoutInForce&) = delete;
+    TimeoutInForce& operator=(const TimeoutInForce&) = delete;
+    ~TimeoutInForce() {
+        before_ ? ::setenv("SYMM_TIMEOUT", before_->c_str(), 1) : ::unsetenv("SYMM_TIMEOUT");
+    }
+
+private:
+    std::optional<std::string> before_;
+};
 
 /// True in a rank process, where a test ends with its run_ranks(): what follows is the parent's.
 inline bool is_rank_process() {
