@@ -83,12 +83,13 @@ UniqueFd listen_as_hub(const RankInfo& info) {
 // Rank 0's part of the meeting.
 class Hub {
 public:
-    Hub(const RankInfo& info, Deadline deadline)
-        : info_(info), deadline_(deadline), listener_(listen_as_hub(info)) {
+    Hub(const RankInfo& info, Deadline deadline) : info_(info), deadline_(deadline) {
+        const SignalsHeld until_announced;
+        listener_ = listen_as_hub(info);
+        remove_on_signal(hub_path(info_), OnSignal::kRemoveOne);
         connections.resize(static_cast<std::size_t>(info.size));
         processes.assign(static_cast<std::size_t>(info.size), 0);
         processes[0] = ::getpid();
-        remove_on_signal(hub_path(info_), OnSignal::kRemoveOne);
     }
     // From here on strangers find nobody.
     ~Hub() {

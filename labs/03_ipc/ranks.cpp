@@ -54,6 +54,7 @@ int run_placed(const Placement& place, const Body& body) {
     if (place.is_copy()) {
         die_with_parent(place.parent);
     } else {
+        const SignalsHeld until_announced;
         make_private(place.directory);
         remove_on_signal(place.directory, OnSignal::kRemoveOne);  // launchers end ranks by SIGTERM
     }
