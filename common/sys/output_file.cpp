@@ -34,13 +34,21 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
     if (regular && ::access(place_.c_str(), W_OK) != 0) {
         refuse(errno);  // moving a file onto it would ask the folder only
     }
-    if (regular || !std::filesystem::exists(before)) {
+    const SignalsHeld until_announced;
+    // A link to nothing yet is followed, not replaced.
+    if (regular || (!std::filesystem::exists(before) && !std::filesystem::is_symlink(place_))) {
         temporary_ = place_;
         temporary_ += fmt::format(".{}.part", ::getpid());
-        remove_on_signal(temporary_, OnSignal::kRemoveOne);
+        file_.open(temporary_, std::ios::binary | std::ios::trunc);
     }
-    file_.open(temporary_.empty() ? place_ : temporary_, std::ios::binary | std::ios::trunc);
-    require_good();
+    if (!file_.is_open()) {  // or where nothing can stand beside it
+        temporary_.clear();
+        file_.clear();
+        file_.open(place_, std::ios::binary | std::ios::trunc);
+        require_good();
+        return;
+    }
+    remove_on_signal(temporary_, OnSignal::kRemoveOne);
     if (regular) {
         std::filesystem::permissions(temporary_, before.permissions(), ignored);
     }
@@ -80,7 +88,11 @@ void OutputFile::require_good() const {
 }
 
 bool are_one_file(const std::string& one, const std::string& other) {
-    return !one.empty() && !other.empty() && without_links(one) == without_links(other);
+    if (one.empty() || other.empty() || without_links(one) != without_links(other)) {
+        return false;
+    }
+    std::error_code ignored;
+    return !std::filesystem::is_character_file(without_links(one), ignored);
 }
 
 }  // namespace symm

@@ -10,7 +10,7 @@ namespace symm {
 
 /// Opened before there is something to write, so that a bad path is told at once; what stood there
 /// before stays until there is. It is written beside its place and moved there at the end. Devices
-/// and pipes, which cannot be moved onto, are written as they are.
+/// and pipes, which cannot be moved onto, are written as they are, and so is a file whose folder takes no other.
 class OutputFile {
 public:
     /// An empty path is no file. Throws std::runtime_error naming it.
@@ -34,7 +34,7 @@ private:
     std::ofstream file_;
 };
 
-/// Whether both paths name one file, be it there or not yet. False where one is empty.
+/// Whether both paths name one file, be it there or not yet. False where one is empty, and for devices.
 bool are_one_file(const std::string& one, const std::string& other);
 
 }  // namespace symm

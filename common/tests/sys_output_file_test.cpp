@@ -85,6 +85,22 @@ TEST_F(OutputFileTest, OfADeviceIsWrittenAsItIs) {
     EXPECT_STREQ(text, "as stdou");
 }
 
+TEST_F(OutputFileTest, FollowsALinkToAFileThatIsNotThereYet) {
+    const fs::path target = folder_.path() / "target";
+    const fs::path link = folder_.path() / "link";
+    fs::create_symlink(target, link);
+    OutputFile(link.string()).write("new");
+    EXPECT_TRUE(fs::is_symlink(link));
+    EXPECT_EQ(text_of(target), "new");
+}
+
+TEST_F(OutputFileTest, StandsAloneWhereNothingCanStandBesideIt) {
+    const fs::path path = folder_.path() / std::string(250, 'x');  // no room for another ending
+    OutputFile(path.string()).write("new");
+    EXPECT_EQ(text_of(path), "new");
+    EXPECT_EQ(files(), 1u);
+}
+
 TEST_F(OutputFileTest, IsOneWithItselfHoweverItIsCalled) {
     const fs::path link = folder_.path() / "link";
     fs::create_symlink(folder_.path(), link);
@@ -93,6 +109,7 @@ TEST_F(OutputFileTest, IsOneWithItselfHoweverItIsCalled) {
     EXPECT_TRUE(are_one_file("a.json", "./a.json"));
     EXPECT_FALSE(are_one_file("a.json", "a.svg"));
     EXPECT_FALSE(are_one_file("", ""));
+    EXPECT_FALSE(are_one_file("/dev/null", "/dev/null"));
 }
 
 TEST(OutputFile, LeavesNothingWhereASignalEndsTheProgram) {
