@@ -95,7 +95,7 @@ function(symm_test name)
   endif()
   if(arg_ONE_DEVICE)
     symm_test_again(${name} on_one_device LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT}
-      ENVIRONMENT SYMM_EMU_DEVICES=1 FILTER -*Program.*)
+      ENVIRONMENT SYMM_EMU_DEVICES=1 FILTER -*Program*)
   endif()
 endfunction()
 

@@ -89,7 +89,8 @@ std::vector<LossyPair> lossy_pairs(int devices) {
     std::vector<LossyPair> pairs;
     for (const std::string_view item : split(text, ',')) {
         const auto parts = split(item, ':');
-        const bool whole = parts.size() == 2 || parts.size() == 3;
+        const bool whole = (parts.size() == 2 || parts.size() == 3) && !item.ends_with(':') &&
+                           !item.ends_with('+');
         const auto from = whole ? whole_number(parts[0]) : std::nullopt;
         const auto owner = whole ? whole_number(parts[1]) : std::nullopt;
         const auto known = [&](const auto& end) {
