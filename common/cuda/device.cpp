@@ -32,6 +32,16 @@ CUdevice device_handle(int ordinal) {
     return device;
 }
 
+bool can_access(int device, int owner) {
+    if (device == owner) {
+        return true;
+    }
+    int can = 0;
+    check(cuDeviceCanAccessPeer(&can, device_handle(device), device_handle(owner)),
+          "cuDeviceCanAccessPeer(device={}, peer={})", device, owner);
+    return can != 0;
+}
+
 Device::Device(Retained, int ordinal) : ordinal_(ordinal), handle_(find(ordinal)) {
     check(cuDevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain(device={})",
           ordinal);

@@ -16,6 +16,10 @@ int device_count();
 /// number on every machine so far is promised nowhere. Throws CudaError.
 CUdevice device_handle(int ordinal);
 
+/// Whether kernels of `device` can reach memory of `owner`: a device its own, or a peer's
+/// (cuDeviceCanAccessPeer, which is asked about two devices, never about one). Throws CudaError.
+bool can_access(int device, int owner);
+
 /// Holds the primary context of one device, which the runtime and every library share. Move-only.
 /// Source: CUDA Driver API, "Primary Context Management".
 class Device {

@@ -62,18 +62,15 @@ CUmemAllocationProp shareable_memory(int device) {
 // Creates memory, without FABRIC handles where those are refused; `properties` says which it got.
 PhysicalMemory create_shareable(CUmemAllocationProp& properties, std::size_t bytes) {
     if ((properties.requestedHandleTypes & kFabric) != 0) {
-        try {
-            return PhysicalMemory::create(properties, bytes);
-        } catch (const CudaError& error) {
-            if (error.result() != CUDA_ERROR_NOT_PERMITTED &&
-                error.result() != CUDA_ERROR_NOT_SUPPORTED) {
-                throw;
-            }
-            log::debug("no FABRIC handles on device {}: {}", properties.location.id, error.what());
-            fabric_refused.fetch_or(1ull << (properties.location.id % 64),
-                                    std::memory_order_relaxed);
-            properties.requestedHandleTypes = kPosix;
+        PhysicalMemory memory;
+        const auto refused = refusal({CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_NOT_SUPPORTED},
+                                     [&] { memory = PhysicalMemory::create(properties, bytes); });
+        if (!refused) {
+            return memory;
         }
+        log::debug("no FABRIC handles on device {}: {}", properties.location.id, refused->what());
+        fabric_refused.fetch_or(1ull << (properties.location.id % 64), std::memory_order_relaxed);
+        properties.requestedHandleTypes = kPosix;
     }
     return PhysicalMemory::create(properties, bytes);
 }
@@ -84,12 +81,7 @@ std::vector<CUmemAccessDesc> access_for_all(int device) {
     check(cuDeviceGetCount(&count), "cuDeviceGetCount()");
     std::vector<CUmemAccessDesc> all;
     for (int other = 0; other < count; ++other) {
-        int can = other == device;
-        if (other != device) {
-            check(cuDeviceCanAccessPeer(&can, device_handle(other), device_handle(device)),
-                  "cuDeviceCanAccessPeer({}, {})", other, device);
-        }
-        if (can != 0) {
+        if (can_access(other, device)) {
             CUmemAccessDesc access{};
             access.location = {CU_MEM_LOCATION_TYPE_DEVICE, other};
             access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
@@ -101,14 +93,9 @@ std::vector<CUmemAccessDesc> access_for_all(int device) {
 
 // The memory mapped at `address`, or nothing where nothing is.
 std::optional<PhysicalMemory> memory_at(CUdeviceptr address) {
-    try {
-        return PhysicalMemory::mapped_at(address);
-    } catch (const CudaError& error) {
-        if (error.result() == CUDA_ERROR_INVALID_VALUE) {
-            return std::nullopt;
-        }
-        throw;
-    }
+    std::optional<PhysicalMemory> memory;
+    refusal({CUDA_ERROR_INVALID_VALUE}, [&] { memory = PhysicalMemory::mapped_at(address); });
+    return memory;
 }
 
 }  // namespace

@@ -89,18 +89,9 @@ std::vector<int> all_devices() {
 }
 
 std::vector<int> devices_that_reach(int owner) {
-    std::vector<int> reaching;
-    for (const int device : all_devices()) {
-        int can = device == owner;  // the driver is asked about two devices, never about one
-        if (device != owner) {
-            check(cuDeviceCanAccessPeer(&can, device_handle(device), device_handle(owner)),
-                  "cuDeviceCanAccessPeer(device={}, peer={})", device, owner);
-        }
-        if (can != 0) {
-            reaching.push_back(device);
-        }
-    }
-    return reaching;
+    std::vector<int> devices = all_devices();
+    std::erase_if(devices, [&](int device) { return !can_access(device, owner); });
+    return devices;
 }
 
 }  // namespace symm

@@ -7,9 +7,9 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/01_vmm_alloc/pattern.hpp"
 #include "labs/02_access/access.hpp"
 #include "labs/02_access/kernels.hpp"
-#include "labs/02_access/pattern.hpp"
 #include "labs/02_access/shared_buffer.hpp"
 
 namespace symm {
@@ -159,13 +159,11 @@ StepReport read_only(const StepContext& context) {
     const Drained drained(context.gpus);
     allow(buffer.base(), buffer.size(), users);
     store(context, context.owner, buffer.base(), seed_of(context.owner, 2));
-    try {
-        allow(buffer.base(), buffer.size(), std::span(&guest, 1), CU_MEM_ACCESS_FLAGS_PROT_READ);
-    } catch (const CudaError& error) {
-        if (error.result() != CUDA_ERROR_NOT_SUPPORTED) {
-            throw;
-        }
-        notes.line(fmt::format("this driver has no read-only access: {}", error.what()));
+    if (const auto refused = refusal({CUDA_ERROR_NOT_SUPPORTED}, [&] {
+            allow(buffer.base(), buffer.size(), std::span(&guest, 1),
+                  CU_MEM_ACCESS_FLAGS_PROT_READ);
+        })) {
+        notes.line(fmt::format("this driver has no read-only access: {}", refused->what()));
         return std::move(notes).report();
     }
     expect_access(notes, buffer.base(), guest, CU_MEM_ACCESS_FLAGS_PROT_READ);
@@ -261,17 +259,12 @@ StepReport host_access(const StepContext& context) {
 
     // Not the other way round: device memory is not for the processor.
     const ClosedBuffer of_device(context.owner, context.bytes);
-    try {
-        allow_host(of_device.base(), of_device.size(), node);
-        notes.line("this machine's processor may even read device memory (a coherent link)");
-    } catch (const CudaError& error) {
-        if (error.result() != CUDA_ERROR_NOT_SUPPORTED &&
-            error.result() != CUDA_ERROR_INVALID_VALUE &&
-            error.result() != CUDA_ERROR_INVALID_DEVICE) {
-            throw;
-        }
-        notes.line(fmt::format("device memory for the host: refused, {}", name_of(error.result())));
-    }
+    const auto refused =
+        refusal({CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE},
+                [&] { allow_host(of_device.base(), of_device.size(), node); });
+    notes.line(
+        refused ? fmt::format("device memory for the host: refused, {}", name_of(refused->result()))
+                : "this machine's processor may even read device memory (a coherent link)");
     return std::move(notes).report();
 }
 

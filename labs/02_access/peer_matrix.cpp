@@ -26,10 +26,7 @@ PeerLink ask(const Pair& pair) {
         link.atomics = true;
         return link;
     }
-    int can = 0;
-    check(cuDeviceCanAccessPeer(&can, device_handle(pair.accessor), device_handle(pair.owner)),
-          "cuDeviceCanAccessPeer(device={}, peer={})", pair.accessor, pair.owner);
-    link.access = can != 0;
+    link.access = can_access(pair.accessor, pair.owner);
     if (link.access) {
         link.performance_rank =
             p2p_attribute(CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, "PERFORMANCE_RANK", pair);
