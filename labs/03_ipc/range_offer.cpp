@@ -56,10 +56,10 @@ RangeOffer unpack_offer(std::span<const std::byte> bytes) {
     RangeOffer offer{head.bytes, head.unit, head.device, head.kinds, {}};
     offer.segments.resize((bytes.size() - sizeof(head)) / kWord);
     std::memcpy(offer.segments.data(), bytes.data() + sizeof(head), bytes.size() - sizeof(head));
-    const bool too_large =
+    const bool impossible =
         std::any_of(offer.segments.begin(), offer.segments.end(),
                     [](std::uint64_t segment) { return segment == 0 || segment > kAddresses; });
-    if (too_large || offer.segments.size() > kMaxSegments || !std::has_single_bit(head.unit)) {
+    if (impossible || offer.segments.size() > kMaxSegments || !std::has_single_bit(head.unit)) {
         throw std::runtime_error(
             "an offer for a symmetric range with impossible sizes: not one of this program's");
     }
@@ -80,12 +80,14 @@ std::size_t agreed_stride(const std::vector<RangeOffer>& offers) {
         unit = std::max(unit, offers[rank].unit);
         longest = std::max(longest, offers[rank].total());
     }
-    if (unit > kAddresses || longest > kAddresses ||
-        round_up(longest, unit) > kAddresses / offers.size()) {
-        throw std::invalid_argument(fmt::format(
-            "{} ranks with {} bytes each do not fit in the address space", offers.size(), longest));
+    if (std::max(unit, longest) <= kAddresses) {  // more could wrap when it is rounded up
+        const std::size_t stride = round_up(longest, unit);
+        if (stride <= kAddresses / offers.size()) {
+            return stride;
+        }
     }
-    return round_up(longest, unit);
+    throw std::invalid_argument(fmt::format(
+        "{} ranks with {} bytes each do not fit in the address space", offers.size(), longest));
 }
 
 }  // namespace symm

@@ -102,11 +102,12 @@ void exchange_memory(Rank& rank, const Segments& mine, const std::vector<RangeOf
                 for (std::size_t from = 0; from < offers.size(); ++from) {
                     const auto& sizes = offers[from].segments;
                     const std::size_t last = std::min(sizes.size(), first + batch);
+                    const std::size_t expected = last > first ? last - first : 0;
                     const std::size_t arrived =
                         kind == CU_MEM_HANDLE_TYPE_FABRIC
                             ? all_fabric[from].size() / sizeof(CUmemFabricHandle)
                             : all_descriptors[from].size();
-                    if (first + arrived != std::max(first, last)) {
+                    if (arrived != expected) {
                         throw std::runtime_error(
                             fmt::format("rank {} announced {} segments, and sent {} handles for "
                                         "those from {} on",
