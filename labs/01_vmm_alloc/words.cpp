@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/cuda/copy.hpp"
+#include "labs/01_vmm_alloc/pattern.hpp"
 
 namespace symm {
 
@@ -14,14 +15,11 @@ constexpr std::size_t kChunk = std::size_t{4} << 20;
 
 using Words = std::vector<std::uint32_t>;
 
-// The words of [at, at + bytes). The factors are odd, so that no two of 2^32 words in a row are the
-// same, and no two seeds' at one place.
+// The words of [at, at + bytes).
 void make(Words& words, std::size_t at, std::size_t bytes, std::uint32_t seed) {
     words.resize(bytes / sizeof(std::uint32_t));
     for (std::size_t i = 0; i < words.size(); ++i) {
-        const std::size_t index = at / sizeof(std::uint32_t) + i;
-        words[i] = (static_cast<std::uint32_t>(index) * 2654435761u + seed * 2246822519u) ^
-                   static_cast<std::uint32_t>(index >> 32);
+        words[i] = pattern_word(seed, at / sizeof(std::uint32_t) + i);
     }
 }
 

@@ -6,7 +6,7 @@
 
 #include "common/cuda/launch.hpp"
 #include "common/simt/atomic.hpp"
-#include "labs/02_access/pattern.hpp"
+#include "labs/01_vmm_alloc/pattern.hpp"
 
 namespace symm {
 namespace access_kernels {

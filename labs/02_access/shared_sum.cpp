@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "labs/01_vmm_alloc/pattern.hpp"
 #include "labs/02_access/kernels.hpp"
-#include "labs/02_access/pattern.hpp"
 #include "labs/02_access/shared_buffer.hpp"
 
 namespace symm {

@@ -5,8 +5,8 @@
 #include <array>
 
 #include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/01_vmm_alloc/pattern.hpp"
 #include "labs/02_access/kernels.hpp"
-#include "labs/02_access/pattern.hpp"
 #include "labs/02_access/shared_buffer.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
 

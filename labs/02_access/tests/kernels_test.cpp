@@ -8,8 +8,8 @@
 
 #include "common/cuda/copy.hpp"
 #include "common/cuda/watchdog.hpp"
+#include "labs/01_vmm_alloc/pattern.hpp"
 #include "labs/02_access/latency.hpp"
-#include "labs/02_access/pattern.hpp"
 #include "labs/02_access/shared_buffer.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
 

@@ -12,7 +12,7 @@
 
 #include "common/cuda/copy.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
-#include "labs/02_access/pattern.hpp"
+#include "labs/01_vmm_alloc/pattern.hpp"
 #include "labs/03_ipc/ranks.hpp"
 #include "labs/04_shm_transport/transport.hpp"
 

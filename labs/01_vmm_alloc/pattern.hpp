@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the tests and the self-test write: a word that tells whose it is and where it belongs.
+/// What programs and tests write: a word that tells whose it is and where it belongs.
 
 #include <cuda_runtime.h>
 
