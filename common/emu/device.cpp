@@ -138,11 +138,8 @@ CUresult cuInit(unsigned int flags) {
         e.configured = true;
         for (const PlannedFailure& failure : e.configuration.failures) {
             // Counted from the process's start; what is past cannot fail any more.
-            const long left = failure.call - calls_made(failure.function);
-            if (left > 0 && failure.result) {
-                fail_call(failure.function, left, *failure.result);
-            } else if (left > 0) {
-                kill_in_call(failure.function, left);
+            if (const long left = failure.call - calls_made(failure.function); left > 0) {
+                fail_call(failure.function, left, failure.result);
             }
         }
     }

@@ -42,7 +42,14 @@ std::size_t find(std::string_view function) {
     return static_cast<std::size_t>(found - kDriverFunctions.begin());
 }
 
-void plan(std::string_view function, long k, std::optional<CUresult> result) {
+}  // namespace
+
+bool is_driver_function(std::string_view name) {
+    return std::find(kDriverFunctions.begin(), kDriverFunctions.end(), name) !=
+           kDriverFunctions.end();
+}
+
+void fail_call(std::string_view function, long k, std::optional<CUresult> result) {
     if (k < 1) {
         throw std::invalid_argument(fmt::format("calls count from 1, not from {}", k));
     }
@@ -51,21 +58,6 @@ void plan(std::string_view function, long k, std::optional<CUresult> result) {
     const std::lock_guard lock(f.mutex);
     f.plans.push_back({index, f.calls[index].load() + k, result});
     f.planned = f.plans.size();
-}
-
-}  // namespace
-
-bool is_driver_function(std::string_view name) {
-    return std::find(kDriverFunctions.begin(), kDriverFunctions.end(), name) !=
-           kDriverFunctions.end();
-}
-
-void fail_call(std::string_view function, long k, CUresult result) {
-    plan(function, k, result);
-}
-
-void kill_in_call(std::string_view function, long k) {
-    plan(function, k, std::nullopt);
 }
 
 void clear_failures() {

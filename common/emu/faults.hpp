@@ -8,17 +8,18 @@
 #include <array>
 #include <atomic>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 namespace symm::emu {
 
+/// In the place of a result: the process dies in that call, by SIGKILL.
+inline constexpr std::nullopt_t kKilled = std::nullopt;
+
 /// Lets the k-th call of `function` from now on (the next is 1) answer `result`, with no side
 /// effect. A kernel launch counts as cuLaunchKernel. Throws std::invalid_argument for a name that
 /// is not in driver_functions.inc or k < 1. Safe from any thread.
-void fail_call(std::string_view function, long k, CUresult result);
-
-/// Lets the process die by SIGKILL in that call instead. Throws as fail_call().
-void kill_in_call(std::string_view function, long k);
+void fail_call(std::string_view function, long k, std::optional<CUresult> result);
 
 /// Forgets all failures that are still to come, those of SYMM_EMU_FAIL too.
 void clear_failures();

@@ -46,9 +46,11 @@ inline Finished run_program(const std::string& command_line, const std::string& 
     return finished;
 }
 
-/// The same where stdout is a full disk; `output` is what it wrote to stderr.
-inline Finished run_with_full_disk(const std::string& command_line) {
-    return run_program(command_line + " 2>&1 >/dev/full; exit $?");
+/// Runs it where stdout is a full disk: expects exit status 1, and an error that names stdout.
+inline void expect_failure_on_full_disk(const std::string& command_line) {
+    const Finished finished = run_program(command_line + " 2>&1 >/dev/full; exit $?");
+    EXPECT_EQ(finished.exit_code, 1) << command_line;
+    EXPECT_NE(finished.output.find("stdout"), std::string::npos) << finished.output;
 }
 
 /// Expects what bad usage ends with: exit status 2, and an error that is one line, the last.

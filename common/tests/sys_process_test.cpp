@@ -13,6 +13,7 @@
 
 #include "common/sys/directory.hpp"
 #include "common/sys/number.hpp"
+#include "common/tests/variable_in_force.hpp"
 
 namespace symm {
 namespace {
@@ -141,21 +142,16 @@ TEST(Number, IsDecimalAndWhollyOne) {
 }
 
 TEST(Deadline, IsReadFromTheEnvironment) {
-    const char* before = std::getenv("SYMM_TIMEOUT");
-    const std::string saved = before == nullptr ? "" : before;
     const std::pair<const char*, double> cases[] = {{"2.5", 2.5}, {"0", 30},      {"-3", 30},
                                                     {"soon", 30}, {"1e-9", 1e-3}, {"1e300", 86400},
                                                     {"7 s", 30},  {"nan", 30}};
     for (const auto& [text, seconds] : cases) {
-        ::setenv("SYMM_TIMEOUT", text, 1);
+        const VariableInForce timeout("SYMM_TIMEOUT", text);
         EXPECT_DOUBLE_EQ(std::chrono::duration<double>(Deadline::standard_limit()).count(), seconds)
             << text;
     }
-    ::unsetenv("SYMM_TIMEOUT");
+    const VariableInForce unset("SYMM_TIMEOUT", std::nullopt);
     EXPECT_EQ(Deadline::standard_limit(), std::chrono::seconds(30));
-    if (before != nullptr) {
-        ::setenv("SYMM_TIMEOUT", saved.c_str(), 1);
-    }
 }
 
 }  // namespace

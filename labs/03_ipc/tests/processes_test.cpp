@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "common/cli/usage_error.hpp"
+#include "common/tests/variable_in_force.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/03_ipc/tests/run_as.hpp"
 #include "labs/03_ipc/tests/running.hpp"
@@ -41,10 +42,8 @@ TEST(RankProcesses, AreProcessesOfTheirOwn) {
 TEST(RankProcesses, AKilledRankIsNamedWithItsSignalAtEveryStage) {
     for (const int lost : {0, 2}) {
         for (int stage = 0; stage < 3; ++stage) {
-            // One run a process: the stage travels in the environment.
-            ::setenv("SYMM_TEST_STAGE", std::to_string(lost * 10 + stage).c_str(),
-                     is_rank_process() ? 0 : 1);
-            const int mine = std::atoi(std::getenv("SYMM_TEST_STAGE"));
+            const int mine =
+                std::stoi(told_to_ranks("SYMM_TEST_STAGE", std::to_string(lost * 10 + stage)));
             const std::string error = error_of(processes(3), [&](Rank& rank) {
                 const auto stage_reached = [&](int reached) {
                     if (rank.rank() == mine / 10 && mine % 10 == reached) {
@@ -156,7 +155,7 @@ TEST(RankProcesses, ARankThatExitsIsNamedWithItsCode) {
 }
 
 TEST(RankProcesses, ARankThatDoesNotEndIsKilled) {
-    const TimeoutInForce timeout("60");
+    const VariableInForce timeout("SYMM_TIMEOUT", "60");
     const auto start = std::chrono::steady_clock::now();
     const std::string error = error_of(processes(2), [](Rank& rank) {
         rank.rendezvous().barrier("both are here", Deadline::after(std::chrono::seconds(60)));

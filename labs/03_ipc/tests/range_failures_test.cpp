@@ -11,17 +11,14 @@
 #include "common/cuda/driver.hpp"
 #include "common/emu/faults.hpp"
 #include "common/emu/inventory.hpp"
-#include "labs/01_vmm_alloc/address_range.hpp"
-#include "labs/01_vmm_alloc/mapping.hpp"
-#include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
-#include "labs/02_access/access.hpp"
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"
 #include "labs/03_ipc/shared_array.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/03_ipc/tests/meet.hpp"
 #include "labs/03_ipc/tests/run_as.hpp"
+#include "labs/03_ipc/tests/segments.hpp"
 
 namespace symm {
 namespace {
@@ -44,34 +41,14 @@ struct Path {
     void (*walk)(Rank&);
 };
 
-// Memory that is there already: `count` segments of one granule each, one after the other.
-class Pieces {
-public:
-    Pieces(int device, std::size_t count) {
-        const CUmemAllocationProp properties = device_memory(device);
-        const std::size_t unit = granularity(properties);
-        range_ = AddressRange(count * unit);
-        for (std::size_t i = 0; i < count; ++i) {
-            mappings_.emplace_back(range_.base() + i * unit, unit,
-                                   PhysicalMemory::create(properties, unit));
-        }
-        allow(range_.base(), range_.size(), std::span(&device, 1));
-    }
-    CUdeviceptr base() const { return range_.base(); }
-    std::size_t size() const { return range_.size(); }
-
-private:
-    AddressRange range_;
-    std::vector<Mapping> mappings_;
-};
-
 // More segments than are exchanged at once among three ranks.
 constexpr std::size_t kMoreThanABatch = 128 / 3 + 2;
 
 void share_pieces(Rank& rank, std::size_t count) {
-    std::unique_ptr<Pieces> mine;
-    rank.rendezvous().together("pieces",
-                               [&] { mine = std::make_unique<Pieces>(rank.device(), count); });
+    std::unique_ptr<Segments> mine;
+    rank.rendezvous().together("pieces", [&] {
+        mine = std::make_unique<Segments>(rank.device(), std::vector<std::size_t>(count, 1));
+    });
     const SymmetricRange range(rank, mine->base(), mine->size());
 }
 
@@ -174,8 +151,7 @@ TEST(RangeFailures, OfTheOlderHandlesLeaveNothing) {
     }
     for (const char* function : {"cuIpcGetMemHandle", "cuMemAlloc", "cuStreamCreate",
                                  "cuLaunchKernel", "cuStreamQuery", "cuIpcOpenMemHandle"}) {
-        ::setenv("SYMM_TEST_FUNCTION", function, is_rank_process() ? 0 : 1);
-        const std::string mine = std::getenv("SYMM_TEST_FUNCTION");
+        const std::string mine = told_to_ranks("SYMM_TEST_FUNCTION", function);
         const std::string error =
             error_of(ranks_of_this_test(2, RankMode::kProcess), [&](Rank& rank) {
                 const SymmetricRange range(rank, 4096);
@@ -209,15 +185,15 @@ TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
           "cuMemExportToShareableHandle:1", "cuMemImportFromShareableHandle:1",
           "cuMemImportFromShareableHandle:2", "cuMemMap:1", "cuMemMap:3", "cuMemSetAccess:1",
           "cuMemSetAccess:3", "cuMemUnmap:1", "cuMemRelease:1"}) {
-        ::setenv("SYMM_TEST_CALL", call, is_rank_process() ? 0 : 1);
-        const std::string mine = std::getenv("SYMM_TEST_CALL");
+        const std::string mine = told_to_ranks("SYMM_TEST_CALL", call);
         const auto start = std::chrono::steady_clock::now();
         const std::string error =
             error_of(ranks_of_this_test(3, RankMode::kProcess), [&](Rank& rank) {
                 const pid_t lost = rank.rendezvous().process_of(1);
                 if (rank.rank() == 1) {
                     const std::size_t colon = mine.find(':');
-                    emu::kill_in_call(mine.substr(0, colon), std::stol(mine.substr(colon + 1)));
+                    emu::fail_call(mine.substr(0, colon), std::stol(mine.substr(colon + 1)),
+                                   emu::kKilled);
                 }
                 try {
                     { const SymmetricRange range(rank, 4096); }

@@ -7,7 +7,6 @@
 
 #include <cstdlib>
 #include <functional>
-#include <optional>
 #include <ostream>
 #include <string>
 
@@ -36,28 +35,16 @@ inline RankOptions ranks_of_this_test(int ranks, RankMode mode) {
     return options;
 }
 
-/// SYMM_TIMEOUT while it lives, for this process and those that it starts.
-class TimeoutInForce {
-public:
-    explicit TimeoutInForce(const char* seconds) {
-        if (const char* before = std::getenv("SYMM_TIMEOUT")) {
-            before_ = before;
-        }
-        ::setenv("SYMM_TIMEOUT", seconds, 1);
-    }
-    TimeoutInForce(const TimeoutInForce&) = delete;
-    TimeoutInForce& operator=(const TimeoutInForce&) = delete;
-    ~TimeoutInForce() {
-        before_ ? ::setenv("SYMM_TIMEOUT", before_->c_str(), 1) : ::unsetenv("SYMM_TIMEOUT");
-    }
-
-private:
-    std::optional<std::string> before_;
-};
-
 /// True in a rank process, where a test ends with its run_ranks(): what follows is the parent's.
 inline bool is_rank_process() {
     return std::getenv("SYMM_RANK") != nullptr;
+}
+
+/// What a rank process has to know of the loop that its parent is in: a run is one process, and comes to its
+/// run_ranks() in the first turn. Returns the parent's `value` in both.
+inline std::string told_to_ranks(const char* variable, const std::string& value) {
+    ::setenv(variable, value.c_str(), is_rank_process() ? 0 : 1);
+    return std::getenv(variable);
 }
 
 /// Runs `body` on every rank and expects all to end well.

@@ -8,13 +8,11 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "labs/01_vmm_alloc/address_range.hpp"
-#include "labs/01_vmm_alloc/mapping.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
-#include "labs/02_access/access.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/03_ipc/ring.hpp"
 #include "labs/03_ipc/tests/run_as.hpp"
+#include "labs/03_ipc/tests/segments.hpp"
 
 namespace symm {
 namespace {
@@ -138,32 +136,17 @@ TEST_P(SymmetricRangeIn, RefusesNothingAndTooMuch) {
     });
 }
 
-// Memory of two segments at neighbouring addresses, as mem_alloc or a growing buffer makes it.
-struct TwoSegments {
-    AddressRange range;
-    Mapping first, second;
-    std::size_t bytes;
-    explicit TwoSegments(int device) {
-        const CUmemAllocationProp properties = device_memory(device);
-        const std::size_t unit = granularity(properties);
-        bytes = 3 * unit;
-        range = AddressRange(bytes);
-        first = Mapping(range.base(), unit, PhysicalMemory::create(properties, unit));
-        second =
-            Mapping(range.base() + unit, 2 * unit, PhysicalMemory::create(properties, 2 * unit));
-        allow(range.base(), bytes, std::vector{device});
-    }
-};
+const std::vector<std::size_t> kOneAndTwoGranules{1, 2};
 
 TEST_P(SymmetricRangeIn, SharesMemoryThatIsThereAlreadySegmentBySegment) {
     run_as(GetParam(), 3, [](Rank& rank) {
         const Gpu gpu(rank.device());
-        auto memory = std::make_unique<TwoSegments>(rank.device());
-        const std::size_t words = memory->bytes / 4 - 3;
-        queue_fill(gpu, {memory->range.base(), words, static_cast<std::uint32_t>(rank.rank() + 5)});
+        auto memory = std::make_unique<Segments>(rank.device(), kOneAndTwoGranules);
+        const std::size_t words = memory->size() / 4 - 3;
+        queue_fill(gpu, {memory->base(), words, static_cast<std::uint32_t>(rank.rank() + 5)});
         gpu.wait("fill");
-        const SymmetricRange range(rank, memory->range.base(), words * 4);
-        EXPECT_EQ(range.stride(), memory->bytes);
+        const SymmetricRange range(rank, memory->base(), words * 4);
+        EXPECT_EQ(range.stride(), memory->size());
         for (int peer = 0; peer < 3; ++peer) {
             EXPECT_TRUE(
                 verify(gpu, {range.of(peer), words, static_cast<std::uint32_t>(peer + 5)}).right());
@@ -192,8 +175,8 @@ TEST(SymmetricRange, TravelsByDescriptorsWhereOneRankHasNoFabric) {
 // Memory made for descriptors alone has no FABRIC handle, whatever the machine can.
 TEST(SymmetricRange, TravelsByDescriptorsWhereTheMemoryHasNoOther) {
     run_as(RankMode::kProcess, 2, [](Rank& rank) {
-        const TwoSegments memory(rank.device());
-        const SymmetricRange range(rank, memory.range.base(), memory.bytes);
+        const Segments memory(rank.device(), kOneAndTwoGranules);
+        const SymmetricRange range(rank, memory.base(), memory.size());
         EXPECT_EQ(range.handles().kind, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
         exercise(rank, range, "descriptors");
     });
@@ -213,14 +196,13 @@ TEST(SymmetricRange, TravelsByFabricWhereAllHaveIt) {
 
 TEST_P(SymmetricRangeIn, RefusesAPointerIntoTheMiddle) {
     run_as(GetParam(), 2, [](Rank& rank) {
-        const TwoSegments memory(rank.device());
+        const Segments memory(rank.device(), kOneAndTwoGranules);
         const std::size_t offset = rank.rank() == 1 ? 4096 : 0;
         EXPECT_THAT(
-            [&] { SymmetricRange(rank, memory.range.base() + offset, 4096); },
+            [&] { SymmetricRange(rank, memory.base() + offset, 4096); },
             ::testing::ThrowsMessage<std::exception>(HasSubstr("4096 bytes inside an allocation")));
-        EXPECT_THAT(
-            [&] { SymmetricRange(rank, rank.rank() == 0 ? 0x1000 : memory.range.base(), 4096); },
-            ::testing::ThrowsMessage<std::exception>(HasSubstr("cuMemGetAddressRange")));
+        EXPECT_THAT([&] { SymmetricRange(rank, rank.rank() == 0 ? 0x1000 : memory.base(), 4096); },
+                    ::testing::ThrowsMessage<std::exception>(HasSubstr("cuMemGetAddressRange")));
     });
 }
 

@@ -7,6 +7,7 @@
 #include <latch>
 #include <thread>
 
+#include "common/tests/variable_in_force.hpp"
 #include "labs/03_ipc/ranks.hpp"
 #include "labs/03_ipc/tests/run_as.hpp"
 #include "labs/06_allreduce/communicator.hpp"
@@ -47,7 +48,7 @@ TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
 
 // A rank that is stopped, or hangs: what the others say is what their kernels waited for, and of whom.
 TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
-    const TimeoutInForce timeout("5");
+    const VariableInForce timeout("SYMM_TIMEOUT", "5");
     const std::string error = error_of(ranks_of_this_test(3, RankMode::kProcess), [](Rank& rank) {
         Communicator communicator(rank, std::chrono::seconds{2});
         const Stream stream;

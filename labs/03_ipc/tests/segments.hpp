@@ -1,0 +1,44 @@
+#pragma once
+/// \file
+/// Memory of several segments, as mem_alloc or a growing buffer makes it.
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "labs/01_vmm_alloc/address_range.hpp"
+#include "labs/01_vmm_alloc/mapping.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/01_vmm_alloc/physical_memory.hpp"
+#include "labs/02_access/access.hpp"
+
+namespace symm::testing {
+
+/// Segments of so many granules each, at neighbouring addresses, open to their own device.
+class Segments {
+public:
+    Segments(int device, const std::vector<std::size_t>& granules) {
+        const CUmemAllocationProp properties = device_memory(device);
+        const std::size_t unit = granularity(properties);
+        std::size_t bytes = 0;
+        for (const std::size_t count : granules) {
+            bytes += count * unit;
+        }
+        range_ = AddressRange(bytes);
+        CUdeviceptr next = range_.base();
+        for (const std::size_t count : granules) {
+            mappings_.emplace_back(next, count * unit,
+                                   PhysicalMemory::create(properties, count * unit));
+            next += count * unit;
+        }
+        allow(range_.base(), bytes, std::span(&device, 1));
+    }
+    CUdeviceptr base() const { return range_.base(); }
+    std::size_t size() const { return range_.size(); }
+
+private:
+    AddressRange range_;
+    std::vector<Mapping> mappings_;
+};
+
+}  // namespace symm::testing
