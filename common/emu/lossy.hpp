@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Pairs of GPUs that claim peer access and do not carry it (SYMM_EMU_LOSSY=a:b:loads+stores).
+/// Pairs of GPUs that claim peer access and do not carry it (SYMM_EMU_LOSSY=a:b:loads+stores). Real machines
+/// do that, and a self-test (lab 02) that nothing ever fails tests nothing.
 ///
 /// Pages know no devices, so while a kernel of device a runs, this process sees other pages where
 /// memory of b is mapped that a may touch:

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A file that is there whole or not at all.
+/// A file that is there whole or not at all: a measurement that fails must not cost the results of the last.
 
 #include <filesystem>
 #include <fstream>

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Whether ranks can reach each other's memory at all: asked before anything is made.
+/// Whether ranks can reach each other's memory at all: asked before anything is made, since later the
+/// driver only says CUDA_ERROR_INVALID_DEVICE of a cuMemSetAccess.
 
 namespace symm {
 
