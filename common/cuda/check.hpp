@@ -3,7 +3,7 @@
 /// What a driver call's result becomes: an exception, or a line in the log.
 ///
 /// \code
-/// check(cuMemCreate(&handle, bytes, &properties, 0), "cuMemCreate(size={})", bytes);
+/// cu_check(cuMemCreate(&handle, bytes, &properties, 0), "cuMemCreate(size={})", bytes);
 /// \endcode
 /// The text names the call and the values that matter. What the driver said and what to do about it
 /// are added here: `cuMemCreate(size=12345) failed: CUDA_ERROR_INVALID_VALUE. Sizes must be ...`.
@@ -22,7 +22,7 @@ namespace symm {
 
 /// Throws CudaError unless the call succeeded. The text is formatted only then.
 template <class... Arguments>
-void check(CUresult result, fmt::format_string<Arguments...> call, Arguments&&... arguments) {
+void cu_check(CUresult result, fmt::format_string<Arguments...> call, Arguments&&... arguments) {
     if (result != CUDA_SUCCESS) {
         detail::throw_cuda_error(result, fmt::format(call, std::forward<Arguments>(arguments)...));
     }
@@ -30,8 +30,8 @@ void check(CUresult result, fmt::format_string<Arguments...> call, Arguments&&..
 
 /// The twin for destructors: logs what failed and returns whether the call succeeded.
 template <class... Arguments>
-bool check_nothrow(CUresult result, fmt::format_string<Arguments...> call,
-                   Arguments&&... arguments) noexcept {
+bool cu_check_nothrow(CUresult result, fmt::format_string<Arguments...> call,
+                      Arguments&&... arguments) noexcept {
     if (result == CUDA_SUCCESS) {
         return true;
     }

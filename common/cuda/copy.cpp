@@ -5,12 +5,12 @@
 namespace symm {
 
 void copy_to_device(CUdeviceptr to, const void* from, std::size_t bytes) {
-    check(cuMemcpyHtoD(to, from, bytes), "cuMemcpyHtoD(address={:#x}, size={})", to, bytes);
-    check(cuStreamSynchronize(nullptr), "cuStreamSynchronize(the default stream)");
+    cu_check(cuMemcpyHtoD(to, from, bytes), "cuMemcpyHtoD(address={:#x}, size={})", to, bytes);
+    cu_check(cuStreamSynchronize(nullptr), "cuStreamSynchronize(the default stream)");
 }
 
 void copy_to_host(void* to, CUdeviceptr from, std::size_t bytes) {
-    check(cuMemcpyDtoH(to, from, bytes), "cuMemcpyDtoH(address={:#x}, size={})", from, bytes);
+    cu_check(cuMemcpyDtoH(to, from, bytes), "cuMemcpyDtoH(address={:#x}, size={})", from, bytes);
 }
 
 }  // namespace symm

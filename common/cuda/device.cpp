@@ -21,14 +21,14 @@ CUdevice find(int ordinal) {
 
 int device_count() {
     int count = 0;
-    check(cuInit(0), "cuInit(0)");
-    check(cuDeviceGetCount(&count), "cuDeviceGetCount()");
+    cu_check(cuInit(0), "cuInit(0)");
+    cu_check(cuDeviceGetCount(&count), "cuDeviceGetCount()");
     return count;
 }
 
 CUdevice device_handle(int ordinal) {
     CUdevice device = 0;
-    check(cuDeviceGet(&device, ordinal), "cuDeviceGet({})", ordinal);
+    cu_check(cuDeviceGet(&device, ordinal), "cuDeviceGet({})", ordinal);
     return device;
 }
 
@@ -37,14 +37,14 @@ bool can_access(int device, int owner) {
         return true;
     }
     int can = 0;
-    check(cuDeviceCanAccessPeer(&can, device_handle(device), device_handle(owner)),
-          "cuDeviceCanAccessPeer(device={}, peer={})", device, owner);
+    cu_check(cuDeviceCanAccessPeer(&can, device_handle(device), device_handle(owner)),
+             "cuDeviceCanAccessPeer(device={}, peer={})", device, owner);
     return can != 0;
 }
 
 Device::Device(Retained, int ordinal) : ordinal_(ordinal), handle_(find(ordinal)) {
-    check(cuDevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain(device={})",
-          ordinal);
+    cu_check(cuDevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain(device={})",
+             ordinal);
 }
 
 // Delegates, so that a context which cannot be made current is given back by the destructor.
@@ -54,42 +54,42 @@ Device::Device(int ordinal) : Device(Retained{}, ordinal) {
 
 Device::~Device() {
     if (context_ != nullptr) {
-        check_nothrow(cuDevicePrimaryCtxRelease(handle_), "cuDevicePrimaryCtxRelease(device={})",
-                      ordinal_);
+        cu_check_nothrow(cuDevicePrimaryCtxRelease(handle_), "cuDevicePrimaryCtxRelease(device={})",
+                         ordinal_);
     }
 }
 
 void Device::make_current() const {
-    check(cuCtxSetCurrent(context_), "cuCtxSetCurrent(device={})", ordinal_);
+    cu_check(cuCtxSetCurrent(context_), "cuCtxSetCurrent(device={})", ordinal_);
 }
 
 int Device::attribute(CUdevice_attribute attribute) const {
     int value = 0;
-    check(cuDeviceGetAttribute(&value, attribute, handle_), "cuDeviceGetAttribute({}, device={})",
-          static_cast<int>(attribute), ordinal_);
+    cu_check(cuDeviceGetAttribute(&value, attribute, handle_),
+             "cuDeviceGetAttribute({}, device={})", static_cast<int>(attribute), ordinal_);
     return value;
 }
 
 std::string Device::name() const {
     std::array<char, 256> text{};
-    check(cuDeviceGetName(text.data(), static_cast<int>(text.size()), handle_),
-          "cuDeviceGetName(device={})", ordinal_);
+    cu_check(cuDeviceGetName(text.data(), static_cast<int>(text.size()), handle_),
+             "cuDeviceGetName(device={})", ordinal_);
     return text.data();
 }
 
 std::size_t Device::total_memory() const {
     std::size_t bytes = 0;
-    check(cuDeviceTotalMem(&bytes, handle_), "cuDeviceTotalMem(device={})", ordinal_);
+    cu_check(cuDeviceTotalMem(&bytes, handle_), "cuDeviceTotalMem(device={})", ordinal_);
     return bytes;
 }
 
 CurrentContext::CurrentContext(CUcontext context) {
-    check(cuCtxPushCurrent(context), "cuCtxPushCurrent()");
+    cu_check(cuCtxPushCurrent(context), "cuCtxPushCurrent()");
 }
 
 CurrentContext::~CurrentContext() {
     CUcontext popped = nullptr;
-    check_nothrow(cuCtxPopCurrent(&popped), "cuCtxPopCurrent()");
+    cu_check_nothrow(cuCtxPopCurrent(&popped), "cuCtxPopCurrent()");
 }
 
 }  // namespace symm

@@ -116,8 +116,8 @@ DriverKind driver_kind() {
 std::string describe_driver() {
     const bool native = driver_kind() == DriverKind::kNative;
     int devices = 0;
-    check(cuInit(0), "cuInit(0)");
-    check(cuDeviceGetCount(&devices), "cuDeviceGetCount()");
+    cu_check(cuInit(0), "cuInit(0)");
+    cu_check(cuDeviceGetCount(&devices), "cuDeviceGetCount()");
     const std::string which =
         native ? std::string("native") : fmt::format("emulated ({})", choice().reason);
     return fmt::format("driver: {}, {} device{}", which, devices, devices == 1 ? "" : "s");

@@ -7,34 +7,35 @@
 namespace symm {
 
 Graph Graph::capture(CUstream stream, const std::function<void()>& queue) {
-    check(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-          "cuStreamBeginCapture()");
+    cu_check(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+             "cuStreamBeginCapture()");
     CUgraph recorded = nullptr;
     try {
         queue();
     } catch (...) {
         cuStreamEndCapture(stream, &recorded);  // the first error is the one to tell
         if (recorded != nullptr) {
-            check_nothrow(cuGraphDestroy(recorded), "cuGraphDestroy()");
+            cu_check_nothrow(cuGraphDestroy(recorded), "cuGraphDestroy()");
         }
         throw;
     }
-    check(cuStreamEndCapture(stream, &recorded), "cuStreamEndCapture()");
-    const std::unique_ptr<CUgraph_st, void (*)(CUgraph)> owner(
-        recorded, [](CUgraph graph) { check_nothrow(cuGraphDestroy(graph), "cuGraphDestroy()"); });
+    cu_check(cuStreamEndCapture(stream, &recorded), "cuStreamEndCapture()");
+    const std::unique_ptr<CUgraph_st, void (*)(CUgraph)> owner(recorded, [](CUgraph graph) {
+        cu_check_nothrow(cuGraphDestroy(graph), "cuGraphDestroy()");
+    });
     CUgraphExec executable = nullptr;
-    check(cuGraphInstantiate(&executable, recorded, 0), "cuGraphInstantiate()");
+    cu_check(cuGraphInstantiate(&executable, recorded, 0), "cuGraphInstantiate()");
     return Graph(executable);
 }
 
 Graph::~Graph() {
     if (executable_ != nullptr) {
-        check_nothrow(cuGraphExecDestroy(executable_), "cuGraphExecDestroy()");
+        cu_check_nothrow(cuGraphExecDestroy(executable_), "cuGraphExecDestroy()");
     }
 }
 
 void Graph::launch(CUstream stream) const {
-    check(cuGraphLaunch(executable_, stream), "cuGraphLaunch()");
+    cu_check(cuGraphLaunch(executable_, stream), "cuGraphLaunch()");
 }
 
 }  // namespace symm

@@ -7,14 +7,14 @@
 namespace symm {
 
 PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
-    check(cuMemHostAlloc(&data_, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
-          "cuMemHostAlloc(size={}, PORTABLE|DEVICEMAP)", bytes);
+    cu_check(cuMemHostAlloc(&data_, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+             "cuMemHostAlloc(size={}, PORTABLE|DEVICEMAP)", bytes);
     std::memset(data_, 0, bytes);
 }
 
 PinnedMemory::~PinnedMemory() {
     if (data_ != nullptr) {
-        check_nothrow(cuMemFreeHost(data_), "cuMemFreeHost()");
+        cu_check_nothrow(cuMemFreeHost(data_), "cuMemFreeHost()");
     }
 }
 

@@ -8,12 +8,12 @@
 namespace symm {
 
 Stream::Stream() {
-    check(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate(NON_BLOCKING)");
+    cu_check(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate(NON_BLOCKING)");
 }
 
 Stream::~Stream() {
     if (stream_ != nullptr) {
-        check_nothrow(cuStreamDestroy(stream_), "cuStreamDestroy()");
+        cu_check_nothrow(cuStreamDestroy(stream_), "cuStreamDestroy()");
     }
 }
 
@@ -22,7 +22,7 @@ bool Stream::finished() const {
     if (result == CUDA_ERROR_NOT_READY) {
         return false;
     }
-    check(result, "cuStreamQuery()");
+    cu_check(result, "cuStreamQuery()");
     return true;
 }
 

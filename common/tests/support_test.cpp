@@ -12,8 +12,8 @@
 #include "common/cuda/driver.hpp"
 #include "common/cuda/event.hpp"
 #include "common/cuda/graph.hpp"
-#include "common/cuda/nccl_library.hpp"
-#include "common/cuda/watchdog.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/nccl/nccl_library.hpp"
 
 namespace symm {
 namespace {
@@ -51,7 +51,7 @@ TEST(Table, AlignsItsColumns) {
 
 TEST(Check, NamesCallResultAndRemedy) {
     try {
-        check(CUDA_ERROR_INVALID_VALUE, "cuMemCreate(size={})", 12345);
+        cu_check(CUDA_ERROR_INVALID_VALUE, "cuMemCreate(size={})", 12345);
         FAIL() << "it must throw";
     } catch (const CudaError& error) {
         EXPECT_EQ(error.result(), CUDA_ERROR_INVALID_VALUE);
@@ -60,8 +60,8 @@ TEST(Check, NamesCallResultAndRemedy) {
             << text;
         EXPECT_NE(text.find("granularity"), std::string::npos) << text;
     }
-    EXPECT_NO_THROW(check(CUDA_SUCCESS, "cuInit(0)"));
-    EXPECT_TRUE(check_nothrow(CUDA_SUCCESS, "cuInit(0)"));
+    EXPECT_NO_THROW(cu_check(CUDA_SUCCESS, "cuInit(0)"));
+    EXPECT_TRUE(cu_check_nothrow(CUDA_SUCCESS, "cuInit(0)"));
 }
 
 TEST(Driver, IsChosenOnceAndByAKnownName) {
@@ -89,22 +89,22 @@ TEST(Graph, GivesTheRecordingBackWhenTheQueueingThrows) {
     EXPECT_NO_THROW(stream.synchronize());
 }
 
-TEST(Watchdog, TellsWhatTheKernelReported) {
+TEST(KernelTimeout, TellsWhatTheKernelReported) {
     const Device device(0);
-    Watchdog watchdog(std::chrono::milliseconds{100});
+    KernelTimeout timeout(std::chrono::milliseconds{100});
     const Stream stream;
-    EXPECT_NO_THROW(watchdog.synchronize(stream, "nothing"));
-    watchdog.abort();
+    EXPECT_NO_THROW(timeout.synchronize(stream, "nothing"));
+    timeout.abort();
     try {
-        watchdog.synchronize(stream, "nothing");
+        timeout.synchronize(stream, "nothing");
         FAIL() << "it must throw";
     } catch (const std::runtime_error& error) {
         EXPECT_STREQ(error.what(),
                      "the kernel was told to give up, before one of its waits had lasted the 0.1 s "
                      "that SYMM_TIMEOUT grants");
     }
-    watchdog.reset();
-    EXPECT_NO_THROW(watchdog.synchronize(stream, "nothing"));
+    timeout.reset();
+    EXPECT_NO_THROW(timeout.synchronize(stream, "nothing"));
 }
 
 TEST(NcclLibrary, NeverUsesMulticast) {

@@ -5,8 +5,8 @@
 namespace symm {
 
 AddressRange::AddressRange(std::size_t bytes, std::size_t alignment) {
-    check(cuMemAddressReserve(&base_, bytes, alignment, 0, 0),
-          "cuMemAddressReserve(size={}, alignment={})", bytes, alignment);
+    cu_check(cuMemAddressReserve(&base_, bytes, alignment, 0, 0),
+             "cuMemAddressReserve(size={}, alignment={})", bytes, alignment);
     bytes_ = bytes;
 }
 
@@ -19,8 +19,8 @@ AddressRange AddressRange::adopt(CUdeviceptr base, std::size_t bytes) {
 
 void AddressRange::free() {
     if (base_ != 0) {
-        check(cuMemAddressFree(base_, bytes_), "cuMemAddressFree(address={:#x}, size={})", base_,
-              bytes_);
+        cu_check(cuMemAddressFree(base_, bytes_), "cuMemAddressFree(address={:#x}, size={})", base_,
+                 bytes_);
         (void)release();
     }
 }
@@ -32,8 +32,8 @@ CUdeviceptr AddressRange::release() {
 
 void AddressRange::reset() noexcept {
     if (base_ != 0) {
-        check_nothrow(cuMemAddressFree(base_, bytes_), "cuMemAddressFree(address={:#x}, size={})",
-                      base_, bytes_);
+        cu_check_nothrow(cuMemAddressFree(base_, bytes_),
+                         "cuMemAddressFree(address={:#x}, size={})", base_, bytes_);
         (void)release();
     }
 }

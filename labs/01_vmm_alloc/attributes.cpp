@@ -43,8 +43,8 @@ std::string attribute_table(int device) {
     const CUdevice handle = device_handle(device);
     for (const Row& row : kRows) {
         int value = 0;
-        check(cuDeviceGetAttribute(&value, row.attribute, handle),
-              "cuDeviceGetAttribute({}, device={})", row.name, device);
+        cu_check(cuDeviceGetAttribute(&value, row.attribute, handle),
+                 "cuDeviceGetAttribute({}, device={})", row.name, device);
         text += fmt::format("{:<32} {:>5}  {}\n", row.name, value, row.meaning);
     }
     return text;

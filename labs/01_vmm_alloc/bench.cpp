@@ -21,7 +21,7 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/cuda/nccl_library.hpp"
+#include "common/nccl/nccl_library.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
@@ -86,28 +86,28 @@ void one_call(benchmark::State& state, std::string_view timed, std::size_t bytes
         watch.time("cuDeviceGet", [&] { device = device_handle(0); });
         watch.time("cuDeviceGetAttribute", [&] {
             int value = 0;
-            check(cuDeviceGetAttribute(
-                      &value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device),
-                  "cuDeviceGetAttribute()");
+            cu_check(cuDeviceGetAttribute(
+                         &value, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device),
+                     "cuDeviceGetAttribute()");
         });
         watch.time("cuMemGetAllocationGranularity", [&] { (void)granularity(properties); });
         watch.time("cuMemCreate", [&] { memory = PhysicalMemory::create(properties, bytes); });
         watch.time("cuMemAddressReserve", [&] { range = AddressRange(bytes); });
         watch.time("cuMemMap", [&] { mapping = Mapping(range.base(), bytes, memory); });
         watch.time("cuMemSetAccess", [&] {
-            check(cuMemSetAccess(range.base(), bytes, &access, 1), "cuMemSetAccess(size={})",
-                  bytes);
+            cu_check(cuMemSetAccess(range.base(), bytes, &access, 1), "cuMemSetAccess(size={})",
+                     bytes);
         });
         watch.time("cuMemRetainAllocationHandle", [&] {
             CUmemGenericAllocationHandle handle = 0;
-            check(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(range.base())),
-                  "cuMemRetainAllocationHandle()");
+            cu_check(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(range.base())),
+                     "cuMemRetainAllocationHandle()");
             retained = PhysicalMemory::adopt(handle, bytes);
         });
         watch.time("cuMemGetAddressRange", [&] {
             CUdeviceptr start = 0;
             std::size_t length = 0;
-            check(cuMemGetAddressRange(&start, &length, range.base()), "cuMemGetAddressRange()");
+            cu_check(cuMemGetAddressRange(&start, &length, range.base()), "cuMemGetAddressRange()");
         });
         watch.time("cuMemGetAllocationPropertiesFromHandle", [&] { (void)memory.properties(); });
         retained.drop();
@@ -145,8 +145,8 @@ void device_buffer(benchmark::State& state, std::size_t bytes) {
 void plain(benchmark::State& state, std::size_t bytes) {
     for (auto _ : state) {
         CUdeviceptr memory = 0;
-        check(cuMemAlloc(&memory, bytes), "cuMemAlloc(size={})", bytes);
-        check(cuMemFree(memory), "cuMemFree()");
+        cu_check(cuMemAlloc(&memory, bytes), "cuMemAlloc(size={})", bytes);
+        cu_check(cuMemFree(memory), "cuMemFree()");
     }
 }
 

@@ -17,8 +17,8 @@ DeviceBuffer::DeviceBuffer(int device, std::size_t bytes, unsigned long long han
     CUmemAccessDesc access{};
     access.location = properties.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    check(cuMemSetAccess(base(), rounded, &access, 1),
-          "cuMemSetAccess(address={:#x}, size={}, device={})", base(), rounded, device);
+    cu_check(cuMemSetAccess(base(), rounded, &access, 1),
+             "cuMemSetAccess(address={:#x}, size={}, device={})", base(), rounded, device);
 }
 
 }  // namespace symm

@@ -37,8 +37,8 @@ void GrowableBuffer::grow(std::size_t by) {
     CUmemAccessDesc access{};
     access.location = properties_.location;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    check(cuMemSetAccess(at, by, &access, 1), "cuMemSetAccess(address={:#x}, size={}, device={})",
-          at, by, properties_.location.id);
+    cu_check(cuMemSetAccess(at, by, &access, 1),
+             "cuMemSetAccess(address={:#x}, size={}, device={})", at, by, properties_.location.id);
     pieces_.push_back(std::move(piece));
 }
 

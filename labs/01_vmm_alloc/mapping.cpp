@@ -6,15 +6,16 @@ namespace symm {
 
 Mapping::Mapping(CUdeviceptr at, std::size_t bytes, const PhysicalMemory& memory) {
     // The offset into the memory must be 0: the manual allows no other yet.
-    check(cuMemMap(at, bytes, 0, memory.handle(), 0),
-          "cuMemMap(address={:#x}, size={}, handle={:#x})", at, bytes, memory.handle());
+    cu_check(cuMemMap(at, bytes, 0, memory.handle(), 0),
+             "cuMemMap(address={:#x}, size={}, handle={:#x})", at, bytes, memory.handle());
     address_ = at;
     bytes_ = bytes;
 }
 
 void Mapping::unmap() {
     if (address_ != 0) {
-        check(cuMemUnmap(address_, bytes_), "cuMemUnmap(address={:#x}, size={})", address_, bytes_);
+        cu_check(cuMemUnmap(address_, bytes_), "cuMemUnmap(address={:#x}, size={})", address_,
+                 bytes_);
         (void)release();
     }
 }
@@ -26,8 +27,8 @@ CUdeviceptr Mapping::release() {
 
 void Mapping::reset() noexcept {
     if (address_ != 0) {
-        check_nothrow(cuMemUnmap(address_, bytes_), "cuMemUnmap(address={:#x}, size={})", address_,
-                      bytes_);
+        cu_check_nothrow(cuMemUnmap(address_, bytes_), "cuMemUnmap(address={:#x}, size={})",
+                         address_, bytes_);
         (void)release();
     }
 }

@@ -29,8 +29,8 @@ CUdeviceptr address_of(const void* pointer) {
 
 int attribute(CUdevice_attribute which, int device) {
     int value = 0;
-    check(cuDeviceGetAttribute(&value, which, device_handle(device)),
-          "cuDeviceGetAttribute({}, device={})", static_cast<int>(which), device);
+    cu_check(cuDeviceGetAttribute(&value, which, device_handle(device)),
+             "cuDeviceGetAttribute({}, device={})", static_cast<int>(which), device);
     return value;
 }
 
@@ -78,7 +78,7 @@ PhysicalMemory create_shareable(CUmemAllocationProp& properties, std::size_t byt
 // The device itself and every device that can reach its memory, reading and writing.
 std::vector<CUmemAccessDesc> access_for_all(int device) {
     int count = 0;
-    check(cuDeviceGetCount(&count), "cuDeviceGetCount()");
+    cu_check(cuDeviceGetCount(&count), "cuDeviceGetCount()");
     std::vector<CUmemAccessDesc> all;
     for (int other = 0; other < count; ++other) {
         if (can_access(other, device)) {
@@ -109,12 +109,12 @@ void* mem_alloc(std::size_t bytes, const MemAllocOptions& options) {
     int device = options.device;
     if (device < 0) {
         CUdevice current = 0;
-        check(cuCtxGetDevice(&current), "cuCtxGetDevice()");
+        cu_check(cuCtxGetDevice(&current), "cuCtxGetDevice()");
         device = current;  // a handle, whose ordinal no call tells; NCCL takes it for one as well
     }
     if (!wants_virtual_memory(device)) {
         CUdeviceptr plain = 0;
-        check(cuMemAlloc(&plain, bytes), "cuMemAlloc(size={})", bytes);
+        cu_check(cuMemAlloc(&plain, bytes), "cuMemAlloc(size={})", bytes);
         return reinterpret_cast<void*>(plain);
     }
 
@@ -137,8 +137,8 @@ void* mem_alloc(std::size_t bytes, const MemAllocOptions& options) {
         offset += size;
     }
     const std::vector<CUmemAccessDesc> access = access_for_all(device);
-    check(cuMemSetAccess(base, total, access.data(), access.size()),
-          "cuMemSetAccess(address={:#x}, size={}, devices={})", base, total, access.size());
+    cu_check(cuMemSetAccess(base, total, access.data(), access.size()),
+             "cuMemSetAccess(address={:#x}, size={}, devices={})", base, total, access.size());
 
     // Nothing can fail any more: the pointer is the owner now.
     for (Mapping& mapping : mappings) {
@@ -155,7 +155,7 @@ void mem_free(void* pointer) {
     const CUdeviceptr base = address_of(pointer);
     const std::vector<Segment> segments = segments_from(pointer);
     if (segments.empty()) {
-        check(cuMemFree(base), "cuMemFree(address={:#x})", base);
+        cu_check(cuMemFree(base), "cuMemFree(address={:#x})", base);
         return;
     }
     if (memory_at(base - 1)) {
@@ -167,7 +167,7 @@ void mem_free(void* pointer) {
     const CUdeviceptr end = segments.back().address + segments.back().bytes;
     const std::size_t unit = granularity(segments.front().properties);
 
-    check(cuMemUnmap(base, end - base), "cuMemUnmap(address={:#x}, size={})", base, end - base);
+    cu_check(cuMemUnmap(base, end - base), "cuMemUnmap(address={:#x}, size={})", base, end - base);
     AddressRange::adopt(base - unit, end - base + 2 * unit).free();
 }
 
@@ -176,7 +176,8 @@ std::vector<Segment> segments_from(const void* pointer) {
     CUdeviceptr at = address_of(pointer);
     while (std::optional<PhysicalMemory> memory = memory_at(at)) {
         CUdeviceptr start = 0;
-        check(cuMemGetAddressRange(&start, nullptr, at), "cuMemGetAddressRange(address={:#x})", at);
+        cu_check(cuMemGetAddressRange(&start, nullptr, at), "cuMemGetAddressRange(address={:#x})",
+                 at);
         if (start != at) {
             throw std::invalid_argument(
                 fmt::format("address {:#x} lies inside a segment that starts at {:#x}", at, start));

@@ -32,8 +32,8 @@ CUmemAllocationProp host_numa_memory(int node, unsigned long long handle_types) 
 std::size_t granularity(const CUmemAllocationProp& properties,
                         CUmemAllocationGranularity_flags flags) {
     std::size_t bytes = 0;
-    check(cuMemGetAllocationGranularity(&bytes, &properties, flags),
-          "cuMemGetAllocationGranularity({} {})", kind_name(properties), properties.location.id);
+    cu_check(cuMemGetAllocationGranularity(&bytes, &properties, flags),
+             "cuMemGetAllocationGranularity({} {})", kind_name(properties), properties.location.id);
     return bytes;
 }
 

@@ -18,19 +18,19 @@ CUresult create_context(CUcontext* context, CUdevice device) {
 }  // namespace
 
 OwnContext::OwnContext(int device) {
-    check(create_context(&context_, device_handle(device)), "cuCtxCreate(device={})", device);
+    cu_check(create_context(&context_, device_handle(device)), "cuCtxCreate(device={})", device);
     // cuCtxCreate pushes what it makes: take it down again.
     CUcontext popped = nullptr;
     const CUresult result = cuCtxPopCurrent(&popped);
     if (result != CUDA_SUCCESS) {
-        check_nothrow(cuCtxDestroy(context_), "cuCtxDestroy()");
-        check(result, "cuCtxPopCurrent()");
+        cu_check_nothrow(cuCtxDestroy(context_), "cuCtxDestroy()");
+        cu_check(result, "cuCtxPopCurrent()");
     }
 }
 
 OwnContext::~OwnContext() {
     if (context_ != nullptr) {
-        check_nothrow(cuCtxDestroy(context_), "cuCtxDestroy()");
+        cu_check_nothrow(cuCtxDestroy(context_), "cuCtxDestroy()");
     }
 }
 

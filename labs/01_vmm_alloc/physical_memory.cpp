@@ -36,8 +36,8 @@ PhysicalMemory PhysicalMemory::create(const CUmemAllocationProp& properties, std
                                                 name_of(result), remedy));
         }
     }
-    check(result, "cuMemCreate(size={}, {} {})", bytes, kind_name(properties),
-          properties.location.id);
+    cu_check(result, "cuMemCreate(size={}, {} {})", bytes, kind_name(properties),
+             properties.location.id);
     return PhysicalMemory(handle, bytes);
 }
 
@@ -47,24 +47,24 @@ PhysicalMemory PhysicalMemory::adopt(CUmemGenericAllocationHandle handle, std::s
 
 PhysicalMemory PhysicalMemory::mapped_at(CUdeviceptr address) {
     CUmemGenericAllocationHandle handle = 0;
-    check(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address)),
-          "cuMemRetainAllocationHandle(address={:#x})", address);
+    cu_check(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address)),
+             "cuMemRetainAllocationHandle(address={:#x})", address);
     PhysicalMemory memory(handle, 0);  // owned from here on: the next call may fail
-    check(cuMemGetAddressRange(nullptr, &memory.bytes_, address),
-          "cuMemGetAddressRange(address={:#x})", address);
+    cu_check(cuMemGetAddressRange(nullptr, &memory.bytes_, address),
+             "cuMemGetAddressRange(address={:#x})", address);
     return memory;
 }
 
 CUmemAllocationProp PhysicalMemory::properties() const {
     CUmemAllocationProp properties{};
-    check(cuMemGetAllocationPropertiesFromHandle(&properties, handle_),
-          "cuMemGetAllocationPropertiesFromHandle(handle={:#x})", handle_);
+    cu_check(cuMemGetAllocationPropertiesFromHandle(&properties, handle_),
+             "cuMemGetAllocationPropertiesFromHandle(handle={:#x})", handle_);
     return properties;
 }
 
 void PhysicalMemory::drop() {
     if (handle_ != 0) {
-        check(cuMemRelease(handle_), "cuMemRelease(handle={:#x}, size={})", handle_, bytes_);
+        cu_check(cuMemRelease(handle_), "cuMemRelease(handle={:#x}, size={})", handle_, bytes_);
         (void)release();
     }
 }
@@ -76,8 +76,8 @@ CUmemGenericAllocationHandle PhysicalMemory::release() {
 
 void PhysicalMemory::reset() noexcept {
     if (handle_ != 0) {
-        check_nothrow(cuMemRelease(handle_), "cuMemRelease(handle={:#x}, size={})", handle_,
-                      bytes_);
+        cu_check_nothrow(cuMemRelease(handle_), "cuMemRelease(handle={:#x}, size={})", handle_,
+                         bytes_);
         (void)release();
     }
 }

@@ -102,8 +102,9 @@ bool tell_allocation(int device, std::size_t bytes, CUmemAllocationGranularity_f
              CUmemAccessDesc access{};
              access.location = properties.location;
              access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-             check(cuMemSetAccess(range.base(), size, &access, 1),
-                   "cuMemSetAccess(address={:#x}, size={}, device={})", range.base(), size, device);
+             cu_check(cuMemSetAccess(range.base(), size, &access, 1),
+                      "cuMemSetAccess(address={:#x}, size={}, device={})", range.base(), size,
+                      device);
              return std::string();
          });
     picture.access = memory_name;
@@ -169,14 +170,14 @@ bool tell_growth(int device, std::size_t bytes, std::size_t to) {
 
 bool tell_contexts(int device) {
     CUcontext before = nullptr;
-    check(cuCtxGetCurrent(&before), "cuCtxGetCurrent()");
+    cu_check(cuCtxGetCurrent(&before), "cuCtxGetCurrent()");
     bool right = true;
     {
         const OwnContext own(device);
         const CurrentContext current(own.get());
         CUdeviceptr memory = 0;
         constexpr std::size_t kBytes = 65536;
-        check(cuMemAlloc(&memory, kBytes), "cuMemAlloc(size={})", kBytes);
+        cu_check(cuMemAlloc(&memory, kBytes), "cuMemAlloc(size={})", kBytes);
         write_words(memory, 0, kBytes, 3);
         right = holds(memory, kBytes, 3);
         fmt::print(
@@ -185,7 +186,7 @@ bool tell_contexts(int device) {
             fmt::ptr(before), fmt::ptr(own.get()), kBytes, right ? "right" : "WRONG");
     }
     CUcontext after = nullptr;
-    check(cuCtxGetCurrent(&after), "cuCtxGetCurrent()");
+    cu_check(cuCtxGetCurrent(&after), "cuCtxGetCurrent()");
     return right && after == before;
 }
 

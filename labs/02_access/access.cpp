@@ -21,8 +21,8 @@ CUmemAccessDesc access_for(CUmemLocationType type, int id, CUmemAccess_flags fla
 CUmemAccess_flags get_access(CUdeviceptr at, CUmemLocationType type, int id) {
     const CUmemLocation location = access_for(type, id, CU_MEM_ACCESS_FLAGS_PROT_NONE).location;
     unsigned long long flags = 0;
-    check(cuMemGetAccess(&flags, &location, at), "cuMemGetAccess(address={:#x}, {} {})", at,
-          type == CU_MEM_LOCATION_TYPE_DEVICE ? "device" : "host NUMA node", id);
+    cu_check(cuMemGetAccess(&flags, &location, at), "cuMemGetAccess(address={:#x}, {} {})", at,
+             type == CU_MEM_LOCATION_TYPE_DEVICE ? "device" : "host NUMA node", id);
     return static_cast<CUmemAccess_flags>(flags);
 }
 
@@ -38,9 +38,9 @@ void allow(CUdeviceptr at, std::size_t bytes, std::span<const int> devices,
     for (const int device : devices) {
         list.push_back(access_for(CU_MEM_LOCATION_TYPE_DEVICE, device, flags));
     }
-    check(cuMemSetAccess(at, bytes, list.data(), list.size()),
-          "cuMemSetAccess(address={:#x}, size={}, devices={}, {})", at, bytes,
-          fmt::join(devices, "+"), words(flags));
+    cu_check(cuMemSetAccess(at, bytes, list.data(), list.size()),
+             "cuMemSetAccess(address={:#x}, size={}, devices={}, {})", at, bytes,
+             fmt::join(devices, "+"), words(flags));
 }
 
 void allow_one_by_one(CUdeviceptr at, std::size_t bytes, std::span<const int> devices,
@@ -52,9 +52,9 @@ void allow_one_by_one(CUdeviceptr at, std::size_t bytes, std::span<const int> de
 
 void allow_host(CUdeviceptr at, std::size_t bytes, int node, CUmemAccess_flags flags) {
     const CUmemAccessDesc access = access_for(CU_MEM_LOCATION_TYPE_HOST_NUMA, node, flags);
-    check(cuMemSetAccess(at, bytes, &access, 1),
-          "cuMemSetAccess(address={:#x}, size={}, host NUMA node={}, {})", at, bytes, node,
-          words(flags));
+    cu_check(cuMemSetAccess(at, bytes, &access, 1),
+             "cuMemSetAccess(address={:#x}, size={}, host NUMA node={}, {})", at, bytes, node,
+             words(flags));
 }
 
 void forbid(CUdeviceptr at, std::size_t bytes, std::span<const int> devices) {

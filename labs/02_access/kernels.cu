@@ -179,11 +179,11 @@ struct Chase {
 
 struct Gate {
     const std::uint32_t* open;
-    simt::Watch watch;
+    simt::Timeout timeout;
 
     __host__ __device__ void operator()(const ThreadBlock&) const {
         // Relaxed: the gate says when, and hands over no data.
-        watch.until({simt::Wait::kSignal, -1, -1, 1}, [this](std::uint64_t& seen) {
+        timeout.until({simt::Wait::kSignal, -1, -1, 1}, [this](std::uint64_t& seen) {
             seen = simt::load(open, simt::Order::kRelaxed);
             return seen != 0;
         });
@@ -250,8 +250,8 @@ void queue_chase(CUstream stream, CUdeviceptr at, std::uint32_t hops, std::uint3
            access_kernels::Chase{reinterpret_cast<const std::uint32_t*>(at), hops, end});
 }
 
-void queue_gate(CUstream stream, const std::uint32_t* open, const simt::Watch& watch) {
-    launch(stream, 1, 1, access_kernels::Gate{open, watch});
+void queue_gate(CUstream stream, const std::uint32_t* open, const simt::Timeout& timeout) {
+    launch(stream, 1, 1, access_kernels::Gate{open, timeout});
 }
 
 }  // namespace symm

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/simt/watch.hpp"
+#include "common/simt/timeout.hpp"
 #include "labs/02_access/gpu.hpp"
 
 namespace symm {
@@ -56,7 +56,7 @@ void queue_copy(CUstream stream, LaunchShape shape, CUdeviceptr to, CUdeviceptr 
 void queue_chase(CUstream stream, CUdeviceptr at, std::uint32_t hops, std::uint32_t* end);
 
 /// Queues one thread that waits until the word at `open` is not zero (both in pinned memory):
-/// work queued behind it on many streams starts at one moment. It gives up after `watch`'s limit.
-void queue_gate(CUstream stream, const std::uint32_t* open, const simt::Watch& watch);
+/// work queued behind it on many streams starts at one moment. It gives up after `timeout`'s limit.
+void queue_gate(CUstream stream, const std::uint32_t* open, const simt::Timeout& timeout);
 
 }  // namespace symm

@@ -22,8 +22,8 @@ std::uint32_t seed_of(const Pair& pair, std::uint32_t step) {
 
 void poison(const Gpu& gpu, CUdeviceptr at, std::size_t bytes) {
     gpu.make_current();
-    check(cuMemsetD8Async(at, kPoison, bytes, gpu.stream()),
-          "cuMemsetD8Async(address={:#x}, size={}, device={})", at, bytes, gpu.ordinal());
+    cu_check(cuMemsetD8Async(at, kPoison, bytes, gpu.stream()),
+             "cuMemsetD8Async(address={:#x}, size={}, device={})", at, bytes, gpu.ordinal());
     gpu.wait(fmt::format("poison on device {}", gpu.ordinal()));
 }
 
@@ -60,8 +60,8 @@ PeerReport check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes) 
     }
 
     fill(accessor, part(local.base(), 2));
-    check(cuMemcpyAsync(remote.base(), local.base(), bytes, accessor.stream()),
-          "cuMemcpyAsync(device {} to device {}, size={})", pair.accessor, pair.owner, bytes);
+    cu_check(cuMemcpyAsync(remote.base(), local.base(), bytes, accessor.stream()),
+             "cuMemcpyAsync(device {} to device {}, size={})", pair.accessor, pair.owner, bytes);
     accessor.wait(fmt::format("the copy of device {} to device {}", pair.accessor, pair.owner));
     if (const Verdict v = verify(owner, part(remote.base(), 2)); !v.right()) {
         return failed("copies are lost", v);

@@ -11,10 +11,10 @@ namespace {
 
 int p2p_attribute(CUdevice_P2PAttribute attribute, const char* name, const Pair& pair) {
     int value = 0;
-    check(cuDeviceGetP2PAttribute(&value, attribute, device_handle(pair.accessor),
-                                  device_handle(pair.owner)),
-          "cuDeviceGetP2PAttribute({}, source={}, destination={})", name, pair.accessor,
-          pair.owner);
+    cu_check(cuDeviceGetP2PAttribute(&value, attribute, device_handle(pair.accessor),
+                                     device_handle(pair.owner)),
+             "cuDeviceGetP2PAttribute({}, source={}, destination={})", name, pair.accessor,
+             pair.owner);
     return value;
 }
 

@@ -27,8 +27,8 @@ HostNumaBuffer::HostNumaBuffer(int node, std::size_t bytes) : node_(node) {
 
 int host_node_of(int device) {
     int node = 0;
-    check(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device_handle(device)),
-          "cuDeviceGetAttribute(HOST_NUMA_ID, device={})", device);
+    cu_check(cuDeviceGetAttribute(&node, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, device_handle(device)),
+             "cuDeviceGetAttribute(HOST_NUMA_ID, device={})", device);
     return std::max(node, 0);  // -1: a machine with one node, or a driver that cannot tell
 }
 

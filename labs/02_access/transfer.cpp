@@ -7,7 +7,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/event.hpp"
-#include "common/cuda/watchdog.hpp"
+#include "common/cuda/kernel_timeout.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/02_access/shared_buffer.hpp"
 
@@ -50,15 +50,15 @@ public:
     ~Gate() { open(); }
 
     void queue(CUstream stream) const {
-        queue_gate(stream, flag_.as<std::uint32_t>(), watchdog_.watch());
+        queue_gate(stream, flag_.as<std::uint32_t>(), timeout_.timeout());
     }
     void open() const { simt::store(flag_.as<std::uint32_t>(), 1u, simt::Order::kRelaxed); }
     /// Waits for a stream behind the gate; says so where the gate was never seen to open.
-    void wait(const Stream& stream, std::string_view what) { watchdog_.synchronize(stream, what); }
+    void wait(const Stream& stream, std::string_view what) { timeout_.synchronize(stream, what); }
 
 private:
     PinnedMemory flag_;
-    Watchdog watchdog_;
+    KernelTimeout timeout_;
 };
 
 }  // namespace
@@ -192,9 +192,9 @@ void TransferBench::poison(std::span<const PeerTransfer> transfers) const {
         const auto index = static_cast<std::size_t>(transfer.destination);
         const Gpu& gpu = gpus_[index];
         gpu.make_current();
-        check(cuMemsetD8Async(buffers_->incoming[index].base() + transfer.destination_offset,
-                              kPoison, transfer.bytes, gpu.stream()),
-              "cuMemsetD8Async(size={}, device={})", transfer.bytes, transfer.destination);
+        cu_check(cuMemsetD8Async(buffers_->incoming[index].base() + transfer.destination_offset,
+                                 kPoison, transfer.bytes, gpu.stream()),
+                 "cuMemsetD8Async(size={}, device={})", transfer.bytes, transfer.destination);
         gpu.wait(fmt::format("poison on device {}", transfer.destination));
     }
 }
@@ -210,8 +210,8 @@ void TransferBench::queue(const Lane& lane, int iterations) const {
             transfer->destination_offset;
         for (int i = 0; i < iterations; ++i) {
             if (transfer->method == Method::kCopyEngine) {
-                check(cuMemcpyAsync(to, from, transfer->bytes, stream), "cuMemcpyAsync({})",
-                      describe(*transfer));
+                cu_check(cuMemcpyAsync(to, from, transfer->bytes, stream), "cuMemcpyAsync({})",
+                         describe(*transfer));
             } else {
                 queue_copy(stream, lane.gpu.shape(), to, from, transfer->bytes);
             }

@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "common/bench/bench_main.hpp"
-#include "labs/03_ipc/ranks.hpp"
+#include "common/ranks/ranks.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 
 namespace symm {
@@ -20,12 +20,12 @@ void time_calls(benchmark::State& state, int calls, const Call& call) {
     for (auto _ : state) {
         std::chrono::duration<double> took{};
         run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
-            rank.rendezvous().barrier("ready");
+            rank.bootstrap().barrier("ready");
             const auto start = std::chrono::steady_clock::now();
             for (int i = 0; i < calls; ++i) {
                 call(rank);
             }
-            rank.rendezvous().barrier("done");
+            rank.bootstrap().barrier("done");
             if (rank.rank() == 0) {
                 took = std::chrono::steady_clock::now() - start;
             }
@@ -35,13 +35,13 @@ void time_calls(benchmark::State& state, int calls, const Call& call) {
 }
 
 void Barrier(benchmark::State& state) {
-    time_calls(state, 200, [](Rank& rank) { rank.rendezvous().barrier("barrier"); });
+    time_calls(state, 200, [](Rank& rank) { rank.bootstrap().barrier("barrier"); });
 }
 BENCHMARK(Barrier)->RangeMultiplier(2)->Range(1, 16)->Iterations(5)->UseManualTime()->Unit(
     benchmark::kMicrosecond);
 
 void Allgather(benchmark::State& state) {
-    time_calls(state, 200, [](Rank& rank) { rank.rendezvous().allgather("value", rank.rank()); });
+    time_calls(state, 200, [](Rank& rank) { rank.bootstrap().allgather("value", rank.rank()); });
 }
 BENCHMARK(Allgather)->RangeMultiplier(2)->Range(1, 16)->Iterations(5)->UseManualTime()->Unit(
     benchmark::kMicrosecond);
@@ -50,7 +50,7 @@ void ExchangeOfDescriptors(benchmark::State& state) {
     time_calls(state, 200, [](Rank& rank) {
         std::vector<UniqueFd> mine;
         mine.emplace_back(::memfd_create("symm-bench", MFD_CLOEXEC));
-        rank.rendezvous().exchange("files", mine);
+        rank.bootstrap().exchange("files", mine);
     });
 }
 BENCHMARK(ExchangeOfDescriptors)

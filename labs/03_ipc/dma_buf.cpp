@@ -40,9 +40,9 @@ private:
 
 UniqueFd export_dma_buf(CUdeviceptr at, std::size_t bytes) {
     int descriptor = -1;
-    check(cuMemGetHandleForAddressRange(&descriptor, at, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
-                                        0),
-          "cuMemGetHandleForAddressRange({:#x}, size={}, dma-buf)", at, bytes);
+    cu_check(cuMemGetHandleForAddressRange(&descriptor, at, bytes,
+                                           CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+             "cuMemGetHandleForAddressRange({:#x}, size={}, dma-buf)", at, bytes);
     return UniqueFd(descriptor);
 }
 

@@ -7,10 +7,10 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
+#include "common/ranks/rank.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/physical_memory.hpp"
 #include "labs/03_ipc/handle.hpp"
-#include "labs/03_ipc/rank.hpp"
 
 namespace symm {
 namespace {
@@ -25,9 +25,9 @@ HandleChoice probe(int device) {
         return descriptors_because("SYMM_FABRIC_ENABLE=0");
     }
     int supported = 0;
-    check(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
-                               device_handle(device)),
-          "cuDeviceGetAttribute(HANDLE_TYPE_FABRIC_SUPPORTED, device={})", device);
+    cu_check(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
+                                  device_handle(device)),
+             "cuDeviceGetAttribute(HANDLE_TYPE_FABRIC_SUPPORTED, device={})", device);
     if (supported == 0) {
         return descriptors_because(fmt::format(
             "device {} has no CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED", device));
@@ -65,9 +65,9 @@ HandleChoice probe_handle_kind(int device) {
 
 HandleChoice agree_on_handle_kind(Rank& rank, Deadline deadline) {
     HandleChoice mine;
-    rank.rendezvous().together(
+    rank.bootstrap().together(
         "handle kind probed", [&] { mine = probe_handle_kind(rank.device()); }, deadline);
-    const auto reasons = rank.rendezvous().allgather_text(
+    const auto reasons = rank.bootstrap().allgather_text(
         "kind of handle", mine.why_not_fabric.substr(0, 500), deadline);
     for (std::size_t i = 0; i < reasons.size(); ++i) {
         if (!reasons[i].empty()) {

@@ -3,8 +3,8 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/ranks/rank.hpp"
 #include "labs/02_access/kernels.hpp"
-#include "labs/03_ipc/rank.hpp"
 
 namespace symm {
 namespace {
@@ -15,11 +15,11 @@ constexpr std::size_t kBytes = 64 * 1024;
 class PlainBuffer {
 public:
     explicit PlainBuffer(std::size_t bytes) {
-        check(cuMemAlloc(&address_, bytes), "cuMemAlloc(size={})", bytes);
+        cu_check(cuMemAlloc(&address_, bytes), "cuMemAlloc(size={})", bytes);
     }
     PlainBuffer(const PlainBuffer&) = delete;
     PlainBuffer& operator=(const PlainBuffer&) = delete;
-    ~PlainBuffer() { check_nothrow(cuMemFree(address_), "cuMemFree({:#x})", address_); }
+    ~PlainBuffer() { cu_check_nothrow(cuMemFree(address_), "cuMemFree({:#x})", address_); }
     CUdeviceptr address() const { return address_; }
 
 private:
@@ -30,18 +30,18 @@ private:
 
 CUipcMemHandle legacy_handle(CUdeviceptr pointer) {
     CUipcMemHandle handle{};
-    check(cuIpcGetMemHandle(&handle, pointer), "cuIpcGetMemHandle({:#x})", pointer);
+    cu_check(cuIpcGetMemHandle(&handle, pointer), "cuIpcGetMemHandle({:#x})", pointer);
     return handle;
 }
 
 LegacyImport::LegacyImport(const CUipcMemHandle& handle) {
-    check(cuIpcOpenMemHandle(&address_, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
-          "cuIpcOpenMemHandle()");
+    cu_check(cuIpcOpenMemHandle(&address_, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+             "cuIpcOpenMemHandle()");
 }
 
 LegacyImport::~LegacyImport() {
     if (address_ != 0) {
-        check_nothrow(cuIpcCloseMemHandle(address_), "cuIpcCloseMemHandle({:#x})", address_);
+        cu_check_nothrow(cuIpcCloseMemHandle(address_), "cuIpcCloseMemHandle({:#x})", address_);
     }
 }
 
@@ -54,7 +54,7 @@ std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
 
     const Gpu gpu(rank.device());
     const PlainBuffer mine(kBytes);
-    Rendezvous& meeting = rank.rendezvous();
+    Bootstrap& meeting = rank.bootstrap();
     queue_fill(gpu, {mine.address(), kBytes / 4, static_cast<std::uint32_t>(rank.rank())});
     gpu.wait("fill");
     const auto handles = meeting.allgather("legacy handles", legacy_handle(mine.address()));

@@ -9,9 +9,9 @@
 #include "common/cli/cli.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/ranks/ranks.hpp"
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"
-#include "labs/03_ipc/ranks.hpp"
 #include "labs/03_ipc/ring.hpp"
 #include "labs/03_ipc/set_up_time.hpp"
 #include "labs/03_ipc/shared_array.hpp"
@@ -51,7 +51,7 @@ void in_order(Rank& rank, const char* name, const std::string& line) {
         if (turn == rank.rank()) {
             rank.say("{}", line);
         }
-        rank.rendezvous().barrier(name);
+        rank.bootstrap().barrier(name);
     }
 }
 
@@ -78,7 +78,8 @@ void walk(Rank& rank, const Options& options) {
                   format_bytes(range.size()), format_bytes(range.stride()));
     std::string addresses;
     for (int peer = 0; peer < rank.size(); ++peer) {
-        addresses += fmt::format("{}rank {} at {:#x}", peer == 0 ? "" : ", ", peer, range.of(peer));
+        addresses +=
+            fmt::format("{}rank {} at {:#x}", peer == 0 ? "" : ", ", peer, range.peer(peer));
     }
     in_order(rank, "range", addresses);
 
@@ -87,9 +88,9 @@ void walk(Rank& rank, const Options& options) {
 
     rank.headline("\n6. A dma-buf: the kernel's own handle");
     std::string dma_buf;
-    rank.rendezvous().together("dma-buf", [&] {
+    rank.bootstrap().together("dma-buf", [&] {
         const DmaBufReport report =
-            try_dma_buf(range.mine(), std::min<std::size_t>(range.stride(), 2 << 20));
+            try_dma_buf(range.local(), std::min<std::size_t>(range.stride(), 2 << 20));
         if (report.mapped && !report.equal) {
             throw std::runtime_error(report.text);
         }
@@ -98,7 +99,7 @@ void walk(Rank& rank, const Options& options) {
     in_order(rank, "dma-buf", dma_buf);
 
     rank.headline("\n7. The older cuIpc handles");
-    in_order(rank, "legacy", walk_legacy_ipc(rank, range.mine()));
+    in_order(rank, "legacy", walk_legacy_ipc(rank, range.local()));
     rank.headline("\nAll checked and right.");
 }
 
@@ -107,7 +108,7 @@ void sum(Rank& rank, const Options& options) {
     const std::size_t count = options.bytes / sizeof(double);
     const SharedArray array(rank, 0, options.bytes);
     double expected = 0;
-    rank.rendezvous().together("fill", [&] {
+    rank.bootstrap().together("fill", [&] {
         if (rank.rank() == 0) {
             std::vector<double> values(count);
             for (std::size_t i = 0; i < count; ++i) {
@@ -118,13 +119,13 @@ void sum(Rank& rank, const Options& options) {
         }
     });
     double mine = 0;
-    rank.rendezvous().together(
-        "sum", [&] { mine = sum_doubles(Gpu(rank.device()), array.base(), count); });
+    rank.bootstrap().together("sum",
+                              [&] { mine = sum_doubles(Gpu(rank.device()), array.base(), count); });
     in_order(rank, "sum",
              fmt::format("GPU {}: {} doubles, {}; sum {:.17g} ({:a})", rank.device(), count,
                          array.story(), mine, mine));
-    expected = rank.rendezvous().allgather("expected", expected)[0];
-    rank.rendezvous().together("compare", [&] {
+    expected = rank.bootstrap().allgather("expected", expected)[0];
+    rank.bootstrap().together("compare", [&] {
         if (std::memcmp(&mine, &expected, sizeof(mine)) != 0) {
             throw std::runtime_error(
                 fmt::format("the sum is {:.17g} ({:a}), the host's {:.17g} ({:a})", mine, mine,

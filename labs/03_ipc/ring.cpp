@@ -16,20 +16,20 @@ std::size_t walk_ring(Rank& rank, const SymmetricRange& range) {
     const auto first = [](int writer) { return static_cast<std::uint32_t>(writer); };
     const auto second = [](int writer) { return static_cast<std::uint32_t>(writer + kMaxRanks); };
     const auto require = [&](int owner, std::uint32_t seed, const char* what) {
-        const Verdict verdict = verify(gpu, {range.of(owner), words, seed});
+        const Verdict verdict = verify(gpu, {range.peer(owner), words, seed});
         if (!verdict.right()) {
             throw std::runtime_error(fmt::format("rank {} {} rank {}'s memory: {}", me, what, owner,
                                                  verdict.describe(words)));
         }
     };
-    Rendezvous& meeting = rank.rendezvous();
+    Bootstrap& meeting = rank.bootstrap();
     meeting.together("fill", [&] {
-        queue_fill(gpu, {range.mine(), words, first(me)});
+        queue_fill(gpu, {range.local(), words, first(me)});
         gpu.wait("the fill of this rank's memory");
     });
     meeting.together("read", [&] { require(right, first(right), "reads"); });
     meeting.together("write", [&] {
-        queue_fill(gpu, {range.of(left), words, second(me)});
+        queue_fill(gpu, {range.peer(left), words, second(me)});
         gpu.wait("the write into the left neighbour's memory");
     });
     meeting.together("check", [&] { require(me, second(right), "checks"); });

@@ -8,7 +8,7 @@
 #include "common/cli/bytes.hpp"
 #include "common/cli/table.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/cuda/nccl_communicator.hpp"
+#include "common/nccl/nccl_communicator.hpp"
 #include "common/sys/directory.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 
@@ -23,7 +23,7 @@ double ms_since(Clock::time_point start) {
 
 // The slowest rank's time.
 double slowest(Rank& rank, double mine) {
-    const auto all = rank.rendezvous().allgather("time", mine);
+    const auto all = rank.bootstrap().allgather("time", mine);
     return *std::max_element(all.begin(), all.end());
 }
 
@@ -37,12 +37,12 @@ Steps time_ours(Rank& rank, std::size_t bytes, int round) {
     if (rank.rank() == 0) {
         directory = std::make_unique<PrivateDirectory>("symm-setup-");
     }
-    const std::string path = rank.rendezvous().allgather_text(
+    const std::string path = rank.bootstrap().allgather_text(
         "directory", directory ? directory->path().string() : "")[0];
     Steps steps;
     auto start = Clock::now();
     Rank again(
-        Rendezvous::join({rank.rank(), rank.size(), path, static_cast<std::uint64_t>(round) + 1}),
+        Bootstrap::join({rank.rank(), rank.size(), path, static_cast<std::uint64_t>(round) + 1}),
         rank.mode());
     steps.meet = slowest(rank, ms_since(start));
     start = Clock::now();
@@ -52,9 +52,9 @@ Steps time_ours(Rank& rank, std::size_t bytes, int round) {
 }
 
 Steps time_nccl(Rank& rank, const NcclLibrary& library, std::size_t bytes) {
-    const auto id = rank.rendezvous().allgather(
-        "NCCL id",
-        rank.rank() == 0 ? NcclCommunicator::unique_id(library) : NcclLibrary::UniqueId{})[0];
+    const auto id = rank.bootstrap().allgather("NCCL id", rank.rank() == 0
+                                                              ? NcclCommunicator::unique_id(library)
+                                                              : NcclLibrary::UniqueId{})[0];
     Steps steps;
     auto start = Clock::now();
     NcclCommunicator communicator(library, id, rank.size(), rank.rank());
@@ -103,7 +103,7 @@ void time_set_up(Rank& rank, std::size_t bytes, int rounds) {
     const auto library = is_emulated() ? nullptr : NcclLibrary::load(why_not);
     why_not = nccl_reason(rank, library.get(), why_not);
     // One rank without the library would leave the others waiting in ncclCommInitRank.
-    for (const std::string& reason : rank.rendezvous().allgather_text("NCCL", why_not)) {
+    for (const std::string& reason : rank.bootstrap().allgather_text("NCCL", why_not)) {
         why_not = why_not.empty() ? reason : why_not;
     }
     if (why_not.empty()) {

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "labs/03_ipc/rank.hpp"
+#include "common/ranks/rank.hpp"
 
 namespace symm {
 

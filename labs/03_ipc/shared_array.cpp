@@ -11,7 +11,7 @@ namespace symm {
 
 SharedArray::SharedArray(Rank& rank, int root, std::size_t bytes, Deadline deadline)
     : bytes_(bytes) {
-    Rendezvous& meeting = rank.rendezvous();
+    Bootstrap& meeting = rank.bootstrap();
     const bool is_root = rank.rank() == root;
     PhysicalMemory memory;
     std::vector<UniqueFd> mine;  // the root's one descriptor; the others give none

@@ -15,9 +15,9 @@
 #include <cstddef>
 #include <string>
 
+#include "common/ranks/rank.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
-#include "labs/03_ipc/rank.hpp"
 
 namespace symm {
 

@@ -12,8 +12,8 @@
 #include "labs/02_access/access.hpp"
 #include "labs/03_ipc/handle.hpp"
 #include "labs/03_ipc/peer_access.hpp"
-#include "labs/03_ipc/range_offer.hpp"
-#include "labs/03_ipc/shelf.hpp"
+#include "labs/03_ipc/range_descriptor.hpp"
+#include "labs/03_ipc/registry.hpp"
 
 namespace symm {
 
@@ -34,8 +34,8 @@ Segments segments_of(CUdeviceptr pointer, std::size_t bytes) {
     for (std::size_t covered = 0; covered < bytes; covered += segments.back().size()) {
         CUdeviceptr base = 0;
         std::size_t size = 0;
-        check(cuMemGetAddressRange(&base, &size, pointer + covered), "cuMemGetAddressRange({:#x})",
-              pointer + covered);
+        cu_check(cuMemGetAddressRange(&base, &size, pointer + covered),
+                 "cuMemGetAddressRange({:#x})", pointer + covered);
         if (base != pointer + covered) {
             throw std::invalid_argument(fmt::format(
                 "{:#x} lies {} bytes inside an allocation: give the address where it starts",
@@ -47,9 +47,9 @@ Segments segments_of(CUdeviceptr pointer, std::size_t bytes) {
 }
 
 // Which devices' kernels will use this process's view.
-std::vector<int> devices_of(const Rank& rank, const std::vector<RangeOffer>& offers) {
+std::vector<int> devices_of(const Rank& rank, const std::vector<RangeDescriptor>& offers) {
     std::set<int> devices{rank.device()};
-    for (const RangeOffer& offer : offers) {
+    for (const RangeDescriptor& offer : offers) {
         const int device = static_cast<int>(offer.device);
         if (rank.is_thread()) {
             devices.insert(device);
@@ -62,16 +62,16 @@ std::vector<int> devices_of(const Rank& rank, const std::vector<RangeOffer>& off
 // Hands every rank's memory to every other, a batch of segments at a time, so that many ranks with
 // many segments need few descriptors open at once. take(rank, segment) is called for each.
 template <class Take>
-void exchange_memory(Rank& rank, const Segments& mine, const std::vector<RangeOffer>& offers,
+void exchange_memory(Rank& rank, const Segments& mine, const std::vector<RangeDescriptor>& offers,
                      CUmemAllocationHandleType kind, Deadline deadline, Take&& take) {
     constexpr std::size_t kOpenAtOnce = 128;
     const std::size_t batch =
         std::clamp<std::size_t>(kOpenAtOnce / offers.size(), 1, kMaxDescriptors);
     std::size_t most = 0;
-    for (const RangeOffer& offer : offers) {
+    for (const RangeDescriptor& offer : offers) {
         most = std::max(most, offer.segments.size());
     }
-    Rendezvous& meeting = rank.rendezvous();
+    Bootstrap& meeting = rank.bootstrap();
     for (std::size_t first = 0; first < most; first += batch) {
         const std::size_t end = std::min(mine.size(), first + batch);
         std::vector<UniqueFd> descriptors;
@@ -165,7 +165,7 @@ SymmetricRange::SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t byte
 }
 
 void SymmetricRange::build(Rank& rank, CUdeviceptr pointer, Deadline deadline) {
-    Rendezvous& meeting = rank.rendezvous();
+    Bootstrap& meeting = rank.bootstrap();
     const auto me = static_cast<std::size_t>(rank.rank());
     const auto ranks = static_cast<std::size_t>(rank.size());
 
@@ -174,7 +174,7 @@ void SymmetricRange::build(Rank& rank, CUdeviceptr pointer, Deadline deadline) {
                    ? HandleChoice{CU_MEM_HANDLE_TYPE_NONE, "ranks are threads of one process"}
                    : agree_on_handle_kind(rank, deadline);
     Segments mine;
-    RangeOffer offer;
+    RangeDescriptor offer;
     std::vector<std::byte> packed_offer;
     meeting.together(
         "memory",
@@ -211,14 +211,14 @@ void SymmetricRange::build(Rank& rank, CUdeviceptr pointer, Deadline deadline) {
         deadline);
 
     // 2. Terms: the same stride for all, and a kind of handle that all memory has.
-    std::vector<RangeOffer> offers;
+    std::vector<RangeDescriptor> offers;
     for (const auto& packed : meeting.gather_bytes("terms", packed_offer, deadline)) {
-        offers.push_back(unpack_offer(packed));
+        offers.push_back(unpack_range_descriptor(packed));
     }
     const std::size_t stride = agreed_stride(offers);
     if (!rank.is_thread()) {
         std::uint64_t kinds = offers[0].kinds;
-        for (const RangeOffer& one : offers) {
+        for (const RangeDescriptor& one : offers) {
             kinds &= one.kinds;
         }
         if (handles_.kind == CU_MEM_HANDLE_TYPE_FABRIC &&
@@ -242,11 +242,11 @@ void SymmetricRange::build(Rank& rank, CUdeviceptr pointer, Deadline deadline) {
             }
         },
         deadline);
-    const Shelf::Place place(rank.is_thread() ? owned : nullptr);
+    const Registry::Place place(rank.is_thread() ? owned : nullptr);
     if (rank.is_thread()) {
         const std::uint64_t number = meeting.allgather("shared range", place.number(), deadline)[0];
         if (me != 0) {
-            owned = std::static_pointer_cast<Owned>(Shelf::find(number));
+            owned = std::static_pointer_cast<Owned>(Registry::find(number));
         }
     }
 

@@ -20,8 +20,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "common/ranks/rank.hpp"
 #include "labs/03_ipc/handle_kind.hpp"
-#include "labs/03_ipc/rank.hpp"
 
 namespace symm {
 
@@ -61,13 +61,13 @@ public:
     /// Ranks.
     int ranks() const { return ranks_; }
     /// Where a rank's memory is in this process.
-    CUdeviceptr of(int rank) const { return base_ + static_cast<std::size_t>(rank) * stride_; }
+    CUdeviceptr peer(int rank) const { return base_ + static_cast<std::size_t>(rank) * stride_; }
     /// Where this rank's own memory is.
-    CUdeviceptr mine() const { return of(rank_); }
+    CUdeviceptr local() const { return peer(rank_); }
     /// The address `offset` bytes into a rank's memory, as a pointer for kernels.
     template <class T>
     T* at(int rank, std::size_t offset = 0) const {
-        return reinterpret_cast<T*>(of(rank) + offset);
+        return reinterpret_cast<T*>(peer(rank) + offset);
     }
     /// By which kind of handle the memory travelled, and why by no better one.
     const HandleChoice& handles() const { return handles_; }

@@ -11,9 +11,9 @@
 #include "common/bench/bench_main.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/ranks/ranks.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/02_access/access.hpp"
-#include "labs/03_ipc/ranks.hpp"
 #include "labs/04_shm_transport/transport.hpp"
 
 namespace {
@@ -86,7 +86,7 @@ void transfer(benchmark::State& state, bool both) {
             const DeviceBuffer destination(rank.device(), bytes);
             const Stream stream;
             const auto run = [&](int times) {
-                rank.rendezvous().barrier("start");
+                rank.bootstrap().barrier("start");
                 const auto start = std::chrono::steady_clock::now();
                 for (int i = 0; i < times; ++i) {
                     if (both) {

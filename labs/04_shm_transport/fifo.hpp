@@ -43,7 +43,7 @@
 
 #include "common/simt/atomic.hpp"
 #include "common/simt/thread_block.hpp"
-#include "common/simt/watch.hpp"
+#include "common/simt/timeout.hpp"
 
 namespace symm {
 
@@ -110,7 +110,7 @@ struct FifoMismatch {
 struct FifoEnds {
     int rank;
     int peer;
-    simt::Watch watch;
+    simt::Timeout timeout;
     FifoMismatch* mismatch;
 };
 
@@ -169,7 +169,7 @@ private:
         }
         const simt::Waiting waiting{simt::Wait::kFifoSpace, ends_.rank, ends_.peer,
                                     step_ + 1 - kFifoSteps};
-        return ends_.watch.until(waiting, [this](std::uint64_t& seen) {
+        return ends_.timeout.until(waiting, [this](std::uint64_t& seen) {
             // Acquire (1): the receiver has read the slot before we write to it.
             head_ = seen = simt::load(&fifo_.control->send.head, simt::Order::kAcquire);
             return step_ - head_ < kFifoSteps;
@@ -228,7 +228,7 @@ private:
             return true;
         }
         const simt::Waiting waiting{simt::Wait::kFifoData, ends_.rank, ends_.peer, step_ + 1};
-        return ends_.watch.until(waiting, [this](std::uint64_t& seen) {
+        return ends_.timeout.until(waiting, [this](std::uint64_t& seen) {
             // Acquire (3): what the sender wrote to the slot is seen after this.
             tail_ = seen = simt::load(&fifo_.control->receive.tail, simt::Order::kAcquire);
             return tail_ != step_;
@@ -241,7 +241,7 @@ private:
             return true;
         }
         // Stops the waits of the other channels as well: nothing can be right any more.
-        if (simt::claim(&ends_.watch.report->state, simt::WaitReport::kRunning,
+        if (simt::claim(&ends_.timeout.report->state, simt::WaitReport::kRunning,
                         simt::WaitReport::kAborted)) {
             *ends_.mismatch = {1, ends_.peer, left, sent};
         }

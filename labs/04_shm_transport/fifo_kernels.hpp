@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/simt/vector.hpp"
+#include "common/simt/pack.hpp"
 #include "labs/04_shm_transport/fifo.hpp"
 
 namespace symm {
@@ -19,18 +19,18 @@ namespace symm {
 __host__ __device__ inline void copy_with_block(const simt::ThreadBlock& block,
                                                 std::byte* destination, const std::byte* source,
                                                 std::uint64_t bytes) {
-    constexpr std::uint64_t kWide = sizeof(simt::Vector);
+    constexpr std::uint64_t kWide = sizeof(simt::Pack16);
     constexpr unsigned kAtOnce = 4;  // loads in flight a thread: they hide the way over the bus
     std::uint64_t done = 0;
     const auto addresses =
         reinterpret_cast<std::uintptr_t>(destination) | reinterpret_cast<std::uintptr_t>(source);
     if (addresses % kWide == 0) {
-        const auto* from = reinterpret_cast<const simt::Vector*>(source);
-        auto* to = reinterpret_cast<simt::Vector*>(destination);
+        const auto* from = reinterpret_cast<const simt::Pack16*>(source);
+        auto* to = reinterpret_cast<simt::Pack16*>(destination);
         const std::uint64_t vectors = bytes / kWide;
         std::uint64_t i = block.thread_rank();
         for (; i + (kAtOnce - 1) * block.size() < vectors; i += kAtOnce * block.size()) {
-            simt::Vector piece[kAtOnce];
+            simt::Pack16 piece[kAtOnce];
             for (unsigned j = 0; j < kAtOnce; ++j) {
                 piece[j] = from[i + j * block.size()];
             }
@@ -82,7 +82,7 @@ struct TransferKernel {
     FifoMessage<const std::byte> outbound;
     FifoMessage<std::byte> inbound;
     int rank;
-    simt::Watch watch;
+    simt::Timeout timeout;
     FifoMismatch* mismatch;
 
     __host__ __device__ std::uint32_t blocks() const {
@@ -101,7 +101,7 @@ struct TransferKernel {
 private:
     __host__ __device__ void send(const simt::ThreadBlock& block, std::uint32_t channel) const {
         FifoSender sender(block, outbound.connection.fifo(channel),
-                          {rank, outbound.peer, watch, mismatch});
+                          {rank, outbound.peer, timeout, mismatch});
         for (std::uint64_t k = channel; k < outbound.chunks(); k += outbound.connection.channels) {
             std::byte* slot = sender.acquire();
             if (slot == nullptr) {
@@ -114,7 +114,7 @@ private:
 
     __host__ __device__ void receive(const simt::ThreadBlock& block, std::uint32_t channel) const {
         FifoReceiver receiver(block, inbound.connection.fifo(channel),
-                              {rank, inbound.peer, watch, mismatch});
+                              {rank, inbound.peer, timeout, mismatch});
         for (std::uint64_t k = channel; k < inbound.chunks(); k += inbound.connection.channels) {
             const std::byte* slot = receiver.acquire(inbound.left(k));
             if (slot == nullptr) {

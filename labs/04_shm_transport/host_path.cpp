@@ -7,7 +7,7 @@
 
 #include "common/cli/usage_error.hpp"
 #include "common/cuda/check.hpp"
-#include "labs/03_ipc/rank.hpp"
+#include "common/ranks/rank.hpp"
 #include "labs/04_shm_transport/host_segment.hpp"
 
 namespace symm {
@@ -49,7 +49,7 @@ HostPathChoice agree_on_host_path(Rank& rank, std::optional<HostPath> wanted, De
     if (!wanted) {
         mine = probe_host_path(rank.device());
     }
-    const auto wishes = rank.rendezvous().allgather(
+    const auto wishes = rank.bootstrap().allgather(
         "04: path asked for", wanted ? static_cast<int>(*wanted) : -1, deadline);
     for (std::size_t r = 1; r < wishes.size(); ++r) {
         if (wishes[r] != wishes[0]) {
@@ -61,7 +61,7 @@ HostPathChoice agree_on_host_path(Rank& rank, std::optional<HostPath> wanted, De
         return mine;
     }
     const auto reasons =
-        rank.rendezvous().allgather_text("04: why not cuMem", mine.why_not_cumem, deadline);
+        rank.bootstrap().allgather_text("04: why not cuMem", mine.why_not_cumem, deadline);
     for (std::size_t r = 0; r < reasons.size(); ++r) {
         if (!reasons[r].empty()) {
             return {HostPath::kPosix, fmt::format("rank {}: {}", r, reasons[r])};

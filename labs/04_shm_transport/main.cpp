@@ -12,10 +12,10 @@
 #include "common/cli/cli.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/ranks/ranks.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/pattern.hpp"
 #include "labs/02_access/shared_buffer.hpp"
-#include "labs/03_ipc/ranks.hpp"
 #include "labs/04_shm_transport/transport.hpp"
 
 namespace {
@@ -53,7 +53,7 @@ void in_order(Rank& rank, const std::string& line) {
         if (turn == rank.rank()) {
             rank.say("{}", line);
         }
-        rank.rendezvous().barrier("04: print");
+        rank.bootstrap().barrier("04: print");
     }
 }
 
@@ -103,7 +103,7 @@ void ring(Rank& rank, const Options& options) {
     DeviceBuffer source;
     DeviceBuffer destination;
     std::optional<Stream> stream;
-    rank.rendezvous().together("04: buffers", [&] {
+    rank.bootstrap().together("04: buffers", [&] {
         source = DeviceBuffer(rank.device(), options.bytes);
         destination = DeviceBuffer(rank.device(), options.bytes);
         stream.emplace();
@@ -119,7 +119,7 @@ void ring(Rank& rank, const Options& options) {
     };
     double microseconds = 0;
     for (int i = 0; i < options.iterations; ++i) {
-        rank.rendezvous().together(
+        rank.bootstrap().together(
             "04: transfer",
             [&] {
                 const auto sent = data_of(rank.rank(), i, options.bytes);

@@ -87,21 +87,22 @@ HostRegistration::HostRegistration(int device, void* data, std::size_t bytes)
     : device_(std::in_place, device) {
     // PORTABLE: for the contexts of all devices, not of the current one alone. DEVICEMAP: kernels
     // may use it, not only copies.
-    check(
+    cu_check(
         cuMemHostRegister(data, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
         "cuMemHostRegister(address={}, size={}, PORTABLE|DEVICEMAP)", data, bytes);
     data_ = data;
     // The same address wherever the GPU can use the host's; asked for all the same, as NCCL does.
     const CUresult result = cuMemHostGetDevicePointer(&address_, data, 0);
     if (result != CUDA_SUCCESS) {
-        check_nothrow(cuMemHostUnregister(std::exchange(data_, nullptr)), "cuMemHostUnregister()");
-        check(result, "cuMemHostGetDevicePointer(address={})", data);
+        cu_check_nothrow(cuMemHostUnregister(std::exchange(data_, nullptr)),
+                         "cuMemHostUnregister()");
+        cu_check(result, "cuMemHostGetDevicePointer(address={})", data);
     }
 }
 
 HostRegistration::~HostRegistration() {
     if (data_ != nullptr) {
-        check_nothrow(cuMemHostUnregister(data_), "cuMemHostUnregister(address={})", data_);
+        cu_check_nothrow(cuMemHostUnregister(data_), "cuMemHostUnregister(address={})", data_);
     }
 }
 

@@ -7,9 +7,9 @@
 #include <stdexcept>
 
 #include "common/cuda/driver.hpp"
+#include "common/ranks/rank.hpp"
 #include "common/simt/atomic.hpp"
-#include "labs/03_ipc/rank.hpp"
-#include "labs/03_ipc/shelf.hpp"
+#include "labs/03_ipc/registry.hpp"
 #include "labs/04_shm_transport/fifo_launch.hpp"
 
 namespace symm {
@@ -94,20 +94,20 @@ struct ShmTransport::Peer {
 
 ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
                            const TransportOptions& options, Deadline deadline)
-    : rendezvous_(&rank.rendezvous()), rank_(rank.rank()) {
+    : bootstrap_(&rank.bootstrap()), rank_(rank.rank()) {
     Plan mine{};
-    rank.rendezvous().together(
+    rank.bootstrap().together(
         "04: options",
         [&] {
             const TransportOptions all = completed(options);
             threads_ = all.threads;
             mine = {checked_senders(rank, senders), all.slot_bytes, all.channels, rank.device()};
-            watchdog_.emplace(all.limit);
+            timeout_.emplace(all.limit);
             mismatch_.emplace(sizeof(FifoMismatch));
         },
         deadline);
     path_ = agree_on_host_path(rank, options.path, deadline);
-    build(rank, rank.rendezvous().allgather("04: plans", mine, deadline), deadline);
+    build(rank, rank.bootstrap().allgather("04: plans", mine, deadline), deadline);
 }
 
 ShmTransport::ShmTransport(ShmTransport&&) noexcept = default;
@@ -115,7 +115,7 @@ ShmTransport& ShmTransport::operator=(ShmTransport&&) noexcept = default;
 ShmTransport::~ShmTransport() = default;
 
 void ShmTransport::build(Rank& rank, const std::vector<Plan>& plans, Deadline deadline) {
-    Rendezvous& rendezvous = rank.rendezvous();
+    Bootstrap& rendezvous = rank.bootstrap();
     const Plan& mine = plans[static_cast<std::size_t>(rank_)];
 
     // Ranks that are threads have one mapping of a segment among them, for all their devices.
@@ -144,11 +144,11 @@ void ShmTransport::build(Rank& rank, const std::vector<Plan>& plans, Deadline de
 
     struct Segment {
         std::size_t bytes;
-        std::uint64_t number;  // on the shelf
+        std::uint64_t number;  // on the registry
     };
-    const Shelf::Place shelf(segment_);
-    const auto segments =
-        rendezvous.allgather("04: segments", Segment{segment_->size(), shelf.number()}, deadline);
+    const Registry::Place registry(segment_);
+    const auto segments = rendezvous.allgather(
+        "04: segments", Segment{segment_->size(), registry.number()}, deadline);
     auto descriptors = rendezvous.exchange("04: descriptors", offered, deadline);
 
     rendezvous.together(
@@ -167,7 +167,7 @@ void ShmTransport::build(Rank& rank, const std::vector<Plan>& plans, Deadline de
                     // One mapping for all threads: several would hide from ThreadSanitizer that
                     // two addresses are one place.
                     peers_[r].segment =
-                        std::static_pointer_cast<HostSegment>(Shelf::find(segments[r].number));
+                        std::static_pointer_cast<HostSegment>(Registry::find(segments[r].number));
                     if (!peers_[r].segment) {
                         throw std::runtime_error(
                             fmt::format("rank {} has given up its segment", peer));
@@ -219,7 +219,7 @@ void ShmTransport::queue(const Transfer* to, const Transfer* from, CUstream stre
     }
     TransferKernel kernel{};
     kernel.rank = rank_;
-    kernel.watch = watchdog_->watch();
+    kernel.timeout = timeout_->timeout();
     kernel.mismatch = mismatch_->as<FifoMismatch>();
     if (to != nullptr) {
         kernel.outbound = {outbound_to(to->peer), reinterpret_cast<const std::byte*>(to->data),
@@ -250,7 +250,7 @@ void ShmTransport::finish(const Stream& stream) {
     }
     try {
         constexpr std::string_view kWhat = "a transfer through host memory";
-        watchdog_->synchronize(stream, kWhat, [&] { rendezvous_->look(kWhat); });
+        timeout_->synchronize(stream, kWhat, [&] { bootstrap_->look(kWhat); });
     } catch (const std::exception& error) {
         broken_ = error.what();
         // The report of the waits says only that they were told to end; this says why.

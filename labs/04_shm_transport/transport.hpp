@@ -23,9 +23,9 @@
 #include <string>
 #include <vector>
 
+#include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
-#include "common/cuda/watchdog.hpp"
 #include "common/sys/deadline.hpp"
 #include "labs/04_shm_transport/host_path.hpp"
 #include "labs/04_shm_transport/host_segment.hpp"
@@ -33,7 +33,7 @@
 namespace symm {
 
 class Rank;
-class Rendezvous;
+class Bootstrap;
 struct FifoConnection;
 struct TransferKernel;
 
@@ -110,13 +110,13 @@ private:
     const FifoConnection& inbound_from(int peer) const;
     void queue(const Transfer* to, const Transfer* from, CUstream stream);
 
-    Rendezvous* rendezvous_ = nullptr;  // the rank's, who outlives its transport
+    Bootstrap* bootstrap_ = nullptr;  // the rank's, who outlives its transport
     int rank_ = 0;
     unsigned threads_ = 0;
     HostPathChoice path_;
     std::shared_ptr<HostSegment> segment_;  // ranks that are threads use it as well
     std::vector<Peer> peers_;
-    std::optional<Watchdog> watchdog_;
+    std::optional<KernelTimeout> timeout_;
     std::optional<PinnedMemory> mismatch_;
     std::string broken_;
 };

@@ -53,7 +53,7 @@ struct BarrierView {
     int rank;              ///< This rank.
     int ranks;             ///< At most kMaxBarrierRanks.
 
-    __host__ __device__ BarrierMemory* of(int which) const {
+    __host__ __device__ BarrierMemory* peer(int which) const {
         return reinterpret_cast<BarrierMemory*>(reinterpret_cast<char*>(first) +
                                                 static_cast<std::size_t>(which) * stride);
     }
@@ -64,11 +64,11 @@ struct BarrierView {
 class Barrier {
 public:
     __host__ __device__ Barrier(const simt::ThreadBlock& block, const BarrierView& view,
-                                const simt::Watch& watch)
+                                const simt::Timeout& timeout)
         : block_(block),
           view_(view),
-          watch_(watch),
-          epoch_(view.of(view.rank)->epoch[block.group_index()]) {}
+          timeout_(timeout),
+          epoch_(view.peer(view.rank)->epoch[block.group_index()]) {}
 
     /// Waits for the same block of every rank; false, on all threads, when one of them gave up. What their threads wrote before is seen by this
     /// block's after.
@@ -79,13 +79,13 @@ public:
         const unsigned b = block_.group_index();
         for (int p = peer; p < view_.ranks; p += static_cast<int>(block_.size())) {
             if (p != view_.rank) {
-                signal(&view_.of(p)->inbox[b][view_.rank], epoch_);
+                signal(&view_.peer(p)->inbox[b][view_.rank], epoch_);
             }
         }
         bool gave_up = false;
         for (int p = peer; p < view_.ranks; p += static_cast<int>(block_.size())) {
             if (p != view_.rank) {
-                gave_up |= !wait_signal(watch_, &view_.of(view_.rank)->inbox[b][p],
+                gave_up |= !wait_signal(timeout_, &view_.peer(view_.rank)->inbox[b][p],
                                         {simt::Wait::kBarrier, view_.rank, p, epoch_});
             }
         }
@@ -99,7 +99,7 @@ public:
     /// Keeps the count for the next kernel. The stream's order brings it there.
     __host__ __device__ void store_epoch() const {
         if (block_.thread_rank() == 0) {
-            view_.of(view_.rank)->epoch[block_.group_index()] = epoch_;
+            view_.peer(view_.rank)->epoch[block_.group_index()] = epoch_;
         }
     }
 
@@ -112,7 +112,7 @@ private:
 
     const simt::ThreadBlock& block_;
     const BarrierView& view_;
-    const simt::Watch& watch_;
+    const simt::Timeout& timeout_;
     std::uint32_t epoch_;
 };
 

@@ -5,8 +5,8 @@
 
 #include "common/bench/bench_main.hpp"
 #include "common/cuda/driver.hpp"
-#include "labs/03_ipc/ranks.hpp"
-#include "labs/05_device_prims/playground.hpp"
+#include "common/ranks/ranks.hpp"
+#include "labs/05_device_prims/latency_test.hpp"
 
 namespace {
 
@@ -24,10 +24,10 @@ void measure(benchmark::State& state, Play&& play) {
     for (auto _ : state) {
         double microseconds = 0;
         run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-            Playground playground(rank);
-            play(playground);  // warms up
-            rank.rendezvous().barrier("warm");
-            const double mine = play(playground);
+            LatencyTest latency_test(rank);
+            play(latency_test);  // warms up
+            rank.bootstrap().barrier("warm");
+            const double mine = play(latency_test);
             if (rank.rank() == 0) {
                 microseconds = mine;
             }
@@ -39,13 +39,14 @@ void measure(benchmark::State& state, Play&& play) {
 void one_way(benchmark::State& state) {
     const auto carrier = static_cast<Carrier>(state.range(0));
     state.SetLabel(std::string(name_of(carrier)));
-    measure(state, [&](Playground& playground) { return playground.ping_pong(carrier, kRounds); });
+    measure(state,
+            [&](LatencyTest& latency_test) { return latency_test.ping_pong(carrier, kRounds); });
 }
 
 void barrier(benchmark::State& state) {
     const auto blocks = static_cast<unsigned>(state.range(0));
     measure(state,
-            [&](Playground& playground) { return playground.barriers(kRounds, blocks, 128); });
+            [&](LatencyTest& latency_test) { return latency_test.barriers(kRounds, blocks, 128); });
 }
 
 }  // namespace

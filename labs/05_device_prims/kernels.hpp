@@ -17,12 +17,12 @@ enum class Carrier : std::uint32_t {
     kPacket,   ///< A packet that is both.
 };
 
-/// What each rank of the playground keeps in symmetric memory. Zeroed before first use.
-struct PlayMemory {
+/// What each rank of the latency_test keeps in symmetric memory. Zeroed before first use.
+struct LatencyTestMemory {
     BarrierMemory barrier;
     std::uint32_t flag;              ///< Written by the other player.
     alignas(16) std::uint64_t ball;  ///< Written by the other player, before the flag.
-    simt::Vector slot;               ///< Written by the other player: ball and flag in one.
+    simt::Pack16 slot;               ///< Written by the other player: ball and flag in one.
     std::uint64_t board[2]
                        [kMaxBarrierBlocks];  ///< Written by this rank's blocks, read by all peers.
     std::uint64_t errors;                    ///< Counted by this rank.
@@ -39,9 +39,9 @@ __host__ __device__ inline std::uint64_t unique_ball(int rank, std::uint32_t rou
 /// One thread of two ranks each: `rounds` times there and back. The time of a round is two
 /// latencies. One block of one thread; rounds are numbered from `first`, on both sides the same.
 struct PingPong {
-    PlayMemory* mine;
-    PlayMemory* theirs;
-    simt::Watch watch;
+    LatencyTestMemory* mine;
+    LatencyTestMemory* theirs;
+    simt::Timeout timeout;
     Carrier carrier;
     int rank;
     int peer;
@@ -83,15 +83,15 @@ private:
         std::uint64_t ball = unique_ball(peer, round);
         switch (carrier) {
             case Carrier::kSignal:
-                if (wait_signal(watch, &mine->flag, waiting)) {
+                if (wait_signal(timeout, &mine->flag, waiting)) {
                     ball = mine->ball;
                 }
                 break;
             case Carrier::kRelaxed:
-                wait_signal_relaxed(watch, &mine->flag, waiting);
+                wait_signal_relaxed(timeout, &mine->flag, waiting);
                 break;
             case Carrier::kPacket:
-                ball = read_packet(watch, &mine->slot, waiting);
+                ball = read_packet(timeout, &mine->slot, waiting);
                 break;
         }
         if (ball != unique_ball(peer, round)) {
@@ -107,18 +107,18 @@ private:
 /// done with k.
 struct BarrierRounds {
     BarrierView view;
-    PlayMemory* first_memory;  ///< Rank 0's.
-    simt::Watch watch;
+    LatencyTestMemory* first_memory;  ///< Rank 0's.
+    simt::Timeout timeout;
     std::uint32_t first;
     std::uint32_t rounds;
 
-    __host__ __device__ PlayMemory* memory_of(int rank) const {
-        return reinterpret_cast<PlayMemory*>(reinterpret_cast<char*>(first_memory) +
-                                             static_cast<std::size_t>(rank) * view.stride);
+    __host__ __device__ LatencyTestMemory* memory_of(int rank) const {
+        return reinterpret_cast<LatencyTestMemory*>(reinterpret_cast<char*>(first_memory) +
+                                                    static_cast<std::size_t>(rank) * view.stride);
     }
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        Barrier barrier(block, view, watch);
+        Barrier barrier(block, view, timeout);
         const unsigned b = block.group_index();
         for (std::uint32_t round = first; round != first + rounds; ++round) {
             // The last thread writes, the first ones signal: only the block's sync joins them.

@@ -6,8 +6,8 @@
 #include "common/cli/cli.hpp"
 #include "common/cli/table.hpp"
 #include "common/cuda/driver.hpp"
-#include "labs/03_ipc/ranks.hpp"
-#include "labs/05_device_prims/playground.hpp"
+#include "common/ranks/ranks.hpp"
+#include "labs/05_device_prims/latency_test.hpp"
 
 namespace {
 
@@ -39,7 +39,7 @@ void require_resident(const Rank& rank, const Options& options) {
 }
 
 void play(Rank& rank, const Options& options) {
-    Playground playground(rank);
+    LatencyTest latency_test(rank);
     Table table({"what", "checked", "time"});
     const auto row = [&](std::string what, double microseconds) {
         table.add({std::move(what), fmt::format("{} rounds right", options.rounds),
@@ -48,14 +48,14 @@ void play(Rank& rank, const Options& options) {
     if (rank.size() >= 2) {
         for (const Carrier carrier : {Carrier::kRelaxed, Carrier::kSignal, Carrier::kPacket}) {
             row(fmt::format("one way by {}, rank 0 and 1", name_of(carrier)),
-                playground.ping_pong(carrier, options.rounds));
-            rank.rendezvous().barrier("ping-pong");
+                latency_test.ping_pong(carrier, options.rounds));
+            rank.bootstrap().barrier("ping-pong");
         }
     }
     row(fmt::format("barrier of {} ranks, {} blocks of {}", rank.size(), options.blocks,
                     options.threads),
-        playground.barriers(options.rounds, options.blocks, options.threads));
-    rank.rendezvous().barrier("barriers");
+        latency_test.barriers(options.rounds, options.blocks, options.threads));
+    rank.bootstrap().barrier("barriers");
     rank.headline("{}", table.text());
 }
 

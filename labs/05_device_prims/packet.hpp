@@ -24,36 +24,36 @@
 
 #include <cstdint>
 
-#include "common/simt/vector.hpp"
-#include "common/simt/watch.hpp"
+#include "common/simt/pack.hpp"
+#include "common/simt/timeout.hpp"
 
 namespace symm {
 
 /// Sends eight bytes, as two words, under a flag that the slot has not held before.
-__host__ __device__ inline void write_packet(simt::Vector* slot, std::uint64_t data,
+__host__ __device__ inline void write_packet(simt::Pack16* slot, std::uint64_t data,
                                              std::uint32_t flag) {
     const std::uint64_t high = std::uint64_t{flag} << 32;
-    simt::store_relaxed(slot, simt::Vector{{(data & 0xffffffffU) | high, (data >> 32) | high}});
+    simt::store_relaxed(slot, simt::Pack16{{(data & 0xffffffffU) | high, (data >> 32) | high}});
 }
 
 /// True when `packet` is one of `flag`'s, whole.
-__host__ __device__ inline bool has_flag(const simt::Vector& packet, std::uint32_t flag) {
+__host__ __device__ inline bool has_flag(const simt::Pack16& packet, std::uint32_t flag) {
     return static_cast<std::uint32_t>(packet.half[0] >> 32) == flag &&
            static_cast<std::uint32_t>(packet.half[1] >> 32) == flag;
 }
 
 /// A packet's eight bytes.
-__host__ __device__ inline std::uint64_t data_of(const simt::Vector& packet) {
+__host__ __device__ inline std::uint64_t data_of(const simt::Pack16& packet) {
     return (packet.half[0] & 0xffffffffU) | (packet.half[1] << 32);
 }
 
 /// Waits until the slot holds a packet with `waiting.expected` as its flag and returns its data
 /// (what is there, when the wait gave up).
-__host__ __device__ inline std::uint64_t read_packet(const simt::Watch& watch,
-                                                     const simt::Vector* slot,
+__host__ __device__ inline std::uint64_t read_packet(const simt::Timeout& timeout,
+                                                     const simt::Pack16* slot,
                                                      const simt::Waiting& waiting) {
-    simt::Vector packet{};
-    watch.until(waiting, [&](std::uint64_t& seen) {
+    simt::Pack16 packet{};
+    timeout.until(waiting, [&](std::uint64_t& seen) {
         packet = simt::load_relaxed(slot);
         seen = packet.half[0] >> 32;
         return has_flag(packet, static_cast<std::uint32_t>(waiting.expected));

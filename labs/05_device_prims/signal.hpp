@@ -19,7 +19,7 @@
 #include <cstdint>
 
 #include "common/simt/atomic.hpp"
-#include "common/simt/watch.hpp"
+#include "common/simt/timeout.hpp"
 
 namespace symm {
 
@@ -39,14 +39,14 @@ __host__ __device__ inline void signal_relaxed(std::uint32_t* flag, std::uint32_
 }
 
 /// Polls `flag` until it has reached `waiting.expected`; what the sender wrote before its signal
-/// may be read after. False when the wait gave up (see watch.hpp).
+/// may be read after. False when the wait gave up (see timeout.hpp).
 ///
 /// Each look acquires: that is the pair of the release above, and on H200s quicker than relaxed looks
 /// with a fence behind them, by 1.1 us of a barrier of four GPUs.
 template <simt::Order kOrder = simt::Order::kAcquire>
-__host__ __device__ bool wait_signal(const simt::Watch& watch, const std::uint32_t* flag,
+__host__ __device__ bool wait_signal(const simt::Timeout& timeout, const std::uint32_t* flag,
                                      const simt::Waiting& waiting) {
-    return watch.until(waiting, [&](std::uint64_t& seen) {
+    return timeout.until(waiting, [&](std::uint64_t& seen) {
         const std::uint32_t value = simt::load(flag, kOrder);
         seen = value;
         return has_reached(value, static_cast<std::uint32_t>(waiting.expected));
@@ -54,10 +54,10 @@ __host__ __device__ bool wait_signal(const simt::Watch& watch, const std::uint32
 }
 
 /// Waits for what signal_relaxed tells: the number, and nothing that was written before it.
-__host__ __device__ inline bool wait_signal_relaxed(const simt::Watch& watch,
+__host__ __device__ inline bool wait_signal_relaxed(const simt::Timeout& timeout,
                                                     const std::uint32_t* flag,
                                                     const simt::Waiting& waiting) {
-    return wait_signal<simt::Order::kRelaxed>(watch, flag, waiting);
+    return wait_signal<simt::Order::kRelaxed>(timeout, flag, waiting);
 }
 
 }  // namespace symm

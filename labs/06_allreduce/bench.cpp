@@ -7,7 +7,7 @@
 #include "common/cli/bytes.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
-#include "labs/03_ipc/ranks.hpp"
+#include "common/ranks/ranks.hpp"
 #include "labs/06_allreduce/measure.hpp"
 
 namespace {

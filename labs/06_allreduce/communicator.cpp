@@ -35,8 +35,8 @@ int ranks_sharing_device(Rank& rank) {
         int process;
         int device;
     };
-    const Where mine{rank.rendezvous().process_of(rank.rank()), rank.device()};
-    const auto all = rank.rendezvous().allgather("devices", mine);
+    const Where mine{rank.bootstrap().process_of(rank.rank()), rank.device()};
+    const auto all = rank.bootstrap().allgather("devices", mine);
     return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const Where& other) {
         return other.process == mine.process && other.device == mine.device;
     }));
@@ -46,7 +46,7 @@ int ranks_sharing_device(Rank& rank) {
 /// of every other, so all have to launch the same.
 DeviceShape smallest_shape(Rank& rank) {
     DeviceShape smallest = DeviceShape::of(rank.device(), ranks_sharing_device(rank));
-    for (const DeviceShape& other : rank.rendezvous().allgather("device shapes", smallest)) {
+    for (const DeviceShape& other : rank.bootstrap().allgather("device shapes", smallest)) {
         smallest.blocks = std::min(smallest.blocks, other.blocks);
         smallest.threads = std::min(smallest.threads, other.threads);
     }
@@ -62,57 +62,57 @@ bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
 Communicator::Communicator(Rank& rank, std::chrono::nanoseconds limit)
     : rank_(rank),
       state_(rank, state_bytes(ranks_that_may_meet(rank))),
-      watchdog_(limit),
+      timeout_(limit),
       device_(smallest_shape(rank)) {
-    rank_.rendezvous().together("zeroed state", [this] { zero_state(); });
+    rank_.bootstrap().together("zeroed state", [this] { zero_state(); });
 }
 
 Communicator::~Communicator() {
     rank_.tell_if_unwinding();
     if (std::uncaught_exceptions() > 0) {
-        watchdog_.abort();
-        check_nothrow(cuCtxSynchronize(), "cuCtxSynchronize()");
+        timeout_.abort();
+        cu_check_nothrow(cuCtxSynchronize(), "cuCtxSynchronize()");
     }
 }
 
 std::size_t Communicator::state_bytes(int ranks) {
     return kScratchOffset +
-           2 * static_cast<std::size_t>(ranks) * kPacketsPerBank * sizeof(simt::Vector);
+           2 * static_cast<std::size_t>(ranks) * kPacketsPerBank * sizeof(simt::Pack16);
 }
 
 void Communicator::zero_state() {
     const Stream stream;
-    check(cuMemsetD8Async(state_.mine(), 0, state_.size(), stream.get()),
-          "cuMemsetD8Async(size={})", state_.size());
+    cu_check(cuMemsetD8Async(state_.local(), 0, state_.size(), stream.get()),
+             "cuMemsetD8Async(size={})", state_.size());
     stream.synchronize("zeroing the communicator's state");
 }
 
 CUdeviceptr Communicator::allocate(std::size_t bytes) {
-    return windows_.emplace_back(rank_, bytes).mine();
+    return windows_.emplace_back(rank_, bytes).local();
 }
 
 CUdeviceptr Communicator::register_memory(CUdeviceptr pointer, std::size_t bytes) {
-    return windows_.emplace_back(rank_, pointer, bytes).mine();
+    return windows_.emplace_back(rank_, pointer, bytes).local();
 }
 
 void Communicator::release(CUdeviceptr window) {
     const auto found =
         std::find_if(windows_.begin(), windows_.end(),
-                     [&](const SymmetricRange& range) { return range.mine() == window; });
+                     [&](const SymmetricRange& range) { return range.local() == window; });
     if (found == windows_.end()) {
         throw std::invalid_argument(fmt::format("{:#x} is no window of this communicator", window));
     }
-    check(cuCtxSynchronize(), "cuCtxSynchronize()");  // kernels end: their waits have a limit
-    rank_.rendezvous().barrier("release window");
+    cu_check(cuCtxSynchronize(), "cuCtxSynchronize()");  // kernels end: their waits have a limit
+    rank_.bootstrap().barrier("release window");
     windows_.erase(found);
 }
 
 std::optional<Communicator::Place> Communicator::find(CUdeviceptr pointer,
                                                       std::size_t bytes) const {
     for (const SymmetricRange& range : windows_) {
-        if (pointer >= range.mine() && pointer - range.mine() <= range.size() &&
-            bytes <= range.size() - (pointer - range.mine())) {
-            return Place{range.of(0) + (pointer - range.mine()), range.stride()};
+        if (pointer >= range.local() && pointer - range.local() <= range.size() &&
+            bytes <= range.size() - (pointer - range.local())) {
+            return Place{range.peer(0) + (pointer - range.local()), range.stride()};
         }
     }
     return std::nullopt;
@@ -138,12 +138,12 @@ Plan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count
     if (count == 0) {
         return chosen;
     }
-    const CallArguments call{type, count, watchdog_.watch(), rank(), ranks()};
+    const CallArguments call{type, count, timeout_.timeout(), rank(), ranks()};
     if (chosen.algorithm == Algorithm::kOneShot) {
         launch_one_shot(
             stream, chosen.shape, call,
             {in, out, state_.at<OneShotMemory>(rank(), kOneShotOffset),
-             state_.at<simt::Vector>(0, kScratchOffset), state_.stride(), kPacketsPerBank});
+             state_.at<simt::Pack16>(0, kScratchOffset), state_.stride(), kPacketsPerBank});
     } else {
         launch_two_shot(stream, chosen.shape, call,
                         {in_place->of_rank_0, in_place->stride, out_place->of_rank_0,

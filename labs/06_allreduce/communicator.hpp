@@ -8,8 +8,8 @@
 #include <list>
 #include <optional>
 
+#include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
-#include "common/cuda/watchdog.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/06_allreduce/plan.hpp"
 
@@ -57,7 +57,7 @@ public:
     /// has failed or is gone, which ends the kernels that wait for it; after that the communicator can
     /// only be destroyed.
     void synchronize(const Stream& stream, std::string_view what) {
-        watchdog_.synchronize(stream, what, [&] { rank_.rendezvous().look(what); });
+        timeout_.synchronize(stream, what, [&] { rank_.bootstrap().look(what); });
     }
 
 private:
@@ -71,7 +71,7 @@ private:
 
     Rank& rank_;
     SymmetricRange state_;  ///< BarrierMemory, OneShotMemory, then the packets' banks.
-    Watchdog watchdog_;
+    KernelTimeout timeout_;
     DeviceShape device_;
     std::list<SymmetricRange> windows_;
 };

@@ -22,7 +22,7 @@ struct Shape {
 struct CallArguments {
     DataType type;
     std::size_t count;
-    simt::Watch watch;
+    simt::Timeout timeout;
     int rank;
     int ranks;  ///< 1 to kMaxAllReduceRanks.
 };
@@ -32,7 +32,7 @@ struct OneShotArguments {
     CUdeviceptr in;
     CUdeviceptr out;
     OneShotMemory* memory;
-    simt::Vector* scratch;
+    simt::Pack16* scratch;
     std::size_t stride;
     std::size_t packets_per_bank;
 };

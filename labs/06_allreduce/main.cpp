@@ -9,8 +9,8 @@
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/ranks/ranks.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
-#include "labs/03_ipc/ranks.hpp"
 #include "labs/06_allreduce/measure.hpp"
 
 namespace {

@@ -64,7 +64,7 @@ void Measurement::find_nccl() {
         library_ = NcclLibrary::load(why_no_nccl_);
     }
     // All or none: one rank without the library would leave the others waiting in ncclCommInitRank.
-    for (const std::string& reason : rank_.rendezvous().allgather_text("nccl", why_no_nccl_)) {
+    for (const std::string& reason : rank_.bootstrap().allgather_text("nccl", why_no_nccl_)) {
         if (!reason.empty()) {
             why_no_nccl_ = reason;
             library_.reset();
@@ -76,7 +76,7 @@ void Measurement::find_nccl() {
     const auto create = [this](std::string_view name) {
         const auto mine =
             rank_.rank() == 0 ? NcclCommunicator::unique_id(*library_) : NcclLibrary::UniqueId{};
-        const auto ids = rank_.rendezvous().allgather(name, mine);
+        const auto ids = rank_.bootstrap().allgather(name, mine);
         return std::make_unique<NcclCommunicator>(*library_, ids[0], rank_.size(), rank_.rank());
     };
     nccl_ = create("nccl id");
@@ -91,7 +91,7 @@ void Measurement::find_nccl() {
         log::info("NCCL's symmetric path is left out: {}", error.what());
         registered = false;
     }
-    const auto all = rank_.rendezvous().allgather("nccl windows", static_cast<int>(registered));
+    const auto all = rank_.bootstrap().allgather("nccl windows", static_cast<int>(registered));
     if (std::find(all.begin(), all.end(), 0) != all.end()) {
         nccl_symmetric_.reset();
     }
@@ -103,7 +103,7 @@ void Measurement::check_call(std::size_t count, const Call& call, Rounding round
     if (!options_.in_place) {
         Verifier::poison(stream_, out_, count * size_of(options_.type));
     }
-    rank_.rendezvous().together("checked call", [&] {
+    rank_.bootstrap().together("checked call", [&] {
         call();
         communicator_.synchronize(stream_, "the AllReduce");
         verifier_.check(stream_, options_.type, out_, count, rounding);
@@ -127,7 +127,7 @@ double Measurement::time_turn(std::size_t count, const Call& call, Rounding roun
         Verifier::poison(stream_, out_, count * size_of(options_.type));
     }
     communicator_.synchronize(stream_, "warming up");
-    rank_.rendezvous().barrier("turn");
+    rank_.bootstrap().barrier("turn");
     call();  // ranks leave the barrier one after the other: this call waits for the last
     start_.record(stream_.get());
     if (graph) {
@@ -140,12 +140,12 @@ double Measurement::time_turn(std::size_t count, const Call& call, Rounding roun
     end_.record(stream_.get());
     communicator_.synchronize(stream_, "the timed AllReduces");
     const double mine = elapsed_us(start_, end_) / options_.iterations;
-    const auto all = rank_.rendezvous().allgather("time", mine);
+    const auto all = rank_.bootstrap().allgather("time", mine);
     // In place the timed calls have added up their own results; their check is a call of its own.
     if (options_.in_place) {
         check_call(count, call, rounding);
     } else {
-        rank_.rendezvous().together("timed result", [&] {
+        rank_.bootstrap().together("timed result", [&] {
             verifier_.check(stream_, options_.type, out_, count, rounding);
         });
     }

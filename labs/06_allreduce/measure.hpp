@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/cuda/event.hpp"
-#include "common/cuda/nccl_communicator.hpp"
+#include "common/nccl/nccl_communicator.hpp"
 #include "labs/06_allreduce/communicator.hpp"
 #include "labs/06_allreduce/verify.hpp"
 

@@ -14,7 +14,7 @@ void launch_one_shot(CUstream stream, Shape shape, const CallArguments& call,
             OneShot<Element, decltype(ranks)::value>{
                 reinterpret_cast<const Storage*>(where.in), reinterpret_cast<Storage*>(where.out),
                 call.count, where.memory, where.scratch, where.stride, where.packets_per_bank,
-                call.watch, call.rank, where.in % 8 == 0 && where.out % 8 == 0});
+                call.timeout, call.rank, where.in % 8 == 0 && where.out % 8 == 0});
     });
 }
 

@@ -63,10 +63,10 @@ struct OneShot {
     Storage* out;
     std::size_t count;
     OneShotMemory* memory;         ///< This rank's.
-    simt::Vector* scratch;         ///< Rank 0's banks: `[2][kRanks][packets_per_bank]`.
+    simt::Pack16* scratch;         ///< Rank 0's banks: `[2][kRanks][packets_per_bank]`.
     std::size_t stride;            ///< From one rank's scratch to the next, bytes.
     std::size_t packets_per_bank;  ///< Packets of one sender in one bank.
-    simt::Watch watch;
+    simt::Timeout timeout;
     int rank;
     bool aligned;  ///< `in` and `out` are multiples of 8 bytes.
 
@@ -92,9 +92,9 @@ struct OneShot {
 
 private:
     /// Packet i that `sender` has for `receiver`.
-    __host__ __device__ simt::Vector* slot(int receiver, std::uint32_t call, int sender,
+    __host__ __device__ simt::Pack16* slot(int receiver, std::uint32_t call, int sender,
                                            std::size_t i) const {
-        simt::Vector* banks = reinterpret_cast<simt::Vector*>(
+        simt::Pack16* banks = reinterpret_cast<simt::Pack16*>(
             reinterpret_cast<char*>(scratch) + static_cast<std::size_t>(receiver) * stride);
         return banks + ((call % 2) * kRanks + static_cast<std::size_t>(sender)) * packets_per_bank +
                i;
@@ -103,10 +103,10 @@ private:
     /// Polls all peers' packets at once, each until it has come, then adds up.
     __host__ __device__ std::uint64_t sum(std::uint32_t call, std::size_t i,
                                           std::uint64_t mine) const {
-        simt::Vector packets[kRanks] = {};  // for a wait that gives up
+        simt::Pack16 packets[kRanks] = {};  // for a wait that gives up
         simt::Waiting waiting{simt::Wait::kPacket, rank, rank, call};
         unsigned missing = ((1U << kRanks) - 1) & ~(1U << rank);
-        watch.until(waiting, [&](std::uint64_t& seen) {
+        timeout.until(waiting, [&](std::uint64_t& seen) {
             SYMM_UNROLL
             for (int p = 0; p < kRanks; ++p) {  // all loads first: they cross memory together
                 if ((missing >> p & 1U) != 0) {
@@ -150,7 +150,7 @@ private:
 
     __host__ __device__ std::uint64_t load_elements(std::size_t i) const {
         if (is_whole(i)) {
-            return reinterpret_cast<const simt::Half*>(in)[i].bits;
+            return reinterpret_cast<const simt::Pack8*>(in)[i].bits;
         }
         Storage elements[kPerPacket] = {};
         for (int e = 0; e < kPerPacket && i * kPerPacket + e < count; ++e) {
@@ -161,7 +161,7 @@ private:
 
     __host__ __device__ void store_elements(std::size_t i, std::uint64_t data) const {
         if (is_whole(i)) {
-            reinterpret_cast<simt::Half*>(out)[i].bits = data;
+            reinterpret_cast<simt::Pack8*>(out)[i].bits = data;
             return;
         }
         Storage elements[kPerPacket];

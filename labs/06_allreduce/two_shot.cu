@@ -17,7 +17,7 @@ void launch_two_shot(CUstream stream, Shape shape, const CallArguments& call,
                    {reinterpret_cast<Storage*>(where.out_of_rank_0), where.out_stride},
                    call.count,
                    {where.barrier_of_rank_0, where.barrier_stride, call.rank, call.ranks},
-                   call.watch,
+                   call.timeout,
                    where.in_of_rank_0 % 16 == 0 && where.out_of_rank_0 % 16 == 0});
     });
 }

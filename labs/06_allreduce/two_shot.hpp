@@ -26,8 +26,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/simt/pack.hpp"
 #include "common/simt/unroll.hpp"
-#include "common/simt/vector.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/06_allreduce/element.hpp"
 
@@ -38,7 +38,7 @@ template <class T>
 struct SymmetricPointer {
     T* first;
     std::size_t stride;  ///< Bytes.
-    __host__ __device__ T* of(int rank) const {
+    __host__ __device__ T* peer(int rank) const {
         return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(first) +
                                     static_cast<std::size_t>(rank) * stride);
     }
@@ -58,11 +58,11 @@ struct TwoShot {
     SymmetricPointer<Storage> out;
     std::size_t count;
     BarrierView view;
-    simt::Watch watch;
+    simt::Timeout timeout;
     bool aligned;  ///< `in` and `out` are multiples of 16 bytes.
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        Barrier barrier(block, view, watch);
+        Barrier barrier(block, view, timeout);
         if (!barrier.arrive_and_wait()) {
             return;
         }
@@ -85,12 +85,12 @@ private:
 
     __host__ __device__ void reduce_vectors(const simt::ThreadBlock& block, std::size_t begin,
                                             std::size_t end) const {
-        const simt::Vector* source[kRanks];
-        simt::Vector* target[kRanks];
+        const simt::Pack16* source[kRanks];
+        simt::Pack16* target[kRanks];
         SYMM_UNROLL
         for (int p = 0; p < kRanks; ++p) {
-            source[p] = reinterpret_cast<const simt::Vector*>(in.of(peer(p)));
-            target[p] = reinterpret_cast<simt::Vector*>(out.of(peer(p)));
+            source[p] = reinterpret_cast<const simt::Pack16*>(in.peer(peer(p)));
+            target[p] = reinterpret_cast<simt::Pack16*>(out.peer(peer(p)));
         }
         const std::size_t step = block.grid_size();
         std::size_t i = begin + block.grid_rank();
@@ -103,10 +103,10 @@ private:
     }
 
     template <int kVectors>
-    __host__ __device__ void reduce_at(const simt::Vector* const (&source)[kRanks],
-                                       simt::Vector* const (&target)[kRanks], std::size_t i,
+    __host__ __device__ void reduce_at(const simt::Pack16* const (&source)[kRanks],
+                                       simt::Pack16* const (&target)[kRanks], std::size_t i,
                                        std::size_t step) const {
-        simt::Vector loaded[kVectors][kRanks];
+        simt::Pack16 loaded[kVectors][kRanks];
         SYMM_UNROLL
         for (int v = 0; v < kVectors; ++v) {
             SYMM_UNROLL
@@ -123,7 +123,7 @@ private:
             }
             Words result;
             sums.store(result.word);
-            const auto vector = bits_as<simt::Vector>(result);
+            const auto vector = bits_as<simt::Pack16>(result);
             SYMM_UNROLL
             for (int p = 0; p < kRanks; ++p) {
                 target[p][i + v * step] = vector;
@@ -135,15 +135,15 @@ private:
     __host__ __device__ void reduce_elements(const simt::ThreadBlock& block, std::size_t begin,
                                              std::size_t end) const {
         for (std::size_t i = begin + block.grid_rank(); i < end; i += block.grid_size()) {
-            float sum = Element::to_float(in.of(peer(0))[i]);
+            float sum = Element::to_float(in.peer(peer(0))[i]);
             SYMM_UNROLL
             for (int p = 1; p < kRanks; ++p) {
-                sum += Element::to_float(in.of(peer(p))[i]);
+                sum += Element::to_float(in.peer(peer(p))[i]);
             }
             const Storage rounded = Element::from_float(sum);
             SYMM_UNROLL
             for (int p = 0; p < kRanks; ++p) {
-                out.of(peer(p))[i] = rounded;
+                out.peer(peer(p))[i] = rounded;
             }
         }
     }
@@ -151,7 +151,7 @@ private:
     struct Words {
         std::uint32_t word[4];
     };
-    __host__ __device__ static Words words_of(const simt::Vector& vector) {
+    __host__ __device__ static Words words_of(const simt::Pack16& vector) {
         return bits_as<Words>(vector);
     }
 };

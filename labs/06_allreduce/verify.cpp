@@ -13,8 +13,8 @@ void Verifier::fill(const Stream& stream, DataType type, CUdeviceptr in, std::si
 }
 
 void Verifier::poison(const Stream& stream, CUdeviceptr out, std::size_t bytes) {
-    symm::check(cuMemsetD8Async(out, 0xff, bytes, stream.get()), "cuMemsetD8Async(size={})",
-                bytes);  // all NaN
+    symm::cu_check(cuMemsetD8Async(out, 0xff, bytes, stream.get()), "cuMemsetD8Async(size={})",
+                   bytes);  // all NaN
 }
 
 void Verifier::check(const Stream& stream, DataType type, CUdeviceptr out, std::size_t count,

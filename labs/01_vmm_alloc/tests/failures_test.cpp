@@ -137,15 +137,15 @@ TEST_F(EveryCallFails, DestructorsNameItAndDoNotThrow) {
         };
         expect_named("cuMemUnmap", logged_by([&] { mapping.reset(); }));
         if (function == "cuMemUnmap") {
-            check(cuMemUnmap(base, unit_), "cuMemUnmap");
+            cu_check(cuMemUnmap(base, unit_), "cuMemUnmap");
         }
         expect_named("cuMemAddressFree", logged_by([&] { range.reset(); }));
         if (function == "cuMemAddressFree") {
-            check(cuMemAddressFree(base, unit_), "cuMemAddressFree");
+            cu_check(cuMemAddressFree(base, unit_), "cuMemAddressFree");
         }
         expect_named("cuMemRelease", logged_by([&] { memory.reset(); }));
         if (function == "cuMemRelease") {
-            check(cuMemRelease(handle), "cuMemRelease");
+            cu_check(cuMemRelease(handle), "cuMemRelease");
         }
     }
 }
@@ -156,7 +156,7 @@ TEST_F(EveryCallFails, WhenAContextGoes) {
     emu::fail_call("cuCtxDestroy", 1, kInjected);
     const std::string logged = logged_by([&] { own.reset(); });
     EXPECT_NE(logged.find("cuCtxDestroy()"), std::string::npos) << logged;
-    check(cuCtxDestroy(context), "cuCtxDestroy");  // and nothing else was left
+    cu_check(cuCtxDestroy(context), "cuCtxDestroy");  // and nothing else was left
 }
 
 TEST_F(EveryCallFails, InGrowableBuffer) {

@@ -71,13 +71,13 @@ inline void expect_failure(const CallOfPath& call, const std::function<void()>& 
 
 /// What `work`, which must not throw, logs and writes to stderr.
 inline std::string logged_by(const std::function<void()>& work) {
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     try {
         work();
     } catch (const std::exception& error) {
         ADD_FAILURE() << "it was thrown, not logged: " << error.what();
     }
-    return testing::internal::GetCapturedStderr();
+    return ::testing::internal::GetCapturedStderr();
 }
 
 /// Lets every driver call that `make` makes fail, one after the other, and expects each time an
@@ -99,7 +99,7 @@ inline std::size_t fail_each_call(const std::function<std::shared_ptr<void>()>& 
 
 /// Device 0's primary context is current, and on the emulated driver everything that a case made is
 /// gone at its end.
-class LabTest : public testing::Test {
+class LabTest : public ::testing::Test {
 protected:
     void SetUp() override {
         device_ = std::make_unique<Device>(0);

@@ -124,12 +124,12 @@ TEST_F(MemAlloc, IsOpenToEveryPeer) {
     for (int other = 0; other < device_count(); ++other) {
         int can = other == 0;
         if (other != 0) {
-            check(cuDeviceCanAccessPeer(&can, device_handle(other), device_handle(0)),
-                  "cuDeviceCanAccessPeer");
+            cu_check(cuDeviceCanAccessPeer(&can, device_handle(other), device_handle(0)),
+                     "cuDeviceCanAccessPeer");
         }
         const CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, other};
         unsigned long long flags = 0;
-        check(cuMemGetAccess(&flags, &location, address(pointer)), "cuMemGetAccess");
+        cu_check(cuMemGetAccess(&flags, &location, address(pointer)), "cuMemGetAccess");
         EXPECT_EQ(flags,
                   can != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE)
             << "device " << other;

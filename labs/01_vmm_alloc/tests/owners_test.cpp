@@ -199,7 +199,7 @@ void open_to_device_0(CUdeviceptr address, std::size_t bytes) {
     CUmemAccessDesc access{};
     access.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    check(cuMemSetAccess(address, bytes, &access, 1), "cuMemSetAccess()");
+    cu_check(cuMemSetAccess(address, bytes, &access, 1), "cuMemSetAccess()");
 }
 
 TEST_F(MappingTest, PutsMemoryAtAnAddress) {
@@ -293,7 +293,7 @@ TEST_F(OwnContextTest, LeavesTheCurrentOneInPlace) {
     const OwnContext own(0);
     EXPECT_NE(own.get(), device_->context());
     CUcontext current = nullptr;
-    check(cuCtxGetCurrent(&current), "cuCtxGetCurrent");
+    cu_check(cuCtxGetCurrent(&current), "cuCtxGetCurrent");
     EXPECT_EQ(current, device_->context());
 }
 
@@ -301,7 +301,7 @@ TEST_F(OwnContextTest, WorksWhileItIsCurrentAndTakesItsAllocationsAlong) {
     const OwnContext own(0);
     const CurrentContext current(own.get());
     CUdeviceptr memory = 0;
-    check(cuMemAlloc(&memory, 4000), "cuMemAlloc");
+    cu_check(cuMemAlloc(&memory, 4000), "cuMemAlloc");
     write(memory, words(1000, 3));
     EXPECT_EQ(read(memory, 1000), words(1000, 3));
     // Never freed: the context takes it along, which the fixture's count confirms.

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "common/cuda/copy.hpp"
-#include "common/cuda/watchdog.hpp"
+#include "common/cuda/kernel_timeout.hpp"
 #include "labs/01_vmm_alloc/pattern.hpp"
 #include "labs/02_access/latency.hpp"
 #include "labs/02_access/shared_buffer.hpp"
@@ -165,11 +165,11 @@ TEST_F(Kernels, ThatOutlastTheHostsPatienceAreEndedAndTheErrorSaysWhich) {
     gpu(0).make_current();
     const Stream stream;
     const PinnedMemory never_open(sizeof(std::uint32_t));
-    Watchdog watchdog(std::chrono::milliseconds(100));
-    simt::Watch watch = watchdog.watch();
+    KernelTimeout timeout(std::chrono::milliseconds(100));
+    simt::Timeout watch = timeout.timeout();
     watch.limit_ns = 60'000'000'000;  // more than the host has
     queue_gate(stream.get(), never_open.as<std::uint32_t>(), watch);
-    EXPECT_THAT([&] { watchdog.synchronize(stream, "the gate"); },
+    EXPECT_THAT([&] { timeout.synchronize(stream, "the gate"); },
                 ::testing::ThrowsMessage<std::runtime_error>(::testing::AllOf(
                     ::testing::HasSubstr("the gate did not finish within 2.1 s"),
                     ::testing::HasSubstr("ended by the host"), ::testing::HasSubstr("0.1 s"),

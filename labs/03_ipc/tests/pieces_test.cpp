@@ -11,6 +11,7 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
 #include "labs/02_access/kernels.hpp"
@@ -20,7 +21,6 @@
 #include "labs/03_ipc/ring.hpp"
 #include "labs/03_ipc/shared_array.hpp"
 #include "labs/03_ipc/sum.hpp"
-#include "labs/03_ipc/tests/run_as.hpp"
 
 namespace symm {
 namespace {
@@ -51,7 +51,7 @@ TEST(Handle, TheFallbackFromFabricHasAReason) {
     EXPECT_EQ(choice.why_not_fabric.empty(), choice.kind == CU_MEM_HANDLE_TYPE_FABRIC);
     run_as(RankMode::kThread, 3, [](Rank& rank) {
         const HandleChoice agreed = agree_on_handle_kind(rank);
-        const auto kinds = rank.rendezvous().allgather("kind", agreed.kind);
+        const auto kinds = rank.bootstrap().allgather("kind", agreed.kind);
         EXPECT_EQ(kinds, std::vector(3, agreed.kind));
         EXPECT_EQ(agreed.why_not_fabric.empty(), agreed.kind == CU_MEM_HANDLE_TYPE_FABRIC);
     });
@@ -98,11 +98,11 @@ TEST_P(ArrayIn, IsSummedEquallyByEveryRank) {
             if (rank.rank() == root) {
                 copy_to_device(array.base(), values.data(), count * sizeof(double));
             }
-            rank.rendezvous().barrier("filled");
+            rank.bootstrap().barrier("filled");
             const double sum = sum_doubles(Gpu(rank.device()), array.base(), count);
             const double expected = sum_doubles(values);
             EXPECT_EQ(std::memcmp(&sum, &expected, sizeof(sum)), 0) << sum << " " << expected;
-            rank.rendezvous().barrier("summed");
+            rank.bootstrap().barrier("summed");
         }
     });
 }
@@ -116,7 +116,7 @@ TEST_P(ArrayIn, OutlivesTheRootsOwnView) {
             gpu.wait("fill");
             array.reset();
         }
-        rank.rendezvous().barrier("the root has let go");
+        rank.bootstrap().barrier("the root has let go");
         if (rank.rank() == 1) {
             EXPECT_TRUE(verify(gpu, {array->base(), 1024, 3}).right());
         }
@@ -134,7 +134,7 @@ TEST_P(ArrayIn, RingFindsEveryWordInItsPlace) {
 TEST_P(ArrayIn, TheOlderHandlesDoWhatTheirPageSays) {
     run_as(GetParam(), 2, [](Rank& rank) {
         const SymmetricRange range(rank, 4096);
-        const std::string story = walk_legacy_ipc(rank, range.mine());
+        const std::string story = walk_legacy_ipc(rank, range.local());
         EXPECT_THAT(story, HasSubstr("memory of cuMemCreate: CUDA_ERROR_INVALID_VALUE\n"));
         EXPECT_THAT(story, HasSubstr(rank.is_thread() ? "same process: CUDA_ERROR_INVALID_CONTEXT\n"
                                                       : "all 16384 words right\n"));
@@ -145,16 +145,16 @@ TEST(DmaBuf, HoldsWhatTheGpuWroteWhereTheHostMayMapIt) {
     run_as(RankMode::kThread, 1, [](Rank& rank) {
         const SymmetricRange range(rank, 1 << 20);
         const Gpu gpu(rank.device());
-        queue_fill(gpu, {range.mine(), (1 << 20) / 4, 9});
+        queue_fill(gpu, {range.local(), (1 << 20) / 4, 9});
         gpu.wait("fill");
-        const DmaBufReport report = try_dma_buf(range.mine(), range.stride());
+        const DmaBufReport report = try_dma_buf(range.local(), range.stride());
         EXPECT_FALSE(report.text.empty());
         EXPECT_EQ(report.mapped, report.equal) << report.text;
         if (is_emulated()) {
             EXPECT_TRUE(report.equal) << report.text;
         }
         if (report.exported) {  // a wrong call is no refusal of the machine
-            EXPECT_THAT([&] { try_dma_buf(range.mine(), 5); },
+            EXPECT_THAT([&] { try_dma_buf(range.local(), 5); },
                         ::testing::ThrowsMessage<CudaError>(
                             AllOf(HasSubstr("cuMemGetHandleForAddressRange"),
                                   HasSubstr("CUDA_ERROR_INVALID_VALUE"))));

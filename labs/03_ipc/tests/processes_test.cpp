@@ -9,10 +9,10 @@
 #include <thread>
 
 #include "common/cli/usage_error.hpp"
+#include "common/tests/run_as.hpp"
+#include "common/tests/running.hpp"
 #include "common/tests/variable_in_force.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/03_ipc/tests/run_as.hpp"
-#include "labs/03_ipc/tests/running.hpp"
 
 namespace symm {
 namespace {
@@ -31,10 +31,10 @@ TEST(RankProcesses, AreProcessesOfTheirOwn) {
     run_as(RankMode::kProcess, 4, [](Rank& rank) {
         EXPECT_EQ(rank.size(), 4);
         EXPECT_FALSE(rank.is_thread());
-        const auto all = rank.rendezvous().allgather("pid", ::getpid());
+        const auto all = rank.bootstrap().allgather("pid", ::getpid());
         EXPECT_EQ(std::set<pid_t>(all.begin(), all.end()).size(), 4u);
         for (int peer = 0; peer < 4; ++peer) {
-            EXPECT_EQ(rank.rendezvous().process_of(peer), all[static_cast<std::size_t>(peer)]);
+            EXPECT_EQ(rank.bootstrap().process_of(peer), all[static_cast<std::size_t>(peer)]);
         }
     });
 }
@@ -51,11 +51,11 @@ TEST(RankProcesses, AKilledRankIsNamedWithItsSignalAtEveryStage) {
                     }
                 };
                 stage_reached(0);
-                rank.rendezvous().barrier("first");
+                rank.bootstrap().barrier("first");
                 stage_reached(1);
                 const SymmetricRange range(rank, 4096);
                 stage_reached(2);
-                rank.rendezvous().barrier("last");
+                rank.bootstrap().barrier("last");
             });
             if (is_rank_process()) {
                 return;
@@ -68,14 +68,14 @@ TEST(RankProcesses, AKilledRankIsNamedWithItsSignalAtEveryStage) {
 
 TEST(RankProcesses, AKilledRankIsNamedByTheOthers) {
     const std::string error = error_of(processes(3), [](Rank& rank) {
-        const int lost = rank.rendezvous().process_of(1);
+        const int lost = rank.bootstrap().process_of(1);
         if (rank.rank() == 1) {
             ::raise(SIGKILL);
         }
         try {
-            rank.rendezvous().barrier("work");
+            rank.bootstrap().barrier("work");
             ADD_FAILURE() << "passed a barrier without rank 1";
-        } catch (const RendezvousError& error) {
+        } catch (const BootstrapError& error) {
             EXPECT_THAT(error.what(), HasSubstr(fmt::format("rank 1 (pid {}) closed", lost)));
             EXPECT_EQ(error.culprit(), 1);
         }
@@ -87,8 +87,8 @@ TEST(RankProcesses, AKilledRankIsNamedByTheOthers) {
 
 TEST(RankProcesses, ARankKilledInACallIsNoticedWhileOthersAreStillMissing) {
     const std::string error = error_of(processes(3), [](Rank& rank) {
-        const pid_t hub = rank.rendezvous().process_of(0);
-        const pid_t victim = rank.rendezvous().process_of(1);
+        const pid_t hub = rank.bootstrap().process_of(0);
+        const pid_t victim = rank.bootstrap().process_of(1);
         if (rank.rank() == 2) {
             ::kill(victim, SIGKILL);
             // Not in the call before rank 0 has given it up, without waiting for this rank.
@@ -99,7 +99,7 @@ TEST(RankProcesses, ARankKilledInACallIsNoticedWhileOthersAreStillMissing) {
             EXPECT_FALSE(deadline.passed());
             return;
         }
-        rank.rendezvous().barrier("call", Deadline::after(std::chrono::seconds(60)));
+        rank.bootstrap().barrier("call", Deadline::after(std::chrono::seconds(60)));
     });
     if (!is_rank_process()) {
         EXPECT_THAT(error, AllOf(HasSubstr("rank 1 (pid"), HasSubstr("signal 9")));
@@ -124,7 +124,7 @@ TEST(RankProcesses, AnErrorOfOneIsTheRunsError) {
         if (rank.rank() == 2) {
             throw std::runtime_error("the GPU has gone fishing");
         }
-        rank.rendezvous().barrier("work");
+        rank.bootstrap().barrier("work");
     });
     if (!is_rank_process()) {
         EXPECT_EQ(error, "rank 2 failed: the GPU has gone fishing");
@@ -147,7 +147,7 @@ TEST(RankProcesses, ARankThatExitsIsNamedWithItsCode) {
         if (rank.rank() == 1) {
             ::_exit(33);
         }
-        rank.rendezvous().barrier("work");
+        rank.bootstrap().barrier("work");
     });
     if (!is_rank_process()) {
         EXPECT_THAT(error, HasSubstr("rank 1 (pid"));
@@ -158,7 +158,7 @@ TEST(RankProcesses, ARankThatDoesNotEndIsKilled) {
     const VariableInForce timeout("SYMM_TIMEOUT", "60");
     const auto start = std::chrono::steady_clock::now();
     const std::string error = error_of(processes(2), [](Rank& rank) {
-        rank.rendezvous().barrier("both are here", Deadline::after(std::chrono::seconds(60)));
+        rank.bootstrap().barrier("both are here", Deadline::after(std::chrono::seconds(60)));
         if (rank.rank() == 1) {
             throw std::runtime_error("cause");
         }
@@ -182,7 +182,7 @@ TEST(RankProcesses, WaitForTheEndWhereAskedTo) {
     run_ranks(processes(2), [&](Rank& rank) {
         std::ofstream(std::filesystem::path(place) / fmt::format("draft.{}", rank.rank()))
             << ::getpid();
-        rank.rendezvous().barrier("written");
+        rank.bootstrap().barrier("written");
         std::filesystem::rename(std::filesystem::path(place) / fmt::format("draft.{}", rank.rank()),
                                 std::filesystem::path(place) / fmt::format("pid.{}", rank.rank()));
         while (true) {

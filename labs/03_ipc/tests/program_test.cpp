@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "common/tests/run_program.hpp"
-#include "labs/03_ipc/tests/running.hpp"
+#include "common/tests/running.hpp"
 
 namespace symm {
 namespace {

@@ -11,13 +11,13 @@
 #include "common/cuda/driver.hpp"
 #include "common/emu/faults.hpp"
 #include "common/emu/inventory.hpp"
+#include "common/tests/meet.hpp"
+#include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"
 #include "labs/03_ipc/shared_array.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/03_ipc/tests/meet.hpp"
-#include "labs/03_ipc/tests/run_as.hpp"
 #include "labs/03_ipc/tests/segments.hpp"
 
 namespace symm {
@@ -28,11 +28,11 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 void expect_nothing_left(Rank& rank, const emu::Inventory& before, const std::string& after_what) {
-    rank.rendezvous().barrier("let go");  // threads share one driver: all have let go by now
+    rank.bootstrap().barrier("let go");  // threads share one driver: all have let go by now
     const emu::Inventory after = emu::inventory();
     EXPECT_EQ(after, before) << after_what << " left on rank " << rank.rank() << ": "
                              << describe(after) << "; before: " << describe(before);
-    rank.rendezvous().barrier("looked");
+    rank.bootstrap().barrier("looked");
 }
 
 // A path by which ranks share memory. Collective: where one rank throws, all throw.
@@ -46,7 +46,7 @@ constexpr std::size_t kMoreThanABatch = 128 / 3 + 2;
 
 void share_pieces(Rank& rank, std::size_t count) {
     std::unique_ptr<Segments> mine;
-    rank.rendezvous().together("pieces", [&] {
+    rank.bootstrap().together("pieces", [&] {
         mine = std::make_unique<Segments>(rank.device(), std::vector<std::size_t>(count, 1));
     });
     const SymmetricRange range(rank, mine->base(), mine->size());
@@ -59,8 +59,8 @@ const Path kManyPieces{"a range of many segments",
 const Path kArray{"an array", [](Rank& rank) { const SharedArray array(rank, 1, 5000); }};
 const Path kDmaBuf{"a dma-buf", [](Rank& rank) {
                        const SymmetricRange range(rank, 5000);
-                       rank.rendezvous().together(
-                           "dma-buf", [&] { try_dma_buf(range.mine(), range.stride()); });
+                       rank.bootstrap().together(
+                           "dma-buf", [&] { try_dma_buf(range.local(), range.stride()); });
                    }};
 
 // Calls that give something back: they fail in destructors, which only log.
@@ -78,20 +78,20 @@ bool gives_back(std::string_view function) {
 // may be another rank's. `every` leaves out all but each so-many-th call.
 void fail_each_call(Rank& rank, int failing, const Path& path, std::size_t every = 1) {
     path.walk(rank);  // what is asked of a system only once has been asked
-    rank.rendezvous().barrier("start");
+    rank.bootstrap().barrier("start");
     const emu::Inventory before = emu::inventory();
     const int descriptors = open_descriptors();
-    rank.rendezvous().barrier("counted");
+    rank.bootstrap().barrier("counted");
     const auto mine = calls_of([&] {
         path.walk(rank);
-        rank.rendezvous().barrier("all calls made");
+        rank.bootstrap().barrier("all calls made");
     });
     // All ranks go by the failing rank's list.
     const auto place = static_cast<std::size_t>(failing);
-    const std::size_t count = rank.rendezvous().allgather("calls", mine.size())[place];
+    const std::size_t count = rank.bootstrap().allgather("calls", mine.size())[place];
     EXPECT_GT(count, 0u);
     for (std::size_t i = 0; i < count; i += every) {
-        const std::string function = rank.rendezvous().allgather_text(
+        const std::string function = rank.bootstrap().allgather_text(
             "function", i < mine.size() ? mine[i].function : "")[place];
         if (gives_back(function)) {
             continue;
@@ -99,14 +99,14 @@ void fail_each_call(Rank& rank, int failing, const Path& path, std::size_t every
         if (rank.rank() == failing) {
             emu::fail_call(function, mine[i].number, kInjected);
         }
-        rank.rendezvous().barrier("armed");
+        rank.bootstrap().barrier("armed");
         std::string error;
         try {
             path.walk(rank);
         } catch (const std::exception& failure) {
             error = failure.what();
         }
-        rank.rendezvous().barrier("tried");
+        rank.bootstrap().barrier("tried");
         emu::clear_failures();
         const std::string what =
             fmt::format("{}: call {} of {}, failing on rank {}", path.name,
@@ -160,7 +160,7 @@ TEST(RangeFailures, OfTheOlderHandlesLeaveNothing) {
                     emu::fail_call(mine, 1, kInjected);
                 }
                 try {
-                    walk_legacy_ipc(rank, range.mine());
+                    walk_legacy_ipc(rank, range.local());
                 } catch (const std::exception& failure) {
                     EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before)) << mine;
                     throw;
@@ -189,7 +189,7 @@ TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
         const auto start = std::chrono::steady_clock::now();
         const std::string error =
             error_of(ranks_of_this_test(3, RankMode::kProcess), [&](Rank& rank) {
-                const pid_t lost = rank.rendezvous().process_of(1);
+                const pid_t lost = rank.bootstrap().process_of(1);
                 if (rank.rank() == 1) {
                     const std::size_t colon = mine.find(':');
                     emu::fail_call(mine.substr(0, colon), std::stol(mine.substr(colon + 1)),
@@ -197,9 +197,9 @@ TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
                 }
                 try {
                     { const SymmetricRange range(rank, 4096); }
-                    rank.rendezvous().barrier("built");
+                    rank.bootstrap().barrier("built");
                     ADD_FAILURE() << "rank " << rank.rank() << " did without rank 1";
-                } catch (const RendezvousError& apart) {
+                } catch (const BootstrapError& apart) {
                     EXPECT_THAT(apart.what(), HasSubstr(fmt::format("rank 1 (pid {})", lost)))
                         << mine;
                     EXPECT_EQ(apart.culprit(), 1) << mine;
@@ -221,16 +221,16 @@ TEST(RangeRounds, OfThreadsLeaveNothing) {
         GTEST_SKIP() << "only the emulated driver counts";
     }
     run_as(RankMode::kThread, 8, [](Rank& rank) {
-        rank.rendezvous().barrier("start");
+        rank.bootstrap().barrier("start");
         const emu::Inventory before = emu::inventory();
         const int descriptors = open_descriptors();
-        rank.rendezvous().barrier("counted");
+        rank.bootstrap().barrier("counted");
         for (int round = 0; round < kRounds; ++round) {
             const SymmetricRange range(rank, static_cast<std::size_t>(1 + round * 17));
         }
         expect_nothing_left(rank, before, "the rounds");
         EXPECT_EQ(open_descriptors(), descriptors);
-        rank.rendezvous().barrier("end");
+        rank.bootstrap().barrier("end");
     });
 }
 

@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "common/cuda/driver.hpp"
+#include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/03_ipc/ring.hpp"
-#include "labs/03_ipc/tests/run_as.hpp"
 #include "labs/03_ipc/tests/segments.hpp"
 
 namespace symm {
@@ -35,22 +35,22 @@ void exercise(Rank& rank, const SymmetricRange& range, const std::string& name) 
     const auto seed = [](int of, int round) {
         return static_cast<std::uint32_t>(of * 100 + round);
     };
-    queue_fill(gpu, {range.mine(), words, seed(rank.rank(), 1)});
+    queue_fill(gpu, {range.local(), words, seed(rank.rank(), 1)});
     gpu.wait("fill");
-    rank.rendezvous().barrier(name + " filled");
+    rank.bootstrap().barrier(name + " filled");
     for (int peer = 0; peer < rank.size(); ++peer) {
-        EXPECT_TRUE(verify(gpu, {range.of(peer), words, seed(peer, 1)}).right())
+        EXPECT_TRUE(verify(gpu, {range.peer(peer), words, seed(peer, 1)}).right())
             << "rank " << rank.rank() << " reads rank " << peer;
     }
-    rank.rendezvous().barrier(name + " read");
+    rank.bootstrap().barrier(name + " read");
     const int right = (rank.rank() + 1) % rank.size();
     const int left = (rank.rank() + rank.size() - 1) % rank.size();
-    queue_fill(gpu, {range.of(right), words, seed(rank.rank(), 2)});
+    queue_fill(gpu, {range.peer(right), words, seed(rank.rank(), 2)});
     gpu.wait("fill");
-    rank.rendezvous().barrier(name + " written");
-    EXPECT_TRUE(verify(gpu, {range.mine(), words, seed(left, 2)}).right())
+    rank.bootstrap().barrier(name + " written");
+    EXPECT_TRUE(verify(gpu, {range.local(), words, seed(left, 2)}).right())
         << "rank " << rank.rank();
-    rank.rendezvous().barrier(name + " done");
+    rank.bootstrap().barrier(name + " done");
 }
 
 TEST_P(SymmetricRangeIn, IsTheSameMemoryOnEveryRank) {
@@ -63,9 +63,9 @@ TEST_P(SymmetricRangeIn, IsTheSameMemoryOnEveryRank) {
             EXPECT_EQ(range.ranks(), 3);
             EXPECT_EQ(range.stride(), round_up(bytes, unit));
             EXPECT_EQ(range.base() % unit, 0u);
-            EXPECT_EQ(range.of(2), range.base() + 2 * range.stride());
-            EXPECT_EQ(range.mine(), range.of(rank.rank()));
-            EXPECT_EQ(range.at<float>(1, 12), reinterpret_cast<float*>(range.of(1) + 12));
+            EXPECT_EQ(range.peer(2), range.base() + 2 * range.stride());
+            EXPECT_EQ(range.local(), range.peer(rank.rank()));
+            EXPECT_EQ(range.at<float>(1, 12), reinterpret_cast<float*>(range.peer(1) + 12));
             exercise(rank, range, std::to_string(bytes));
         }
     });
@@ -97,22 +97,22 @@ TEST_P(SymmetricRangeIn, KeepsTheMemoryOfARankThatLetsGoFirst) {
     run_as(GetParam(), 3, [](Rank& rank) {
         auto range = std::make_unique<SymmetricRange>(rank, 4096);
         const Gpu gpu(rank.device());
-        queue_fill(gpu, {range->mine(), 1024, static_cast<std::uint32_t>(rank.rank())});
+        queue_fill(gpu, {range->local(), 1024, static_cast<std::uint32_t>(rank.rank())});
         gpu.wait("fill");
-        rank.rendezvous().barrier("filled");
+        rank.bootstrap().barrier("filled");
         for (int leaving = 0; leaving < 3; ++leaving) {
             if (rank.rank() == leaving) {
                 range.reset();
             }
-            rank.rendezvous().barrier("left");
+            rank.bootstrap().barrier("left");
             if (range) {
                 for (int peer = 0; peer < 3; ++peer) {
                     EXPECT_TRUE(
-                        verify(gpu, {range->of(peer), 1024, static_cast<std::uint32_t>(peer)})
+                        verify(gpu, {range->peer(peer), 1024, static_cast<std::uint32_t>(peer)})
                             .right());
                 }
             }
-            rank.rendezvous().barrier("seen");
+            rank.bootstrap().barrier("seen");
         }
     });
 }
@@ -149,10 +149,10 @@ TEST_P(SymmetricRangeIn, SharesMemoryThatIsThereAlreadySegmentBySegment) {
         const SymmetricRange range(rank, memory->base(), words * 4);
         EXPECT_EQ(range.stride(), memory->size());
         for (int peer = 0; peer < 3; ++peer) {
-            EXPECT_TRUE(
-                verify(gpu, {range.of(peer), words, static_cast<std::uint32_t>(peer + 5)}).right());
+            EXPECT_TRUE(verify(gpu, {range.peer(peer), words, static_cast<std::uint32_t>(peer + 5)})
+                            .right());
         }
-        rank.rendezvous().barrier("seen");
+        rank.bootstrap().barrier("seen");
         if (rank.rank() != 1) {
             memory.reset();  // the range keeps the memory
         }

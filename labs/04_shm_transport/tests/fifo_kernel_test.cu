@@ -11,10 +11,10 @@
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/graph.hpp"
+#include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/launch.hpp"
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
-#include "common/cuda/watchdog.hpp"
 #include "labs/04_shm_transport/fifo_kernels.hpp"
 
 namespace symm {
@@ -41,7 +41,7 @@ struct Side {
           device(number % device_count()),
           source(kMost),
           destination(kMost),
-          watchdog(limit),
+          timeout(limit),
           mismatch(sizeof(FifoMismatch)) {}
 
     void fill(unsigned message, std::size_t bytes) {
@@ -71,7 +71,7 @@ struct Side {
     Stream stream;
     PinnedMemory source;
     PinnedMemory destination;
-    Watchdog watchdog;
+    KernelTimeout timeout;
     PinnedMemory mismatch;
 };
 
@@ -86,7 +86,7 @@ protected:
     TransferKernel kernel_of(Side& side) {
         TransferKernel kernel{};
         kernel.rank = side.rank;
-        kernel.watch = side.watchdog.watch();
+        kernel.timeout = side.timeout.timeout();
         kernel.mismatch = side.mismatch.as<FifoMismatch>();
         return kernel;
     }
@@ -102,7 +102,7 @@ protected:
         kernel.inbound = {by, side.destination.as<std::byte>() + offset, bytes, 1 - side.rank};
         return kernel;
     }
-    static void finish(Side& side) { side.watchdog.synchronize(side.stream, "the transfer"); }
+    static void finish(Side& side) { side.timeout.synchronize(side.stream, "the transfer"); }
     // A number of the text that finish() throws.
     static std::string failure_of(Side& side) {
         try {
@@ -114,7 +114,7 @@ protected:
     }
     static void make_impatient(Side& side) {
         side.device.make_current();
-        side.watchdog = Watchdog(200ms);
+        side.timeout = KernelTimeout(200ms);
     }
 
     Side a;

@@ -75,9 +75,9 @@ TEST_P(Segment, IsOneMemoryForTheHostAndBothDevices) {
         const Device gpu(device);
         const Stream stream;
         std::memset(segment.host(), 0x11, 4096);
-        check(cuMemsetD8Async(segment.address() + 5, static_cast<unsigned char>(0x40 + device), 7,
-                              stream.get()),
-              "cuMemsetD8Async()");
+        cu_check(cuMemsetD8Async(segment.address() + 5, static_cast<unsigned char>(0x40 + device),
+                                 7, stream.get()),
+                 "cuMemsetD8Async()");
         stream.synchronize();
         EXPECT_EQ(bytes_of(segment)[4], 0x11);
         EXPECT_EQ(bytes_of(segment)[5], 0x40 + device);
@@ -169,8 +169,8 @@ TEST(HostRegistration, OutlivesTheContextOfWhoMadeIt) {
     maker.reset();
     const Device user(0);
     const Stream stream;
-    check(cuMemsetD8Async(registration.address(), 9, file.size(), stream.get()),
-          "cuMemsetD8Async()");
+    cu_check(cuMemsetD8Async(registration.address(), 9, file.size(), stream.get()),
+             "cuMemsetD8Async()");
     stream.synchronize();
     EXPECT_EQ(static_cast<unsigned char*>(file.data())[4095], 9);
     CUdeviceptr address = 0;

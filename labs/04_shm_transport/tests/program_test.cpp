@@ -9,7 +9,7 @@
 
 #include "common/cuda/driver.hpp"
 #include "common/tests/run_program.hpp"
-#include "labs/03_ipc/tests/running.hpp"
+#include "common/tests/running.hpp"
 
 namespace symm {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <array>
 
+#include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
-#include "labs/03_ipc/tests/run_as.hpp"
 #include "labs/04_shm_transport/tests/segment_counts.hpp"
 #include "labs/04_shm_transport/tests/transport_test.hpp"
 
@@ -43,7 +43,7 @@ TEST(ShmTransport, NamesAPeerThatNeverSends) {
                       said);
             EXPECT_EQ(failure([&] { transport.finish(buffers.stream); }), said);
         }
-        rank.rendezvous().barrier("end");
+        rank.bootstrap().barrier("end");
     });
 }
 
@@ -68,7 +68,7 @@ TEST(ShmTransport, NamesBothNumbersOfBytesWhereTheyDiffer) {
                     "of calls");
             }
         }
-        rank.rendezvous().barrier("end");
+        rank.bootstrap().barrier("end");
     });
 }
 
@@ -137,27 +137,27 @@ TEST_P(FailingTransport, FailsOnAllRanksWhereAnyCallFailsOnOne) {
                                                        ? std::span<const char* const>(kCuMem)
                                                        : std::span<const char* const>(kPosix);
         for (const char* call : calls) {
-            rank.rendezvous().barrier("next call");
+            rank.bootstrap().barrier("next call");
             const emu::Inventory before = emu::inventory();
             const SegmentCounts segments = segment_counts();
-            rank.rendezvous().barrier("counted");
+            rank.bootstrap().barrier("counted");
             int failed = 0;
             for (bool again = true; again && failed < 20;) {
                 if (rank.rank() == 1) {
                     emu::fail_call(call, failed + 1, CUDA_ERROR_OUT_OF_MEMORY);
                 }
-                rank.rendezvous().barrier("armed");
+                rank.bootstrap().barrier("armed");
                 std::string error;
                 try {
                     build();
                 } catch (const std::exception& failure) {
                     error = failure.what();
                 }
-                rank.rendezvous().barrier("tried");
+                rank.bootstrap().barrier("tried");
                 if (rank.rank() == 1) {
                     emu::clear_failures();
                 }
-                const auto errors = rank.rendezvous().allgather_text("errors", error);
+                const auto errors = rank.bootstrap().allgather_text("errors", error);
                 for (const std::string& one : errors) {
                     EXPECT_EQ(one.empty(), error.empty()) << "all ranks fail, or none: " << call;
                 }
@@ -168,7 +168,7 @@ TEST_P(FailingTransport, FailsOnAllRanksWhereAnyCallFailsOnOne) {
                 again = !error.empty();
                 EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before)) << call;
                 EXPECT_EQ(segment_counts(), segments) << call;
-                rank.rendezvous().barrier("looked");
+                rank.bootstrap().barrier("looked");
             }
             EXPECT_GT(failed, 0) << call;
             EXPECT_LT(failed, 20) << call;

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "common/cuda/graph.hpp"
+#include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
-#include "labs/03_ipc/tests/run_as.hpp"
 #include "labs/04_shm_transport/tests/segment_counts.hpp"
 #include "labs/04_shm_transport/tests/transport_test.hpp"
 
@@ -50,20 +50,20 @@ TEST_P(Transport, MovesMessagesOfAnySizeRoundARing) {
 
 TEST_P(Transport, LeavesNothingBehind) {
     run_as(GetParam().mode, 2, [](Rank& rank) {
-        rank.rendezvous().barrier("before");
+        rank.bootstrap().barrier("before");
         const emu::Inventory inventory = is_emulated() ? emu::inventory() : emu::Inventory{};
         const SegmentCounts segments = segment_counts();
-        rank.rendezvous().barrier("counted");
+        rank.bootstrap().barrier("counted");
         for (int round = 0; round < 20; ++round) {
             const int peer = 1 - rank.rank();
             const ShmTransport transport(rank, {&peer, 1}, small_slots(GetParam().path));
         }
-        rank.rendezvous().barrier("after");
+        rank.bootstrap().barrier("after");
         EXPECT_EQ(segment_counts(), segments);
         if (is_emulated()) {
             EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(inventory));
         }
-        rank.rendezvous().barrier("looked");
+        rank.bootstrap().barrier("looked");
     });
 }
 

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "common/cuda/copy.hpp"
+#include "common/ranks/ranks.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/pattern.hpp"
-#include "labs/03_ipc/ranks.hpp"
 #include "labs/04_shm_transport/transport.hpp"
 
 namespace symm::testing {

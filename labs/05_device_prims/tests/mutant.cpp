@@ -3,8 +3,8 @@
 
 #include "labs/05_device_prims/tests/mutant.hpp"
 
-#include "common/cuda/watchdog.hpp"
-#include "labs/03_ipc/ranks.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/ranks/ranks.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 
 namespace {
@@ -12,16 +12,16 @@ namespace {
 using namespace symm;
 
 void run(Rank& rank) {
-    const SymmetricRange range(rank, sizeof(PlayMemory));
-    Watchdog watchdog;
+    const SymmetricRange range(rank, sizeof(LatencyTestMemory));
+    KernelTimeout timeout;
     const Stream stream;
-    launch_zero(stream.get(), range.at<PlayMemory>(rank.rank()));
+    launch_zero(stream.get(), range.at<LatencyTestMemory>(rank.rank()));
     stream.synchronize();
-    rank.rendezvous().barrier("zeroed");
-    launch_games(stream.get(), range.at<PlayMemory>(0), range.stride(), rank.rank(),
-                 watchdog.watch());
-    watchdog.synchronize(stream, "the games");
-    rank.rendezvous().barrier("played");
+    rank.bootstrap().barrier("zeroed");
+    launch_games(stream.get(), range.at<LatencyTestMemory>(0), range.stride(), rank.rank(),
+                 timeout.timeout());
+    timeout.synchronize(stream, "the games");
+    rank.bootstrap().barrier("played");
 }
 
 }  // namespace

@@ -7,9 +7,9 @@
 #include <latch>
 #include <thread>
 
+#include "common/ranks/ranks.hpp"
+#include "common/tests/run_as.hpp"
 #include "common/tests/variable_in_force.hpp"
-#include "labs/03_ipc/ranks.hpp"
-#include "labs/03_ipc/tests/run_as.hpp"
 #include "labs/06_allreduce/communicator.hpp"
 
 namespace symm {
@@ -53,11 +53,11 @@ TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
         Communicator communicator(rank, std::chrono::seconds{2});
         const Stream stream;
         const CUdeviceptr window = communicator.allocate(4096);
-        rank.rendezvous().barrier("all there");
+        rank.bootstrap().barrier("all there");
         if (rank.rank() == 1) {
             ::raise(SIGSTOP);
         }
-        rank.rendezvous().together("checked call", [&] {
+        rank.bootstrap().together("checked call", [&] {
             communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
                                     stream.get());
             communicator.synchronize(stream, "a sum that cannot be");
@@ -88,7 +88,7 @@ TEST(Communicator, NamesTheRankThatDoesNotCall) {
                     }
                 }
             }
-            rank.rendezvous().barrier("told");
+            rank.bootstrap().barrier("told");
         });
         EXPECT_NE(told.find("of rank 1: expected"), std::string::npos)
             << name_of(algorithm) << ": " << told;

@@ -5,7 +5,7 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/graph.hpp"
-#include "labs/03_ipc/ranks.hpp"
+#include "common/ranks/ranks.hpp"
 #include "labs/06_allreduce/verify.hpp"
 
 namespace symm {
@@ -39,7 +39,7 @@ struct Side {
         return plan;
     }
     void check(CUdeviceptr out, std::size_t count, DataType type) {
-        rank.rendezvous().together("checked", [&] {
+        rank.bootstrap().together("checked", [&] {
             communicator.synchronize(stream, "the AllReduce");
             verifier.check(stream, type, out, count);
         });
@@ -57,7 +57,7 @@ void on_ranks(int ranks, const Body& body) {
     run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
         Side side(rank);
         body(side);
-        rank.rendezvous().barrier("done");
+        rank.bootstrap().barrier("done");
     });
 }
 
@@ -125,7 +125,7 @@ TEST_P(AllReduce, GivesEveryRankTheSameBits) {
         side.reduce_and_check(in, out, kCount, type_, algorithm_);
         std::vector<std::byte> result(bytes(kCount));
         copy_to_host(result.data(), out, result.size());
-        for (const auto& other : side.rank.rendezvous().gather_bytes("result", result)) {
+        for (const auto& other : side.rank.bootstrap().gather_bytes("result", result)) {
             EXPECT_EQ(other, result);
         }
     });
@@ -180,21 +180,21 @@ TEST(Communicator, MixesAlgorithmsAndSizes) {
 TEST(Communicator, ReducesMemoryThatIsInNoWindow) {
     on_ranks(2, [](Side& side) {
         CUdeviceptr buffer = 0;
-        check(cuMemAlloc(&buffer, 1 << 20), "cuMemAlloc()");
+        cu_check(cuMemAlloc(&buffer, 1 << 20), "cuMemAlloc()");
         const Plan plan =
             side.reduce_and_check(buffer, buffer, 1001, DataType::kFloat, Algorithm::kAuto);
         EXPECT_EQ(plan.algorithm, Algorithm::kOneShot);
         EXPECT_THROW(side.communicator.all_reduce(buffer, buffer, 1 << 18, DataType::kFloat,
                                                   ReduceOp::kSum, side.stream.get()),
                      std::invalid_argument);
-        check(cuMemFree(buffer), "cuMemFree()");
+        cu_check(cuMemFree(buffer), "cuMemFree()");
     });
 }
 
 TEST(Communicator, TurnsMemoryIntoAWindowAndBack) {
     on_ranks(2, [](Side& side) {
         const SymmetricRange own(side.rank, 1 << 16);
-        const CUdeviceptr window = side.communicator.register_memory(own.mine(), 1 << 16);
+        const CUdeviceptr window = side.communicator.register_memory(own.local(), 1 << 16);
         side.reduce_and_check(window, window, 999, DataType::kFloat, Algorithm::kTwoShot);
         side.communicator.release(window);
         EXPECT_THROW(side.communicator.release(window), std::invalid_argument);

@@ -8,8 +8,8 @@
 
 #include <stdexcept>
 
-#include "common/cuda/watchdog.hpp"
-#include "labs/03_ipc/ranks.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/ranks/ranks.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 
 namespace {
@@ -19,21 +19,21 @@ using namespace symm;
 void run(Rank& rank) {
     constexpr unsigned kCalls = 5;
     const SymmetricRange range(rank, sizeof(MutantMemory));
-    Watchdog watchdog;
+    KernelTimeout timeout;
     const PinnedMemory wrong(sizeof(unsigned));
     const Stream stream;
     auto* mine = range.at<MutantMemory>(rank.rank());
     launch_reset(stream.get(), mine);
     stream.synchronize();
-    rank.rendezvous().barrier("reset");
+    rank.bootstrap().barrier("reset");
     for (unsigned call = 0; call < kCalls; ++call) {
         launch_prepare(stream.get(), mine, rank.rank());
         launch_reduce(stream.get(), range.at<MutantMemory>(0), range.stride(), rank.rank(),
-                      watchdog.watch());
+                      timeout.timeout());
         launch_compare(stream.get(), mine, wrong.as<unsigned>());
-        watchdog.synchronize(stream, "the AllReduce");
+        timeout.synchronize(stream, "the AllReduce");
     }
-    rank.rendezvous().barrier("done");
+    rank.bootstrap().barrier("done");
     if (*wrong.as<unsigned>() != kCalls) {  // the last element of each call is no part of it
         throw std::runtime_error(
             fmt::format("rank {}: {} wrong values", rank.rank(), *wrong.as<unsigned>()));

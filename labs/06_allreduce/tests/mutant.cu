@@ -49,13 +49,13 @@ void launch_prepare(CUstream stream, MutantMemory* memory, int rank) {
 }
 
 void launch_reduce(CUstream stream, MutantMemory* first, std::size_t stride, int rank,
-                   const simt::Watch& watch) {
+                   const simt::Timeout& timeout) {
     launch(stream, 2, 8,
            TwoShot<Float, 2>{{first->in, stride},
                              {first->out, stride},
                              kElements - 1,
                              {&first->barrier, stride, rank, 2},
-                             watch,
+                             timeout,
                              true});
 }
 

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 
-#include "common/simt/watch.hpp"
+#include "common/simt/timeout.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 
 namespace symm {
@@ -25,7 +25,7 @@ void launch_reset(CUstream stream, MutantMemory* memory);
 void launch_prepare(CUstream stream, MutantMemory* memory, int rank);
 /// The two-shot AllReduce of all elements but the last.
 void launch_reduce(CUstream stream, MutantMemory* first, std::size_t stride, int rank,
-                   const simt::Watch& watch);
+                   const simt::Timeout& timeout);
 /// Adds to `wrong` the elements that are not the sum; the last never is.
 void launch_compare(CUstream stream, const MutantMemory* memory, unsigned* wrong);
 

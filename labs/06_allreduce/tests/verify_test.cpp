@@ -8,7 +8,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
-#include "labs/03_ipc/ranks.hpp"
+#include "common/ranks/ranks.hpp"
 #include "labs/06_allreduce/communicator.hpp"
 
 namespace symm {

@@ -1,0 +1,65 @@
+#include "common/nccl/nccl_communicator.hpp"
+#include "common/log/log.hpp"
+
+#include <fmt/core.h>
+
+#include <exception>
+#include <stdexcept>
+
+namespace symm {
+
+NcclCommunicator::NcclCommunicator(const NcclLibrary& library, NcclLibrary::UniqueId id, int ranks,
+                                   int rank)
+    : library_(library) {
+    library_.check(library_.comm_init_rank(&comm_, ranks, id, rank),
+                   fmt::format("ncclCommInitRank(ranks={}, rank={})", ranks, rank));
+}
+
+NcclCommunicator::~NcclCommunicator() {
+    // While an exception is on its way, other ranks may never come to calls that are queued, and
+    // ncclCommDestroy would wait for them.
+    if (std::uncaught_exceptions() > 0) {
+        library_.comm_abort(comm_);
+        return;
+    }
+    for (NcclLibrary::Window window : windows_) {
+        if (library_.window_deregister(comm_, window) != 0) {
+            log::error("ncclCommWindowDeregister() failed");
+        }
+    }
+    if (library_.comm_destroy(comm_) != 0) {
+        log::error("ncclCommDestroy() failed");
+    }
+}
+
+NcclLibrary::UniqueId NcclCommunicator::unique_id(const NcclLibrary& library) {
+    NcclLibrary::UniqueId id{};
+    library.check(library.get_unique_id(&id), "ncclGetUniqueId()");
+    return id;
+}
+
+void NcclCommunicator::register_window(CUdeviceptr pointer, std::size_t bytes) {
+    if (library_.window_register == nullptr || library_.window_deregister == nullptr) {
+        throw std::runtime_error(fmt::format(
+            "NCCL {} has no ncclCommWindowRegister; 2.27 and newer do", library_.version()));
+    }
+    NcclLibrary::Window window = nullptr;
+    library_.check(library_.window_register(comm_, reinterpret_cast<void*>(pointer), bytes, &window,
+                                            kNcclSymmetricWindow),
+                   fmt::format("ncclCommWindowRegister(size={}, symmetric)", bytes));
+    if (window == nullptr) {  // the answer where windows cannot be had
+        throw std::runtime_error(
+            "ncclCommWindowRegister() gave no window: it is not supported here");
+    }
+    windows_.push_back(window);
+}
+
+void NcclCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, int type,
+                                  int op, CUstream stream) {
+    library_.check(
+        library_.all_reduce(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), count,
+                            type, op, comm_, stream),
+        fmt::format("ncclAllReduce(count={})", count));
+}
+
+}  // namespace symm

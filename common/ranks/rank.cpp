@@ -1,0 +1,105 @@
+#include "common/ranks/rank.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+
+#include "common/cli/usage_error.hpp"
+
+namespace symm {
+namespace {
+
+// The others are waiting already: a rank without a GPU has to tell them.
+Device take_gpu(Bootstrap& rendezvous) {
+    try {
+        const int devices = device_count();
+        if (devices == 0) {
+            throw std::runtime_error("the CUDA driver sees no device. Use --driver emulated.");
+        }
+        return Device(rendezvous.rank() % devices);
+    } catch (const std::exception& error) {
+        rendezvous.fail(error.what());
+        throw;
+    }
+}
+
+}  // namespace
+
+std::string_view name_of(RankMode mode) {
+    return mode == RankMode::kProcess ? "process" : "thread";
+}
+
+RankMode rank_mode(std::string_view name) {
+    for (const RankMode mode : {RankMode::kProcess, RankMode::kThread}) {
+        if (name == name_of(mode)) {
+            return mode;
+        }
+    }
+    throw UsageError(fmt::format("--mode {} is none: use --mode thread or --mode process", name));
+}
+
+Rank::Rank(Bootstrap rendezvous, RankMode mode)
+    : bootstrap_(std::move(rendezvous)), mode_(mode), gpu_(take_gpu(bootstrap_)) {}
+
+int Rank::most_on_a_device() const {
+    const int devices = device_count();
+    return is_thread() ? (size() + devices - 1) / devices : 1;
+}
+
+void Rank::tell_if_unwinding() noexcept {
+    if (std::uncaught_exceptions() > 0 && is_thread()) {
+        bootstrap_.fail("an error, which it reports itself");
+    }
+}
+
+void Rank::print(std::string_view text, bool prefixed) const {
+    if (!print_lines(STDOUT_FILENO, prefixed ? fmt::format("[{}] ", rank()) : "", text)) {
+        print_error_ = errno;
+    }
+}
+
+void Rank::require_printed() const {
+    if (print_error_ != 0) {
+        throw std::system_error(print_error_, std::generic_category(), "cannot write to stdout");
+    }
+}
+
+bool print_lines(int descriptor, std::string_view prefix, std::string_view text) {
+    std::fflush(nullptr);
+    if (text.ends_with('\n')) {
+        text.remove_suffix(1);
+    }
+    // One write of at most PIPE_BUF bytes comes out in one piece, from whatever thread or process.
+    std::string piece;
+    bool written_all = true;
+    const auto flush = [&] {
+        std::string_view rest = piece;
+        while (written_all && !rest.empty()) {
+            const ssize_t written = ::write(descriptor, rest.data(), rest.size());
+            written_all = written >= 0 || errno == EINTR;
+            rest.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+        }
+        piece.clear();
+    };
+    for (bool more = true; more;) {
+        const std::size_t end = text.find('\n');
+        more = end != std::string_view::npos;
+        const std::string_view line = text.substr(0, end);
+        if (piece.size() + prefix.size() + line.size() + 1 > PIPE_BUF) {
+            flush();
+        }
+        piece.append(prefix).append(line).append("\n");
+        text.remove_prefix(more ? end + 1 : text.size());
+    }
+    flush();
+    return written_all;
+}
+
+}  // namespace symm

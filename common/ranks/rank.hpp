@@ -1,0 +1,78 @@
+#pragma once
+/// \file
+/// A rank: its number, its GPU, its way to the others, and its voice.
+
+#include <fmt/core.h>
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "common/bootstrap/bootstrap.hpp"
+#include "common/cuda/device.hpp"
+
+namespace symm {
+
+/// What a rank is: a process of its own, or a thread of one process.
+enum class RankMode { kProcess, kThread };
+
+/// `process` or `thread`.
+std::string_view name_of(RankMode mode);
+/// The mode by its name. Throws UsageError for another.
+RankMode rank_mode(std::string_view name);
+
+/// Writes text to a descriptor, each line behind `prefix` and in one piece. False, with errno set, where
+/// it could not.
+bool print_lines(int descriptor, std::string_view prefix, std::string_view text);
+
+/// One rank of a run, given to the body by run_ranks(). Used by its own thread only.
+class Rank {
+public:
+    /// Takes device `rank % device_count()`: more ranks than GPUs share them.
+    Rank(Bootstrap rendezvous, RankMode mode);
+
+    int rank() const { return bootstrap_.rank(); }
+    int size() const { return bootstrap_.size(); }
+    RankMode mode() const { return mode_; }
+    bool is_thread() const { return mode_ == RankMode::kThread; }
+    /// The ordinal of this rank's GPU. Its primary context is current on the rank's thread.
+    int device() const { return gpu_.ordinal(); }
+    const Device& gpu() const { return gpu_; }
+    /// The most ranks of one process that share a device, where ranks go round the devices: their
+    /// kernels have to be resident together.
+    int most_on_a_device() const;
+    Bootstrap& bootstrap() { return bootstrap_; }
+
+    /// For destructors of what kernels of several ranks use, before they give anything back. Where ranks
+    /// are threads on one device, giving back waits for the kernels of all of them, and those may wait
+    /// for this rank: if an exception is what destroys, the others have to hear of it first. That
+    /// ends the run, also where the exception is caught after all.
+    void tell_if_unwinding() noexcept;
+
+    /// Prints text, each line behind `[rank] ` and in one piece, whatever the other ranks print.
+    template <class... Arguments>
+    void say(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
+        print(fmt::format(text, std::forward<Arguments>(arguments)...), true);
+    }
+    /// Prints text on rank 0 only, as it is: for tables and what concerns all.
+    template <class... Arguments>
+    void headline(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
+        if (rank() == 0) {
+            print(fmt::format(text, std::forward<Arguments>(arguments)...), false);
+        }
+    }
+
+    /// Throws std::system_error where not all could be printed (a full disk). At the end of a run: the
+    /// others, in a kernel that waits for this rank, would not hear of it before.
+    void require_printed() const;
+
+private:
+    void print(std::string_view text, bool prefixed) const;
+
+    Bootstrap bootstrap_;
+    RankMode mode_;
+    Device gpu_;
+    mutable int print_error_ = 0;
+};
+
+}  // namespace symm

@@ -1,0 +1,45 @@
+#pragma once
+/// \file
+/// Starts the ranks of a run, and sees to it that all of them end.
+///
+/// \code
+/// int main(...) { ... return run_ranks(options, [&](Rank& rank) { work(rank); }); }
+/// \endcode
+///
+/// - `thread`: N threads of this process, each with its Rank.
+/// - `process`: this process starts N copies of itself, with its own arguments. A copy finds its
+/// number
+///   in the environment (SYMM_RANK), comes to the same run_ranks() and runs the body there.
+/// - Under a launcher (torchrun, mpirun, srun) this process already is one rank: see launcher.hpp.
+///
+/// Ranks of processes die with the process that started them. The one that starts them removes what
+/// a run has left: processes and the private directory.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/ranks/rank.hpp"
+
+namespace symm {
+
+/// How to start ranks.
+struct RankOptions {
+    int ranks = 2;  ///< 1 to kMaxRanks.
+    RankMode mode = RankMode::kThread;
+    /// What rank processes run; empty: this program with this program's arguments.
+    std::vector<std::string> command;
+};
+
+/// Runs `body` on every rank. Returns 0 when it returned on all of them.
+///
+/// Where the ranks were started here, throws what went wrong: UsageError where a rank threw
+/// UsageError or the number of ranks is none; else std::runtime_error with the first cause: a
+/// killed process with its signal before an error, an error of a rank's own before what it made
+/// others throw. In a process that is a rank itself (a copy, or started by a launcher), never
+/// throws for the body: reports the error, tells the other ranks and returns the exit code 1, or 2
+/// for UsageError. In process mode once in a program: a copy that comes here twice throws
+/// std::logic_error.
+int run_ranks(const RankOptions& options, const std::function<void(Rank&)>& body);
+
+}  // namespace symm

@@ -1,0 +1,104 @@
+// What may arrive from anybody is taken apart without harm.
+
+#include "common/bootstrap/message.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "common/bootstrap/bootstrap.hpp"
+#include "common/tests/meet.hpp"
+
+namespace symm {
+namespace {
+
+Message example(std::size_t payload) {
+    Message message;
+    message.kind = MessageKind::kAllgather;
+    message.rank = 3;
+    message.size = 5;
+    message.number = 77;
+    message.run = 0x1234567890abcdef;
+    message.left_ns = 5;
+    message.descriptors = 2;
+    message.name = "sizes";
+    message.payload = testing::unique_bytes(3, 1, payload);
+    return message;
+}
+
+TEST(Message, ArrivesAsItWasSent) {
+    for (const std::size_t payload :
+         {std::size_t{0}, std::size_t{1}, std::size_t{4097}, kMaxContribution}) {
+        const Message sent = example(payload);
+        std::string why_not;
+        const auto got = decode(encode(sent), why_not);
+        ASSERT_TRUE(got) << why_not;
+        EXPECT_EQ(got->kind, sent.kind);
+        EXPECT_EQ(got->rank, sent.rank);
+        EXPECT_EQ(got->size, sent.size);
+        EXPECT_EQ(got->number, sent.number);
+        EXPECT_EQ(got->run, sent.run);
+        EXPECT_EQ(got->left_ns, sent.left_ns);
+        EXPECT_EQ(got->descriptors, sent.descriptors);
+        EXPECT_EQ(got->name, sent.name);
+        EXPECT_EQ(got->payload, sent.payload);
+    }
+}
+
+TEST(Message, LongNamesAreCut) {
+    Message message = example(0);
+    message.name = std::string(100, 'n');
+    std::string why_not;
+    EXPECT_EQ(decode(encode(message), why_not)->name, std::string(kMaxName, 'n'));
+}
+
+TEST(Message, EveryTruncationIsRefused) {
+    const auto packet = encode(example(9));
+    for (std::size_t length = 0; length < packet.size(); ++length) {
+        std::string why_not;
+        EXPECT_FALSE(decode(std::span(packet).first(length), why_not)) << length;
+        EXPECT_FALSE(why_not.empty());
+    }
+}
+
+// Random damage: whatever decode() accepts must keep what the type promises.
+TEST(Message, DamagedPacketsAreRefusedOrHarmless) {
+    std::mt19937 random(20240601);
+    int accepted = 0;
+    for (int round = 0; round < 100'000; ++round) {
+        auto packet = encode(example(random() % 64));
+        for (unsigned i = 0, changes = 1 + random() % 4; i < changes; ++i) {
+            packet[random() % packet.size()] = static_cast<std::byte>(random());
+        }
+        if (random() % 4 == 0) {
+            packet.resize(random() % (packet.size() + 64));
+        }
+        std::string why_not;
+        const auto got = decode(packet, why_not);
+        if (!got) {
+            ASSERT_FALSE(why_not.empty());
+            continue;
+        }
+        ++accepted;
+        ASSERT_GE(got->size, 1);
+        ASSERT_LE(got->size, kMaxRanks);
+        ASSERT_GE(got->rank, 0);
+        ASSERT_LT(got->rank, got->size);
+        ASSERT_LE(got->name.size(), kMaxName);
+        ASSERT_LE(got->payload.size(), packet.size());
+        ASSERT_LE(got->descriptors, kMaxDescriptors);
+        ASSERT_NE(name_of(got->kind), "unknown");
+    }
+    EXPECT_GT(accepted, 100);  // the damage reached further than the magic
+}
+
+TEST(Message, TooMuchIsNotSent) {
+    EXPECT_THROW(encode(example(kMaxContribution + 1)), std::length_error);
+    Message message = example(0);
+    message.descriptors = kMaxDescriptors + 1;
+    EXPECT_THROW(encode(message), std::length_error);
+}
+
+}  // namespace
+}  // namespace symm

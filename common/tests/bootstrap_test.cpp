@@ -1,0 +1,363 @@
+// The calls of the rendezvous, among ranks that are threads.
+
+#include "common/bootstrap/bootstrap.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+
+#include "common/tests/meet.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(Bootstrap, GathersEveryRanksBytes) {
+    for (const int size : {1, 2, 3, 8}) {
+        const auto errors = meet(size, [&](Bootstrap& meeting) {
+            for (int call = 0; call < 20; ++call) {
+                // Lengths differ from rank to rank, nothing and the most allowed among them.
+                const auto length = [&](int rank) {
+                    return call == 7 ? kMaxContribution
+                                     : static_cast<std::size_t>(rank * call * 37);
+                };
+                const auto all = meeting.gather_bytes(
+                    "bytes", unique_bytes(meeting.rank(), call, length(meeting.rank())), patient());
+                ASSERT_EQ(all.size(), static_cast<std::size_t>(size));
+                for (int rank = 0; rank < size; ++rank) {
+                    ASSERT_EQ(all[static_cast<std::size_t>(rank)],
+                              unique_bytes(rank, call, length(rank)));
+                }
+            }
+        });
+        EXPECT_THAT(errors, Each(IsEmpty()));
+    }
+}
+
+TEST(Bootstrap, GathersValuesAndTexts) {
+    struct Value {
+        int rank;
+        double square;
+    };
+    const auto errors = meet(4, [](Bootstrap& meeting) {
+        const auto values = meeting.allgather(
+            "values", Value{meeting.rank(), meeting.rank() * 1.5 * meeting.rank()}, patient());
+        const auto texts = meeting.allgather_text(
+            "texts", std::string(static_cast<std::size_t>(meeting.rank()), 'x'));
+        for (int rank = 0; rank < 4; ++rank) {
+            const auto i = static_cast<std::size_t>(rank);
+            EXPECT_EQ(values.at(i).rank, rank);
+            EXPECT_EQ(values.at(i).square, rank * 1.5 * rank);
+            EXPECT_EQ(texts.at(i).size(), i);
+        }
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(Bootstrap, SixtyFourRanksMeet) {
+    std::atomic<int> sum = 0;
+    const auto errors = meet(kMaxRanks, [&](Bootstrap& meeting) {
+        for (const int rank : meeting.allgather("rank", meeting.rank(), patient())) {
+            sum += rank;
+        }
+        meeting.barrier("end", patient());
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+    EXPECT_EQ(sum, kMaxRanks * kMaxRanks * (kMaxRanks - 1) / 2);
+}
+
+TEST(Bootstrap, BarrierLetsNobodyPassBeforeAllHaveCome) {
+    constexpr int kSize = 4;
+    constexpr int kRounds = 50;
+    std::atomic<int> arrived = 0;
+    const auto errors = meet(kSize, [&](Bootstrap& meeting) {
+        for (int round = 1; round <= kRounds; ++round) {
+            ++arrived;
+            meeting.barrier("round", patient());
+            EXPECT_GE(arrived.load(), round * kSize);
+        }
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(Bootstrap, DescriptorsReachEveryRank) {
+    const int before = open_descriptors();
+    const auto errors = meet(3, [](Bootstrap& meeting) {
+        // Rank r gives r files: rank 0 none.
+        std::vector<UniqueFd> mine;
+        for (int i = 0; i < meeting.rank(); ++i) {
+            mine.emplace_back(::memfd_create("symm-test", MFD_CLOEXEC));
+            const int content = meeting.rank() * 100 + i;
+            ASSERT_EQ(::pwrite(mine.back().get(), &content, sizeof(content), 0), 4);
+        }
+        const auto all = meeting.exchange("files", mine, patient());
+        ASSERT_EQ(all.size(), 3u);
+        for (std::size_t rank = 0; rank < all.size(); ++rank) {
+            ASSERT_EQ(all[rank].size(), rank);
+            for (std::size_t i = 0; i < rank; ++i) {
+                int content = 0;
+                ASSERT_EQ(::pread(all[rank][i].get(), &content, sizeof(content), 0), 4);
+                EXPECT_EQ(content, static_cast<int>(rank * 100 + i));
+            }
+        }
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+    EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Bootstrap, TheMostDescriptorsOfOneCallTravelAndOneMoreIsRefused) {
+    const int before = open_descriptors();
+    const auto errors = meet(2, [](Bootstrap& meeting) {
+        std::vector<UniqueFd> mine;
+        for (std::size_t i = 0; i < kMaxDescriptors; ++i) {
+            mine.emplace_back(::memfd_create("symm-test", MFD_CLOEXEC));
+        }
+        const auto all = meeting.exchange("files", mine, patient());
+        EXPECT_EQ(all.at(1 - static_cast<std::size_t>(meeting.rank())).size(), kMaxDescriptors);
+        if (meeting.rank() == 1) {
+            mine.emplace_back(::memfd_create("symm-test", MFD_CLOEXEC));
+        }
+        meeting.exchange("too many files", mine, patient());
+    });
+    EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 1"), HasSubstr("65 descriptors"))));
+    EXPECT_EQ(open_descriptors(), before);
+}
+
+TEST(Bootstrap, TooManyBytesFailOnEveryRank) {
+    const auto errors = meet(3, [](Bootstrap& meeting) {
+        const std::size_t bytes = meeting.rank() == 2 ? kMaxContribution + 1 : 1;
+        meeting.gather_bytes("large", unique_bytes(0, 0, bytes), patient());
+    });
+    EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 2"), HasSubstr("32769 bytes"))));
+}
+
+TEST(Bootstrap, DifferentCallsAreAnErrorOnEveryRank) {
+    const auto errors = meet(3, [](Bootstrap& meeting) {
+        if (meeting.rank() == 1) {
+            meeting.allgather("sizes", 1, patient());
+        } else {
+            meeting.barrier("mapped", patient());
+        }
+    });
+    EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 1"), HasSubstr("allgather 'sizes'"),
+                                   HasSubstr("barrier 'mapped'"))));
+}
+
+TEST(Bootstrap, CallsInAnotherOrderAreAnErrorOnEveryRank) {
+    const auto errors = meet(2, [](Bootstrap& meeting) {
+        meeting.barrier(meeting.rank() == 0 ? "first" : "second", patient());
+        meeting.barrier(meeting.rank() == 0 ? "second" : "first", patient());
+    });
+    EXPECT_THAT(errors, Each(AllOf(HasSubstr("'first'"), HasSubstr("'second'"))));
+}
+
+TEST(Bootstrap, ValuesOfAnotherSizeAreAnErrorThatNamesTheRank) {
+    const auto errors = meet(2, [](Bootstrap& meeting) {
+        if (meeting.rank() == 1) {
+            meeting.allgather("value", std::int64_t{1}, patient());
+        } else {
+            meeting.allgather("value", 1, patient());
+        }
+    });
+    EXPECT_THAT(errors[0], AllOf(HasSubstr("rank 1"), HasSubstr("8 bytes")));
+    EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 0"), HasSubstr("4 bytes")));
+}
+
+// A rank that leaves before a call: rank 0 (the hub), the first other and the last.
+TEST(Bootstrap, ALostRankIsNamedInEveryKindOfCall) {
+    for (const int lost : {0, 1, 3}) {
+        for (const int kind : {0, 1, 2}) {
+            const auto errors = meet(4, [&](Bootstrap& meeting) {
+                meeting.barrier("start", patient());
+                if (meeting.rank() == lost) {
+                    return;
+                }
+                if (kind == 0) {
+                    meeting.barrier("call", patient());
+                } else if (kind == 1) {
+                    meeting.allgather("call", 1, patient());
+                } else {
+                    meeting.exchange("call", {}, patient());
+                }
+            });
+            for (int rank = 0; rank < 4; ++rank) {
+                if (rank == lost) {
+                    EXPECT_THAT(errors[static_cast<std::size_t>(rank)], IsEmpty());
+                } else {
+                    EXPECT_THAT(
+                        errors[static_cast<std::size_t>(rank)],
+                        AllOf(HasSubstr(fmt::format("rank {} (pid {}) closed", lost, ::getpid())),
+                              HasSubstr("'call'")));
+                }
+            }
+        }
+    }
+}
+
+TEST(Bootstrap, AMissingRankIsNamedToAllWhoWait) {
+    std::atomic<int> gave_up = 0;
+    const auto start = std::chrono::steady_clock::now();
+    const auto errors = meet(4, [&](Bootstrap& meeting) {
+        if (meeting.rank() == 2) {
+            for (int seen = 0; seen < 3; seen = gave_up.load()) {
+                gave_up.wait(seen);
+            }
+            return;
+        }
+        try {
+            // Only rank 3 is in a hurry: the hub gives up when the first of those who wait does.
+            meeting.barrier("mapped", meeting.rank() == 3 ? soon() : patient());
+        } catch (const BootstrapError& error) {
+            EXPECT_EQ(error.culprit(), 2);
+            ++gave_up;
+            gave_up.notify_all();
+            throw;
+        }
+    });
+    for (const std::size_t rank : {0u, 1u, 3u}) {
+        EXPECT_THAT(errors[rank],
+                    AllOf(HasSubstr("no word from rank 2 (pid"), HasSubstr("barrier 'mapped'")));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50));
+}
+
+TEST(Bootstrap, AMissingHubIsNamed) {
+    std::atomic<bool> done = false;
+    const auto errors = meet(2, [&](Bootstrap& meeting) {
+        if (meeting.rank() == 0) {
+            done.wait(false);
+            return;
+        }
+        try {
+            meeting.allgather("sizes", 1, soon());
+        } catch (const BootstrapError& error) {
+            EXPECT_EQ(error.culprit(), 0);
+            EXPECT_FALSE(error.told());
+            done = true;
+            done.notify_all();
+            throw;
+        }
+    });
+    EXPECT_THAT(errors[1], AllOf(HasSubstr("no word from rank 0 (pid"), HasSubstr("within 0.3 s"),
+                                 HasSubstr("allgather 'sizes'")));
+}
+
+TEST(Bootstrap, AFailureIsToldToAll) {
+    for (const int failing : {0, 1, 2}) {
+        const auto errors = meet(3, [&](Bootstrap& meeting) {
+            meeting.barrier("start", patient());
+            if (meeting.rank() == failing) {
+                meeting.fail("the cat sat on the keyboard");
+                meeting.fail("said once only");
+            }
+            try {
+                meeting.barrier("next", patient());
+            } catch (const BootstrapError& error) {
+                EXPECT_EQ(error.told(), meeting.rank() != failing);
+                EXPECT_EQ(error.culprit(), failing);
+                // And it stays broken, at once.
+                EXPECT_THROW(meeting.allgather("after", 1, patient()), BootstrapError);
+                throw;
+            }
+        });
+        EXPECT_THAT(errors,
+                    Each(fmt::format("rank {} failed: the cat sat on the keyboard", failing)));
+    }
+}
+
+TEST(Bootstrap, LookingSeesAFailureAndALostRank) {
+    for (const int failing : {0, 1}) {
+        for (const bool says_so : {true, false}) {
+            const auto errors = meet(3, [&](Bootstrap& meeting) {
+                meeting.barrier("start", patient());
+                if (meeting.rank() == failing) {
+                    if (says_so) {
+                        meeting.fail("the cat sat on the keyboard");
+                    }
+                    return;
+                }
+                for (const Deadline end = patient(); !end.passed();) {
+                    meeting.look("a kernel");
+                    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                }
+            });
+            const std::string expected =
+                says_so ? fmt::format("rank {} failed: the cat sat on the keyboard", failing)
+                        : fmt::format("rank {} (pid {}) closed its connection while rank", failing,
+                                      ::getpid());
+            for (int rank = 0; rank < 3; ++rank) {
+                const std::string& error = errors[static_cast<std::size_t>(rank)];
+                EXPECT_TRUE(rank == failing ? error.empty()
+                                            : error.find(expected) != std::string::npos)
+                    << "rank " << rank << ": " << error;
+            }
+        }
+    }
+}
+
+TEST(Bootstrap, LookingTakesNothingFromTheNextCall) {
+    const auto errors = meet(3, [](Bootstrap& meeting) {
+        meeting.barrier("start", patient());
+        for (int i = 0; meeting.rank() == 0 && i < 20; ++i) {  // the others have called already
+            meeting.look("a kernel");
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        }
+        const auto all = meeting.allgather("next", meeting.rank(), patient());
+        EXPECT_EQ(all, (std::vector{0, 1, 2}));
+        meeting.look("a kernel");  // where a rank may have left: it had nothing more to do
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(Bootstrap, AFailedStepIsKnownToAllAndTheNextCallWorks) {
+    const auto errors = meet(4, [](Bootstrap& meeting) {
+        for (int round = 0; round < 5; ++round) {
+            const int failing = round % 5;  // in the last round nobody fails
+            try {
+                meeting.together(
+                    "step",
+                    [&] {
+                        if (meeting.rank() == failing) {
+                            throw std::out_of_range(fmt::format("no chair in round {}", round));
+                        }
+                    },
+                    patient());
+                EXPECT_EQ(failing, 4);
+            } catch (const std::out_of_range&) {
+                EXPECT_EQ(meeting.rank(), failing);
+            } catch (const BootstrapError& error) {
+                EXPECT_EQ(std::string(error.what()),
+                          fmt::format("rank {} failed: no chair in round {}", failing, round));
+                EXPECT_TRUE(error.told());
+            }
+            EXPECT_EQ(meeting.allgather("round", round, patient()), std::vector<int>(4, round));
+        }
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+}
+
+TEST(Bootstrap, ManyRoundsLeaveNoDescriptorBehind) {
+    const int before = open_descriptors();
+    const auto errors = meet(8, [](Bootstrap& meeting) {
+        std::vector<UniqueFd> mine;
+        mine.emplace_back(::memfd_create("symm-test", MFD_CLOEXEC));
+        for (int round = 0; round < 100; ++round) {
+            meeting.exchange("files", mine, patient());
+        }
+    });
+    EXPECT_THAT(errors, Each(IsEmpty()));
+    EXPECT_EQ(open_descriptors(), before);
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,172 @@
+// Ranks that are threads: started, told apart, ended.
+
+#include "common/ranks/ranks.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <set>
+#include <sstream>
+
+#include "common/cli/usage_error.hpp"
+#include "common/ranks/rank_failure.hpp"
+#include "common/tests/run_as.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+RankOptions threads(int ranks) {
+    return {ranks, RankMode::kThread, {}};
+}
+
+TEST(Ranks, EachRunsTheBodyOnce) {
+    for (const int size : {1, 2, 7, kMaxRanks}) {
+        std::atomic<std::uint64_t> seen = 0;
+        EXPECT_EQ(run_ranks(threads(size),
+                            [&](Rank& rank) {
+                                EXPECT_EQ(rank.size(), size);
+                                EXPECT_TRUE(rank.is_thread());
+                                EXPECT_EQ(rank.device(), rank.rank() % device_count());
+                                EXPECT_EQ(rank.bootstrap().process_of(0), ::getpid());
+                                const std::uint64_t bit = std::uint64_t{1} << rank.rank();
+                                EXPECT_EQ(seen.fetch_or(bit) & bit, 0u);
+                            }),
+                  0);
+        EXPECT_EQ(seen.load(), ~std::uint64_t{0} >> (64 - size));
+    }
+}
+
+TEST(Ranks, HaveTheContextOfTheirDevice) {
+    run_as(RankMode::kThread, 3, [](Rank& rank) {
+        CUdevice device = -1;
+        ASSERT_EQ(cuCtxGetDevice(&device), CUDA_SUCCESS);
+        EXPECT_EQ(device, rank.gpu().handle());
+    });
+}
+
+TEST(Ranks, NoneAndTooManyAreRefused) {
+    for (const int count : {-1, 0, kMaxRanks + 1, 1000}) {
+        for (const RankMode mode : {RankMode::kThread, RankMode::kProcess}) {
+            EXPECT_THAT(
+                [&] {
+                    run_ranks({count, mode, {}}, [](Rank&) { FAIL(); });
+                },
+                ::testing::ThrowsMessage<UsageError>(
+                    AllOf(HasSubstr(std::to_string(count)), HasSubstr("1 to 64"))));
+        }
+    }
+}
+
+TEST(Ranks, AnUnknownModeIsRefused) {
+    EXPECT_EQ(rank_mode("thread"), RankMode::kThread);
+    EXPECT_EQ(rank_mode("process"), RankMode::kProcess);
+    EXPECT_THROW(rank_mode("fibre"), UsageError);
+}
+
+TEST(Ranks, TheCauseIsReportedNotItsConsequences) {
+    for (const int failing : {0, 1, 3}) {
+        const std::string error = error_of(threads(4), [&](Rank& rank) {
+            if (rank.rank() == failing) {
+                throw std::runtime_error("the GPU has gone fishing");
+            }
+            rank.bootstrap().barrier("work");
+        });
+        EXPECT_EQ(error, fmt::format("rank {} failed: the GPU has gone fishing", failing));
+    }
+}
+
+TEST(Ranks, EveryRankLearnsOfAFailure) {
+    std::atomic<int> told = 0;
+    error_of(threads(4), [&](Rank& rank) {
+        if (rank.rank() == 2) {
+            throw std::runtime_error("cause");
+        }
+        try {
+            rank.bootstrap().barrier("work");
+        } catch (const BootstrapError& error) {
+            EXPECT_EQ(std::string(error.what()), "rank 2 failed: cause");
+            ++told;
+            throw;
+        }
+    });
+    EXPECT_EQ(told, 3);
+}
+
+TEST(Ranks, BadUsageStaysBadUsage) {
+    EXPECT_THAT(
+        [] {
+            run_ranks(threads(3), [](Rank& rank) {
+                if (rank.rank() == 1) {
+                    throw UsageError("--bytes is too large");
+                }
+                rank.bootstrap().barrier("work");
+            });
+        },
+        ::testing::ThrowsMessage<UsageError>("--bytes is too large"));
+}
+
+TEST(Ranks, LinesAreNeverMixed) {
+    constexpr int kSize = 6;
+    constexpr int kLines = 60;
+    ::testing::internal::CaptureStdout();
+    run_as(RankMode::kThread, kSize, [](Rank& rank) {
+        rank.headline("headline\nof two lines");
+        for (int i = 0; i < kLines; ++i) {
+            // Two lines, together longer than a pipe takes in one piece.
+            const std::string text(static_cast<std::size_t>(2500),
+                                   static_cast<char>('a' + rank.rank()));
+            rank.say("{} {}\nsecond {}", i, text, i);
+        }
+    });
+    std::istringstream output(::testing::internal::GetCapturedStdout());
+    std::multiset<std::string> lines;
+    for (std::string line; std::getline(output, line);) {
+        lines.insert(line);
+    }
+    EXPECT_EQ(lines.size(), 2u + 2 * kSize * kLines);
+    EXPECT_EQ(lines.count("headline"), 1u);
+    for (int rank = 0; rank < kSize; ++rank) {
+        for (int i = 0; i < kLines; ++i) {
+            EXPECT_EQ(lines.count(fmt::format("[{}] {} {}", rank, i,
+                                              std::string(2500, static_cast<char>('a' + rank)))),
+                      1u);
+            EXPECT_EQ(lines.count(fmt::format("[{}] second {}", rank, i)), 1u);
+        }
+    }
+}
+
+TEST(RankFailure, AKilledRankIsTheCauseThenTheFirstOwnError) {
+    RankFailure told{0, false, true, false, 1, "told"};
+    RankFailure late{1, false, false, false, 9, "late"};
+    RankFailure early{2, false, false, false, 5, "early"};
+    RankFailure killed{3, false, false, true, 20, "killed"};
+    EXPECT_EQ(cause_of({told, late, early}).text, "early");
+    EXPECT_EQ(cause_of({told, late, killed, early}).text, "killed");
+    EXPECT_EQ(cause_of({told}).text, "told");
+}
+
+TEST(RankFailure, TravelsThroughTheDirectory) {
+    const auto directory =
+        std::filesystem::temp_directory_path() / fmt::format("symm-note-{}", ::getpid());
+    std::filesystem::create_directory(directory);
+    leave_note(directory, {5, true, false, false, 123456789012345, "two\nlines"});
+    const auto found = find_note(directory, 5);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->rank, 5);
+    EXPECT_TRUE(found->usage);
+    EXPECT_FALSE(found->told);
+    EXPECT_EQ(found->when, 123456789012345);
+    EXPECT_EQ(found->text, "two\nlines");
+    EXPECT_FALSE(find_note(directory, 4));
+    std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace symm

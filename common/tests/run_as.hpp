@@ -1,0 +1,69 @@
+#pragma once
+/// \file
+/// Ranks for tests: threads of the test, or processes that are copies of the test's program and run
+/// this one test.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include "common/ranks/ranks.hpp"
+#include "common/sys/process.hpp"
+
+namespace symm {
+/// How GoogleTest names a mode.
+inline void PrintTo(RankMode mode, std::ostream* out) {
+    *out << name_of(mode);
+}
+}  // namespace symm
+
+namespace symm::testing {
+
+/// Options for `ranks` ranks. Rank processes run the current test, down to its run_ranks().
+inline RankOptions ranks_of_this_test(int ranks, RankMode mode) {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    unsetenv("GTEST_TOTAL_SHARDS");  // a copy runs this one test, whichever shard it is in here
+    RankOptions options;
+    options.ranks = ranks;
+    options.mode = mode;
+    options.command = {
+        own_arguments().at(0), "--gtest_brief=1",
+        std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name()};
+    return options;
+}
+
+/// True in a rank process, where a test ends with its run_ranks(): what follows is the parent's.
+inline bool is_rank_process() {
+    return std::getenv("SYMM_RANK") != nullptr;
+}
+
+/// What a rank process has to know of the loop that its parent is in: a run is one process, and comes to its
+/// run_ranks() in the first turn. Returns the parent's `value` in both.
+inline std::string told_to_ranks(const char* variable, const std::string& value) {
+    ::setenv(variable, value.c_str(), is_rank_process() ? 0 : 1);
+    return std::getenv(variable);
+}
+
+/// Runs `body` on every rank and expects all to end well.
+inline void run_as(RankMode mode, int ranks, const std::function<void(Rank&)>& body) {
+    try {
+        EXPECT_EQ(run_ranks(ranks_of_this_test(ranks, mode), body), 0);
+    } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+    }
+}
+
+/// The text of what run_ranks() throws; empty where it does not. Empty in a rank process too.
+inline std::string error_of(const RankOptions& options, const std::function<void(Rank&)>& body) {
+    try {
+        run_ranks(options, body);
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+    return "";
+}
+
+}  // namespace symm::testing

@@ -1,0 +1,94 @@
+#include "labs/05_device_prims/latency_test.hpp"
+
+#include <fmt/core.h>
+
+#include <cstddef>
+#include <stdexcept>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
+#include "labs/05_device_prims/launches.hpp"
+
+namespace symm {
+
+std::string_view name_of(Carrier carrier) {
+    switch (carrier) {
+        case Carrier::kSignal:
+            return "signal";
+        case Carrier::kRelaxed:
+            return "relaxed";
+        case Carrier::kPacket:
+            return "packet";
+    }
+    return "unknown";
+}
+
+LatencyTest::LatencyTest(Rank& rank, std::chrono::nanoseconds limit)
+    : rank_(rank), range_(rank, sizeof(LatencyTestMemory)), timeout_(limit) {
+    if (rank.size() > kMaxBarrierRanks) {
+        throw std::invalid_argument(
+            fmt::format("at most {} ranks meet in a barrier", kMaxBarrierRanks));
+    }
+    rank_.bootstrap().together("zeroed latency_test", [&] {
+        cu_check(cuMemsetD8Async(range_.local(), 0, sizeof(LatencyTestMemory), stream_.get()),
+                 "cuMemsetD8Async(size={})", sizeof(LatencyTestMemory));
+        stream_.synchronize("zeroing the latency_test");
+    });
+}
+
+LatencyTest::~LatencyTest() {
+    rank_.tell_if_unwinding();
+}
+
+double LatencyTest::ping_pong(Carrier carrier, std::uint32_t rounds) {
+    if (rank_.size() < 2) {
+        throw std::invalid_argument("a ball needs two ranks to be played");
+    }
+    const std::uint32_t first = played_ + 1;
+    played_ += rounds;
+    double microseconds = 0;
+    // Onlookers stay: what they would give back waits for kernels to end, and a player whose kernel
+    // has not started yet would wait for them.
+    rank_.bootstrap().together("ping-pong", [&] {
+        if (rank_.rank() > 1) {
+            return;
+        }
+        const int peer = 1 - rank_.rank();
+        start_.record(stream_.get());
+        launch_ping_pong(stream_.get(),
+                         {memory_of(rank_.rank()), memory_of(peer), timeout_.timeout(), carrier,
+                          rank_.rank(), peer, first, rounds});
+        end_.record(stream_.get());
+        microseconds = finish(fmt::format("ping-pong by {}", name_of(carrier)), rounds) / 2;
+    });
+    return microseconds;
+}
+
+double LatencyTest::barriers(std::uint32_t rounds, unsigned blocks, unsigned threads) {
+    if (blocks == 0 || blocks > kMaxBarrierBlocks) {
+        throw std::invalid_argument(
+            fmt::format("1 to {} blocks meet in a barrier, not {}", kMaxBarrierBlocks, blocks));
+    }
+    const std::uint32_t first = barriers_ + 1;
+    barriers_ += rounds;
+    const BarrierView view{&memory_of(0)->barrier, range_.stride(), rank_.rank(), rank_.size()};
+    start_.record(stream_.get());
+    launch_barrier_rounds(stream_.get(), {view, memory_of(0), timeout_.timeout(), first, rounds},
+                          blocks, threads);
+    end_.record(stream_.get());
+    return finish("barriers", rounds);
+}
+
+double LatencyTest::finish(std::string_view what, std::uint32_t rounds) {
+    timeout_.synchronize(stream_, what, [&] { rank_.bootstrap().look(what); });
+    std::uint64_t errors = 0;
+    copy_to_host(&errors, range_.local() + offsetof(LatencyTestMemory, errors), sizeof(errors));
+    if (errors != errors_) {
+        const std::uint64_t fresh = errors - std::exchange(errors_, errors);
+        throw std::runtime_error(fmt::format("{}: rank {} saw {} wrong values in {} rounds", what,
+                                             rank_.rank(), fresh, rounds));
+    }
+    return elapsed_us(start_, end_) / rounds;
+}
+
+}  // namespace symm
