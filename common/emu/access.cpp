@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
 
 #include "common/emu/address_space.hpp"
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/emulator.hpp"
+#include "common/simt/back_off.hpp"
 
 namespace symm::emu {
 namespace {
@@ -58,8 +58,8 @@ void protect(Emulator& e, CUdeviceptr base, Mapping& mapping) {
 class UnorderedLock {
 public:
     UnorderedLock() {
-        while (held().exchange(true, std::memory_order_relaxed)) {
-            std::this_thread::yield();
+        for (int round = 0; held().exchange(true, std::memory_order_relaxed); ++round) {
+            simt::back_off(round);
         }
     }
     ~UnorderedLock() { held().store(false, std::memory_order_relaxed); }

@@ -7,7 +7,6 @@
 #include <exception>
 #include <memory>
 #include <new>
-#include <thread>
 #include <vector>
 
 #include "common/emu/access.hpp"
@@ -20,6 +19,7 @@
 #include "common/emu/log.hpp"
 #include "common/emu/lossy.hpp"
 #include "common/emu/thread_pool.hpp"
+#include "common/simt/back_off.hpp"
 #include "common/sys/deadline.hpp"
 
 namespace symm::emu {
@@ -164,11 +164,11 @@ bool reserve_on_device(Device& device, int threads) {
 // Polls, for a wake-up would order the kernel that made room before the one that takes it.
 template <class Try>
 bool poll_until(Deadline deadline, Try&& attempt) {
-    while (!attempt()) {
+    for (int round = 0; !attempt(); ++round) {
         if (deadline.passed()) {
             return false;
         }
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
+        simt::back_off(round);
     }
     return true;
 }

@@ -1,9 +1,10 @@
 #include "common/emu/thread_pool.hpp"
 
 #include <pthread.h>
-#include <sched.h>
 
 #include <cerrno>
+
+#include "common/simt/back_off.hpp"
 
 namespace symm::emu {
 namespace {
@@ -71,7 +72,7 @@ bool ThreadPool::create_thread(Slot& slot) {
 }
 
 bool ThreadPool::start(Task& task) {
-    while (true) {
+    for (int round = 0;; ++round) {
         const int created = created_.load(kRelaxed);
         if (Slot* slot = claim(kIdle, next_.load(kRelaxed), created)) {
             slot->task.store(&task, kRelaxed);
@@ -90,7 +91,7 @@ bool ThreadPool::start(Task& task) {
             }
             return true;
         }
-        ::sched_yield();  // the reservation says that one is about to be idle
+        simt::back_off(round);  // the reservation says that one is about to be idle
     }
 }
 

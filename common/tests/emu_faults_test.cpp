@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "common/emu/launch.hpp"
+#include "common/simt/back_off.hpp"
 #include "common/tests/emu_support.hpp"
 
 namespace symm::emu {
@@ -219,13 +220,14 @@ TEST_F(Faults, DISABLED_Throw) {
                   [&](const simt::ThreadBlock& block) {
                       ++started;
                       if (is_first(block)) {
-                          while (started < 4) {  // so that the others see it happen
-                              std::this_thread::yield();
+                          for (int round = 0; started < 4; ++round) {  // the others see it happen
+                              simt::back_off(round);
                           }
                           throw std::runtime_error("a kernel threw");
                       }
                       const Deadline deadline = Deadline::after(std::chrono::seconds(60));
-                      while (!kernel_is_abandoned() && !deadline.passed()) {
+                      for (int round = 0; !kernel_is_abandoned() && !deadline.passed(); ++round) {
+                          simt::back_off(round);
                       }
                       abandoned += kernel_is_abandoned() ? 1 : 0;
                   }),

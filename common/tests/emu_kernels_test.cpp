@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <ctime>
 #include <thread>
 
 #include "common/emu/launch.hpp"
+#include "common/simt/back_off.hpp"
 #include "common/tests/emu_support.hpp"
 
 namespace symm::emu {
@@ -16,6 +18,23 @@ using Kernels = EmulatedDriver;
 KernelLaunch kernel(unsigned blocks, unsigned threads,
                     std::function<void(const simt::ThreadBlock&)> body, std::size_t shared = 0) {
     return {"test kernel", dim3(blocks), dim3(threads), shared, std::move(body)};
+}
+
+std::chrono::nanoseconds now_of(clockid_t clock) {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+// Ranks that have a session each would otherwise time out: a yield leaves the processor to no other session.
+TEST(BackOff, LeavesTheProcessorToOthers) {
+    const auto start = now_of(CLOCK_MONOTONIC), busy = now_of(CLOCK_THREAD_CPUTIME_ID);
+    for (int round = 0; round < 150; ++round) {
+        simt::back_off(round);
+    }
+    const auto waited = now_of(CLOCK_MONOTONIC) - start;
+    EXPECT_GT(waited, std::chrono::milliseconds(100));
+    EXPECT_LT(now_of(CLOCK_THREAD_CPUTIME_ID) - busy, waited / 2);
 }
 
 TEST_F(Kernels, RunEveryThreadOfEveryBlockOnce) {
@@ -113,12 +132,14 @@ TEST_F(Kernels, OfAllDevicesRunSideBySide) {
                     std::atomic_ref<unsigned> all(*arrived);
                     all.fetch_add(1, std::memory_order_acq_rel);
                     const Deadline deadline = Deadline::after(std::chrono::seconds(60));
-                    while (all.load(std::memory_order_acquire) < round * kDevices * kThreads) {
+                    for (int poll = 0;
+                         all.load(std::memory_order_acquire) < round * kDevices * kThreads;
+                         ++poll) {
                         if (deadline.passed()) {
                             ++gave_up;
                             return;
                         }
-                        std::this_thread::yield();
+                        simt::back_off(poll);
                     }
                 };
                 ASSERT_EQ(launch_kernel(stream, kernel(1, kThreads, body)), CUDA_SUCCESS);

@@ -1,9 +1,9 @@
 // Streams, events, copies and graphs of the emulated driver.
 
 #include <atomic>
-#include <thread>
 
 #include "common/emu/launch.hpp"
+#include "common/simt/back_off.hpp"
 #include "common/tests/emu_support.hpp"
 
 namespace symm::emu {
@@ -26,8 +26,8 @@ protected:
     void hold(CUstream stream) {
         EXPECT_EQ(run(stream,
                       [this] {
-                          while (!gate_) {
-                              std::this_thread::yield();
+                          for (int round = 0; !gate_; ++round) {
+                              simt::back_off(round);
                           }
                       }),
                   CUDA_SUCCESS);

@@ -21,7 +21,8 @@ TEST(RangeDescriptor, ArrivesAsItWasSentOrNotAtAll) {
     EXPECT_EQ(got.segments, sent.segments);
     for (std::size_t length = 0; length < bytes.size(); ++length) {
         if (length != bytes.size() - 8) {  // one segment less is an offer too
-            EXPECT_THROW(unpack_range_descriptor(std::span(bytes).first(length)), std::runtime_error)
+            EXPECT_THROW(unpack_range_descriptor(std::span(bytes).first(length)),
+                         std::runtime_error)
                 << length;
         }
     }
