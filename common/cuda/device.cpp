@@ -42,44 +42,40 @@ bool can_access(int device, int owner) {
     return can != 0;
 }
 
-Device::Device(Retained, int ordinal) : ordinal_(ordinal), handle_(find(ordinal)) {
-    cu_check(cuDevicePrimaryCtxRetain(&context_, handle_), "cuDevicePrimaryCtxRetain(device={})",
-             ordinal);
-}
-
-// Delegates, so that a context which cannot be made current is given back by the destructor.
-Device::Device(int ordinal) : Device(Retained{}, ordinal) {
+Device::Device(int ordinal) {
+    PrimaryContext retained{ordinal, find(ordinal)};
+    cu_check(cuDevicePrimaryCtxRetain(&retained.context, retained.device),
+             "cuDevicePrimaryCtxRetain(device={})", ordinal);
+    value_ = retained;
     make_current();
 }
 
-Device::~Device() {
-    if (context_ != nullptr) {
-        cu_check_nothrow(cuDevicePrimaryCtxRelease(handle_), "cuDevicePrimaryCtxRelease(device={})",
-                         ordinal_);
-    }
+void Device::give_back(const PrimaryContext& retained) {
+    cu_check(cuDevicePrimaryCtxRelease(retained.device), "cuDevicePrimaryCtxRelease(device={})",
+             retained.ordinal);
 }
 
 void Device::make_current() const {
-    cu_check(cuCtxSetCurrent(context_), "cuCtxSetCurrent(device={})", ordinal_);
+    cu_check(cuCtxSetCurrent(context()), "cuCtxSetCurrent(device={})", ordinal());
 }
 
 int Device::attribute(CUdevice_attribute attribute) const {
     int value = 0;
-    cu_check(cuDeviceGetAttribute(&value, attribute, handle_),
-             "cuDeviceGetAttribute({}, device={})", static_cast<int>(attribute), ordinal_);
+    cu_check(cuDeviceGetAttribute(&value, attribute, handle()),
+             "cuDeviceGetAttribute({}, device={})", static_cast<int>(attribute), ordinal());
     return value;
 }
 
 std::string Device::name() const {
     std::array<char, 256> text{};
-    cu_check(cuDeviceGetName(text.data(), static_cast<int>(text.size()), handle_),
-             "cuDeviceGetName(device={})", ordinal_);
+    cu_check(cuDeviceGetName(text.data(), static_cast<int>(text.size()), handle()),
+             "cuDeviceGetName(device={})", ordinal());
     return text.data();
 }
 
 std::size_t Device::total_memory() const {
     std::size_t bytes = 0;
-    cu_check(cuDeviceTotalMem(&bytes, handle_), "cuDeviceTotalMem(device={})", ordinal_);
+    cu_check(cuDeviceTotalMem(&bytes, handle()), "cuDeviceTotalMem(device={})", ordinal());
     return bytes;
 }
 

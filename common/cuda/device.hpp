@@ -5,7 +5,8 @@
 #include <cuda.h>
 
 #include <string>
-#include <utility>
+
+#include "common/sys/owner.hpp"
 
 namespace symm {
 
@@ -20,43 +21,31 @@ CUdevice device_handle(int ordinal);
 /// (cuDeviceCanAccessPeer, which is asked about two devices, never about one). Throws CudaError.
 bool can_access(int device, int owner);
 
+/// A reference to the primary context of a device.
+struct PrimaryContext {
+    int ordinal = 0;
+    CUdevice device = 0;
+    CUcontext context = nullptr;
+    friend bool operator==(const PrimaryContext&, const PrimaryContext&) = default;
+};
+
 /// Holds the primary context of one device, which the runtime and every library share. Move-only.
 /// Source: CUDA Driver API, "Primary Context Management".
-class Device {
+class Device : public Owner<Device, PrimaryContext> {
 public:
     /// Retains the context and makes it the calling thread's current one.
     /// Throws std::out_of_range for an ordinal that is no device, CudaError otherwise.
     explicit Device(int ordinal);
-    Device(Device&& other) noexcept
-        : ordinal_(other.ordinal_),
-          handle_(other.handle_),
-          context_(std::exchange(other.context_, nullptr)) {}
-    Device& operator=(Device&& other) noexcept {
-        std::swap(ordinal_, other.ordinal_);
-        std::swap(handle_, other.handle_);
-        std::swap(context_, other.context_);
-        return *this;
-    }
-    Device(const Device&) = delete;
-    Device& operator=(const Device&) = delete;
-    ~Device();
 
-    int ordinal() const { return ordinal_; }
-    CUdevice handle() const { return handle_; }
-    CUcontext context() const { return context_; }
+    int ordinal() const { return value_.ordinal; }
+    CUdevice handle() const { return value_.device; }
+    CUcontext context() const { return value_.context; }
     /// Makes this device's context the calling thread's current one.
     void make_current() const;
     int attribute(CUdevice_attribute attribute) const;
     std::string name() const;
     std::size_t total_memory() const;
-
-private:
-    struct Retained {};
-    Device(Retained, int ordinal);
-
-    int ordinal_;
-    CUdevice handle_ = 0;
-    CUcontext context_ = nullptr;
+    static void give_back(const PrimaryContext& retained);
 };
 
 /// Makes a context current for a scope, then brings the former one back.

@@ -5,21 +5,21 @@
 namespace symm {
 
 Event::Event(unsigned flags) {
-    cu_check(cuEventCreate(&event_, flags), "cuEventCreate(flags={})", flags);
+    CUevent event = nullptr;
+    cu_check(cuEventCreate(&event, flags), "cuEventCreate(flags={})", flags);
+    value_ = event;
 }
 
-Event::~Event() {
-    if (event_ != nullptr) {
-        cu_check_nothrow(cuEventDestroy(event_), "cuEventDestroy()");
-    }
+void Event::give_back(CUevent event) {
+    cu_check(cuEventDestroy(event), "cuEventDestroy()");
 }
 
 void Event::record(CUstream stream) const {
-    cu_check(cuEventRecord(event_, stream), "cuEventRecord()");
+    cu_check(cuEventRecord(value_, stream), "cuEventRecord()");
 }
 
 void Event::hold_back(CUstream stream) const {
-    cu_check(cuStreamWaitEvent(stream, event_, 0), "cuStreamWaitEvent()");
+    cu_check(cuStreamWaitEvent(stream, value_, 0), "cuStreamWaitEvent()");
 }
 
 double elapsed_us(const Event& start, const Event& end) {

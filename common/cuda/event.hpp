@@ -4,32 +4,23 @@
 
 #include <cuda.h>
 
-#include <utility>
+#include "common/sys/owner.hpp"
 
 namespace symm {
 
 /// A moment in a stream, to wait for or to measure between. Move-only.
-class Event {
+class Event : public Owner<Event, CUevent> {
 public:
     /// With `flags` 0 it takes the time; CU_EVENT_DISABLE_TIMING makes it cheaper.
     explicit Event(unsigned flags = CU_EVENT_DEFAULT);
-    Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
-    Event& operator=(Event&& other) noexcept {
-        std::swap(event_, other.event_);
-        return *this;
-    }
-    Event(const Event&) = delete;
-    Event& operator=(const Event&) = delete;
-    ~Event();
 
-    CUevent get() const { return event_; }
+    CUevent get() const { return value_; }
     /// Marks the point that the stream has reached when all work queued so far is done.
     void record(CUstream stream) const;
     /// Lets work queued on `stream` from here on wait for that point.
     void hold_back(CUstream stream) const;
 
-private:
-    CUevent event_ = nullptr;
+    static void give_back(CUevent event);
 };
 
 /// Time between two recorded and finished events, in microseconds.

@@ -1,41 +1,43 @@
 #include "common/cuda/graph.hpp"
 
-#include <memory>
-
 #include "common/cuda/check.hpp"
 
 namespace symm {
+namespace {
+
+// What a stream has recorded, not instantiated.
+class Recorded : public Owner<Recorded, CUgraph> {
+public:
+    explicit Recorded(CUgraph graph) : Owner(graph) {}
+    static void give_back(CUgraph graph) { cu_check(cuGraphDestroy(graph), "cuGraphDestroy()"); }
+};
+
+}  // namespace
 
 Graph Graph::capture(CUstream stream, const std::function<void()>& queue) {
     cu_check(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
              "cuStreamBeginCapture()");
-    CUgraph recorded = nullptr;
+    CUgraph graph = nullptr;
     try {
         queue();
     } catch (...) {
-        cuStreamEndCapture(stream, &recorded);  // the first error is the one to tell
-        if (recorded != nullptr) {
-            cu_check_nothrow(cuGraphDestroy(recorded), "cuGraphDestroy()");
-        }
+        cuStreamEndCapture(stream, &graph);  // the first error is the one to tell
+        const Recorded to_be_destroyed(graph);
         throw;
     }
-    cu_check(cuStreamEndCapture(stream, &recorded), "cuStreamEndCapture()");
-    const std::unique_ptr<CUgraph_st, void (*)(CUgraph)> owner(recorded, [](CUgraph graph) {
-        cu_check_nothrow(cuGraphDestroy(graph), "cuGraphDestroy()");
-    });
+    cu_check(cuStreamEndCapture(stream, &graph), "cuStreamEndCapture()");
+    const Recorded recorded(graph);
     CUgraphExec executable = nullptr;
-    cu_check(cuGraphInstantiate(&executable, recorded, 0), "cuGraphInstantiate()");
+    cu_check(cuGraphInstantiate(&executable, graph, 0), "cuGraphInstantiate()");
     return Graph(executable);
 }
 
-Graph::~Graph() {
-    if (executable_ != nullptr) {
-        cu_check_nothrow(cuGraphExecDestroy(executable_), "cuGraphExecDestroy()");
-    }
+void Graph::give_back(CUgraphExec executable) {
+    cu_check(cuGraphExecDestroy(executable), "cuGraphExecDestroy()");
 }
 
 void Graph::launch(CUstream stream) const {
-    cu_check(cuGraphLaunch(executable_, stream), "cuGraphLaunch()");
+    cu_check(cuGraphLaunch(value_, stream), "cuGraphLaunch()");
 }
 
 }  // namespace symm

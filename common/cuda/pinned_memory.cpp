@@ -6,16 +6,16 @@
 
 namespace symm {
 
-PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
-    cu_check(cuMemHostAlloc(&data_, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+PinnedMemory::PinnedMemory(std::size_t bytes) {
+    void* data = nullptr;
+    cu_check(cuMemHostAlloc(&data, bytes, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
              "cuMemHostAlloc(size={}, PORTABLE|DEVICEMAP)", bytes);
-    std::memset(data_, 0, bytes);
+    value_ = {data, bytes};
+    std::memset(data, 0, bytes);
 }
 
-PinnedMemory::~PinnedMemory() {
-    if (data_ != nullptr) {
-        cu_check_nothrow(cuMemFreeHost(data_), "cuMemFreeHost()");
-    }
+void PinnedMemory::give_back(const Sized<void*>& memory) {
+    cu_check(cuMemFreeHost(memory.handle), "cuMemFreeHost()");
 }
 
 }  // namespace symm

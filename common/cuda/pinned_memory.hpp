@@ -5,37 +5,25 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <utility>
+
+#include "common/sys/owner.hpp"
 
 namespace symm {
 
 /// Owns `bytes` of zeroed, page-locked host memory; with unified addressing its address is the same
 /// on the host and on every device. Move-only. Needs a current context.
-class PinnedMemory {
+class PinnedMemory : public Owner<PinnedMemory, Sized<void*>> {
 public:
     explicit PinnedMemory(std::size_t bytes);
-    PinnedMemory(PinnedMemory&& other) noexcept
-        : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-    PinnedMemory& operator=(PinnedMemory&& other) noexcept {
-        std::swap(data_, other.data_);
-        std::swap(bytes_, other.bytes_);
-        return *this;
-    }
-    PinnedMemory(const PinnedMemory&) = delete;
-    PinnedMemory& operator=(const PinnedMemory&) = delete;
-    ~PinnedMemory();
 
-    void* data() const { return data_; }
-    std::size_t size() const { return bytes_; }
-    CUdeviceptr address() const { return reinterpret_cast<CUdeviceptr>(data_); }
+    void* data() const { return value_.handle; }
+    std::size_t size() const { return value_.bytes; }
+    CUdeviceptr address() const { return reinterpret_cast<CUdeviceptr>(data()); }
     template <class T>
     T* as() const {
-        return static_cast<T*>(data_);
+        return static_cast<T*>(data());
     }
-
-private:
-    void* data_ = nullptr;
-    std::size_t bytes_ = 0;
+    static void give_back(const Sized<void*>& memory);
 };
 
 }  // namespace symm

@@ -8,17 +8,17 @@
 namespace symm {
 
 Stream::Stream() {
-    cu_check(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate(NON_BLOCKING)");
+    CUstream stream = nullptr;
+    cu_check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate(NON_BLOCKING)");
+    value_ = stream;
 }
 
-Stream::~Stream() {
-    if (stream_ != nullptr) {
-        cu_check_nothrow(cuStreamDestroy(stream_), "cuStreamDestroy()");
-    }
+void Stream::give_back(CUstream stream) {
+    cu_check(cuStreamDestroy(stream), "cuStreamDestroy()");
 }
 
 bool Stream::finished() const {
-    const CUresult result = cuStreamQuery(stream_);
+    const CUresult result = cuStreamQuery(value_);
     if (result == CUDA_ERROR_NOT_READY) {
         return false;
     }

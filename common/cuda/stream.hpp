@@ -6,26 +6,18 @@
 
 #include <functional>
 #include <string_view>
-#include <utility>
 
 #include "common/sys/deadline.hpp"
+#include "common/sys/owner.hpp"
 
 namespace symm {
 
 /// Owns a non-blocking stream of the context current at construction. Move-only.
-class Stream {
+class Stream : public Owner<Stream, CUstream> {
 public:
     Stream();
-    Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
-    Stream& operator=(Stream&& other) noexcept {
-        std::swap(stream_, other.stream_);
-        return *this;
-    }
-    Stream(const Stream&) = delete;
-    Stream& operator=(const Stream&) = delete;
-    ~Stream();
 
-    CUstream get() const { return stream_; }
+    CUstream get() const { return value_; }
     /// True once everything queued has run. Throws CudaError for work that failed.
     bool finished() const;
     /// Waits for everything queued. Throws CudaError for work that failed, std::runtime_error
@@ -34,8 +26,7 @@ public:
     void synchronize(std::string_view what = "the stream", Deadline deadline = Deadline::standard(),
                      const std::function<void()>& meanwhile = {}) const;
 
-private:
-    CUstream stream_ = nullptr;
+    static void give_back(CUstream stream);
 };
 
 }  // namespace symm

@@ -8,17 +8,15 @@
 
 namespace symm {
 
-void UniqueFd::reset() {
-    if (fd_ >= 0) {
-        ::close(std::exchange(fd_, -1));  // on Linux the number is free even after EINTR: no retry
-    }
+void UniqueFd::give_back(int fd) {
+    ::close(fd);  // on Linux the number is free even after EINTR: no retry
 }
 
 UniqueFd UniqueFd::duplicate() const {
-    const int copy = ::fcntl(fd_, F_DUPFD_CLOEXEC, 0);
+    const int copy = ::fcntl(value_, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) {
         throw std::system_error(errno, std::generic_category(),
-                                "fcntl(" + std::to_string(fd_) + ", F_DUPFD_CLOEXEC)");
+                                "fcntl(" + std::to_string(value_) + ", F_DUPFD_CLOEXEC)");
     }
     return UniqueFd(copy);
 }

@@ -23,16 +23,14 @@ PrivateDirectory::PrivateDirectory(std::string_view prefix) {
     if (::mkdtemp(name.data()) == nullptr) {
         throw std::system_error(errno, std::generic_category(), "mkdtemp(" + name + ")");
     }
-    path_ = name;
-    remove_on_signal(path_);
+    value_ = name;
+    remove_on_signal(value_);
 }
 
-PrivateDirectory::~PrivateDirectory() {
-    if (!path_.empty()) {
-        std::error_code ignored;  // somebody else removed it: as good
-        std::filesystem::remove_all(path_, ignored);
-        keep_on_signal(path_);
-    }
+void PrivateDirectory::give_back(const std::filesystem::path& path) {
+    std::error_code ignored;  // somebody else removed it: as good
+    std::filesystem::remove_all(path, ignored);
+    keep_on_signal(path);
 }
 
 void make_private(const std::filesystem::path& path) {

@@ -4,29 +4,20 @@
 
 #include <filesystem>
 #include <string_view>
-#include <utility>
+
+#include "common/sys/owner.hpp"
 
 namespace symm {
 
 /// Owns a fresh directory that only this user may enter (0700), under $TMPDIR or /tmp; removes it
 /// with all that is in it, also where a signal ends the process (remove_on_signal.hpp). Move-only.
-class PrivateDirectory {
+class PrivateDirectory : public Owner<PrivateDirectory, std::filesystem::path> {
 public:
     /// Throws std::system_error. The name starts with `prefix`.
     explicit PrivateDirectory(std::string_view prefix);
-    PrivateDirectory(PrivateDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-    PrivateDirectory& operator=(PrivateDirectory&& other) noexcept {
-        std::swap(path_, other.path_);
-        return *this;
-    }
-    PrivateDirectory(const PrivateDirectory&) = delete;
-    PrivateDirectory& operator=(const PrivateDirectory&) = delete;
-    ~PrivateDirectory();
 
-    const std::filesystem::path& path() const { return path_; }
-
-private:
-    std::filesystem::path path_;
+    const std::filesystem::path& path() const { return value_; }
+    static void give_back(const std::filesystem::path& path);
 };
 
 /// Makes the directory (0700) or takes the one that is there, if it is a directory of this user

@@ -13,13 +13,14 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <utility>
+
+#include "common/sys/owner.hpp"
 
 namespace symm {
 
 /// Owns one reservation. Move-only; empty has base 0. Whatever is mapped in it must have been
 /// unmapped before it goes: declare it before the Mappings that stand in it.
-class AddressRange {
+class AddressRange : public Owner<AddressRange, Sized<CUdeviceptr>> {
 public:
     /// Owns nothing.
     AddressRange() = default;
@@ -32,36 +33,18 @@ public:
     /// cuMemAddressReserve returned.
     static AddressRange adopt(CUdeviceptr base, std::size_t bytes);
 
-    AddressRange(AddressRange&& other) noexcept
-        : base_(std::exchange(other.base_, 0)), bytes_(std::exchange(other.bytes_, 0)) {}
-    AddressRange& operator=(AddressRange&& other) noexcept {
-        std::swap(base_, other.base_);
-        std::swap(bytes_, other.bytes_);
-        return *this;
-    }
-    AddressRange(const AddressRange&) = delete;
-    AddressRange& operator=(const AddressRange&) = delete;
-    ~AddressRange() { reset(); }
-
     /// The first address; 0 when empty.
-    CUdeviceptr base() const { return base_; }
+    CUdeviceptr base() const { return value_.handle; }
     /// Bytes reserved.
-    std::size_t size() const { return bytes_; }
+    std::size_t size() const { return value_.bytes; }
     /// The address behind the last.
-    CUdeviceptr end() const { return base_ + bytes_; }
-    explicit operator bool() const { return base_ != 0; }
+    CUdeviceptr end() const { return base() + size(); }
 
-    /// Frees the range now and throws CudaError where the driver refuses (something is still mapped
-    /// in it). The range is then still owned, and the destructor tries once more.
-    void free();
-    /// Gives the range to the caller, who calls cuMemAddressFree with base and size.
-    [[nodiscard]] CUdeviceptr release();
-    /// Frees the range now; a failure is logged.
-    void reset() noexcept;
+    /// cuMemAddressFree, which the driver refuses while something is mapped in the range.
+    static void give_back(const Sized<CUdeviceptr>& range);
 
 private:
-    CUdeviceptr base_ = 0;
-    std::size_t bytes_ = 0;
+    using Owner::Owner;
 };
 
 }  // namespace symm

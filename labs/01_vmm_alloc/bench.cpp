@@ -110,10 +110,10 @@ void one_call(benchmark::State& state, std::string_view timed, std::size_t bytes
             cu_check(cuMemGetAddressRange(&start, &length, range.base()), "cuMemGetAddressRange()");
         });
         watch.time("cuMemGetAllocationPropertiesFromHandle", [&] { (void)memory.properties(); });
-        retained.drop();
-        watch.time("cuMemUnmap", [&] { mapping.unmap(); });
-        watch.time("cuMemAddressFree", [&] { range.free(); });
-        watch.time("cuMemRelease", [&] { memory.drop(); });
+        retained.close();
+        watch.time("cuMemUnmap", [&] { mapping.close(); });
+        watch.time("cuMemAddressFree", [&] { range.close(); });
+        watch.time("cuMemRelease", [&] { memory.close(); });
         state.SetIterationTime(watch.seconds());
     }
 }

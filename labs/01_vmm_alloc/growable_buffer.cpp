@@ -44,10 +44,10 @@ void GrowableBuffer::grow(std::size_t by) {
 
 void GrowableBuffer::shrink(std::size_t to) {
     while (!pieces_.empty() && size() - pieces_.back().mapping.size() >= to) {
-        pieces_.back().mapping.unmap();  // refused: the piece is still whole
+        pieces_.back().mapping.close();  // refused: the piece is still whole
         Piece gone = std::move(pieces_.back());
         pieces_.pop_back();
-        gone.memory.drop();
+        gone.memory.close();
     }
 }
 

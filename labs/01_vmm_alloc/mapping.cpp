@@ -8,29 +8,12 @@ Mapping::Mapping(CUdeviceptr at, std::size_t bytes, const PhysicalMemory& memory
     // The offset into the memory must be 0: the manual allows no other yet.
     cu_check(cuMemMap(at, bytes, 0, memory.handle(), 0),
              "cuMemMap(address={:#x}, size={}, handle={:#x})", at, bytes, memory.handle());
-    address_ = at;
-    bytes_ = bytes;
+    value_ = {at, bytes};
 }
 
-void Mapping::unmap() {
-    if (address_ != 0) {
-        cu_check(cuMemUnmap(address_, bytes_), "cuMemUnmap(address={:#x}, size={})", address_,
-                 bytes_);
-        (void)release();
-    }
-}
-
-CUdeviceptr Mapping::release() {
-    bytes_ = 0;
-    return std::exchange(address_, 0);
-}
-
-void Mapping::reset() noexcept {
-    if (address_ != 0) {
-        cu_check_nothrow(cuMemUnmap(address_, bytes_), "cuMemUnmap(address={:#x}, size={})",
-                         address_, bytes_);
-        (void)release();
-    }
+void Mapping::give_back(const Sized<CUdeviceptr>& mapping) {
+    cu_check(cuMemUnmap(mapping.handle, mapping.bytes), "cuMemUnmap(address={:#x}, size={})",
+             mapping.handle, mapping.bytes);
 }
 
 }  // namespace symm

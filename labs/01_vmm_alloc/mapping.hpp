@@ -10,8 +10,8 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <utility>
 
+#include "common/sys/owner.hpp"
 #include "labs/01_vmm_alloc/physical_memory.hpp"
 
 namespace symm {
@@ -19,7 +19,7 @@ namespace symm {
 /// Owns one mapping and unmaps it. Move-only; empty has address 0. It keeps the physical memory
 /// alive by itself: the PhysicalMemory may go first. It does not wait for kernels that still use
 /// the addresses: synchronise first.
-class Mapping {
+class Mapping : public Owner<Mapping, Sized<CUdeviceptr>> {
 public:
     /// Owns nothing.
     Mapping() = default;
@@ -29,34 +29,13 @@ public:
     /// Throws CudaError.
     Mapping(CUdeviceptr at, std::size_t bytes, const PhysicalMemory& memory);
 
-    Mapping(Mapping&& other) noexcept
-        : address_(std::exchange(other.address_, 0)), bytes_(std::exchange(other.bytes_, 0)) {}
-    Mapping& operator=(Mapping&& other) noexcept {
-        std::swap(address_, other.address_);
-        std::swap(bytes_, other.bytes_);
-        return *this;
-    }
-    Mapping(const Mapping&) = delete;
-    Mapping& operator=(const Mapping&) = delete;
-    ~Mapping() { reset(); }
-
     /// Where the memory stands; 0 when empty.
-    CUdeviceptr address() const { return address_; }
+    CUdeviceptr address() const { return value_.handle; }
     /// Bytes mapped.
-    std::size_t size() const { return bytes_; }
-    explicit operator bool() const { return address_ != 0; }
+    std::size_t size() const { return value_.bytes; }
 
-    /// Unmaps now and throws CudaError where the driver refuses. The mapping is then still owned,
-    /// and the destructor tries once more.
-    void unmap();
-    /// Leaves the memory mapped; the caller calls cuMemUnmap with address and size.
-    [[nodiscard]] CUdeviceptr release();
-    /// Unmaps now; a failure is logged.
-    void reset() noexcept;
-
-private:
-    CUdeviceptr address_ = 0;
-    std::size_t bytes_ = 0;
+    /// cuMemUnmap.
+    static void give_back(const Sized<CUdeviceptr>& mapping);
 };
 
 }  // namespace symm

@@ -133,7 +133,7 @@ void* mem_alloc(std::size_t bytes, const MemAllocOptions& options) {
         const std::size_t size = std::min(piece, total - offset);
         PhysicalMemory memory = create_shareable(properties, size);
         mappings.emplace_back(base + offset, size, memory);
-        memory.drop();  // the mapping keeps the memory alive from here on
+        memory.close();  // the mapping keeps the memory alive from here on
         offset += size;
     }
     const std::vector<CUmemAccessDesc> access = access_for_all(device);
@@ -168,7 +168,7 @@ void mem_free(void* pointer) {
     const std::size_t unit = granularity(segments.front().properties);
 
     cu_check(cuMemUnmap(base, end - base), "cuMemUnmap(address={:#x}, size={})", base, end - base);
-    AddressRange::adopt(base - unit, end - base + 2 * unit).free();
+    AddressRange::adopt(base - unit, end - base + 2 * unit).close();
 }
 
 std::vector<Segment> segments_from(const void* pointer) {
@@ -184,7 +184,7 @@ std::vector<Segment> segments_from(const void* pointer) {
         }
         segments.push_back({at, memory->size(), memory->properties()});
         at += memory->size();
-        memory->drop();
+        memory->close();
     }
     return segments;
 }

@@ -18,20 +18,15 @@ CUresult create_context(CUcontext* context, CUdevice device) {
 }  // namespace
 
 OwnContext::OwnContext(int device) {
-    cu_check(create_context(&context_, device_handle(device)), "cuCtxCreate(device={})", device);
-    // cuCtxCreate pushes what it makes: take it down again.
-    CUcontext popped = nullptr;
-    const CUresult result = cuCtxPopCurrent(&popped);
-    if (result != CUDA_SUCCESS) {
-        cu_check_nothrow(cuCtxDestroy(context_), "cuCtxDestroy()");
-        cu_check(result, "cuCtxPopCurrent()");
-    }
+    CUcontext context = nullptr;
+    cu_check(create_context(&context, device_handle(device)), "cuCtxCreate(device={})", device);
+    value_ = context;
+    // cuCtxCreate also makes the context current: this thread's former one comes back.
+    cu_check(cuCtxPopCurrent(&context), "cuCtxPopCurrent()");
 }
 
-OwnContext::~OwnContext() {
-    if (context_ != nullptr) {
-        cu_check_nothrow(cuCtxDestroy(context_), "cuCtxDestroy()");
-    }
+void OwnContext::give_back(CUcontext context) {
+    cu_check(cuCtxDestroy(context), "cuCtxDestroy()");
 }
 
 }  // namespace symm

@@ -11,33 +11,22 @@
 
 #include <cuda.h>
 
-#include <utility>
+#include "common/sys/owner.hpp"
 
 namespace symm {
 
 /// Owns a context made by cuCtxCreate. Move-only.
-class OwnContext {
+class OwnContext : public Owner<OwnContext, CUcontext> {
 public:
     /// Makes a context on `device`. Leaves the calling thread's current context as it was. Throws
     /// CudaError.
     explicit OwnContext(int device);
 
-    OwnContext(OwnContext&& other) noexcept : context_(std::exchange(other.context_, nullptr)) {}
-    OwnContext& operator=(OwnContext&& other) noexcept {
-        std::swap(context_, other.context_);
-        return *this;
-    }
-    OwnContext(const OwnContext&) = delete;
-    OwnContext& operator=(const OwnContext&) = delete;
-    /// Destroys the context with all its streams, events and cuMemAlloc memory. It must not be
-    /// current on any other thread.
-    ~OwnContext();
-
     /// For CurrentContext (common/cuda/device.hpp), which makes it current for a scope.
-    CUcontext get() const { return context_; }
-
-private:
-    CUcontext context_ = nullptr;
+    CUcontext get() const { return value_; }
+    /// cuCtxDestroy: the context goes with all its streams, events and cuMemAlloc memory. It must
+    /// not be current on any other thread.
+    static void give_back(CUcontext context);
 };
 
 }  // namespace symm

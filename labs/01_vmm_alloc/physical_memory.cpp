@@ -38,48 +38,33 @@ PhysicalMemory PhysicalMemory::create(const CUmemAllocationProp& properties, std
     }
     cu_check(result, "cuMemCreate(size={}, {} {})", bytes, kind_name(properties),
              properties.location.id);
-    return PhysicalMemory(handle, bytes);
+    return PhysicalMemory(Sized<CUmemGenericAllocationHandle>{handle, bytes});
 }
 
 PhysicalMemory PhysicalMemory::adopt(CUmemGenericAllocationHandle handle, std::size_t bytes) {
-    return PhysicalMemory(handle, bytes);
+    return PhysicalMemory(Sized<CUmemGenericAllocationHandle>{handle, bytes});
 }
 
 PhysicalMemory PhysicalMemory::mapped_at(CUdeviceptr address) {
     CUmemGenericAllocationHandle handle = 0;
     cu_check(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address)),
              "cuMemRetainAllocationHandle(address={:#x})", address);
-    PhysicalMemory memory(handle, 0);  // owned from here on: the next call may fail
-    cu_check(cuMemGetAddressRange(nullptr, &memory.bytes_, address),
+    PhysicalMemory memory = adopt(handle, 0);  // owned from here on: the next call may fail
+    cu_check(cuMemGetAddressRange(nullptr, &memory.value_.bytes, address),
              "cuMemGetAddressRange(address={:#x})", address);
     return memory;
 }
 
 CUmemAllocationProp PhysicalMemory::properties() const {
     CUmemAllocationProp properties{};
-    cu_check(cuMemGetAllocationPropertiesFromHandle(&properties, handle_),
-             "cuMemGetAllocationPropertiesFromHandle(handle={:#x})", handle_);
+    cu_check(cuMemGetAllocationPropertiesFromHandle(&properties, handle()),
+             "cuMemGetAllocationPropertiesFromHandle(handle={:#x})", handle());
     return properties;
 }
 
-void PhysicalMemory::drop() {
-    if (handle_ != 0) {
-        cu_check(cuMemRelease(handle_), "cuMemRelease(handle={:#x}, size={})", handle_, bytes_);
-        (void)release();
-    }
-}
-
-CUmemGenericAllocationHandle PhysicalMemory::release() {
-    bytes_ = 0;
-    return std::exchange(handle_, 0);
-}
-
-void PhysicalMemory::reset() noexcept {
-    if (handle_ != 0) {
-        cu_check_nothrow(cuMemRelease(handle_), "cuMemRelease(handle={:#x}, size={})", handle_,
-                         bytes_);
-        (void)release();
-    }
+void PhysicalMemory::give_back(const Sized<CUmemGenericAllocationHandle>& memory) {
+    cu_check(cuMemRelease(memory.handle), "cuMemRelease(handle={:#x}, size={})", memory.handle,
+             memory.bytes);
 }
 
 }  // namespace symm

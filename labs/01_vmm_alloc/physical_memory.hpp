@@ -15,12 +15,13 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <utility>
+
+#include "common/sys/owner.hpp"
 
 namespace symm {
 
 /// Owns one reference to physical memory. Move-only; empty holds handle 0.
-class PhysicalMemory {
+class PhysicalMemory : public Owner<PhysicalMemory, Sized<CUmemGenericAllocationHandle>> {
 public:
     /// Owns nothing.
     PhysicalMemory() = default;
@@ -37,41 +38,19 @@ public:
     /// made by cuMemCreate is mapped.
     static PhysicalMemory mapped_at(CUdeviceptr address);
 
-    PhysicalMemory(PhysicalMemory&& other) noexcept
-        : handle_(std::exchange(other.handle_, 0)), bytes_(std::exchange(other.bytes_, 0)) {}
-    PhysicalMemory& operator=(PhysicalMemory&& other) noexcept {
-        std::swap(handle_, other.handle_);
-        std::swap(bytes_, other.bytes_);
-        return *this;
-    }
-    PhysicalMemory(const PhysicalMemory&) = delete;
-    PhysicalMemory& operator=(const PhysicalMemory&) = delete;
-    ~PhysicalMemory() { reset(); }
-
     /// The driver's handle; 0 when empty.
-    CUmemGenericAllocationHandle handle() const { return handle_; }
+    CUmemGenericAllocationHandle handle() const { return value_.handle; }
     /// Bytes behind the handle.
-    std::size_t size() const { return bytes_; }
-    explicit operator bool() const { return handle_ != 0; }
+    std::size_t size() const { return value_.bytes; }
 
     /// With which properties the memory was created. Throws CudaError.
     CUmemAllocationProp properties() const;
 
-    /// Drops the reference now and throws CudaError where the driver refuses. It is then still
-    /// owned, and the destructor tries once more. The memory goes with the last reference or
-    /// mapping.
-    void drop();
-    /// Gives the reference to the caller, who calls cuMemRelease.
-    [[nodiscard]] CUmemGenericAllocationHandle release();
-    /// Drops the reference now; a failure is logged.
-    void reset() noexcept;
+    /// cuMemRelease: the memory itself goes with the last reference or mapping.
+    static void give_back(const Sized<CUmemGenericAllocationHandle>& memory);
 
 private:
-    PhysicalMemory(CUmemGenericAllocationHandle handle, std::size_t bytes)
-        : handle_(handle), bytes_(bytes) {}
-
-    CUmemGenericAllocationHandle handle_ = 0;
-    std::size_t bytes_ = 0;
+    using Owner::Owner;
 };
 
 }  // namespace symm

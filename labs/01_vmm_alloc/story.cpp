@@ -117,15 +117,15 @@ bool tell_allocation(int device, std::size_t bytes, CUmemAllocationGranularity_f
 
     fmt::print("And back, in this order: a range is not freed while memory stands in it.\n");
     step(6, fmt::format("cuMemUnmap(address={:#x}, size={})", range.base(), size), [&] {
-        mapping.unmap();
+        mapping.close();
         return std::string("the addresses are bare again, the handle keeps the memory");
     });
     step(7, fmt::format("cuMemAddressFree(address={:#x}, size={})", range.base(), size), [&] {
-        range.free();
+        range.close();
         return std::string();
     });
     step(8, fmt::format("cuMemRelease(handle={:#x})", memory.handle()), [&] {
-        memory.drop();
+        memory.close();
         return std::string("nothing refers to the memory any more: it is gone");
     });
     return right;

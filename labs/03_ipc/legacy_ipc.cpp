@@ -12,18 +12,17 @@ namespace {
 constexpr std::size_t kBytes = 64 * 1024;
 
 // Memory of cuMemAlloc.
-class PlainBuffer {
+class PlainBuffer : public Owner<PlainBuffer, CUdeviceptr> {
 public:
     explicit PlainBuffer(std::size_t bytes) {
-        cu_check(cuMemAlloc(&address_, bytes), "cuMemAlloc(size={})", bytes);
+        CUdeviceptr address = 0;
+        cu_check(cuMemAlloc(&address, bytes), "cuMemAlloc(size={})", bytes);
+        value_ = address;
     }
-    PlainBuffer(const PlainBuffer&) = delete;
-    PlainBuffer& operator=(const PlainBuffer&) = delete;
-    ~PlainBuffer() { cu_check_nothrow(cuMemFree(address_), "cuMemFree({:#x})", address_); }
-    CUdeviceptr address() const { return address_; }
-
-private:
-    CUdeviceptr address_ = 0;
+    CUdeviceptr address() const { return value_; }
+    static void give_back(CUdeviceptr address) {
+        cu_check(cuMemFree(address), "cuMemFree({:#x})", address);
+    }
 };
 
 }  // namespace
@@ -35,14 +34,14 @@ CUipcMemHandle legacy_handle(CUdeviceptr pointer) {
 }
 
 LegacyImport::LegacyImport(const CUipcMemHandle& handle) {
-    cu_check(cuIpcOpenMemHandle(&address_, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+    CUdeviceptr address = 0;
+    cu_check(cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
              "cuIpcOpenMemHandle()");
+    value_ = address;
 }
 
-LegacyImport::~LegacyImport() {
-    if (address_ != 0) {
-        cu_check_nothrow(cuIpcCloseMemHandle(address_), "cuIpcCloseMemHandle({:#x})", address_);
-    }
+void LegacyImport::give_back(CUdeviceptr address) {
+    cu_check(cuIpcCloseMemHandle(address), "cuIpcCloseMemHandle({:#x})", address);
 }
 
 std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {

@@ -21,31 +21,20 @@
 #include <cuda.h>
 
 #include <string>
-#include <utility>
 
+#include "common/sys/owner.hpp"
 namespace symm {
 
 /// The handle of an allocation of cuMemAlloc. Throws CudaError for other memory.
 CUipcMemHandle legacy_handle(CUdeviceptr pointer);
 
 /// Owns another process's allocation, opened here. Move-only.
-class LegacyImport {
+class LegacyImport : public Owner<LegacyImport, CUdeviceptr> {
 public:
     /// Throws CudaError. Needs a current context.
     explicit LegacyImport(const CUipcMemHandle& handle);
-    LegacyImport(LegacyImport&& other) noexcept : address_(std::exchange(other.address_, 0)) {}
-    LegacyImport& operator=(LegacyImport&& other) noexcept {
-        std::swap(address_, other.address_);
-        return *this;
-    }
-    LegacyImport(const LegacyImport&) = delete;
-    LegacyImport& operator=(const LegacyImport&) = delete;
-    ~LegacyImport();
-
-    CUdeviceptr address() const { return address_; }
-
-private:
-    CUdeviceptr address_ = 0;
+    CUdeviceptr address() const { return value_; }
+    static void give_back(CUdeviceptr address);
 };
 
 class Rank;

@@ -44,10 +44,16 @@ std::size_t whole_pages(std::size_t bytes) {
 }  // namespace
 
 SharedMemoryFile::SharedMemoryFile(UniqueFd descriptor, std::size_t bytes)
-    : descriptor_(std::move(descriptor)), bytes_(bytes) {
-    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_.get(), 0);
+    : descriptor_(std::move(descriptor)), mapped_(descriptor_, bytes) {}
+
+SharedMemoryFile::Mapped::Mapped(const UniqueFd& descriptor, std::size_t bytes) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.get(), 0);
     require(data != MAP_FAILED, "mmap(size={}) of shared memory", bytes);
-    data_ = data;
+    value_ = {data, bytes};
+}
+
+void SharedMemoryFile::Mapped::give_back(const Sized<void*>& mapped) {
+    munmap(mapped.handle, mapped.bytes);
 }
 
 SharedMemoryFile SharedMemoryFile::create(std::size_t bytes) {
@@ -77,33 +83,23 @@ SharedMemoryFile SharedMemoryFile::attach(UniqueFd descriptor, std::size_t bytes
     return SharedMemoryFile(std::move(descriptor), bytes);
 }
 
-SharedMemoryFile::~SharedMemoryFile() {
-    if (data_ != nullptr) {
-        munmap(data_, bytes_);
-    }
-}
-
 HostRegistration::HostRegistration(int device, void* data, std::size_t bytes)
-    : device_(std::in_place, device) {
+    : device_(std::in_place, device), registered_(data, bytes) {}
+
+HostRegistration::Registered::Registered(void* data, std::size_t bytes) {
     // PORTABLE: for the contexts of all devices, not of the current one alone. DEVICEMAP: kernels
     // may use it, not only copies.
     cu_check(
         cuMemHostRegister(data, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
         "cuMemHostRegister(address={}, size={}, PORTABLE|DEVICEMAP)", data, bytes);
-    data_ = data;
+    value_ = data;
     // The same address wherever the GPU can use the host's; asked for all the same, as NCCL does.
-    const CUresult result = cuMemHostGetDevicePointer(&address_, data, 0);
-    if (result != CUDA_SUCCESS) {
-        cu_check_nothrow(cuMemHostUnregister(std::exchange(data_, nullptr)),
-                         "cuMemHostUnregister()");
-        cu_check(result, "cuMemHostGetDevicePointer(address={})", data);
-    }
+    cu_check(cuMemHostGetDevicePointer(&address_, data, 0), "cuMemHostGetDevicePointer(address={})",
+             data);
 }
 
-HostRegistration::~HostRegistration() {
-    if (data_ != nullptr) {
-        cu_check_nothrow(cuMemHostUnregister(data_), "cuMemHostUnregister(address={})", data_);
-    }
+void HostRegistration::Registered::give_back(void* data) {
+    cu_check(cuMemHostUnregister(data), "cuMemHostUnregister(address={})", data);
 }
 
 }  // namespace symm

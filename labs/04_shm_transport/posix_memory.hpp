@@ -16,10 +16,10 @@
 
 #include <cstddef>
 #include <optional>
-#include <utility>
 
 #include "common/cuda/device.hpp"
 #include "common/sys/descriptor.hpp"
+#include "common/sys/owner.hpp"
 
 namespace symm {
 
@@ -36,30 +36,24 @@ public:
     /// by create(), or of another size than `bytes`.
     static SharedMemoryFile attach(UniqueFd descriptor, std::size_t bytes);
 
-    SharedMemoryFile(SharedMemoryFile&& other) noexcept
-        : descriptor_(std::move(other.descriptor_)),
-          data_(std::exchange(other.data_, nullptr)),
-          bytes_(std::exchange(other.bytes_, 0)) {}
-    SharedMemoryFile& operator=(SharedMemoryFile&& other) noexcept {
-        std::swap(descriptor_, other.descriptor_);
-        std::swap(data_, other.data_);
-        std::swap(bytes_, other.bytes_);
-        return *this;
-    }
-    SharedMemoryFile(const SharedMemoryFile&) = delete;
-    SharedMemoryFile& operator=(const SharedMemoryFile&) = delete;
-    ~SharedMemoryFile();
-
-    void* data() const { return data_; }
-    std::size_t size() const { return bytes_; }
+    void* data() const { return mapped_.data(); }
+    std::size_t size() const { return mapped_.size(); }
     const UniqueFd& descriptor() const { return descriptor_; }
 
 private:
     SharedMemoryFile(UniqueFd descriptor, std::size_t bytes);
 
+    class Mapped : public Owner<Mapped, Sized<void*>> {
+    public:
+        Mapped() = default;
+        Mapped(const UniqueFd& descriptor, std::size_t bytes);
+        void* data() const { return value_.handle; }
+        std::size_t size() const { return value_.bytes; }
+        static void give_back(const Sized<void*>& mapped);
+    };
+
     UniqueFd descriptor_;
-    void* data_ = nullptr;
-    std::size_t bytes_ = 0;
+    Mapped mapped_;
 };
 
 /// Keeps host memory registered: page-locked, and mapped into every GPU of this process. Move-only.
@@ -72,29 +66,25 @@ public:
     /// becomes current. Throws CudaError.
     HostRegistration(int device, void* data, std::size_t bytes);
 
-    HostRegistration(HostRegistration&& other) noexcept
-        : device_(std::exchange(other.device_, std::nullopt)),
-          data_(std::exchange(other.data_, nullptr)),
-          address_(std::exchange(other.address_, 0)) {}
-    HostRegistration& operator=(HostRegistration&& other) noexcept {
-        std::swap(device_, other.device_);
-        std::swap(data_, other.data_);
-        std::swap(address_, other.address_);
-        return *this;
-    }
-    HostRegistration(const HostRegistration&) = delete;
-    HostRegistration& operator=(const HostRegistration&) = delete;
-    ~HostRegistration();
-
     /// Where the GPUs find the memory.
-    CUdeviceptr address() const { return address_; }
+    CUdeviceptr address() const { return registered_.address(); }
 
 private:
+    class Registered : public Owner<Registered, void*> {
+    public:
+        Registered() = default;
+        Registered(void* data, std::size_t bytes);
+        CUdeviceptr address() const { return address_; }
+        static void give_back(void* data);
+
+    private:
+        CUdeviceptr address_ = 0;
+    };
+
     // A registration goes with its context. Ranks that are threads share it, and the one that made
     // it may be the first to leave: so it holds the context itself.
     std::optional<Device> device_;
-    void* data_ = nullptr;
-    CUdeviceptr address_ = 0;
+    Registered registered_;
 };
 
 }  // namespace symm

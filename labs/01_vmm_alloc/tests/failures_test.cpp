@@ -109,12 +109,12 @@ TEST_F(EveryCallFails, WhenOwnersLetGoEarly) {
     auto memory = PhysicalMemory::create(device_memory(0), unit_);
     AddressRange range(unit_);
     Mapping mapping(range.base(), unit_, memory);
-    expect_failure({"cuMemUnmap", 1}, [&] { mapping.unmap(); });
+    expect_failure({"cuMemUnmap", 1}, [&] { mapping.close(); });
     EXPECT_TRUE(mapping);
-    mapping.unmap();
-    expect_failure({"cuMemAddressFree", 1}, [&] { range.free(); });
+    mapping.close();
+    expect_failure({"cuMemAddressFree", 1}, [&] { range.close(); });
     EXPECT_TRUE(range);
-    expect_failure({"cuMemRelease", 1}, [&] { memory.drop(); });
+    expect_failure({"cuMemRelease", 1}, [&] { memory.close(); });
     EXPECT_TRUE(memory);
 }
 

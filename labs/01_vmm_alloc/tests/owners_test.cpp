@@ -147,9 +147,9 @@ TEST_F(PhysicalMemoryTest, MovesWithoutBeingReleasedTwice) {
     PhysicalMemory third;
     third = std::move(second);
     EXPECT_EQ(third.handle(), handle);
-    third.drop();
+    third.close();
     EXPECT_FALSE(third);
-    third.drop();  // nothing is left to drop
+    third.close();  // nothing is left to drop
 }
 
 TEST_F(PhysicalMemoryTest, IsFoundByTheAddressItIsMappedAt) {
@@ -167,7 +167,7 @@ TEST_F(PhysicalMemoryTest, IsNotFoundWhereNothingIsMapped) {
 
 TEST_F(PhysicalMemoryTest, ReleasedToTheCallerIsTheCallers) {
     auto memory = PhysicalMemory::create(device_memory(0), unit());
-    const auto handle = memory.release();
+    const auto handle = memory.release().handle;
     EXPECT_FALSE(memory);
     auto again = PhysicalMemory::adopt(handle, unit());
     EXPECT_TRUE(again);
@@ -189,9 +189,9 @@ TEST_F(AddressRangeTest, IsFreedOnceHoweverItMoves) {
     const CUdeviceptr base = first.base();
     second = std::move(first);  // a swap: the former range goes with the other owner
     EXPECT_EQ(second.base(), base);
-    second.free();
+    second.close();
     EXPECT_FALSE(second);
-    second.free();
+    second.close();
 }
 
 // The driver knows the range of memory only where somebody has access.
@@ -223,7 +223,7 @@ TEST_F(MappingTest, KeepsTheMemoryAliveByItself) {
     const AddressRange range(unit());
     auto memory = PhysicalMemory::create(device_memory(0), unit());
     const Mapping mapping(range.base(), unit(), memory);
-    memory.drop();
+    memory.close();
     open_to_device_0(range.base(), unit());
     EXPECT_TRUE(PhysicalMemory::mapped_at(range.base()));
 }

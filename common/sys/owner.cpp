@@ -1,0 +1,19 @@
+#include "common/sys/owner.hpp"
+
+#include <exception>
+
+#include "common/log/log.hpp"
+
+namespace symm {
+
+void detail::log_current_exception() noexcept {
+    try {
+        throw;
+    } catch (const std::exception& error) {
+        log::write(log::Level::kError, error.what());
+    } catch (...) {
+        log::write(log::Level::kError, "something could not be given back");
+    }
+}
+
+}  // namespace symm

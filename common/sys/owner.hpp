@@ -1,0 +1,80 @@
+#pragma once
+/// \file
+/// What all owners of a handle share: they move, are never copied, and give their handle back once.
+///
+/// \code
+/// class Event : public Owner<Event, CUevent> {
+/// public:
+///     explicit Event(unsigned flags);            // calls cuEventCreate and sets value_
+///     static void give_back(CUevent event) {     // the only place that destroys an event
+///         cu_check(cuEventDestroy(event), "cuEventDestroy()");
+///     }
+/// };
+/// \endcode
+///
+/// Source: the wrappers of CCCL (cuda::stream, cuda::event): explicit construction, move by
+/// exchange, release().
+
+#include <cstddef>
+#include <utility>
+
+namespace symm {
+
+namespace detail {
+/// Writes the exception that is being handled to the log.
+void log_current_exception() noexcept;
+}  // namespace detail
+
+/// A handle and how many bytes are behind it.
+template <class Handle>
+struct Sized {
+    Handle handle{};
+    std::size_t bytes = 0;
+    friend bool operator==(const Sized&, const Sized&) = default;
+};
+
+/// The base of a class `Self` that owns a `Value`. Empty holds Self::none(), which is `Value{}`
+/// unless Self declares another. Self declares `static void give_back(Value)`, which may throw.
+template <class Self, class Value>
+class Owner {
+public:
+    /// Owns nothing.
+    Owner() = default;
+    Owner(Owner&& other) noexcept : value_(std::exchange(other.value_, Self::none())) {}
+    /// Exchanges, so that an object with several owners as members gives back what it held in its
+    /// own order of destruction, not in the order of its members.
+    Owner& operator=(Owner&& other) noexcept {
+        std::swap(value_, other.value_);
+        return *this;
+    }
+
+    explicit operator bool() const { return !(value_ == Self::none()); }
+    /// Hands the value to the caller, who gives it back.
+    [[nodiscard]] Value release() { return std::exchange(value_, Self::none()); }
+    /// Gives the value back now. Throws what give_back() throws; the value is then still owned, and
+    /// the destructor tries once more.
+    void close() {
+        if (*this) {
+            Self::give_back(value_);
+            value_ = Self::none();
+        }
+    }
+    /// Gives the value back now, as the destructor does: a failure is logged.
+    void reset() noexcept {
+        try {
+            close();
+        } catch (...) {
+            detail::log_current_exception();
+            value_ = Self::none();
+        }
+    }
+
+protected:
+    explicit Owner(Value value) noexcept : value_(std::move(value)) {}
+    ~Owner() { reset(); }
+    static Value none() { return Value{}; }
+
+    Value value_ = Self::none();
+};
+
+}  // namespace symm
