@@ -6,9 +6,7 @@
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
-#include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
-#include "labs/01_vmm_alloc/attributes.hpp"
 #include "labs/01_vmm_alloc/story.hpp"
 
 namespace {
@@ -38,20 +36,21 @@ int run(const Options& options) {
         throw UsageError(fmt::format("there is no device {}: say --device 0 to {}", options.device,
                                      devices - 1));
     }
-    const Device device(options.device);
-    fmt::print("device {}: {}, {} of memory\n\n{}\n", options.device, device.name(),
-               format_bytes(device.total_memory()), attribute_table(options.device));
-
+    const Gpu gpu(options.device);
+    fmt::print("device {}: {}, {} of memory\n\n", options.device, gpu.device().name(),
+               format_bytes(gpu.device().total_memory()));
+    tell_attributes(gpu.device());
+    fmt::print("\n");
     bool right =
-        tell_allocation(options.device, options.size,
+        tell_allocation(gpu, options.size,
                         options.granularity == "minimum" ? CU_MEM_ALLOC_GRANULARITY_MINIMUM
                                                          : CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
     if (options.grow != 0) {
         fmt::print("\n");
-        right = tell_growth(options.device, options.size, options.grow) && right;
+        right = tell_growth(gpu, options.size, options.grow) && right;
     }
     fmt::print("\n");
-    right = tell_contexts(options.device) && right;
+    right = tell_contexts(gpu) && right;
     fmt::print("\n{}\n", right ? "All right." : "WRONG: see above.");
     return right ? kExitRight : kExitFailed;
 }

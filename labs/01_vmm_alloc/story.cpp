@@ -4,15 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/cli/bytes.hpp"
 #include "common/cuda/check.hpp"
-#include "common/cuda/device.hpp"
+#include "common/cuda/copy.hpp"
+#include "common/pattern/pattern.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/drawing.hpp"
 #include "labs/01_vmm_alloc/growable_buffer.hpp"
@@ -20,13 +20,13 @@
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/own_context.hpp"
 #include "labs/01_vmm_alloc/physical_memory.hpp"
-#include "labs/01_vmm_alloc/words.hpp"
 
 namespace symm {
 
 namespace {
 
-// Prints a call, makes it, prints what came of it. A failure leaves as the exception it is.
+// Prints a call, makes it, and prints the time and what `make` says of the result. An error leaves as
+// the exception it is.
 void step(int number, const std::string& call, const std::function<std::string()>& make) {
     fmt::print("{}. {}\n", number, call);
     const auto start = std::chrono::steady_clock::now();
@@ -36,19 +36,51 @@ void step(int number, const std::string& call, const std::function<std::string()
                result);
 }
 
-// Whether every word is as it was written; the first that is not is printed.
-bool holds(CUdeviceptr base, std::size_t bytes, std::uint32_t seed) {
-    const std::optional<WrongWord> wrong = find_wrong_word(base, bytes, seed);
-    if (wrong) {
-        fmt::print("   WRONG: {:#x} holds {:#x}, written was {:#x}\n", base + wrong->offset,
-                   wrong->seen, wrong->expected);
+constexpr std::size_t kWord = sizeof(std::uint32_t);
+
+// Whether all words are as they were written; the first that is not is printed.
+bool holds(const Gpu& gpu, CUdeviceptr base, std::size_t bytes, std::uint32_t seed) {
+    const pattern::Result result = pattern::compare(gpu, {base, bytes / kWord, seed});
+    if (!result.right()) {
+        fmt::print("   WRONG: at {:#x}, {}\n", base, result.describe());
     }
-    return !wrong;
+    return result.right();
 }
+
+struct Attribute {
+    CUdevice_attribute attribute;
+    std::string_view name;
+    std::string_view meaning;
+};
+
+constexpr Attribute kAttributes[] = {
+    {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, "VIRTUAL_MEMORY_MANAGEMENT",
+     "cuMemCreate, cuMemMap and the other calls of this lab"},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, "HANDLE_TYPE_POSIX_FD",
+     "handles can be sent to other processes as file descriptors (lab 03)"},
+    {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, "HANDLE_TYPE_FABRIC",
+     "handles can be sent to other machines; even with 1, cuMemCreate may refuse"},
+    {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, "HOST_NUMA_ID",
+     "the nearest NUMA node of the host, -1 for none (lab 04)"},
+    {CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, "GPU_DIRECT_RDMA_WITH_CUDA_VMM",
+     "network cards can reach memory made by cuMemCreate"},
+    {CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, "DMA_BUF",
+     "an address range can be exported as a dma-buf (lab 03)"},
+    {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, "UNIFIED_ADDRESSING",
+     "the host and all devices share one address space"},
+};
 
 }  // namespace
 
-bool tell_allocation(int device, std::size_t bytes, CUmemAllocationGranularity_flags which) {
+void tell_attributes(const Device& device) {
+    fmt::print("{:<32} {:>5}  {}\n", "CU_DEVICE_ATTRIBUTE_...", "value", "meaning");
+    for (const Attribute& row : kAttributes) {
+        fmt::print("{:<32} {:>5}  {}\n", row.name, device.attribute(row.attribute), row.meaning);
+    }
+}
+
+bool tell_allocation(const Gpu& gpu, std::size_t bytes, CUmemAllocationGranularity_flags which) {
+    const int device = gpu.ordinal();
     const CUmemAllocationProp properties = device_memory(device);
     const std::string memory_name = fmt::format("device {}", device);
     PhysicalMemory memory;
@@ -110,8 +142,8 @@ bool tell_allocation(int device, std::size_t bytes, CUmemAllocationGranularity_f
     picture.access = memory_name;
     fmt::print("   A buffer.\n{}", draw(picture));
 
-    write_words(range.base(), 0, size, 1);
-    const bool right = holds(range.base(), size, 1);
+    pattern::fill(gpu, {range.base(), size / kWord, 1});
+    const bool right = holds(gpu, range.base(), size, 1);
     fmt::print("   Written and read back from the first byte to the last: {}.\n\n",
                right ? "right" : "WRONG");
 
@@ -131,8 +163,8 @@ bool tell_allocation(int device, std::size_t bytes, CUmemAllocationGranularity_f
     return right;
 }
 
-bool tell_growth(int device, std::size_t bytes, std::size_t to) {
-    GrowableBuffer buffer(device, to);
+bool tell_growth(const Gpu& gpu, std::size_t bytes, std::size_t to) {
+    GrowableBuffer buffer(gpu.ordinal(), to);
     const CUdeviceptr base = buffer.base();
     std::size_t written = 0;
     bool right = true;
@@ -143,13 +175,14 @@ bool tell_growth(int device, std::size_t bytes, std::size_t to) {
         for (const GrowableBuffer::Piece& piece : buffer.pieces()) {
             pieces.push_back(piece.mapping.size());
         }
-        right = right && buffer.base() == base && holds(base, buffer.size(), 2);
+        right = right && buffer.base() == base && holds(gpu, base, buffer.size(), 2);
         fmt::print("{} {} {:>8} at {:#x}\n", draw_pieces(pieces, buffer.capacity()), what,
                    format_bytes(buffer.size()), buffer.base());
     };
     const auto resize = [&](std::size_t to_bytes) {
         buffer.resize(to_bytes);
-        write_words(base, std::min(written, buffer.size()), buffer.size(), 2);  // what is new
+        const std::size_t kept = std::min(written, buffer.size());
+        pattern::fill(gpu, {base + kept, (buffer.size() - kept) / kWord, 2, kept / kWord});
         written = buffer.size();
     };
 
@@ -168,26 +201,29 @@ bool tell_growth(int device, std::size_t bytes, std::size_t to) {
     return right;
 }
 
-bool tell_contexts(int device) {
-    CUcontext before = nullptr;
-    cu_check(cuCtxGetCurrent(&before), "cuCtxGetCurrent()");
-    bool right = true;
+bool tell_contexts(const Gpu& gpu) {
+    std::vector<std::uint32_t> data(16384);
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        data[i] = pattern::word(3, i);
+    }
+    std::vector<std::uint32_t> seen(data.size());
+    const std::size_t bytes = data.size() * kWord;
     {
-        const OwnContext own(device);
+        const OwnContext own(gpu.ordinal());
         const CurrentContext current(own.get());
         CUdeviceptr memory = 0;
-        constexpr std::size_t kBytes = 65536;
-        cu_check(cuMemAlloc(&memory, kBytes), "cuMemAlloc(size={})", kBytes);
-        write_words(memory, 0, kBytes, 3);
-        right = holds(memory, kBytes, 3);
+        cu_check(cuMemAlloc(&memory, bytes), "cuMemAlloc(size={})", bytes);
+        copy_to_device(memory, data.data(), bytes);
+        copy_to_host(seen.data(), memory, bytes);
         fmt::print(
-            "Contexts: primary {}, a second by cuCtxCreate {}; {} bytes of cuMemAlloc\n"
-            "memory, written and read in the second: {}. cuCtxDestroy takes them with it.\n",
-            fmt::ptr(before), fmt::ptr(own.get()), kBytes, right ? "right" : "WRONG");
+            "Contexts: primary {}, a second one by cuCtxCreate {}. In the second, {} bytes of\n"
+            "cuMemAlloc memory were written and read back: {}. cuCtxDestroy frees them too.\n",
+            fmt::ptr(gpu.device().context()), fmt::ptr(own.get()), bytes,
+            seen == data ? "right" : "WRONG");
     }
     CUcontext after = nullptr;
     cu_check(cuCtxGetCurrent(&after), "cuCtxGetCurrent()");
-    return right && after == before;
+    return seen == data && after == gpu.device().context();
 }
 
 }  // namespace symm

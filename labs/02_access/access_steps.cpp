@@ -6,8 +6,8 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/pattern/pattern.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
-#include "labs/01_vmm_alloc/pattern.hpp"
 #include "labs/02_access/access.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/02_access/shared_buffer.hpp"
@@ -55,18 +55,18 @@ std::uint32_t seed_of(int device, std::uint32_t round) {
     return 0x1000u * (round + 1) + static_cast<std::uint32_t>(device);
 }
 
-PatternRange range_at(const StepContext& context, CUdeviceptr at, std::uint32_t seed) {
+pattern::Range range_at(const StepContext& context, CUdeviceptr at, std::uint32_t seed) {
     return {at, context.bytes / sizeof(std::uint32_t), seed};
 }
 
 void store(const StepContext& context, int device, CUdeviceptr at, std::uint32_t seed) {
     const Gpu& gpu = gpu_of(context, device);
-    queue_fill(gpu, range_at(context, at, seed));
-    gpu.wait(fmt::format("the stores of device {}", device));
+    pattern::fill(gpu, range_at(context, at, seed));
 }
 
-Verdict compare(const StepContext& context, int device, CUdeviceptr at, std::uint32_t seed) {
-    return verify(gpu_of(context, device), range_at(context, at, seed));
+pattern::Result compare(const StepContext& context, int device, CUdeviceptr at,
+                        std::uint32_t seed) {
+    return pattern::compare(gpu_of(context, device), range_at(context, at, seed));
 }
 
 /// Each user in turn stores data of its own, and every other user reads it.
@@ -75,11 +75,10 @@ void use(const StepContext& context, const std::vector<int>& users, CUdeviceptr 
     for (const int writer : users) {
         store(context, writer, at, seed_of(writer, round));
         for (const int reader : users) {
-            const Verdict verdict = compare(context, reader, at, seed_of(writer, round));
+            const pattern::Result verdict = compare(context, reader, at, seed_of(writer, round));
             if (!verdict.right()) {
-                notes.expect(false,
-                             fmt::format("device {} wrote, device {} read: {}", writer, reader,
-                                         verdict.describe(context.bytes / sizeof(std::uint32_t))));
+                notes.expect(false, fmt::format("device {} wrote, device {} read: {}", writer,
+                                                reader, verdict.describe()));
             }
         }
     }
@@ -167,10 +166,10 @@ StepReport read_only(const StepContext& context) {
         return std::move(notes).report();
     }
     expect_access(notes, buffer.base(), guest, CU_MEM_ACCESS_FLAGS_PROT_READ);
-    const Verdict verdict = compare(context, guest, buffer.base(), seed_of(context.owner, 2));
-    notes.expect(verdict.right(),
-                 fmt::format("device {} reads what device {} wrote: {}", guest, context.owner,
-                             verdict.describe(context.bytes / sizeof(std::uint32_t))));
+    const pattern::Result verdict =
+        compare(context, guest, buffer.base(), seed_of(context.owner, 2));
+    notes.expect(verdict.right(), fmt::format("device {} reads what device {} wrote: {}", guest,
+                                              context.owner, verdict.describe()));
     return std::move(notes).report();
 }
 
@@ -196,10 +195,10 @@ StepReport added_later(const StepContext& context) {
     if (!first.empty()) {
         // The call named the guest only; the others keep their rights, the memory its data.
         expect_access(notes, buffer.base(), first.front(), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-        const Verdict verdict = compare(context, guest, buffer.base(), seed);
+        const pattern::Result verdict = compare(context, guest, buffer.base(), seed);
         notes.expect(verdict.right(),
                      fmt::format("device {} finds what was written before it came: {}", guest,
-                                 verdict.describe(context.bytes / sizeof(std::uint32_t))));
+                                 verdict.describe()));
     }
     use(context, users, buffer.base(), 4, notes);
     return std::move(notes).report();
@@ -243,15 +242,15 @@ StepReport host_access(const StepContext& context) {
     auto* words_of_host = buffer.as<std::uint32_t>();
     for (const int device : devices) {
         for (std::size_t i = 0; i < count; ++i) {
-            words_of_host[i] = pattern_word(seed_of(device, 7), i);
+            words_of_host[i] = pattern::word(seed_of(device, 7), i);
         }
-        const Verdict seen = compare(context, device, buffer.base(), seed_of(device, 7));
+        const pattern::Result seen = compare(context, device, buffer.base(), seed_of(device, 7));
         notes.expect(seen.right(), fmt::format("the processor wrote, device {} read: {}", device,
-                                               seen.describe(count)));
+                                               seen.describe()));
         store(context, device, buffer.base(), seed_of(device, 8));
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < count; ++i) {
-            wrong += words_of_host[i] != pattern_word(seed_of(device, 8), i);
+            wrong += words_of_host[i] != pattern::word(seed_of(device, 8), i);
         }
         notes.expect(wrong == 0,
                      fmt::format("device {} wrote, the processor read: {} wrong", device, wrong));

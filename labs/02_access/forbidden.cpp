@@ -12,6 +12,7 @@
 #include "common/cli/cli.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/pattern/pattern.hpp"
 #include "common/sys/descriptor.hpp"
 #include "common/sys/process.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
@@ -129,16 +130,16 @@ Bystander::Bystander(std::span<const Gpu> gpus, const PeerMatrix& matrix, int ow
     range_ = {buffer_.base(), bytes / sizeof(std::uint32_t), kSeed};
     const Gpu& filler = gpus_[static_cast<std::size_t>(owner)];
     const Drained before_the_buffer_goes(filler);
-    queue_fill(filler, range_);
-    filler.wait("the bystander's data");
+    pattern::fill(filler, range_);
 }
 
 std::vector<std::string> Bystander::complaints() const {
     std::vector<std::string> lines;
     for (const int user : buffer_.users()) {
-        const Verdict verdict = verify(gpus_[static_cast<std::size_t>(user)], range_);
+        const pattern::Result verdict =
+            pattern::compare(gpus_[static_cast<std::size_t>(user)], range_);
         if (!verdict.right()) {
-            lines.push_back(fmt::format("device {}: {}", user, verdict.describe(range_.words)));
+            lines.push_back(fmt::format("device {}: {}", user, verdict.describe()));
         }
     }
     return lines;
@@ -158,8 +159,7 @@ int commit_forbidden(Forbidden kind) {
         if (loads) {
             (void)sum(gpu, buffer.base(), kWords);
         } else {
-            queue_fill(gpu, {buffer.base(), kWords, 1});
-            gpu.wait("the forbidden kernel");
+            pattern::fill(gpu, {buffer.base(), kWords, 1});
         }
     };
 

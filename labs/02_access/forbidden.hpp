@@ -17,8 +17,9 @@
 #include <string_view>
 #include <vector>
 
+#include "common/cuda/gpu.hpp"
+#include "common/pattern/pattern.hpp"
 #include "common/sys/deadline.hpp"
-#include "labs/02_access/gpu.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/02_access/peer_matrix.hpp"
 #include "labs/02_access/shared_buffer.hpp"
@@ -76,7 +77,7 @@ public:
 private:
     std::span<const Gpu> gpus_;
     SharedBuffer buffer_;
-    PatternRange range_;
+    pattern::Range range_;
 };
 
 /// The child's part: commits the deed on the last device that may use memory of device 0, and

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "common/cuda/check.hpp"
+#include "common/pattern/pattern.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/02_access/shared_buffer.hpp"
@@ -38,24 +39,23 @@ PeerReport check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes) 
     const Drained accessor_first(accessor);
     const Drained owner_first(owner);
     const auto part = [&](CUdeviceptr at, std::uint32_t step) {
-        return PatternRange{at, words, seed_of(pair, step)};
+        return pattern::Range{at, words, seed_of(pair, step)};
     };
-    const auto fill = [&](const Gpu& gpu, const PatternRange& range) {
-        queue_fill(gpu, range);
-        gpu.wait(fmt::format("the stores of device {}", gpu.ordinal()));
+    const auto fill = [&](const Gpu& gpu, const pattern::Range& range) {
+        pattern::fill(gpu, range);
     };
-    const auto failed = [&](const char* what, const Verdict& verdict) {
-        return PeerReport{pair, fmt::format("{}: {}", what, verdict.describe(words))};
+    const auto failed = [&](const char* what, const pattern::Result& verdict) {
+        return PeerReport{pair, fmt::format("{}: {}", what, verdict.describe())};
     };
 
     poison(owner, remote.base(), bytes);
     fill(accessor, part(remote.base(), 0));
-    if (const Verdict v = verify(owner, part(remote.base(), 0)); !v.right()) {
+    if (const pattern::Result v = pattern::compare(owner, part(remote.base(), 0)); !v.right()) {
         return failed("stores of a kernel are lost", v);
     }
 
     fill(owner, part(remote.base(), 1));
-    if (const Verdict v = verify(accessor, part(remote.base(), 1)); !v.right()) {
+    if (const pattern::Result v = pattern::compare(accessor, part(remote.base(), 1)); !v.right()) {
         return failed("loads of a kernel read something else", v);
     }
 
@@ -63,7 +63,7 @@ PeerReport check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes) 
     cu_check(cuMemcpyAsync(remote.base(), local.base(), bytes, accessor.stream()),
              "cuMemcpyAsync(device {} to device {}, size={})", pair.accessor, pair.owner, bytes);
     accessor.wait(fmt::format("the copy of device {} to device {}", pair.accessor, pair.owner));
-    if (const Verdict v = verify(owner, part(remote.base(), 2)); !v.right()) {
+    if (const pattern::Result v = pattern::compare(owner, part(remote.base(), 2)); !v.right()) {
         return failed("copies are lost", v);
     }
     return {pair, {}};
@@ -80,16 +80,6 @@ std::vector<PeerReport> check_peers(PeerMatrix& matrix, std::span<const Gpu> gpu
         }
     }
     return reports;
-}
-
-std::vector<Gpu> all_gpus() {
-    std::vector<Gpu> gpus;
-    const int count = device_count();
-    gpus.reserve(static_cast<std::size_t>(count));
-    for (int device = 0; device < count; ++device) {
-        gpus.emplace_back(device);
-    }
-    return gpus;
 }
 
 }  // namespace symm

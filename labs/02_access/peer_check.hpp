@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "labs/02_access/gpu.hpp"
+#include "common/cuda/gpu.hpp"
 #include "labs/02_access/peer_matrix.hpp"
 
 namespace symm {
@@ -44,8 +44,5 @@ PeerReport check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes);
 /// Returns all reports, in the matrix's order.
 std::vector<PeerReport> check_peers(PeerMatrix& matrix, std::span<const Gpu> gpus,
                                     std::size_t bytes);
-
-/// One Gpu for each device.
-std::vector<Gpu> all_gpus();
 
 }  // namespace symm

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "labs/01_vmm_alloc/pattern.hpp"
+#include "common/pattern/pattern.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/02_access/shared_buffer.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 
 /// The part of the buffer that the `which`-th of `count` users writes. Stripes start at multiples
 /// of four words, where a kernel's 16-byte stores start; the last one ends where the buffer ends.
-PatternRange stripe(CUdeviceptr base, std::size_t words, std::size_t which, std::size_t count) {
+pattern::Range stripe(CUdeviceptr base, std::size_t words, std::size_t which, std::size_t count) {
     const std::size_t each = words / count / 4 * 4;
     const std::size_t first = which * each;
     const std::size_t length = which + 1 == count ? words - first : each;
@@ -37,7 +37,7 @@ SharedSum sum_shared_buffer(std::span<const Gpu> gpus, const PeerMatrix& matrix,
     const Drained before_the_buffer_goes(gpus);
 
     const auto part = [&](std::size_t which) {
-        PatternRange range = stripe(buffer.base(), words, which, count);
+        pattern::Range range = stripe(buffer.base(), words, which, count);
         range.seed = static_cast<std::uint32_t>(result.devices[which]);
         return range;
     };
@@ -47,16 +47,16 @@ SharedSum sum_shared_buffer(std::span<const Gpu> gpus, const PeerMatrix& matrix,
 
     // All write at the same time, each its own stripe; nobody reads before all have written.
     for (std::size_t i = 0; i < count; ++i) {
-        queue_fill(gpu(i), part(i));
+        pattern::queue_fill(gpu(i), part(i));
     }
     for (std::size_t i = 0; i < count; ++i) {
         gpu(i).wait(fmt::format("the stripe of device {}", gpu(i).ordinal()));
     }
     for (std::size_t i = 0; i < count; ++i) {
         result.sums.push_back(sum(gpu(i), buffer.base(), words));
-        const PatternRange range = part(i);
+        const pattern::Range range = part(i);
         for (std::size_t k = 0; k < range.words; ++k) {
-            result.expected += pattern_word(range.seed, range.first + k);
+            result.expected += pattern::word(range.seed, range.first + k);
         }
     }
     return result;

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "labs/02_access/gpu.hpp"
+#include "common/cuda/gpu.hpp"
 #include "labs/02_access/peer_matrix.hpp"
 
 namespace symm {

@@ -8,6 +8,7 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/event.hpp"
 #include "common/cuda/kernel_timeout.hpp"
+#include "common/pattern/pattern.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/02_access/shared_buffer.hpp"
 
@@ -100,9 +101,8 @@ TransferBench::TransferBench(std::span<const Gpu> gpus, const PeerMatrix& matrix
         const std::vector<int> users = matrix.users_of(gpu.ordinal());
         buffers_->outgoing.emplace_back(gpu.ordinal(), bytes, users);
         buffers_->incoming.emplace_back(gpu.ordinal(), bytes, users);
-        queue_fill(gpu, {buffers_->outgoing.back().base(), bytes / sizeof(std::uint32_t),
-                         static_cast<std::uint32_t>(gpu.ordinal())});
-        gpu.wait(fmt::format("the data of device {}", gpu.ordinal()));
+        pattern::fill(gpu, {buffers_->outgoing.back().base(), bytes / sizeof(std::uint32_t),
+                            static_cast<std::uint32_t>(gpu.ordinal())});
     }
 }
 
@@ -222,13 +222,13 @@ void TransferBench::queue(const Lane& lane, int iterations) const {
 void TransferBench::verify_arrival(const PeerTransfer& transfer) const {
     const auto index = static_cast<std::size_t>(transfer.destination);
     const std::size_t words = transfer.bytes / sizeof(std::uint32_t);
-    const Verdict verdict =
-        verify(gpus_[index], {buffers_->incoming[index].base() + transfer.destination_offset, words,
-                              static_cast<std::uint32_t>(transfer.source),
-                              transfer.source_offset / sizeof(std::uint32_t)});
+    const pattern::Result verdict = pattern::compare(
+        gpus_[index], {buffers_->incoming[index].base() + transfer.destination_offset, words,
+                       static_cast<std::uint32_t>(transfer.source),
+                       transfer.source_offset / sizeof(std::uint32_t)});
     if (!verdict.right()) {
         throw std::runtime_error(
-            fmt::format("{}: wrong data arrived, {}", describe(transfer), verdict.describe(words)));
+            fmt::format("{}: wrong data arrived, {}", describe(transfer), verdict.describe()));
     }
 }
 

@@ -3,8 +3,8 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/pattern/pattern.hpp"
 #include "common/ranks/rank.hpp"
-#include "labs/02_access/kernels.hpp"
 
 namespace symm {
 namespace {
@@ -54,8 +54,7 @@ std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
     const Gpu gpu(rank.device());
     const PlainBuffer mine(kBytes);
     Bootstrap& meeting = rank.bootstrap();
-    queue_fill(gpu, {mine.address(), kBytes / 4, static_cast<std::uint32_t>(rank.rank())});
-    gpu.wait("fill");
+    pattern::fill(gpu, {mine.address(), kBytes / 4, static_cast<std::uint32_t>(rank.rank())});
     const auto handles = meeting.allgather("legacy handles", legacy_handle(mine.address()));
     const int right = (rank.rank() + 1) % rank.size();
     const CUipcMemHandle& handle = handles[static_cast<std::size_t>(right)];
@@ -72,14 +71,13 @@ std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
             return;
         }
         const LegacyImport theirs(handle);
-        const Verdict verdict =
-            verify(gpu, {theirs.address(), kBytes / 4, static_cast<std::uint32_t>(right)});
+        const pattern::Result verdict = pattern::compare(
+            gpu, {theirs.address(), kBytes / 4, static_cast<std::uint32_t>(right)});
         if (!verdict.right()) {
             throw std::runtime_error(
-                fmt::format("rank {}'s memory: {}", right, verdict.describe(kBytes / 4)));
+                fmt::format("rank {}'s memory: {}", right, verdict.describe()));
         }
-        story +=
-            fmt::format(": opened at {:#x}, {}\n", theirs.address(), verdict.describe(kBytes / 4));
+        story += fmt::format(": opened at {:#x}, {}\n", theirs.address(), verdict.describe());
     });
     // `together` was a barrier: nobody frees what another still reads.
     return story;

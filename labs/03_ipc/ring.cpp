@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "labs/02_access/kernels.hpp"
+#include "common/pattern/pattern.hpp"
 
 namespace symm {
 
@@ -16,22 +16,16 @@ std::size_t walk_ring(Rank& rank, const SymmetricRange& range) {
     const auto first = [](int writer) { return static_cast<std::uint32_t>(writer); };
     const auto second = [](int writer) { return static_cast<std::uint32_t>(writer + kMaxRanks); };
     const auto require = [&](int owner, std::uint32_t seed, const char* what) {
-        const Verdict verdict = verify(gpu, {range.peer(owner), words, seed});
+        const pattern::Result verdict = pattern::compare(gpu, {range.peer(owner), words, seed});
         if (!verdict.right()) {
             throw std::runtime_error(fmt::format("rank {} {} rank {}'s memory: {}", me, what, owner,
-                                                 verdict.describe(words)));
+                                                 verdict.describe()));
         }
     };
     Bootstrap& meeting = rank.bootstrap();
-    meeting.together("fill", [&] {
-        queue_fill(gpu, {range.local(), words, first(me)});
-        gpu.wait("the fill of this rank's memory");
-    });
+    meeting.together("fill", [&] { pattern::fill(gpu, {range.local(), words, first(me)}); });
     meeting.together("read", [&] { require(right, first(right), "reads"); });
-    meeting.together("write", [&] {
-        queue_fill(gpu, {range.peer(left), words, second(me)});
-        gpu.wait("the write into the left neighbour's memory");
-    });
+    meeting.together("write", [&] { pattern::fill(gpu, {range.peer(left), words, second(me)}); });
     meeting.together("check", [&] { require(me, second(right), "checks"); });
     return 2 * words;
 }

@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <span>
 
-#include "labs/02_access/gpu.hpp"
+#include "common/cuda/gpu.hpp"
 
 namespace symm {
 

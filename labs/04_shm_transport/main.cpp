@@ -12,9 +12,9 @@
 #include "common/cli/cli.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/pattern/pattern.hpp"
 #include "common/ranks/ranks.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
-#include "labs/01_vmm_alloc/pattern.hpp"
 #include "labs/02_access/shared_buffer.hpp"
 #include "labs/04_shm_transport/transport.hpp"
 
@@ -61,7 +61,7 @@ void in_order(Rank& rank, const std::string& line) {
 std::vector<std::uint32_t> data_of(int rank, int iteration, std::size_t bytes) {
     std::vector<std::uint32_t> words((bytes + 3) / 4);
     for (std::size_t i = 0; i < words.size(); ++i) {
-        words[i] = pattern_word(static_cast<std::uint32_t>(rank + iteration * kMaxRanks), i);
+        words[i] = pattern::word(static_cast<std::uint32_t>(rank + iteration * kMaxRanks), i);
     }
     return words;
 }

@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "common/cuda/gpu.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
-#include "labs/02_access/gpu.hpp"
 #include "labs/02_access/peer_check.hpp"
 #include "labs/02_access/peer_matrix.hpp"
 

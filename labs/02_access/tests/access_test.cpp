@@ -4,8 +4,8 @@
 
 #include <array>
 
+#include "common/pattern/pattern.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
-#include "labs/01_vmm_alloc/pattern.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/02_access/shared_buffer.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
@@ -103,14 +103,13 @@ TEST_F(Access, OfNobodyChangesNothing) {
 }
 
 TEST_F(Access, TakenAndGivenAgainFindsTheDataUnchanged) {
-    const PatternRange range{at_, 12345, 7};
+    const pattern::Range range{at_, 12345, 7};
     for (int round = 0; round < 10; ++round) {
         allow(at_, bytes_, std::array{0});
         if (round == 0) {
-            queue_fill(gpu(0), range);
-            gpu(0).wait("the fill");
+            pattern::fill(gpu(0), range);
         }
-        EXPECT_EQ(verify(gpu(0), range).describe(range.words), "all 12345 words right") << round;
+        EXPECT_EQ(pattern::compare(gpu(0), range).describe(), "all 12345 words right") << round;
         forbid(at_, bytes_, std::array{0});
     }
 }
@@ -190,13 +189,12 @@ TEST_F(AccessLabTest, HostMemoryIsReadAndWrittenByTheHostAndEveryDevice) {
     for (const Gpu& one : gpus()) {
         const auto seed = static_cast<std::uint32_t>(one.ordinal());
         for (std::size_t i = 0; i < kWords; ++i) {
-            words[i] = pattern_word(seed, i);
+            words[i] = pattern::word(seed, i);
         }
-        EXPECT_TRUE(verify(one, {buffer.base(), kWords, seed}).right()) << one.ordinal();
-        queue_fill(one, {buffer.base(), kWords, seed + 100});
-        one.wait("the fill");
+        EXPECT_TRUE(pattern::compare(one, {buffer.base(), kWords, seed}).right()) << one.ordinal();
+        pattern::fill(one, {buffer.base(), kWords, seed + 100});
         for (std::size_t i = 0; i < kWords; ++i) {
-            ASSERT_EQ(words[i], pattern_word(seed + 100, i))
+            ASSERT_EQ(words[i], pattern::word(seed + 100, i))
                 << "device " << one.ordinal() << ", " << i;
         }
     }

@@ -8,7 +8,7 @@
 
 #include "common/cuda/copy.hpp"
 #include "common/cuda/kernel_timeout.hpp"
-#include "labs/01_vmm_alloc/pattern.hpp"
+#include "common/pattern/pattern.hpp"
 #include "labs/02_access/latency.hpp"
 #include "labs/02_access/shared_buffer.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
@@ -38,11 +38,10 @@ TEST_F(Kernels, FillEveryWordAndNoneBehind) {
     const SharedBuffer buffer(0, 300'000, {});
     for (const std::size_t words : kSizes) {
         write(buffer.base(), std::vector<std::uint32_t>(words + 8, kPoison));
-        queue_fill(gpu(0), {buffer.base(), words, 3, 1000});
-        gpu(0).wait("the fill");
+        pattern::fill(gpu(0), {buffer.base(), words, 3, 1000});
         const std::vector<std::uint32_t> data = read(buffer.base(), words + 8);
         for (std::size_t i = 0; i < data.size(); ++i) {
-            ASSERT_EQ(data[i], i < words ? pattern_word(3, 1000 + i) : kPoison)
+            ASSERT_EQ(data[i], i < words ? pattern::word(3, 1000 + i) : kPoison)
                 << "word " << i << " of " << words;
         }
     }
@@ -51,16 +50,15 @@ TEST_F(Kernels, FillEveryWordAndNoneBehind) {
 TEST_F(Kernels, FindASingleWrongWord) {
     const SharedBuffer buffer(0, 300'000, {});
     for (const std::size_t words : kSizes) {
-        const PatternRange range{buffer.base(), words, 5};
+        const pattern::Range range{buffer.base(), words, 5};
         for (const std::size_t wrong : {std::size_t{0}, words / 2, words - 1}) {
-            queue_fill(gpu(0), range);
-            gpu(0).wait("the fill");
-            ASSERT_TRUE(verify(gpu(0), range).right()) << words;
+            pattern::fill(gpu(0), range);
+            ASSERT_TRUE(pattern::compare(gpu(0), range).right()) << words;
             write(buffer.base() + wrong * sizeof(std::uint32_t), {kPoison});
-            const Verdict verdict = verify(gpu(0), range);
+            const pattern::Result verdict = pattern::compare(gpu(0), range);
             EXPECT_EQ(verdict.wrong, 1u) << words;
             EXPECT_EQ(verdict.first_wrong, wrong) << words;
-            EXPECT_EQ(verdict.expected, pattern_word(5, wrong));
+            EXPECT_EQ(verdict.expected, pattern::word(5, wrong));
             EXPECT_EQ(verdict.seen, kPoison);
         }
     }
@@ -69,13 +67,15 @@ TEST_F(Kernels, FindASingleWrongWord) {
 TEST_F(Kernels, CountAllWrongWordsAndNameTheFirst) {
     constexpr std::size_t kWords = 10'001;
     const SharedBuffer buffer(0, kWords * 4, {});
-    queue_fill(gpu(0), {buffer.base(), kWords, 1});
-    gpu(0).wait("the fill");
-    EXPECT_EQ(verify(gpu(0), {buffer.base(), kWords, 2}).wrong, kWords) << "another's data";
-    EXPECT_EQ(verify(gpu(0), {buffer.base(), kWords, 1, 1}).wrong, kWords) << "shifted by a word";
-    EXPECT_EQ(verify(gpu(0), {buffer.base(), kWords, 2}).first_wrong, 0u);
+    pattern::fill(gpu(0), {buffer.base(), kWords, 1});
+    EXPECT_EQ(pattern::compare(gpu(0), {buffer.base(), kWords, 2}).wrong, kWords)
+        << "another's data";
+    EXPECT_EQ(pattern::compare(gpu(0), {buffer.base(), kWords, 1, 1}).wrong, kWords)
+        << "shifted by a word";
+    EXPECT_EQ(pattern::compare(gpu(0), {buffer.base(), kWords, 2}).first_wrong, 0u);
     EXPECT_EQ(
-        verify(gpu(0), {buffer.base(), kWords, 2}).describe(kWords).rfind("10001 of 10001", 0), 0u);
+        pattern::compare(gpu(0), {buffer.base(), kWords, 2}).describe().rfind("10001 of 10001", 0),
+        0u);
 }
 
 TEST_F(Kernels, SumEveryWord) {
@@ -99,13 +99,13 @@ TEST_F(Kernels, CopyEveryWordAndNoneBehind) {
     for (const std::size_t words : kSizes) {
         for (const LaunchShape shape : {gpu(0).shape(), LaunchShape{1, gpu(0).shape().threads}}) {
             write(to.base(), std::vector<std::uint32_t>(words + 8, kPoison));
-            queue_fill(gpu(0), {from.base(), words + 8, 9});
+            pattern::queue_fill(gpu(0), {from.base(), words + 8, 9});
             gpu(0).make_current();
             queue_copy(gpu(0).stream(), shape, to.base(), from.base(), words * 4);
             gpu(0).wait("the copy");
             const std::vector<std::uint32_t> data = read(to.base(), words + 8);
             for (std::size_t i = 0; i < data.size(); ++i) {
-                ASSERT_EQ(data[i], i < words ? pattern_word(9, i) : kPoison)
+                ASSERT_EQ(data[i], i < words ? pattern::word(9, i) : kPoison)
                     << "word " << i << " of " << words;
             }
         }
@@ -118,10 +118,9 @@ TEST_F(Kernels, WorkOnEveryDevicesMemoryFromEveryDevice) {
     for (const Pair& pair : matrix.usable_pairs()) {
         const SharedBuffer buffer(pair.owner, kWords * 4, matrix.users_of(pair.owner));
         const auto seed = static_cast<std::uint32_t>(100 * pair.accessor + pair.owner);
-        queue_fill(gpu(pair.accessor), {buffer.base(), kWords, seed});
-        gpu(pair.accessor).wait("the fill");
+        pattern::fill(gpu(pair.accessor), {buffer.base(), kWords, seed});
         for (const int reader : buffer.users()) {
-            EXPECT_TRUE(verify(gpu(reader), {buffer.base(), kWords, seed}).right())
+            EXPECT_TRUE(pattern::compare(gpu(reader), {buffer.base(), kWords, seed}).right())
                 << describe(pair) << ", read by " << reader;
         }
     }
@@ -130,8 +129,8 @@ TEST_F(Kernels, WorkOnEveryDevicesMemoryFromEveryDevice) {
 TEST(Pattern, IsUniqueToIndexAndSeed) {
     std::vector<std::uint32_t> words;
     for (std::size_t i = 0; i < 100'000; ++i) {
-        words.push_back(pattern_word(1, i));
-        EXPECT_NE(pattern_word(1, i), pattern_word(2, i));
+        words.push_back(pattern::word(1, i));
+        EXPECT_NE(pattern::word(1, i), pattern::word(2, i));
     }
     std::sort(words.begin(), words.end());
     EXPECT_EQ(std::adjacent_find(words.begin(), words.end()), words.end());

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "labs/01_vmm_alloc/pattern.hpp"
+#include "common/pattern/pattern.hpp"
 #include "labs/02_access/access_steps.hpp"
 #include "labs/02_access/shared_sum.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"

@@ -11,10 +11,10 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/pattern/pattern.hpp"
 #include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
-#include "labs/02_access/kernels.hpp"
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/handle.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"
@@ -112,13 +112,12 @@ TEST_P(ArrayIn, OutlivesTheRootsOwnView) {
         auto array = std::make_unique<SharedArray>(rank, 0, 4096);
         const Gpu gpu(rank.device());
         if (rank.rank() == 0) {
-            queue_fill(gpu, {array->base(), 1024, 3});
-            gpu.wait("fill");
+            pattern::fill(gpu, {array->base(), 1024, 3});
             array.reset();
         }
         rank.bootstrap().barrier("the root has let go");
         if (rank.rank() == 1) {
-            EXPECT_TRUE(verify(gpu, {array->base(), 1024, 3}).right());
+            EXPECT_TRUE(pattern::compare(gpu, {array->base(), 1024, 3}).right());
         }
     });
 }
@@ -145,8 +144,7 @@ TEST(DmaBuf, HoldsWhatTheGpuWroteWhereTheHostMayMapIt) {
     run_as(RankMode::kThread, 1, [](Rank& rank) {
         const SymmetricRange range(rank, 1 << 20);
         const Gpu gpu(rank.device());
-        queue_fill(gpu, {range.local(), (1 << 20) / 4, 9});
-        gpu.wait("fill");
+        pattern::fill(gpu, {range.local(), (1 << 20) / 4, 9});
         const DmaBufReport report = try_dma_buf(range.local(), range.stride());
         EXPECT_FALSE(report.text.empty());
         EXPECT_EQ(report.mapped, report.equal) << report.text;

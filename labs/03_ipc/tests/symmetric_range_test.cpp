@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "common/cuda/driver.hpp"
+#include "common/pattern/pattern.hpp"
 #include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
-#include "labs/02_access/kernels.hpp"
 #include "labs/03_ipc/ring.hpp"
 #include "labs/03_ipc/tests/segments.hpp"
 
@@ -35,20 +35,18 @@ void exercise(Rank& rank, const SymmetricRange& range, const std::string& name) 
     const auto seed = [](int of, int round) {
         return static_cast<std::uint32_t>(of * 100 + round);
     };
-    queue_fill(gpu, {range.local(), words, seed(rank.rank(), 1)});
-    gpu.wait("fill");
+    pattern::fill(gpu, {range.local(), words, seed(rank.rank(), 1)});
     rank.bootstrap().barrier(name + " filled");
     for (int peer = 0; peer < rank.size(); ++peer) {
-        EXPECT_TRUE(verify(gpu, {range.peer(peer), words, seed(peer, 1)}).right())
+        EXPECT_TRUE(pattern::compare(gpu, {range.peer(peer), words, seed(peer, 1)}).right())
             << "rank " << rank.rank() << " reads rank " << peer;
     }
     rank.bootstrap().barrier(name + " read");
     const int right = (rank.rank() + 1) % rank.size();
     const int left = (rank.rank() + rank.size() - 1) % rank.size();
-    queue_fill(gpu, {range.peer(right), words, seed(rank.rank(), 2)});
-    gpu.wait("fill");
+    pattern::fill(gpu, {range.peer(right), words, seed(rank.rank(), 2)});
     rank.bootstrap().barrier(name + " written");
-    EXPECT_TRUE(verify(gpu, {range.local(), words, seed(left, 2)}).right())
+    EXPECT_TRUE(pattern::compare(gpu, {range.local(), words, seed(left, 2)}).right())
         << "rank " << rank.rank();
     rank.bootstrap().barrier(name + " done");
 }
@@ -97,8 +95,7 @@ TEST_P(SymmetricRangeIn, KeepsTheMemoryOfARankThatLetsGoFirst) {
     run_as(GetParam(), 3, [](Rank& rank) {
         auto range = std::make_unique<SymmetricRange>(rank, 4096);
         const Gpu gpu(rank.device());
-        queue_fill(gpu, {range->local(), 1024, static_cast<std::uint32_t>(rank.rank())});
-        gpu.wait("fill");
+        pattern::fill(gpu, {range->local(), 1024, static_cast<std::uint32_t>(rank.rank())});
         rank.bootstrap().barrier("filled");
         for (int leaving = 0; leaving < 3; ++leaving) {
             if (rank.rank() == leaving) {
@@ -107,9 +104,9 @@ TEST_P(SymmetricRangeIn, KeepsTheMemoryOfARankThatLetsGoFirst) {
             rank.bootstrap().barrier("left");
             if (range) {
                 for (int peer = 0; peer < 3; ++peer) {
-                    EXPECT_TRUE(
-                        verify(gpu, {range->peer(peer), 1024, static_cast<std::uint32_t>(peer)})
-                            .right());
+                    EXPECT_TRUE(pattern::compare(gpu, {range->peer(peer), 1024,
+                                                       static_cast<std::uint32_t>(peer)})
+                                    .right());
                 }
             }
             rank.bootstrap().barrier("seen");
@@ -144,12 +141,12 @@ TEST_P(SymmetricRangeIn, SharesMemoryThatIsThereAlreadySegmentBySegment) {
         const Gpu gpu(rank.device());
         auto memory = std::make_unique<Segments>(rank.device(), kOneAndTwoGranules);
         const std::size_t words = memory->size() / 4 - 3;
-        queue_fill(gpu, {memory->base(), words, static_cast<std::uint32_t>(rank.rank() + 5)});
-        gpu.wait("fill");
+        pattern::fill(gpu, {memory->base(), words, static_cast<std::uint32_t>(rank.rank() + 5)});
         const SymmetricRange range(rank, memory->base(), words * 4);
         EXPECT_EQ(range.stride(), memory->size());
         for (int peer = 0; peer < 3; ++peer) {
-            EXPECT_TRUE(verify(gpu, {range.peer(peer), words, static_cast<std::uint32_t>(peer + 5)})
+            EXPECT_TRUE(pattern::compare(
+                            gpu, {range.peer(peer), words, static_cast<std::uint32_t>(peer + 5)})
                             .right());
         }
         rank.bootstrap().barrier("seen");

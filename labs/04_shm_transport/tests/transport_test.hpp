@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "common/cuda/copy.hpp"
+#include "common/pattern/pattern.hpp"
 #include "common/ranks/ranks.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
-#include "labs/01_vmm_alloc/pattern.hpp"
 #include "labs/04_shm_transport/transport.hpp"
 
 namespace symm::testing {
@@ -36,7 +36,7 @@ struct Buffers {
 
     static unsigned char byte(int sender, unsigned message, std::size_t index) {
         const auto seed = static_cast<std::uint32_t>(sender) * 1000 + message;
-        return static_cast<unsigned char>(pattern_word(seed, index) >> 17);
+        return static_cast<unsigned char>(pattern::word(seed, index) >> 17);
     }
     void fill(int sender, unsigned message) {
         std::vector<unsigned char> data(kMost);

@@ -1,12 +1,13 @@
 #pragma once
 /// \file
-/// A device with what the kernels of this lab need on it: a stream, and a place for results.
+/// A device with what a program needs to run kernels on it: a stream, and memory for results.
 
 #include <cuda.h>
 
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/pinned_memory.hpp"
@@ -29,13 +30,15 @@ public:
     int ordinal() const { return device_.ordinal(); }
     const Device& device() const { return device_; }
     CUstream stream() const { return stream_.get(); }
+    const Stream& owned_stream() const { return stream_; }
     /// Makes this device's context the calling thread's current one.
     void make_current() const { device_.make_current(); }
     /// Waits for all that was queued on the stream. Throws as Stream::synchronize.
     void wait(std::string_view what) const { stream_.synchronize(what); }
 
     /// Enough threads to keep a link busy, all of them resident at once.
-    LaunchShape shape() const;
+    LaunchShape shape() const { return shape_; }
+    static constexpr unsigned kMostBlocks = 1024;
 
     /// Where kernels leave what the host reads after them: pinned, kResultBytes long.
     void* results() const { return results_.data(); }
@@ -45,13 +48,14 @@ private:
     Device device_;
     Stream stream_;
     PinnedMemory results_;
-    unsigned multiprocessors_;
-    unsigned threads_;
-    unsigned blocks_each_;
+    LaunchShape shape_;
 };
 
-/// Waits for the devices' streams when a scope is left, however it is left. Declared after the
-/// buffers that queued work uses, it keeps an exception from unmapping them under a running kernel.
+/// One Gpu for each device that the driver sees: `all_gpus()[i]` is device i. Throws CudaError.
+std::vector<Gpu> all_gpus();
+
+/// Waits for the devices' streams when a scope is left, however it is left. Declare it after the
+/// buffers that queued work uses: then an exception cannot unmap them under a running kernel.
 class Drained {
 public:
     /// `gpus` must outlive this.

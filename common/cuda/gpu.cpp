@@ -1,0 +1,50 @@
+#include "common/cuda/gpu.hpp"
+
+#include <algorithm>
+
+#include "common/cuda/driver.hpp"
+
+namespace symm {
+namespace {
+
+LaunchShape shape_for(const Device& device) {
+    const auto attribute = [&](CUdevice_attribute name) {
+        return static_cast<unsigned>(std::max(1, device.attribute(name)));
+    };
+    // On a GPU: 512 threads with eight loads of 16 bytes in flight each, twice on every
+    // multiprocessor, are some 16 MiB on their way. That is far more than a link of 450 GB/s with a
+    // latency of a microsecond can hold. On an emulated one each thread is one of the operating
+    // system: enough to have several in a block.
+    const unsigned threads =
+        std::min(is_emulated() ? 32u : 512u, attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+    const unsigned resident =
+        attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) / threads;
+    const unsigned blocks = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
+                            std::clamp(resident, 1u, is_emulated() ? 1u : 2u);
+    return {std::min(blocks, Gpu::kMostBlocks), threads};
+}
+
+}  // namespace
+
+Gpu::Gpu(int ordinal) : device_(ordinal), results_(kResultBytes), shape_(shape_for(device_)) {}
+
+std::vector<Gpu> all_gpus() {
+    std::vector<Gpu> gpus;
+    const int count = device_count();
+    gpus.reserve(static_cast<std::size_t>(count));
+    for (int device = 0; device < count; ++device) {
+        gpus.emplace_back(device);
+    }
+    return gpus;
+}
+
+Drained::~Drained() {
+    for (const Gpu& gpu : gpus_) {
+        try {
+            gpu.wait("work that is left");
+        } catch (const std::exception&) {  // whoever queued it knows already, or learns it next
+        }
+    }
+}
+
+}  // namespace symm
