@@ -187,6 +187,7 @@ Configuration read_configuration() {
         number_between("SYMM_EMU_SMS", 1, 1024, configuration.multiprocessors);
     configuration.peer_access = number_between("SYMM_EMU_P2P", 0, 1, 1) == 1;
     configuration.fabric = number_between("SYMM_EMU_FABRIC", 0, 1, 0) == 1;
+    configuration.torn_packs = number_between("SYMM_EMU_TORN_PACKS", 0, 1, 0) == 1;
     configuration.lossy = lossy_pairs(configuration.devices);
     configuration.failures = planned_failures();
     return configuration;

@@ -9,6 +9,7 @@
 /// | SYMM_EMU_SMS     | multiprocessors of each, 1 to 1024; each holds 512 threads       | 2       |
 /// | SYMM_EMU_P2P     | 0: no GPU may touch another's memory                             | 1       |
 /// | SYMM_EMU_FABRIC  | 1: FABRIC handles are permitted                                  | 0       |
+/// | SYMM_EMU_TORN_PACKS | 1: 16-byte accesses come in two halves, in either order | 0      |
 /// | SYMM_EMU_LOSSY   | `a:b[:loads+stores+copies][,...]`: what of GPU a's access to b is lost | |
 /// | SYMM_EMU_FAIL    | `cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY[,...]`: the 2nd cuMemMap fails so; `SIGKILL`: dies in it | |
 
@@ -47,6 +48,7 @@ struct Configuration {
     int multiprocessors = 2;                    ///< Of each device.
     bool peer_access = true;
     bool fabric = false;
+    bool torn_packs = false;
     std::vector<LossyPair> lossy;
     std::vector<PlannedFailure> failures;
 };

@@ -11,6 +11,7 @@
 #include "common/emu/emulator.hpp"
 #include "common/emu/kernels.hpp"
 #include "common/emu/log.hpp"
+#include "common/simt/torn_pack.hpp"
 
 namespace symm::emu {
 namespace {
@@ -136,6 +137,7 @@ CUresult cuInit(unsigned int flags) {
             return CUDA_ERROR_INVALID_VALUE;
         }
         e.configured = true;
+        simt::torn_packs.store(e.configuration.torn_packs, std::memory_order_relaxed);
         for (const PlannedFailure& failure : e.configuration.failures) {
             // Counted from the process's start; what is past cannot fail any more.
             if (const long left = failure.call - calls_made(failure.function); left > 0) {

@@ -4,15 +4,17 @@
 ///
 /// `load_relaxed` and `store_relaxed` are for words that another GPU polls while they are written.
 /// PTX promises that each 8-byte element of such an access arrives whole, never that the 16 bytes
-/// arrive together, so a reader has to check both (PTX ISA, memory consistency model, "Pack16
-/// Data-types"). The host version makes exactly that promise: two relaxed accesses of 8 bytes. Data
-/// that flags put in order is read and written plainly, by assignment of a Pack16.
+/// arrive together, so a reader has to check both (PTX ISA, memory consistency model, "Vector
+/// Data-types"). The host version makes exactly that promise: two relaxed accesses of 8 bytes, which
+/// SYMM_EMU_TORN_PACKS=1 takes apart (torn_pack.hpp). Data that flags put in order is read and written
+/// plainly, by assignment of a Pack16.
 
 #include <cuda_runtime.h>
 
 #include <cstdint>
 
 #include "common/simt/atomic.hpp"
+#include "common/simt/torn_pack.hpp"
 
 namespace symm::simt {
 
@@ -29,24 +31,24 @@ struct [[gnu::may_alias]] alignas(8) Pack8 {
 /// Reads sixteen bytes that another GPU may be writing.
 __host__ __device__ inline Pack16 load_relaxed(const Pack16* pointer) {
     Pack16 value;
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE,
-                      (asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
-                                    : "=l"(value.half[0]), "=l"(value.half[1])
-                                    : "l"(pointer)
-                                    : "memory");),
-                      (value.half[0] = load(&pointer->half[0], Order::kRelaxed);
-                       value.half[1] = load(&pointer->half[1], Order::kRelaxed);))
+    NV_IF_ELSE_TARGET(
+        NV_IS_DEVICE,
+        (asm volatile("ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2];"
+                      : "=l"(value.half[0]), "=l"(value.half[1])
+                      : "l"(pointer)
+                      : "memory");),
+        (access_halves([&](int i) { value.half[i] = load(&pointer->half[i], Order::kRelaxed); });))
     return value;
 }
 
 /// Writes sixteen bytes that another GPU may be polling.
 __host__ __device__ inline void store_relaxed(Pack16* pointer, const Pack16& value) {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE,
-                      (asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(pointer),
-                                    "l"(value.half[0]), "l"(value.half[1])
-                                    : "memory");),
-                      (store(&pointer->half[0], value.half[0], Order::kRelaxed);
-                       store(&pointer->half[1], value.half[1], Order::kRelaxed);))
+    NV_IF_ELSE_TARGET(
+        NV_IS_DEVICE,
+        (asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(pointer),
+                      "l"(value.half[0]), "l"(value.half[1])
+                      : "memory");),
+        (access_halves([&](int i) { store(&pointer->half[i], value.half[i], Order::kRelaxed); });))
 }
 
 }  // namespace symm::simt

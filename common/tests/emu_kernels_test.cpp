@@ -8,6 +8,7 @@
 
 #include "common/emu/launch.hpp"
 #include "common/simt/back_off.hpp"
+#include "common/simt/pack.hpp"
 #include "common/tests/emu_support.hpp"
 
 namespace symm::emu {
@@ -248,6 +249,42 @@ TEST_F(Kernels, NeedAContextOfTheStreams) {
                   CUDA_ERROR_INVALID_CONTEXT);
     })
         .join();
+}
+
+// A reader has to check the flags of both halves, whichever it looks at first.
+TEST_F(Kernels, DISABLED_SeeEitherHalfOfAStoreFirst) {
+    constexpr std::uint64_t kStores = 400;
+    simt::Pack16 pack{};
+    std::atomic<std::uint64_t> received{0};
+    int first_came_first = 0, second_came_first = 0;
+    const auto body = [&](const simt::ThreadBlock& block) {
+        for (std::uint64_t number = 1; number <= kStores; ++number) {
+            if (block.thread_rank() == 0) {
+                simt::store_relaxed(&pack, {{number, number}});
+                for (int poll = 0; received < number; ++poll) {
+                    simt::back_off(poll);
+                }
+                continue;
+            }
+            simt::Pack16 seen = simt::load_relaxed(&pack);
+            for (int poll = 0; seen.half[0] != number || seen.half[1] != number; ++poll) {
+                first_came_first += seen.half[0] == number ? 1 : 0;
+                second_came_first += seen.half[1] == number ? 1 : 0;
+                simt::back_off(poll);
+                seen = simt::load_relaxed(&pack);
+            }
+            received = number;
+        }
+    };
+    ASSERT_EQ(launch_kernel(nullptr, kernel(1, 2, body)), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
+    EXPECT_GT(first_came_first, kStores / 50);
+    EXPECT_GT(second_came_first, kStores / 50);
+}
+
+TEST(TornPacks, AreSeenInHalves) {
+    EXPECT_EQ(outcome_of("Kernels.DISABLED_SeeEitherHalfOfAStoreFirst", {"SYMM_EMU_TORN_PACKS=1"}),
+              kPassed);
 }
 
 TEST_F(Kernels, KeepACopyOfTheirParametersUntilTheyRan) {

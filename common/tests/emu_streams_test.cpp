@@ -1,6 +1,7 @@
 // Streams, events, copies and graphs of the emulated driver.
 
 #include <atomic>
+#include <thread>
 
 #include "common/emu/launch.hpp"
 #include "common/simt/back_off.hpp"

@@ -1,0 +1,39 @@
+#pragma once
+/// \file
+/// Accesses of 16 bytes that a host thread makes in two parts, in either order and with a pause in
+/// between. PTX allows that, but no GPU that we know does it, and neither does a host thread often
+/// enough for a test: a reader that checks the flag of one half only would pass.
+///
+/// Off until the emulated driver is told to (SYMM_EMU_TORN_PACKS=1).
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <thread>
+
+namespace symm::simt {
+
+/// Whether such accesses are torn. Set before kernels run.
+inline std::atomic<bool> torn_packs{false};
+
+/// Calls `access(0)` and `access(1)`, each of which makes the access to one half.
+template <class Access>
+void access_halves(const Access& access) {
+    if (!torn_packs.load(std::memory_order_relaxed)) {
+        access(0);
+        access(1);
+        return;
+    }
+    // Another sequence in each thread; the constants are Knuth's (MMIX).
+    thread_local std::uint64_t random = std::hash<std::thread::id>{}(std::this_thread::get_id());
+    random = random * 6364136223846793005U + 1442695040888963407U;
+    const int first = static_cast<int>(random >> 63);
+    access(first);
+    if ((random >> 61) % 4 == 0) {
+        std::this_thread::sleep_for(std::chrono::microseconds(20));  // others run meanwhile
+    }
+    access(1 - first);
+}
+
+}  // namespace symm::simt
