@@ -2,19 +2,21 @@
 /// \file
 /// The two ways to host memory that GPUs of several processes share, and how ranks agree on one.
 ///
-/// - cuMem: memory of a NUMA node made by `cuMemCreate` (CU_MEM_LOCATION_TYPE_HOST_NUMA). It has a
-///   handle like device memory, and the same calls export, import and map it.
-/// - POSIX: shared memory of the operating system, mapped with mmap and then made known to the
-///   driver with `cuMemHostRegister`. It works with every driver, and costs a second owner.
+/// - cuMem: memory of a NUMA node, made by `cuMemCreate` (CU_MEM_LOCATION_TYPE_HOST_NUMA). It has a
+///   handle, as device memory has, and the same calls export, import and map it.
+/// - POSIX: shared memory of the operating system, mapped with mmap and then registered with the
+///   driver (`cuMemHostRegister`). It works with every driver. It has two owners: the system owns
+///   the memory, the driver the registration.
 ///
-/// cuMem is the better one, where it works: containers that forbid get_mempolicy(2) refuse it
-/// (docker: --cap-add SYS_NICE allows it), and no attribute says so. Hence the probe does the whole
-/// thing once with one granule.
+/// cuMem is preferred. Some machines refuse it, and no device attribute says so: containers that
+/// hide the NUMA system calls (docker: --cap-add SYS_NICE allows them), drivers that want peer
+/// access. So probe_host_path() tries all steps once with one granule. Only the refusals listed in
+/// host_path.cpp lead to POSIX; every other error is thrown.
 ///
-/// `SYMM_CUMEM_HOST_ENABLE=0` leaves cuMem out without asking.
+/// `SYMM_CUMEM_HOST_ENABLE=0` selects POSIX without a probe.
 ///
 /// Source: NCCL's ncclCuMemHostEnable in src/misc/cudawrap.cc (NCCL_CUMEM_HOST_ENABLE), which tries
-/// cuMemCreate in the same way.
+/// cuMemCreate in the same way, but each rank by itself.
 
 #include <optional>
 #include <string>
@@ -32,23 +34,23 @@ enum class HostPath { kCuMem, kPosix };
 /// `cuMem` or `POSIX`.
 std::string_view name_of(HostPath path);
 
-/// What `--path` says: `auto` (empty), `cumem` or `posix`. Throws UsageError for another.
+/// The value of `--path`: `auto` (empty), `cumem` or `posix`. Throws UsageError for another.
 std::optional<HostPath> host_path(std::string_view name);
 
-/// A path, and why not the better one.
+/// A path, and why cuMem was not taken.
 struct HostPathChoice {
     HostPath path = HostPath::kCuMem;
     std::string why_not_cumem;  ///< Empty where the path is cuMem, or POSIX was asked for.
 };
 
 /// Tries cuMem for `device`: makes a granule on its NUMA node, maps it, writes to it from the host,
-/// exports and imports it. Leaves nothing behind and never throws for what the driver refuses.
+/// exports and imports it. Leaves nothing behind. Throws CudaError for an error that is no refusal.
 HostPathChoice probe_host_path(int device);
 
-/// Collective: cuMem where every rank's probe succeeded, else POSIX, with the reason of the first
-/// rank that could not. A rank that chose alone would send a descriptor the others cannot read.
-/// `wanted` leaves the probe out; it must be the same on all ranks, else all throw
-/// std::invalid_argument.
+/// Collective: cuMem where the probe of every rank succeeded, else POSIX, with the reason of the
+/// first rank that was refused. All ranks must take the same path: the file descriptor that one
+/// rank sends is useless to a rank on the other path. `wanted` skips the probe; it must be the same
+/// on all ranks, else all throw std::invalid_argument.
 HostPathChoice agree_on_host_path(Rank& rank, std::optional<HostPath> wanted = {},
                                   Deadline deadline = Deadline::standard());
 

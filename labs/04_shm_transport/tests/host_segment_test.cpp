@@ -194,15 +194,36 @@ TEST(HostPathChoice, IsPosixWhereTheDriverRefusesAnyStepOfCuMem) {
     }
     ASSERT_EQ(probe_host_path(0).path, HostPath::kCuMem);
     const emu::Inventory before = emu::inventory();
+    for (const CUresult refusal :
+         {CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED}) {
+        for (const char* call :
+             {"cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess",
+              "cuMemExportToShareableHandle", "cuMemImportFromShareableHandle"}) {
+            emu::fail_call(call, 1, refusal);
+            const HostPathChoice choice = probe_host_path(0);
+            emu::clear_failures();
+            EXPECT_EQ(choice.path, HostPath::kPosix) << call;
+            EXPECT_THAT(choice.why_not_cumem, HasSubstr(call));
+            EXPECT_THAT(choice.why_not_cumem, HasSubstr(std::string(name_of(refusal))));
+            EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before)) << call;
+        }
+    }
+}
+
+TEST(HostPathChoice, IsNotPosixWhereACallFailsForAnotherReason) {
+    const Device device(0);
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    const emu::Inventory before = emu::inventory();
     for (const char* call : {"cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess",
                              "cuMemExportToShareableHandle", "cuMemImportFromShareableHandle"}) {
-        emu::fail_call(call, 1, CUDA_ERROR_NOT_PERMITTED);
-        const HostPathChoice choice = probe_host_path(0);
-        emu::clear_failures();
-        EXPECT_EQ(choice.path, HostPath::kPosix) << call;
-        EXPECT_THAT(choice.why_not_cumem, HasSubstr(call));
-        EXPECT_THAT(choice.why_not_cumem, HasSubstr("CUDA_ERROR_NOT_PERMITTED"));
-        EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before)) << call;
+        for (const CUresult failure : {CUDA_ERROR_UNKNOWN, CUDA_ERROR_OUT_OF_MEMORY}) {
+            emu::fail_call(call, 1, failure);
+            EXPECT_THROW(probe_host_path(0), CudaError) << call;
+            emu::clear_failures();
+            EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before)) << call;
+        }
     }
 }
 

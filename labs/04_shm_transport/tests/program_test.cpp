@@ -15,6 +15,7 @@ namespace symm {
 namespace {
 
 using namespace testing;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -102,6 +103,20 @@ TEST(Program, SaysWhyItFallsBackToPosix) {
     Running refused(program({}), {"SYMM_EMU_FAIL=cuMemCreate:1:CUDA_ERROR_NOT_PERMITTED"});
     EXPECT_EQ(refused.end().code, 0) << refused.errors();
     EXPECT_THAT(refused.output(), HasSubstr("not cuMem: rank 0: cuMemCreate(size=2097152"));
+}
+
+// A driver that fails is no reason for the other path.
+TEST(Program, FailsWhereTheProbeFails) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    for (const char* mode : {"process", "thread"}) {
+        Running program_fails(program({"--mode", mode}),
+                              {"SYMM_EMU_FAIL=cuMemSetAccess:1:CUDA_ERROR_UNKNOWN"});
+        EXPECT_EQ(program_fails.end().code, 1) << program_fails.output();
+        EXPECT_THAT(program_fails.errors(),
+                    AllOf(HasSubstr("cuMemSetAccess"), HasSubstr("CUDA_ERROR_UNKNOWN")));
+    }
 }
 
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {
