@@ -10,33 +10,42 @@
 ///       writes tail -----> | RecvMem: tail, left[8]         | ------> polls tail
 ///                          +--------------------------------+
 ///
-/// Both counters count slots since the FIFO was made, and never go back: `tail` those the sender
-/// has filled, `head` those the receiver has emptied. Step s uses slot s mod 8.
+/// Data moves in steps, numbered from 0 for as long as the FIFO lives. Step s uses slot s mod 8.
+/// `tail` is the number of steps that the sender has filled, `head` the number that the receiver
+/// has emptied. The sender's credit, head + 8 - s, is the number of slots that it may still fill.
 ///
-/// | step s | who      | waits for    | order       | then does                   | tells        | order       |
+/// An order is an argument of an atomic load or store. A *release* store makes all that its thread
+/// wrote or read before it happen before; an *acquire* load that sees the stored value makes all
+/// that its thread does later happen after. So what came before the release is seen after the
+/// acquire.
+///
+/// | step s | who      | waits for    | order       | then does                   | then stores  | order       |
 /// |--------|----------|--------------|-------------|-----------------------------|--------------|-------------|
 /// | fill   | sender   | head + 8 > s | acquire (1) | writes slot, left[s mod 8]  | tail = s + 1 | release (2) |
 /// | empty  | receiver | tail > s     | acquire (3) | reads left and slot         | head = s + 1 | release (4) |
 ///
-/// - (2) to (3): who sees the tail sees the slot. Without either, the receiver reads what was in
-///   the slot eight steps ago.
-/// - (4) to (1): who sees the head knows that the slot has been read. Without either, the sender
-///   overwrites a slot that is still being read.
-/// - One thread of a block waits and tells, all of them copy. The block sync between makes the
-///   order hold for all: wait, sync, copy, sync, tell.
-/// - It cannot deadlock by itself: head <= tail <= head + 8 always, so never do both sides wait.
-///   Two ranks that each send more than eight slots before they receive do wait for each other:
-///   that is why a transfer sends and receives in one kernel, in different blocks.
-/// - A call cannot be overtaken by the next: a step is one place in one sequence, and each side
-///   makes its steps in order. Where the calls do not match, left[] shows it: it says how many
-///   bytes of the message are still to come, and the receiver knows how many it expects.
-/// - The counters go on over launches. A kernel finds its own place by reading the counter that
-///   only its side writes, so a replayed graph is right as well.
-/// - Whoever gives up waiting touches neither slot nor counter any more. The other side then gives
-///   up as well; it never takes wrong data for right.
+/// - (2) with (3): the receiver that sees the tail sees the slot's data. Without either, it can
+///   read what was in the slot eight steps earlier.
+/// - (4) with (1): the sender that sees the head knows that the slot has been read. Without either,
+///   it can overwrite a slot that is still being read.
+/// - One thread of a block waits and stores the counter, all threads copy. The block's sync()
+///   between them extends the order to all threads: wait, sync, copy, sync, store.
+/// - One FIFO cannot deadlock: head <= tail <= head + 8 always holds, so its two sides never both
+///   wait. Two ranks that each send more than eight slots before they receive do wait for each
+///   other. That is why a transfer sends and receives in one kernel, in different blocks.
+/// - A message cannot overtake another: each side makes its steps in order. left[] says how many
+///   bytes of the message remain from this slot on. The receiver compares it with the number that
+///   it expects, and so detects that the two sides named different sizes.
+/// - The counters go on over launches. A kernel finds its step by reading the counter that only its
+///   own side writes, so a replayed graph is right as well.
+/// - A side whose wait has timed out changes neither slot nor counter. The other side then times
+///   out as well: it never takes incomplete data for complete data.
 ///
 /// Source: NCCL's `ncclSendMem` and `ncclRecvMem` in src/include/comm.h (NCCL_STEPS is 8 too), and
 /// `waitPeer` and `postPeer` in src/device/prims_simple.h.
+///
+/// SYMM_MUTANT_FIFO_* take one order out, for the tests: ThreadSanitizer must report that the loads
+/// and stores of the slots (copy_with_block) or of left[] race.
 
 #include <cstddef>
 #include <cstdint>
@@ -47,18 +56,18 @@
 
 namespace symm {
 
-/// Slots of a FIFO.
+/// Slots of a FIFO (NCCL_STEPS).
 inline constexpr unsigned kFifoSteps = 8;
 
-/// What the sender polls. A cache line of its own: the other side's writes disturb nothing else.
+/// What the sender polls. It has its own cache lines, so that writes to RecvMem do not disturb it.
 struct alignas(128) SendMem {
-    std::uint64_t head;  ///< Slots emptied. Written by the receiver.
+    std::uint64_t head;  ///< Steps emptied. Written by the receiver.
 };
 
 /// What the receiver polls.
 struct alignas(128) RecvMem {
-    std::uint64_t tail;              ///< Slots filled. Written by the sender.
-    std::uint64_t left[kFifoSteps];  ///< Of each filled slot: bytes of its message from there on.
+    std::uint64_t tail;              ///< Steps filled. Written by the sender.
+    std::uint64_t left[kFifoSteps];  ///< For each slot: bytes of its message from there on.
 };
 
 /// The counters of one FIFO. All zero is an empty FIFO.
@@ -78,8 +87,9 @@ struct Fifo {
     }
 };
 
-/// A way from one rank to another: a FIFO a channel, one behind the other in one piece of memory.
-/// A channel is served by one block on each side; several are needed to fill a bus.
+/// A connection from one rank to another: one FIFO per channel, one behind the other in memory.
+/// Each channel is served by one block on each side. One block cannot use the whole bandwidth of
+/// a bus, so a connection has several channels.
 struct FifoConnection {
     std::byte* memory;  ///< bytes_needed(), zeroed before anybody uses it, aligned to 128.
     std::uint64_t slot_bytes;
@@ -97,16 +107,17 @@ struct FifoConnection {
     }
 };
 
-/// The receiver met a slot of another message than it expected. In pinned host memory, zeroed. The
-/// receiver then ends the waits of its launch, as the host would (WaitReport::kAborted).
+/// Filled in by a receiver that finds another number in left[] than it expected. In pinned host
+/// memory, zeroed. The receiver then ends the waits of its launch, as the host would
+/// (WaitReport::kAborted).
 struct FifoMismatch {
-    std::uint32_t met;
+    std::uint32_t found;
     std::int32_t peer;
-    std::uint64_t expected;  ///< Bytes of the message from that slot on, by the receiver.
-    std::uint64_t sent;      ///< The same by the sender.
+    std::uint64_t expected;  ///< Bytes of the message from that slot on, for the receiver,
+    std::uint64_t sent;      ///< and for the sender.
 };
 
-/// Who is at the two ends, how long a wait may last and where failures are told.
+/// The ranks at the two ends, how long a wait may last, and where failures are reported.
 struct FifoEnds {
     int rank;
     int peer;
@@ -114,64 +125,72 @@ struct FifoEnds {
     FifoMismatch* mismatch;
 };
 
-/// What the threads of a block tell each other. In the block's shared memory.
-struct FifoTurn {
+/// What thread 0 tells the other threads of its block. In the block's shared memory: one for each
+/// endpoint (FifoSender or FifoReceiver), so that a block can have several.
+struct FifoBlockState {
     std::uint64_t step;
-    std::uint32_t go;
+    std::uint32_t ready;
 };
 
 /// The sending end, as seen by every thread of the one block that serves it.
 class FifoSender {
 public:
-    /// All threads of the block make it together.
+    /// All threads of the block construct it together. `state` is in the block's shared memory, and
+    /// no other endpoint uses it.
     __host__ __device__ FifoSender(const simt::ThreadBlock& block, const Fifo& fifo,
-                                   const FifoEnds& ends)
-        : block_(block), fifo_(fifo), ends_(ends) {
-        FifoTurn* turn = block.shared<FifoTurn>();
+                                   const FifoEnds& ends, FifoBlockState* state)
+        : block_(block), fifo_(fifo), ends_(ends), state_(state) {
         if (block.thread_rank() == 0) {
-            // Relaxed: it is this side's own counter, and the launch before this has ended.
-            turn->step = simt::load(&fifo.control->receive.tail, simt::Order::kRelaxed);
+            // Relaxed: only this side writes the counter, and its former launch has ended.
+            state->step = simt::load(&fifo.control->receive.tail, simt::Order::kRelaxed);
         }
         block.sync();
-        step_ = turn->step;
-        head_ = step_ - kFifoSteps;  // nothing known yet: as full as can be
+        step_ = state->step;
+        head_ = step_ - kFifoSteps;  // not read yet: assume that there is no credit
     }
 
-    /// Waits for the next slot to be free. All threads call it and all get it, or all get null
-    /// where the wait gave up: then leave, and post nothing.
+    /// Waits until the next slot is free. All threads call it. All get the slot, or all get null
+    /// where the wait timed out: then leave, and do not post.
     __host__ __device__ std::byte* acquire() {
-        FifoTurn* turn = block_.shared<FifoTurn>();
         if (block_.thread_rank() == 0) {
-            turn->go = wait_for_space() ? 1 : 0;
+            state_->ready = wait_for_credit() ? 1 : 0;
         }
         block_.sync();
-        return turn->go != 0 ? fifo_.slot(step_) : nullptr;
+        return state_->ready != 0 ? fifo_.slot(step_) : nullptr;
     }
 
-    /// Hands the slot over. `left` is the bytes of the message from this slot on.
+    /// Gives the filled slot to the receiver. `left` is the bytes of the message from here on.
     __host__ __device__ void post(std::uint64_t left) {
-#ifndef SYMM_MUTANT_NO_SYNC  // a mutant of the tests, which ThreadSanitizer must report
-        block_.sync();       // all threads have written
+#ifndef SYMM_MUTANT_FIFO_NO_SYNC  // without it: thread 0 posts while others still write the slot
+        block_.sync();
 #endif
         if (block_.thread_rank() == 0) {
             fifo_.control->receive.left[step_ % kFifoSteps] = left;
-            // Release (2): the slot, written by all threads before the sync, is seen first.
+#ifdef SYMM_MUTANT_FIFO_TAIL_STORE_RELAXED  // the stores to left and slot race with their loads
+            simt::store(&fifo_.control->receive.tail, step_ + 1, simt::Order::kRelaxed);
+#else
+            // Release (2): left and the slot, which all threads wrote before the sync, come first.
             simt::store(&fifo_.control->receive.tail, step_ + 1, simt::Order::kRelease);
+#endif
         }
         ++step_;
     }
 
 private:
-    __host__ __device__ bool wait_for_space() {
-        // A poll crosses the bus: ask only when what was seen last does not suffice.
+    __host__ __device__ bool wait_for_credit() {
+        // A poll is a load over the bus: poll only when the head seen last gives no credit.
         if (step_ - head_ < kFifoSteps) {
             return true;
         }
         const simt::Waiting waiting{simt::Wait::kFifoSpace, ends_.rank, ends_.peer,
                                     step_ + 1 - kFifoSteps};
         return ends_.timeout.until(waiting, [this](std::uint64_t& seen) {
-            // Acquire (1): the receiver has read the slot before we write to it.
+#ifdef SYMM_MUTANT_FIFO_HEAD_LOAD_RELAXED  // the next stores to the slot race with its last loads
+            head_ = seen = simt::load(&fifo_.control->send.head, simt::Order::kRelaxed);
+#else
+            // Acquire (1): the receiver has read the slot before this side writes to it.
             head_ = seen = simt::load(&fifo_.control->send.head, simt::Order::kAcquire);
+#endif
             return step_ - head_ < kFifoSteps;
         });
     }
@@ -179,6 +198,7 @@ private:
     simt::ThreadBlock block_;
     Fifo fifo_;
     FifoEnds ends_;
+    FifoBlockState* state_;
     std::uint64_t step_;
     std::uint64_t head_;  // of thread 0: the last head seen
 };
@@ -186,51 +206,57 @@ private:
 /// The receiving end, as seen by every thread of the one block that serves it.
 class FifoReceiver {
 public:
-    /// All threads of the block make it together.
+    /// As FifoSender's constructor.
     __host__ __device__ FifoReceiver(const simt::ThreadBlock& block, const Fifo& fifo,
-                                     const FifoEnds& ends)
-        : block_(block), fifo_(fifo), ends_(ends) {
-        FifoTurn* turn = block.shared<FifoTurn>();
+                                     const FifoEnds& ends, FifoBlockState* state)
+        : block_(block), fifo_(fifo), ends_(ends), state_(state) {
         if (block.thread_rank() == 0) {
-            // Relaxed: it is this side's own counter, and the launch before this has ended.
-            turn->step = simt::load(&fifo.control->send.head, simt::Order::kRelaxed);
+            // Relaxed: only this side writes the counter, and its former launch has ended.
+            state->step = simt::load(&fifo.control->send.head, simt::Order::kRelaxed);
         }
         block.sync();
-        step_ = turn->step;
-        tail_ = step_;  // nothing known yet: empty
+        step_ = state->step;
+        tail_ = step_;  // not read yet: assume that the FIFO is empty
     }
 
-    /// Waits for the next slot to be filled with a message of which `left` bytes are to come. All
-    /// threads call it and all get the slot, or all get null where the wait gave up or the message
-    /// is another: then leave, and release nothing.
+    /// Waits until the next slot is filled, with a message of which `left` bytes remain. All
+    /// threads call it. All get the slot, or all get null where the wait timed out or the sender
+    /// named another number of bytes: then leave, and do not release.
     __host__ __device__ const std::byte* acquire(std::uint64_t left) {
-        FifoTurn* turn = block_.shared<FifoTurn>();
         if (block_.thread_rank() == 0) {
-            turn->go = wait_for_data() && is_expected(left) ? 1 : 0;
+            state_->ready = wait_for_data() && is_expected(left) ? 1 : 0;
         }
         block_.sync();
-        return turn->go != 0 ? fifo_.slot(step_) : nullptr;
+        return state_->ready != 0 ? fifo_.slot(step_) : nullptr;
     }
 
-    /// Gives the slot back to the sender.
+    /// Gives the emptied slot back to the sender, as a credit.
     __host__ __device__ void release() {
         block_.sync();  // all threads have read
         if (block_.thread_rank() == 0) {
-            // Release (4): the slot has been read, by all threads before the sync.
+#ifdef SYMM_MUTANT_FIFO_HEAD_STORE_RELAXED  // the loads of the slot race with its next stores
+            simt::store(&fifo_.control->send.head, step_ + 1, simt::Order::kRelaxed);
+#else
+            // Release (4): the loads of the slot, by all threads before the sync, come first.
             simt::store(&fifo_.control->send.head, step_ + 1, simt::Order::kRelease);
+#endif
         }
         ++step_;
     }
 
 private:
     __host__ __device__ bool wait_for_data() {
-        if (tail_ != step_) {  // seen with an earlier slot: its acquire covers this one too
+        if (tail_ != step_) {  // the acquire that saw this tail covers all slots up to it
             return true;
         }
         const simt::Waiting waiting{simt::Wait::kFifoData, ends_.rank, ends_.peer, step_ + 1};
         return ends_.timeout.until(waiting, [this](std::uint64_t& seen) {
-            // Acquire (3): what the sender wrote to the slot is seen after this.
+#ifdef SYMM_MUTANT_FIFO_TAIL_LOAD_RELAXED  // the loads of left and slot race with their stores
+            tail_ = seen = simt::load(&fifo_.control->receive.tail, simt::Order::kRelaxed);
+#else
+            // Acquire (3): what the sender wrote to left and the slot is seen after this.
             tail_ = seen = simt::load(&fifo_.control->receive.tail, simt::Order::kAcquire);
+#endif
             return tail_ != step_;
         });
     }
@@ -240,7 +266,7 @@ private:
         if (sent == left) {
             return true;
         }
-        // Stops the waits of the other channels as well: nothing can be right any more.
+        // The data of the other channels is wrong too: end their waits.
         if (simt::claim(&ends_.timeout.report->state, simt::WaitReport::kRunning,
                         simt::WaitReport::kAborted)) {
             *ends_.mismatch = {1, ends_.peer, left, sent};
@@ -251,6 +277,7 @@ private:
     simt::ThreadBlock block_;
     Fifo fifo_;
     FifoEnds ends_;
+    FifoBlockState* state_;
     std::uint64_t step_;
     std::uint64_t tail_;  // of thread 0: the last tail seen
 };

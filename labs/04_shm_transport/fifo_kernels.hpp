@@ -2,10 +2,10 @@
 /// \file
 /// The kernel of the transport: one launch sends a message, receives one, or does both at once.
 ///
-/// A message is cut into chunks of a slot each. Chunk k goes through channel k mod channels, so
-/// that both sides know where it is from its number alone. Each block serves one channel in one
-/// direction: the first blocks send, the blocks behind them receive. All must be resident together,
-/// which so few are.
+/// A message is cut into chunks, each as large as a slot. Chunk k goes through channel k mod
+/// channels, so both sides compute from its number where it is. Each block serves one channel in
+/// one direction: the first blocks send, the blocks after them receive. All blocks must run at the
+/// same time, which any GPU can do with so few.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,12 +15,12 @@
 
 namespace symm {
 
-/// Copies with all threads of a block, in the widest pieces that the addresses allow.
+/// Copies with all threads of a block, 16 bytes at once where the addresses are aligned.
 __host__ __device__ inline void copy_with_block(const simt::ThreadBlock& block,
                                                 std::byte* destination, const std::byte* source,
                                                 std::uint64_t bytes) {
     constexpr std::uint64_t kWide = sizeof(simt::Pack16);
-    constexpr unsigned kAtOnce = 4;  // loads in flight a thread: they hide the way over the bus
+    constexpr unsigned kAtOnce = 4;  // loads in flight per thread, to hide the latency of the bus
     std::uint64_t done = 0;
     const auto addresses =
         reinterpret_cast<std::uintptr_t>(destination) | reinterpret_cast<std::uintptr_t>(source);
@@ -56,7 +56,7 @@ struct FifoMessage {
     std::uint64_t bytes;
     int peer;
 
-    /// Channels, and so blocks, that have anything to do. None for an empty message.
+    /// Channels, and so blocks, that have work. None for an empty message.
     __host__ __device__ std::uint32_t blocks() const {
         const std::uint64_t all = chunks();
         return all < connection.channels ? static_cast<std::uint32_t>(all) : connection.channels;
@@ -77,7 +77,7 @@ struct FifoMessage {
     }
 };
 
-/// The kernel. Needs sizeof(FifoTurn) of shared memory, and blocks() blocks.
+/// The kernel. Needs sizeof(FifoBlockState) of shared memory, and blocks() blocks.
 struct TransferKernel {
     FifoMessage<const std::byte> outbound;
     FifoMessage<std::byte> inbound;
@@ -101,11 +101,11 @@ struct TransferKernel {
 private:
     __host__ __device__ void send(const simt::ThreadBlock& block, std::uint32_t channel) const {
         FifoSender sender(block, outbound.connection.fifo(channel),
-                          {rank, outbound.peer, timeout, mismatch});
+                          {rank, outbound.peer, timeout, mismatch}, block.shared<FifoBlockState>());
         for (std::uint64_t k = channel; k < outbound.chunks(); k += outbound.connection.channels) {
             std::byte* slot = sender.acquire();
             if (slot == nullptr) {
-                return;  // all threads of the block do
+                return;  // as all threads of the block do
             }
             copy_with_block(block, slot, outbound.at(k), outbound.chunk_bytes(k));
             sender.post(outbound.left(k));
@@ -114,11 +114,12 @@ private:
 
     __host__ __device__ void receive(const simt::ThreadBlock& block, std::uint32_t channel) const {
         FifoReceiver receiver(block, inbound.connection.fifo(channel),
-                              {rank, inbound.peer, timeout, mismatch});
+                              {rank, inbound.peer, timeout, mismatch},
+                              block.shared<FifoBlockState>());
         for (std::uint64_t k = channel; k < inbound.chunks(); k += inbound.connection.channels) {
             const std::byte* slot = receiver.acquire(inbound.left(k));
             if (slot == nullptr) {
-                return;  // all threads of the block do
+                return;  // as all threads of the block do
             }
             copy_with_block(block, inbound.at(k), slot, inbound.chunk_bytes(k));
             receiver.release();

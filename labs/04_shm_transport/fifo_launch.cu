@@ -6,7 +6,7 @@ namespace symm {
 
 void launch_transfer(CUstream stream, unsigned threads, const TransferKernel& transfer) {
     if (transfer.blocks() > 0) {
-        launch(stream, transfer.blocks(), threads, transfer, sizeof(FifoTurn));
+        launch(stream, transfer.blocks(), threads, transfer, sizeof(FifoBlockState));
     }
 }
 

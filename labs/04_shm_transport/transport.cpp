@@ -255,7 +255,7 @@ void ShmTransport::finish(const Stream& stream) {
         broken_ = error.what();
         // The report of the waits says only that they were told to end; this says why.
         const FifoMismatch& mismatch = *mismatch_->as<FifoMismatch>();
-        if (mismatch.met != 0) {
+        if (mismatch.found != 0) {
             broken_ = fmt::format(
                 "rank {} expected {} more bytes of a message from rank {}, which sends {}: both "
                 "sides must name the same number of bytes, in the same order of calls",

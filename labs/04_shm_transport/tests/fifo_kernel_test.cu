@@ -1,7 +1,6 @@
 // The FIFO and its kernel alone: memory from cuMemHostAlloc, two GPUs of one process, no transport.
-// It needs nothing of this lab's library, so that it can be built once more with a weakened order
-// of memory accesses (SYMM_MUTANT_NO_RELEASE, SYMM_MUTANT_NO_ACQUIRE): ThreadSanitizer has to find
-// those.
+// It needs nothing of this lab's library, so that it can be built again with one order of memory
+// accesses taken out (SYMM_MUTANT_FIFO_*): ThreadSanitizer has to report each of those.
 
 #include <gtest/gtest.h>
 
@@ -63,7 +62,7 @@ struct Side {
 
     void start(const TransferKernel& kernel) const {
         device.make_current();
-        launch(stream.get(), kernel.blocks(), kThreads, kernel, sizeof(FifoTurn));
+        launch(stream.get(), kernel.blocks(), kThreads, kernel, sizeof(FifoBlockState));
     }
 
     int rank;
@@ -73,6 +72,30 @@ struct Side {
     PinnedMemory destination;
     KernelTimeout timeout;
     PinnedMemory mismatch;
+};
+
+// One block with both a receiver and a sender: it passes on what it receives, slot by slot.
+struct RelayKernel {
+    TransferKernel transfer;  // its inbound and outbound have one channel, and no data of their own
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        const auto& [outbound, inbound, rank, timeout, mismatch] = transfer;
+        auto* states = block.shared<FifoBlockState>();
+        FifoReceiver receiver(block, inbound.connection.fifo(0),
+                              {rank, inbound.peer, timeout, mismatch}, &states[0]);
+        FifoSender sender(block, outbound.connection.fifo(0),
+                          {rank, outbound.peer, timeout, mismatch}, &states[1]);
+        for (std::uint64_t k = 0; k < inbound.chunks(); ++k) {
+            const std::byte* full = receiver.acquire(inbound.left(k));
+            std::byte* empty = sender.acquire();
+            if (full == nullptr || empty == nullptr) {
+                return;
+            }
+            copy_with_block(block, empty, full, inbound.chunk_bytes(k));
+            sender.post(outbound.left(k));
+            receiver.release();
+        }
+    }
 };
 
 class FifoKernel : public testing::Test {
@@ -230,6 +253,27 @@ TEST_F(FifoKernel, SendsAndReceivesAtOnce) {
     }
 }
 
+TEST_F(FifoKernel, TwoEndpointsInOneBlockHaveTheirOwnSteps) {
+    const FifoConnection forth = connection(1, 0);
+    const FifoConnection back = connection(1, 1);
+    back.fifo(0).control->send.head = 1003;  // so that the two steps differ
+    back.fifo(0).control->receive.tail = 1003;
+    for (unsigned message = 1; message <= 20; ++message) {
+        const std::size_t bytes = 3000 + message;
+        a.fill(message, bytes);
+        TransferKernel on_a = sending(a, forth, bytes);
+        on_a.inbound = receiving(a, back, bytes).inbound;
+        TransferKernel relayed = receiving(b, forth, bytes);
+        relayed.outbound = sending(b, back, bytes).outbound;
+        a.start(on_a);
+        b.device.make_current();
+        launch(b.stream.get(), 1, kThreads, RelayKernel{relayed}, 2 * sizeof(FifoBlockState));
+        finish(a);
+        finish(b);
+        a.expect(message, 0, bytes);
+    }
+}
+
 TEST_F(FifoKernel, CanBeReplayedInAGraph) {
     const FifoConnection by = connection(2);
     constexpr std::size_t kBytes = 2500;
@@ -290,7 +334,7 @@ TEST_F(FifoKernel, ReceiverNoticesAMessageOfAnotherLength) {
     finish(a);  // it fits into the slots
     EXPECT_NE(failure_of(b), "no failure");
     const FifoMismatch& mismatch = *b.mismatch.as<FifoMismatch>();
-    EXPECT_EQ(mismatch.met, 1U);
+    EXPECT_EQ(mismatch.found, 1U);
     EXPECT_EQ(mismatch.peer, 0);
     EXPECT_EQ(mismatch.expected - mismatch.sent, 24U);
     b.expect(1, 0, 0);
