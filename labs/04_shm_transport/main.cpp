@@ -28,7 +28,6 @@ struct Options {
     std::size_t bytes = 1 << 20;
     int iterations = 3;
     int silent = -1;
-    double patience = std::chrono::duration<double>(Deadline::standard_limit()).count();
 };
 
 void require_sizes(const Rank& rank, const Options& options) {
@@ -42,8 +41,8 @@ void require_sizes(const Rank& rank, const Options& options) {
             format_bytes(options.bytes), format_bytes(memory), rank.device()));
     }
     if (options.silent >= rank.size()) {
-        throw UsageError(fmt::format("--silent {} is no rank: there are 0 to {}", options.silent,
-                                     rank.size() - 1));
+        throw UsageError(fmt::format("--silent {} is no rank: there are ranks 0 to {}",
+                                     options.silent, rank.size() - 1));
     }
 }
 
@@ -79,7 +78,7 @@ void compare(const std::vector<std::uint32_t>& got, const std::vector<std::uint3
     }
 }
 
-void tell_set_up(Rank& rank, const ShmTransport& transport, int next, int previous) {
+void print_set_up(Rank& rank, const ShmTransport& transport, int next, int previous) {
     const HostPathChoice& path = transport.path();
     rank.headline("\n1. Host memory that GPUs share: {}", name_of(path.path));
     if (!path.why_not_cumem.empty()) {
@@ -96,10 +95,6 @@ void tell_set_up(Rank& rank, const ShmTransport& transport, int next, int previo
 void ring(Rank& rank, const Options& options) {
     const int next = (rank.rank() + 1) % rank.size();
     const int previous = (rank.rank() + rank.size() - 1) % rank.size();
-    ShmTransport transport(rank, {&previous, 1}, options.transport);
-    rank.headline("{}", describe_driver());
-    tell_set_up(rank, transport, next, previous);
-
     DeviceBuffer source;
     DeviceBuffer destination;
     std::optional<Stream> stream;
@@ -108,39 +103,35 @@ void ring(Rank& rank, const Options& options) {
         destination = DeviceBuffer(rank.device(), options.bytes);
         stream.emplace();
     });
+    ShmTransport transport(rank, {&previous, 1}, options.transport);
+    rank.headline("{}", describe_driver());
+    print_set_up(rank, transport, next, previous);
 
     const std::uint64_t slot = options.transport.slot_bytes;
-    rank.headline("\n3. A ring: each rank sends {} to the next, {} slot(s) of {} by {} block(s)",
-                  format_bytes(options.bytes), (options.bytes - 1) / slot + 1, format_bytes(slot),
-                  transport.blocks(next, options.bytes));
-    // Longer than the kernels are patient, so that it is they who say what they waited for.
-    const auto patience = [&] {
-        return Deadline::after(Deadline::standard_limit() + 3 * options.transport.limit);
-    };
+    rank.headline(
+        "\n3. A ring: each rank sends {} to the next, in {} step(s) of {}, by {} block(s)",
+        format_bytes(options.bytes), (options.bytes - 1) / slot + 1, format_bytes(slot),
+        transport.blocks(next, options.bytes));
     double microseconds = 0;
     for (int i = 0; i < options.iterations; ++i) {
-        rank.bootstrap().together(
-            "04: transfer",
-            [&] {
-                const auto sent = data_of(rank.rank(), i, options.bytes);
-                std::vector<std::uint32_t> received(sent.size(), 0xa5a5a5a5);
-                copy_to_device(source.base(), sent.data(), options.bytes);
-                copy_to_device(destination.base(), received.data(), options.bytes);
-                if (rank.rank() == options.silent) {
-                    return;
-                }
-                const auto start = std::chrono::steady_clock::now();
-                transport.send_receive({next, source.base(), options.bytes},
-                                       {previous, destination.base(), options.bytes},
-                                       stream->get());
-                transport.finish(*stream);
-                const std::chrono::duration<double, std::micro> took =
-                    std::chrono::steady_clock::now() - start;
-                microseconds = took.count();
-                copy_to_host(received.data(), destination.base(), options.bytes);
-                compare(received, data_of(previous, i, options.bytes), options.bytes, previous);
-            },
-            patience());
+        rank.bootstrap().together("04: transfer", [&] {
+            const auto sent = data_of(rank.rank(), i, options.bytes);
+            std::vector<std::uint32_t> received(sent.size(), 0xa5a5a5a5);
+            copy_to_device(source.base(), sent.data(), options.bytes);
+            copy_to_device(destination.base(), received.data(), options.bytes);
+            if (rank.rank() == options.silent) {
+                return;
+            }
+            const auto start = std::chrono::steady_clock::now();
+            transport.send_receive({next, source.base(), options.bytes},
+                                   {previous, destination.base(), options.bytes}, stream->get());
+            transport.finish(*stream);
+            const std::chrono::duration<double, std::micro> took =
+                std::chrono::steady_clock::now() - start;
+            microseconds = took.count();
+            copy_to_host(received.data(), destination.base(), options.bytes);
+            compare(received, data_of(previous, i, options.bytes), options.bytes, previous);
+        });
     }
     // Times of emulated GPUs mean nothing.
     const std::string speed =
@@ -156,8 +147,8 @@ void ring(Rank& rank, const Options& options) {
 
 int main(int argc, char** argv) {
     CLI::App app(
-        "Lab 04: a transport without peer access. Each rank's GPU writes to host memory, from\n"
-        "where the next rank's GPU, in another process, reads it: through a FIFO of eight slots\n"
+        "Lab 04: a transport without peer access. Each rank's GPU writes to host memory, and the\n"
+        "GPU of the next rank, in another process, reads it there: through a FIFO of eight slots\n"
         "and two counters. All data is checked.",
         "04_shm_transport");
     Options options;
@@ -171,25 +162,22 @@ int main(int argc, char** argv) {
     add_number_option(app, "--iters", options.iterations, 1, std::numeric_limits<int>::max(),
                       "How many messages, one after the other");
     app.add_option("--path", path,
-                   "Which way to shared host memory: auto (cuMem where all ranks can), cumem\n"
+                   "The path to shared host memory: auto (cuMem where all ranks can), cumem\n"
                    "(cuMemCreate on a NUMA node) or posix (memfd and cuMemHostRegister)")
         ->capture_default_str();
     add_number_option(app, "--channels", options.transport.channels, 0U,
                       std::numeric_limits<std::uint32_t>::max(),
-                      "FIFOs between two ranks, each served by a block; 0: as the GPU needs");
-    add_bytes_option(app, "--slot", slot, "Bytes of each of a FIFO's eight slots, n x 128");
+                      "FIFOs from one rank to another, each served by a block; 0: 8, emulated 2");
+    add_bytes_option(app, "--slot", slot,
+                     "Bytes of each of a FIFO's eight slots, a multiple of 128");
     add_number_option(app, "--silent", options.silent, 0, kMaxRanks - 1,
-                      "Let this rank send and receive nothing, to see what the others say")
+                      "This rank sends and receives nothing, to see what the others report")
         ->default_str("");
-    add_number_option(app, "--patience", options.patience, 0.001, 3600.0,
-                      "Seconds that a kernel waits for its peer");
     add_driver_option(app);
     return run_main(app, argc, argv, [&] {
         options.ranks.mode = rank_mode(mode);
         options.transport.path = host_path(path);
         options.transport.slot_bytes = slot;
-        options.transport.limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
-            std::chrono::duration<double>(options.patience));
         return run_ranks(options.ranks, [&](Rank& rank) {
             require_sizes(rank, options);
             try {

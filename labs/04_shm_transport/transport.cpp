@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <exception>
 #include <stdexcept>
 
+#include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
 #include "common/simt/atomic.hpp"
@@ -24,7 +26,7 @@ bool contains(std::uint64_t set, int rank) {
     return (set >> rank & 1) != 0;
 }
 
-// A rank's place among the senders: how many of lower number there are.
+// The index of a rank's connection in the receiver's segment: the number of senders below it.
 std::size_t place_among(std::uint64_t senders, int rank) {
     const std::uint64_t lower = (std::uint64_t{1} << rank) - 1;
     return static_cast<std::size_t>(std::popcount(senders & lower));
@@ -44,7 +46,7 @@ std::uint64_t checked_senders(const Rank& rank, std::span<const int> senders) {
 }
 
 TransportOptions completed(TransportOptions options) {
-    // An emulated GPU plays each thread with one of the host's: few are as good as many.
+    // On an emulated GPU each thread is a thread of the host: more of them gain nothing.
     if (options.channels == 0) {
         options.channels = is_emulated() ? 2 : 8;
     }
@@ -65,7 +67,7 @@ TransportOptions completed(TransportOptions options) {
 
 }  // namespace
 
-// What the others have to know of a rank that receives.
+// What the other ranks have to know of a rank that receives.
 struct ShmTransport::Plan {
     std::uint64_t senders;
     std::uint64_t slot_bytes;
@@ -85,40 +87,50 @@ struct ShmTransport::Plan {
     }
 };
 
-// What this rank has of another.
+// This rank's connections with another.
 struct ShmTransport::Peer {
-    std::shared_ptr<HostSegment> segment;    ///< That rank's segment, where we send to it.
-    std::optional<FifoConnection> outbound;  ///< In that rank's segment.
-    std::optional<FifoConnection> inbound;   ///< In our own.
+    std::shared_ptr<HostSegment> segment;    ///< The peer's segment, where this rank sends to it.
+    std::optional<FifoConnection> outbound;  ///< In the peer's segment.
+    std::optional<FifoConnection> inbound;   ///< In this rank's segment.
 };
 
 ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
                            const TransportOptions& options, Deadline deadline)
-    : bootstrap_(&rank.bootstrap()), rank_(rank.rank()) {
-    Plan mine{};
+    : rank_(&rank) {
+    Plan local{};
     rank.bootstrap().together(
         "04: options",
         [&] {
             const TransportOptions all = completed(options);
             threads_ = all.threads;
-            mine = {checked_senders(rank, senders), all.slot_bytes, all.channels, rank.device()};
+            local = {checked_senders(rank, senders), all.slot_bytes, all.channels, rank.device()};
             timeout_.emplace(all.limit);
             mismatch_.emplace(sizeof(FifoMismatch));
         },
         deadline);
     path_ = agree_on_host_path(rank, options.path, deadline);
-    build(rank, rank.bootstrap().allgather("04: plans", mine, deadline), deadline);
+    build(rank, rank.bootstrap().allgather("04: plans", local, deadline), deadline);
 }
 
 ShmTransport::ShmTransport(ShmTransport&&) noexcept = default;
 ShmTransport& ShmTransport::operator=(ShmTransport&&) noexcept = default;
-ShmTransport::~ShmTransport() = default;
+
+ShmTransport::~ShmTransport() {
+    if (!segment_) {
+        return;  // moved from
+    }
+    rank_->tell_if_unwinding();
+    if (std::uncaught_exceptions() > 0) {
+        timeout_->abort();
+        cu_check_nothrow(cuCtxSynchronize(), "cuCtxSynchronize()");
+    }
+}
 
 void ShmTransport::build(Rank& rank, const std::vector<Plan>& plans, Deadline deadline) {
-    Bootstrap& rendezvous = rank.bootstrap();
-    const Plan& mine = plans[static_cast<std::size_t>(rank_)];
+    Bootstrap& bootstrap = rank.bootstrap();
+    const Plan& local = plans[static_cast<std::size_t>(rank.rank())];
 
-    // Ranks that are threads have one mapping of a segment among them, for all their devices.
+    // Ranks that are threads share one mapping of each segment, open to the devices of all.
     std::vector<int> devices{rank.device()};
     if (rank.is_thread()) {
         for (const Plan& plan : plans) {
@@ -128,15 +140,15 @@ void ShmTransport::build(Rank& rank, const std::vector<Plan>& plans, Deadline de
         }
     }
 
-    std::vector<UniqueFd> offered;
-    rendezvous.together(
+    std::vector<UniqueFd> local_fd;  // empty where this rank receives from nobody
+    bootstrap.together(
         "04: make segments",
         [&] {
             segment_ = std::make_shared<HostSegment>();
-            if (mine.senders != 0) {
-                *segment_ = HostSegment::create(path_.path, mine.bytes(), devices);
+            if (local.senders != 0) {
+                *segment_ = HostSegment::create(path_.path, local.bytes(), devices);
                 if (!rank.is_thread()) {
-                    offered.push_back(segment_->share());
+                    local_fd.push_back(segment_->share());
                 }
             }
         },
@@ -147,25 +159,25 @@ void ShmTransport::build(Rank& rank, const std::vector<Plan>& plans, Deadline de
         std::uint64_t number;  // on the registry
     };
     const Registry::Place registry(segment_);
-    const auto segments = rendezvous.allgather(
-        "04: segments", Segment{segment_->size(), registry.number()}, deadline);
-    auto descriptors = rendezvous.exchange("04: descriptors", offered, deadline);
+    const auto segments =
+        bootstrap.allgather("04: segments", Segment{segment_->size(), registry.number()}, deadline);
+    auto fds = bootstrap.exchange("04: file descriptors", local_fd, deadline);
 
-    rendezvous.together(
+    bootstrap.together(
         "04: attach segments",
         [&] {
             peers_.resize(plans.size());
             for (std::size_t r = 0; r < plans.size(); ++r) {
                 const int peer = static_cast<int>(r);
-                if (contains(mine.senders, peer)) {
-                    peers_[r].inbound = mine.connection(segment_->address(), peer);
+                if (contains(local.senders, peer)) {
+                    peers_[r].inbound = local.connection(segment_->address(), peer);
                 }
-                if (!contains(plans[r].senders, rank_)) {
+                if (!contains(plans[r].senders, rank.rank())) {
                     continue;
                 }
-                if (rank.is_thread() || peer == rank_) {  // a process may send to itself, too
-                    // One mapping for all threads: several would hide from ThreadSanitizer that
-                    // two addresses are one place.
+                if (rank.is_thread() || peer == rank.rank()) {
+                    // One mapping for all ranks of a process: with several, ThreadSanitizer would not
+                    // see that two addresses are the same memory.
                     peers_[r].segment =
                         std::static_pointer_cast<HostSegment>(Registry::find(segments[r].number));
                     if (!peers_[r].segment) {
@@ -174,13 +186,13 @@ void ShmTransport::build(Rank& rank, const std::vector<Plan>& plans, Deadline de
                     }
                 } else {
                     peers_[r].segment = std::make_shared<HostSegment>(HostSegment::attach(
-                        path_.path, std::move(descriptors[r].at(0)), segments[r].bytes, devices));
+                        path_.path, std::move(fds[r].at(0)), segments[r].bytes, devices));
                 }
-                peers_[r].outbound = plans[r].connection(peers_[r].segment->address(), rank_);
+                peers_[r].outbound = plans[r].connection(peers_[r].segment->address(), rank.rank());
             }
         },
         deadline);
-    // All have attached: from here on a rank may leave without taking anything from another.
+    // All have attached: a rank that ends now does not take its segment from the others.
 }
 
 const HostSegment& ShmTransport::segment() const {
@@ -190,8 +202,9 @@ const HostSegment& ShmTransport::segment() const {
 const FifoConnection& ShmTransport::outbound_to(int peer) const {
     if (peer < 0 || static_cast<std::size_t>(peer) >= peers_.size() ||
         !peers_[static_cast<std::size_t>(peer)].outbound) {
-        throw std::invalid_argument(fmt::format(
-            "rank {} cannot send to rank {}, which did not name it as a sender", rank_, peer));
+        throw std::invalid_argument(
+            fmt::format("rank {} cannot send to rank {}, which did not name it as a sender",
+                        rank_->rank(), peer));
     }
     return *peers_[static_cast<std::size_t>(peer)].outbound;
 }
@@ -199,8 +212,9 @@ const FifoConnection& ShmTransport::outbound_to(int peer) const {
 const FifoConnection& ShmTransport::inbound_from(int peer) const {
     if (peer < 0 || static_cast<std::size_t>(peer) >= peers_.size() ||
         !peers_[static_cast<std::size_t>(peer)].inbound) {
-        throw std::invalid_argument(fmt::format(
-            "rank {} cannot receive from rank {}, which it did not name as a sender", rank_, peer));
+        throw std::invalid_argument(
+            fmt::format("rank {} cannot receive from rank {}, which it did not name as a sender",
+                        rank_->rank(), peer));
     }
     return *peers_[static_cast<std::size_t>(peer)].inbound;
 }
@@ -218,7 +232,7 @@ void ShmTransport::queue(const Transfer* to, const Transfer* from, CUstream stre
         throw std::runtime_error(broken_);
     }
     TransferKernel kernel{};
-    kernel.rank = rank_;
+    kernel.rank = rank_->rank();
     kernel.timeout = timeout_->timeout();
     kernel.mismatch = mismatch_->as<FifoMismatch>();
     if (to != nullptr) {
@@ -250,16 +264,16 @@ void ShmTransport::finish(const Stream& stream) {
     }
     try {
         constexpr std::string_view kWhat = "a transfer through host memory";
-        timeout_->synchronize(stream, kWhat, [&] { bootstrap_->look(kWhat); });
+        timeout_->synchronize(stream, kWhat, [&] { rank_->bootstrap().look(kWhat); });
     } catch (const std::exception& error) {
         broken_ = error.what();
-        // The report of the waits says only that they were told to end; this says why.
+        // The timeout's report says only that the waits were aborted; the mismatch says why.
         const FifoMismatch& mismatch = *mismatch_->as<FifoMismatch>();
         if (mismatch.found != 0) {
             broken_ = fmt::format(
                 "rank {} expected {} more bytes of a message from rank {}, which sends {}: both "
                 "sides must name the same number of bytes, in the same order of calls",
-                rank_, mismatch.expected, mismatch.peer, mismatch.sent);
+                rank_->rank(), mismatch.expected, mismatch.peer, mismatch.sent);
             throw std::runtime_error(broken_);
         }
         throw;

@@ -42,13 +42,13 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{"--ranks", "4", "--path", "posix", "--bytes", "100001"}, 0, "share: POSIX"},
         Case{{"--mode", "thread", "--path", "cumem", "--slot", "1K", "--channels", "1"},
              0,
-             "1024 slot(s) of 1K by 1 block(s)"},
+             "in 1024 step(s) of 1K, by 1 block(s)"},
         Case{{"--help"}, 0, "--path"}, Case{{"--ranks", "0"}, 2, "1 to 64"},
         Case{{"--bytes", "0"}, 2, "--bytes 1M"}, Case{{"--bytes", "4096G"}, 2, "is more than"},
         Case{{"--iters", "0"}, 2, "--iters"},
         Case{{"--path", "carrier-pigeon"}, 2, "auto, cumem or posix"},
         Case{{"--slot", "100"}, 2, "multiple of 128"}, Case{{"--silent", "2"}, 2, "no rank"},
-        Case{{"--patience", "0"}, 2, "0.001 to 3600"}, Case{{"--teleport"}, 2, "--teleport"}));
+        Case{{"--teleport"}, 2, "--teleport"}));
 
 TEST_P(Program, ExitsAsItShouldAndLeavesNothing) {
     Running running(program(GetParam().arguments));
@@ -67,8 +67,8 @@ TEST_P(Program, ExitsAsItShouldAndLeavesNothing) {
 TEST(Program, NamesARankThatSendsNothing) {
     // Two ranks and a message that fits into the slots: only one wait there is can be in vain.
     for (const char* mode : {"process", "thread"}) {
-        Running running(
-            program({"--bytes", "1K", "--silent", "0", "--patience", "0.5", "--mode", mode}));
+        Running running(program({"--bytes", "1K", "--silent", "0", "--mode", mode}),
+                        {"SYMM_TIMEOUT=0.5"});
         EXPECT_EQ(running.end().code, 1) << running.output();
         EXPECT_THAT(running.errors(),
                     HasSubstr("rank 1 waited 0.5 s in a kernel for a filled FIFO slot of rank 0: "
@@ -79,7 +79,7 @@ TEST(Program, NamesARankThatSendsNothing) {
 
 TEST(Program, LeavesNothingWhenItIsInterrupted) {
     for (const char* mode : {"process", "thread"}) {
-        Running running(program({"--silent", "0", "--patience", "60", "--mode", mode}));
+        Running running(program({"--silent", "0", "--mode", mode}), {"SYMM_TIMEOUT=60"});
         const Deadline deadline = Deadline::after(std::chrono::seconds(60));
         while (running.output().find("3. A ring") == std::string::npos) {
             ASSERT_FALSE(deadline.passed()) << running.errors();
@@ -100,9 +100,10 @@ TEST(Program, SaysWhyItFallsBackToPosix) {
     if (!is_emulated()) {
         return;
     }
-    Running refused(program({}), {"SYMM_EMU_FAIL=cuMemCreate:1:CUDA_ERROR_NOT_PERMITTED"});
+    Running refused(program({}),
+                    {"SYMM_EMU_FAIL=cuMemExportToShareableHandle:1:CUDA_ERROR_NOT_PERMITTED"});
     EXPECT_EQ(refused.end().code, 0) << refused.errors();
-    EXPECT_THAT(refused.output(), HasSubstr("not cuMem: rank 0: cuMemCreate(size=2097152"));
+    EXPECT_THAT(refused.output(), HasSubstr("not cuMem: rank 0: cuMemExportToShareableHandle("));
 }
 
 // A driver that fails is no reason for the other path.
@@ -112,7 +113,7 @@ TEST(Program, FailsWhereTheProbeFails) {
     }
     for (const char* mode : {"process", "thread"}) {
         Running program_fails(program({"--mode", mode}),
-                              {"SYMM_EMU_FAIL=cuMemSetAccess:1:CUDA_ERROR_UNKNOWN"});
+                              {"SYMM_EMU_FAIL=cuMemSetAccess:3:CUDA_ERROR_UNKNOWN"});
         EXPECT_EQ(program_fails.end().code, 1) << program_fails.output();
         EXPECT_THAT(program_fails.errors(),
                     AllOf(HasSubstr("cuMemSetAccess"), HasSubstr("CUDA_ERROR_UNKNOWN")));

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
+#include <stdexcept>
 
 #include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
@@ -45,6 +47,26 @@ TEST(ShmTransport, NamesAPeerThatNeverSends) {
         }
         rank.bootstrap().barrier("end");
     });
+}
+
+// On one device, where freeing memory waits for the kernels of all ranks (CMakeLists.txt runs this with
+// one): the kernel of rank 0 waits for rank 1, so rank 1 has to tell it before it frees anything.
+TEST(ShmTransport, ARankThatThrowsTellsTheOthersBeforeItFreesMemory) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::string error = error_of(ranks_of_this_test(2, RankMode::kThread), [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        Buffers buffers(rank);
+        TransportOptions options = small_slots();
+        options.limit = 60s;
+        ShmTransport transport(rank, {&peer, 1}, options);
+        transport.receive(buffers.from(peer, 1000), buffers.stream.get());
+        if (rank.rank() == 1) {
+            throw std::runtime_error("cause");
+        }
+        transport.finish(buffers.stream);
+    });
+    EXPECT_EQ(error, "rank 1 failed: cause");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
 }
 
 TEST(ShmTransport, NamesBothNumbersOfBytesWhereTheyDiffer) {
