@@ -8,13 +8,14 @@
 namespace symm {
 
 KernelTimeout::KernelTimeout(std::chrono::nanoseconds limit)
-    : memory_(sizeof(simt::WaitReport)), limit_(limit) {}
+    : gave_up_(sizeof(std::uint32_t)), report_(sizeof(simt::WaitReport)), limit_(limit) {}
 
 void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
                                 const std::function<void()>& meanwhile) {
     // The kernel's own limit is the first to pass, so that the kernel can say what it waited for.
     constexpr std::chrono::seconds kGrace{2};
-    std::exception_ptr lost;  // a peer that the kernel waits for
+    constexpr std::chrono::seconds kAbort{5};  // milliseconds on a GPU
+    std::exception_ptr lost;                   // a peer that the kernel waits for
     const auto look = [&] {
         if (!meanwhile || lost) {
             return;
@@ -32,12 +33,12 @@ void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
         throw;
     } catch (const std::runtime_error& late) {
         abort();
-        stream.synchronize(what, Deadline::after(limit_ + kGrace));
+        stream.synchronize(what, Deadline::after(kAbort));
         if (lost) {
             std::rethrow_exception(lost);
         }
-        if (report()->state == simt::WaitReport::kTimedOut) {  // a wait gave up just then
-            simt::throw_if_timed_out(*report(), static_cast<std::uint64_t>(limit_.count()));
+        if (report()->failed != 0) {  // a wait gave up just then
+            simt::throw_if_gave_up(*report(), static_cast<std::uint64_t>(limit_.count()));
         }
         throw std::runtime_error(
             fmt::format("{}, and was ended by the host: no single wait in it had lasted {:.1f} s. "
@@ -47,15 +48,11 @@ void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
     if (lost) {
         std::rethrow_exception(lost);
     }
-    simt::throw_if_timed_out(*report(), static_cast<std::uint64_t>(limit_.count()));
+    simt::throw_if_gave_up(*report(), static_cast<std::uint64_t>(limit_.count()));
 }
 
 void KernelTimeout::abort() {
-    simt::claim(&report()->state, simt::WaitReport::kRunning, simt::WaitReport::kAborted);
-}
-
-void KernelTimeout::reset() {
-    *report() = simt::WaitReport{};
+    simt::store(&report()->abort, std::uint32_t{1}, simt::Order::kRelaxed);
 }
 
 }  // namespace symm

@@ -1,8 +1,12 @@
 #pragma once
 /// \file
-/// The host's side of a kernel's deadline: where the kernel reports, and what becomes of the
-/// report.
+/// The host's side of a kernel's timeout: the abort flag, and what becomes of the kernel's report.
 
+#include <chrono>
+#include <functional>
+#include <string_view>
+
+#include "common/cuda/device_memory.hpp"
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/simt/timeout.hpp"
@@ -10,33 +14,35 @@
 
 namespace symm {
 
-/// Owns the WaitReport of one rank's kernels. Kernels are given `timeout()` among their parameters.
+/// Owns the abort flag and the report of one rank's kernels. Kernels are given `timeout()` among their
+/// parameters. Move-only.
 class KernelTimeout {
 public:
-    /// No single wait in a kernel lasts longer than `limit`. Needs a current context.
+    /// No single wait in a kernel lasts longer than `limit`. Needs a current context: the kernels'.
     explicit KernelTimeout(std::chrono::nanoseconds limit = Deadline::standard_limit());
 
     std::chrono::nanoseconds limit() const { return limit_; }
-    simt::Timeout timeout() const { return {report(), static_cast<std::uint64_t>(limit_.count())}; }
+    simt::Timeout timeout() const {
+        return {gave_up_.as<std::uint32_t>(), report(), static_cast<std::uint64_t>(limit_.count())};
+    }
 
-    /// Waits for the stream, then throws std::runtime_error with the kernel's own words where one
-    /// of its waits gave up. A stream that goes on beyond the limit (many waits, or none that
-    /// looks) is first asked to give up, and its kernel's report is what is thrown.
+    /// Waits for the stream. Then throws std::runtime_error with the kernel's report where one of its
+    /// waits gave up. A stream that goes on beyond the limit (many waits, or none) is aborted first, and
+    /// the report is what is thrown.
     ///
     /// `meanwhile` (see Stream::synchronize) may throw because a peer that the kernel waits for is gone:
-    /// then the kernel is asked to give up, and that is what is thrown once it has ended.
+    /// then the kernel is aborted, and that is what is thrown once it has ended.
     void synchronize(const Stream& stream, std::string_view what,
                      const std::function<void()>& meanwhile = {});
 
-    /// Makes every waiting kernel that has this timeout give up, now and later. From any thread.
+    /// Raises the abort flag: every kernel with this timeout ends, now and later. From any thread.
     void abort();
-    /// Forgets a former report. Only while no kernel uses it.
-    void reset();
 
 private:
-    simt::WaitReport* report() const { return memory_.as<simt::WaitReport>(); }
+    simt::WaitReport* report() const { return report_.as<simt::WaitReport>(); }
 
-    PinnedMemory memory_;
+    DeviceMemory gave_up_;  ///< One word.
+    PinnedMemory report_;
     std::chrono::nanoseconds limit_;
 };
 

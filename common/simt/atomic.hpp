@@ -7,6 +7,7 @@
 /// another GPU or the host.
 
 #include <cuda/atomic>
+#include <nv/target>
 
 namespace symm::simt {
 
@@ -15,17 +16,25 @@ enum class Order {
     kRelaxed,  ///< Not at all: the value alone is exchanged.
     kAcquire,  ///< A load: what comes after it is not done before it.
     kRelease,  ///< A store: what came before it is seen by whoever acquires its value.
+    /// A store early in a kernel, for what earlier work of its stream has written: the end of that work
+    /// released it, so on a GPU the store is relaxed. Threads of the host, which play the kernels of
+    /// emulated GPUs, know no such end: there it is a release. (NCCL's symmetric kernels begin so too.)
+    kReleasedByStream,
 };
 
 namespace detail {
 /// The order as libcu++ names it. Mutants of the tests weaken one here, and must be found out.
 __host__ __device__ constexpr cuda::std::memory_order native(Order order) {
 #ifdef SYMM_MUTANT_NO_RELEASE
-    if (order == Order::kRelease) return cuda::std::memory_order_relaxed;
+    if (order != Order::kAcquire) return cuda::std::memory_order_relaxed;
 #endif
 #ifdef SYMM_MUTANT_NO_ACQUIRE
     if (order == Order::kAcquire) return cuda::std::memory_order_relaxed;
 #endif
+    if (order == Order::kReleasedByStream) {
+        NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return cuda::std::memory_order_relaxed;),
+                          (return cuda::std::memory_order_release;))
+    }
     return order == Order::kAcquire   ? cuda::std::memory_order_acquire
            : order == Order::kRelease ? cuda::std::memory_order_release
                                       : cuda::std::memory_order_relaxed;

@@ -19,6 +19,7 @@ std::string_view words(Wait wait) {
             return "a filled FIFO slot";
         case Wait::kFifoSpace:
             return "a free FIFO slot";
+        case Wait::kFifoMessage:
         case Wait::kNothing:
             break;
     }
@@ -28,24 +29,29 @@ std::string_view words(Wait wait) {
 }  // namespace
 
 std::string describe(const WaitReport& report, std::uint64_t limit_ns) {
-    switch (report.state) {
-        case WaitReport::kRunning:
-            return "no wait gave up";
-        case WaitReport::kAborted:
-            return fmt::format(
-                "the kernel was told to give up, before one of its waits had lasted the {:.1f} s "
-                "that SYMM_TIMEOUT grants",
-                static_cast<double>(limit_ns) * 1e-9);
-        default:
-            break;
+    const Waiting& waiting = report.waiting;
+    const double seconds = static_cast<double>(limit_ns) * 1e-9;
+    if (report.failed == 0) {
+        return report.abort == 0
+                   ? "no wait gave up"
+                   : fmt::format(
+                         "the kernel was aborted, before one of its waits had lasted {:.1f} s "
+                         "(SYMM_TIMEOUT)",
+                         seconds);
+    }
+    if (waiting.what == Wait::kFifoMessage) {
+        return fmt::format(
+            "rank {} expected {} more bytes of a message from rank {}, which sends {}: both sides "
+            "must name the same number of bytes, in the same order of calls",
+            waiting.rank, waiting.expected, waiting.peer, report.seen);
     }
     return fmt::format("rank {} waited {:.1f} s in a kernel for {} of rank {}: expected {}, saw {}",
-                       report.rank, static_cast<double>(limit_ns) * 1e-9, words(report.waiting_for),
-                       report.peer, report.expected, report.seen);
+                       waiting.rank, seconds, words(waiting.what), waiting.peer, waiting.expected,
+                       report.seen);
 }
 
-void throw_if_timed_out(const WaitReport& report, std::uint64_t limit_ns) {
-    if (report.state != WaitReport::kRunning) {
+void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
+    if (report.failed != 0 || report.abort != 0) {
         throw std::runtime_error(describe(report, limit_ns));
     }
 }

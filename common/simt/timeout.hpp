@@ -1,17 +1,23 @@
 #pragma once
 /// \file
-/// The one place where kernels spin, with a deadline.
+/// The one place where kernels spin: waits with a timeout, and an abort flag that ends them.
 ///
-/// | who                    | does                                      | to what      | order   |
-/// |------------------------|-------------------------------------------|--------------|---------|
-/// | a waiting thread       | polls until true or the time is over      | its flag     | its own |
-/// | the first out of time  | claims the report (compare-and-swap) and fills it in | WaitReport | relaxed |
-/// | other waiting threads  | look now and then, and give up as well    | WaitReport::state | relaxed |
-/// | the host               | sets it to end a kernel early             | WaitReport::state | relaxed |
-/// | the host               | reads it when the stream has finished     | WaitReport   | the stream's |
+/// | word               | lies in       | written by                       | read by                          |
+/// |--------------------|---------------|----------------------------------|----------------------------------|
+/// | a wait's own flag  | (the caller's)| a peer                           | the waiting thread, at each poll |
+/// | `*gave_up`         | device memory | threads of this device (compare-and-swap) | waiting threads, every kPollsPerLook polls |
+/// | `report->abort`    | host memory   | the host alone                   | waiting threads, every kPollsPerHostLook polls |
+/// | rest of `*report`  | host memory   | the thread that set `*gave_up`   | the host, when the stream has finished |
 ///
-/// A wait that gives up returns false and the kernel goes on: every later wait gives up at its
-/// first look, so the kernel ends by itself, wrong data and all, and the host throws. No thread returns early, so no block hangs in `sync()`.
+/// All of them are relaxed: each carries only itself, and the report is ordered by the end of the kernel.
+/// In host memory each word has one writer, since some buses between host and device have no atomics.
+///
+/// Giving up ends the kernel: the first thread whose time is over sets `*gave_up`, and from then on every
+/// wait of this rank's kernels returns false, in this kernel and in those queued behind it. Whoever gets
+/// false leaves its loop and signals nobody. Threads of a block that must leave together agree by
+/// ThreadBlock::sync_or().
+///
+/// Source: NCCL's checkAbort (src/device/prims_simple.h) and its `abortFlag`.
 
 #include <cuda_runtime.h>
 
@@ -24,37 +30,31 @@
 
 namespace symm::simt {
 
-/// What a kernel was waiting for, in words a person reads (timeout.cpp turns it into a sentence).
+/// What a kernel was waiting for (timeout.cpp turns it into a sentence).
 enum class Wait : std::uint32_t {
     kNothing,
-    kSignal,     ///< A flag a peer writes.
-    kBarrier,    ///< All ranks' arrival.
-    kPacket,     ///< Data that carries its own flag.
-    kFifoData,   ///< A filled slot of a FIFO.
-    kFifoSpace,  ///< A free slot of a FIFO.
+    kSignal,       ///< A flag that a peer writes.
+    kBarrier,      ///< The arrival of all ranks.
+    kPacket,       ///< Data that carries its own flag.
+    kFifoData,     ///< A filled slot of a FIFO.
+    kFifoSpace,    ///< A free slot of a FIFO.
+    kFifoMessage,  ///< No wait: the FIFO brought a message of another length than expected.
 };
 
-/// Where a kernel tells that it gave up waiting. Lives in pinned host memory, zeroed; one a
-/// kernel's launching rank.
-struct WaitReport {
-    static constexpr std::uint32_t kRunning = 0;   ///< Go on.
-    static constexpr std::uint32_t kAborted = 1;   ///< The host asked to stop.
-    static constexpr std::uint32_t kTimedOut = 2;  ///< A wait's time was over; the rest says which.
-
-    std::uint32_t state;
-    Wait waiting_for;
-    std::int32_t rank;
-    std::int32_t peer;
-    std::uint64_t expected;
-    std::uint64_t seen;
-};
-
-/// Who waits for what: copied into the report by the wait that gives up first.
+/// Who waits for what.
 struct Waiting {
     Wait what;
     int rank;
     int peer;
     std::uint64_t expected;
+};
+
+/// Why a kernel gave up. In pinned host memory, zeroed; one per rank.
+struct WaitReport {
+    std::uint32_t abort;   ///< The host asks all waits to end.
+    std::uint32_t failed;  ///< A kernel gave up by itself: the rest says why.
+    Waiting waiting;
+    std::uint64_t seen;  ///< In place of `waiting.expected`.
 };
 
 /// Nanoseconds of a clock that all threads of a device share.
@@ -69,71 +69,89 @@ __host__ __device__ inline std::uint64_t now_ns() {
                                                .count());))
 }
 
-/// A kernel's patience. Part of its parameters.
+/// How long a kernel may wait, and where it tells that it gave up: one of its parameters.
 struct Timeout {
-    WaitReport* report;      ///< In memory that the device and the host see.
+    std::uint32_t* gave_up;  ///< In device memory of the kernel's own device.
+    WaitReport* report;      ///< In pinned host memory.
     std::uint64_t limit_ns;  ///< How long one wait may last.
+};
 
-    /// Polls until `poll(seen)` is true; `seen` takes what the poll saw, for the report. Returns
-    /// false when it gave up.
+/// One thread's waits in one kernel. Polls are counted from wait to wait, so that a kernel of many
+/// short waits looks at the abort flag as often as one that waits long.
+class Waiter {
+public:
+    /// `timeout` outlives it.
+    __host__ __device__ explicit Waiter(const Timeout& timeout) : timeout_(timeout) {}
+    Waiter(const Waiter&) = delete;
+
+    /// Polls until `poll(seen)` is true; `seen` takes what the poll saw, for the report. False when
+    /// this wait, or an earlier one of this rank, gave up: then leave.
     template <class Poll>
-    __host__ __device__ bool until(const Waiting& waiting, Poll&& poll) const {
+    __host__ __device__ bool until(const Waiting& waiting, Poll&& poll) {
         std::uint64_t seen = 0;
-        // On a host, where a look costs nothing, a kernel that has been given up ends at once.
-        NV_IF_TARGET(NV_IS_HOST, (if (load(&report->state, Order::kRelaxed) !=
-                                      WaitReport::kRunning) { return false; }))
-        // The common case costs no clock: most waits end within a few polls.
-        for (int i = 0; i < kPollsBeforeClock; ++i) {
+        std::uint64_t start = 0;  // read at the first look: most waits end within a few polls
+        while (!gave_up_) {
+            if (++polls_ % kPollsPerLook == 0 && !look(waiting, seen, start)) {
+                break;
+            }
             if (poll(seen)) {
                 return true;
             }
+            NV_IF_TARGET(NV_IS_HOST, (std::this_thread::yield();))
         }
-        const std::uint64_t start = now_ns();
-        while (true) {
-            for (int i = 0; i < kPollsBetweenLooks; ++i) {
-                if (poll(seen)) {
-                    return true;
-                }
-                // A host thread that spins keeps another from getting on.
-                NV_IF_TARGET(NV_IS_HOST, (std::this_thread::yield();))
-            }
-            if (load(&report->state, Order::kRelaxed) != WaitReport::kRunning) {
-                return false;
-            }
-            if (now_ns() - start > limit_ns) {
-                give_up(waiting, seen);
-                return false;
-            }
+        return false;
+    }
+
+    /// Ends the waits of this rank's kernels. The first call fills in the report.
+    __host__ __device__ void fail(const Waiting& waiting, std::uint64_t seen) {
+        gave_up_ = true;
+        if (claim(timeout_.gave_up, std::uint32_t{0}, std::uint32_t{1})) {
+            timeout_.report->waiting = waiting;
+            timeout_.report->seen = seen;
+            timeout_.report->failed = 1;
         }
     }
 
 private:
-    static constexpr int kPollsBeforeClock = 4;
-    /// The report lies in host memory. On H200s, thousands of threads that looked there every 64 polls
-    /// kept each other from polling: 64K among four took 240 us instead of 5. NCCL looks every 10,000 as well.
-    static constexpr int kPollsBetweenLooks =
+    /// On H200s, thousands of threads that read host memory every 64 polls kept each other from polling:
+    /// 64K among four ranks took 240 us instead of 5. NCCL looks every 10,000 polls as well.
 #ifdef __CUDA_ARCH__
-        10'000;
+    static constexpr std::uint32_t kPollsPerLook = 64;
+    static constexpr std::uint32_t kPollsPerHostLook = 8192;
 #else
-        64;
+    static constexpr std::uint32_t kPollsPerLook = 1;
+    static constexpr std::uint32_t kPollsPerHostLook = 16;
 #endif
+    static_assert(kPollsPerHostLook % kPollsPerLook == 0);
 
-    __host__ __device__ void give_up(const Waiting& waiting, std::uint64_t seen) const {
-        if (claim(&report->state, WaitReport::kRunning, WaitReport::kTimedOut)) {
-            report->waiting_for = waiting.what;
-            report->rank = waiting.rank;
-            report->peer = waiting.peer;
-            report->expected = waiting.expected;
-            report->seen = seen;
+    /// False when it is time to give up.
+    __host__ __device__ bool look(const Waiting& waiting, std::uint64_t seen,
+                                  std::uint64_t& start) {
+        gave_up_ = load(timeout_.gave_up, Order::kRelaxed) != 0;
+        if (gave_up_ || polls_ % kPollsPerHostLook != 0) {
+            return !gave_up_;
         }
+        if (load(&timeout_.report->abort, Order::kRelaxed) != 0) {
+            gave_up_ = true;
+            claim(timeout_.gave_up, std::uint32_t{0}, std::uint32_t{1});  // for all other threads
+        } else if (start == 0) {
+            start = now_ns();
+        } else if (now_ns() - start > timeout_.limit_ns) {
+            fail(waiting, seen);
+        }
+        return !gave_up_;
     }
+
+    const Timeout& timeout_;
+    std::uint32_t polls_ = 0;
+    bool gave_up_ = false;
 };
 
-/// The report as a sentence: `rank 1 waited 10.0 s for a signal from rank 0: expected 3, saw 2`.
+/// The report as a sentence: `rank 1 waited 10.0 s for a signal of rank 0: expected 3, saw 2`.
 std::string describe(const WaitReport& report, std::uint64_t limit_ns);
 
-/// Throws std::runtime_error with that sentence where a wait gave up. Call it once the stream has
+/// Throws std::runtime_error with that sentence where a kernel gave up. Call it once the stream has
 /// finished.
-void throw_if_timed_out(const WaitReport& report, std::uint64_t limit_ns);
+void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns);
 
 }  // namespace symm::simt

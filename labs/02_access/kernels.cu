@@ -102,7 +102,7 @@ struct Gate {
 
     __host__ __device__ void operator()(const ThreadBlock&) const {
         // Relaxed: the gate says when, and hands over no data.
-        timeout.until({simt::Wait::kSignal, -1, -1, 1}, [this](std::uint64_t& seen) {
+        simt::Waiter(timeout).until({simt::Wait::kSignal, -1, -1, 1}, [this](std::uint64_t& seen) {
             seen = simt::load(open, simt::Order::kRelaxed);
             return seen != 0;
         });

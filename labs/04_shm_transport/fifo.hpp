@@ -107,22 +107,11 @@ struct FifoConnection {
     }
 };
 
-/// Filled in by a receiver that finds another number in left[] than it expected. In pinned host
-/// memory, zeroed. The receiver then ends the waits of its launch, as the host would
-/// (WaitReport::kAborted).
-struct FifoMismatch {
-    std::uint32_t found;
-    std::int32_t peer;
-    std::uint64_t expected;  ///< Bytes of the message from that slot on, for the receiver,
-    std::uint64_t sent;      ///< and for the sender.
-};
-
-/// The ranks at the two ends, how long a wait may last, and where failures are reported.
+/// The ranks at the two ends, and how long a wait may last.
 struct FifoEnds {
     int rank;
     int peer;
     simt::Timeout timeout;
-    FifoMismatch* mismatch;
 };
 
 /// What thread 0 tells the other threads of its block. In the block's shared memory: one for each
@@ -139,7 +128,7 @@ public:
     /// no other endpoint uses it.
     __host__ __device__ FifoSender(const simt::ThreadBlock& block, const Fifo& fifo,
                                    const FifoEnds& ends, FifoBlockState* state)
-        : block_(block), fifo_(fifo), ends_(ends), state_(state) {
+        : block_(block), fifo_(fifo), ends_(ends), state_(state), waiter_(ends_.timeout) {
         if (block.thread_rank() == 0) {
             // Relaxed: only this side writes the counter, and its former launch has ended.
             state->step = simt::load(&fifo.control->receive.tail, simt::Order::kRelaxed);
@@ -184,7 +173,7 @@ private:
         }
         const simt::Waiting waiting{simt::Wait::kFifoSpace, ends_.rank, ends_.peer,
                                     step_ + 1 - kFifoSteps};
-        return ends_.timeout.until(waiting, [this](std::uint64_t& seen) {
+        return waiter_.until(waiting, [this](std::uint64_t& seen) {
 #ifdef SYMM_MUTANT_FIFO_HEAD_LOAD_RELAXED  // the next stores to the slot race with its last loads
             head_ = seen = simt::load(&fifo_.control->send.head, simt::Order::kRelaxed);
 #else
@@ -199,6 +188,7 @@ private:
     Fifo fifo_;
     FifoEnds ends_;
     FifoBlockState* state_;
+    simt::Waiter waiter_;  // of thread 0
     std::uint64_t step_;
     std::uint64_t head_;  // of thread 0: the last head seen
 };
@@ -209,7 +199,7 @@ public:
     /// As FifoSender's constructor.
     __host__ __device__ FifoReceiver(const simt::ThreadBlock& block, const Fifo& fifo,
                                      const FifoEnds& ends, FifoBlockState* state)
-        : block_(block), fifo_(fifo), ends_(ends), state_(state) {
+        : block_(block), fifo_(fifo), ends_(ends), state_(state), waiter_(ends_.timeout) {
         if (block.thread_rank() == 0) {
             // Relaxed: only this side writes the counter, and its former launch has ended.
             state->step = simt::load(&fifo.control->send.head, simt::Order::kRelaxed);
@@ -250,7 +240,7 @@ private:
             return true;
         }
         const simt::Waiting waiting{simt::Wait::kFifoData, ends_.rank, ends_.peer, step_ + 1};
-        return ends_.timeout.until(waiting, [this](std::uint64_t& seen) {
+        return waiter_.until(waiting, [this](std::uint64_t& seen) {
 #ifdef SYMM_MUTANT_FIFO_TAIL_LOAD_RELAXED  // the loads of left and slot race with their stores
             tail_ = seen = simt::load(&fifo_.control->receive.tail, simt::Order::kRelaxed);
 #else
@@ -261,23 +251,19 @@ private:
         });
     }
 
-    __host__ __device__ bool is_expected(std::uint64_t left) const {
+    __host__ __device__ bool is_expected(std::uint64_t left) {
         const std::uint64_t sent = fifo_.control->receive.left[step_ % kFifoSteps];
-        if (sent == left) {
-            return true;
+        if (sent != left) {  // the data of the other channels is wrong too: end their waits
+            waiter_.fail({simt::Wait::kFifoMessage, ends_.rank, ends_.peer, left}, sent);
         }
-        // The data of the other channels is wrong too: end their waits.
-        if (simt::claim(&ends_.timeout.report->state, simt::WaitReport::kRunning,
-                        simt::WaitReport::kAborted)) {
-            *ends_.mismatch = {1, ends_.peer, left, sent};
-        }
-        return false;
+        return sent == left;
     }
 
     simt::ThreadBlock block_;
     Fifo fifo_;
     FifoEnds ends_;
     FifoBlockState* state_;
+    simt::Waiter waiter_;  // of thread 0
     std::uint64_t step_;
     std::uint64_t tail_;  // of thread 0: the last tail seen
 };

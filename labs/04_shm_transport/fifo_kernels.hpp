@@ -83,7 +83,6 @@ struct TransferKernel {
     FifoMessage<std::byte> inbound;
     int rank;
     simt::Timeout timeout;
-    FifoMismatch* mismatch;
 
     __host__ __device__ std::uint32_t blocks() const {
         return outbound.blocks() + inbound.blocks();
@@ -101,7 +100,7 @@ struct TransferKernel {
 private:
     __host__ __device__ void send(const simt::ThreadBlock& block, std::uint32_t channel) const {
         FifoSender sender(block, outbound.connection.fifo(channel),
-                          {rank, outbound.peer, timeout, mismatch}, block.shared<FifoBlockState>());
+                          {rank, outbound.peer, timeout}, block.shared<FifoBlockState>());
         for (std::uint64_t k = channel; k < outbound.chunks(); k += outbound.connection.channels) {
             std::byte* slot = sender.acquire();
             if (slot == nullptr) {
@@ -114,7 +113,7 @@ private:
 
     __host__ __device__ void receive(const simt::ThreadBlock& block, std::uint32_t channel) const {
         FifoReceiver receiver(block, inbound.connection.fifo(channel),
-                              {rank, inbound.peer, timeout, mismatch},
+                              {rank, inbound.peer, timeout},
                               block.shared<FifoBlockState>());
         for (std::uint64_t k = channel; k < inbound.chunks(); k += inbound.connection.channels) {
             const std::byte* slot = receiver.acquire(inbound.left(k));

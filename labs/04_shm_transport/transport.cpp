@@ -105,7 +105,6 @@ ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
             threads_ = all.threads;
             local = {checked_senders(rank, senders), all.slot_bytes, all.channels, rank.device()};
             timeout_.emplace(all.limit);
-            mismatch_.emplace(sizeof(FifoMismatch));
         },
         deadline);
     path_ = agree_on_host_path(rank, options.path, deadline);
@@ -234,7 +233,6 @@ void ShmTransport::queue(const Transfer* to, const Transfer* from, CUstream stre
     TransferKernel kernel{};
     kernel.rank = rank_->rank();
     kernel.timeout = timeout_->timeout();
-    kernel.mismatch = mismatch_->as<FifoMismatch>();
     if (to != nullptr) {
         kernel.outbound = {outbound_to(to->peer), reinterpret_cast<const std::byte*>(to->data),
                            to->bytes, to->peer};
@@ -267,15 +265,6 @@ void ShmTransport::finish(const Stream& stream) {
         timeout_->synchronize(stream, kWhat, [&] { rank_->bootstrap().look(kWhat); });
     } catch (const std::exception& error) {
         broken_ = error.what();
-        // The timeout's report says only that the waits were aborted; the mismatch says why.
-        const FifoMismatch& mismatch = *mismatch_->as<FifoMismatch>();
-        if (mismatch.found != 0) {
-            broken_ = fmt::format(
-                "rank {} expected {} more bytes of a message from rank {}, which sends {}: both "
-                "sides must name the same number of bytes, in the same order of calls",
-                rank_->rank(), mismatch.expected, mismatch.peer, mismatch.sent);
-            throw std::runtime_error(broken_);
-        }
         throw;
     }
 }

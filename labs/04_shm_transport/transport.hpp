@@ -120,7 +120,6 @@ private:
     std::shared_ptr<HostSegment> segment_;  // ranks that are threads use it as well
     std::vector<Peer> peers_;
     std::optional<KernelTimeout> timeout_;
-    std::optional<PinnedMemory> mismatch_;
     std::string broken_;
 };
 

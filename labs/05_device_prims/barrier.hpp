@@ -2,25 +2,28 @@
 /// \file
 /// A barrier of all ranks, block by block, inside a kernel.
 ///
-/// Every rank keeps an inbox in symmetric memory: one flag for each block and peer. Block b of each
-/// rank meets block b of every other rank; blocks of one rank do not wait for one another. Block b
-/// of rank r:
+/// Every rank has an inbox in symmetric memory: one flag per block and peer. Block b of each rank meets
+/// block b of every other rank; blocks of one rank do not wait for each other. Block b of rank r:
 ///
-/// | who         | does                     | to what                 | order   | why               |
-/// |-------------|--------------------------|-------------------------|---------|-------------------|
-/// | all threads | `block.sync()`           |                         | block   | what any wrote comes before the signal |
-/// | thread p    | stores epoch e           | rank p's `inbox[b][r]`  | release | rank p sees rank r's writes after it |
-/// | thread p    | polls until e is reached | its own `inbox[b][p]`   | acquire | and rank r sees rank p's |
-/// | all threads | `block.sync()`           |                         | block   | nobody reads before all have come |
+/// | who         | does                      | to what                 | order     | why                           |
+/// |-------------|---------------------------|-------------------------|-----------|-------------------------------|
+/// | all threads | `block.sync()`            |                         | block     | all writes of the block come before the signal |
+/// | thread p    | stores epoch e            | rank p's `inbox[b][r]`  | release * | rank p sees rank r's writes after it |
+/// | thread p    | polls until e is reached  | its own `inbox[b][p]`   | acquire   | rank r sees rank p's writes after it |
+/// | all threads | `block.sync()`            |                         | block     | no thread reads before all ranks have arrived |
 ///
-/// - It cannot deadlock: a rank stores to all before it waits for any, one thread a peer. It needs
-///   block b of all ranks to be running at once, which the launch has to see to.
-/// - The next barrier cannot overtake it: a peer that is already in barrier e + 1 has stored e + 1,
-///   which has reached e; it cannot come to e + 2 before this rank has stored e + 1. Wrapping
-///   compares do the rest.
-/// - A rank that gives up waiting signals no more: the block's verdict is one, and whoever comes late
-///   finds no second signal, gives up as well and never takes what is there for a result.
-/// - Each block counts its own epochs, in device memory: a graph that replays the kernel counts on.
+/// \* In a kernel's first barrier the arrival may be relaxed: nothing has been written in this kernel yet,
+/// and the end of the kernel before it has already released what earlier kernels of the stream wrote. The
+/// host's threads have no such end, so emulated GPUs release there too (simt::Order::kReleasedByStream).
+///
+/// - No deadlock: a rank stores to all peers before it waits for any, and each peer has a thread of its own.
+///   Block b of all ranks must be running at once, which the launch ensures (common/cuda/occupancy.hpp).
+/// - The next barrier cannot overtake this one: a peer in barrier e + 1 has stored e + 1, which has reached e
+///   too. It cannot reach e + 2 before this rank has stored e + 1.
+/// - If one thread times out, its whole block gives up and sends no more signals, so its peers time out too:
+///   no block takes what is there for a result.
+/// - Each block counts its own epochs in device memory, so a graph that replays the kernel counts on. Epochs
+///   wrap; the comparison allows for it.
 ///
 /// Source: NCCL's LSA barrier (src/include/nccl_device/impl/lsa_barrier__funcs.h).
 
@@ -36,17 +39,16 @@ namespace symm {
 inline constexpr unsigned kMaxBarrierBlocks = 128;
 inline constexpr int kMaxBarrierRanks = 8;
 
-/// What each rank keeps for its barriers, in symmetric memory at the same offset, zeroed before
+/// What each rank keeps for its barriers, in symmetric memory at the same offset, zeroed before the
 /// first use.
 struct BarrierMemory {
-    /// Written by peers: `inbox[b][r]` by block b of rank r. A row is one block's, in one 32-byte
-    /// sector.
+    /// Written by peers: `inbox[b][r]` by block b of rank r. A row is one 32-byte sector.
     alignas(32) std::uint32_t inbox[kMaxBarrierBlocks][kMaxBarrierRanks];
     /// Written by this rank: barriers that each block has passed, modulo 2^32.
     std::uint32_t epoch[kMaxBarrierBlocks];
 };
 
-/// All ranks' BarrierMemory: part of a kernel's parameters.
+/// All ranks' BarrierMemory: one of a kernel's parameters.
 struct BarrierView {
     BarrierMemory* first;  ///< Rank 0's, in this process's addresses.
     std::size_t stride;    ///< From one rank's to the next, bytes.
@@ -57,6 +59,7 @@ struct BarrierView {
         return reinterpret_cast<BarrierMemory*>(reinterpret_cast<char*>(first) +
                                                 static_cast<std::size_t>(which) * stride);
     }
+    __host__ __device__ BarrierMemory* local() const { return peer(rank); }
 };
 
 /// One block's side of its barriers in one kernel. Every thread of the block holds one, and all
@@ -67,39 +70,42 @@ public:
                                 const simt::Timeout& timeout)
         : block_(block),
           view_(view),
-          timeout_(timeout),
-          epoch_(view.peer(view.rank)->epoch[block.group_index()]) {}
+          waiter_(timeout),
+          epoch_(view.local()->epoch[block.group_index()]) {}
 
-    /// Waits for the same block of every rank; false, on all threads, when one of them gave up. What their threads wrote before is seen by this
-    /// block's after.
+    /// Waits for the same block of every rank. False, on all threads of the block, when one of them gave up.
+    template <simt::Order kArrival = simt::Order::kRelease>
     __host__ __device__ bool arrive_and_wait() {
         ++epoch_;
-        sync_block();
-        const int peer = static_cast<int>(block_.thread_rank());
+        if constexpr (kArrival == simt::Order::kRelease) {
+            sync_block();
+        }
         const unsigned b = block_.group_index();
-        for (int p = peer; p < view_.ranks; p += static_cast<int>(block_.size())) {
+        const int first = static_cast<int>(block_.thread_rank());
+        const int step = static_cast<int>(block_.size());
+        for (int p = first; p < view_.ranks; p += step) {
             if (p != view_.rank) {
-                signal(&view_.peer(p)->inbox[b][view_.rank], epoch_);
+                signal<kArrival>(&view_.peer(p)->inbox[b][view_.rank], epoch_);
             }
         }
-        bool gave_up = false;
-        for (int p = peer; p < view_.ranks; p += static_cast<int>(block_.size())) {
+        bool arrived = true;
+        for (int p = first; p < view_.ranks; p += step) {
             if (p != view_.rank) {
-                gave_up |= !wait_signal(timeout_, &view_.peer(view_.rank)->inbox[b][p],
-                                        {simt::Wait::kBarrier, view_.rank, p, epoch_});
+                arrived &= wait_signal(waiter_, &view_.local()->inbox[b][p],
+                                       {simt::Wait::kBarrier, view_.rank, p, epoch_});
             }
         }
 #ifdef SYMM_MUTANT_NO_SYNC
-        return !gave_up;
+        return arrived;
 #else
-        return !block_.sync_or(gave_up);
+        return !block_.sync_or(!arrived);
 #endif
     }
 
-    /// Keeps the count for the next kernel. The stream's order brings it there.
+    /// Keeps the count for the next kernel of the stream.
     __host__ __device__ void store_epoch() const {
         if (block_.thread_rank() == 0) {
-            view_.peer(view_.rank)->epoch[block_.group_index()] = epoch_;
+            view_.local()->epoch[block_.group_index()] = epoch_;
         }
     }
 
@@ -112,7 +118,7 @@ private:
 
     const simt::ThreadBlock& block_;
     const BarrierView& view_;
-    const simt::Timeout& timeout_;
+    simt::Waiter waiter_;
     std::uint32_t epoch_;
 };
 

@@ -1,7 +1,7 @@
 #include "labs/05_device_prims/kernels.hpp"
 
 #include "common/cuda/launch.hpp"
-#include "labs/05_device_prims/launches.hpp"
+#include "common/cuda/occupancy.hpp"
 
 namespace symm {
 
@@ -12,6 +12,10 @@ void launch_ping_pong(CUstream stream, const PingPong& kernel) {
 void launch_barrier_rounds(CUstream stream, const BarrierRounds& kernel, unsigned blocks,
                            unsigned threads) {
     launch(stream, blocks, threads, kernel);
+}
+
+unsigned resident_barrier_blocks(unsigned threads) {
+    return resident_blocks<BarrierRounds>(threads);
 }
 
 }  // namespace symm

@@ -1,7 +1,8 @@
 #pragma once
 /// \file
-/// The primitives at work: a ball played to and fro, and rounds of barriers. Both check what they
-/// carry.
+/// The latency test's kernels: a payload sent to and fro, and rounds of barriers. Both check what arrives.
+
+#include <cuda.h>
 
 #include <cstdint>
 
@@ -10,37 +11,37 @@
 
 namespace symm {
 
-/// What carries the ball.
+/// What carries the payload.
 enum class Carrier : std::uint32_t {
-    kSignal,   ///< Data, then a flag with release; the other side acquires.
+    kSignal,   ///< The payload, then a flag with release; the receiver acquires.
     kRelaxed,  ///< A flag alone.
     kPacket,   ///< A packet that is both.
 };
 
-/// What each rank of the latency_test keeps in symmetric memory. Zeroed before first use.
+/// What each rank of the latency test keeps in symmetric memory. Zeroed before the first use.
 struct LatencyTestMemory {
     BarrierMemory barrier;
-    std::uint32_t flag;              ///< Written by the other player.
-    alignas(16) std::uint64_t ball;  ///< Written by the other player, before the flag.
-    simt::Pack16 slot;               ///< Written by the other player: ball and flag in one.
-    std::uint64_t board[2]
-                       [kMaxBarrierBlocks];  ///< Written by this rank's blocks, read by all peers.
-    std::uint64_t errors;                    ///< Counted by this rank.
+    alignas(128) std::uint32_t flag;  ///< Written by the other rank.
+    std::uint64_t payload;            ///< Written by the other rank, before the flag.
+    alignas(128) simt::Pack16 slot;   ///< Written by the other rank: payload and flag in one.
+    /// Written by this rank's blocks, read by all peers.
+    alignas(128) std::uint64_t buffer[2][kMaxBarrierBlocks];
+    std::uint64_t errors;  ///< Counted by this rank.
 };
 
 /// What rank `rank` sends in round `round` from its block `block`: no other rank, round or block
 /// sends it.
-__host__ __device__ inline std::uint64_t unique_ball(int rank, std::uint32_t round,
-                                                     unsigned block = 0) {
+__host__ __device__ inline std::uint64_t unique_payload(int rank, std::uint32_t round,
+                                                        unsigned block = 0) {
     return (std::uint64_t{round} << 32) ^ (std::uint64_t{block} << 8) ^
            static_cast<std::uint64_t>(rank + 1);
 }
 
-/// One thread of two ranks each: `rounds` times there and back. The time of a round is two
-/// latencies. One block of one thread; rounds are numbered from `first`, on both sides the same.
+/// One thread on each of two ranks: `rounds` times there and back, so a round takes twice the latency.
+/// One block of one thread. Rounds are numbered from `first`, on both sides the same.
 struct PingPong {
-    LatencyTestMemory* mine;
-    LatencyTestMemory* theirs;
+    LatencyTestMemory* local;
+    LatencyTestMemory* remote;
     simt::Timeout timeout;
     Carrier carrier;
     int rank;
@@ -49,62 +50,70 @@ struct PingPong {
     std::uint32_t rounds;
 
     __host__ __device__ void operator()(const simt::ThreadBlock&) const {
+        simt::Waiter waiter(timeout);
         for (std::uint32_t round = first; round != first + rounds; ++round) {
             if (rank < peer) {
-                serve(round);
-                take(round);
-            } else {
-                take(round);
-                serve(round);
+                send(round);
+            }
+            if (!receive(waiter, round)) {
+                return;
+            }
+            if (rank > peer) {
+                send(round);
             }
         }
     }
 
 private:
-    __host__ __device__ void serve(std::uint32_t round) const {
+    __host__ __device__ void send(std::uint32_t round) const {
         switch (carrier) {
             case Carrier::kSignal:
-                theirs->ball = unique_ball(rank, round);
-                signal(&theirs->flag, round);
+                remote->payload = unique_payload(rank, round);
+                signal(&remote->flag, round);
                 break;
             case Carrier::kRelaxed:
-                signal_relaxed(&theirs->flag, round);
+                signal<simt::Order::kRelaxed>(&remote->flag, round);
                 break;
             case Carrier::kPacket:
-                write_packet(&theirs->slot, unique_ball(rank, round), round);
+                write_packet(&remote->slot, unique_payload(rank, round), round);
                 break;
         }
     }
 
-    __host__ __device__ void take(std::uint32_t round) const {
+    /// False when the wait gave up.
+    __host__ __device__ bool receive(simt::Waiter& waiter, std::uint32_t round) const {
         const simt::Waiting waiting{
             carrier == Carrier::kPacket ? simt::Wait::kPacket : simt::Wait::kSignal, rank, peer,
             round};
-        std::uint64_t ball = unique_ball(peer, round);
+        std::uint64_t payload = unique_payload(peer, round);
+        bool arrived = false;
         switch (carrier) {
             case Carrier::kSignal:
-                if (wait_signal(timeout, &mine->flag, waiting)) {
-                    ball = mine->ball;
+                arrived = wait_signal(waiter, &local->flag, waiting);
+                if (arrived) {
+                    payload = local->payload;
                 }
                 break;
             case Carrier::kRelaxed:
-                wait_signal_relaxed(timeout, &mine->flag, waiting);
+                arrived = wait_signal<simt::Order::kRelaxed>(waiter, &local->flag, waiting);
                 break;
             case Carrier::kPacket:
-                ball = read_packet(timeout, &mine->slot, waiting);
+                arrived = read_packet(waiter, &local->slot, waiting, payload);
                 break;
         }
-        if (ball != unique_ball(peer, round)) {
-            mine->errors += 1;
+        if (arrived && payload != unique_payload(peer, round)) {
+            local->errors += 1;
         }
+        return arrived;
     }
 };
 
-/// Every block of every rank: write on the own board, meet, read all boards; `rounds` times.
+/// Every block of every rank, `rounds` times: write to its own buffer, pass a barrier, read the buffers of
+/// all ranks.
 ///
-/// Two boards in turn: a rank that has left barrier k may write for round k + 1 while another still
-/// reads round k. For round k + 2 it has passed barrier k + 1, which every rank enters when it has
-/// done with k.
+/// There are two buffers, used in turn: a rank that has left barrier k may write for round k + 1 while
+/// another still reads round k. Before it writes for round k + 2 it has passed barrier k + 1, which every
+/// rank enters only after its reads of round k.
 struct BarrierRounds {
     BarrierView view;
     LatencyTestMemory* first_memory;  ///< Rank 0's.
@@ -121,16 +130,16 @@ struct BarrierRounds {
         Barrier barrier(block, view, timeout);
         const unsigned b = block.group_index();
         for (std::uint32_t round = first; round != first + rounds; ++round) {
-            // The last thread writes, the first ones signal: only the block's sync joins them.
+            // The last thread writes, the first ones signal: the block's sync alone connects them.
             if (block.thread_rank() == block.size() - 1) {
-                memory_of(view.rank)->board[round % 2][b] = unique_ball(view.rank, round, b);
+                memory_of(view.rank)->buffer[round % 2][b] = unique_payload(view.rank, round, b);
             }
             if (!barrier.arrive_and_wait()) {
                 return;
             }
             for (int peer = static_cast<int>(block.thread_rank()); peer < view.ranks;
                  peer += static_cast<int>(block.size())) {
-                if (memory_of(peer)->board[round % 2][b] != unique_ball(peer, round, b)) {
+                if (memory_of(peer)->buffer[round % 2][b] != unique_payload(peer, round, b)) {
                     simt::fetch_add(&memory_of(view.rank)->errors, std::uint64_t{1},
                                     simt::Order::kRelaxed);
                 }
@@ -139,5 +148,12 @@ struct BarrierRounds {
         barrier.store_epoch();
     }
 };
+
+/// Queue the kernels, from host code that nvcc need not read. Throw CudaError.
+void launch_ping_pong(CUstream stream, const PingPong& kernel);
+void launch_barrier_rounds(CUstream stream, const BarrierRounds& kernel, unsigned blocks,
+                           unsigned threads);
+/// Blocks of `threads` threads of BarrierRounds that the current device keeps resident at once.
+unsigned resident_barrier_blocks(unsigned threads);
 
 }  // namespace symm

@@ -7,7 +7,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
-#include "labs/05_device_prims/launches.hpp"
+#include "labs/05_device_prims/kernels.hpp"
 
 namespace symm {
 
@@ -29,10 +29,10 @@ LatencyTest::LatencyTest(Rank& rank, std::chrono::nanoseconds limit)
         throw std::invalid_argument(
             fmt::format("at most {} ranks meet in a barrier", kMaxBarrierRanks));
     }
-    rank_.bootstrap().together("zeroed latency_test", [&] {
+    rank_.bootstrap().together("zeroed buffers", [&] {
         cu_check(cuMemsetD8Async(range_.local(), 0, sizeof(LatencyTestMemory), stream_.get()),
                  "cuMemsetD8Async(size={})", sizeof(LatencyTestMemory));
-        stream_.synchronize("zeroing the latency_test");
+        stream_.synchronize("zeroing the buffers");
     });
 }
 
@@ -42,13 +42,13 @@ LatencyTest::~LatencyTest() {
 
 double LatencyTest::ping_pong(Carrier carrier, std::uint32_t rounds) {
     if (rank_.size() < 2) {
-        throw std::invalid_argument("a ball needs two ranks to be played");
+        throw std::invalid_argument("the latency test needs two ranks");
     }
-    const std::uint32_t first = played_ + 1;
-    played_ += rounds;
+    const std::uint32_t first = rounds_ + 1;
+    rounds_ += rounds;
     double microseconds = 0;
-    // Onlookers stay: what they would give back waits for kernels to end, and a player whose kernel
-    // has not started yet would wait for them.
+    // The other ranks stay until the test has ended: what they would free waits for all kernels on their
+    // device, and a rank whose kernel has not started yet would wait for them.
     rank_.bootstrap().together("ping-pong", [&] {
         if (rank_.rank() > 1) {
             return;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The primitives on symmetric memory of a run's ranks: set up, played, checked and timed.
+/// The latency test: the primitives on symmetric memory of all ranks, set up, run, checked and timed.
 
 #include <cstdint>
 #include <string_view>
@@ -16,7 +16,7 @@ namespace symm {
 /// `signal`, `relaxed` or `packet`.
 std::string_view name_of(Carrier carrier);
 
-/// One rank's latency_test. Construction and all calls are collective: all ranks, the same order.
+/// One rank's latency test. Construction and all calls are collective: all ranks, the same order.
 class LatencyTest {
 public:
     /// No wait in a kernel lasts longer than `limit`.
@@ -26,14 +26,14 @@ public:
     /// When an exception is on its way, the other ranks are told at once.
     ~LatencyTest();
 
-    /// Ranks 0 and 1 play `rounds` rounds; the others look on. Returns the time of one way in
-    /// microseconds (0 for those who look on). Throws std::runtime_error for a lost or wrong ball,
-    /// and with fewer than two ranks.
+    /// Ranks 0 and 1 send a payload to and fro, `rounds` times; the others wait for them. Returns the time
+    /// of one way in microseconds (0 on the others). Throws std::runtime_error for a lost or wrong payload,
+    /// std::invalid_argument with fewer than two ranks.
     double ping_pong(Carrier carrier, std::uint32_t rounds);
 
     /// All ranks pass `rounds` barriers with `blocks` blocks of `threads` threads each. Returns the
-    /// time of one barrier in microseconds, what each carried checked included. Throws
-    /// std::runtime_error for a wrong board.
+    /// time of one barrier in microseconds, checks included. Throws
+    /// std::runtime_error for a wrong value.
     double barriers(std::uint32_t rounds, unsigned blocks, unsigned threads);
 
 private:
@@ -48,9 +48,9 @@ private:
     Stream stream_;
     Event start_;
     Event end_;
-    std::uint32_t played_ = 0;    ///< Balls so far: numbers go on, so nothing is cleared.
-    std::uint32_t barriers_ = 0;  ///< Barriers so far: boards alternate from game to game.
-    std::uint64_t errors_ = 0;    ///< Told already.
+    std::uint32_t rounds_ = 0;    ///< Payloads so far: numbers go on, so nothing is cleared.
+    std::uint32_t barriers_ = 0;  ///< Barriers so far: the two buffers alternate from call to call.
+    std::uint64_t errors_ = 0;    ///< Reported already.
 };
 
 }  // namespace symm

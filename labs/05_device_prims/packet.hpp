@@ -7,18 +7,18 @@
 ///     | data 0  | flag    | data 1  | flag    |     16 bytes, one store
 ///     +---------+---------+---------+---------+
 ///
-/// A signal costs two trips one after the other: the data, then a release that waits for it, then
-/// the flag. A packet costs one: the reader polls the packet itself, and knows that both data words
-/// have come because each lies in an 8-byte half with a flag. Half of the bytes are flags: the
-/// price, and why this is for small sizes.
+/// A signal takes two trips, one after the other: first the data, then, when the release knows that the data
+/// has arrived, the flag. A packet takes one: the receiver polls the packet itself. It knows that both data
+/// words are there when it sees both flags, since data and flag of one half arrive together. The price: half
+/// of the bytes are flags. So packets are for small sizes.
 ///
 /// | who          | does                            | to what             | order             | why  |
 /// |--------------|---------------------------------|---------------------|-------------------|------|
-/// | the sender   | stores the packet with flag f   | the receiver's slot | relaxed, 16 bytes | nothing else rides on it |
-/// | the receiver | polls until both flags are f    | its own slot        | relaxed, 16 bytes | each half arrives whole, the two need not arrive together |
+/// | the sender   | stores the packet with flag f   | the receiver's slot | relaxed, 16 bytes | no other data depends on it |
+/// | the receiver | polls until both flags are f    | its own slot        | relaxed, 16 bytes | each half arrives whole, but the halves may arrive apart |
 ///
-/// Both flags are checked, since the model promises single elements of a vector access. That a data
-/// word has come with its flag is that promise: the two are one 8-byte element.
+/// Both flags are checked: the memory model promises that each 8-byte element of a 16-byte access arrives
+/// whole, not that both arrive together.
 ///
 /// Source: NCCL's src/device/prims_ll.h; ncclLLFifoLine in src/include/device.h.
 
@@ -29,17 +29,21 @@
 
 namespace symm {
 
-/// Sends eight bytes, as two words, under a flag that the slot has not held before.
+/// Sends eight bytes, as two words, under a flag that the slot does not hold.
 __host__ __device__ inline void write_packet(simt::Pack16* slot, std::uint64_t data,
                                              std::uint32_t flag) {
     const std::uint64_t high = std::uint64_t{flag} << 32;
     simt::store_relaxed(slot, simt::Pack16{{(data & 0xffffffffU) | high, (data >> 32) | high}});
 }
 
-/// True when `packet` is one of `flag`'s, whole.
+/// True when `packet` was written under `flag`, and both halves are there.
 __host__ __device__ inline bool has_flag(const simt::Pack16& packet, std::uint32_t flag) {
+#ifdef SYMM_MUTANT_ONE_FLAG  // a mutant: the verifier must find halves that arrive apart
+    return static_cast<std::uint32_t>(packet.half[0] >> 32) == flag;
+#else
     return static_cast<std::uint32_t>(packet.half[0] >> 32) == flag &&
            static_cast<std::uint32_t>(packet.half[1] >> 32) == flag;
+#endif
 }
 
 /// A packet's eight bytes.
@@ -47,18 +51,16 @@ __host__ __device__ inline std::uint64_t data_of(const simt::Pack16& packet) {
     return (packet.half[0] & 0xffffffffU) | (packet.half[1] << 32);
 }
 
-/// Waits until the slot holds a packet with `waiting.expected` as its flag and returns its data
-/// (what is there, when the wait gave up).
-__host__ __device__ inline std::uint64_t read_packet(const simt::Timeout& timeout,
-                                                     const simt::Pack16* slot,
-                                                     const simt::Waiting& waiting) {
-    simt::Pack16 packet{};
-    timeout.until(waiting, [&](std::uint64_t& seen) {
-        packet = simt::load_relaxed(slot);
+/// Waits until the slot holds a packet with `waiting.expected` as its flag, and reads its data. False when
+/// the wait gave up.
+__host__ __device__ inline bool read_packet(simt::Waiter& waiter, const simt::Pack16* slot,
+                                            const simt::Waiting& waiting, std::uint64_t& data) {
+    return waiter.until(waiting, [&](std::uint64_t& seen) {
+        const simt::Pack16 packet = simt::load_relaxed(slot);
+        data = data_of(packet);
         seen = packet.half[0] >> 32;
         return has_flag(packet, static_cast<std::uint32_t>(waiting.expected));
     });
-    return data_of(packet);
 }
 
 }  // namespace symm

@@ -6,8 +6,10 @@
 #include <exception>
 #include <limits>
 #include <stdexcept>
+#include <type_traits>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/driver.hpp"
 
 namespace symm {
 namespace {
@@ -17,6 +19,10 @@ constexpr std::size_t kOneShotOffset = 16 * 1024;
 constexpr std::size_t kScratchOffset = 32 * 1024;
 static_assert(sizeof(BarrierMemory) <= kOneShotOffset);
 static_assert(sizeof(OneShotMemory) <= kScratchOffset - kOneShotOffset);
+static_assert(kMaxBlocks <= kMaxBarrierBlocks, "every block of two shots has a flag in the inbox");
+static_assert(kMaxBlocks <= std::extent_v<decltype(OneShotMemory::epochs)>,
+              "every block of one shot has a counter");
+static_assert(kMaxAllReduceRanks <= kMaxBarrierRanks);
 
 /// A packet carries eight bytes of payload.
 constexpr std::size_t kPacketsPerBank = kOneShotLimit / 8;
@@ -42,15 +48,14 @@ int ranks_sharing_device(Rank& rank) {
     }));
 }
 
-/// What the smallest device of all ranks can keep resident: block b of each rank waits for block b
-/// of every other, so all have to launch the same.
-DeviceShape smallest_shape(Rank& rank) {
-    DeviceShape smallest = DeviceShape::of(rank.device(), ranks_sharing_device(rank));
-    for (const DeviceShape& other : rank.bootstrap().allgather("device shapes", smallest)) {
-        smallest.blocks = std::min(smallest.blocks, other.blocks);
-        smallest.threads = std::min(smallest.threads, other.threads);
+/// Blocks of `threads` threads of any kernel of an AllReduce that the device keeps resident.
+unsigned resident_blocks(int ranks, unsigned threads) {
+    unsigned least = kMaxBlocks * 32;
+    for (const DataType type : {DataType::kFloat, DataType::kBfloat16}) {
+        least = std::min({least, one_shot_resident_blocks(type, ranks, threads),
+                          two_shot_resident_blocks(type, ranks, threads)});
     }
-    return smallest;
+    return least;
 }
 
 bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
@@ -59,12 +64,30 @@ bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
 
 }  // namespace
 
-Communicator::Communicator(Rank& rank, std::chrono::nanoseconds limit)
-    : rank_(rank),
-      state_(rank, state_bytes(ranks_that_may_meet(rank))),
-      timeout_(limit),
-      device_(smallest_shape(rank)) {
-    rank_.bootstrap().together("zeroed state", [this] { zero_state(); });
+Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
+    : rank_(rank), state_(rank, state_bytes(ranks_that_may_meet(rank))), timeout_(options.limit) {
+    most_ = {.blocks = is_emulated() ? 2U : kMaxBlocks, .threads = is_emulated() ? 32U : 512U};
+    const unsigned resident = resident_blocks(rank.size(), most_.threads);
+    most_.blocks =
+        std::min(most_.blocks, resident / static_cast<unsigned>(ranks_sharing_device(rank)));
+    if (options.max_blocks != 0) {
+        most_.blocks = std::min(most_.blocks, options.max_blocks);
+    }
+    // Block b of each rank waits for block b of every other, so all launch what the smallest device keeps.
+    for (const Shape& other : rank.bootstrap().allgather("launch shapes", most_)) {
+        most_.blocks = std::min(most_.blocks, other.blocks);
+    }
+    rank_.bootstrap().together("resident blocks", [&] {
+        if (most_.blocks == 0) {
+            throw std::invalid_argument(
+                fmt::format("device {} keeps {} blocks of {} threads resident at once, not one per "
+                            "rank of this "
+                            "process: use fewer ranks, or --mode process",
+                            rank.device(), resident, most_.threads));
+        }
+        share_.emplace(rank.device(), most_.blocks, resident);
+        zero_state();
+    });
 }
 
 Communicator::~Communicator() {
@@ -118,8 +141,8 @@ std::optional<Communicator::Place> Communicator::find(CUdeviceptr pointer,
     return std::nullopt;
 }
 
-Plan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
-                              ReduceOp, CUstream stream, Algorithm asked) {
+CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
+                                  ReduceOp, CUstream stream, Algorithm asked) {
     if (count > std::numeric_limits<std::size_t>::max() / size_of(type)) {
         throw std::invalid_argument(
             fmt::format("{} elements are more than any memory holds", count));
@@ -134,7 +157,7 @@ Plan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count
     }
     const auto in_place = find(in, bytes);
     const auto out_place = find(out, bytes);
-    const Plan chosen = plan({type, count, ranks(), in_place && out_place}, asked, device_);
+    const CallPlan chosen = plan_call({type, count, ranks(), in_place && out_place}, asked, most_);
     if (count == 0) {
         return chosen;
     }

@@ -11,18 +11,28 @@
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/06_allreduce/plan.hpp"
+#include "labs/06_allreduce/residency.hpp"
+#include "labs/06_allreduce/tuner.hpp"
 
 namespace symm {
+
+/// How a communicator is built. The same on all ranks.
+struct CommunicatorOptions {
+    /// No wait in a kernel lasts longer.
+    std::chrono::nanoseconds limit = Deadline::standard_limit();
+    /// The most blocks of a launch; 0: as many as the device keeps resident, at most kMaxBlocks. Several
+    /// communicators on one device share what it keeps (residency.hpp).
+    unsigned max_blocks = 0;
+};
 
 /// One rank's communicator, as ncclComm. Construction, windows and calls are collective: all ranks,
 /// in the same order. Calls are asynchronous and belong to one stream at a time: two in flight at
 /// once would share flags.
 class Communicator {
 public:
-    /// No wait in a kernel lasts longer than `limit`.
-    /// Throws std::invalid_argument for more than kMaxAllReduceRanks ranks.
-    explicit Communicator(Rank& rank, std::chrono::nanoseconds limit = Deadline::standard_limit());
+    /// Throws std::invalid_argument for more than kMaxAllReduceRanks ranks, and where the device cannot
+    /// keep its blocks resident beside those of the other communicators.
+    explicit Communicator(Rank& rank, const CommunicatorOptions& options = {});
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
     /// When an exception is on its way, first ends the kernels that may wait for other ranks.
@@ -50,8 +60,8 @@ public:
     /// multiples of the element's size (of 16 bytes for speed). For twoshot, at the same place of
     /// the same windows on all ranks; for auto, in windows on all ranks or on none.
     /// Returns what was chosen. Throws std::invalid_argument for what cannot be done, CudaError.
-    Plan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type, ReduceOp op,
-                    CUstream stream, Algorithm asked = Algorithm::kAuto);
+    CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
+                        ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
 
     /// Waits for the stream. Throws where a kernel gave up waiting, saying for whom, and where a rank
     /// has failed or is gone, which ends the kernels that wait for it; after that the communicator can
@@ -72,7 +82,8 @@ private:
     Rank& rank_;
     SymmetricRange state_;  ///< BarrierMemory, OneShotMemory, then the packets' banks.
     KernelTimeout timeout_;
-    DeviceShape device_;
+    Shape most_;  ///< What each launch may have.
+    std::optional<ResidencyShare> share_;
     std::list<SymmetricRange> windows_;
 };
 

@@ -33,7 +33,7 @@ enum class Rounding : std::uint32_t {
     kEachAddition,  ///< NCCL's default path adds in the type itself.
 };
 
-/// What a check found. In memory that the host sees, zeroed.
+/// What a check found. In device memory, zeroed.
 struct CheckReport {
     std::uint64_t wrong;        ///< Elements beyond their tolerance.
     std::uint64_t first_index;  ///< One of them (any).

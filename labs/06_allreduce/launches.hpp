@@ -12,7 +12,7 @@
 
 namespace symm {
 
-/// Blocks and threads a block.
+/// Blocks of a launch, and threads per block.
 struct Shape {
     unsigned blocks;
     unsigned threads;
@@ -46,6 +46,10 @@ struct TwoShotArguments {
     BarrierMemory* barrier_of_rank_0;
     std::size_t barrier_stride;
 };
+
+/// Blocks of `threads` threads of each kernel that the current device keeps resident at once.
+unsigned one_shot_resident_blocks(DataType type, int ranks, unsigned threads);
+unsigned two_shot_resident_blocks(DataType type, int ranks, unsigned threads);
 
 /// Queue the kernel. Throw CudaError.
 void launch_one_shot(CUstream stream, Shape shape, const CallArguments& call,

@@ -52,7 +52,7 @@ void print_row(const Rank& rank, const Options& options, std::size_t count,
     std::string text = fmt::format("{:>8} {:>12} {:>9}", format_bytes(bytes), count,
                                    name_of(measured.plan.algorithm));
     if (is_emulated()) {
-        text += fmt::format("   right   {}", measured.plan.reason);
+        text += fmt::format("   right   {}", describe(measured.plan.reason, rank.size()));
     } else {
         text +=
             fmt::format(" {:>10.1f} {:>9.1f} {:>10} {:>10}", measured.ours,
@@ -176,7 +176,7 @@ int main(int argc, char** argv) {
         options.ranks.mode = rank_mode(mode);
         options.measure.type = data_type(dtype);
         reduce_op(op);
-        options.measure.algorithm = algorithm(algo);
+        options.measure.algorithm = algorithm_named(algo);
         options.measure.nccl = !no_nccl;
         options.sizes = parse_sizes(bytes, options.sizes);
         if (options.sizes.first == 0 || options.sizes.first % size_of(options.measure.type) != 0) {

@@ -10,7 +10,7 @@
 #include "common/cuda/event.hpp"
 #include "common/nccl/nccl_communicator.hpp"
 #include "labs/06_allreduce/communicator.hpp"
-#include "labs/06_allreduce/verify.hpp"
+#include "labs/06_allreduce/result_check.hpp"
 
 namespace symm {
 
@@ -28,7 +28,7 @@ struct MeasureOptions {
 
 /// What one size took. Times are the slowest rank's, of one call, in microseconds.
 struct Measured {
-    Plan plan;
+    CallPlan plan;
     double ours = 0;
     std::optional<double> nccl;            ///< Its default path.
     std::optional<double> nccl_symmetric;  ///< On registered symmetric windows.

@@ -1,26 +1,27 @@
 #pragma once
 /// \file
-/// AllReduce in one shot: everybody sends everything to everybody, in packets, and adds up what
-/// comes.
+/// AllReduce in one shot: every rank sends all of its input to every other, in packets, and adds up what
+/// arrives.
 ///
-/// Latency is all that counts for small sizes, and this has one trip of it: no barrier before (the
-/// packets go to scratch memory that is free by construction) and none after (a packet is its own
-/// flag). Thread i of rank r, in call e, whose bank is e % 2:
+/// For small sizes only latency counts, and this takes one trip over the link. No barrier comes before it: the
+/// packets go to scratch memory that is known to be free. None comes after: a packet is its own flag. Thread i
+/// of rank r, in epoch e (the number of the call), whose bank of scratch memory is e % 2:
 ///
-/// | does                               | to what                         | order   | why         |
-/// |------------------------------------|---------------------------------|---------|-------------|
+/// | does                               | to what                            | order   | why                  |
+/// |------------------------------------|------------------------------------|---------|----------------------|
 /// | stores packet i with flag e        | `scratch[bank][r][i]` of all peers | relaxed | data and flag are one |
-/// | polls until all peers' flags are e | its own `scratch[bank][p][i]`   | relaxed | as above    |
-/// | adds up, in the order of the ranks | `out[i]`                        | plain   | for this rank's stream only |
+/// | polls until all peers' flags are e | its own `scratch[bank][p][i]`      | relaxed | as above             |
+/// | adds up, in the order of the ranks | `out[i]`                           | plain   | for this rank's stream only |
+/// | clears one unused packet per peer  | its own `scratch[bank][p][e / 2 % size]` | relaxed | no flag may outlive its epoch's number |
 ///
-/// - e counts the calls, in device memory (`OneShotMemory::calls`), so a replayed graph counts on.
-///   Flags are never cleared: a slot's old flag is e - 2 or older.
-///   (Or e itself, 2^32 - 2 calls ago.)
-/// - It cannot deadlock: packet i is sent before packet i of any peer is waited for, all threads of
-///   all ranks run at once, and no thread waits for another of its rank.
-/// - The next call cannot overtake it: call e + 1 uses the other bank. Call e + 2 uses this one
-///   again, and a rank that begins e + 2 has ended e + 1, so every peer had sent packets of e + 1,
-///   so every peer's kernel of call e had ended before, and with it all reading of this bank.
+/// - Epochs are counted in device memory (`OneShotMemory::epochs`), so a replayed graph counts on.
+/// - No flag is mistaken for a later one: a slot's flag is older than e, and since each call clears one slot
+///   of its bank, none is older than 2 x `packets_per_bank` calls. So the 32 bits of an epoch may wrap.
+/// - No deadlock: packet i is sent before packet i of any peer is waited for, all threads of all ranks
+///   run at once, and no thread waits for another of its rank.
+/// - The next call cannot overtake this one: epoch e + 1 uses the other bank. Epoch e + 2 uses this bank
+///   again. A rank that begins e + 2 has ended e + 1, so every peer has sent packets of e + 1, so every
+///   peer's kernel of epoch e has ended, and with it all its reading and clearing of this bank.
 /// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.
 ///
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (AGxLL_R) and
@@ -36,21 +37,21 @@
 
 namespace symm {
 
-inline constexpr unsigned kMaxBlocks = 128;
+inline constexpr unsigned kMaxBlocks = 128;  ///< Of a launch.
 inline constexpr int kMaxAllReduceRanks = 8;
 
-/// What each rank keeps for one-shot calls, in symmetric memory, zeroed before first use; its banks
+/// What each rank keeps for one-shot calls, in symmetric memory, zeroed before the first use; its banks
 /// follow.
 struct OneShotMemory {
-    /// Calls so far. One counter a block, all equal between kernels; each is read by the block of
+    /// Calls so far. One counter per block, all equal between kernels. Each block reads the counter of
     /// its number alone, so that no block can see another's update too early.
-    std::uint32_t calls[kMaxBlocks];
+    std::uint32_t epochs[kMaxBlocks];
 };
 
-/// The number of the next call. Never 0, which is what fresh memory holds; even numbers keep
-/// following odd ones when it wraps, since the bank is its lowest bit.
-__host__ __device__ inline std::uint32_t next_call(std::uint32_t calls) {
-    return calls + 1 == 0 ? 2 : calls + 1;
+/// The next epoch. Never 0, which is what fresh memory holds. Even and odd numbers alternate also where it
+/// wraps, since the lowest bit chooses the bank.
+__host__ __device__ inline std::uint32_t next_epoch(std::uint32_t epoch) {
+    return epoch + 1 == 0 ? 2 : epoch + 1;
 }
 
 /// The kernel: any count from 1, any alignment of the elements' own.
@@ -72,45 +73,54 @@ struct OneShot {
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         const unsigned b = block.group_index();
-        const std::uint32_t call = next_call(memory->calls[b]);
+        const std::uint32_t epoch = next_epoch(memory->epochs[b]);
         const std::size_t packets = (count + kPerPacket - 1) / kPerPacket;
+        simt::Waiter waiter(timeout);
         for (std::size_t i = block.grid_rank(); i < packets; i += block.grid_size()) {
-            const std::uint64_t mine = load_elements(i);
+            const std::uint64_t local = load_elements(i);
             for (int step = 1; step < kRanks; ++step) {
                 const int peer = (rank + step) % kRanks;  // each rank begins with another peer
-                write_packet(slot(peer, call, rank, i), mine, call);
+                write_packet(slot(peer, epoch, rank, i), local, epoch);
             }
-            store_elements(i, sum(call, i, mine));
+            simt::Pack16 arrived[kRanks] = {};
+            if (!receive(waiter, epoch, i, arrived)) {
+                break;
+            }
+            store_elements(i, sum(arrived, local));
         }
+        clear_unused(block, epoch, packets);
         block.sync();  // every thread has read its counter
         // This block's own counter, and those of blocks that this launch does not have.
         for (unsigned j = b + block.thread_rank() * block.dim_blocks(); j < kMaxBlocks;
              j += block.size() * block.dim_blocks()) {
-            memory->calls[j] = call;
+            memory->epochs[j] = epoch;
         }
     }
 
 private:
     /// Packet i that `sender` has for `receiver`.
-    __host__ __device__ simt::Pack16* slot(int receiver, std::uint32_t call, int sender,
+    __host__ __device__ simt::Pack16* slot(int receiver, std::uint32_t epoch, int sender,
                                            std::size_t i) const {
         simt::Pack16* banks = reinterpret_cast<simt::Pack16*>(
             reinterpret_cast<char*>(scratch) + static_cast<std::size_t>(receiver) * stride);
-        return banks + ((call % 2) * kRanks + static_cast<std::size_t>(sender)) * packets_per_bank +
-               i;
+#ifdef SYMM_MUTANT_ONE_BANK  // a mutant: a fast peer overwrites what has not been read
+        const std::size_t bank = 0;
+#else
+        const std::size_t bank = epoch % 2;
+#endif
+        return banks + (bank * kRanks + static_cast<std::size_t>(sender)) * packets_per_bank + i;
     }
 
-    /// Polls all peers' packets at once, each until it has come, then adds up.
-    __host__ __device__ std::uint64_t sum(std::uint32_t call, std::size_t i,
-                                          std::uint64_t mine) const {
-        simt::Pack16 packets[kRanks] = {};  // for a wait that gives up
-        simt::Waiting waiting{simt::Wait::kPacket, rank, rank, call};
+    /// Polls packet i of all peers at once, until all have arrived. False when the wait gave up.
+    __host__ __device__ bool receive(simt::Waiter& waiter, std::uint32_t epoch, std::size_t i,
+                                     simt::Pack16 (&arrived)[kRanks]) const {
+        simt::Waiting waiting{simt::Wait::kPacket, rank, rank, epoch};
         unsigned missing = ((1U << kRanks) - 1) & ~(1U << rank);
-        timeout.until(waiting, [&](std::uint64_t& seen) {
+        return missing == 0 || waiter.until(waiting, [&](std::uint64_t& seen) {
             SYMM_UNROLL
-            for (int p = 0; p < kRanks; ++p) {  // all loads first: they cross memory together
+            for (int p = 0; p < kRanks; ++p) {  // all loads first: their latencies overlap
                 if ((missing >> p & 1U) != 0) {
-                    packets[p] = simt::load_relaxed(slot(rank, call, p, i));
+                    arrived[p] = simt::load_relaxed(slot(rank, epoch, p, i));
                 }
             }
             SYMM_UNROLL
@@ -118,23 +128,40 @@ private:
                 if ((missing >> p & 1U) == 0) {
                     continue;
                 }
-                if (has_flag(packets[p], call)) {
+                if (has_flag(arrived[p], epoch)) {
                     missing &= ~(1U << p);
                 } else {
                     waiting.peer = p;
-                    seen = packets[p].half[0] >> 32;
+                    seen = arrived[p].half[0] >> 32;
                 }
             }
             return missing == 0;
         });
-        Sums<Element, 2> sums(words_of(rank == 0 ? mine : data_of(packets[0])).word);
+    }
+
+    /// The sum in the order of the ranks.
+    __host__ __device__ std::uint64_t sum(const simt::Pack16 (&arrived)[kRanks],
+                                          std::uint64_t local) const {
+        Sums<Element, 2> sums(words_of(rank == 0 ? local : data_of(arrived[0])).word);
         SYMM_UNROLL
         for (int p = 1; p < kRanks; ++p) {
-            sums.add(words_of(rank == p ? mine : data_of(packets[p])).word);
+            sums.add(words_of(rank == p ? local : data_of(arrived[p])).word);
         }
         Words result;
         sums.store(result.word);
         return result.word[0] | (std::uint64_t{result.word[1]} << 32);
+    }
+
+    /// Clears the slot of each peer whose turn it is, unless this call has just used it.
+    __host__ __device__ void clear_unused(const simt::ThreadBlock& block, std::uint32_t epoch,
+                                          std::size_t packets) const {
+#ifndef SYMM_MUTANT_STALE_FLAGS  // a mutant: a flag of 2^32 calls ago is taken for a new one
+        const std::size_t i = epoch / 2 % packets_per_bank;
+        for (std::size_t p = block.grid_rank(); p < kRanks && i >= packets;
+             p += block.grid_size()) {
+            simt::store_relaxed(slot(rank, epoch, static_cast<int>(p), i), simt::Pack16{});
+        }
+#endif
     }
 
     struct Words {

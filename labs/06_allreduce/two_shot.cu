@@ -1,6 +1,7 @@
 #include "labs/06_allreduce/two_shot.hpp"
 
 #include "common/cuda/launch.hpp"
+#include "common/cuda/occupancy.hpp"
 #include "labs/06_allreduce/dispatch.hpp"
 #include "labs/06_allreduce/launches.hpp"
 
@@ -20,6 +21,14 @@ void launch_two_shot(CUstream stream, Shape shape, const CallArguments& call,
                    call.timeout,
                    where.in_of_rank_0 % 16 == 0 && where.out_of_rank_0 % 16 == 0});
     });
+}
+
+unsigned two_shot_resident_blocks(DataType type, int ranks, unsigned threads) {
+    unsigned blocks = 0;
+    dispatch(type, ranks, [&](auto element, auto number) {
+        blocks = resident_blocks<TwoShot<decltype(element), decltype(number)::value>>(threads);
+    });
+    return blocks;
 }
 
 }  // namespace symm

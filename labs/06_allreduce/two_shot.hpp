@@ -1,24 +1,23 @@
 #pragma once
 /// \file
-/// AllReduce in two shots, without a copy: each rank reads its part of everybody's input, adds it
-/// up, and writes the sum into everybody's output.
+/// AllReduce in two shots, without a copy: each rank reads its part of every rank's input, adds it up, and
+/// writes the sum into every rank's output.
 ///
-/// Every byte crosses a link twice, which is the least there is without the switch adding up. Both
-/// buffers have to lie in windows: the kernel reads its peers' inputs and writes their outputs
-/// where they are. Block b of rank r:
+/// Every byte crosses a link twice, the least that is possible unless the switch itself adds up. Both buffers
+/// must lie in windows: the kernel reads its peers' inputs and writes their outputs in place. Block b of
+/// rank r:
 ///
-/// | does            | to what                       | order            | why                       |
-/// |-----------------|-------------------------------|------------------|---------------------------|
-/// | first barrier   | block b of all ranks          | release, acquire | inputs written, outputs free: all earlier work of each rank's stream is done |
-/// | loads part r    | every rank's `in`             | plain            | after the barrier's acquire |
-/// | stores the sums | part r of every rank's `out`  | plain            | before the barrier's release |
-/// | second barrier  | block b of all ranks          | release, acquire | all of `out` is there, nobody reads `in` any more |
+/// | does            | to what                      | order            | why                                |
+/// |-----------------|------------------------------|------------------|------------------------------------|
+/// | first barrier   | block b of all ranks         | relaxed, acquire | inputs are written and outputs free: earlier kernels of each rank's stream have ended, which released their writes (barrier.hpp) |
+/// | loads part r    | every rank's `in`            | plain            | after the acquire of the first barrier |
+/// | stores the sums | part r of every rank's `out` | plain            | before the release of the second barrier |
+/// | second barrier  | block b of all ranks         | release, acquire | all of `out` is written, no rank reads `in` any more |
 ///
-/// - It cannot deadlock: see barrier.hpp; the launch keeps all blocks of all ranks resident at once.
-/// - The next call cannot overtake it: a rank's kernel ends after all its blocks have met all their
+/// - No deadlock: see barrier.hpp; the launch keeps all blocks of all ranks resident at once.
+/// - The next call cannot overtake this one: a rank's kernel ends after all its blocks have met those of all
 ///   peers, so its next kernel finds no peer that still reads or writes for this call.
-/// - In place is no different: only rank r reads part r of any buffer, and it stores after it has
-///   loaded.
+/// - In place is no different: only rank r reads part r of any buffer, and it loads before it stores.
 /// - Part r is added up by rank r alone: all ranks agree to the last bit.
 ///
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST).
@@ -49,9 +48,8 @@ struct SymmetricPointer {
 template <class Element, int kRanks>
 struct TwoShot {
     using Storage = typename Element::Storage;
-    static constexpr int kPerVector = 4 * Element::kPerWord;
-    /// Vectors of each peer in flight a thread: enough bytes on the way to cover the latency of a
-    /// link.
+    static constexpr int kPerPack = 4 * Element::kPerWord;
+    /// Packs of each peer that a thread has in flight: enough bytes to cover the latency of a link.
     static constexpr int kUnroll = kRanks <= 2 ? 8 : kRanks <= 4 ? 4 : 2;
 
     SymmetricPointer<const Storage> in;
@@ -63,16 +61,17 @@ struct TwoShot {
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         Barrier barrier(block, view, timeout);
-        if (!barrier.arrive_and_wait()) {
+        if (!barrier.arrive_and_wait<simt::Order::kReleasedByStream>()) {
             return;
         }
-        const std::size_t vectors = aligned ? count / kPerVector : 0;
-        reduce_vectors(block, part(vectors, view.rank), part(vectors, view.rank + 1));
-        const std::size_t rest = count - vectors * kPerVector;
-        reduce_elements(block, vectors * kPerVector + part(rest, view.rank),
-                        vectors * kPerVector + part(rest, view.rank + 1));
-        barrier.arrive_and_wait();
-        barrier.store_epoch();
+        const std::size_t packs = aligned ? count / kPerPack : 0;
+        reduce_packs(block, part(packs, view.rank), part(packs, view.rank + 1));
+        const std::size_t rest = count - packs * kPerPack;
+        reduce_elements(block, packs * kPerPack + part(rest, view.rank),
+                        packs * kPerPack + part(rest, view.rank + 1));
+        if (barrier.arrive_and_wait()) {
+            barrier.store_epoch();
+        }
     }
 
 private:
@@ -83,8 +82,8 @@ private:
     /// The peers in this rank's order, itself first: so that not all read from one rank at once.
     __host__ __device__ int peer(int step) const { return (view.rank + step) % kRanks; }
 
-    __host__ __device__ void reduce_vectors(const simt::ThreadBlock& block, std::size_t begin,
-                                            std::size_t end) const {
+    __host__ __device__ void reduce_packs(const simt::ThreadBlock& block, std::size_t begin,
+                                          std::size_t end) const {
         const simt::Pack16* source[kRanks];
         simt::Pack16* target[kRanks];
         SYMM_UNROLL
@@ -102,20 +101,20 @@ private:
         }
     }
 
-    template <int kVectors>
+    template <int kPacks>
     __host__ __device__ void reduce_at(const simt::Pack16* const (&source)[kRanks],
                                        simt::Pack16* const (&target)[kRanks], std::size_t i,
                                        std::size_t step) const {
-        simt::Pack16 loaded[kVectors][kRanks];
+        simt::Pack16 loaded[kPacks][kRanks];
         SYMM_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
+        for (int v = 0; v < kPacks; ++v) {
             SYMM_UNROLL
             for (int p = 0; p < kRanks; ++p) {  // all loads before the first use
                 loaded[v][p] = source[p][i + v * step];
             }
         }
         SYMM_UNROLL
-        for (int v = 0; v < kVectors; ++v) {
+        for (int v = 0; v < kPacks; ++v) {
             Sums<Element, 4> sums(words_of(loaded[v][0]).word);
             SYMM_UNROLL
             for (int p = 1; p < kRanks; ++p) {
@@ -123,15 +122,15 @@ private:
             }
             Words result;
             sums.store(result.word);
-            const auto vector = bits_as<simt::Pack16>(result);
+            const auto pack = bits_as<simt::Pack16>(result);
             SYMM_UNROLL
             for (int p = 0; p < kRanks; ++p) {
-                target[p][i + v * step] = vector;
+                target[p][i + v * step] = pack;
             }
         }
     }
 
-    /// What is left behind the last whole vector, or everything where a buffer is not aligned.
+    /// What is left behind the last whole pack, or everything where a buffer is not aligned.
     __host__ __device__ void reduce_elements(const simt::ThreadBlock& block, std::size_t begin,
                                              std::size_t end) const {
         for (std::size_t i = begin + block.grid_rank(); i < end; i += block.grid_size()) {
@@ -151,8 +150,8 @@ private:
     struct Words {
         std::uint32_t word[4];
     };
-    __host__ __device__ static Words words_of(const simt::Pack16& vector) {
-        return bits_as<Words>(vector);
+    __host__ __device__ static Words words_of(const simt::Pack16& pack) {
+        return bits_as<Words>(pack);
     }
 };
 

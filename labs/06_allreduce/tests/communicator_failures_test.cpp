@@ -25,7 +25,7 @@ TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
     std::string error;
     try {
         run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank, std::chrono::seconds{20});
+            Communicator communicator(rank, {.limit = 20s});
             const Stream stream;
             const CUdeviceptr window = communicator.allocate(4096);
             if (rank.rank() == 1) {
@@ -50,7 +50,7 @@ TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
 TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
     const VariableInForce timeout("SYMM_TIMEOUT", "5");
     const std::string error = error_of(ranks_of_this_test(3, RankMode::kProcess), [](Rank& rank) {
-        Communicator communicator(rank, std::chrono::seconds{2});
+        Communicator communicator(rank, {.limit = 2s});
         const Stream stream;
         const CUdeviceptr window = communicator.allocate(4096);
         rank.bootstrap().barrier("all there");
@@ -74,7 +74,7 @@ TEST(Communicator, NamesTheRankThatDoesNotCall) {
     for (const Algorithm algorithm : {Algorithm::kOneShot, Algorithm::kTwoShot}) {
         std::string told;
         run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank, std::chrono::milliseconds{300});
+            Communicator communicator(rank, {.limit = 300ms});
             const Stream stream;
             const CUdeviceptr window = communicator.allocate(1 << 12);
             if (rank.rank() != 1) {

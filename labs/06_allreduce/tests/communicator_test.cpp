@@ -6,7 +6,7 @@
 #include "common/cuda/copy.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/ranks/ranks.hpp"
-#include "labs/06_allreduce/verify.hpp"
+#include "labs/06_allreduce/result_check.hpp"
 
 namespace symm {
 namespace {
@@ -27,13 +27,13 @@ struct Side {
     explicit Side(Rank& r) : rank(r), communicator(r), verifier(r.rank(), r.size()) {}
 
     /// Fills the input, poisons the output, reduces, compares. Throws on all ranks where one is wrong.
-    Plan reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
-                          Algorithm algorithm) {
+    CallPlan reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
+                              Algorithm algorithm) {
         verifier.fill(stream, type, in, count);
         if (in != out) {
             Verifier::poison(stream, out, count * size_of(type));
         }
-        const Plan plan =
+        const CallPlan plan =
             communicator.all_reduce(in, out, count, type, ReduceOp::kSum, stream.get(), algorithm);
         check(out, count, type);
         return plan;
@@ -181,7 +181,7 @@ TEST(Communicator, ReducesMemoryThatIsInNoWindow) {
     on_ranks(2, [](Side& side) {
         CUdeviceptr buffer = 0;
         cu_check(cuMemAlloc(&buffer, 1 << 20), "cuMemAlloc()");
-        const Plan plan =
+        const CallPlan plan =
             side.reduce_and_check(buffer, buffer, 1001, DataType::kFloat, Algorithm::kAuto);
         EXPECT_EQ(plan.algorithm, Algorithm::kOneShot);
         EXPECT_THROW(side.communicator.all_reduce(buffer, buffer, 1 << 18, DataType::kFloat,

@@ -50,7 +50,7 @@ TEST(Sums, AddInFloatAndRoundOnce) {
 TEST(NextCall, IsNeverZeroAndAlternatesBanksThroughTheWrap) {
     std::uint32_t call = 0xfffffffcU;
     for (int i = 0; i < 10; ++i) {
-        const std::uint32_t next = next_call(call);
+        const std::uint32_t next = next_epoch(call);
         EXPECT_NE(next, 0U);
         EXPECT_NE(next % 2, call % 2) << call;
         call = next;

@@ -1,6 +1,6 @@
 // The check itself: it has to find what an AllReduce could get wrong.
 
-#include "labs/06_allreduce/verify.hpp"
+#include "labs/06_allreduce/result_check.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 #pragma once
 /// \file
-/// One rank's buffers of a checked AllReduce: filled, poisoned, compared.
+/// The result check: inputs filled, outputs poisoned, results compared with a reference.
 
 #include <cstdint>
 #include <string>
 
-#include "common/cuda/pinned_memory.hpp"
+#include "common/cuda/device_memory.hpp"
 #include "common/cuda/stream.hpp"
 #include "labs/06_allreduce/input.hpp"
 
@@ -31,7 +31,7 @@ private:
     int rank_;
     int ranks_;
     std::uint32_t salt_ = 0;
-    PinnedMemory report_;
+    DeviceMemory report_;
 };
 
 }  // namespace symm

@@ -1,0 +1,44 @@
+#pragma once
+/// \file
+/// How many blocks of a kernel a device keeps resident at once: the one answer, for all labs.
+///
+/// Blocks that wait for blocks of other ranks must all be running: a block that waits for a free
+/// multiprocessor while the others wait for it never starts. So a launch has at most this many blocks, over
+/// all ranks of one process that share the device. Only .cu files may include this, as launch.hpp.
+///
+/// Source: CUDA Runtime API, "Occupancy".
+
+#include <cuda_runtime.h>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/launch.hpp"
+#include "common/emu/kernels.hpp"
+
+namespace symm {
+
+/// Blocks of `threads` threads with `shared_bytes` of dynamic shared memory that the current context's
+/// device keeps resident at once, from the kernel's own registers and shared memory. 0 where not even one
+/// fits. Throws CudaError.
+template <class Kernel>
+unsigned resident_blocks(unsigned threads, unsigned shared_bytes = 0) {
+    if (is_emulated()) {
+        return static_cast<unsigned>(emu::threads_of_device()) / threads;
+    }
+    int device = 0;
+    int multiprocessors = 0;
+    int blocks = 0;
+    cudaError_t result = cudaGetDevice(&device);
+    if (result == cudaSuccess) {
+        result = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    }
+    if (result == cudaSuccess) {
+        result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &entry<Kernel>,
+                                                               static_cast<int>(threads), shared_bytes);
+    }
+    cu_check(static_cast<CUresult>(result),
+             "cudaOccupancyMaxActiveBlocksPerMultiprocessor({}, threads={}, shared_bytes={})",
+             kernel_name<Kernel>(), threads, shared_bytes);
+    return static_cast<unsigned>(blocks * multiprocessors);
+}
+
+}  // namespace symm

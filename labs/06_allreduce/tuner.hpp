@@ -1,0 +1,54 @@
+#pragma once
+/// \file
+/// The tuner: which algorithm a call takes, with how many blocks, and why.
+///
+/// It chooses only from what all ranks know alike (type, count, whether the buffers lie in windows), so that
+/// all ranks choose the same.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "labs/06_allreduce/data_type.hpp"
+#include "labs/06_allreduce/launches.hpp"
+
+namespace symm {
+
+enum class Algorithm { kAuto, kOneShot, kTwoShot };
+
+/// `auto`, `oneshot`, `twoshot`.
+std::string_view name_of(Algorithm algorithm);
+/// The algorithm by its name. Throws UsageError for another.
+Algorithm algorithm_named(std::string_view name);
+
+/// What a call is.
+struct CallSize {
+    DataType type;
+    std::size_t count;
+    int ranks;
+    bool windows;  ///< Input and output both lie in windows.
+};
+
+/// Why the tuner chose as it did.
+enum class TunerReason { kAsked, kSmall, kLarge, kNoWindow };
+
+/// What the tuner chose.
+struct CallPlan {
+    Algorithm algorithm;  ///< Never kAuto.
+    Shape shape;
+    TunerReason reason;
+};
+
+/// The reason as a sentence.
+std::string describe(TunerReason reason, int ranks);
+
+/// Payload bytes up to which one shot is expected to be faster than two shots, and up to which it is
+/// possible. The first falls with the number of ranks, since each sends everything to each other.
+std::size_t one_shot_preferred(int ranks);
+inline constexpr std::size_t kOneShotLimit = 512 * 1024;
+
+/// Chooses for a call, with no more blocks and threads than `most`. Throws std::invalid_argument where
+/// `asked` cannot do it, saying what can.
+CallPlan plan_call(const CallSize& call, Algorithm asked, const Shape& most);
+
+}  // namespace symm
