@@ -1,29 +1,39 @@
-# Mutants: kernels with one ordering taken out, which ThreadSanitizer has to report.
+# Mutants: programs with one order, sync, flag or bank taken out, which a test has to find for that reason.
 #
-# symm_mutants(NAME LABELS label... SOURCES file... [LINK target...] MUTANTS name...)
+# symm_mutants(NAME LABELS label... SOURCES file... [LINK target...] [ENVIRONMENT name=value...]
+#              MUTANTS "MACRO filter report" ...)
 #
-# Compiles the program once as it is and once for each mutant (SYMM_MUTANT_* in common/simt/atomic.hpp and
-# labs/05_device_prims/barrier.hpp). The sound one has to pass; each mutant has to end with ThreadSanitizer's
-# report. Only in the tsan preset: results alone show almost none of them.
+# Builds the GoogleTest program of SOURCES once as it is, which has to pass, and once per mutant with
+# SYMM_MUTANT_MACRO defined. A mutant runs the cases that match the filter, and what it prints has to match the
+# regular expression `report`: the race or the wrong value that the mutant was planted for, not any other.
+# ThreadSanitizer stops at its first report, so that is the one that is judged. Only in the tsan preset: results
+# alone show almost none of the missing orders.
 function(symm_mutants name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;SOURCES;LINK;MUTANTS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;SOURCES;LINK;ENVIRONMENT;MUTANTS")
   if(NOT SYMM_SANITIZE STREQUAL "thread")
     return()
   endif()
-  foreach(mutant SOUND ${arg_MUTANTS})
+  foreach(entry "SOUND * PASSED" ${arg_MUTANTS})
+    if(NOT entry MATCHES "^([A-Z_]+) ([^ ]+) (.+)$")
+      message(FATAL_ERROR "symm_mutants(${name}): '${entry}' is not 'MACRO filter report'")
+    endif()
+    set(mutant ${CMAKE_MATCH_1})
+    set(filter ${CMAKE_MATCH_2})
+    set(report ${CMAKE_MATCH_3})
     string(TOLOWER "${name}_${mutant}" program)
     add_executable(${program} ${arg_SOURCES})
-    target_link_libraries(${program} PRIVATE symm_options ${arg_LINK} CUDA::cudart_static)
+    target_link_libraries(${program} PRIVATE symm_options ${arg_LINK} GTest::gtest GTest::gtest_main CUDA::cudart_static)
     target_compile_options(${program} PRIVATE ${SYMM_TEST_CUDA_OPTIONS})
     if(NOT mutant STREQUAL SOUND)
       target_compile_definitions(${program} PRIVATE SYMM_MUTANT_${mutant})
     endif()
-    add_test(NAME mutants.${program} COMMAND ${program})
+    add_test(NAME mutants.${program} COMMAND ${program} "--gtest_filter=${filter}")
     set_tests_properties(mutants.${program} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300
-      ENVIRONMENT "SYMM_DRIVER=emulated;TSAN_OPTIONS=halt_on_error=1")
-    if(NOT mutant STREQUAL SOUND)
-      set_tests_properties(mutants.${program} PROPERTIES
-        PASS_REGULAR_EXPRESSION "WARNING: ThreadSanitizer: data race")
+      ENVIRONMENT "SYMM_DRIVER=emulated;TSAN_OPTIONS=halt_on_error=1;${arg_ENVIRONMENT}")
+    if(mutant STREQUAL SOUND)
+      set_tests_properties(mutants.${program} PROPERTIES FAIL_REGULAR_EXPRESSION "ThreadSanitizer")
+    else()
+      set_tests_properties(mutants.${program} PROPERTIES PASS_REGULAR_EXPRESSION "${report}")
     endif()
   endforeach()
 endfunction()

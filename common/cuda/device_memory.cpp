@@ -9,7 +9,8 @@ DeviceMemory::DeviceMemory(std::size_t bytes) : bytes_(bytes) {
     const Stream stream;
     cu_check(cuMemAlloc(&address_, bytes), "cuMemAlloc(size={})", bytes);
     DeviceMemory owner(std::move(*this));  // gives it back where zeroing fails
-    cu_check(cuMemsetD8Async(owner.address_, 0, bytes, stream.get()), "cuMemsetD8Async(size={})", bytes);
+    cu_check(cuMemsetD8Async(owner.address_, 0, bytes, stream.get()), "cuMemsetD8Async(size={})",
+             bytes);
     stream.synchronize("zeroing device memory");
     *this = std::move(owner);
 }

@@ -32,8 +32,8 @@ unsigned resident_blocks(unsigned threads, unsigned shared_bytes = 0) {
         result = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
     }
     if (result == cudaSuccess) {
-        result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, &entry<Kernel>,
-                                                               static_cast<int>(threads), shared_bytes);
+        result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+            &blocks, &entry<Kernel>, static_cast<int>(threads), shared_bytes);
     }
     cu_check(static_cast<CUresult>(result),
              "cudaOccupancyMaxActiveBlocksPerMultiprocessor({}, threads={}, shared_bytes={})",

@@ -23,14 +23,8 @@ enum class Order {
 };
 
 namespace detail {
-/// The order as libcu++ names it. Mutants of the tests weaken one here, and must be found out.
+/// The order as libcu++ names it.
 __host__ __device__ constexpr cuda::std::memory_order native(Order order) {
-#ifdef SYMM_MUTANT_NO_RELEASE
-    if (order != Order::kAcquire) return cuda::std::memory_order_relaxed;
-#endif
-#ifdef SYMM_MUTANT_NO_ACQUIRE
-    if (order == Order::kAcquire) return cuda::std::memory_order_relaxed;
-#endif
     if (order == Order::kReleasedByStream) {
         NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return cuda::std::memory_order_relaxed;),
                           (return cuda::std::memory_order_release;))

@@ -24,9 +24,9 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <thread>
 
 #include "common/simt/atomic.hpp"
+#include "common/simt/back_off.hpp"
 
 namespace symm::simt {
 
@@ -90,6 +90,7 @@ public:
     __host__ __device__ bool until(const Waiting& waiting, Poll&& poll) {
         std::uint64_t seen = 0;
         std::uint64_t start = 0;  // read at the first look: most waits end within a few polls
+        [[maybe_unused]] int round = 0;
         while (!gave_up_) {
             if (++polls_ % kPollsPerLook == 0 && !look(waiting, seen, start)) {
                 break;
@@ -97,7 +98,7 @@ public:
             if (poll(seen)) {
                 return true;
             }
-            NV_IF_TARGET(NV_IS_HOST, (std::this_thread::yield();))
+            NV_IF_TARGET(NV_IS_HOST, (back_off(round++);))
         }
         return false;
     }

@@ -77,9 +77,11 @@ public:
     template <simt::Order kArrival = simt::Order::kRelease>
     __host__ __device__ bool arrive_and_wait() {
         ++epoch_;
+#ifndef SYMM_MUTANT_NO_SYNC_BEFORE
         if constexpr (kArrival == simt::Order::kRelease) {
-            sync_block();
+            block_.sync();
         }
+#endif
         const unsigned b = block_.group_index();
         const int first = static_cast<int>(block_.thread_rank());
         const int step = static_cast<int>(block_.size());
@@ -95,7 +97,7 @@ public:
                                        {simt::Wait::kBarrier, view_.rank, p, epoch_});
             }
         }
-#ifdef SYMM_MUTANT_NO_SYNC
+#ifdef SYMM_MUTANT_NO_SYNC_AFTER
         return arrived;
 #else
         return !block_.sync_or(!arrived);
@@ -110,12 +112,6 @@ public:
     }
 
 private:
-    __host__ __device__ void sync_block() const {
-#ifndef SYMM_MUTANT_NO_SYNC  // a mutant of the tests, which ThreadSanitizer must report
-        block_.sync();
-#endif
-    }
-
     const simt::ThreadBlock& block_;
     const BarrierView& view_;
     simt::Waiter waiter_;

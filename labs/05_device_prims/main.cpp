@@ -1,5 +1,5 @@
-// Lab 05: GPUs that talk. A flag with data behind it, a packet that is both, and a barrier of all
-// ranks, in device code, each checked and timed.
+// Lab 05: how kernels on different GPUs communicate. A flag with data behind it, a packet that is both, and a
+// barrier of all ranks, in device code, each checked and timed.
 
 #include <fmt/core.h>
 
@@ -20,25 +20,25 @@ struct Options {
     unsigned threads = 32;
 };
 
-/// Emulated times say how fast this machine's threads are woken, nothing of a GPU.
+/// Emulated times would show how fast this machine wakes threads, and nothing of a GPU.
 std::string time_text(double microseconds) {
     return is_emulated() ? "(emulated)" : fmt::format("{:.2f} us", microseconds);
 }
 
-/// A block that is not resident cannot come to the barrier, where all wait for it.
+/// Blocks wait for each other: all ranks' blocks on a device must be resident at once.
 void require_resident(const Rank& rank, const Options& options) {
-    const int most = rank.gpu().attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *
-                     rank.gpu().attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR) /
-                     rank.most_on_a_device();
-    if (options.blocks * options.threads > static_cast<unsigned>(most)) {
+    const unsigned most =
+        resident_barrier_blocks(options.threads) / static_cast<unsigned>(rank.most_on_a_device());
+    if (options.blocks > most) {
         throw UsageError(
-            fmt::format("--blocks {} of --threads {} are more than the {} threads that device {} "
-                        "keeps at once for a rank: say less of one",
-                        options.blocks, options.threads, most, rank.device()));
+            fmt::format("--blocks {}: device {} keeps {} blocks of {} threads resident at once per "
+                        "rank. Say fewer "
+                        "blocks or fewer threads",
+                        options.blocks, rank.device(), most, options.threads));
     }
 }
 
-void play(Rank& rank, const Options& options) {
+void run(Rank& rank, const Options& options) {
     LatencyTest latency_test(rank);
     Table table({"what", "checked", "time"});
     const auto row = [&](std::string what, double microseconds) {
@@ -70,23 +70,25 @@ int main(int argc, char** argv) {
     add_number_option(app, "--ranks", options.ranks.ranks, 1, kMaxBarrierRanks,
                       "Ranks, 1 to 8; more than GPUs share them");
     app.add_option("--mode", mode, "What a rank is: process or thread")->capture_default_str();
-    add_number_option(app, "--rounds", options.rounds, 1U, 10'000'000U, "Rounds of each game");
+    add_number_option(app, "--rounds", options.rounds, 1U, 10'000'000U, "Rounds of each test");
     add_number_option(app, "--blocks", options.blocks, 1U, kMaxBarrierBlocks,
                       "Blocks of the barrier's kernel");
     add_number_option(app, "--threads", options.threads, 1U, 1024U, "Threads of each block");
     add_driver_option(app);
     app.footer(
-        "What to look for: a signal that carries data costs two trips, a packet one, and a barrier "
-        "of all\n"
-        "ranks little more than a signal, since everybody stores at once. SYMM_TIMEOUT sets the "
-        "deadline of\n"
-        "every wait in seconds.");
+        "What to look for: a signal with data behind it takes two trips over the link, a packet "
+        "one. A barrier "
+        "of\n"
+        "all ranks takes little longer than a signal, since all ranks store at the same time. "
+        "SYMM_TIMEOUT is "
+        "the\n"
+        "limit of every wait, in seconds.");
     return run_main(app, argc, argv, [&] {
         options.ranks.mode = rank_mode(mode);
         return run_ranks(options.ranks, [&](Rank& rank) {
             require_resident(rank, options);
             rank.headline("{}\n", describe_driver());
-            play(rank, options);
+            run(rank, options);
         });
     });
 }

@@ -28,7 +28,8 @@ ResidencyShare::ResidencyShare(int device, unsigned blocks, unsigned resident) {
     }
     if (held + blocks > capacity) {
         throw std::invalid_argument(fmt::format(
-            "device {} keeps {} blocks of communicators resident at once: others of this process hold {}, "
+            "device {} keeps {} blocks of communicators resident at once: others of this process "
+            "hold {}, "
             "and this one needs {}. Give each communicator a lower CommunicatorOptions::max_blocks",
             device, capacity, held, blocks));
     }

@@ -1,0 +1,51 @@
+// The primitives between two ranks: sound as they are, and with one order or sync taken out where this is
+// compiled as a mutant (cmake/Mutants.cmake).
+
+#include <gtest/gtest.h>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/ranks/ranks.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/05_device_prims/kernels.hpp"
+
+namespace symm {
+namespace {
+
+template <class Launch>
+void on_two_ranks(const Launch& launch) {
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(LatencyTestMemory));
+        KernelTimeout timeout;
+        const Stream stream;
+        cu_check(cuMemsetD8Async(range.local(), 0, sizeof(LatencyTestMemory), stream.get()),
+                 "cuMemsetD8Async()");
+        stream.synchronize();
+        rank.bootstrap().barrier("zeroed");
+        launch(rank.rank(), range, stream, timeout.timeout());
+        timeout.synchronize(stream, "the kernel");
+        rank.bootstrap().barrier("done");
+    });
+}
+
+// The payload is written plainly on one rank and read plainly on the other: the flag alone orders them.
+TEST(PingPong, OrdersItsPayload) {
+    on_two_ranks([](int me, const SymmetricRange& range, const Stream& stream,
+                    const simt::Timeout& timeout) {
+        launch_ping_pong(stream.get(), {range.at<LatencyTestMemory>(me), range.at<LatencyTestMemory>(1 - me),
+                                        timeout, Carrier::kSignal, me, 1 - me, 1, 20});
+    });
+}
+
+// The last thread of a block writes, the first ones signal and wait, and all read.
+TEST(BarrierRounds, OrdersItsBuffers) {
+    on_two_ranks([](int me, const SymmetricRange& range, const Stream& stream,
+                    const simt::Timeout& timeout) {
+        auto* first = range.at<LatencyTestMemory>(0);
+        launch_barrier_rounds(stream.get(), {{&first->barrier, range.stride(), me, 2}, first, timeout, 1, 20},
+                              2, 8);
+    });
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,72 @@
+// The protocols of one shot and two shots between two ranks, with small memories: call after call, over the
+// wrap of the epochs, beside packets whose flags are stale. Sound as they are; compiled as a mutant, each test
+// has to find what was taken out.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "common/cuda/copy.hpp"
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/ranks/ranks.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/06_allreduce/tests/protocol_kernels.hpp"
+
+namespace symm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMost = 2 * ProtocolMemory::kPackets;  // elements of one shot
+
+using Launch = decltype(&launch_protocol_one_shot);
+
+/// Calls `launch` on two ranks, `calls` times without waiting in between; call i has `count(i)` elements.
+void call_on_two_ranks(Launch launch, unsigned calls, const std::function<std::size_t(unsigned)>& count,
+                       std::uint32_t epoch = 0, std::uint32_t stale = 0) {
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(ProtocolMemory));
+        KernelTimeout timeout(5s);
+        const DeviceMemory wrong(sizeof(unsigned));
+        const Stream stream;
+        auto* local = range.at<ProtocolMemory>(rank.rank());
+        launch_reset(stream.get(), local, epoch, stale);
+        stream.synchronize();
+        rank.bootstrap().barrier("reset");
+        for (unsigned call = 0; call < calls; ++call) {
+            launch_prepare(stream.get(), local, rank.rank(), call);
+            launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), rank.rank(), count(call),
+                   timeout.timeout());
+            launch_compare(stream.get(), local, count(call), call, wrong.as<unsigned>());
+        }
+        timeout.synchronize(stream, "the AllReduces");
+        unsigned errors = 0;
+        copy_to_host(&errors, wrong.address(), sizeof(errors));
+        EXPECT_EQ(errors, 0U) << "wrong values on rank " << rank.rank();
+        rank.bootstrap().barrier("done");
+    });
+}
+
+TEST(TwoShot, IsRightCallAfterCall) {
+    call_on_two_ranks(&launch_protocol_two_shot, 5,
+                      [](unsigned call) { return ProtocolMemory::kElements - 1 - call; });
+}
+
+TEST(OneShot, IsRightCallAfterCall) {
+    call_on_two_ranks(&launch_protocol_one_shot, 300, [](unsigned call) { return 1 + call % kMost; });
+}
+
+// All packets of fresh memory hold the flag of an epoch behind the wrap. Small calls use one packet of each bank;
+// when that epoch comes, a large call uses all.
+TEST(OneShot, TakesNoFlagOfAFormerEpochForANewOne) {
+    constexpr std::uint32_t kStart = 0xffffffd0U;
+    constexpr std::uint32_t kStale = 3;
+    constexpr unsigned kCalls = 0xffffffffU - kStart + 4;
+    call_on_two_ranks(
+        &launch_protocol_one_shot, kCalls,
+        [](unsigned call) { return call < kCalls - 3 ? 2 : kMost; }, kStart, kStale);
+}
+
+}  // namespace
+}  // namespace symm
