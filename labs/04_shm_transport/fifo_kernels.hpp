@@ -99,8 +99,8 @@ struct TransferKernel {
 
 private:
     __host__ __device__ void send(const simt::ThreadBlock& block, std::uint32_t channel) const {
-        FifoSender sender(block, outbound.connection.fifo(channel),
-                          {rank, outbound.peer, timeout}, block.shared<FifoBlockState>());
+        FifoSender sender(block, outbound.connection.fifo(channel), {rank, outbound.peer, timeout},
+                          block.shared<FifoBlockState>());
         for (std::uint64_t k = channel; k < outbound.chunks(); k += outbound.connection.channels) {
             std::byte* slot = sender.acquire();
             if (slot == nullptr) {
@@ -113,8 +113,7 @@ private:
 
     __host__ __device__ void receive(const simt::ThreadBlock& block, std::uint32_t channel) const {
         FifoReceiver receiver(block, inbound.connection.fifo(channel),
-                              {rank, inbound.peer, timeout},
-                              block.shared<FifoBlockState>());
+                              {rank, inbound.peer, timeout}, block.shared<FifoBlockState>());
         for (std::uint64_t k = channel; k < inbound.chunks(); k += inbound.connection.channels) {
             const std::byte* slot = receiver.acquire(inbound.left(k));
             if (slot == nullptr) {

@@ -48,8 +48,8 @@ TEST(PingPong, OfTenMillionRoundsEndsWithinTenMillisecondsOfItsAbort) {
             Side side(rank);
             const int me = rank.rank();
             launch_ping_pong(side.stream.get(),
-                             {side.memory(me), side.memory(1 - me), side.timeout.timeout(), carrier, me,
-                              1 - me, 1, 10'000'000});
+                             {side.memory(me), side.memory(1 - me), side.timeout.timeout(), carrier,
+                              me, 1 - me, 1, 10'000'000});
             std::this_thread::sleep_for(50ms);
             rank.bootstrap().barrier("both play");
             ASSERT_FALSE(side.stream.finished());
@@ -75,8 +75,9 @@ TEST(PingPong, QueuedBehindAnAbortEndsAtItsFirstWait) {
         Side side(rank);
         if (rank.rank() == 0) {
             for (std::uint32_t kernel = 0; kernel < 20; ++kernel) {
-                launch_ping_pong(side.stream.get(), {side.memory(0), side.memory(1), side.timeout.timeout(),
-                                                     Carrier::kSignal, 0, 1, 1 + 5 * kernel, 5});
+                launch_ping_pong(side.stream.get(),
+                                 {side.memory(0), side.memory(1), side.timeout.timeout(),
+                                  Carrier::kSignal, 0, 1, 1 + 5 * kernel, 5});
             }
             const auto start = std::chrono::steady_clock::now();
             side.timeout.abort();
@@ -92,15 +93,18 @@ TEST(Barrier, SurvivesTheWrapOfItsEpochs) {
         constexpr std::uint32_t kBeforeTheWrap = 0xfffffffbU;
         Side side(rank, kBeforeTheWrap);  // epochs and all that arrived with them
         const std::uint64_t errors = side.errors();
-        const BarrierView view{&side.memory(0)->barrier, side.range.stride(), rank.rank(), rank.size()};
+        const BarrierView view{&side.memory(0)->barrier, side.range.stride(), rank.rank(),
+                               rank.size()};
         for (std::uint32_t call = 0; call < 4; ++call) {
             launch_barrier_rounds(side.stream.get(),
-                                  {view, side.memory(0), side.timeout.timeout(), 1 + 3 * call, 3}, 2, 8);
+                                  {view, side.memory(0), side.timeout.timeout(), 1 + 3 * call, 3},
+                                  2, 8);
         }
         side.timeout.synchronize(side.stream, "twelve barriers");
         EXPECT_EQ(side.errors(), errors);
         std::uint32_t epoch = 0;
-        copy_to_host(&epoch, side.range.local() + offsetof(LatencyTestMemory, barrier.epoch), sizeof(epoch));
+        copy_to_host(&epoch, side.range.local() + offsetof(LatencyTestMemory, barrier.epoch),
+                     sizeof(epoch));
         EXPECT_EQ(epoch, kBeforeTheWrap + 12);
         rank.bootstrap().barrier("done");
     });

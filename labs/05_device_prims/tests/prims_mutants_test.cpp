@@ -32,8 +32,9 @@ void on_two_ranks(const Launch& launch) {
 TEST(PingPong, OrdersItsPayload) {
     on_two_ranks([](int me, const SymmetricRange& range, const Stream& stream,
                     const simt::Timeout& timeout) {
-        launch_ping_pong(stream.get(), {range.at<LatencyTestMemory>(me), range.at<LatencyTestMemory>(1 - me),
-                                        timeout, Carrier::kSignal, me, 1 - me, 1, 20});
+        launch_ping_pong(stream.get(),
+                         {range.at<LatencyTestMemory>(me), range.at<LatencyTestMemory>(1 - me),
+                          timeout, Carrier::kSignal, me, 1 - me, 1, 20});
     });
 }
 
@@ -42,8 +43,8 @@ TEST(BarrierRounds, OrdersItsBuffers) {
     on_two_ranks([](int me, const SymmetricRange& range, const Stream& stream,
                     const simt::Timeout& timeout) {
         auto* first = range.at<LatencyTestMemory>(0);
-        launch_barrier_rounds(stream.get(), {{&first->barrier, range.stride(), me, 2}, first, timeout, 1, 20},
-                              2, 8);
+        launch_barrier_rounds(
+            stream.get(), {{&first->barrier, range.stride(), me, 2}, first, timeout, 1, 20}, 2, 8);
     });
 }
 

@@ -61,10 +61,10 @@ struct Compare {
     }
 };
 
-
 }  // namespace
 
-void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch, std::uint32_t stale) {
+void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch,
+                  std::uint32_t stale) {
     launch(stream, 1, 1, Reset{memory, epoch, stale});
 }
 
@@ -76,9 +76,10 @@ void launch_protocol_one_shot(CUstream stream, ProtocolMemory* first, std::size_
                               std::size_t count, const simt::Timeout& timeout) {
     auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
                                                     static_cast<std::size_t>(rank) * stride);
-    launch(stream, 2, 8,
-           OneShot<Float, 2>{local->in, local->out, count, &local->one_shot, &first->scratch[0][0][0],
-                             stride, ProtocolMemory::kPackets, timeout, rank, true});
+    launch(
+        stream, 2, 8,
+        OneShot<Float, 2>{local->in, local->out, count, &local->one_shot, &first->scratch[0][0][0],
+                          stride, ProtocolMemory::kPackets, timeout, rank, true});
 }
 
 void launch_protocol_two_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,

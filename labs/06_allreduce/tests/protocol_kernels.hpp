@@ -25,7 +25,8 @@ struct ProtocolMemory {
 };
 
 /// Fresh flags, but `epoch` as the epoch of the last call, and `stale` as the flag of all packets.
-void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch, std::uint32_t stale);
+void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch,
+                  std::uint32_t stale);
 /// Writes the input of `rank` in call `call`, and poisons the output.
 void launch_prepare(CUstream stream, ProtocolMemory* memory, int rank, unsigned call);
 /// AllReduce of the first `count` elements. At most 2 x kPackets elements for one shot.

@@ -23,8 +23,9 @@ constexpr std::size_t kMost = 2 * ProtocolMemory::kPackets;  // elements of one 
 using Launch = decltype(&launch_protocol_one_shot);
 
 /// Calls `launch` on two ranks, `calls` times without waiting in between; call i has `count(i)` elements.
-void call_on_two_ranks(Launch launch, unsigned calls, const std::function<std::size_t(unsigned)>& count,
-                       std::uint32_t epoch = 0, std::uint32_t stale = 0) {
+void call_on_two_ranks(Launch launch, unsigned calls,
+                       const std::function<std::size_t(unsigned)>& count, std::uint32_t epoch = 0,
+                       std::uint32_t stale = 0) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         const SymmetricRange range(rank, sizeof(ProtocolMemory));
         KernelTimeout timeout(5s);
@@ -36,8 +37,8 @@ void call_on_two_ranks(Launch launch, unsigned calls, const std::function<std::s
         rank.bootstrap().barrier("reset");
         for (unsigned call = 0; call < calls; ++call) {
             launch_prepare(stream.get(), local, rank.rank(), call);
-            launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), rank.rank(), count(call),
-                   timeout.timeout());
+            launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), rank.rank(),
+                   count(call), timeout.timeout());
             launch_compare(stream.get(), local, count(call), call, wrong.as<unsigned>());
         }
         timeout.synchronize(stream, "the AllReduces");
@@ -54,7 +55,8 @@ TEST(TwoShot, IsRightCallAfterCall) {
 }
 
 TEST(OneShot, IsRightCallAfterCall) {
-    call_on_two_ranks(&launch_protocol_one_shot, 300, [](unsigned call) { return 1 + call % kMost; });
+    call_on_two_ranks(&launch_protocol_one_shot, 300,
+                      [](unsigned call) { return 1 + call % kMost; });
 }
 
 // All packets of fresh memory hold the flag of an epoch behind the wrap. Small calls use one packet of each bank;

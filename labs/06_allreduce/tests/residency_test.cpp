@@ -18,7 +18,8 @@ TEST(ResidencyShare, RefusesWhatDoesNotFitBesideTheOthers) {
     const ResidencyShare first(kDevice, 100, 132);
     EXPECT_THROW(ResidencyShare(kDevice, 33, 132), std::invalid_argument);
     const ResidencyShare second(kDevice, 32, 264);
-    EXPECT_THROW(ResidencyShare(kDevice, 1, 264), std::invalid_argument);  // 132 by the largest kernel
+    EXPECT_THROW(ResidencyShare(kDevice, 1, 264),
+                 std::invalid_argument);  // 132 by the largest kernel
     const ResidencyShare elsewhere(kDevice + 1, 132, 132);
 }
 
@@ -43,7 +44,8 @@ TEST(Communicators, LaunchedInOppositeOrdersBothEnd) {
         const CUdeviceptr of_b = b.allocate(kCount * sizeof(float));
         verifier.fill(streams[0], DataType::kFloat, in, kCount);
         streams[0].synchronize();
-        const auto call = [&](Communicator& communicator, CUdeviceptr from, CUdeviceptr to, int stream) {
+        const auto call = [&](Communicator& communicator, CUdeviceptr from, CUdeviceptr to,
+                              int stream) {
             communicator.all_reduce(from, to, kCount, DataType::kFloat, ReduceOp::kSum,
                                     streams[stream].get(), Algorithm::kTwoShot);
         };
