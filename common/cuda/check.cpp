@@ -12,7 +12,8 @@ std::string_view remedy(CUresult result) {
                    "range "
                    "is reserved, mapped or free as the call wants it.";
         case CUDA_ERROR_OUT_OF_MEMORY:
-            return "Ask for less, or free memory on that device (emulated: SYMM_EMU_MEMORY).";
+            return "Ask for less, or free memory on that device (emulated: SYMM_EMU_MEMORY, or "
+                   "the limit that the emulated driver has named).";
         case CUDA_ERROR_NOT_INITIALIZED:
             return "Call cuInit(0) first.";
         case CUDA_ERROR_NO_DEVICE:

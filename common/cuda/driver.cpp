@@ -1,12 +1,15 @@
 #include "common/cuda/driver.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
 #include "common/emu/emulated_driver.hpp"
+#include "common/emu/shortage.hpp"
 
 namespace symm {
 namespace {
@@ -32,9 +35,24 @@ void require_known(std::string_view name) {
     }
 }
 
+/// An emulated function that answers, as a driver does, where it has thrown for want of memory.
+template <auto function>
+struct Answering;
+template <class... Parameters, CUresult (*function)(Parameters...)>
+struct Answering<function> {
+    static CUresult call(Parameters... parameters) noexcept {
+        try {
+            return function(parameters...);
+        } catch (const std::bad_alloc&) {
+            return emu::shortage("the emulated driver", ENOMEM);
+        }
+    }
+};
+
 DriverTable emulated_table() {
     DriverTable table;
-#define SYMM_DRIVER_FUNCTION(name, parameters, arguments) table.name##_ = &emu::name;
+#define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
+    table.name##_ = &Answering<&emu::name>::call;
 #include "common/cuda/driver_functions.inc"
 #undef SYMM_DRIVER_FUNCTION
     return table;

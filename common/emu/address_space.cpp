@@ -5,11 +5,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
 
 #include "common/emu/access.hpp"
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/physical_memory.hpp"
+#include "common/emu/shortage.hpp"
 
 namespace symm::emu {
 namespace {
@@ -85,7 +87,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* pointer, size_t size, size_t alignment
     const WriteLock lock(e.mutex);
     const CUdeviceptr base = reserve_addresses(address, size, alignment);
     if (base == 0) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return shortage("mmap", errno);
     }
     e.reservations[base] = {size};
     *pointer = base;
@@ -137,7 +139,7 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
     }
     if (::mmap(at(pointer), size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->fd.get(), 0) ==
         MAP_FAILED) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return shortage("mmap", errno);
     }
     Mapping& mapping = e.mappings[pointer];
     mapping.size = size;

@@ -34,10 +34,10 @@ void bring_to_life(Emulator& e, Context& context) {
     if (context.alive) {
         return;  // a primary context, retained again before its release was done
     }
-    context.alive = true;
-    context.lost = CUDA_SUCCESS;
     context.default_stream = new_stream(context, Stream::Kind::kDefault);
     e.contexts.insert(&context);
+    context.lost = CUDA_SUCCESS;
+    context.alive = true;
 }
 
 // Takes with it what was made in it. Work that is queued finishes first.
@@ -125,11 +125,11 @@ CUresult current_context(Context*& context, Lost lost) {
     return lost == Lost::kAllowed ? CUDA_SUCCESS : context->lost.load(std::memory_order_relaxed);
 }
 
-void lose(Context& context, CUresult result, std::string_view why) {
+void lose(Context& context, CUresult result, const Text& why) {
     CUresult well = CUDA_SUCCESS;
     if (context.lost.compare_exchange_strong(well, result, std::memory_order_relaxed)) {
         say("the context of device {} is lost (error {}): {}", context.device,
-            static_cast<int>(result), why);
+            static_cast<int>(result), std::string_view(why));
     }
 }
 
@@ -150,9 +150,8 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* handle, CUdevice device) {
     Emulator& e = emulator();
     const WriteLock lock(e.mutex);
     Context& context = *e.devices[device].primary;
-    if (context.retained++ == 0) {
-        bring_to_life(e, context);
-    }
+    bring_to_life(e, context);
+    ++context.retained;
     *handle = context.handle();
     return CUDA_SUCCESS;
 }

@@ -7,8 +7,9 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <string_view>
 #include <vector>
+
+#include "common/emu/log.hpp"
 
 namespace symm::emu {
 
@@ -41,7 +42,7 @@ CUresult current_context(Context*& context, Lost lost = Lost::kRefused);
 
 /// Marks the context lost, says why on stderr, and lets every later call in it answer `result`. The
 /// first reason stays.
-void lose(Context& context, CUresult result, std::string_view why);
+void lose(Context& context, CUresult result, const Text& why);
 
 /// Waits until all work of all streams of the context is done.
 void finish_all_work(Context& context);

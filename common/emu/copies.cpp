@@ -35,8 +35,7 @@ CUresult queue(const std::shared_ptr<Stream>& stream, int owner, Work work) {
         std::uintptr_t address = 0;
         if (!run_guarded(work, address)) {
             lose(context, CUDA_ERROR_ILLEGAL_ADDRESS,
-                 fmt::format("a copy or fill touched {:#x}, which is no longer accessible",
-                             address));
+                 Text("a copy or fill touched {:#x}, which is no longer accessible", address));
         }
     };
     return submit(stream, std::move(operation));

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "common/emu/address_space.hpp"
@@ -9,6 +10,7 @@
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/plain_memory.hpp"
 #include "common/emu/sharing.hpp"
+#include "common/emu/shortage.hpp"
 
 namespace symm::emu {
 
@@ -61,7 +63,9 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr* pointer, CUipcMemHandle handle, unsigne
     PlainMemory memory;
     memory.fd = open_ticket(ticket);
     if (!memory.fd) {
-        return CUDA_ERROR_MAP_FAILED;  // the process, or the allocation, is gone
+        return errno == EMFILE || errno == ENFILE
+                   ? shortage("opening the memory", errno)
+                   : CUDA_ERROR_MAP_FAILED;  // the process, or the allocation, is gone
     }
     memory.kind = PlainMemory::Kind::kOpened;
     memory.identity = identity_of(memory.fd.get());

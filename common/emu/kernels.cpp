@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -18,6 +19,7 @@
 #include "common/emu/launch.hpp"
 #include "common/emu/log.hpp"
 #include "common/emu/lossy.hpp"
+#include "common/emu/shortage.hpp"
 #include "common/emu/thread_pool.hpp"
 #include "common/simt/back_off.hpp"
 #include "common/sys/deadline.hpp"
@@ -84,8 +86,10 @@ public:
     /// Starts all threads and waits for them.
     void run() {
         for (Thread& thread : threads_) {
-            if (!thread_pool().start(thread)) {
-                fail(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "the system gives no more threads");
+            if (const int error = thread_pool().start(thread); error != 0) {
+                if (!is_abandoned()) {
+                    fail(shortage("pthread_create", error), "not all of its threads could start");
+                }
                 thread.done();
             }
         }
@@ -94,7 +98,7 @@ public:
     }
 
     void fail(CUresult result, std::string_view why) {
-        lose(context_, result, fmt::format("kernel {}: {}", launch_.name, why));
+        lose(context_, result, Text("kernel {}: {}", launch_.name, why));
         abandoned_.store(true, std::memory_order_relaxed);
         for (Block& block : blocks_) {
             block.barrier.abandon();
@@ -130,6 +134,8 @@ void Thread::run() {
             try {
                 running.launch().thread(simt::ThreadBlock(&block.host, rank));
             } catch (const LaunchAbandoned&) {
+            } catch (const std::bad_alloc&) {
+                running.fail(shortage("a kernel's thread", ENOMEM), "it ran out of memory");
             } catch (const std::exception& error) {
                 running.fail(CUDA_ERROR_LAUNCH_FAILED, error.what());
             } catch (...) {
@@ -139,8 +145,8 @@ void Thread::run() {
         address);
     if (!fine) {
         running.fail(CUDA_ERROR_ILLEGAL_ADDRESS,
-                     fmt::format("thread {} of block {} touched {:#x}, which its device may not",
-                                 rank, block.host.group_index.x, address));
+                     Text("thread {} of block {} touched {:#x}, which its device may not", rank,
+                          block.host.group_index.x, address));
     }
     block.barrier.leave();
     current = nullptr;
@@ -179,12 +185,11 @@ void run_kernel(Context& context, const KernelLaunch& launch) {
     const int threads = static_cast<int>(launch.grid.x * launch.block.x);
     const Deadline deadline = Deadline::standard();
     if (!poll_until(deadline, [&] { return reserve_on_device(device, threads); })) {
-        lose(
-            context, CUDA_ERROR_LAUNCH_TIMEOUT,
-            fmt::format("kernel {} waited {:.1f} s for room for {} threads: other streams' kernels "
-                        "hold {} of the device's {}",
-                        launch.name, deadline.seconds(), threads, device.threads.load(),
-                        threads_of_device()));
+        lose(context, CUDA_ERROR_LAUNCH_TIMEOUT,
+             Text("kernel {} waited {:.1f} s for room for {} threads: other streams' kernels "
+                  "hold {} of the device's {}",
+                  launch.name, deadline.seconds(), threads, device.threads.load(),
+                  threads_of_device()));
         return;
     }
     if (poll_until(deadline, [&] { return thread_pool().reserve(threads); })) {
@@ -196,10 +201,9 @@ void run_kernel(Context& context, const KernelLaunch& launch) {
         thread_pool().give_back(threads);
     } else {
         lose(context, CUDA_ERROR_LAUNCH_TIMEOUT,
-             fmt::format(
-                 "kernel {} waited {:.1f} s for {} of the {} threads that all emulated GPUs of a "
-                 "process share: use fewer ranks, blocks or threads",
-                 launch.name, deadline.seconds(), threads, ThreadPool::kMaxThreads));
+             Text("kernel {} waited {:.1f} s for {} of the {} threads that all emulated GPUs of a "
+                  "process share: use fewer ranks, blocks or threads",
+                  launch.name, deadline.seconds(), threads, ThreadPool::kMaxThreads));
     }
     device.threads.fetch_sub(threads, std::memory_order_relaxed);
 }

@@ -5,18 +5,36 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
-#include <string>
+#include <string_view>
 #include <utility>
 
 namespace symm::emu {
 
+/// A text of limited length, made without the heap: that may be what is exhausted.
+class Text {
+public:
+    template <class... Arguments>
+    explicit Text(fmt::format_string<Arguments...> format, Arguments&&... arguments)
+        : size_(std::min(sizeof(text_), fmt::format_to_n(text_, sizeof(text_), format,
+                                                         std::forward<Arguments>(arguments)...)
+                                            .size)) {}
+    operator std::string_view() const { return {text_, size_}; }
+
+private:
+    char text_[500];
+    std::size_t size_;
+};
+
 /// One line, written whole.
 template <class... Arguments>
 void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    const std::string line =
-        "emulated driver: " + fmt::format(format, std::forward<Arguments>(arguments)...) + "\n";
-    std::fwrite(line.data(), 1, line.size(), stderr);
+    const Text line("emulated driver: {}\n",
+                    std::string_view(Text(format, std::forward<Arguments>(arguments)...)));
+    const std::string_view text = line;
+    std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 }  // namespace symm::emu

@@ -90,7 +90,7 @@ struct PlainMemory {
     std::uint64_t id = 0;
 };
 
-/// An anonymous file of `size` bytes, all zero. Empty where the system has no more.
+/// An anonymous file of `size` bytes, all zero. Empty where the system has no more: see errno.
 UniqueFd new_memory_file(const char* name, std::size_t size);
 FileIdentity identity_of(int fd);
 

@@ -7,10 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/emulator.hpp"
+#include "common/emu/shortage.hpp"
 
 namespace symm::emu {
 namespace {
@@ -195,7 +197,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
     }
     physical->fd = new_memory_file("symm-physical", size + kPage);
     if (!physical->fd || !write_trailer(*physical)) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return shortage("memfd_create", errno);
     }
     physical->identity = identity_of(physical->fd.get());
     if (owner != kHost) {

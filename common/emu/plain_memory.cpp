@@ -4,9 +4,12 @@
 
 #include <sys/mman.h>
 
+#include <cerrno>
+
 #include "common/emu/contexts.hpp"
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/emulator.hpp"
+#include "common/emu/shortage.hpp"
 
 namespace symm::emu {
 namespace {
@@ -41,7 +44,7 @@ CUresult allocate(PlainMemory memory, CUdeviceptr* pointer) {
     memory.context = context->handle();
     memory.fd = new_memory_file(host ? "symm-pinned" : "symm-plain", memory.mapped);
     if (!memory.fd) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return shortage("memfd_create", errno);
     }
     memory.identity = identity_of(memory.fd.get());
     const CUresult result = keep_plain(e, std::move(memory), pointer);
@@ -79,7 +82,7 @@ CUresult keep_plain(Emulator& e, PlainMemory memory, CUdeviceptr* pointer) {
     void* address =
         ::mmap(nullptr, memory.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd.get(), 0);
     if (address == MAP_FAILED) {
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return shortage("mmap", errno);
     }
     memory.id = e.new_handle();
     *pointer = reinterpret_cast<CUdeviceptr>(address);

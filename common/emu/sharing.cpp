@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string>
 
 #include "common/emu/address_space.hpp"
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/physical_memory.hpp"
+#include "common/emu/shortage.hpp"
 
 namespace symm::emu {
 namespace {
@@ -74,7 +76,7 @@ CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHan
     }
     const int fd = duplicate(physical->fd.get()).release();
     if (fd < 0) {
-        return CUDA_ERROR_OPERATING_SYSTEM;  // too many open files
+        return shortage("fcntl", errno);
     }
     std::memcpy(shareable, &fd, sizeof(fd));
     return CUDA_SUCCESS;
@@ -87,6 +89,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
         return CUDA_ERROR_INVALID_VALUE;
     }
     UniqueFd fd;
+    errno = 0;
     if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
         // The number itself, in a pointer's clothes. The caller keeps and closes its own.
         fd = duplicate(static_cast<int>(reinterpret_cast<std::intptr_t>(shareable)));
@@ -98,7 +101,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
         }
     }
     if (!fd) {
-        return CUDA_ERROR_INVALID_VALUE;
+        return errno == EMFILE || errno == ENFILE ? shortage("opening the memory", errno)
+                                                  : CUDA_ERROR_INVALID_VALUE;
     }
     Emulator& e = emulator();
     const WriteLock lock(e.mutex);
@@ -136,10 +140,10 @@ CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr pointer, size_t
     }
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
     const int copy = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
-    ::lseek(copy, static_cast<off_t>(pointer - base), SEEK_SET);
     if (copy < 0) {
-        return CUDA_ERROR_OPERATING_SYSTEM;
+        return shortage("open", errno);
     }
+    ::lseek(copy, static_cast<off_t>(pointer - base), SEEK_SET);
     std::memcpy(handle, &copy, sizeof(copy));
     return CUDA_SUCCESS;
 }

@@ -1,18 +1,26 @@
 #include "common/emu/streams.hpp"
 
+#include <cerrno>
+#include <new>
 #include <system_error>
 #include <thread>
 
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/emulator.hpp"
 #include "common/emu/graphs.hpp"
+#include "common/emu/shortage.hpp"
 
 namespace symm::emu {
 
 void perform(const Operation& operation) {
-    if (operation.even_if_lost ||
-        operation.context->lost.load(std::memory_order_relaxed) == CUDA_SUCCESS) {
+    Context& context = *operation.context;
+    if (!operation.even_if_lost && context.lost.load(std::memory_order_relaxed) != CUDA_SUCCESS) {
+        return;
+    }
+    try {
         operation.run();
+    } catch (const std::bad_alloc&) {
+        lose(context, shortage("the work of a stream", ENOMEM), Text("its work ran out of memory"));
     }
 }
 
@@ -66,8 +74,8 @@ CUresult Stream::push(Operation operation) {
     if (!has_thread_) {
         try {
             std::thread(work, shared_from_this()).detach();
-        } catch (const std::system_error&) {
-            return CUDA_ERROR_OUT_OF_MEMORY;
+        } catch (const std::system_error& error) {
+            return shortage("a stream's thread", error.code().value());
         }
         has_thread_ = true;
     }

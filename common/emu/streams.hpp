@@ -31,7 +31,7 @@ struct Operation {
     bool even_if_lost = false;
 };
 
-/// Does the operation unless its context is lost.
+/// Does the operation unless its context is lost. The context is lost where memory runs out in it.
 void perform(const Operation& operation);
 
 class Stream : public std::enable_shared_from_this<Stream> {
@@ -41,7 +41,7 @@ public:
 
     Context& context() const { return context_; }
 
-    /// Queues the operation. Answers CUDA_ERROR_OUT_OF_MEMORY where no thread can be had.
+    /// Queues the operation. Answers with shortage() where no thread can be had.
     CUresult push(Operation operation);
     /// Waits until all that is queued now is done.
     void finish();

@@ -60,7 +60,7 @@ ThreadPool::Slot* ThreadPool::claim(State from, int from_slot, int slots) {
     return nullptr;
 }
 
-bool ThreadPool::create_thread(Slot& slot) {
+int ThreadPool::create_thread(Slot& slot) {
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);
     ::pthread_attr_setstacksize(&attributes, kStackBytes);
@@ -68,16 +68,16 @@ bool ThreadPool::create_thread(Slot& slot) {
     pthread_t thread;
     const int error = ::pthread_create(&thread, &attributes, work, &slot);
     ::pthread_attr_destroy(&attributes);
-    return error == 0;
+    return error;
 }
 
-bool ThreadPool::start(Task& task) {
+int ThreadPool::start(Task& task) {
     for (int round = 0;; ++round) {
         const int created = created_.load(kRelaxed);
         if (Slot* slot = claim(kIdle, next_.load(kRelaxed), created)) {
             slot->task.store(&task, kRelaxed);
             ::sem_post(&slot->given);
-            return true;
+            return 0;
         }
         if (Slot* slot = claim(kAbsent, created, kMaxThreads)) {
             const int count = static_cast<int>(slot - slots_.get()) + 1;
@@ -85,11 +85,11 @@ bool ThreadPool::start(Task& task) {
             while (seen < count && !created_.compare_exchange_weak(seen, count, kRelaxed)) {
             }
             slot->task.store(&task, kRelaxed);
-            if (!create_thread(*slot)) {
+            const int error = create_thread(*slot);
+            if (error != 0) {
                 slot->state.store(kAbsent, kRelaxed);
-                return false;
             }
-            return true;
+            return error;
         }
         simt::back_off(round);  // the reservation says that one is about to be idle
     }

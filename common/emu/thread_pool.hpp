@@ -37,8 +37,8 @@ public:
     bool reserve(int count);
     void give_back(int count) { reserved_.fetch_sub(count, std::memory_order_relaxed); }
 
-    /// Lets a thread of a reservation run the task. False where the system gives no more threads.
-    bool start(Task& task);
+    /// Lets a thread of a reservation run the task. Returns 0, or pthread_create's error.
+    int start(Task& task);
 
 private:
     enum State : int { kAbsent, kIdle, kBusy };
@@ -50,7 +50,7 @@ private:
 
     static void* work(void* slot);
     Slot* claim(State from, int from_slot, int slots);
-    bool create_thread(Slot& slot);
+    static int create_thread(Slot& slot);
 
     std::unique_ptr<Slot[]> slots_;
     std::atomic<int> reserved_{0};
