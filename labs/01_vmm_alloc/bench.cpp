@@ -73,9 +73,6 @@ private:
 // Runs all calls of an allocation and times the one asked for.
 void one_call(benchmark::State& state, std::string_view timed, std::size_t bytes) {
     const CUmemAllocationProp properties = device_memory(0);
-    CUmemAccessDesc access{};
-    access.location = properties.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     for (auto _ : state) {
         Stopwatch watch(timed);
         PhysicalMemory memory;
@@ -94,10 +91,7 @@ void one_call(benchmark::State& state, std::string_view timed, std::size_t bytes
         watch.time("cuMemCreate", [&] { memory = PhysicalMemory::create(properties, bytes); });
         watch.time("cuMemAddressReserve", [&] { range = AddressRange(bytes); });
         watch.time("cuMemMap", [&] { mapping = Mapping(range.base(), bytes, memory); });
-        watch.time("cuMemSetAccess", [&] {
-            cu_check(cuMemSetAccess(range.base(), bytes, &access, 1), "cuMemSetAccess(size={})",
-                     bytes);
-        });
+        watch.time("cuMemSetAccess", [&] { give_access(range.base(), bytes, 0); });
         watch.time("cuMemRetainAllocationHandle", [&] {
             CUmemGenericAllocationHandle handle = 0;
             cu_check(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(range.base())),

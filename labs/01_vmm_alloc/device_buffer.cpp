@@ -5,20 +5,24 @@
 
 namespace symm {
 
-DeviceBuffer::DeviceBuffer(int device, std::size_t bytes, unsigned long long handle_types)
-    : device_(device) {
-    const CUmemAllocationProp properties = device_memory(device, handle_types);
+MappedMemory::MappedMemory(const CUmemAllocationProp& properties, std::size_t bytes) {
     const std::size_t rounded = round_up(bytes, granularity(properties));
-
     memory_ = PhysicalMemory::create(properties, rounded);
     range_ = AddressRange(rounded);
     mapping_ = Mapping(range_.base(), rounded, memory_);
+}
 
+DeviceBuffer::DeviceBuffer(int device, std::size_t bytes, unsigned long long handle_types)
+    : MappedMemory(device_memory(device, handle_types), bytes) {
+    give_access(base(), size(), device);
+}
+
+void give_access(CUdeviceptr at, std::size_t bytes, int device) {
     CUmemAccessDesc access{};
-    access.location = properties.location;
+    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    cu_check(cuMemSetAccess(base(), rounded, &access, 1),
-             "cuMemSetAccess(address={:#x}, size={}, device={})", base(), rounded, device);
+    cu_check(cuMemSetAccess(at, bytes, &access, 1),
+             "cuMemSetAccess(address={:#x}, size={}, device={})", at, bytes, device);
 }
 
 }  // namespace symm

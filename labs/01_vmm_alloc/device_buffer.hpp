@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// A buffer on one device: the eight steps of an allocation in one owner.
+/// The steps of an allocation in two owners: mapped memory that nobody may access yet, and a buffer
+/// that one device reads and writes.
 
 #include <cuda.h>
 
@@ -12,40 +13,50 @@
 
 namespace symm {
 
-/// Memory of one device that this device may read and write, what cuMemAlloc gives and a handle
-/// besides. Move-only. Destruction does not wait for kernels: synchronise first.
-class DeviceBuffer {
+/// Physical memory mapped at an address: steps 1 to 4. Nobody has access yet. Move-only.
+/// Destruction does not wait for kernels: synchronise first.
+class MappedMemory {
 public:
     /// Owns nothing.
-    DeviceBuffer() = default;
+    MappedMemory() = default;
 
-    /// At least `bytes` (not 0) on `device`, rounded up to the granularity. Needs an initialised
-    /// driver, not a context. `handle_types` as for device_memory(). Throws CudaError.
-    DeviceBuffer(int device, std::size_t bytes,
-                 unsigned long long handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    /// At least `bytes` (not 0) with these properties, rounded up to the granularity. Needs an
+    /// initialised driver, not a context. Throws CudaError.
+    MappedMemory(const CUmemAllocationProp& properties, std::size_t bytes);
 
-    /// The address, on the device.
     CUdeviceptr base() const { return mapping_.address(); }
-    /// The address as a pointer for kernels; the host must not follow it.
+    /// The address as a pointer for kernels. The host may use it for host memory only.
     template <class T>
     T* as() const {
         return reinterpret_cast<T*>(base());
     }
     /// Bytes asked for, rounded up: all of them are usable.
     std::size_t size() const { return mapping_.size(); }
-    /// The device whose memory it is.
-    int device() const { return device_; }
     /// The physical memory, to be exported or mapped once more.
     const PhysicalMemory& memory() const { return memory_; }
     explicit operator bool() const { return base() != 0; }
 
 private:
-    int device_ = 0;
     // In the order of the steps. Destruction runs backwards, as the driver wants it: unmap, free
     // the addresses, release the memory.
     PhysicalMemory memory_;
     AddressRange range_;
     Mapping mapping_;
 };
+
+/// Memory of one device that this device may read and write: what cuMemAlloc gives, and a handle
+/// besides. Move-only.
+class DeviceBuffer : public MappedMemory {
+public:
+    /// Owns nothing.
+    DeviceBuffer() = default;
+    /// As MappedMemory, on `device`. `handle_types` as for device_memory(). Throws CudaError.
+    DeviceBuffer(int device, std::size_t bytes,
+                 unsigned long long handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+};
+
+/// Lets `device` read and write the mappings that fill [at, at + bytes): step 5. What else
+/// cuMemSetAccess can do is lab 02. Throws CudaError.
+void give_access(CUdeviceptr at, std::size_t bytes, int device);
 
 }  // namespace symm

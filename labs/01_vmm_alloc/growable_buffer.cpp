@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "common/cuda/check.hpp"
+#include "labs/01_vmm_alloc/device_buffer.hpp"
 
 namespace symm {
 
@@ -33,12 +33,7 @@ void GrowableBuffer::grow(std::size_t by) {
     Piece piece;
     piece.memory = PhysicalMemory::create(properties_, by);
     piece.mapping = Mapping(at, by, piece.memory);
-
-    CUmemAccessDesc access{};
-    access.location = properties_.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    cu_check(cuMemSetAccess(at, by, &access, 1),
-             "cuMemSetAccess(address={:#x}, size={}, device={})", at, by, properties_.location.id);
+    give_access(at, by, properties_.location.id);
     pieces_.push_back(std::move(piece));
 }
 

@@ -14,6 +14,7 @@
 #include "common/cuda/copy.hpp"
 #include "common/pattern/pattern.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
+#include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/drawing.hpp"
 #include "labs/01_vmm_alloc/growable_buffer.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
@@ -131,12 +132,7 @@ bool tell_allocation(const Gpu& gpu, std::size_t bytes, CUmemAllocationGranulari
          fmt::format("cuMemSetAccess(address={:#x}, size={}, {} reads and writes)", range.base(),
                      size, memory_name),
          [&] {
-             CUmemAccessDesc access{};
-             access.location = properties.location;
-             access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-             cu_check(cuMemSetAccess(range.base(), size, &access, 1),
-                      "cuMemSetAccess(address={:#x}, size={}, device={})", range.base(), size,
-                      device);
+             give_access(range.base(), size, device);
              return std::string();
          });
     picture.access = memory_name;

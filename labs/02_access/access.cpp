@@ -40,7 +40,7 @@ void allow(CUdeviceptr at, std::size_t bytes, std::span<const int> devices,
     }
     cu_check(cuMemSetAccess(at, bytes, list.data(), list.size()),
              "cuMemSetAccess(address={:#x}, size={}, devices={}, {})", at, bytes,
-             fmt::join(devices, "+"), words(flags));
+             fmt::join(devices, "+"), name_of(flags));
 }
 
 void allow_one_by_one(CUdeviceptr at, std::size_t bytes, std::span<const int> devices,
@@ -54,7 +54,7 @@ void allow_host(CUdeviceptr at, std::size_t bytes, int node, CUmemAccess_flags f
     const CUmemAccessDesc access = access_for(CU_MEM_LOCATION_TYPE_HOST_NUMA, node, flags);
     cu_check(cuMemSetAccess(at, bytes, &access, 1),
              "cuMemSetAccess(address={:#x}, size={}, host NUMA node={}, {})", at, bytes, node,
-             words(flags));
+             name_of(flags));
 }
 
 void forbid(CUdeviceptr at, std::size_t bytes, std::span<const int> devices) {
@@ -69,7 +69,7 @@ CUmemAccess_flags host_access_of(CUdeviceptr at, int node) {
     return get_access(at, CU_MEM_LOCATION_TYPE_HOST_NUMA, node);
 }
 
-const char* words(CUmemAccess_flags flags) {
+std::string_view name_of(CUmemAccess_flags flags) {
     switch (flags) {
         case CU_MEM_ACCESS_FLAGS_PROT_NONE:
             return "none";

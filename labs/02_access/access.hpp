@@ -1,46 +1,48 @@
 #pragma once
 /// \file
-/// Who may touch a mapping: the third of the three things that make memory usable.
+/// Who may access a mapping.
 ///
-/// Memory (`cuMemCreate`) that stands at an address (`cuMemMap`) is still closed to everybody.
-/// `cuMemSetAccess` opens it, for each device by itself and for the host by itself:
+/// Memory (`cuMemCreate`) that is mapped at an address (`cuMemMap`) is closed to everybody.
+/// `cuMemSetAccess` opens it to devices and to the host:
 ///
 ///     cuMemSetAccess(address, bytes, list of {location, none | read | read and write})
 ///
-/// - The list replaces the rights of the locations it names and leaves all others as they were, so
-///   rights can be given at once, one by one, later, and be taken away again.
-/// - The owner of the memory is no exception: without an entry it may not touch its own memory.
+/// - The call sets the rights of the locations in its list and leaves those of all others as they
+///   were. So rights can be given at once, one by one or later, and can be taken away again.
+/// - The device that the memory belongs to needs an entry too: without one it may not access its
+///   own memory.
 /// - A peer needs no cuCtxEnablePeerAccess. That older call opens every cuMemAlloc of a device to
-///   another; here each mapping says for itself who may come in.
-/// - The range is made of whole mappings: rights of half a mapping cannot be set.
+///   another device; here each mapping has its own rights.
+/// - The range has to consist of whole mappings: half a mapping cannot have other rights.
 ///
 /// Source: CUDA Driver API, cuMemSetAccess, cuMemGetAccess; NCCL's ncclMemAlloc in
-/// src/allocator.cc, which calls it once for each device.
+/// src/allocator.cc, which calls it once per device.
 
 #include <cuda.h>
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace symm {
 
 /// Gives `devices` access to the mappings that fill [at, at + bytes), with one call for all. An
-/// empty list changes nothing. Throws CudaError; rights are then as they were before.
+/// empty list changes nothing. Throws CudaError; all rights are then as they were before.
 void allow(CUdeviceptr at, std::size_t bytes, std::span<const int> devices,
            CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 
-/// The same with a call for each device, as NCCL does it: the rights are the same, the driver's
-/// work is not. Throws CudaError; devices before the one that failed keep what they were given.
+/// The same with one call per device, as NCCL does it. The rights are the same, the time may
+/// differ. Throws CudaError; the devices before the one that failed keep what they were given.
 void allow_one_by_one(CUdeviceptr at, std::size_t bytes, std::span<const int> devices,
                       CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 
-/// Gives the host access, to memory of the host's NUMA node `node` only: device memory is refused
-/// (on PCIe machines the processor has no such path). Throws CudaError.
+/// Gives the host access to memory of the host's NUMA node `node`. For device memory the driver
+/// refuses this. Throws CudaError.
 void allow_host(CUdeviceptr at, std::size_t bytes, int node,
                 CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 
-/// Takes access away from `devices`. A kernel that still runs is not stopped, it faults: wait for
+/// Takes access away from `devices`. A kernel that is still using the memory then faults: wait for
 /// it first. Throws CudaError.
 void forbid(CUdeviceptr at, std::size_t bytes, std::span<const int> devices);
 
@@ -51,13 +53,13 @@ CUmemAccess_flags access_of(CUdeviceptr at, int device);
 CUmemAccess_flags host_access_of(CUdeviceptr at, int node);
 
 /// `none`, `read`, `read/write`.
-const char* words(CUmemAccess_flags flags);
+std::string_view name_of(CUmemAccess_flags flags);
 
 /// 0, 1, ... for all devices that the driver sees.
 std::vector<int> all_devices();
 
-/// The devices of this machine that may be given access to memory of `owner`: itself, and those
-/// that cuDeviceCanAccessPeer calls its peers.
+/// The devices that can be given access to memory of device `owner`: itself, and those for which
+/// cuDeviceCanAccessPeer says yes.
 std::vector<int> devices_that_reach(int owner);
 
 }  // namespace symm

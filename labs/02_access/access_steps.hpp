@@ -1,6 +1,10 @@
 #pragma once
 /// \file
-/// Rights given and taken in every way there is, each shown by kernels that use them.
+/// Every way to give and take access, each shown by kernels that use it.
+///
+/// In all steps the buffer is memory of one device, the *owner*; its *users* are the owner and its
+/// peers. Where a step says that a user reads and writes, it does so with a kernel of its own, and
+/// every word read is compared.
 
 #include <cstddef>
 #include <functional>
@@ -28,22 +32,25 @@ struct StepContext {
     std::size_t bytes;  ///< How much data; a multiple of 4, not 0.
 };
 
-/// All in one call of cuMemSetAccess; then every user stores and checks.
+/// Access for all users in one call of cuMemSetAccess; then every user writes and all read.
 StepReport all_at_once(const StepContext& context);
-/// A call for each device: the same rights, and how long both ways took.
+/// One call per user: the rights are the same, and both times are shown.
 StepReport one_by_one(const StepContext& context);
-/// Read-only: the data can be read, and the rights say so. (What a store does: forbidden.hpp.)
+/// Read-only for one user, which reads. (What a store would do: forbidden.hpp.)
 StepReport read_only(const StepContext& context);
-/// A device is let in while the buffer is in use; what is there stays there.
+/// A user is given access while the buffer is in use, and finds the data that was there before.
 StepReport added_later(const StepContext& context);
-/// Taken away again from one device; the others go on.
+/// Access is taken away from one user; the others go on.
 StepReport taken_away(const StepContext& context);
 /// Memory of the host's NUMA node, which the processor and all devices read and write; and the
-/// refusal for device memory.
+/// refusal of host access to device memory.
 StepReport host_access(const StepContext& context);
+/// The goal of the lab: every user writes its part of one buffer, all at the same time; then every
+/// user reads all of it.
+StepReport written_by_all(const StepContext& context);
 
-/// All of the above, in this order. `tell` is called with each report as soon as it is there.
-/// Returns whether all were right. Throws CudaError where a call fails that must not.
+/// All steps in this order. `tell` is called with each report as soon as it is there. Returns
+/// whether all were right. Throws CudaError where a call fails that must not.
 bool run_access_steps(const StepContext& context,
                       const std::function<void(const StepReport&)>& tell);
 

@@ -1,46 +1,45 @@
 #pragma once
 /// \file
-/// Which transfers are measured: the matrices of nvbandwidth, over this lab's TransferBench.
+/// How fast the links are: one table of bandwidth and latency.
 ///
-/// | matrix | who moves at the same time | a cell is |
-/// |---|---|---|
-/// | pairs, one direction | one transfer | its rate |
-/// | pairs, both directions | a transfer and its reverse | its rate while the reverse runs, too |
-/// | all to their neighbours | device i to i + 1, for all i | its rate while all others run |
-/// | all to all | every device to every other | its rate while all others run |
-/// | load latency | one thread | time for one load |
+///     from  to         loads GB/s  stores GB/s  copy engine GB/s  latency ns
+///     ----------------------------------------------------------------------
+///     0     0                                                            146
+///     0     1               374.1        370.0             396.2         855
+///     ...
+///     each  i + 1           337.1        365.6             391.7
+///
+/// A line with two numbers is one transfer by itself, from the memory of one device to the memory
+/// of another, and the time of one load by the device `to` from the memory of `from`. In a line
+/// `each` all devices send at once, device i to device i + 1 (i + 2, ...), and the slowest of their
+/// rates is shown: a collective waits for the slowest.
 
+#include <array>
 #include <cstddef>
-#include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "labs/02_access/matrix.hpp"
-#include "labs/02_access/transfer.hpp"
+#include "common/cuda/gpu.hpp"
+#include "labs/02_access/peer_matrix.hpp"
 
 namespace symm {
 
-/// Every pair by itself; with `both_directions` together with its reverse.
-Matrix measure_pairs(TransferBench& bench, Method method, bool both_directions, int iterations);
-/// All devices at once, each to the next one (the last to the first). Pairs that are not usable
-/// are left out.
-Matrix measure_neighbours(TransferBench& bench, Method method, int iterations);
-/// All pairs at once, each with its share of the buffers.
-Matrix measure_all_to_all(TransferBench& bench, Method method, int iterations);
-/// How long a load takes, in nanoseconds, for every pair and for each device's own memory.
-Matrix measure_latency(std::span<const Gpu> gpus, const PeerMatrix& matrix, std::size_t bytes,
-                       std::uint32_t hops);
-
-/// What measure_all() is to do.
-struct BandwidthOptions {
-    std::size_t bytes = 0;  ///< Of each transfer, a multiple of 4; 0: 512M on a GPU, 64K emulated.
-    int iterations = 0;     ///< 0: 16 on a GPU, 2 emulated.
+/// A line of the table. What was not measured is empty: pairs that are not used.
+struct LinkSpeed {
+    std::string from;
+    std::string to;
+    std::array<std::optional<double>, 3> gb_per_s;  ///< By each of kMethods.
+    std::optional<double> latency_ns;
 };
 
-/// All of the above, for each method. `tell` is called with the name of each matrix before it is
-/// measured.
-PeerMeasurement measure_all(std::span<const Gpu> gpus, const PeerMatrix& matrix,
-                            const BandwidthOptions& options,
-                            const std::function<void(const std::string&)>& tell);
+/// Measures all lines with transfers of `bytes` (a multiple of 16, not 0), each `iterations` times.
+/// `gpus[i]` is device i. Every transfer's data is compared. Throws as TransferBench::run().
+std::vector<LinkSpeed> measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix,
+                                     std::size_t bytes, int iterations);
+
+/// The table.
+std::string table_of(std::span<const LinkSpeed> speeds);
 
 }  // namespace symm

@@ -1,23 +1,22 @@
 #include "labs/02_access/forbidden.hpp"
 
 #include <fcntl.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <span>
 #include <stdexcept>
 #include <system_error>
 
-#include "common/cli/cli.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/pattern/pattern.hpp"
 #include "common/sys/descriptor.hpp"
 #include "common/sys/process.hpp"
-#include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/02_access/access.hpp"
-#include "labs/02_access/kernels.hpp"
+#include "labs/02_access/shared_buffer.hpp"
 
 namespace symm {
 namespace {
@@ -27,15 +26,12 @@ constexpr std::string_view kNext = "next: ";
 
 /// The line of `text` that starts with `label`, without it.
 std::string line_of(const std::string& text, std::string_view label) {
-    for (std::size_t start = 0; start < text.size();) {
-        const std::size_t end = std::min(text.find('\n', start), text.size());
-        const std::string_view line(text.data() + start, end - start);
-        if (line.starts_with(label)) {
-            return std::string(line.substr(label.size()));
-        }
-        start = end + 1;
+    const std::size_t start = text.find(label);
+    if (start == std::string::npos) {
+        return {};
     }
-    return {};
+    const std::size_t from = start + label.size();
+    return text.substr(from, text.find('\n', from) - from);
 }
 
 /// Everything that was written to a pipe whose writers have gone.
@@ -56,46 +52,13 @@ std::string read_all(int descriptor) {
 
 }  // namespace
 
-std::vector<Forbidden> all_forbidden() {
-    return {Forbidden::kLoadNeverAllowed, Forbidden::kStoreNeverAllowed, Forbidden::kStoreReadOnly,
-            Forbidden::kLoadTakenAway, Forbidden::kStoreTakenAway};
-}
-
-std::string_view name_of(Forbidden kind) {
-    switch (kind) {
-        case Forbidden::kLoadNeverAllowed:
-            return "load-never-allowed";
-        case Forbidden::kStoreNeverAllowed:
-            return "store-never-allowed";
-        case Forbidden::kStoreReadOnly:
-            return "store-read-only";
-        case Forbidden::kLoadTakenAway:
-            return "load-taken-away";
-        case Forbidden::kStoreTakenAway:
-            break;
-    }
-    return "store-taken-away";
-}
-
-Forbidden forbidden_from(std::string_view name) {
-    for (const Forbidden kind : all_forbidden()) {
-        if (name == name_of(kind)) {
-            return kind;
-        }
-    }
-    throw UsageError(
-        fmt::format("'{}' is nothing forbidden: say load-never-allowed, "
-                    "store-never-allowed, store-read-only, load-taken-away or "
-                    "store-taken-away",
-                    name));
-}
-
 bool ForbiddenReport::as_expected() const {
     const std::string_view lost = name_of(CUDA_ERROR_ILLEGAL_ADDRESS);
     return first.find(lost) != std::string::npos && next.find(lost) != std::string::npos;
 }
 
-ForbiddenReport show_forbidden(const std::string& program, Forbidden kind, Deadline deadline) {
+ForbiddenReport show_forbidden(const std::string& program, const Forbidden& kind,
+                               Deadline deadline) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) {
         throw std::system_error(errno, std::generic_category(), "pipe2()");
@@ -104,86 +67,89 @@ ForbiddenReport show_forbidden(const std::string& program, Forbidden kind, Deadl
     UniqueFd writing(ends[1]);
     Command command;
     command.arguments = {program, "--driver", is_emulated() ? "emulated" : "native",
-                         std::string(kForbiddenOption), std::string(name_of(kind))};
+                         std::string(kForbiddenOption), std::string(kind.name)};
     command.standard_output = writing.get();
     Process child(command);
-    writing.reset();  // the child's is the last one now: its end is the end of the text
-    // The report is two lines, which a pipe holds: the child never waits for its reader.
+    writing.reset();  // only the child can write now, so its end is the end of the text
+    // The report is two lines, which fit into a pipe: the child never waits for its reader.
     const auto status = child.wait(deadline);
+    const std::string call = fmt::format("{} {} {}", program, kForbiddenOption, kind.name);
     if (!status) {
-        throw std::runtime_error(fmt::format("{} {} {} did not end within {:.1f} s", program,
-                                             kForbiddenOption, name_of(kind), deadline.seconds()));
+        throw std::runtime_error(
+            fmt::format("{} did not end within {:.1f} s", call, deadline.seconds()));
     }
     const std::string text = read_all(reading.get());
     ForbiddenReport report{line_of(text, kFirst), line_of(text, kNext), status->describe()};
     if (report.first.empty() || report.next.empty()) {
-        throw std::runtime_error(fmt::format("{} {} {} {} without a report", program,
-                                             kForbiddenOption, name_of(kind), report.child));
+        throw std::runtime_error(fmt::format("{} {} without a report", call, report.child));
     }
     return report;
 }
 
-Bystander::Bystander(std::span<const Gpu> gpus, const PeerMatrix& matrix, int owner,
-                     std::size_t bytes)
-    : gpus_(gpus), buffer_(owner, bytes, matrix.users_of(owner)) {
-    constexpr std::uint32_t kSeed = 0xB7;
-    range_ = {buffer_.base(), bytes / sizeof(std::uint32_t), kSeed};
-    const Gpu& filler = gpus_[static_cast<std::size_t>(owner)];
-    const Drained before_the_buffer_goes(filler);
-    pattern::fill(filler, range_);
-}
-
-std::vector<std::string> Bystander::complaints() const {
-    std::vector<std::string> lines;
-    for (const int user : buffer_.users()) {
-        const pattern::Result verdict =
-            pattern::compare(gpus_[static_cast<std::size_t>(user)], range_);
-        if (!verdict.right()) {
-            lines.push_back(fmt::format("device {}: {}", user, verdict.describe()));
-        }
+StepReport show_all_forbidden(const std::string& program, const StepContext& context) {
+    StepReport all;
+    all.title = "kernels without access, each in a child process";
+    const auto gpu = [&](int device) -> const Gpu& {
+        return context.gpus[static_cast<std::size_t>(device)];
+    };
+    const SharedBuffer buffer(context.owner, context.bytes, context.matrix.users_of(context.owner));
+    const Drained before_the_buffer_goes(context.gpus);
+    const pattern::Range data{buffer.base(), context.bytes / sizeof(std::uint32_t), 0xB7};
+    pattern::fill(gpu(context.owner), data);
+    for (const Forbidden& kind : kForbidden) {
+        const ForbiddenReport report = show_forbidden(program, kind);
+        all.lines.push_back(fmt::format("{}{}:", report.as_expected() ? "" : "WRONG: ", kind.name));
+        all.lines.push_back("    " + report.first);
+        all.lines.push_back("    then " + report.next);
+        all.right = all.right && report.as_expected();
     }
-    return lines;
+    for (const int user : buffer.users()) {
+        const pattern::Result result = pattern::compare(gpu(user), data);
+        all.lines.push_back(
+            fmt::format("{}this process is not affected: device {} reads its data, {}",
+                        result.right() ? "" : "WRONG: ", user, result.describe()));
+        all.right = all.right && result.right();
+    }
+    return all;
 }
 
-int commit_forbidden(Forbidden kind) {
+void run_forbidden(const Forbidden& kind) {
     constexpr std::size_t kWords = 1024;
     constexpr int kOwner = 0;
-    const int culprit = devices_that_reach(kOwner).back();
-    const Gpu gpu(culprit);
+    const int accessor = devices_that_reach(kOwner).back();
+    const Gpu gpu(accessor);
     const DeviceBuffer buffer(kOwner, kWords * sizeof(std::uint32_t));
+    const pattern::Range data{buffer.base(), kWords, 1};
     const auto set = [&](CUmemAccess_flags flags) {
-        allow(buffer.base(), buffer.size(), std::span(&culprit, 1), flags);
+        allow(buffer.base(), buffer.size(), std::span(&accessor, 1), flags);
     };
-    const bool loads = kind == Forbidden::kLoadNeverAllowed || kind == Forbidden::kLoadTakenAway;
-    const auto commit = [&] {
-        if (loads) {
-            (void)sum(gpu, buffer.base(), kWords);
+    const auto run_kernel = [&] {
+        if (kind.loads) {
+            (void)pattern::compare(gpu, data);
         } else {
-            pattern::fill(gpu, {buffer.base(), kWords, 1});
+            pattern::fill(gpu, data);
         }
     };
 
     try {
-        switch (kind) {
-            case Forbidden::kLoadNeverAllowed:
-            case Forbidden::kStoreNeverAllowed:
-                // On a machine with one device the culprit is the owner, whom DeviceBuffer let in.
-                if (culprit == kOwner) {
+        switch (kind.reason) {
+            case Reason::kNeverAllowed:
+                // With one device the accessor is the owner, which DeviceBuffer gave access.
+                if (accessor == kOwner) {
                     set(CU_MEM_ACCESS_FLAGS_PROT_NONE);
                 }
                 break;
-            case Forbidden::kStoreReadOnly:
+            case Reason::kReadOnly:
                 set(CU_MEM_ACCESS_FLAGS_PROT_READ);
                 break;
-            case Forbidden::kLoadTakenAway:
-            case Forbidden::kStoreTakenAway:
+            case Reason::kTakenAway:
                 set(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-                commit();
+                run_kernel();
                 set(CU_MEM_ACCESS_FLAGS_PROT_NONE);
                 break;
         }
-        commit();
-        fmt::print("{}the kernel ended well\n", kFirst);
+        run_kernel();
+        fmt::print("{}the kernel ended without an error\n", kFirst);
     } catch (const CudaError& error) {
         fmt::print("{}{}\n", kFirst, error.what());
     }
@@ -193,9 +159,9 @@ int commit_forbidden(Forbidden kind) {
     } catch (const CudaError& error) {
         fmt::print("{}{}\n", kNext, error.what());
     }
-    // The owners above cannot give anything back in a lost context and would only log that.
+    // The owners above cannot give anything back in a lost context, and would only log that.
     std::fflush(stdout);
-    ::_exit(kExitRight);
+    ::_exit(0);
 }
 
 }  // namespace symm

@@ -1,82 +1,53 @@
+// A kernel of this repository is a struct. Its members are the parameters; operator() is what each
+// thread runs, and the ThreadBlock tells the thread which one it is. What CUDA C++ writes as
+//
+//     __global__ void copy(uint4* to, const uint4* from, size_t count) {
+//         for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) ...
+//     }
+//     copy<<<blocks, threads, 0, stream>>>(to, from, count);
+//
+// is here
+//
+//     struct Copy { uint4* to; const uint4* from; size_t count; __host__ __device__ void operator()(...) ... };
+//     launch(stream, blocks, threads, Copy{to, from, count});
+//
+// so that one source runs on two machines. On a GPU, launch() starts a __global__ template that
+// calls the struct's operator(); on an emulated GPU, host threads call it (common/cuda/launch.hpp).
+
 #include "labs/02_access/kernels.hpp"
 
-#include <fmt/core.h>
-
-#include <algorithm>
-
 #include "common/cuda/launch.hpp"
-#include "common/pattern/pattern.hpp"
 #include "common/simt/atomic.hpp"
+#include "common/simt/pack.hpp"
 
 namespace symm {
 namespace access_kernels {
 
+using simt::Pack16;
 using simt::ThreadBlock;
-/// Four words in one access of 16 bytes (may_alias: the memory holds words).
-struct [[gnu::may_alias]] alignas(16) Words {
-    std::uint32_t word[4];
-};
 
-constexpr std::size_t kWordsOfVector = sizeof(Words) / sizeof(std::uint32_t);
-
-struct Sum {
-    const std::uint32_t* from;
-    std::size_t words;
-    std::uint64_t* slots;
-
-    __host__ __device__ void operator()(const ThreadBlock& block) const {
-        std::uint64_t mine = 0;
-        const std::size_t vectors = words / kWordsOfVector;
-        for (std::size_t i = block.grid_rank(); i < vectors; i += block.grid_size()) {
-            const Words vector = reinterpret_cast<const Words*>(from)[i];
-            mine +=
-                std::uint64_t{vector.word[0]} + vector.word[1] + vector.word[2] + vector.word[3];
-        }
-        const std::size_t tail = vectors * kWordsOfVector + block.grid_rank();
-        if (tail < words) {
-            mine += from[tail];
-        }
-        std::uint64_t* all = block.shared<std::uint64_t>();
-        all[block.thread_rank()] = mine;
-        block.sync();
-        if (block.thread_rank() == 0) {
-            for (unsigned i = 1; i < block.size(); ++i) {
-                mine += all[i];
-            }
-            slots[block.group_index()] = mine;
-        }
-    }
-};
-
-/// All loads of a round are issued before the first of their values is used: a remote load takes
-/// more than half a microsecond, and what hides it is how many are on their way.
+/// All loads of a round are issued before the first of their values is used. A remote load takes
+/// more than half a microsecond; only having many of them in flight hides that.
 struct Copy {
     static constexpr int kInFlight = 8;
-    std::uint32_t* to;
-    const std::uint32_t* from;
-    std::size_t words;
+    Pack16* to;
+    const Pack16* from;
+    std::size_t count;
 
     __host__ __device__ void operator()(const ThreadBlock& block) const {
-        auto* target = reinterpret_cast<Words*>(to);
-        const auto* source = reinterpret_cast<const Words*>(from);
-        const std::size_t vectors = words / kWordsOfVector;
         const std::size_t step = block.grid_size();
         std::size_t i = block.grid_rank();
-        for (; i + (kInFlight - 1) * step < vectors; i += kInFlight * step) {
-            Words held[kInFlight];
+        for (; i + (kInFlight - 1) * step < count; i += kInFlight * step) {
+            Pack16 held[kInFlight];
             for (int k = 0; k < kInFlight; ++k) {
-                held[k] = source[i + k * step];
+                held[k] = from[i + k * step];
             }
             for (int k = 0; k < kInFlight; ++k) {
-                target[i + k * step] = held[k];
+                to[i + k * step] = held[k];
             }
         }
-        for (; i < vectors; i += step) {
-            target[i] = source[i];
-        }
-        const std::size_t tail = vectors * kWordsOfVector + block.grid_rank();
-        if (tail < words) {
-            to[tail] = from[tail];
+        for (; i < count; i += step) {
+            to[i] = from[i];
         }
     }
 };
@@ -101,7 +72,7 @@ struct Gate {
     simt::Timeout timeout;
 
     __host__ __device__ void operator()(const ThreadBlock&) const {
-        // Relaxed: the gate says when, and hands over no data.
+        // Relaxed: the gate says when to start and hands over no data.
         simt::Waiter(timeout).until({simt::Wait::kSignal, -1, -1, 1}, [this](std::uint64_t& seen) {
             seen = simt::load(open, simt::Order::kRelaxed);
             return seen != 0;
@@ -111,25 +82,12 @@ struct Gate {
 
 }  // namespace access_kernels
 
-std::uint64_t sum(const Gpu& gpu, CUdeviceptr at, std::size_t words) {
-    gpu.make_current();
-    const auto [blocks, threads] = gpu.shape();
-    auto* slots = static_cast<std::uint64_t*>(gpu.results());
-    launch(gpu.stream(), blocks, threads,
-           access_kernels::Sum{reinterpret_cast<const std::uint32_t*>(at), words, slots},
-           threads * sizeof(std::uint64_t));
-    gpu.wait(fmt::format("the sum on device {}", gpu.ordinal()));
-    std::uint64_t total = 0;
-    std::for_each(slots, slots + blocks, [&](std::uint64_t one) { total += one; });
-    return total;
-}
-
 void queue_copy(CUstream stream, LaunchShape shape, CUdeviceptr to, CUdeviceptr from,
                 std::size_t bytes) {
+    using simt::Pack16;
     launch(stream, shape.blocks, shape.threads,
-           access_kernels::Copy{reinterpret_cast<std::uint32_t*>(to),
-                                reinterpret_cast<const std::uint32_t*>(from),
-                                bytes / sizeof(std::uint32_t)});
+           access_kernels::Copy{reinterpret_cast<Pack16*>(to),
+                                reinterpret_cast<const Pack16*>(from), bytes / sizeof(Pack16)});
 }
 
 void queue_chase(CUstream stream, CUdeviceptr at, std::uint32_t hops, std::uint32_t* end) {

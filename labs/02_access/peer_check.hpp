@@ -1,23 +1,23 @@
 #pragma once
 /// \file
-/// The self-test: does a pair that claims peer access really carry data?
+/// The self-test: does data really arrive between two devices that the driver calls peers?
 ///
-/// Some machines say yes and lose writes (an IOMMU or PCIe access control in the way, a broken
-/// bridge or driver). Nothing fails then: kernels end well, copies end well, and the sums are
-/// wrong. So each pair is tried before it is used, in all the ways that the labs use it:
+/// On some machines the driver says yes and writes are lost (an IOMMU or PCIe access control in
+/// between, a broken bridge or driver). Nothing fails then: kernels and copies end without an error,
+/// and results are wrong. So each pair is tried before it is used, in every way that the labs use it:
 ///
 /// | step | accessor | owner | catches |
 /// |---|---|---|---|
-/// | 1 | | poisons its memory | old data passing for new |
+/// | 1 | | poisons its memory | old data that is taken for new |
 /// | 2 | stores a pattern (kernel) | | |
-/// | 3 | | compares | stores that were lost or went astray |
+/// | 3 | | compares | stores that were lost or went elsewhere |
 /// | 4 | | stores another pattern | |
 /// | 5 | loads and compares (kernel) | | loads that read something else |
 /// | 6 | copies a third pattern there (copy engine) | | |
 /// | 7 | | compares | copies that were lost |
 ///
-/// vLLM does the like (gpu_p2p_access_check in custom_all_reduce_utils.py); NCCL believes the
-/// driver and leaves NCCL_P2P_DISABLE to those whom it has failed.
+/// vLLM does the same (gpu_p2p_access_check in custom_all_reduce_utils.py). NCCL trusts the driver;
+/// its users can set NCCL_P2P_DISABLE.
 
 #include <cstddef>
 #include <span>

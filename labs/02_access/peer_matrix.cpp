@@ -22,13 +22,12 @@ PeerLink ask(const Pair& pair) {
     PeerLink link;
     // The driver refuses questions about a device and itself: there is no link to describe.
     if (pair.accessor == pair.owner) {
-        link.access = true;
-        link.atomics = true;
+        link.access = link.atomics = true;
         return link;
     }
     link.access = can_access(pair.accessor, pair.owner);
     if (link.access) {
-        link.performance_rank =
+        link.performance =
             p2p_attribute(CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, "PERFORMANCE_RANK", pair);
         link.atomics = p2p_attribute(CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
                                      "NATIVE_ATOMIC_SUPPORTED", pair) != 0;
@@ -46,7 +45,7 @@ std::string cell(const Pair& pair, const PeerLink& link) {
     if (!link.excluded.empty()) {
         return "EXCLUDED";
     }
-    return fmt::format("yes rank {}{}", link.performance_rank, link.atomics ? " atomics" : "");
+    return fmt::format("yes perf {}{}", link.performance, link.atomics ? " atomics" : "");
 }
 
 }  // namespace
@@ -95,11 +94,12 @@ void PeerMatrix::exclude(const Pair& pair, const std::string& reason) {
     }
 }
 
-std::vector<Pair> PeerMatrix::usable_pairs() const {
+template <class Condition>
+std::vector<Pair> PeerMatrix::pairs_where(const Condition& condition) const {
     std::vector<Pair> pairs;
     for (int accessor = 0; accessor < devices_; ++accessor) {
         for (int owner = 0; owner < devices_; ++owner) {
-            if (accessor != owner && usable({accessor, owner})) {
+            if (accessor != owner && condition(link({accessor, owner}))) {
                 pairs.push_back({accessor, owner});
             }
         }
@@ -107,16 +107,12 @@ std::vector<Pair> PeerMatrix::usable_pairs() const {
     return pairs;
 }
 
+std::vector<Pair> PeerMatrix::usable_pairs() const {
+    return pairs_where([](const PeerLink& link) { return link.usable(); });
+}
+
 std::vector<Pair> PeerMatrix::excluded_pairs() const {
-    std::vector<Pair> pairs;
-    for (int accessor = 0; accessor < devices_; ++accessor) {
-        for (int owner = 0; owner < devices_; ++owner) {
-            if (!link({accessor, owner}).excluded.empty()) {
-                pairs.push_back({accessor, owner});
-            }
-        }
-    }
-    return pairs;
+    return pairs_where([](const PeerLink& link) { return !link.excluded.empty(); });
 }
 
 std::vector<int> PeerMatrix::users_of(int owner) const {

@@ -1,22 +1,23 @@
 #pragma once
 /// \file
-/// Which device may use which device's memory, and how well they are connected.
+/// Which device can use which device's memory, and how well the two are connected.
 ///
-/// Four GPUs, all peers of each other, and pair 3 -> 1 found broken:
+/// Two devices are *peers* where the kernels and copies of one can access the memory of the other.
+/// Four GPUs, all peers of each other, of which pair 3 -> 1 was found broken:
 ///
 ///     device         memory of 0         memory of 1         memory of 2         memory of 3
 ///     --------------------------------------------------------------------------------------
-///     0                      own  yes rank 0 atomics  yes rank 0 atomics  yes rank 0 atomics
-///     1       yes rank 0 atomics                 own  yes rank 0 atomics  yes rank 0 atomics
-///     2       yes rank 0 atomics  yes rank 0 atomics                 own  yes rank 0 atomics
-///     3       yes rank 0 atomics            EXCLUDED  yes rank 0 atomics                 own
+///     0                      own  yes perf 0 atomics  yes perf 0 atomics  yes perf 0 atomics
+///     1       yes perf 0 atomics                 own  yes perf 0 atomics  yes perf 0 atomics
+///     2       yes perf 0 atomics  yes perf 0 atomics                 own  yes perf 0 atomics
+///     3       yes perf 0 atomics            EXCLUDED  yes perf 0 atomics                 own
 ///
-/// A pair has a direction: `{accessor, owner}` is what the accessor's loads and stores do to the
-/// owner's memory. The other direction may well be different.
+/// A pair has a direction: `{accessor, owner}` stands for the accessor's loads and stores in the
+/// owner's memory. The other direction can be different.
 ///
 /// Source: CUDA Driver API, "Peer Context Memory Access": cuDeviceCanAccessPeer,
-/// cuDeviceGetP2PAttribute. NCCL asks the same in src/transport/p2p.cc (p2pCanConnect) and weighs
-/// the links itself from the PCI tree and NVML (src/graph/paths.cc).
+/// cuDeviceGetP2PAttribute. NCCL asks the same in src/transport/p2p.cc (p2pCanConnect), and finds
+/// the fast links itself from the PCI tree and NVML (src/graph/paths.cc).
 
 #include <string>
 #include <vector>
@@ -33,12 +34,14 @@ struct Pair {
 /// `device 2 -> memory of device 1`.
 std::string describe(const Pair& pair);
 
-/// What the driver says of a pair, and what we found out since.
+/// What the driver says of a pair, and whether the self-test has excluded it.
 struct PeerLink {
-    bool access = false;       ///< The driver allows loads, stores and copies.
-    int performance_rank = 0;  ///< 0 is the best link of this machine; higher is slower.
-    bool atomics = false;      ///< Atomic operations on the owner's memory happen there, whole.
-    std::string excluded;      ///< Why the pair is not used in spite of the driver; empty: it is.
+    bool access = false;  ///< The driver allows loads, stores and copies.
+    /// CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK: 0 for the machine's fastest kind of link, more for
+    /// slower ones. It has nothing to do with the rank of a process.
+    int performance = 0;
+    bool atomics = false;  ///< The link carries atomic operations on the owner's memory.
+    std::string excluded;  ///< Why the pair is not used although the driver allows it, or empty.
     bool usable() const { return access && excluded.empty(); }
 };
 
@@ -53,7 +56,7 @@ public:
     /// Throws std::out_of_range for a device that is not there.
     const PeerLink& link(const Pair& pair) const;
     bool usable(const Pair& pair) const { return link(pair).usable(); }
-    /// From here on the pair is not usable. The first reason stays. Throws std::out_of_range, and
+    /// Makes the pair unusable. The first reason given is kept. Throws std::out_of_range, and
     /// std::invalid_argument for a device and itself.
     void exclude(const Pair& pair, const std::string& reason);
 
@@ -64,12 +67,14 @@ public:
     /// The devices that may use memory of `owner`, the owner among them.
     std::vector<int> users_of(int owner) const;
 
-    /// The table for people; a line for every excluded pair with its reason.
+    /// The table above; below it a line per excluded pair with the reason.
     std::string text() const;
 
 private:
     explicit PeerMatrix(int devices);
     PeerLink& at(const Pair& pair);
+    template <class Condition>
+    std::vector<Pair> pairs_where(const Condition& condition) const;
 
     int devices_;
     std::vector<PeerLink> links_;  // accessor * devices_ + owner

@@ -10,19 +10,11 @@
 namespace symm {
 
 SharedBuffer::SharedBuffer(int owner, std::size_t bytes, std::span<const int> users)
-    : buffer_(owner, bytes), users_(users.begin(), users.end()) {
+    : MappedMemory(device_memory(owner), bytes), users_(users.begin(), users.end()) {
     users_.push_back(owner);
     std::sort(users_.begin(), users_.end());
     users_.erase(std::unique(users_.begin(), users_.end()), users_.end());
     allow(base(), size(), users_);
-}
-
-HostNumaBuffer::HostNumaBuffer(int node, std::size_t bytes) : node_(node) {
-    const CUmemAllocationProp properties = host_numa_memory(node);
-    const std::size_t rounded = round_up(bytes, granularity(properties));
-    memory_ = PhysicalMemory::create(properties, rounded);
-    range_ = AddressRange(rounded);
-    mapping_ = Mapping(range_.base(), rounded, memory_);
 }
 
 int host_node_of(int device) {

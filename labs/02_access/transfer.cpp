@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
@@ -10,75 +9,42 @@
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/pattern/pattern.hpp"
 #include "labs/02_access/kernels.hpp"
-#include "labs/02_access/shared_buffer.hpp"
 
 namespace symm {
 namespace {
 
 constexpr unsigned char kPoison = 0xA5;
 
-std::string describe(const PeerTransfer& transfer) {
-    return fmt::format("{} bytes from device {} to device {} by {}", transfer.bytes,
-                       transfer.source, transfer.destination, name_of(transfer.method));
+std::string describe(Method method, const Transfer& transfer) {
+    return fmt::format("the transfer from device {} to device {} by {}", transfer.source,
+                       transfer.destination, name_of(method));
 }
 
-/// A stream whose kernels are over before what they use goes away, on error paths, too.
-class DrainedStream {
-public:
-    DrainedStream() = default;
-    DrainedStream(DrainedStream&&) = default;
-    DrainedStream& operator=(DrainedStream&&) = default;
-    ~DrainedStream() {
-        try {
-            if (stream_.get() != nullptr) {
-                stream_.synchronize("a transfer");
-            }
-        } catch (const std::exception&) {  // the first error is on its way already
-        }
-    }
-    const Stream& operator*() const { return stream_; }
-
-private:
-    Stream stream_;
-};
-
-/// Holds back all streams that queued its kernel, until it is opened or goes.
+/// Holds back the streams that have queued its kernel until it is opened. However a scope is left,
+/// it is opened and all streams have ended before the flag goes, which their kernels read.
 class Gate {
 public:
-    Gate() : flag_(sizeof(std::uint32_t)) {}
-    Gate(const Gate&) = delete;
-    Gate& operator=(const Gate&) = delete;
+    explicit Gate(std::span<const Gpu> gpus) : flag_(sizeof(std::uint32_t)), drained_(gpus) {}
     ~Gate() { open(); }
 
-    void queue(CUstream stream) const {
-        queue_gate(stream, flag_.as<std::uint32_t>(), timeout_.timeout());
+    void queue(const Gpu& gpu) const {
+        queue_gate(gpu.stream(), flag_.as<std::uint32_t>(), timeout_.timeout());
     }
     void open() const { simt::store(flag_.as<std::uint32_t>(), 1u, simt::Order::kRelaxed); }
-    /// Waits for a stream behind the gate; says so where the gate was never seen to open.
-    void wait(const Stream& stream, std::string_view what) { timeout_.synchronize(stream, what); }
+    /// Waits for a stream behind the gate; throws where the gate gave up before it was opened.
+    void wait(const Gpu& gpu, std::string_view what) {
+        timeout_.synchronize(gpu.owned_stream(), what);
+    }
 
 private:
     PinnedMemory flag_;
     KernelTimeout timeout_;
+    Drained drained_;
 };
 
 }  // namespace
 
-struct TransferBench::Buffers {
-    std::vector<SharedBuffer> outgoing;
-    std::vector<SharedBuffer> incoming;
-};
-
-/// What one device has to move.
-struct TransferBench::Lane {
-    const Gpu& gpu;  ///< Whose kernels or copy engine it is.
-    std::vector<const PeerTransfer*> transfers;
-    DrainedStream stream;
-    Event start;
-    Event end;
-};
-
-const char* name_of(Method method) {
+std::string_view name_of(Method method) {
     switch (method) {
         case Method::kLoads:
             return "loads";
@@ -90,145 +56,98 @@ const char* name_of(Method method) {
     return "copy engine";
 }
 
-Pair PeerTransfer::access() const {
-    return method == Method::kLoads ? Pair{destination, source} : Pair{source, destination};
+Pair access_for(Method method, const Transfer& transfer) {
+    return method == Method::kLoads ? Pair{transfer.destination, transfer.source}
+                                    : Pair{transfer.source, transfer.destination};
 }
 
 TransferBench::TransferBench(std::span<const Gpu> gpus, const PeerMatrix& matrix, std::size_t bytes)
-    : gpus_(gpus), matrix_(&matrix), bytes_(bytes), buffers_(std::make_unique<Buffers>()) {
-    const Drained before_buffers_go(gpus_);
+    : gpus_(gpus), matrix_(&matrix), bytes_(bytes) {
+    const Drained before_the_buffers_go(gpus_);
     for (const Gpu& gpu : gpus_) {
         const std::vector<int> users = matrix.users_of(gpu.ordinal());
-        buffers_->outgoing.emplace_back(gpu.ordinal(), bytes, users);
-        buffers_->incoming.emplace_back(gpu.ordinal(), bytes, users);
-        pattern::fill(gpu, {buffers_->outgoing.back().base(), bytes / sizeof(std::uint32_t),
+        outgoing_.emplace_back(gpu.ordinal(), bytes, users);
+        incoming_.emplace_back(gpu.ordinal(), bytes, users);
+        pattern::fill(gpu, {outgoing_.back().base(), bytes / sizeof(std::uint32_t),
                             static_cast<std::uint32_t>(gpu.ordinal())});
     }
 }
 
-TransferBench::TransferBench(TransferBench&&) noexcept = default;
-TransferBench& TransferBench::operator=(TransferBench&&) noexcept = default;
-TransferBench::~TransferBench() = default;
-
-int TransferBench::devices() const {
-    return static_cast<int>(gpus_.size());
+bool TransferBench::possible(Method method, const Transfer& transfer) const {
+    return transfer.source != transfer.destination && matrix_->usable(access_for(method, transfer));
 }
 
-std::vector<double> TransferBench::run(std::span<const PeerTransfer> transfers, int iterations) {
-    std::for_each(transfers.begin(), transfers.end(),
-                  [this](const PeerTransfer& transfer) { require_possible(transfer); });
-    const Drained before_buffers_go(gpus_);
-    poison(transfers);
-
-    // The gate's flag before the lanes: a kernel that waits for it must not outlive it.
-    gpus_.front().make_current();
-    Gate gate;
-    std::vector<Lane> lanes;
-    std::vector<std::size_t> lane_of;  // by transfer
-    for (const PeerTransfer& transfer : transfers) {
-        const int actor = transfer.access().accessor;
-        auto lane = std::find_if(lanes.begin(), lanes.end(),
-                                 [&](const Lane& other) { return other.gpu.ordinal() == actor; });
-        if (lane == lanes.end()) {
-            const Gpu& gpu = gpus_[static_cast<std::size_t>(actor)];
-            gpu.make_current();
-            lanes.push_back({gpu, {}, {}, Event(), Event()});
-            lane = std::prev(lanes.end());
+std::vector<double> TransferBench::run(Method method, std::span<const Transfer> transfers,
+                                       int iterations) {
+    for (const Transfer& transfer : transfers) {
+        if (!possible(method, transfer)) {
+            throw std::invalid_argument(fmt::format("{} is not possible: {} is not usable",
+                                                    describe(method, transfer),
+                                                    describe(access_for(method, transfer))));
         }
-        lane->transfers.push_back(&transfer);
-        lane_of.push_back(static_cast<std::size_t>(lane - lanes.begin()));
     }
-    const auto opened_on_the_way_out = std::unique_ptr<const Gate, void (*)(const Gate*)>(
-        &gate, [](const Gate* held) { held->open(); });
+    gpus_.front().make_current();
+    Gate gate(gpus_);
+    for (const Transfer& transfer : transfers) {
+        const Gpu& destination = gpu(transfer.destination);
+        const auto index = static_cast<std::size_t>(transfer.destination);
+        destination.make_current();
+        cu_check(cuMemsetD8Async(incoming_[index].base(), kPoison, bytes_, destination.stream()),
+                 "cuMemsetD8Async(size={}, device={})", bytes_, transfer.destination);
+        destination.wait(fmt::format("the poison on device {}", transfer.destination));
+    }
+    for (const Transfer& transfer : transfers) {  // loads the kernels, warms up the page tables
+        queue(method, transfer, 1);
+        actor(method, transfer).wait(describe(method, transfer));
+    }
 
-    for (const Lane& lane : lanes) {  // loads the kernels and the page tables' caches
-        lane.gpu.make_current();
-        queue(lane, 1);
-        gate.wait(*lane.stream, describe(*lane.transfers.back()));
-    }
-    for (const Lane& lane : lanes) {
-        lane.gpu.make_current();
-        gate.queue((*lane.stream).get());
-        lane.start.record((*lane.stream).get());
-        queue(lane, iterations);
-        lane.end.record((*lane.stream).get());
+    std::vector<Event> starts;
+    std::vector<Event> ends;
+    for (const Transfer& transfer : transfers) {
+        const Gpu& gpu = actor(method, transfer);
+        gpu.make_current();
+        starts.emplace_back();
+        ends.emplace_back();
+        gate.queue(gpu);
+        starts.back().record(gpu.stream());
+        queue(method, transfer, iterations);
+        ends.back().record(gpu.stream());
     }
     gate.open();
 
-    std::vector<double> us;  // by lane
-    for (const Lane& lane : lanes) {
-        lane.gpu.make_current();
-        gate.wait(*lane.stream, describe(*lane.transfers.back()));
-        us.push_back(elapsed_us(lane.start, lane.end));
-    }
     std::vector<double> rates;
     for (std::size_t i = 0; i < transfers.size(); ++i) {
-        const double moved = static_cast<double>(transfers[i].bytes) * iterations;
-        rates.push_back(us[lane_of[i]] > 0 ? moved / us[lane_of[i]] * 1e-3 : 0);
+        const Gpu& gpu = actor(method, transfers[i]);
+        gpu.make_current();
+        gate.wait(gpu, describe(method, transfers[i]));
+        const double us = elapsed_us(starts[i], ends[i]);
+        rates.push_back(us > 0 ? static_cast<double>(bytes_) * iterations / us * 1e-3 : 0);
     }
-    std::for_each(transfers.begin(), transfers.end(),
-                  [this](const PeerTransfer& transfer) { verify_arrival(transfer); });
+    for (const Transfer& transfer : transfers) {
+        const pattern::Result result = pattern::compare(
+            gpu(transfer.destination),
+            {incoming_[static_cast<std::size_t>(transfer.destination)].base(),
+             bytes_ / sizeof(std::uint32_t), static_cast<std::uint32_t>(transfer.source)});
+        if (!result.right()) {
+            throw std::runtime_error(fmt::format("{} delivered wrong data: {}",
+                                                 describe(method, transfer), result.describe()));
+        }
+    }
     return rates;
 }
 
-void TransferBench::require_possible(const PeerTransfer& transfer) const {
-    const bool fits = transfer.bytes != 0 && transfer.bytes % sizeof(std::uint32_t) == 0 &&
-                      transfer.source_offset % 16 == 0 && transfer.destination_offset % 16 == 0 &&
-                      transfer.source_offset + transfer.bytes <= bytes_ &&
-                      transfer.destination_offset + transfer.bytes <= bytes_;
-    if (!fits) {
-        throw std::invalid_argument(fmt::format(
-            "{} (offsets {} and {}) do not lie in buffers of {} bytes in whole words",
-            describe(transfer), transfer.source_offset, transfer.destination_offset, bytes_));
-    }
-    if (!matrix_->usable(transfer.access())) {
-        throw std::invalid_argument(
-            fmt::format("{}: {} is not usable", describe(transfer), describe(transfer.access())));
-    }
-}
-
-void TransferBench::poison(std::span<const PeerTransfer> transfers) const {
-    for (const PeerTransfer& transfer : transfers) {
-        const auto index = static_cast<std::size_t>(transfer.destination);
-        const Gpu& gpu = gpus_[index];
-        gpu.make_current();
-        cu_check(cuMemsetD8Async(buffers_->incoming[index].base() + transfer.destination_offset,
-                                 kPoison, transfer.bytes, gpu.stream()),
-                 "cuMemsetD8Async(size={}, device={})", transfer.bytes, transfer.destination);
-        gpu.wait(fmt::format("poison on device {}", transfer.destination));
-    }
-}
-
-void TransferBench::queue(const Lane& lane, int iterations) const {
-    const CUstream stream = (*lane.stream).get();
-    for (const PeerTransfer* transfer : lane.transfers) {
-        const CUdeviceptr from =
-            buffers_->outgoing[static_cast<std::size_t>(transfer->source)].base() +
-            transfer->source_offset;
-        const CUdeviceptr to =
-            buffers_->incoming[static_cast<std::size_t>(transfer->destination)].base() +
-            transfer->destination_offset;
-        for (int i = 0; i < iterations; ++i) {
-            if (transfer->method == Method::kCopyEngine) {
-                cu_check(cuMemcpyAsync(to, from, transfer->bytes, stream), "cuMemcpyAsync({})",
-                         describe(*transfer));
-            } else {
-                queue_copy(stream, lane.gpu.shape(), to, from, transfer->bytes);
-            }
+void TransferBench::queue(Method method, const Transfer& transfer, int iterations) const {
+    const Gpu& gpu = actor(method, transfer);
+    const CUdeviceptr from = outgoing_[static_cast<std::size_t>(transfer.source)].base();
+    const CUdeviceptr to = incoming_[static_cast<std::size_t>(transfer.destination)].base();
+    gpu.make_current();
+    for (int i = 0; i < iterations; ++i) {
+        if (method == Method::kCopyEngine) {
+            cu_check(cuMemcpyAsync(to, from, bytes_, gpu.stream()), "cuMemcpyAsync(size={}), {}",
+                     bytes_, describe(method, transfer));
+        } else {
+            queue_copy(gpu.stream(), gpu.shape(), to, from, bytes_);
         }
-    }
-}
-
-void TransferBench::verify_arrival(const PeerTransfer& transfer) const {
-    const auto index = static_cast<std::size_t>(transfer.destination);
-    const std::size_t words = transfer.bytes / sizeof(std::uint32_t);
-    const pattern::Result verdict = pattern::compare(
-        gpus_[index], {buffers_->incoming[index].base() + transfer.destination_offset, words,
-                       static_cast<std::uint32_t>(transfer.source),
-                       transfer.source_offset / sizeof(std::uint32_t)});
-    if (!verdict.right()) {
-        throw std::runtime_error(
-            fmt::format("{}: wrong data arrived, {}", describe(transfer), verdict.describe()));
     }
 }
 

@@ -194,20 +194,12 @@ TEST_F(AddressRangeTest, IsFreedOnceHoweverItMoves) {
     second.close();
 }
 
-// The driver knows the range of memory only where somebody has access.
-void open_to_device_0(CUdeviceptr address, std::size_t bytes) {
-    CUmemAccessDesc access{};
-    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    cu_check(cuMemSetAccess(address, bytes, &access, 1), "cuMemSetAccess()");
-}
-
 TEST_F(MappingTest, PutsMemoryAtAnAddress) {
     const auto memory = PhysicalMemory::create(device_memory(0), unit());
     const AddressRange range(unit());
     Mapping mapping(range.base(), unit(), memory);
     EXPECT_EQ(mapping.address(), range.base());
-    open_to_device_0(range.base(), unit());
+    give_access(range.base(), unit(), 0);  // the driver knows a mapping only then
     EXPECT_EQ(PhysicalMemory::mapped_at(range.base()).handle(), memory.handle());
 }
 
@@ -224,7 +216,7 @@ TEST_F(MappingTest, KeepsTheMemoryAliveByItself) {
     auto memory = PhysicalMemory::create(device_memory(0), unit());
     const Mapping mapping(range.base(), unit(), memory);
     memory.close();
-    open_to_device_0(range.base(), unit());
+    give_access(range.base(), unit(), 0);
     EXPECT_TRUE(PhysicalMemory::mapped_at(range.base()));
 }
 

@@ -6,7 +6,6 @@
 
 #include "common/pattern/pattern.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
-#include "labs/02_access/kernels.hpp"
 #include "labs/02_access/shared_buffer.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
 
@@ -23,15 +22,11 @@ protected:
     void SetUp() override {
         AccessLabTest::SetUp();
         bytes_ = 2 * granularity(device_memory(0));
-        memory_ = PhysicalMemory::create(device_memory(0), bytes_);
-        range_ = AddressRange(bytes_);
-        mapping_ = Mapping(range_.base(), bytes_, memory_);
-        at_ = mapping_.address();
+        memory_ = MappedMemory(device_memory(0), bytes_);
+        at_ = memory_.base();
     }
     void TearDown() override {
-        mapping_.reset();
-        range_.reset();
-        memory_.reset();
+        memory_ = {};
         AccessLabTest::TearDown();
     }
     std::vector<CUmemAccess_flags> rights() const {
@@ -44,9 +39,7 @@ protected:
 
     std::size_t bytes_ = 0;
     CUdeviceptr at_ = 0;
-    PhysicalMemory memory_;
-    AddressRange range_;
-    Mapping mapping_;
+    MappedMemory memory_;
 };
 
 TEST_F(Access, IsNobodysAtFirst) {
@@ -80,7 +73,7 @@ TEST_F(Access, OfOneDeviceIsNoBusinessOfTheOthers) {
     SYMM_NEED_PEERS();
     const int guest = devices_that_reach(0).back();
     allow(at_, bytes_, std::array{guest});
-    EXPECT_EQ(access_of(at_, 0), kNone) << "the owner is let in like everybody else";
+    EXPECT_EQ(access_of(at_, 0), kNone) << "the owner needs access like all others";
     allow(at_, bytes_, std::array{0});
     EXPECT_EQ(access_of(at_, guest), kReadWrite);
     forbid(at_, bytes_, std::array{guest});
@@ -157,7 +150,7 @@ TEST_F(AccessLabTest, ASharedBufferIsOpenToItsUsersAndItsOwner) {
     for (const int owner : all_devices()) {
         const std::vector<int> users = devices_that_reach(owner);
         const SharedBuffer buffer(owner, 12345, users);
-        EXPECT_EQ(buffer.owner(), owner);
+        EXPECT_EQ(buffer.memory().properties().location.id, owner);
         EXPECT_EQ(buffer.users(), users);
         EXPECT_GE(buffer.size(), 12345u);
         for (const int user : users) {
@@ -180,7 +173,7 @@ TEST_F(AccessLabTest, ASharedBufferWithAnImpossibleUserLeavesNothing) {
 
 TEST_F(AccessLabTest, HostMemoryIsReadAndWrittenByTheHostAndEveryDevice) {
     const int node = host_node_of(0);
-    const HostNumaBuffer buffer(node, 100'000);
+    const MappedMemory buffer(host_numa_memory(node), 100'000);
     allow_host(buffer.base(), buffer.size(), node);
     allow(buffer.base(), buffer.size(), all_devices());
     EXPECT_EQ(host_access_of(buffer.base(), node), kReadWrite);
@@ -200,10 +193,10 @@ TEST_F(AccessLabTest, HostMemoryIsReadAndWrittenByTheHostAndEveryDevice) {
     }
 }
 
-TEST(AccessWords, NameEveryRight) {
-    EXPECT_STREQ(words(kNone), "none");
-    EXPECT_STREQ(words(kRead), "read");
-    EXPECT_STREQ(words(kReadWrite), "read/write");
+TEST(AccessRights, HaveNames) {
+    EXPECT_EQ(name_of(kNone), "none");
+    EXPECT_EQ(name_of(kRead), "read");
+    EXPECT_EQ(name_of(kReadWrite), "read/write");
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include "labs/02_access/access_steps.hpp"
 #include "labs/02_access/latency.hpp"
 #include "labs/02_access/shared_buffer.hpp"
-#include "labs/02_access/shared_sum.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
 #include "labs/02_access/transfer.hpp"
 
@@ -46,7 +45,7 @@ protected:
                     << "call " << call.number << " of " << call.function;
                 before_ = sum(before_, *kept);
             } else {
-                expect_told(call, path);
+                expect_failure(call, path);
                 EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before))
                     << "call " << call.number << " of " << call.function << " left this behind";
             }
@@ -98,22 +97,6 @@ protected:
         EXPECT_NE(logged.find(name_of(kInjected)), std::string::npos) << logged;
     }
 
-    static void expect_told(const CallOfPath& call, const std::function<void()>& path) {
-        SCOPED_TRACE(fmt::format("failing call {} of {}", call.number, call.function));
-        emu::fail_call(call.function, call.number, kInjected);
-        try {
-            path();
-            ADD_FAILURE() << "nothing was thrown";
-        } catch (const CudaError& error) {
-            EXPECT_EQ(name_of(error.result()), name_of(kInjected));
-            EXPECT_NE(std::string_view(error.what()).find(call.function), std::string_view::npos)
-                << "the error does not name the call: " << error.what();
-        } catch (const std::exception& error) {
-            ADD_FAILURE() << "not a CudaError: " << error.what();
-        }
-        emu::clear_failures();
-    }
-
     PeerMatrix matrix_ = PeerMatrix::query();
 };
 
@@ -121,11 +104,12 @@ TEST_F(EveryCallFails, InSharedBuffer) {
     const std::vector<int> users = all_devices();
     const std::size_t calls =
         fail_each_call([&] { return std::make_shared<SharedBuffer>(0, 4096, users); });
-    EXPECT_EQ(calls, 6u);  // granularity, create, reserve, map, and access for one and for all
+    EXPECT_EQ(calls, 5u);  // granularity, create, reserve, map, access
 }
 
-TEST_F(EveryCallFails, InHostNumaBuffer) {
-    EXPECT_EQ(fail_each_call([] { return std::make_shared<HostNumaBuffer>(0, 4096); }), 4u);
+TEST_F(EveryCallFails, InMappedHostMemory) {
+    const auto make = [] { return std::make_shared<MappedMemory>(host_numa_memory(0), 4096); };
+    EXPECT_EQ(fail_each_call(make), 4u);
 }
 
 TEST_F(EveryCallFails, InAllowingOneByOne) {
@@ -151,10 +135,6 @@ TEST_F(EveryCallFails, InTheSelfTestOfAPair) {
     });
 }
 
-TEST_F(EveryCallFails, InTheSharedSum) {
-    fail_each_call_of([&] { sum_shared_buffer(gpus(), matrix_, 0, 1000); });
-}
-
 TEST_F(EveryCallFails, InEveryStep) {
     // Two devices are enough, and quicker.
     for (int device = 2; device <= last_device(); ++device) {
@@ -163,8 +143,8 @@ TEST_F(EveryCallFails, InEveryStep) {
         }
     }
     const StepContext context{std::span(gpus()).first(2), matrix_, 0, 100};
-    for (const auto step :
-         {all_at_once, one_by_one, read_only, added_later, taken_away, host_access}) {
+    for (const auto step : {all_at_once, one_by_one, read_only, added_later, taken_away,
+                            host_access, written_by_all}) {
         fail_each_call_of([&] { step(context); });
     }
 }
@@ -175,10 +155,10 @@ TEST_F(EveryCallFails, InTheTransferBench) {
 
 TEST_F(EveryCallFails, InARunOfTransfers) {
     TransferBench bench(gpus(), matrix_, 4096);
-    for (const Method method : {Method::kLoads, Method::kStores, Method::kCopyEngine}) {
-        const std::array both{PeerTransfer{0, 1, method, 0, 0, 4096},
-                              PeerTransfer{1, 0, method, 0, 0, 4096}};
-        fail_each_call_of([&] { bench.run(both, 2); });
+    for (const Method method : kMethods) {
+        fail_each_call_of([&] {
+            bench.run(method, std::array{Transfer{0, 1}, Transfer{1, 0}}, 2);
+        });
     }
 }
 
@@ -188,7 +168,7 @@ TEST_F(EveryCallFails, InTheLatency) {
 
 TEST_F(EveryCallFails, InBuffersThatComeAndGo) {
     fail_each_call_of([] { const SharedBuffer buffer(0, 4096, {}); });
-    fail_each_call_of([] { const HostNumaBuffer buffer(0, 4096); });
+    fail_each_call_of([] { const MappedMemory memory(host_numa_memory(0), 4096); });
 }
 
 }  // namespace

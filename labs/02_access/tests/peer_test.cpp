@@ -2,9 +2,7 @@
 
 #include <numeric>
 
-#include "common/pattern/pattern.hpp"
 #include "labs/02_access/access_steps.hpp"
-#include "labs/02_access/shared_sum.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
 
 namespace symm {
@@ -72,36 +70,6 @@ TEST_F(Peers, OfAGoodMachineAllPassTheSelfTest) {
     }
 }
 
-TEST_F(Peers, ShareABufferThatAllWriteAndRead) {
-    const PeerMatrix matrix = PeerMatrix::query();
-    for (const int owner : {0, last_device()}) {
-        for (const std::size_t bytes : {4u, 12u, 64u, 4'100u, 131'072u}) {
-            const SharedSum result = sum_shared_buffer(gpus(), matrix, owner, bytes);
-            EXPECT_TRUE(result.right()) << bytes << " bytes of device " << owner;
-            EXPECT_EQ(result.devices, matrix.users_of(owner));
-        }
-    }
-}
-
-TEST_F(Peers, ThatAreExcludedTakeNoPartInASharedBuffer) {
-    SYMM_NEED_PEERS();
-    PeerMatrix matrix = PeerMatrix::query();
-    const Pair pair = matrix.usable_pairs().front();
-    matrix.exclude(pair, "for this test");
-    const SharedSum result = sum_shared_buffer(gpus(), matrix, pair.owner, 4'100);
-    EXPECT_TRUE(result.right());
-    EXPECT_EQ(std::count(result.devices.begin(), result.devices.end(), pair.accessor), 0);
-}
-
-TEST(SharedSumResult, IsWrongWhereOneSumIs) {
-    SharedSum result{{0, 1}, {7, 7}, 7};
-    EXPECT_TRUE(result.right());
-    result.sums[1] = 8;
-    EXPECT_FALSE(result.right());
-    result.sums.clear();
-    EXPECT_FALSE(result.right()) << "nobody summed anything";
-}
-
 TEST_F(Peers, AreGivenAndDeniedAccessStepByStep) {
     const PeerMatrix matrix = PeerMatrix::query();
     for (const int owner : {0, last_device()}) {
@@ -113,8 +81,29 @@ TEST_F(Peers, AreGivenAndDeniedAccessStepByStep) {
                 EXPECT_FALSE(report.lines.empty());
             });
         EXPECT_TRUE(right);
-        EXPECT_EQ(titles.size(), 6u);
+        EXPECT_EQ(titles.size(), 7u);
     }
+}
+
+TEST_F(Peers, WriteAndReadOneBufferOfAnySize) {
+    const PeerMatrix matrix = PeerMatrix::query();
+    for (const int owner : {0, last_device()}) {
+        for (const std::size_t bytes : {4u, 12u, 64u, 4'100u, 131'072u}) {
+            const StepReport report = written_by_all({gpus(), matrix, owner, bytes});
+            EXPECT_TRUE(report.right) << bytes << " bytes of device " << owner;
+            EXPECT_EQ(report.lines.size(), matrix.users_of(owner).size());
+        }
+    }
+}
+
+TEST_F(Peers, ThatAreExcludedTakeNoPartInTheSteps) {
+    SYMM_NEED_PEERS();
+    PeerMatrix matrix = PeerMatrix::query();
+    const Pair pair = matrix.usable_pairs().front();
+    matrix.exclude(pair, "for this test");
+    const StepReport report = written_by_all({gpus(), matrix, pair.owner, 4'100});
+    EXPECT_TRUE(report.right);
+    EXPECT_EQ(report.lines.size(), gpus().size() - 1);
 }
 
 TEST_F(Peers, OfADeviceAloneAreNoneAndAllStepsStillWork) {
@@ -125,7 +114,6 @@ TEST_F(Peers, OfADeviceAloneAreNoneAndAllStepsStillWork) {
     EXPECT_TRUE(run_access_steps({gpus(), matrix, 0, 1'004}, [](const StepReport& report) {
         EXPECT_TRUE(report.right) << report.title;
     }));
-    EXPECT_TRUE(sum_shared_buffer(gpus(), matrix, 0, 1'004).right());
 }
 
 }  // namespace
