@@ -1,5 +1,5 @@
-// What meeting, talking and sharing cost. Ranks are threads here; what they do is the same as
-// between processes. `03_ipc --setup` times processes, beside NCCL.
+// What it costs to exchange file descriptors and to build a symmetric range. Ranks are threads here;
+// `03_ipc --setup` times processes, beside NCCL.
 
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
@@ -13,13 +13,12 @@
 namespace symm {
 namespace {
 
-// Runs `call` on every rank, many times over, and reports rank 0's time of one.
+// Makes `calls` calls on every rank, and reports rank 0's time of one.
 template <class Call>
 void time_calls(benchmark::State& state, int calls, const Call& call) {
-    const int ranks = static_cast<int>(state.range(0));
     for (auto _ : state) {
         std::chrono::duration<double> took{};
-        run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
+        run_ranks({static_cast<int>(state.range(0)), RankMode::kThread, {}}, [&](Rank& rank) {
             rank.bootstrap().barrier("ready");
             const auto start = std::chrono::steady_clock::now();
             for (int i = 0; i < calls; ++i) {
@@ -34,46 +33,31 @@ void time_calls(benchmark::State& state, int calls, const Call& call) {
     }
 }
 
-void Barrier(benchmark::State& state) {
-    time_calls(state, 200, [](Rank& rank) { rank.bootstrap().barrier("barrier"); });
-}
-BENCHMARK(Barrier)->RangeMultiplier(2)->Range(1, 16)->Iterations(5)->UseManualTime()->Unit(
-    benchmark::kMicrosecond);
-
-void Allgather(benchmark::State& state) {
-    time_calls(state, 200, [](Rank& rank) { rank.bootstrap().allgather("value", rank.rank()); });
-}
-BENCHMARK(Allgather)->RangeMultiplier(2)->Range(1, 16)->Iterations(5)->UseManualTime()->Unit(
-    benchmark::kMicrosecond);
-
-void ExchangeOfDescriptors(benchmark::State& state) {
+void exchange_fds(benchmark::State& state) {
     time_calls(state, 200, [](Rank& rank) {
-        std::vector<UniqueFd> mine;
-        mine.emplace_back(::memfd_create("symm-bench", MFD_CLOEXEC));
-        rank.bootstrap().exchange("files", mine);
+        std::vector<UniqueFd> sent;
+        sent.emplace_back(::memfd_create("symm-bench", MFD_CLOEXEC));
+        rank.bootstrap().exchange("files", sent);
     });
 }
-BENCHMARK(ExchangeOfDescriptors)
-    ->RangeMultiplier(2)
-    ->Range(1, 16)
-    ->Iterations(5)
-    ->UseManualTime()
-    ->Unit(benchmark::kMicrosecond);
 
-// Made, mapped by all, and gone again.
-void Range(benchmark::State& state) {
+void build_range(benchmark::State& state) {
     const auto bytes = static_cast<std::size_t>(state.range(1));
     time_calls(state, 10, [&](Rank& rank) { const SymmetricRange range(rank, bytes); });
 }
-BENCHMARK(Range)
-    ->ArgsProduct({{1, 2, 4, 8}, {2 << 20, 64 << 20}})
-    ->Iterations(5)
-    ->UseManualTime()
-    ->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace symm
 
 int main(int argc, char** argv) {
-    return symm::bench_main(argc, argv);
+    return symm::bench_main(argc, argv, [] {
+        auto* exchange = benchmark::RegisterBenchmark("exchange_fds", symm::exchange_fds);
+        exchange->ArgNames({"ranks"})->RangeMultiplier(2)->Range(1, 16);
+        auto* range = benchmark::RegisterBenchmark("build_range", symm::build_range);
+        range->ArgNames({"ranks", "bytes"})->ArgsProduct({{1, 2, 4, 8}, {2 << 20, 64 << 20}});
+        for (auto* one : {exchange, range}) {
+            one->Iterations(5)->UseManualTime()->Unit(benchmark::kMicrosecond);
+        }
+        benchmark::RunSpecifiedBenchmarks();
+    });
 }

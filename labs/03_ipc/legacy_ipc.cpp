@@ -11,12 +11,11 @@ namespace {
 
 constexpr std::size_t kBytes = 64 * 1024;
 
-// Memory of cuMemAlloc.
 class PlainBuffer : public Owner<PlainBuffer, CUdeviceptr> {
 public:
-    explicit PlainBuffer(std::size_t bytes) {
+    PlainBuffer() {
         CUdeviceptr address = 0;
-        cu_check(cuMemAlloc(&address, bytes), "cuMemAlloc(size={})", bytes);
+        cu_check(cuMemAlloc(&address, kBytes), "cuMemAlloc(size={})", kBytes);
         value_ = address;
     }
     CUdeviceptr address() const { return value_; }
@@ -52,34 +51,34 @@ std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
     std::string story = fmt::format("memory of cuMemCreate: {}\n", name_of(no_handle->result()));
 
     const Gpu gpu(rank.device());
-    const PlainBuffer mine(kBytes);
-    Bootstrap& meeting = rank.bootstrap();
-    pattern::fill(gpu, {mine.address(), kBytes / 4, static_cast<std::uint32_t>(rank.rank())});
-    const auto handles = meeting.allgather("legacy handles", legacy_handle(mine.address()));
+    const PlainBuffer local;
+    const auto of = [](int owner, CUdeviceptr at) -> pattern::Range {
+        return {at, kBytes / 4, static_cast<std::uint32_t>(owner)};
+    };
+    pattern::fill(gpu, of(rank.rank(), local.address()));
+    Bootstrap& bootstrap = rank.bootstrap();
+    const auto handles = bootstrap.allgather("legacy handles", legacy_handle(local.address()));
     const int right = (rank.rank() + 1) % rank.size();
     const CUipcMemHandle& handle = handles[static_cast<std::size_t>(right)];
     story += fmt::format("memory of cuMemAlloc of rank {}", right);
-    meeting.together("legacy read", [&] {
-        // With one rank, or threads, the handle comes from this very process.
-        if (meeting.process_of(right) == meeting.process_of(rank.rank())) {
+    bootstrap.together("legacy read", [&] {
+        if (bootstrap.process_of(right) == bootstrap.process_of(rank.rank())) {
             const auto refused =
-                refusal({CUDA_ERROR_INVALID_CONTEXT}, [&] { const LegacyImport theirs(handle); });
+                refusal({CUDA_ERROR_INVALID_CONTEXT}, [&] { const LegacyImport peer(handle); });
             if (!refused) {
                 throw std::runtime_error("cuIpcOpenMemHandle opened a handle of its own process");
             }
             story += fmt::format(", same process: {}\n", name_of(refused->result()));
             return;
         }
-        const LegacyImport theirs(handle);
-        const pattern::Result verdict = pattern::compare(
-            gpu, {theirs.address(), kBytes / 4, static_cast<std::uint32_t>(right)});
-        if (!verdict.right()) {
-            throw std::runtime_error(
-                fmt::format("rank {}'s memory: {}", right, verdict.describe()));
+        const LegacyImport peer(handle);
+        const pattern::Result result = pattern::compare(gpu, of(right, peer.address()));
+        if (!result.right()) {
+            throw std::runtime_error(fmt::format("rank {}'s memory: {}", right, result.describe()));
         }
-        story += fmt::format(": opened at {:#x}, {}\n", theirs.address(), verdict.describe());
+        story += fmt::format(": opened at {:#x}, {}\n", peer.address(), result.describe());
     });
-    // `together` was a barrier: nobody frees what another still reads.
+    // together() was a barrier: no rank frees what another still reads.
     return story;
 }
 

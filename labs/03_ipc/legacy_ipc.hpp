@@ -1,19 +1,18 @@
 #pragma once
 /// \file
-/// The older way to share: cuIpcGetMemHandle and cuIpcOpenMemHandle.
+/// The older way to share memory: cuIpcGetMemHandle and cuIpcOpenMemHandle.
 ///
-/// 64 bytes that any process of this user and host can open: no descriptor, no socket, any pipe
-/// will do. NCCL used it for all its peers before cuMem, and does where NCCL_CUMEM_ENABLE=0. What
-/// it cannot do:
-/// - memory of cuMemCreate: CUDA_ERROR_INVALID_VALUE. The 64 bytes name one allocation of the driver's own,
-///   an address with the memory behind it, and here the two are apart: the same memory may stand at many
-///   addresses, and at one address now this, now that. What is shared there is the memory, by its handle;
-/// - the same process: CUDA_ERROR_INVALID_CONTEXT. Ranks that are threads need another way;
-/// - choose the address, or share a part: the whole allocation comes, wherever the driver likes, so
-/// no
-///   symmetric range can be built of it;
-/// - outlive its maker: when the exporter frees the memory, importers are left with undefined
-/// behaviour.
+/// The handle is 64 bytes that any process of the same user on the same host can open: they may be
+/// sent in any way. NCCL used it for all peers before cuMem, and does where NCCL_CUMEM_ENABLE=0.
+/// What it cannot do:
+/// - share memory of cuMemCreate: CUDA_ERROR_INVALID_VALUE. The 64 bytes name an allocation of
+///   cuMemAlloc, where an address and its memory belong together. With cuMemCreate the two are
+///   separate: memory may be mapped at several addresses, or at none;
+/// - be opened in the same process: CUDA_ERROR_INVALID_CONTEXT. So ranks that are threads cannot
+///   use it;
+/// - choose the address, or share a part: the whole allocation is opened where the driver likes, so
+///   no symmetric range can be built of it;
+/// - outlive the exporter: when the exporter frees the memory, the importers' access is undefined.
 ///
 /// Source: CUDA Driver API, cuIpcGetMemHandle, cuIpcOpenMemHandle; NCCL's src/transport/p2p.cc
 /// (the `!ncclCuMemEnable()` branches).
@@ -23,7 +22,10 @@
 #include <string>
 
 #include "common/sys/owner.hpp"
+
 namespace symm {
+
+class Rank;
 
 /// The handle of an allocation of cuMemAlloc. Throws CudaError for other memory.
 CUipcMemHandle legacy_handle(CUdeviceptr pointer);
@@ -37,11 +39,9 @@ public:
     static void give_back(CUdeviceptr address);
 };
 
-class Rank;
-
-/// Collective: every rank shares a cuMemAlloc allocation the old way and reads its right
-/// neighbour's. `vmm_memory` is some memory of cuMemCreate, to be refused. Returns what happened, a
-/// line each. Throws where the driver does otherwise than described above, or data is wrong.
+/// Collective: every rank shares an allocation of cuMemAlloc in this way and reads its right
+/// neighbour's. `vmm_memory` is memory of cuMemCreate, to be refused. Returns what happened, one
+/// line each. Throws where the driver answers otherwise than described above, or data is wrong.
 std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory);
 
 }  // namespace symm

@@ -1,4 +1,4 @@
-// 03_ipc: memory that leaves a process.
+// 03_ipc: memory that leaves a process. walk() tells the story, in seven steps.
 
 #include <unistd.h>
 
@@ -12,10 +12,10 @@
 #include "common/ranks/ranks.hpp"
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"
+#include "labs/03_ipc/ordered_sum.hpp"
 #include "labs/03_ipc/ring.hpp"
 #include "labs/03_ipc/set_up_time.hpp"
 #include "labs/03_ipc/shared_array.hpp"
-#include "labs/03_ipc/sum.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 
 namespace {
@@ -29,13 +29,13 @@ struct Options {
     bool set_up = false;
 };
 
-void require_sense(Rank& rank, const Options& options) {
+void check_options(const Rank& rank, const Options& options) {
     if (options.sum && options.set_up) {
         throw UsageError("--sum and --setup are two runs: type one of them");
     }
     if (options.bytes < 8 || options.bytes % 8 != 0) {
-        throw UsageError(
-            fmt::format("--bytes {} is no multiple of 8: type --bytes 1M, for one", options.bytes));
+        throw UsageError(fmt::format(
+            "--bytes {} is not a multiple of 8: type, for example, --bytes 1M", options.bytes));
     }
     const std::size_t memory = rank.gpu().total_memory();
     if (options.bytes > memory) {
@@ -45,7 +45,7 @@ void require_sense(Rank& rank, const Options& options) {
     }
 }
 
-// Prints a line of every rank, in their order.
+// Prints a line of every rank, in the order of ranks.
 void in_order(Rank& rank, const char* name, const std::string& line) {
     for (int turn = 0; turn < rank.size(); ++turn) {
         if (turn == rank.rank()) {
@@ -74,36 +74,31 @@ void walk(Rank& rank, const Options& options) {
     }
 
     const SymmetricRange range(rank, options.bytes);
-    rank.headline("\n4. The symmetric range: {} a rank, {} from one to the next",
+    rank.headline("\n4. The symmetric range: {} per rank, {} from one to the next",
                   format_bytes(range.size()), format_bytes(range.stride()));
-    std::string addresses;
-    for (int peer = 0; peer < rank.size(); ++peer) {
-        addresses +=
-            fmt::format("{}rank {} at {:#x}", peer == 0 ? "" : ", ", peer, range.peer(peer));
+    std::string addresses = fmt::format("rank 0 at {:#x}", range.base());
+    for (int peer = 1; peer < rank.size(); ++peer) {
+        addresses += fmt::format(", rank {} at {:#x}", peer, range.peer(peer));
     }
     in_order(rank, "range", addresses);
 
-    rank.headline("\n5. A ring: each reads its right neighbour's memory and writes its left one's");
+    rank.headline(
+        "\n5. A ring: each rank reads its right neighbour's memory and writes its left one's");
     in_order(rank, "ring", fmt::format("{} words compared, all right", walk_ring(rank, range)));
 
-    rank.headline("\n6. A dma-buf: the kernel's own handle");
-    std::string dma_buf;
+    rank.headline("\n6. A dma-buf: a file descriptor for other drivers");
+    DmaBufReport dma_buf;
     rank.bootstrap().together("dma-buf", [&] {
-        const DmaBufReport report =
-            try_dma_buf(range.local(), std::min<std::size_t>(range.stride(), 2 << 20));
-        if (report.mapped && !report.equal) {
-            throw std::runtime_error(report.text);
-        }
-        dma_buf = report.text;
+        dma_buf = try_dma_buf(range.local(), std::min<std::size_t>(range.stride(), 2 << 20));
     });
-    in_order(rank, "dma-buf", dma_buf);
+    in_order(rank, "dma-buf", dma_buf.text);
 
     rank.headline("\n7. The older cuIpc handles");
     in_order(rank, "legacy", walk_legacy_ipc(rank, range.local()));
     rank.headline("\nAll checked and right.");
 }
 
-// A master fills an array of doubles; every rank sums it with a kernel on its own GPU.
+// Rank 0 fills an array of doubles; every rank sums it with a kernel on its own GPU.
 void sum(Rank& rank, const Options& options) {
     const std::size_t count = options.bytes / sizeof(double);
     const SharedArray array(rank, 0, options.bytes);
@@ -115,23 +110,22 @@ void sum(Rank& rank, const Options& options) {
                 values[i] = sum_example(i);
             }
             copy_to_device(array.base(), values.data(), options.bytes);
-            expected = sum_doubles(values);
+            expected = ordered_sum(values);
         }
     });
-    double mine = 0;
-    rank.bootstrap().together("sum",
-                              [&] { mine = sum_doubles(Gpu(rank.device()), array.base(), count); });
+    expected = rank.bootstrap().allgather("expected", expected)[0];
+    double result = 0;
+    rank.bootstrap().together("sum", [&] {
+        result = ordered_sum(Gpu(rank.device()), array.base(), count);
+        if (std::memcmp(&result, &expected, sizeof(result)) != 0) {
+            throw std::runtime_error(
+                fmt::format("the sum is {:.17g} ({:a}), the host's is {:.17g} ({:a})", result,
+                            result, expected, expected));
+        }
+    });
     in_order(rank, "sum",
              fmt::format("GPU {}: {} doubles, {}; sum {:.17g} ({:a})", rank.device(), count,
-                         array.story(), mine, mine));
-    expected = rank.bootstrap().allgather("expected", expected)[0];
-    rank.bootstrap().together("compare", [&] {
-        if (std::memcmp(&mine, &expected, sizeof(mine)) != 0) {
-            throw std::runtime_error(
-                fmt::format("the sum is {:.17g} ({:a}), the host's {:.17g} ({:a})", mine, mine,
-                            expected, expected));
-        }
-    });
+                         array.story(), result, result));
     rank.headline("All {} sums equal the host's to the last bit.", rank.size());
 }
 
@@ -139,10 +133,10 @@ void sum(Rank& rank, const Options& options) {
 
 int main(int argc, char** argv) {
     CLI::App app(
-        "Lab 03: memory that leaves a process. Ranks meet, send each other handles of their GPUs' "
-        "memory, map\n"
-        "it side by side, and read and write it. Prints who did what, with descriptors and "
-        "addresses.",
+        "Lab 03: memory that leaves a process. Ranks send each other handles of their GPUs' "
+        "memory,\n"
+        "map all of it side by side, and read and write it. Prints what each rank does, with file\n"
+        "descriptors and addresses.",
         "03_ipc");
     Options options;
     std::string mode(name_of(options.ranks.mode));
@@ -156,7 +150,7 @@ int main(int argc, char** argv) {
     return run_main(app, argc, argv, [&] {
         options.ranks.mode = rank_mode(mode);
         return run_ranks(options.ranks, [&](Rank& rank) {
-            require_sense(rank, options);
+            check_options(rank, options);
             rank.headline("{}", describe_driver());
             if (options.set_up) {
                 time_set_up(rank, options.bytes, 3);

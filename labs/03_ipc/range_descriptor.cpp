@@ -14,80 +14,69 @@
 namespace symm {
 namespace {
 
-// The part of an offer that has one length.
-struct Head {
-    std::uint64_t bytes;
-    std::uint64_t unit;
-    std::int64_t device;
-    std::uint64_t kinds;
-};
-
-constexpr std::size_t kWord = sizeof(std::uint64_t);
+using Word = std::uint64_t;  // of a message: four for the first members, then one for each segment
+constexpr std::size_t kHead = 4;
+constexpr std::size_t kMaxSegments = kMaxContribution / sizeof(Word) - kHead;
 /// More than any memory has. A sum of kMaxSegments such sizes still fits in 64 bits.
-constexpr std::uint64_t kAddresses = std::uint64_t{1} << 46;
-constexpr std::size_t kMaxSegments = (kMaxContribution - sizeof(Head)) / kWord;
+constexpr Word kAddresses = Word{1} << 46;
 
 }  // namespace
 
 std::uint64_t RangeDescriptor::total() const {
-    return std::accumulate(segments.begin(), segments.end(), std::uint64_t{0});
+    return std::accumulate(segments.begin(), segments.end(), Word{0});
 }
 
-std::vector<std::byte> pack(const RangeDescriptor& offer) {
-    if (offer.segments.size() > kMaxSegments) {
+std::vector<std::byte> pack(const RangeDescriptor& descriptor) {
+    if (descriptor.segments.size() > kMaxSegments) {
         throw std::length_error(fmt::format("the memory has {} segments, and {} can be shared",
-                                            offer.segments.size(), kMaxSegments));
+                                            descriptor.segments.size(), kMaxSegments));
     }
-    const Head head{offer.bytes, offer.unit, offer.device, offer.kinds};
-    std::vector<std::byte> bytes(sizeof(head) + offer.segments.size() * kWord);
-    std::memcpy(bytes.data(), &head, sizeof(head));
-    std::copy_n(std::as_bytes(std::span(offer.segments)).begin(), offer.segments.size() * kWord,
-                bytes.begin() + sizeof(head));
-    return bytes;
+    std::vector<Word> words{descriptor.bytes, descriptor.granularity,
+                            static_cast<Word>(descriptor.device), descriptor.kinds};
+    words.insert(words.end(), descriptor.segments.begin(), descriptor.segments.end());
+    const auto bytes = std::as_bytes(std::span(words));
+    return {bytes.begin(), bytes.end()};
 }
 
 RangeDescriptor unpack_range_descriptor(std::span<const std::byte> bytes) {
-    Head head{};
-    if (bytes.size() <= sizeof(head) || (bytes.size() - sizeof(head)) % kWord != 0) {
-        throw std::runtime_error(
-            fmt::format("{} bytes are no offer for a symmetric range", bytes.size()));
+    std::vector<Word> words(bytes.size() / sizeof(Word));
+    if (words.size() <= kHead || bytes.size() % sizeof(Word) != 0) {
+        throw std::runtime_error(fmt::format("{} bytes are no range descriptor", bytes.size()));
     }
-    std::memcpy(&head, bytes.data(), sizeof(head));
-    RangeDescriptor offer{head.bytes, head.unit, head.device, head.kinds, {}};
-    offer.segments.resize((bytes.size() - sizeof(head)) / kWord);
-    std::memcpy(offer.segments.data(), bytes.data() + sizeof(head), bytes.size() - sizeof(head));
-    const bool impossible =
-        std::any_of(offer.segments.begin(), offer.segments.end(),
-                    [](std::uint64_t segment) { return segment == 0 || segment > kAddresses; });
-    if (impossible || offer.segments.size() > kMaxSegments || !std::has_single_bit(head.unit)) {
-        throw std::runtime_error(
-            "an offer for a symmetric range with impossible sizes: not one of this program's");
+    std::memcpy(words.data(), bytes.data(), bytes.size());
+    RangeDescriptor descriptor{words[0], words[1], static_cast<std::int64_t>(words[2]), words[3],
+                               std::vector<Word>(words.begin() + kHead, words.end())};
+    const bool impossible = std::any_of(descriptor.segments.begin(), descriptor.segments.end(),
+                                        [](Word size) { return size == 0 || size > kAddresses; });
+    if (impossible || descriptor.segments.size() > kMaxSegments ||
+        !std::has_single_bit(descriptor.granularity)) {
+        throw std::runtime_error("a range descriptor with impossible sizes");
     }
-    return offer;
+    return descriptor;
 }
 
-std::size_t agreed_stride(const std::vector<RangeDescriptor>& offers) {
-    std::uint64_t unit = 1;
-    std::uint64_t longest = 0;
-    for (std::size_t rank = 0; rank < offers.size(); ++rank) {
-        if (offers[rank].bytes != offers[0].bytes) {
+std::size_t agreed_stride(const std::vector<RangeDescriptor>& descriptors) {
+    Word unit = 1;
+    Word longest = 0;
+    for (std::size_t rank = 0; rank < descriptors.size(); ++rank) {
+        if (descriptors[rank].bytes != descriptors[0].bytes) {
             throw std::invalid_argument(fmt::format(
-                "rank {} asks for {} bytes and rank 0 for {}: a symmetric range has the same of "
-                "every rank",
-                rank, offers[rank].bytes, offers[0].bytes));
+                "rank {} asks for {} bytes and rank 0 for {}: all ranks of a symmetric range must "
+                "ask for the same",
+                rank, descriptors[rank].bytes, descriptors[0].bytes));
         }
-        // Powers of two: the largest is a multiple of all.
-        unit = std::max(unit, offers[rank].unit);
-        longest = std::max(longest, offers[rank].total());
+        unit = std::max(unit, descriptors[rank].granularity);  // powers of two: a multiple of all
+        longest = std::max(longest, descriptors[rank].total());
     }
-    if (std::max(unit, longest) <= kAddresses) {  // more could wrap when it is rounded up
+    if (std::max(unit, longest) <= kAddresses) {  // more could overflow when it is rounded up
         const std::size_t stride = round_up(longest, unit);
-        if (stride <= kAddresses / offers.size()) {
+        if (stride <= kAddresses / descriptors.size()) {
             return stride;
         }
     }
-    throw std::invalid_argument(fmt::format(
-        "{} ranks with {} bytes each do not fit in the address space", offers.size(), longest));
+    throw std::invalid_argument(
+        fmt::format("{} ranks with {} bytes each do not fit in the address space",
+                    descriptors.size(), longest));
 }
 
 }  // namespace symm

@@ -12,21 +12,22 @@ std::size_t walk_ring(Rank& rank, const SymmetricRange& range) {
     const int me = rank.rank();
     const int right = (me + 1) % rank.size();
     const int left = (me + rank.size() - 1) % rank.size();
-    // Unique to the writer and the round, so that stale or misplaced data cannot pass.
-    const auto first = [](int writer) { return static_cast<std::uint32_t>(writer); };
-    const auto second = [](int writer) { return static_cast<std::uint32_t>(writer + kMaxRanks); };
-    const auto require = [&](int owner, std::uint32_t seed, const char* what) {
-        const pattern::Result verdict = pattern::compare(gpu, {range.peer(owner), words, seed});
-        if (!verdict.right()) {
-            throw std::runtime_error(fmt::format("rank {} {} rank {}'s memory: {}", me, what, owner,
-                                                 verdict.describe()));
+    // Every writer has its own seed in each round, so old data or another rank's is wrong.
+    const auto of = [&](int owner, int writer, int round) -> pattern::Range {
+        return {range.peer(owner), words, static_cast<std::uint32_t>(writer + round * kMaxRanks)};
+    };
+    const auto require = [&](const pattern::Range& expected, int owner) {
+        const pattern::Result result = pattern::compare(gpu, expected);
+        if (!result.right()) {
+            throw std::runtime_error(
+                fmt::format("rank {} reads rank {}'s memory: {}", me, owner, result.describe()));
         }
     };
-    Bootstrap& meeting = rank.bootstrap();
-    meeting.together("fill", [&] { pattern::fill(gpu, {range.local(), words, first(me)}); });
-    meeting.together("read", [&] { require(right, first(right), "reads"); });
-    meeting.together("write", [&] { pattern::fill(gpu, {range.peer(left), words, second(me)}); });
-    meeting.together("check", [&] { require(me, second(right), "checks"); });
+    Bootstrap& bootstrap = rank.bootstrap();
+    bootstrap.together("fill", [&] { pattern::fill(gpu, of(me, me, 0)); });
+    bootstrap.together("read", [&] { require(of(right, right, 0), right); });
+    bootstrap.together("write", [&] { pattern::fill(gpu, of(left, me, 1)); });
+    bootstrap.together("check", [&] { require(of(me, right, 1), me); });
     return 2 * words;
 }
 

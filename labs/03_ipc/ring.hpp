@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A ring of verified reads and writes: the proof that a symmetric range is what it says.
+/// A ring of reads and writes, each compared word by word: the check that a symmetric range works.
 
 #include <cstddef>
 
@@ -8,10 +8,10 @@
 
 namespace symm {
 
-/// Collective. Every rank fills its own memory with a pattern of its own; each reads its right
-/// neighbour's with a kernel and compares every word; then writes a new pattern into its left
-/// neighbour's, which the owner compares. Returns the words compared by this rank. Throws
-/// std::runtime_error naming the ranks, the first wrong word, and what was seen: on all ranks.
+/// Collective. Every rank fills its own memory with a pattern of its own, and reads and compares its
+/// right neighbour's. Then it writes a new pattern into its left neighbour's memory, which the
+/// owner compares. Returns the number of words that this rank compared. Throws std::runtime_error
+/// on all ranks, naming the ranks and the first wrong word.
 std::size_t walk_ring(Rank& rank, const SymmetricRange& range);
 
 }  // namespace symm

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/table.hpp"
@@ -15,21 +15,19 @@
 namespace symm {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double ms_since(Clock::time_point start) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-// The slowest rank's time.
-double slowest(Rank& rank, double mine) {
-    const auto all = rank.bootstrap().allgather("time", mine);
+// Milliseconds that a step takes on the slowest rank.
+template <class Step>
+double slowest(Rank& rank, const Step& step) {
+    const auto start = std::chrono::steady_clock::now();
+    step();
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    const auto all = rank.bootstrap().allgather("time", took.count());
     return *std::max_element(all.begin(), all.end());
 }
 
 struct Steps {
-    double meet = 0;   // rendezvous, or communicator
-    double share = 0;  // memory made, exchanged, mapped
+    double meet;   // until the ranks have a bootstrap, or NCCL's communicator
+    double share;  // until memory is created, exchanged and mapped
 };
 
 Steps time_ours(Rank& rank, std::size_t bytes, int round) {
@@ -39,87 +37,78 @@ Steps time_ours(Rank& rank, std::size_t bytes, int round) {
     }
     const std::string path = rank.bootstrap().allgather_text(
         "directory", directory ? directory->path().string() : "")[0];
-    Steps steps;
-    auto start = Clock::now();
-    Rank again(
-        Bootstrap::join({rank.rank(), rank.size(), path, static_cast<std::uint64_t>(round) + 1}),
-        rank.mode());
-    steps.meet = slowest(rank, ms_since(start));
-    start = Clock::now();
-    const SymmetricRange range(again, bytes);
-    steps.share = slowest(rank, ms_since(start));
-    return steps;
+    const RankInfo info{rank.rank(), rank.size(), path, static_cast<std::uint64_t>(round) + 1};
+    std::optional<Rank> again;
+    std::optional<SymmetricRange> range;
+    return {slowest(rank, [&] { again.emplace(Bootstrap::join(info), rank.mode()); }),
+            slowest(rank, [&] { range.emplace(*again, bytes); })};
 }
 
 Steps time_nccl(Rank& rank, const NcclLibrary& library, std::size_t bytes) {
     const auto id = rank.bootstrap().allgather("NCCL id", rank.rank() == 0
                                                               ? NcclCommunicator::unique_id(library)
                                                               : NcclLibrary::UniqueId{})[0];
-    Steps steps;
-    auto start = Clock::now();
-    NcclCommunicator communicator(library, id, rank.size(), rank.rank());
-    steps.meet = slowest(rank, ms_since(start));
-    start = Clock::now();
-    void* memory = nullptr;
-    library.check(library.mem_alloc(&memory, bytes), "ncclMemAlloc");
-    const std::unique_ptr<void, int (*)(void*)> owner(memory, library.mem_free);
-    communicator.register_window(reinterpret_cast<CUdeviceptr>(memory), bytes);
-    steps.share = slowest(rank, ms_since(start));
-    return steps;
+    std::optional<NcclCommunicator> communicator;
+    std::unique_ptr<void, int (*)(void*)> memory(nullptr, library.mem_free);
+    const double meet =
+        slowest(rank, [&] { communicator.emplace(library, id, rank.size(), rank.rank()); });
+    const double share = slowest(rank, [&] {
+        void* pointer = nullptr;
+        library.check(library.mem_alloc(&pointer, bytes), "ncclMemAlloc");
+        memory.reset(pointer);
+        communicator->register_window(reinterpret_cast<CUdeviceptr>(pointer), bytes);
+    });
+    communicator.reset();  // before the memory of its window
+    return {meet, share};
 }
 
-// Why NCCL cannot be timed here; empty where it can.
-std::string nccl_reason(const Rank& rank, const NcclLibrary* library, const std::string& why_not) {
+// NCCL's library where all ranks can use it; else null, with the reason in `why_not`.
+std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not) {
+    std::unique_ptr<NcclLibrary> library;
     if (is_emulated()) {
-        return "the driver is emulated";
+        why_not = "the driver is emulated";
+    } else if (rank.size() > device_count()) {
+        why_not = "NCCL needs a GPU for each rank";
+    } else {
+        library = NcclLibrary::load(why_not);
     }
-    if (rank.size() > device_count()) {
-        return "NCCL wants a GPU for each rank";
+    if (library && (library->window_register == nullptr || library->mem_alloc == nullptr)) {
+        why_not = "NCCL " + library->version() + " has no windows";
     }
-    if (library == nullptr) {
-        return why_not;
+    // All ranks or none: the others would wait for this one in ncclCommInitRank.
+    for (const std::string& reason : rank.bootstrap().allgather_text("NCCL", why_not)) {
+        why_not = why_not.empty() ? reason : why_not;
     }
-    return library->window_register == nullptr || library->mem_alloc == nullptr
-               ? "NCCL " + library->version() + " has no windows"
-               : "";
+    return why_not.empty() ? std::move(library) : nullptr;
 }
 
 }  // namespace
 
 void time_set_up(Rank& rank, std::size_t bytes, int rounds) {
     Table table({"set-up", "ranks", "bytes", "meet (ms)", "share (ms)", "together (ms)"});
-    const auto add = [&](const std::string& name, const Steps& steps) {
-        table.add({name, std::to_string(rank.size()), format_bytes(bytes),
-                   fmt::format("{:.2f}", steps.meet), fmt::format("{:.2f}", steps.share),
+    const auto add = [&](const std::string& name, int round, const Steps& steps) {
+        table.add({fmt::format("{}, round {}", name, round + 1), std::to_string(rank.size()),
+                   format_bytes(bytes), fmt::format("{:.2f}", steps.meet),
+                   fmt::format("{:.2f}", steps.share),
                    fmt::format("{:.2f}", steps.meet + steps.share)});
         return steps.meet + steps.share;
     };
     double ours = 0;
-    double theirs = 0;
+    double nccl = 0;
     for (int round = 0; round < rounds; ++round) {
-        ours += add(fmt::format("ours, round {}", round + 1), time_ours(rank, bytes, round));
+        ours += add("ours", round, time_ours(rank, bytes, round));
     }
     std::string why_not;
-    const auto library = is_emulated() ? nullptr : NcclLibrary::load(why_not);
-    why_not = nccl_reason(rank, library.get(), why_not);
-    // One rank without the library would leave the others waiting in ncclCommInitRank.
-    for (const std::string& reason : rank.bootstrap().allgather_text("NCCL", why_not)) {
-        why_not = why_not.empty() ? reason : why_not;
+    const auto library = load_nccl(rank, why_not);
+    for (int round = 0; round < rounds && library; ++round) {
+        nccl += add("NCCL " + library->version(), round, time_nccl(rank, *library, bytes));
     }
-    if (why_not.empty()) {
-        for (int round = 0; round < rounds; ++round) {
-            theirs += add(fmt::format("NCCL {}, round {}", library->version(), round + 1),
-                          time_nccl(rank, *library, bytes));
-        }
-    }
-    rank.headline("{}", table.text());
-    if (why_not.empty()) {
-        rank.headline("NCCL takes {:.1f} times as long (all rounds together).", theirs / ours);
-    } else {
-        rank.headline("NCCL is not timed: {}", why_not);
-    }
+    rank.headline(
+        "{}{}", table.text(),
+        library ? fmt::format("NCCL takes {:.1f} times as long (all rounds together).", nccl / ours)
+                : "NCCL comparison skipped: " + why_not);
     if (is_emulated()) {
-        rank.headline("These are times of the emulated driver: they say nothing about a GPU.");
+        rank.headline("The driver is emulated: these times say nothing about a GPU.");
     }
 }
 

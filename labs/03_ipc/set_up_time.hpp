@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// How long it takes until ranks share memory, ours beside NCCL's.
+/// How long it takes until ranks share memory, beside NCCL.
 
 #include <cstddef>
 
@@ -8,10 +8,9 @@
 
 namespace symm {
 
-/// Collective: times, over `rounds` rounds, meeting anew and building a symmetric range of `bytes`
-/// each; then NCCL's ncclCommInitRank, ncclMemAlloc and ncclCommWindowRegister, where its library
-/// is there and there is a GPU for each rank. Rank 0 prints the table; times are the slowest
-/// rank's.
+/// Collective: times, in each of `rounds` rounds, a new meeting of the ranks and a symmetric range of
+/// `bytes` per rank; then NCCL's ncclCommInitRank, ncclMemAlloc and ncclCommWindowRegister, where its
+/// library is found and each rank has a GPU. Rank 0 prints the table, with the slowest rank's times.
 void time_set_up(Rank& rank, std::size_t bytes, int rounds);
 
 }  // namespace symm

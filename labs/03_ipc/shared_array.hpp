@@ -1,14 +1,14 @@
 #pragma once
 /// \file
-/// One rank's memory in every rank's addresses, by hand: the walk of one handle.
+/// The memory of one rank, mapped by every rank: one handle, by hand.
 ///
 ///     root                                      every other rank
 ///     PhysicalMemory::create                    .
-///     export_descriptor      -- exchange -->    a descriptor of its own number
-///     .                                         import_descriptor
+///     export_fd              -- exchange -->    a file descriptor with another number
+///     .                                         import_fd
 ///     AddressRange, Mapping, allow              AddressRange, Mapping, allow
 ///
-/// SymmetricRange does the same for everybody's memory at once.
+/// SymmetricRange does the same with the memory of all ranks at once.
 
 #include <cuda.h>
 
@@ -21,7 +21,7 @@
 
 namespace symm {
 
-/// Owns this rank's view of memory that lies on the root's device. Move-only.
+/// Owns this rank's mapping of memory on the root's device. Move-only.
 class SharedArray {
 public:
     /// Collective: `bytes` on the device of rank `root`. When it returns, all ranks may use the
@@ -31,7 +31,7 @@ public:
     CUdeviceptr base() const { return mapping_.address(); }
     /// Bytes asked for.
     std::size_t size() const { return bytes_; }
-    /// What this rank did, in a line for people: descriptors and addresses.
+    /// What this rank did, as one line of text: file descriptors and addresses.
     const std::string& story() const { return story_; }
 
 private:

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// One buffer of every rank, side by side in one range of addresses.
+/// The memory of all ranks, side by side in one range of addresses.
 ///
 ///     base                base + stride       base + 2*stride     base + 3*stride
 ///     |                   |                   |                   |
@@ -8,12 +8,23 @@
 ///     | rank 0's memory   | rank 1's memory   | rank 2's memory   | rank 3's memory   |
 ///     +-------------------+-------------------+-------------------+-------------------+
 ///
-/// A peer's address is arithmetic, not a table: that is what "symmetric" means. Every rank has such
-/// a range (its base may differ from process to process) with the same physical memory at the same
-/// place. NCCL builds the same for windows in src/dev_runtime.cc (`lsaFlatBase`, `bigSize`).
+/// A peer's address is base + rank * stride, without a table: that is what "symmetric" means. Every
+/// process has such a range, each at its own base, with the same physical memory at the same offset.
+/// NCCL builds the same for windows in src/dev_runtime.cc (`lsaFlatBase`, `bigSize`).
 ///
-/// Ranks that are threads share one range, made once: a second mapping of the same memory would
-/// hide from ThreadSanitizer that two addresses are one place.
+/// Ranks that are threads share one range. With a second mapping of the same memory ThreadSanitizer
+/// would not see that two addresses are one place.
+///
+/// How it is built (symmetric_range.cpp follows this table). Each step is collective: where it
+/// fails on one rank, all ranks throw and give back what they have.
+///
+/// | step          | what a rank does                                            | what the ranks exchange   |
+/// |---------------|-------------------------------------------------------------|---------------------------|
+/// | 1 memory      | creates segments, or finds those behind its pointer         | the kind of handle        |
+/// | 2 descriptors | computes the stride, and the kind of handle that all have   | sizes, devices, kinds     |
+/// | 3 addresses   | reserves ranks * stride (threads: rank 0 does, for all)     | (threads: the range)      |
+/// | 4 mappings    | maps rank r's segments from base + r * stride on            | handles (threads: none)   |
+/// | 5 access      | opens each rank's mappings to its device (threads: to all)  | a barrier: all have mapped|
 
 #include <cuda.h>
 
@@ -25,59 +36,57 @@
 
 namespace symm {
 
-/// Owns this rank's view of the symmetric memory. Move-only.
+/// Owns this rank's mappings of the symmetric memory. Move-only.
 ///
-/// Construction is collective: all ranks, in the same order. Destruction is not: memory stays as
-/// long as any rank has it mapped, so that a rank that leaves early takes nothing from the others.
-/// Before it goes, a rank waits for its own kernels that use the range.
+/// Construction is collective: all ranks construct their ranges in the same order. Destruction is
+/// not: memory stays as long as any rank has it mapped. Before it destroys the range, a rank waits
+/// for its own kernels that use it.
 class SymmetricRange {
 public:
     /// Owns nothing.
     SymmetricRange() = default;
 
     /// `bytes` of new memory on each rank's device, the same on every rank, not zeroed. When it
-    /// returns, all ranks' memory may be used. Throws on all ranks where it fails on one, with the
-    /// reason of the one, and leaves nothing behind; the rendezvous can still be used.
+    /// returns, the memory of all ranks may be used. Throws on all ranks where it fails on one, with
+    /// that rank's error, and leaves nothing behind; the bootstrap can still be used.
     SymmetricRange(Rank& rank, std::size_t bytes, Deadline deadline = Deadline::standard());
 
-    /// Makes memory that every rank has already (from mem_alloc, a DeviceBuffer, ...: anything made
-    /// by cuMemCreate) visible to all, as ncclCommWindowRegister does. `pointer` is where this
-    /// rank's memory starts, and `bytes` the same on every rank; allocations of several segments
-    /// are shared segment by segment. The memory remains the caller's, who may free it before or
-    /// after.
+    /// Shares memory that every rank has already (from mem_alloc, a DeviceBuffer, ...: anything made
+    /// by cuMemCreate), as ncclCommWindowRegister does. `pointer` is where this rank's memory
+    /// starts; `bytes` is the same on every rank. The memory remains the caller's, who may free it
+    /// before the range or after.
     SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes,
                    Deadline deadline = Deadline::standard());
 
-    SymmetricRange(SymmetricRange&&) noexcept;
-    SymmetricRange& operator=(SymmetricRange&&) noexcept;
-    ~SymmetricRange();
+    SymmetricRange(SymmetricRange&&) = default;
+    SymmetricRange& operator=(SymmetricRange&&) = default;
 
-    /// The range's first address in this process: where rank 0's memory is.
+    /// The range's first address in this process: the memory of rank 0.
     CUdeviceptr base() const { return base_; }
-    /// From one rank's memory to the next, bytes. A multiple of the granularity.
+    /// From one rank's memory to the next, in bytes. A multiple of the granularity.
     std::size_t stride() const { return stride_; }
     /// Bytes of each rank that were asked for.
     std::size_t size() const { return bytes_; }
-    /// Ranks.
+    /// The number of ranks.
     int ranks() const { return ranks_; }
-    /// Where a rank's memory is in this process.
+    /// The address of a rank's memory in this process.
     CUdeviceptr peer(int rank) const { return base_ + static_cast<std::size_t>(rank) * stride_; }
-    /// Where this rank's own memory is.
+    /// The address of this rank's own memory.
     CUdeviceptr local() const { return peer(rank_); }
     /// The address `offset` bytes into a rank's memory, as a pointer for kernels.
     template <class T>
     T* at(int rank, std::size_t offset = 0) const {
         return reinterpret_cast<T*>(peer(rank) + offset);
     }
-    /// By which kind of handle the memory travelled, and why by no better one.
+    /// The kind of handle that was sent, and why it is not FABRIC.
     const HandleChoice& handles() const { return handles_; }
-    explicit operator bool() const { return base_ != 0; }
+    explicit operator bool() const { return mapped_ != nullptr; }
 
 private:
-    struct Owned;
+    struct Mapped;
     void build(Rank& rank, CUdeviceptr pointer, Deadline deadline);
 
-    std::shared_ptr<Owned> owned_;  // in thread mode one for all ranks
+    std::shared_ptr<Mapped> mapped_;  // one for all ranks that are threads
     HandleChoice handles_;
     CUdeviceptr base_ = 0;
     std::size_t stride_ = 0;

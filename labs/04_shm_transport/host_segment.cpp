@@ -6,7 +6,8 @@
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
 #include "labs/02_access/shared_buffer.hpp"
-#include "labs/03_ipc/handle.hpp"
+#include "labs/03_ipc/exported_handle.hpp"
+#include "labs/03_ipc/imported_memory.hpp"
 
 namespace symm {
 
@@ -34,13 +35,13 @@ HostSegment HostSegment::attach(HostPath path, UniqueFd descriptor, std::size_t 
         segment.register_file(devices[0]);
         return segment;
     }
-    segment.memory_ = import_descriptor(descriptor, bytes);
+    segment.memory_ = import_fd(descriptor, bytes);
     segment.map(devices);
     return segment;
 }
 
 UniqueFd HostSegment::share() const {
-    return is_posix() ? file_.descriptor().duplicate() : export_descriptor(memory_);
+    return is_posix() ? file_.descriptor().duplicate() : export_fd(memory_);
 }
 
 void HostSegment::map(std::span<const int> devices) {

@@ -10,8 +10,8 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
+#include "common/ranks/registry.hpp"
 #include "common/simt/atomic.hpp"
-#include "labs/03_ipc/registry.hpp"
 #include "labs/04_shm_transport/fifo_launch.hpp"
 
 namespace symm {
@@ -155,11 +155,11 @@ void ShmTransport::build(Rank& rank, const std::vector<Plan>& plans, Deadline de
 
     struct Segment {
         std::size_t bytes;
-        std::uint64_t number;  // on the registry
+        std::uint64_t number;  // in the registry
     };
-    const Registry::Place registry(segment_);
+    const Registry::Entry entry(segment_);
     const auto segments =
-        bootstrap.allgather("04: segments", Segment{segment_->size(), registry.number()}, deadline);
+        bootstrap.allgather("04: segments", Segment{segment_->size(), entry.number()}, deadline);
     auto fds = bootstrap.exchange("04: file descriptors", local_fd, deadline);
 
     bootstrap.together(

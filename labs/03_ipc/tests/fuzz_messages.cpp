@@ -15,12 +15,12 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto packet = std::as_bytes(std::span(data, size));
     try {
-        const symm::RangeDescriptor offer = symm::unpack_range_descriptor(packet);
-        if (symm::agreed_stride({offer, offer}) < offer.total()) {
+        const symm::RangeDescriptor descriptor = symm::unpack_range_descriptor(packet);
+        if (symm::agreed_stride({descriptor, descriptor}) < descriptor.total()) {
             std::abort();  // its memory would reach into the next rank's
         }
-    } catch (const std::runtime_error&) {     // no offer,
-    } catch (const std::invalid_argument&) {  // or one that cannot be met: nothing else is thrown
+    } catch (const std::runtime_error&) {     // no descriptor,
+    } catch (const std::invalid_argument&) {  // or an impossible one: nothing else is thrown
     }
     std::string why_not;
     const auto message = symm::decode(packet, why_not);

@@ -75,11 +75,11 @@ TEST_P(Program, ExitsAsItShouldAndLeavesNothing) {
 TEST(Program, PrintsEveryRanksDescriptorsAndAddresses) {
     Running program({kProgram, "--ranks", "3", "--driver", "emulated"});
     EXPECT_TRUE(program.end().success()) << program.errors();
-    EXPECT_THAT(
-        program.output(),
-        AllOf(HasSubstr("[0] exported as descriptor"), HasSubstr("[1] imported from descriptor"),
-              HasSubstr("[2] imported from descriptor"), HasSubstr("rank 2 at 0x"),
-              HasSubstr("CUDA_ERROR_INVALID_VALUE"), HasSubstr("words right")));
+    EXPECT_THAT(program.output(),
+                AllOf(HasSubstr("[0] exported as file descriptor"),
+                      HasSubstr("[1] imported from file descriptor"),
+                      HasSubstr("[2] imported from file descriptor"), HasSubstr("rank 2 at 0x"),
+                      HasSubstr("CUDA_ERROR_INVALID_VALUE"), HasSubstr("words right")));
 }
 
 TEST(Program, WorksWithoutInputAndOutput) {
@@ -165,9 +165,9 @@ TEST(Program, TakesItsRankFromALauncher) {
     }
 }
 
-// Launchers end their ranks so.
+// Launchers end their ranks in this way.
 TEST(Program, ALaunchersRankThatIsTerminatedLeavesNothing) {
-    for (const char* rank : {"0", "1"}) {  // the hub, and one that waits for it
+    for (const char* rank : {"0", "1"}) {  // the root, and one that waits for it
         const PrivateDirectory meeting("symm-test-");
         const auto here = meeting.path() / "here";
         Running waiting(

@@ -1,4 +1,4 @@
-// What a rank tells the others of its memory, before any handle travels.
+// What a rank tells the others of its memory, before any handle is sent.
 
 #include "labs/03_ipc/range_descriptor.hpp"
 
@@ -15,12 +15,12 @@ TEST(RangeDescriptor, ArrivesAsItWasSentOrNotAtAll) {
     const auto bytes = pack(sent);
     const RangeDescriptor got = unpack_range_descriptor(bytes);
     EXPECT_EQ(got.bytes, sent.bytes);
-    EXPECT_EQ(got.unit, sent.unit);
+    EXPECT_EQ(got.granularity, sent.granularity);
     EXPECT_EQ(got.device, sent.device);
     EXPECT_EQ(got.kinds, sent.kinds);
     EXPECT_EQ(got.segments, sent.segments);
     for (std::size_t length = 0; length < bytes.size(); ++length) {
-        if (length != bytes.size() - 8) {  // one segment less is an offer too
+        if (length != bytes.size() - 8) {  // one segment less is a descriptor too
             EXPECT_THROW(unpack_range_descriptor(std::span(bytes).first(length)),
                          std::runtime_error)
                 << length;

@@ -1,5 +1,5 @@
 #include "common/cuda/launch.hpp"
-#include "labs/03_ipc/sum.hpp"
+#include "labs/03_ipc/ordered_sum.hpp"
 
 #include <array>
 #include <cmath>
@@ -37,7 +37,7 @@ double sum_in_order(const double* lanes) {
 
 }  // namespace
 
-double sum_doubles(const Gpu& gpu, CUdeviceptr at, std::size_t count) {
+double ordered_sum(const Gpu& gpu, CUdeviceptr at, std::size_t count) {
     static_assert(kSumLanes * sizeof(double) <= Gpu::kResultBytes);
     gpu.make_current();
     auto* lanes = static_cast<double*>(gpu.results());
@@ -48,7 +48,7 @@ double sum_doubles(const Gpu& gpu, CUdeviceptr at, std::size_t count) {
     return sum_in_order(lanes);
 }
 
-double sum_doubles(std::span<const double> values) {
+double ordered_sum(std::span<const double> values) {
     std::array<double, kSumLanes> lanes{};
     for (std::size_t i = 0; i < values.size(); ++i) {
         lanes[i % kSumLanes] += values[i];

@@ -1,0 +1,62 @@
+#pragma once
+/// \file
+/// How ranks that are threads of one process share an object: one rank registers it, sends its
+/// number to the others, and they find it by that number.
+///
+/// A pointer would not do: the rank that owns the object may fail, and destroy it, before the
+/// others have used the pointer.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace symm {
+
+/// Objects of this process, found by number while somebody owns them. Safe from any thread.
+class Registry {
+public:
+    /// Registers an object, which others own, while the entry lives. Number 0 without an object.
+    class Entry {
+    public:
+        explicit Entry(const std::shared_ptr<void>& object) {
+            Registry& registry = instance();
+            if (object) {
+                const std::lock_guard lock(registry.mutex_);
+                number_ = ++registry.last_;
+                registry.objects_.emplace(number_, object);
+            }
+        }
+        Entry(const Entry&) = delete;
+        Entry& operator=(const Entry&) = delete;
+        ~Entry() {
+            Registry& registry = instance();
+            const std::lock_guard lock(registry.mutex_);
+            registry.objects_.erase(number_);
+        }
+        std::uint64_t number() const { return number_; }
+
+    private:
+        std::uint64_t number_ = 0;
+    };
+
+    /// The object with this number; null where there is none, or nobody owns it any more.
+    static std::shared_ptr<void> find(std::uint64_t number) {
+        Registry& registry = instance();
+        const std::lock_guard lock(registry.mutex_);
+        const auto found = registry.objects_.find(number);
+        return found == registry.objects_.end() ? nullptr : found->second.lock();
+    }
+
+private:
+    static Registry& instance() {
+        static Registry registry;
+        return registry;
+    }
+
+    std::mutex mutex_;
+    std::map<std::uint64_t, std::weak_ptr<void>> objects_;
+    std::uint64_t last_ = 0;
+};
+
+}  // namespace symm
