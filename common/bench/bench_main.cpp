@@ -6,20 +6,26 @@
 #include <exception>
 
 #include "common/cuda/driver.hpp"
+#include "common/environment/environment.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm {
 
 int bench_main(int argc, char** argv, const std::function<void()>& run) try {
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
-        return 2;
+        return kExitUsage;
     }
+    require_environment();
     run();
     benchmark::Shutdown();
-    return 0;
+    return kExitRight;
+} catch (const UsageError& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return kExitUsage;
 } catch (const std::exception& error) {
     fmt::print(stderr, "error: {}\n", error.what());
-    return 1;
+    return kExitFailed;
 }
 
 void tell_driver() {

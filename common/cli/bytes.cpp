@@ -2,40 +2,18 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <cctype>
-#include <charconv>
-
-#include "common/cli/usage_error.hpp"
+#include "common/sys/number.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm {
 
 std::size_t parse_bytes(std::string_view text) {
-    const auto refuse = [&]() -> UsageError {
-        return UsageError(fmt::format("'{}' is not a size: write 4096, 64K, 1M or 1G", text));
-    };
-    std::size_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{}) {
-        throw refuse();
+    const auto bytes = bytes_in(text);
+    if (!bytes) {
+        throw UsageError(
+            fmt::format("'{}' is not a size: give 4096, 64K, 1M or 1G, up to 65536T", text));
     }
-    std::string unit(end, text.data() + text.size());
-    std::transform(unit.begin(), unit.end(), unit.begin(),
-                   [](unsigned char c) { return std::toupper(c); });
-    int shift = 0;
-    if (unit == "K" || unit == "KB" || unit == "KIB") {
-        shift = 10;
-    } else if (unit == "M" || unit == "MB" || unit == "MIB") {
-        shift = 20;
-    } else if (unit == "G" || unit == "GB" || unit == "GIB") {
-        shift = 30;
-    } else if (!unit.empty() && unit != "B") {
-        throw refuse();
-    }
-    if (number > (std::size_t{1} << 60) >> shift) {
-        throw UsageError(fmt::format("'{}' is more than any machine has", text));
-    }
-    return number << shift;
+    return *bytes;
 }
 
 std::string format_bytes(std::size_t bytes) {

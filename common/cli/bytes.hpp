@@ -8,8 +8,7 @@
 
 namespace symm {
 
-/// Bytes in `text`: a whole number, then nothing, K, M or G (powers of 1024; `KiB`, `KB`, any
-/// case). Throws UsageError for anything else and for more than 2^60.
+/// The size as bytes_in() reads it. Throws UsageError for anything else.
 std::size_t parse_bytes(std::string_view text);
 
 /// The shortest exact way to write a size: 4096 is `4K`, 4097 is `4097`.

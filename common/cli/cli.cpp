@@ -9,8 +9,9 @@
 #include <system_error>
 
 #include "common/cli/bytes.hpp"
-#include "common/cli/environment.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/emu/configuration.hpp"
+#include "common/environment/environment.hpp"
 #include "common/log/log.hpp"
 
 namespace symm {
@@ -71,6 +72,7 @@ int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& b
             return kExitRight;
         }
         require_environment();
+        emu::read_configuration();  // the variables that require_environment() leaves to it
         const int exit_code = body();
         require_written_output();
         return exit_code == kExitRight && log::told_an_error() ? kExitFailed : exit_code;

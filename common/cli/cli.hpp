@@ -9,8 +9,8 @@
 #include <limits>
 #include <string>
 
-#include "common/cli/usage_error.hpp"
 #include "common/sys/number.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm {
 

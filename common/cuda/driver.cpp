@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <stdexcept>
@@ -10,6 +9,7 @@
 #include "common/cuda/check.hpp"
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/shortage.hpp"
+#include "common/environment/environment.hpp"
 
 namespace symm {
 namespace {
@@ -74,12 +74,7 @@ bool sees_a_gpu(const DriverTable& table, std::string& why_not) {
 
 /// With the mutex held.
 void load(Choice& c) {
-    std::string asked = c.asked;
-    if (asked.empty()) {
-        const char* variable = std::getenv("SYMM_DRIVER");
-        asked = variable != nullptr && *variable != '\0' ? variable : "auto";
-        require_known(asked);
-    }
+    const std::string asked = c.asked.empty() ? env::choice("SYMM_DRIVER") : c.asked;
     if (asked == "emulated") {
         c.reason = "as asked";
     } else {

@@ -1,63 +1,18 @@
 #include "common/emu/configuration.hpp"
 
-#include <fmt/core.h>
-
-#include <cstdlib>
 #include <limits>
 #include <optional>
-#include <stdexcept>
 #include <string_view>
 
 #include "common/emu/faults.hpp"
+#include "common/environment/environment.hpp"
 #include "common/sys/number.hpp"
 
 namespace symm::emu {
 namespace {
 
-[[noreturn]] void refuse(const char* variable, std::string_view text, std::string_view wanted) {
-    throw std::invalid_argument(
-        fmt::format("{}={} is not understood: give {}", variable, text, wanted));
-}
-
-std::string_view environment(const char* variable) {
-    const char* text = std::getenv(variable);
-    return text != nullptr ? text : "";
-}
-
 std::optional<unsigned long> whole_number(std::string_view text) {
     return number_in(text, 0UL, std::numeric_limits<unsigned long>::max());
-}
-
-int number_between(const char* variable, unsigned long least, unsigned long most, int otherwise) {
-    const std::string_view text = environment(variable);
-    if (text.empty()) {
-        return otherwise;
-    }
-    const std::optional<unsigned long> value = number_in(text, least, most);
-    if (!value) {
-        refuse(variable, text, fmt::format("a whole number from {} to {}", least, most));
-    }
-    return static_cast<int>(*value);
-}
-
-std::size_t bytes(const char* variable, std::size_t otherwise) {
-    const std::string_view text = environment(variable);
-    if (text.empty()) {
-        return otherwise;
-    }
-    constexpr std::string_view kSuffixes = "KMG";
-    std::string_view digits = text;
-    unsigned shift = 0;
-    if (const auto found = kSuffixes.find(text.back()); found != std::string_view::npos) {
-        shift = 10 * (static_cast<unsigned>(found) + 1);
-        digits.remove_suffix(1);
-    }
-    const std::optional<unsigned long> value = whole_number(digits);
-    if (!value || *value == 0 ||
-        *value > (std::numeric_limits<std::size_t>::max() >> (shift + 8))) {
-        refuse(variable, text, "bytes, as in 268435456, 512M or 2G");
-    }
-    return *value << shift;
 }
 
 /// The parts of a list: "a,b" is two, "" is none.
@@ -84,8 +39,8 @@ bool set_what_is_lost(LossyPair& pair, std::string_view words) {
 }
 
 std::vector<LossyPair> lossy_pairs(int devices) {
-    constexpr const char* kVariable = "SYMM_EMU_LOSSY";
-    const std::string_view text = environment(kVariable);
+    constexpr env::Name<env::Text> kVariable = "SYMM_EMU_LOSSY";
+    const std::string text = env::text(kVariable);
     std::vector<LossyPair> pairs;
     for (const std::string_view item : split(text, ',')) {
         const auto parts = split(item, ':');
@@ -99,10 +54,7 @@ std::vector<LossyPair> lossy_pairs(int devices) {
         LossyPair pair;
         if (!known(from) || !known(owner) || *from == *owner ||
             (parts.size() == 3 && !set_what_is_lost(pair, parts[2]))) {
-            refuse(kVariable, text,
-                   fmt::format("pairs of different devices below {}, as in 0:1,1:0, and what is "
-                               "lost, as in 0:1:loads+stores+copies",
-                               devices));
+            env::refuse(*kVariable, text);
         }
         pair.from = static_cast<int>(*from);
         pair.owner = static_cast<int>(*owner);
@@ -156,16 +108,15 @@ CUresult result_named(std::string_view name) {
 }
 
 std::vector<PlannedFailure> planned_failures() {
-    constexpr const char* kVariable = "SYMM_EMU_FAIL";
-    const std::string_view text = environment(kVariable);
+    constexpr env::Name<env::Text> kVariable = "SYMM_EMU_FAIL";
+    const std::string text = env::text(kVariable);
     std::vector<PlannedFailure> failures;
     for (const std::string_view item : split(text, ',')) {
         const auto parts = split(item, ':');
         const auto call = parts.size() == 3 ? whole_number(parts[1]) : std::nullopt;
         if (!call || *call == 0 || *call > 1'000'000'000 || !is_driver_function(parts[0]) ||
             (parts[2] != "SIGKILL" && result_named(parts[2]) == CUDA_SUCCESS)) {
-            refuse(kVariable, text,
-                   "function:call:result, as in cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY");
+            env::refuse(*kVariable, text);
         }
         PlannedFailure failure{std::string(parts[0]), static_cast<long>(*call), std::nullopt};
         if (parts[2] != "SIGKILL") {
@@ -180,14 +131,12 @@ std::vector<PlannedFailure> planned_failures() {
 
 Configuration read_configuration() {
     Configuration configuration;
-    configuration.devices =
-        number_between("SYMM_EMU_DEVICES", 0, kMaxDevices, configuration.devices);
-    configuration.memory = bytes("SYMM_EMU_MEMORY", configuration.memory);
-    configuration.multiprocessors =
-        number_between("SYMM_EMU_SMS", 1, 1024, configuration.multiprocessors);
-    configuration.peer_access = number_between("SYMM_EMU_P2P", 0, 1, 1) == 1;
-    configuration.fabric = number_between("SYMM_EMU_FABRIC", 0, 1, 0) == 1;
-    configuration.torn_packs = number_between("SYMM_EMU_TORN_PACKS", 0, 1, 0) == 1;
+    configuration.devices = static_cast<int>(env::number("SYMM_EMU_DEVICES"));
+    configuration.memory = env::bytes("SYMM_EMU_MEMORY");
+    configuration.multiprocessors = static_cast<int>(env::number("SYMM_EMU_SMS"));
+    configuration.peer_access = env::number("SYMM_EMU_P2P") == 1;
+    configuration.fabric = env::number("SYMM_EMU_FABRIC") == 1;
+    configuration.torn_packs = env::number("SYMM_EMU_TORN_PACKS") == 1;
     configuration.lossy = lossy_pairs(configuration.devices);
     configuration.failures = planned_failures();
     return configuration;

@@ -12,6 +12,7 @@
 #include "common/emu/kernels.hpp"
 #include "common/emu/log.hpp"
 #include "common/simt/torn_pack.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm::emu {
 namespace {
@@ -132,7 +133,7 @@ CUresult cuInit(unsigned int flags) {
     if (!e.configured) {
         try {
             e.configuration = read_configuration();
-        } catch (const std::invalid_argument& error) {
+        } catch (const UsageError& error) {
             say("{}", error.what());
             return CUDA_ERROR_INVALID_VALUE;
         }

@@ -6,7 +6,8 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
-#include <cstdlib>
+
+#include "common/environment/environment.hpp"
 
 namespace symm::log {
 namespace {
@@ -16,8 +17,7 @@ spdlog::logger& logger() {
     static spdlog::logger& kept = [&]() -> spdlog::logger& {
         auto& made = *new spdlog::logger("symm", std::make_shared<spdlog::sinks::stderr_sink_mt>());
         made.set_pattern("%H:%M:%S.%e %l: %v");
-        const char* level = std::getenv("SYMM_DEBUG");
-        made.set_level(level == nullptr ? spdlog::level::warn : spdlog::level::from_str(level));
+        made.set_level(spdlog::level::from_str(env::choice("SYMM_DEBUG")));
         return made;
     }();
     return kept;

@@ -3,13 +3,12 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <limits>
-#include <string_view>
 
 #include "common/bootstrap/bootstrap.hpp"
-#include "common/cli/usage_error.hpp"
+#include "common/environment/environment.hpp"
 #include "common/sys/number.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm {
 namespace {
@@ -31,25 +30,23 @@ constexpr Launcher kLaunchers[] = {
     {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, "SLURM_JOB_ID"},
 };
 
-const char* variable(const char* name) {
-    return name == nullptr ? nullptr : std::getenv(name);
+// A variable that is empty counts as one that is not set.
+std::string variable(const char* name) {
+    return name == nullptr ? "" : env::foreign(name);
 }
 
 template <class T>
 T number(const char* name, T least, T most) {
-    const char* text = variable(name);
-    if (text == nullptr) {
-        throw UsageError(
-            fmt::format("the environment lacks {}: start all ranks with one launcher, or "
-                        "set SYMM_LAUNCHER=none",
-                        name));
+    const std::string text = variable(name);
+    if (text.empty()) {
+        throw UsageError(fmt::format(
+            "{} is not set: start all ranks with one launcher, or set SYMM_LAUNCHER=none", name));
     }
     const auto value = number_in(text, least, most);
     if (!value) {
-        throw UsageError(
-            fmt::format("{}='{}' in the environment is no number from {} to {}: correct it, "
-                        "or set SYMM_LAUNCHER=none",
-                        name, text, least, most));
+        throw UsageError(fmt::format(
+            "{}={} is not a number from {} to {}: correct it, or set SYMM_LAUNCHER=none", name,
+            text, least, most));
     }
     return *value;
 }
@@ -65,11 +62,11 @@ Placement place(const char* launcher, const char* rank, const char* size) {
 // All ranks of a host have the same parent, the launcher's daemon; its job number tells more where
 // a script stands between.
 std::filesystem::path meeting_place(const Launcher& launcher) {
-    if (const char* directory = variable("SYMM_RENDEZVOUS")) {
+    if (const std::string directory = env::text("SYMM_RENDEZVOUS"); !directory.empty()) {
         return directory;
     }
-    const char* job = variable(launcher.job);
-    std::string id = job != nullptr ? job : std::to_string(::getppid());
+    const std::string job = variable(launcher.job);
+    std::string id = !job.empty() ? job : std::to_string(::getppid());
     for (char& c : id) {
         if (c == '/') {
             c = '-';
@@ -83,33 +80,31 @@ std::filesystem::path meeting_place(const Launcher& launcher) {
 }  // namespace
 
 std::optional<Placement> placement_from_environment() {
-    if (variable("SYMM_RANK") != nullptr) {
+    if (!variable("SYMM_RANK").empty()) {
         Placement copy = place("run_ranks", "SYMM_RANK", "SYMM_RANKS");
         copy.run = number<std::uint64_t>("SYMM_RUN", 0, std::numeric_limits<std::uint64_t>::max());
         copy.parent = number<pid_t>("SYMM_PARENT", 1, std::numeric_limits<pid_t>::max());
-        const char* directory = variable("SYMM_RENDEZVOUS");
-        if (directory == nullptr) {
+        copy.directory = env::text("SYMM_RENDEZVOUS");
+        if (copy.directory.empty()) {
             throw UsageError(
                 "SYMM_RANK is set and SYMM_RENDEZVOUS is not: unset SYMM_RANK, which is for "
                 "programs that start copies of themselves");
         }
-        copy.directory = directory;
         return copy;
     }
-    const char* choice = variable("SYMM_LAUNCHER");
-    if (choice != nullptr && std::string_view(choice) == "none") {
+    if (env::choice("SYMM_LAUNCHER") == "none") {
         return {};
     }
     for (const Launcher& launcher : kLaunchers) {
         // Both, since RANK alone is a name that anybody may use for anything.
-        if (variable(launcher.rank) == nullptr || variable(launcher.size) == nullptr) {
+        if (variable(launcher.rank).empty() || variable(launcher.size).empty()) {
             continue;
         }
         Placement placement = place(launcher.name, launcher.rank, launcher.size);
-        const char* nodes = variable("SLURM_STEP_NUM_NODES");
-        if ((variable(launcher.here) != nullptr &&
+        const std::string nodes = variable("SLURM_STEP_NUM_NODES");
+        if ((!variable(launcher.here).empty() &&
              number(launcher.here, 1, std::numeric_limits<int>::max()) != placement.size) ||
-            (launcher.here == nullptr && nodes != nullptr && std::string_view(nodes) != "1")) {
+            (launcher.here == nullptr && !nodes.empty() && nodes != "1")) {
             throw UsageError(
                 fmt::format("{} started {} ranks on several hosts: memory is shared within "
                             "one. Start all ranks on one host",

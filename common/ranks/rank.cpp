@@ -11,7 +11,7 @@
 #include <string>
 #include <system_error>
 
-#include "common/cli/usage_error.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm {
 namespace {

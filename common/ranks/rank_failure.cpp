@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "common/bootstrap/bootstrap.hpp"
-#include "common/cli/usage_error.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm {
 namespace {

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
-#include <string_view>
 
 namespace symm {
 
@@ -18,13 +16,10 @@ public:
     static Deadline after(std::chrono::nanoseconds limit) {
         return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(limit), limit);
     }
-    /// From the environment variable SYMM_TIMEOUT (seconds, default 30).
+    /// SYMM_TIMEOUT from now.
     static Deadline standard();
-    /// What SYMM_TIMEOUT says (seconds; default 30, also for what is no number of seconds: programs
-    /// refuse that at their start).
+    /// SYMM_TIMEOUT, 30 s where it is not set. Throws UsageError where it is not understood.
     static std::chrono::nanoseconds standard_limit();
-    /// The limit that a number of seconds stands for: above 0, taken as a millisecond to a day.
-    static std::optional<std::chrono::nanoseconds> limit_in(std::string_view text);
 
     bool passed() const { return Clock::now() >= end_; }
     /// What is left, never negative.

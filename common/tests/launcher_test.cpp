@@ -9,7 +9,7 @@
 #include <map>
 #include <optional>
 
-#include "common/cli/usage_error.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm {
 namespace {
@@ -130,10 +130,25 @@ TEST(Launcher, HalfAPairIsNone) {
     EXPECT_FALSE(placement_from_environment());
 }
 
+TEST(Launcher, AnEmptyVariableCountsAsNotSet) {
+    for (const auto& [rank, size] : {std::pair("", "5"), std::pair("0", ""), std::pair("", "")}) {
+        const Environment environment(
+            {{"RANK", rank}, {"WORLD_SIZE", size}, {"SYMM_RANK", ""}, {"SYMM_LAUNCHER", ""}});
+        EXPECT_FALSE(placement_from_environment()) << rank << " of " << size;
+    }
+    const Environment environment({{"RANK", "0"},
+                                   {"WORLD_SIZE", "2"},
+                                   {"LOCAL_WORLD_SIZE", ""},
+                                   {"MASTER_PORT", ""},
+                                   {"SYMM_RENDEZVOUS", ""}});
+    ASSERT_TRUE(placement_from_environment());
+    EXPECT_THAT(placement_from_environment()->directory, HasSubstr("symm-"));
+}
+
 TEST(Launcher, NumbersThatMakeNoSenseAreNamed) {
-    const std::pair<const char*, const char*> pairs[] = {
-        {"5", "5"}, {"-1", "5"}, {"x", "5"},    {"", "5"},    {"1 ", "5"}, {"0x1", "5"},
-        {"0", "0"}, {"0", "65"}, {"0", "many"}, {"1e3", "5"}, {"0", ""}};
+    const std::pair<const char*, const char*> pairs[] = {{"5", "5"},  {"-1", "5"},   {"x", "5"},
+                                                         {"1 ", "5"}, {"0x1", "5"},  {"0", "0"},
+                                                         {"0", "65"}, {"0", "many"}, {"1e3", "5"}};
     for (const auto& [rank, size] : pairs) {
         const Environment environment({{"RANK", rank}, {"WORLD_SIZE", size}});
         EXPECT_THAT([] { placement_from_environment(); },

@@ -11,8 +11,8 @@
 #include <set>
 #include <sstream>
 
-#include "common/cli/usage_error.hpp"
 #include "common/ranks/rank_failure.hpp"
+#include "common/sys/usage_error.hpp"
 #include "common/tests/run_as.hpp"
 
 namespace symm {

@@ -6,7 +6,6 @@
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/table.hpp"
-#include "common/cli/usage_error.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
@@ -14,6 +13,7 @@
 #include "common/cuda/graph.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/nccl/nccl_library.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm {
 namespace {

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <optional>
 #include <stdexcept>
-#include <string_view>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
+#include "common/environment/environment.hpp"
 #include "common/log/log.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
@@ -35,11 +34,8 @@ int attribute(CUdevice_attribute which, int device) {
 }
 
 bool wants_virtual_memory(int device) {
-    const char* enabled = std::getenv("SYMM_CUMEM_ENABLE");
-    if (enabled != nullptr && std::string_view(enabled) == "0") {
-        return false;
-    }
-    return attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) != 0;
+    return env::number("SYMM_CUMEM_ENABLE") == 1 &&
+           attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) != 0;
 }
 
 // Devices (a bit each) where a FABRIC handle was refused although the attribute promised it: no

@@ -1,11 +1,11 @@
 #include "labs/03_ipc/handle_kind.hpp"
 
-#include <cstdlib>
 #include <map>
 #include <mutex>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
+#include "common/environment/environment.hpp"
 #include "common/ranks/rank.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/03_ipc/exported_handle.hpp"
@@ -15,8 +15,7 @@ namespace {
 
 // Why this device has no FABRIC handles; empty where it has.
 std::string why_not_fabric(int device) {
-    if (const char* enabled = std::getenv("SYMM_FABRIC_ENABLE");
-        enabled != nullptr && std::string_view(enabled) == "0") {
+    if (env::number("SYMM_FABRIC_ENABLE") == 0) {
         return "SYMM_FABRIC_ENABLE=0";
     }
     int supported = 0;

@@ -2,13 +2,13 @@
 
 #include <fmt/core.h>
 
-#include <cstdlib>
 #include <initializer_list>
 #include <vector>
 
-#include "common/cli/usage_error.hpp"
 #include "common/cuda/check.hpp"
+#include "common/environment/environment.hpp"
 #include "common/ranks/rank.hpp"
+#include "common/sys/usage_error.hpp"
 #include "labs/04_shm_transport/host_segment.hpp"
 
 namespace symm {
@@ -43,8 +43,7 @@ std::optional<HostPath> host_path(std::string_view name) {
 }
 
 HostPathChoice probe_host_path(int device) {
-    const char* enabled = std::getenv("SYMM_CUMEM_HOST_ENABLE");
-    if (enabled != nullptr && std::string_view(enabled) == "0") {
+    if (env::number("SYMM_CUMEM_HOST_ENABLE") == 0) {
         return {HostPath::kPosix, "SYMM_CUMEM_HOST_ENABLE=0"};
     }
     const auto refused = refusal(kRefusals, [&] {

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "common/cli/usage_error.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm {
 

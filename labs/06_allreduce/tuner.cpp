@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "common/cli/bytes.hpp"
-#include "common/cli/usage_error.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm {
 namespace {

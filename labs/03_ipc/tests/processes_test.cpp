@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-#include "common/cli/usage_error.hpp"
+#include "common/sys/usage_error.hpp"
 #include "common/tests/run_as.hpp"
 #include "common/tests/running.hpp"
 #include "common/tests/variable_in_force.hpp"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/cli/usage_error.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm {
 namespace {

@@ -1,0 +1,120 @@
+#pragma once
+/// \file
+/// The environment variables that programs read, all of them in one table: what each may hold, what it
+/// means where it is not set, and what it does. docs/ENVIRONMENT.md shows the same table.
+///
+/// A variable that is empty counts as one that is not set. One that holds something else than it may
+/// is bad usage: programs check all of them at their start (require_environment()).
+
+#include <array>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace symm::env {
+
+/// What a variable may hold.
+struct OneOf {
+    std::array<std::string_view, 5> words;  ///< Less than five: the rest is empty.
+};
+struct Number {
+    long least, most;
+};
+struct Bytes {};    ///< 1 or more, as bytes_in() reads them.
+struct Seconds {};  ///< A millisecond to a day.
+struct Text {
+    std::string_view form;  ///< Whoever reads it checks it.
+};
+
+struct Variable {
+    const char* name;
+    std::variant<OneOf, Number, Bytes, Seconds, Text> values;
+    const char* standard;  ///< What an unset one means: a value, or empty for none.
+    const char* meaning;
+};
+
+inline constexpr Variable kVariables[] = {
+    {"SYMM_DRIVER", OneOf{{"auto", "native", "emulated"}}, "auto",
+     "which CUDA driver is used, where `--driver` does not say"},
+    {"SYMM_TIMEOUT", Seconds{}, "30", "the limit of every wait, on the host and in kernels"},
+    {"SYMM_DEBUG", OneOf{{"error", "warn", "info", "debug", "trace"}}, "warn",
+     "what is logged to stderr"},
+    {"SYMM_CUMEM_ENABLE", Number{0, 1}, "1",
+     "0: `mem_alloc` allocates with cuMemAlloc, as with NCCL_CUMEM_ENABLE=0"},
+    {"SYMM_FABRIC_ENABLE", Number{0, 1}, "1", "0: FABRIC handles are never used"},
+    {"SYMM_CUMEM_HOST_ENABLE", Number{0, 1}, "1",
+     "0: host segments are POSIX shared memory, not memory of cuMemCreate on a NUMA node"},
+
+    {"SYMM_EMU_DEVICES", Number{0, 16}, "4", "devices; with none, cuInit fails"},
+    {"SYMM_EMU_MEMORY", Bytes{}, "1G", "memory of each device"},
+    {"SYMM_EMU_SMS", Number{1, 1024}, "2", "multiprocessors of each device, for 512 threads each"},
+    {"SYMM_EMU_P2P", Number{0, 1}, "1", "0: no device can access another's memory"},
+    {"SYMM_EMU_FABRIC", Number{0, 1}, "0", "1: FABRIC handles are supported"},
+    {"SYMM_EMU_TORN_PACKS", Number{0, 1}, "0",
+     "1: the halves of a 16-byte access that is polled (`simt::load_relaxed`, "
+     "`simt::store_relaxed`) come in either order, often with a pause in between"},
+    {"SYMM_EMU_LOSSY",
+     Text{"pairs of the SYMM_EMU_DEVICES devices, as in 0:1,1:0 or 0:1:loads+stores+copies"}, "",
+     "the first device's accesses of the named kinds to the second's memory are lost, though peer "
+     "access is claimed; no kind named: stores and copies"},
+    {"SYMM_EMU_FAIL", Text{"function:call:result, as in cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY"}, "",
+     "that call of that driver function returns the result; SIGKILL as the result: the process is "
+     "killed in it"},
+
+    {"SYMM_LAUNCHER", OneOf{{"none"}}, "",
+     "none: a launcher's variables are ignored, and the program starts its ranks itself"},
+    {"SYMM_RENDEZVOUS", Text{"a directory"}, "",
+     "where the ranks of a launcher meet, the same for all of them"},
+    {"SYMM_RANK", Text{"a number"}, "", "set by the program that starts ranks: the rank"},
+    {"SYMM_RANKS", Text{"a number"}, "", "set by the program that starts ranks: how many"},
+    {"SYMM_RUN", Text{"a number"}, "", "set by the program that starts ranks: this run's number"},
+    {"SYMM_PARENT", Text{"a number"}, "", "set by the program that starts ranks: its process"},
+};
+
+/// A name of the table whose variable holds `Values`; any other does not compile.
+template <class Values>
+class Name {
+public:
+    consteval Name(const char* name) {
+        for (const Variable& variable : kVariables) {
+            if (std::string_view(variable.name) == name) {
+                variable_ = &variable;
+            }
+        }
+        if (variable_ == nullptr || !std::holds_alternative<Values>(variable_->values)) {
+            throw std::logic_error("kVariables has no such variable of this kind");
+        }
+    }
+    const Variable& operator*() const { return *variable_; }
+
+private:
+    const Variable* variable_ = nullptr;
+};
+
+/// What the environment says, or what the variable means where it is not set. Throw UsageError for a
+/// value that it may not hold.
+std::string choice(Name<OneOf> name);
+long number(Name<Number> name);
+std::size_t bytes(Name<Bytes> name);
+double seconds(Name<Seconds> name);
+std::string text(Name<Text> name);
+
+/// What the environment says about a variable of somebody else, a launcher for one. Empty: it is not set.
+std::string foreign(const char* name);
+
+/// The values that a variable may hold, in words.
+std::string describe(const Variable& variable);
+
+/// Throws UsageError: `SYMM_TIMEOUT=soon is not understood: give seconds, as in 30 or 0.5`.
+[[noreturn]] void refuse(const Variable& variable, std::string_view value);
+
+}  // namespace symm::env
+
+namespace symm {
+
+/// Throws UsageError for the first variable of the table that holds a value it may not hold.
+void require_environment();
+
+}  // namespace symm
