@@ -5,20 +5,17 @@
 
 namespace symm {
 
-DeviceMemory::DeviceMemory(std::size_t bytes) : bytes_(bytes) {
+DeviceMemory::DeviceMemory(std::size_t bytes) {
     const Stream stream;
-    cu_check(cuMemAlloc(&address_, bytes), "cuMemAlloc(size={})", bytes);
-    DeviceMemory owner(std::move(*this));  // gives it back where zeroing fails
-    cu_check(cuMemsetD8Async(owner.address_, 0, bytes, stream.get()), "cuMemsetD8Async(size={})",
-             bytes);
+    CUdeviceptr address = 0;
+    cu_check(cuMemAlloc(&address, bytes), "cuMemAlloc(size={})", bytes);
+    value_ = {address, bytes};
+    cu_check(cuMemsetD8Async(address, 0, bytes, stream.get()), "cuMemsetD8Async(size={})", bytes);
     stream.synchronize("zeroing device memory");
-    *this = std::move(owner);
 }
 
-DeviceMemory::~DeviceMemory() {
-    if (address_ != 0) {
-        cu_check_nothrow(cuMemFree(address_), "cuMemFree()");
-    }
+void DeviceMemory::give_back(const Sized<CUdeviceptr>& memory) {
+    cu_check(cuMemFree(memory.handle), "cuMemFree()");
 }
 
 }  // namespace symm

@@ -6,33 +6,23 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <utility>
+
+#include "common/sys/owner.hpp"
 
 namespace symm {
 
 /// Owns `bytes` of zeroed memory on the current context's device. Move-only.
-class DeviceMemory {
+class DeviceMemory : public Owner<DeviceMemory, Sized<CUdeviceptr>> {
 public:
     explicit DeviceMemory(std::size_t bytes);
-    DeviceMemory(DeviceMemory&& other) noexcept
-        : address_(std::exchange(other.address_, 0)), bytes_(std::exchange(other.bytes_, 0)) {}
-    DeviceMemory& operator=(DeviceMemory&& other) noexcept {
-        std::swap(address_, other.address_);
-        std::swap(bytes_, other.bytes_);
-        return *this;
-    }
-    ~DeviceMemory();
 
-    CUdeviceptr address() const { return address_; }
-    std::size_t size() const { return bytes_; }
+    CUdeviceptr address() const { return value_.handle; }
+    std::size_t size() const { return value_.bytes; }
     template <class T>
     T* as() const {
-        return reinterpret_cast<T*>(address_);
+        return reinterpret_cast<T*>(address());
     }
-
-private:
-    CUdeviceptr address_ = 0;
-    std::size_t bytes_ = 0;
+    static void give_back(const Sized<CUdeviceptr>& memory);
 };
 
 }  // namespace symm

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <map>
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
@@ -27,18 +28,20 @@ public:
     explicit Gate(std::span<const Gpu> gpus) : flag_(sizeof(std::uint32_t)), drained_(gpus) {}
     ~Gate() { open(); }
 
-    void queue(const Gpu& gpu) const {
-        queue_gate(gpu.stream(), flag_.as<std::uint32_t>(), timeout_.timeout());
+    /// Needs the context of `gpu` to be current: a kernel's abort flag is in its own device's memory.
+    void queue(const Gpu& gpu) {
+        const KernelTimeout& timeout = timeouts_.try_emplace(gpu.ordinal()).first->second;
+        queue_gate(gpu.stream(), flag_.as<std::uint32_t>(), timeout.timeout());
     }
     void open() const { simt::store(flag_.as<std::uint32_t>(), 1u, simt::Order::kRelaxed); }
     /// Waits for a stream behind the gate; throws where the gate gave up before it was opened.
     void wait(const Gpu& gpu, std::string_view what) {
-        timeout_.synchronize(gpu.owned_stream(), what);
+        timeouts_.at(gpu.ordinal()).synchronize(gpu.owned_stream(), what);
     }
 
 private:
     PinnedMemory flag_;
-    KernelTimeout timeout_;
+    std::map<int, KernelTimeout> timeouts_;  // by device
     Drained drained_;
 };
 

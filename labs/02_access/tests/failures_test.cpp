@@ -72,6 +72,7 @@ protected:
              {.physical_allocations = 1, .physical_bytes = unit, .handle_references = 1}},
             {"cuStreamDestroy", {.streams = 1}},
             {"cuEventDestroy", {.events = 1}},
+            {"cuMemFree", {.plain_allocations = 1}},
             {"cuMemFreeHost", {.pinned_host_allocations = 1}},
             {"cuDevicePrimaryCtxRelease", {}},  // one of several that retain it
         };
