@@ -1,4 +1,4 @@
-// Host memory as a road between two GPUs: what a segment costs, and what goes through a FIFO.
+// What a segment of host memory costs, and the bandwidth of a FIFO between two GPUs.
 //
 // Transfers are timed by the host, from the launch to the end of the stream, between two ranks that
 // are threads; the time of a transfer is the mean of many queued back to back.
@@ -103,9 +103,9 @@ void transfer(benchmark::State& state, bool both) {
                 return took.count() / times;
             };
             run(2);
-            const double mine = run(queued);
+            const double took = run(queued);
             if (rank.rank() == 1) {
-                seconds = mine;
+                seconds = took;
             }
         });
         state.SetIterationTime(seconds);

@@ -22,26 +22,26 @@ HostSegment HostSegment::create(HostPath path, std::size_t bytes, std::span<cons
             PhysicalMemory::create(properties, round_up(bytes, granularity(properties)));
         segment.map(devices);
     }
-    // The manual does not promise zeros. Writing them is also the proof that the host may.
+    // The manual does not promise zeros. Writing them also shows that the host has access.
     std::memset(segment.host(), 0, segment.size());
     return segment;
 }
 
-HostSegment HostSegment::attach(HostPath path, UniqueFd descriptor, std::size_t bytes,
+HostSegment HostSegment::attach(HostPath path, UniqueFd fd, std::size_t bytes,
                                 std::span<const int> devices) {
     HostSegment segment(path);
     if (path == HostPath::kPosix) {
-        segment.file_ = SharedMemoryFile::attach(std::move(descriptor), bytes);
+        segment.file_ = SharedMemoryFile::attach(std::move(fd), bytes);
         segment.register_file(devices[0]);
         return segment;
     }
-    segment.memory_ = import_fd(descriptor, bytes);
+    segment.memory_ = import_fd(fd, bytes);
     segment.map(devices);
     return segment;
 }
 
 UniqueFd HostSegment::share() const {
-    return is_posix() ? file_.descriptor().duplicate() : export_fd(memory_);
+    return is_posix() ? file_.fd().duplicate() : export_fd(memory_);
 }
 
 void HostSegment::map(std::span<const int> devices) {

@@ -1,19 +1,18 @@
 #pragma once
 /// \file
-/// A piece of host memory that GPUs of several processes read and write: the ground a transport
-/// without peer access stands on.
+/// A piece of host memory that GPUs of several processes read and write.
 ///
 /// | step | cuMem | POSIX |
 /// |---|---|---|
 /// | memory | cuMemCreate on the NUMA node next to the GPU | memfd_create, fallocate |
 /// | address | cuMemAddressReserve, cuMemMap | mmap |
-/// | access of GPUs | cuMemSetAccess, device by device | cuMemHostRegister, all at once |
-/// | access of the host | cuMemSetAccess, HOST_NUMA | comes with mmap |
+/// | access for GPUs | cuMemSetAccess, device by device | cuMemHostRegister, all at once |
+/// | access for the host | cuMemSetAccess, HOST_NUMA | by mmap |
 /// | to another process | cuMemExportToShareableHandle | the memfd itself |
 /// | in the other process | cuMemImportFromShareableHandle, then as above | mmap, then as above |
 ///
-/// Either way a file descriptor travels, and either way the memory stays until the last process has
-/// let it go.
+/// On both paths a file descriptor is sent, and the memory is freed when the last process has given
+/// back its mapping and file descriptors.
 ///
 /// Source: NCCL's ncclShmAllocateShareableBuffer and ncclShmImportShareableBuffer in
 /// src/transport/shm.cc, and ncclCuMemHostAlloc in src/include/alloc.h.
@@ -44,23 +43,23 @@ public:
     /// least one) and the host may read and write it. Throws CudaError or std::system_error.
     static HostSegment create(HostPath path, std::size_t bytes, std::span<const int> devices);
 
-    /// The memory behind a descriptor that share() gave, here or in another process. `bytes` is
+    /// The memory behind a file descriptor of share(), from this or another process. `bytes` is
     /// size() there. Throws CudaError or std::runtime_error for a descriptor of anything else.
-    static HostSegment attach(HostPath path, UniqueFd descriptor, std::size_t bytes,
+    static HostSegment attach(HostPath path, UniqueFd fd, std::size_t bytes,
                               std::span<const int> devices);
 
-    /// A descriptor for another process. Throws CudaError or std::system_error.
+    /// A file descriptor for another process. Throws CudaError or std::system_error.
     UniqueFd share() const;
 
     HostPath path() const { return path_; }
-    /// Bytes, rounded up to what the path deals in: 2 MiB granules or pages.
+    /// Bytes, rounded up to granules of 2 MiB (cuMem) or to pages (POSIX).
     std::size_t size() const { return is_posix() ? file_.size() : mapping_.size(); }
-    /// Where the host finds it; null when empty.
+    /// The address for the host; null when empty.
     void* host() const {
-        // cuMem: one address for the host and all its GPUs.
+        // cuMem: the host and all GPUs use the same address.
         return is_posix() ? file_.data() : reinterpret_cast<void*>(mapping_.address());
     }
-    /// Where kernels and copies find it.
+    /// The address for kernels and copies.
     CUdeviceptr address() const {
         return is_posix() ? registration_.address() : mapping_.address();
     }
@@ -73,11 +72,11 @@ private:
     void register_file(int device);
 
     HostPath path_ = HostPath::kCuMem;
-    // cuMem; destruction runs backwards: unmap, free the addresses, release the memory.
+    // cuMem. Destroyed from the last to the first: unmap, free the addresses, release the memory.
     PhysicalMemory memory_;
     AddressRange range_;
     Mapping mapping_;
-    // POSIX; the registration goes before the memory.
+    // POSIX. The registration is destroyed before the memory.
     SharedMemoryFile file_;
     HostRegistration registration_;
 };

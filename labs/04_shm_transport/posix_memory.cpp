@@ -16,7 +16,7 @@
 namespace symm {
 namespace {
 
-// Nobody who holds the descriptor can shrink the memory under a reader, or undo that.
+// Nobody who has the file descriptor can shrink the memory while another reads it, or undo that.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 template <class... Arguments>
@@ -28,8 +28,8 @@ void require(bool done, fmt::format_string<Arguments...> call, Arguments&&... ar
     }
 }
 
-// Refuses more than the machine has: fallocate would take all there is before it fails, and the
-// system would kill somebody for it.
+// Refuses more than the machine has: fallocate would take all its memory before it fails, and the
+// system would kill some process for lack of memory.
 std::size_t whole_pages(std::size_t bytes) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t machine = page * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
@@ -43,11 +43,11 @@ std::size_t whole_pages(std::size_t bytes) {
 
 }  // namespace
 
-SharedMemoryFile::SharedMemoryFile(UniqueFd descriptor, std::size_t bytes)
-    : descriptor_(std::move(descriptor)), mapped_(descriptor_, bytes) {}
+SharedMemoryFile::SharedMemoryFile(UniqueFd fd, std::size_t bytes)
+    : fd_(std::move(fd)), mapped_(fd_, bytes) {}
 
-SharedMemoryFile::Mapped::Mapped(const UniqueFd& descriptor, std::size_t bytes) {
-    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor.get(), 0);
+SharedMemoryFile::Mapped::Mapped(const UniqueFd& fd, std::size_t bytes) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
     require(data != MAP_FAILED, "mmap(size={}) of shared memory", bytes);
     value_ = {data, bytes};
 }
@@ -61,7 +61,7 @@ SharedMemoryFile SharedMemoryFile::create(std::size_t bytes) {
     UniqueFd fd(memfd_create("symm-host-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     require(static_cast<bool>(fd), "memfd_create()");
     int result = 0;
-    do {  // takes the pages now, where their absence is an error code
+    do {  // allocates the pages now, so that their lack is an error code
         result = fallocate(fd.get(), 0, 0, static_cast<off_t>(size));
     } while (result != 0 && errno == EINTR);
     require(result == 0, "fallocate(size={}) of shared memory", size);
@@ -69,18 +69,18 @@ SharedMemoryFile SharedMemoryFile::create(std::size_t bytes) {
     return SharedMemoryFile(std::move(fd), size);
 }
 
-SharedMemoryFile SharedMemoryFile::attach(UniqueFd descriptor, std::size_t bytes) {
+SharedMemoryFile SharedMemoryFile::attach(UniqueFd fd, std::size_t bytes) {
     struct stat status {};
-    require(fstat(descriptor.get(), &status) == 0, "fstat() of a shared descriptor");
-    // Pipes and ordinary files cannot be sealed, so this recognises what create() makes.
-    if ((fcntl(descriptor.get(), F_GET_SEALS) & kSeals) != kSeals) {
-        throw std::runtime_error("the descriptor received names no sealed shared memory");
+    require(fstat(fd.get(), &status) == 0, "fstat() of the file descriptor received");
+    // Pipes and ordinary files have no such seals: only what create() makes has.
+    if ((fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals) {
+        throw std::runtime_error("the file descriptor received is not one of sealed shared memory");
     }
     if (static_cast<std::size_t>(status.st_size) != bytes) {
         throw std::runtime_error(
             fmt::format("the shared memory received has {} bytes, not {}", status.st_size, bytes));
     }
-    return SharedMemoryFile(std::move(descriptor), bytes);
+    return SharedMemoryFile(std::move(fd), bytes);
 }
 
 HostRegistration::HostRegistration(int device, void* data, std::size_t bytes)
@@ -93,7 +93,7 @@ HostRegistration::Registered::Registered(void* data, std::size_t bytes) {
         cuMemHostRegister(data, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
         "cuMemHostRegister(address={}, size={}, PORTABLE|DEVICEMAP)", data, bytes);
     value_ = data;
-    // The same address wherever the GPU can use the host's; asked for all the same, as NCCL does.
+    // Mostly the host's address; asked for all the same, as NCCL does.
     cu_check(cuMemHostGetDevicePointer(&address_, data, 0), "cuMemHostGetDevicePointer(address={})",
              data);
 }

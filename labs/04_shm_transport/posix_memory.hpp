@@ -1,13 +1,14 @@
 #pragma once
 /// \file
-/// The POSIX way to shared host memory: a file without a name, and its registration.
+/// The POSIX path to shared host memory: a file without a name, and its registration.
 ///
-///     memfd_create -> fallocate -> mmap          now processes share it
-///                                   cuMemHostRegister       now GPUs reach it
+///     memfd_create, fallocate, mmap        makes memory that processes can share
+///     cuMemHostRegister                    lets the GPUs of this process use it
 ///
-/// A memfd instead of a file in /dev/shm: it has no name that could clash, be guessed or be left
-/// behind by a killed process, and does not count against the 64 MB that containers give /dev/shm.
-/// It goes with its last descriptor or mapping, like memory that cuMemCreate made.
+/// A memfd is a file in memory, used here instead of a file in /dev/shm: it has no name that could
+/// be taken already, be guessed, or stay behind a killed process, and it does not count against the
+/// 64 MB that containers give /dev/shm. The memory is freed with its last file descriptor or
+/// mapping, like memory of cuMemCreate.
 ///
 /// Source: memfd_create(2), fcntl(2) "File Sealing"; CUDA Driver API, cuMemHostRegister; NCCL's
 /// ncclShmOpen in src/misc/shmutils.cc.
@@ -23,41 +24,41 @@
 
 namespace symm {
 
-/// Owns a mapping of shared memory and a descriptor of it. Move-only.
+/// Owns a mapping of shared memory and a file descriptor of it. Move-only.
 class SharedMemoryFile {
 public:
     /// Owns nothing.
     SharedMemoryFile() = default;
-    /// New memory, all zero, at least `bytes` (not 0), rounded up to whole pages, all of them
-    /// there: a machine without them says so here and not with a SIGBUS later. Its size can never
-    /// change. Throws std::system_error.
+    /// New memory, all zero: at least `bytes` (not 0), rounded up to whole pages. All pages are
+    /// allocated here, so a lack of memory is an error here and not a SIGBUS later. The size can
+    /// never change. Throws std::system_error.
     static SharedMemoryFile create(std::size_t bytes);
-    /// Maps what another made. Throws std::runtime_error where the descriptor names no memory made
-    /// by create(), or of another size than `bytes`.
-    static SharedMemoryFile attach(UniqueFd descriptor, std::size_t bytes);
+    /// Maps the memory behind a file descriptor. Throws std::runtime_error where create() did not
+    /// make it, or where its size is not `bytes`.
+    static SharedMemoryFile attach(UniqueFd fd, std::size_t bytes);
 
     void* data() const { return mapped_.data(); }
     std::size_t size() const { return mapped_.size(); }
-    const UniqueFd& descriptor() const { return descriptor_; }
+    const UniqueFd& fd() const { return fd_; }
 
 private:
-    SharedMemoryFile(UniqueFd descriptor, std::size_t bytes);
+    SharedMemoryFile(UniqueFd fd, std::size_t bytes);
 
     class Mapped : public Owner<Mapped, Sized<void*>> {
     public:
         Mapped() = default;
-        Mapped(const UniqueFd& descriptor, std::size_t bytes);
+        Mapped(const UniqueFd& fd, std::size_t bytes);
         void* data() const { return value_.handle; }
         std::size_t size() const { return value_.bytes; }
         static void give_back(const Sized<void*>& mapped);
     };
 
-    UniqueFd descriptor_;
+    UniqueFd fd_;
     Mapped mapped_;
 };
 
 /// Keeps host memory registered: page-locked, and mapped into every GPU of this process. Move-only.
-/// The memory outlives it. A context is current at its end.
+/// Destroy it before the memory, with any context current.
 class HostRegistration {
 public:
     /// Owns nothing.
@@ -66,7 +67,7 @@ public:
     /// becomes current. Throws CudaError.
     HostRegistration(int device, void* data, std::size_t bytes);
 
-    /// Where the GPUs find the memory.
+    /// The address for GPUs.
     CUdeviceptr address() const { return registered_.address(); }
 
 private:
@@ -81,8 +82,8 @@ private:
         CUdeviceptr address_ = 0;
     };
 
-    // A registration goes with its context. Ranks that are threads share it, and the one that made
-    // it may be the first to leave: so it holds the context itself.
+    // A registration ends with its context. Ranks that are threads share it, and the one that made
+    // it may end first, so it holds the context itself.
     std::optional<Device> device_;
     Registered registered_;
 };

@@ -42,11 +42,11 @@ TEST(RankProcesses, AreProcessesOfTheirOwn) {
 TEST(RankProcesses, AKilledRankIsNamedWithItsSignalAtEveryStage) {
     for (const int lost : {0, 2}) {
         for (int stage = 0; stage < 3; ++stage) {
-            const int mine =
+            const int death =
                 std::stoi(told_to_ranks("SYMM_TEST_STAGE", std::to_string(lost * 10 + stage)));
             const std::string error = error_of(processes(3), [&](Rank& rank) {
                 const auto stage_reached = [&](int reached) {
-                    if (rank.rank() == mine / 10 && mine % 10 == reached) {
+                    if (rank.rank() == death / 10 && death % 10 == reached) {
                         ::raise(SIGKILL);
                     }
                 };
@@ -87,13 +87,13 @@ TEST(RankProcesses, AKilledRankIsNamedByTheOthers) {
 
 TEST(RankProcesses, ARankKilledInACallIsNoticedWhileOthersAreStillMissing) {
     const std::string error = error_of(processes(3), [](Rank& rank) {
-        const pid_t hub = rank.bootstrap().process_of(0);
+        const pid_t root = rank.bootstrap().process_of(0);
         const pid_t victim = rank.bootstrap().process_of(1);
         if (rank.rank() == 2) {
             ::kill(victim, SIGKILL);
             // Not in the call before rank 0 has given it up, without waiting for this rank.
             const Deadline deadline = Deadline::after(std::chrono::seconds(50));
-            while (::kill(hub, 0) == 0 && !deadline.passed()) {
+            while (::kill(root, 0) == 0 && !deadline.passed()) {
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
             }
             EXPECT_FALSE(deadline.passed());

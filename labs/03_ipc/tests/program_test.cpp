@@ -146,14 +146,14 @@ TEST(Program, TakesItsRankFromALauncher) {
     for (const auto& names : {std::pair("RANK", "WORLD_SIZE"), std::pair("PMI_RANK", "PMI_SIZE"),
                               std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
                               std::pair("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")}) {
-        const PrivateDirectory meeting("symm-test-");
+        const PrivateDirectory directory("symm-test-");
         std::vector<std::unique_ptr<Running>> ranks;
         for (const char* rank : {"0", "1", "2"}) {
             ranks.push_back(std::make_unique<Running>(
                 std::vector<std::string>{kProgram, "--sum", "--driver", "emulated"},
-                std::vector<std::string>{std::string(names.first) + "=" + rank,
-                                         std::string(names.second) + "=3",
-                                         "SYMM_RENDEZVOUS=" + (meeting.path() / "here").string()}));
+                std::vector<std::string>{
+                    std::string(names.first) + "=" + rank, std::string(names.second) + "=3",
+                    "SYMM_RENDEZVOUS=" + (directory.path() / "here").string()}));
         }
         for (const auto& rank : ranks) {
             EXPECT_TRUE(rank->end().success()) << rank->errors();
@@ -161,15 +161,15 @@ TEST(Program, TakesItsRankFromALauncher) {
         }
         EXPECT_THAT(ranks[0]->output(), HasSubstr("All 3 sums equal"));
         EXPECT_THAT(ranks[2]->output(), HasSubstr("[2] GPU 2"));
-        EXPECT_FALSE(std::filesystem::exists(meeting.path() / "here"));
+        EXPECT_FALSE(std::filesystem::exists(directory.path() / "here"));
     }
 }
 
 // Launchers end their ranks in this way.
 TEST(Program, ALaunchersRankThatIsTerminatedLeavesNothing) {
     for (const char* rank : {"0", "1"}) {  // the root, and one that waits for it
-        const PrivateDirectory meeting("symm-test-");
-        const auto here = meeting.path() / "here";
+        const PrivateDirectory directory("symm-test-");
+        const auto here = directory.path() / "here";
         Running waiting(
             {kProgram, "--driver", "emulated"},
             {std::string("RANK=") + rank, "WORLD_SIZE=2", "SYMM_RENDEZVOUS=" + here.string()});
@@ -178,7 +178,8 @@ TEST(Program, ALaunchersRankThatIsTerminatedLeavesNothing) {
             ASSERT_FALSE(deadline.passed()) << waiting.errors();
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // well into the meeting
+        std::this_thread::sleep_for(
+            std::chrono::milliseconds(50));  // while it waits for the others
         waiting.process.signal(SIGTERM);
         EXPECT_EQ(waiting.end().signal, SIGTERM);
         EXPECT_FALSE(std::filesystem::exists(here)) << rank;
@@ -186,13 +187,13 @@ TEST(Program, ALaunchersRankThatIsTerminatedLeavesNothing) {
 }
 
 TEST(Program, ALaunchersRankThatNeverComesIsNamed) {
-    const PrivateDirectory meeting("symm-test-");
+    const PrivateDirectory directory("symm-test-");
     Running rank_0({kProgram, "--driver", "emulated"},
                    {"RANK=0", "WORLD_SIZE=2", "SYMM_TIMEOUT=1",
-                    "SYMM_RENDEZVOUS=" + (meeting.path() / "here").string()});
+                    "SYMM_RENDEZVOUS=" + (directory.path() / "here").string()});
     EXPECT_EQ(rank_0.end().code, 1);
     EXPECT_THAT(rank_0.errors(), HasSubstr("rank 1 of 2 did not come within 1 s"));
-    EXPECT_FALSE(std::filesystem::exists(meeting.path() / "here"));
+    EXPECT_FALSE(std::filesystem::exists(directory.path() / "here"));
 }
 
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {

@@ -45,11 +45,11 @@ struct Path {
 constexpr std::size_t kMoreThanABatch = 128 / 3 + 2;
 
 void share_pieces(Rank& rank, std::size_t count) {
-    std::unique_ptr<Segments> mine;
+    std::unique_ptr<Segments> pieces;
     rank.bootstrap().together("pieces", [&] {
-        mine = std::make_unique<Segments>(rank.device(), std::vector<std::size_t>(count, 1));
+        pieces = std::make_unique<Segments>(rank.device(), std::vector<std::size_t>(count, 1));
     });
-    const SymmetricRange range(rank, mine->base(), mine->size());
+    const SymmetricRange range(rank, pieces->base(), pieces->size());
 }
 
 const Path kRange{"a range", [](Rank& rank) { const SymmetricRange range(rank, 5000); }};
@@ -82,22 +82,22 @@ void fail_each_call(Rank& rank, int failing, const Path& path, std::size_t every
     const emu::Inventory before = emu::inventory();
     const int descriptors = open_descriptors();
     rank.bootstrap().barrier("counted");
-    const auto mine = calls_of([&] {
+    const auto calls = calls_of([&] {
         path.walk(rank);
         rank.bootstrap().barrier("all calls made");
     });
     // All ranks go by the failing rank's list.
     const auto place = static_cast<std::size_t>(failing);
-    const std::size_t count = rank.bootstrap().allgather("calls", mine.size())[place];
+    const std::size_t count = rank.bootstrap().allgather("calls", calls.size())[place];
     EXPECT_GT(count, 0u);
     for (std::size_t i = 0; i < count; i += every) {
         const std::string function = rank.bootstrap().allgather_text(
-            "function", i < mine.size() ? mine[i].function : "")[place];
+            "function", i < calls.size() ? calls[i].function : "")[place];
         if (gives_back(function)) {
             continue;
         }
         if (rank.rank() == failing) {
-            emu::fail_call(function, mine[i].number, kInjected);
+            emu::fail_call(function, calls[i].number, kInjected);
         }
         rank.bootstrap().barrier("armed");
         std::string error;
@@ -110,7 +110,7 @@ void fail_each_call(Rank& rank, int failing, const Path& path, std::size_t every
         emu::clear_failures();
         const std::string what =
             fmt::format("{}: call {} of {}, failing on rank {}", path.name,
-                        i < mine.size() ? mine[i].number : 0, function, failing);
+                        i < calls.size() ? calls[i].number : 0, function, failing);
         EXPECT_THAT(error, AllOf(HasSubstr(function), HasSubstr(name_of(kInjected)))) << what;
         expect_nothing_left(rank, before, what);
         if (!rank.is_thread()) {
@@ -135,7 +135,7 @@ TEST(RangeFailures, OfProcessesLeaveNothing) {
         GTEST_SKIP() << "only the emulated driver fails on demand";
     }
     run_as(RankMode::kProcess, 3, [](Rank& rank) {
-        for (const int failing : {0, 2}) {  // the hub, and one that is not
+        for (const int failing : {0, 2}) {  // the root, and one that is not
             for (const Path& path : {kRange, kPieces, kArray, kDmaBuf}) {
                 fail_each_call(rank, failing, path);
             }
@@ -151,18 +151,18 @@ TEST(RangeFailures, OfTheOlderHandlesLeaveNothing) {
     }
     for (const char* function : {"cuIpcGetMemHandle", "cuMemAlloc", "cuStreamCreate",
                                  "cuLaunchKernel", "cuStreamQuery", "cuIpcOpenMemHandle"}) {
-        const std::string mine = told_to_ranks("SYMM_TEST_FUNCTION", function);
+        const std::string failing = told_to_ranks("SYMM_TEST_FUNCTION", function);
         const std::string error =
             error_of(ranks_of_this_test(2, RankMode::kProcess), [&](Rank& rank) {
                 const SymmetricRange range(rank, 4096);
                 const emu::Inventory before = emu::inventory();
                 if (rank.rank() == 1) {
-                    emu::fail_call(mine, 1, kInjected);
+                    emu::fail_call(failing, 1, kInjected);
                 }
                 try {
                     walk_legacy_ipc(rank, range.local());
                 } catch (const std::exception& failure) {
-                    EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before)) << mine;
+                    EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before)) << failing;
                     throw;
                 }
             });
@@ -185,14 +185,14 @@ TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
           "cuMemExportToShareableHandle:1", "cuMemImportFromShareableHandle:1",
           "cuMemImportFromShareableHandle:2", "cuMemMap:1", "cuMemMap:3", "cuMemSetAccess:1",
           "cuMemSetAccess:3", "cuMemUnmap:1", "cuMemRelease:1"}) {
-        const std::string mine = told_to_ranks("SYMM_TEST_CALL", call);
+        const std::string fatal = told_to_ranks("SYMM_TEST_CALL", call);
         const auto start = std::chrono::steady_clock::now();
         const std::string error =
             error_of(ranks_of_this_test(3, RankMode::kProcess), [&](Rank& rank) {
                 const pid_t lost = rank.bootstrap().process_of(1);
                 if (rank.rank() == 1) {
-                    const std::size_t colon = mine.find(':');
-                    emu::fail_call(mine.substr(0, colon), std::stol(mine.substr(colon + 1)),
+                    const std::size_t colon = fatal.find(':');
+                    emu::fail_call(fatal.substr(0, colon), std::stol(fatal.substr(colon + 1)),
                                    emu::kKilled);
                 }
                 try {
@@ -201,8 +201,8 @@ TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
                     ADD_FAILURE() << "rank " << rank.rank() << " did without rank 1";
                 } catch (const BootstrapError& apart) {
                     EXPECT_THAT(apart.what(), HasSubstr(fmt::format("rank 1 (pid {})", lost)))
-                        << mine;
-                    EXPECT_EQ(apart.culprit(), 1) << mine;
+                        << fatal;
+                    EXPECT_EQ(apart.culprit(), 1) << fatal;
                 }
             });
         if (is_rank_process()) {

@@ -156,9 +156,9 @@ TEST_P(Segment, NamesTheDriverCallThatFails) {
 TEST(SharedMemoryFile, CannotBeShrunkUnderItsReaders) {
     const SharedMemoryFile file = SharedMemoryFile::create(10'000);
     EXPECT_EQ(file.size(), 12'288U);
-    EXPECT_NE(ftruncate(file.descriptor().get(), 0), 0);
-    EXPECT_NE(ftruncate(file.descriptor().get(), 1 << 20), 0);
-    EXPECT_THROW(SharedMemoryFile::attach(file.descriptor().duplicate(), 8192), std::runtime_error);
+    EXPECT_NE(ftruncate(file.fd().get(), 0), 0);
+    EXPECT_NE(ftruncate(file.fd().get(), 1 << 20), 0);
+    EXPECT_THROW(SharedMemoryFile::attach(file.fd().duplicate(), 8192), std::runtime_error);
 }
 
 TEST(HostRegistration, OutlivesTheContextOfWhoMadeIt) {

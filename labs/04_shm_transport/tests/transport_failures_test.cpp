@@ -111,7 +111,7 @@ TEST(ShmTransport, RefusesWhatItCannotDoOnAllRanks) {
         refused(rank, peer, options);
         options = small_slots(odd_one ? HostPath::kPosix : HostPath::kCuMem);
         refused(rank, peer, options);
-        // The rendezvous is well: the next transport is made, and refuses peers it does not know.
+        // The bootstrap can still be used: the next transport is made, and refuses peers it does not know.
         const std::span<const int> nobody;
         ShmTransport transport(rank, odd_one ? std::span(&peer, 1) : nobody, small_slots());
         EXPECT_EQ(static_cast<bool>(transport.segment()), odd_one);
