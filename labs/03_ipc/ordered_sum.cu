@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <numeric>
 
 namespace symm {
 namespace ipc_kernels {
@@ -25,18 +26,6 @@ struct SumLanes {
 
 }  // namespace ipc_kernels
 
-namespace {
-
-double sum_in_order(const double* lanes) {
-    double sum = 0;
-    for (std::size_t lane = 0; lane < kSumLanes; ++lane) {
-        sum += lanes[lane];
-    }
-    return sum;
-}
-
-}  // namespace
-
 double ordered_sum(const Gpu& gpu, CUdeviceptr at, std::size_t count) {
     static_assert(kSumLanes * sizeof(double) <= Gpu::kResultBytes);
     gpu.make_current();
@@ -45,7 +34,7 @@ double ordered_sum(const Gpu& gpu, CUdeviceptr at, std::size_t count) {
     launch(gpu.stream(), blocks, threads,
            ipc_kernels::SumLanes{reinterpret_cast<const double*>(at), count, lanes});
     gpu.wait("the sum");
-    return sum_in_order(lanes);
+    return std::accumulate(lanes, lanes + kSumLanes, 0.0);
 }
 
 double ordered_sum(std::span<const double> values) {
@@ -53,7 +42,7 @@ double ordered_sum(std::span<const double> values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
         lanes[i % kSumLanes] += values[i];
     }
-    return sum_in_order(lanes.data());
+    return std::accumulate(lanes.begin(), lanes.end(), 0.0);
 }
 
 double sum_example(std::size_t index) {
