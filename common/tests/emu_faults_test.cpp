@@ -1,12 +1,16 @@
 // What goes wrong on purpose: calls that are told to fail, kernels that touch what they must not,
 // peers that lose writes, an environment that cannot be understood.
 
+#include <gtest/gtest-spi.h>
+
 #include <atomic>
+#include <csignal>
 #include <stdexcept>
 #include <thread>
 
 #include "common/emu/launch.hpp"
 #include "common/simt/back_off.hpp"
+#include "common/sys/deadline.hpp"
 #include "common/tests/emu_support.hpp"
 
 namespace symm::emu {
@@ -93,24 +97,27 @@ TEST(FaultsChild, DISABLED_HasThatMuch) {
     EXPECT_EQ(emu::cuDeviceGet(&device, 1), CUDA_ERROR_INVALID_DEVICE);
 }
 
+TEST(RunTest, FailsWhereTheFilterMatchesNoTest) {
+    EXPECT_NONFATAL_FAILURE(run_test("No.SuchTest"), "No.SuchTest");
+}
+
 TEST(FaultsOfTheEnvironment, AreCountedFromTheProcessStart) {
     const std::string plan =
         "SYMM_EMU_FAIL=cuDeviceGetCount:3:CUDA_ERROR_SYSTEM_NOT_READY,"
         "cuDeviceGet:1:CUDA_ERROR_INVALID_DEVICE";
-    EXPECT_EQ(outcome_of("FaultsChild.DISABLED_FailsByTheEnvironment", {plan}), kPassed);
+    expect_passes("FaultsChild.DISABLED_FailsByTheEnvironment", plan);
 }
 
 TEST(FaultsOfTheEnvironment, CanKillTheProcess) {
     const std::string plan = "SYMM_EMU_FAIL=cuDeviceGetCount:2:SIGKILL";
-    const std::string outcome = outcome_of("FaultsChild.DISABLED_FailsByTheEnvironment", {plan});
-    EXPECT_NE(outcome.find("signal 9"), std::string::npos) << outcome;
+    EXPECT_EQ(run_test("FaultsChild.DISABLED_FailsByTheEnvironment", plan).exit_code,
+              128 + SIGKILL);
 }
 
 TEST(FaultsOfTheEnvironment, DescribeTheMachine) {
-    EXPECT_EQ(outcome_of("FaultsChild.DISABLED_HasNoDevice", {"SYMM_EMU_DEVICES=0"}), kPassed);
-    EXPECT_EQ(outcome_of("FaultsChild.DISABLED_HasThatMuch",
-                         {"SYMM_EMU_DEVICES=1", "SYMM_EMU_MEMORY=3M", "SYMM_EMU_SMS=5"}),
-              kPassed);
+    expect_passes("FaultsChild.DISABLED_HasNoDevice", "SYMM_EMU_DEVICES=0");
+    expect_passes("FaultsChild.DISABLED_HasThatMuch",
+                  "SYMM_EMU_DEVICES=1 SYMM_EMU_MEMORY=3M SYMM_EMU_SMS=5");
 }
 
 TEST(FaultsOfTheEnvironment, AreNamedWhenNotUnderstood) {
@@ -121,10 +128,8 @@ TEST(FaultsOfTheEnvironment, AreNamedWhenNotUnderstood) {
           "SYMM_EMU_LOSSY=0:1:loads:copies", "SYMM_EMU_FAIL=cuMemMap:2",
           "SYMM_EMU_FAIL=cuMemMap:0:CUDA_ERROR_UNKNOWN", "SYMM_EMU_FAIL=cuMemMap:1:CUDA_SUCCESS"}) {
         const std::string text = setting;
-        EXPECT_EQ(outcome_of("FaultsChild.DISABLED_CannotStart",
-                             {text, "SYMM_TEST_NAMES=" + text.substr(0, text.find('='))}),
-                  kPassed)
-            << setting;
+        expect_passes("FaultsChild.DISABLED_CannotStart",
+                      "'" + text + "' SYMM_TEST_NAMES=" + text.substr(0, text.find('=')));
     }
 }
 
@@ -238,10 +243,10 @@ TEST_F(Faults, DISABLED_Throw) {
 }
 
 TEST(FaultsOfKernels, LoseTheContext) {
-    EXPECT_EQ(outcome_of("Faults.DISABLED_TouchUnmappedMemory", {}), kPassed);
-    EXPECT_EQ(outcome_of("Faults.DISABLED_WriteReadOnlyMemory", {}), kPassed);
-    EXPECT_EQ(outcome_of("Faults.DISABLED_TouchAnothersMemory", {}), kPassed);
-    EXPECT_EQ(outcome_of("Faults.DISABLED_Throw", {}), kPassed);
+    expect_passes("Faults.DISABLED_TouchUnmappedMemory");
+    expect_passes("Faults.DISABLED_WriteReadOnlyMemory");
+    expect_passes("Faults.DISABLED_TouchAnothersMemory");
+    expect_passes("Faults.DISABLED_Throw");
 }
 
 // Host code's own faults still end the process.
@@ -254,7 +259,7 @@ TEST_F(Faults, DISABLED_OfTheHost) {
 }
 
 TEST(FaultsOfTheHost, EndTheProcess) {
-    EXPECT_NE(outcome_of("Faults.DISABLED_OfTheHost", {}), kPassed);
+    EXPECT_NE(run_test("Faults.DISABLED_OfTheHost").exit_code, 0);
 }
 
 TEST_F(Faults, DISABLED_LoseWrites) {
@@ -332,14 +337,11 @@ TEST_F(Faults, DISABLED_LoseCopies) {
 
 TEST(FaultsOfPeers, LoseWhatTheEnvironmentSays) {
     for (const char* lossy : {"0:1,2:0", "0:1:stores+copies", "0:1:stores,0:1:copies"}) {
-        EXPECT_EQ(
-            outcome_of("Faults.DISABLED_LoseWrites", {std::string("SYMM_EMU_LOSSY=") + lossy}),
-            kPassed)
-            << lossy;
+        expect_passes("Faults.DISABLED_LoseWrites", std::string("SYMM_EMU_LOSSY=") + lossy);
     }
-    EXPECT_EQ(outcome_of("Faults.DISABLED_LoseLoads", {"SYMM_EMU_LOSSY=0:1:loads"}), kPassed);
-    EXPECT_EQ(outcome_of("Faults.DISABLED_LoseCopies", {"SYMM_EMU_LOSSY=0:1:copies"}), kPassed);
-    EXPECT_NE(outcome_of("Faults.DISABLED_LoseWrites", {"SYMM_EMU_LOSSY=0:1:copies"}), kPassed);
+    expect_passes("Faults.DISABLED_LoseLoads", "SYMM_EMU_LOSSY=0:1:loads");
+    expect_passes("Faults.DISABLED_LoseCopies", "SYMM_EMU_LOSSY=0:1:copies");
+    EXPECT_NE(run_test("Faults.DISABLED_LoseWrites", "SYMM_EMU_LOSSY=0:1:copies").exit_code, 0);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/faults.hpp"
 #include "common/emu/inventory.hpp"
-#include "common/sys/process.hpp"
+#include "common/tests/run_program.hpp"
 
 namespace symm::emu {
 
@@ -104,15 +104,5 @@ struct Mapped {
     CUmemGenericAllocationHandle handle = 0;
     CUdeviceptr pointer = 0;
 };
-
-/// Runs one test of this program in a process of its own, with more environment.
-inline std::string outcome_of(const std::string& test, std::vector<std::string> environment) {
-    Process child(Command{{own_arguments().at(0), "--gtest_filter=" + test,
-                           "--gtest_also_run_disabled_tests", "--gtest_brief=1"},
-                          std::move(environment)});
-    const auto status = child.wait(Deadline::after(std::chrono::seconds(100)));
-    return status ? status->describe() : "did not end";
-}
-inline const std::string kPassed = ExitStatus{}.describe();
 
 }  // namespace symm::emu

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <ostream>
@@ -22,6 +23,21 @@ inline void PrintTo(RankMode mode, std::ostream* out) {
 
 namespace symm::testing {
 
+/// A rank process whose filter matches no test would end well without having been a rank.
+class RankProcessRunsOneTest : public ::testing::EmptyTestEventListener {
+    void OnTestProgramStart(const ::testing::UnitTest& tests) override {
+        if (std::getenv("SYMM_RANK") != nullptr && tests.test_to_run_count() != 1) {
+            std::fprintf(stderr, "a rank process is to run 1 test, and would run %d\n",
+                         tests.test_to_run_count());
+            std::exit(1);
+        }
+    }
+};
+inline const bool kRunsOneTest = [] {
+    ::testing::UnitTest::GetInstance()->listeners().Append(new RankProcessRunsOneTest);
+    return true;
+}();
+
 /// Options for `ranks` ranks. Rank processes run the current test, down to its run_ranks().
 inline RankOptions ranks_of_this_test(int ranks, RankMode mode) {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
@@ -30,7 +46,7 @@ inline RankOptions ranks_of_this_test(int ranks, RankMode mode) {
     options.ranks = ranks;
     options.mode = mode;
     options.command = {
-        own_arguments().at(0), "--gtest_brief=1",
+        own_arguments().at(0), "--gtest_brief=1", "--gtest_also_run_disabled_tests",
         std::string("--gtest_filter=") + test->test_suite_name() + "." + test->name()};
     return options;
 }

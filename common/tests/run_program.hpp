@@ -46,6 +46,24 @@ inline Finished run_program(const std::string& command_line, const std::string& 
     return finished;
 }
 
+/// Runs one test of this program, DISABLED_ ones too, in a process of its own. Expects that there is such
+/// a test: GoogleTest reports success where the filter matches none.
+inline Finished run_test(const std::string& test, const std::string& environment = "") {
+    const auto program = std::filesystem::canonical("/proc/self/exe").filename().string();
+    const Finished finished = run_program(
+        program + " --gtest_also_run_disabled_tests --gtest_filter='" + test + "'", environment);
+    EXPECT_NE(finished.output.find("Running 1 test from 1 test suite."), std::string::npos)
+        << test << "\n"
+        << finished.output;
+    return finished;
+}
+
+/// The same for a test that has to pass.
+inline void expect_passes(const std::string& test, const std::string& environment = "") {
+    const Finished finished = run_test(test, environment);
+    EXPECT_EQ(finished.exit_code, 0) << environment << "\n" << finished.output;
+}
+
 /// Runs it where stdout is a full disk: expects exit status 1, and an error that names stdout.
 inline void expect_failure_on_full_disk(const std::string& command_line) {
     const Finished finished = run_program(command_line + " 2>&1 >/dev/full; exit $?");

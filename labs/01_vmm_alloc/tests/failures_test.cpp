@@ -206,10 +206,9 @@ TEST_F(EveryCallFails, DISABLED_InTheFirstMemAlloc) {
 TEST_F(EveryCallFails, InTheFirstMemAllocWhereFabricIsRefused) {
     std::size_t calls = 1;
     for (std::size_t call = 0; call < calls; ++call) {
-        const Finished child = run_program(
-            "01_vmm_alloc_test --gtest_also_run_disabled_tests "
-            "--gtest_filter=EveryCallFails.DISABLED_InTheFirstMemAlloc",
-            fmt::format("SYMM_EMU_DEVICES=2 SYMM_EMU_FABRIC=0 SYMM_TEST_CALL={}", call));
+        const Finished child =
+            run_test("EveryCallFails.DISABLED_InTheFirstMemAlloc",
+                     fmt::format("SYMM_EMU_DEVICES=2 SYMM_EMU_FABRIC=0 SYMM_TEST_CALL={}", call));
         ASSERT_EQ(child.exit_code, 0) << "call " << call << "\n" << child.output;
         const std::size_t told = child.output.find("calls: ");
         ASSERT_NE(told, std::string::npos) << child.output;
