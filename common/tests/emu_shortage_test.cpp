@@ -14,8 +14,15 @@
 namespace symm::emu {
 namespace {
 
+// A sanitizer's own memory takes terabytes of addresses. g++ and clang++ name it differently.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kLimitsAddresses = false;  // a sanitizer's own memory takes terabytes of addresses
+constexpr bool kLimitsAddresses = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kLimitsAddresses = false;
+#else
+constexpr bool kLimitsAddresses = true;
+#endif
 #else
 constexpr bool kLimitsAddresses = true;
 #endif
