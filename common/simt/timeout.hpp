@@ -76,8 +76,8 @@ struct Timeout {
     std::uint64_t limit_ns;  ///< How long one wait may last.
 };
 
-/// One thread's waits in one kernel. Polls are counted from wait to wait, so that a kernel of many
-/// short waits looks at the abort flag as often as one that waits long.
+/// One thread's waits in one kernel. Waits are counted as well as polls, so that a kernel of many short
+/// waits looks at the abort flag too.
 class Waiter {
 public:
     /// `timeout` outlives it.
@@ -91,14 +91,19 @@ public:
         std::uint64_t seen = 0;
         std::uint64_t start = 0;  // read at the first look: most waits end within a few polls
         [[maybe_unused]] int round = 0;
+        if (++count_ % kPollsPerLook == 0) {
+            look(waiting, seen, start);
+        }
         while (!gave_up_) {
-            if (++polls_ % kPollsPerLook == 0 && !look(waiting, seen, start)) {
-                break;
+            for (std::uint32_t i = 0; i < kPollsPerLook;
+                 ++i) {  // nothing but polls: latency counts
+                if (poll(seen)) {
+                    return true;
+                }
+                NV_IF_TARGET(NV_IS_HOST, (back_off(round++);))
             }
-            if (poll(seen)) {
-                return true;
-            }
-            NV_IF_TARGET(NV_IS_HOST, (back_off(round++);))
+            count_ += kPollsPerLook;
+            look(waiting, seen, start);
         }
         return false;
     }
@@ -123,15 +128,15 @@ private:
     static constexpr std::uint32_t kPollsPerLook = 1;
     static constexpr std::uint32_t kPollsPerHostLook = 16;
 #endif
-    static_assert(kPollsPerHostLook % kPollsPerLook == 0);
 
-    /// False when it is time to give up.
-    __host__ __device__ bool look(const Waiting& waiting, std::uint64_t seen,
+    /// Gives up when it is time to.
+    __host__ __device__ void look(const Waiting& waiting, std::uint64_t seen,
                                   std::uint64_t& start) {
         gave_up_ = load(timeout_.gave_up, Order::kRelaxed) != 0;
-        if (gave_up_ || polls_ % kPollsPerHostLook != 0) {
-            return !gave_up_;
+        if (gave_up_ || count_ - host_look_ < kPollsPerHostLook) {
+            return;
         }
+        host_look_ = count_;
         if (load(&timeout_.report->abort, Order::kRelaxed) != 0) {
             gave_up_ = true;
             claim(timeout_.gave_up, std::uint32_t{0}, std::uint32_t{1});  // for all other threads
@@ -140,11 +145,11 @@ private:
         } else if (now_ns() - start > timeout_.limit_ns) {
             fail(waiting, seen);
         }
-        return !gave_up_;
     }
 
     const Timeout& timeout_;
-    std::uint32_t polls_ = 0;
+    std::uint32_t count_ = 0;      ///< Of waits, and of polls in whole rounds of kPollsPerLook.
+    std::uint32_t host_look_ = 0;  ///< Its value at the last look at host memory.
     bool gave_up_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <limits>
 #include <stdexcept>
@@ -26,6 +27,7 @@ static_assert(kMaxAllReduceRanks <= kMaxBarrierRanks);
 
 /// A packet carries eight bytes of payload.
 constexpr std::size_t kPacketsPerBank = kOneShotLimit / 8;
+static_assert(std::has_single_bit(kPacketsPerBank));
 
 int ranks_that_may_meet(const Rank& rank) {
     if (rank.size() > kMaxAllReduceRanks) {

@@ -66,7 +66,7 @@ struct OneShot {
     OneShotMemory* memory;         ///< This rank's.
     simt::Pack16* scratch;         ///< Rank 0's banks: `[2][kRanks][packets_per_bank]`.
     std::size_t stride;            ///< From one rank's scratch to the next, bytes.
-    std::size_t packets_per_bank;  ///< Packets of one sender in one bank.
+    std::size_t packets_per_bank;  ///< Packets of one sender in one bank: a power of two.
     simt::Timeout timeout;
     int rank;
     bool aligned;  ///< `in` and `out` are multiples of 8 bytes.
@@ -156,10 +156,11 @@ private:
     __host__ __device__ void clear_unused(const simt::ThreadBlock& block, std::uint32_t epoch,
                                           std::size_t packets) const {
 #ifndef SYMM_MUTANT_STALE_FLAGS  // a mutant: a flag of 2^32 calls ago is taken for a new one
-        const std::size_t i = epoch / 2 % packets_per_bank;
-        for (std::size_t p = block.grid_rank(); p < kRanks && i >= packets;
-             p += block.grid_size()) {
-            simt::store_relaxed(slot(rank, epoch, static_cast<int>(p), i), simt::Pack16{});
+        for (std::size_t p = block.grid_rank(); p < kRanks; p += block.grid_size()) {
+            const std::size_t i = epoch / 2 & (packets_per_bank - 1);
+            if (i >= packets) {
+                simt::store_relaxed(slot(rank, epoch, static_cast<int>(p), i), simt::Pack16{});
+            }
         }
 #endif
     }
