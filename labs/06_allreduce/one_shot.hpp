@@ -58,6 +58,11 @@ __host__ __device__ inline std::uint32_t next_epoch(std::uint32_t epoch) {
 template <class Element, int kRanks>
 struct OneShot {
     static constexpr int kPerPacket = 2 * Element::kPerWord;
+#ifdef SYMM_MUTANT_ONE_BANK  // a mutant: a fast peer overwrites what has not been read
+    static constexpr unsigned kBanks = 1;
+#else
+    static constexpr unsigned kBanks = 2;
+#endif
     using Storage = typename Element::Storage;
 
     const Storage* in;
@@ -103,11 +108,7 @@ private:
                                            std::size_t i) const {
         simt::Pack16* banks = reinterpret_cast<simt::Pack16*>(
             reinterpret_cast<char*>(scratch) + static_cast<std::size_t>(receiver) * stride);
-#ifdef SYMM_MUTANT_ONE_BANK  // a mutant: a fast peer overwrites what has not been read
-        const std::size_t bank = 0;
-#else
-        const std::size_t bank = epoch % 2;
-#endif
+        const std::size_t bank = epoch % kBanks;
         return banks + (bank * kRanks + static_cast<std::size_t>(sender)) * packets_per_bank + i;
     }
 
