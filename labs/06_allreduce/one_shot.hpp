@@ -93,7 +93,9 @@ struct OneShot {
             }
             store_elements(i, sum(arrived, local));
         }
+#ifndef SYMM_MUTANT_STALE_FLAGS  // a mutant: a flag of 2^32 calls ago is taken for a new one
         clear_unused(block, epoch, packets);
+#endif
         block.sync();  // every thread has read its counter
         // This block's own counter, and those of blocks that this launch does not have.
         for (unsigned j = b + block.thread_rank() * block.dim_blocks(); j < kMaxBlocks;
@@ -156,14 +158,12 @@ private:
     /// Clears the slot of each peer whose turn it is, unless this call has just used it.
     __host__ __device__ void clear_unused(const simt::ThreadBlock& block, std::uint32_t epoch,
                                           std::size_t packets) const {
-#ifndef SYMM_MUTANT_STALE_FLAGS  // a mutant: a flag of 2^32 calls ago is taken for a new one
         for (std::size_t p = block.grid_rank(); p < kRanks; p += block.grid_size()) {
             const std::size_t i = epoch / 2 & (packets_per_bank - 1);
             if (i >= packets) {
                 simt::store_relaxed(slot(rank, epoch, static_cast<int>(p), i), simt::Pack16{});
             }
         }
-#endif
     }
 
     struct Words {
