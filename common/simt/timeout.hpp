@@ -126,7 +126,7 @@ private:
     static constexpr std::uint32_t kPollsPerHostLook = 8192;
 #else
     static constexpr std::uint32_t kPollsPerLook = 1;
-    static constexpr std::uint32_t kPollsPerHostLook = 16;
+    static constexpr std::uint32_t kPollsPerHostLook = 1;
 #endif
 
     /// Gives up when it is time to.
