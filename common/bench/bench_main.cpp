@@ -7,6 +7,7 @@
 
 #include "common/cuda/driver.hpp"
 #include "common/environment/environment.hpp"
+#include "common/sys/error_text.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
@@ -21,10 +22,10 @@ int bench_main(int argc, char** argv, const std::function<void()>& run) try {
     benchmark::Shutdown();
     return kExitRight;
 } catch (const UsageError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    report_error(error_text(error));
     return kExitUsage;
 } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
+    report_error(error_text(error));
     return kExitFailed;
 }
 

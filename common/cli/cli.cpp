@@ -13,16 +13,17 @@
 #include "common/emu/configuration.hpp"
 #include "common/environment/environment.hpp"
 #include "common/log/log.hpp"
+#include "common/sys/error_text.hpp"
 
 namespace symm {
 namespace {
 
 // Where a program is started without stdin, stdout or stderr (`>&-`), the next descriptor it opens would
-// take that place, and what is printed would go into a socket.
+// take that place, and what is printed would go into a socket. Read-only: writing still fails, and is noticed.
 void open_standard_descriptors() {
     int opened = 0;
     do {
-        opened = ::open("/dev/null", O_RDWR);  // takes the lowest that is free
+        opened = ::open("/dev/null", O_RDONLY);  // takes the lowest that is free
     } while (opened >= 0 && opened <= STDERR_FILENO);
     if (opened >= 0) {
         ::close(opened);
@@ -36,21 +37,25 @@ void require_written_output() {
     }
 }
 
-int complain(int exit_code, std::string_view text) {
+int fail(int exit_code, std::string_view text) {
     std::fflush(stdout);
-    fmt::print(stderr, "error: {}\n", text);
+    report_error(text);
     return exit_code;
 }
 
-}  // namespace
+int fail_usage(const CLI::App& app, const std::exception& error) {
+    return fail(kExitUsage, fmt::format("{} (see {} --help)", error_text(error), app.get_name()));
+}
 
 void add_driver_option(CLI::App& app) {
     app.add_option_function<std::string>(
            "--driver", [](const std::string& name) { choose_driver(name); },
-           "Which CUDA driver answers: auto (a GPU where there is one), native or emulated")
+           "The CUDA driver: auto (native where it finds a GPU, else emulated), native or emulated")
         ->check(CLI::IsMember({"auto", "native", "emulated"}))
         ->type_name("NAME");
 }
+
+}  // namespace
 
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_t& bytes,
                               const std::string& description) {
@@ -63,6 +68,7 @@ CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_
 
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
     open_standard_descriptors();
+    add_driver_option(app);
     try {
         try {
             app.parse(argc, argv);
@@ -77,18 +83,16 @@ int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& b
         require_written_output();
         return exit_code == kExitRight && log::told_an_error() ? kExitFailed : exit_code;
     } catch (const CLI::ParseError& error) {
-        return complain(kExitUsage,
-                        fmt::format("{} (see {} --help)", error.what(), app.get_name()));
+        return fail_usage(app, error);
     } catch (const UsageError& error) {
-        return complain(kExitUsage,
-                        fmt::format("{} (see {} --help)", error.what(), app.get_name()));
+        return fail_usage(app, error);
     } catch (const std::system_error& error) {
         // Where the buffer was full earlier, the printing library says of "file" that it cannot be written.
-        return complain(kExitFailed, std::ferror(stdout) == 0
-                                         ? error.what()
-                                         : "cannot write to stdout: " + error.code().message());
+        return fail(kExitFailed, std::ferror(stdout) == 0
+                                     ? error_text(error)
+                                     : "cannot write to stdout: " + error.code().message());
     } catch (const std::exception& error) {
-        return complain(kExitFailed, error.what());
+        return fail(kExitFailed, error_text(error));
     }
 }
 

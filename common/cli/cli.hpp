@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What every program here has in common: exit codes, `--driver`, how errors are told.
+/// What the programs of all labs have in common: `--driver`, kinds of options, how errors end a program.
 
 #include <fmt/core.h>
 
@@ -13,9 +13,6 @@
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
-
-/// Adds `--driver auto|native|emulated`, which is applied while the command line is parsed.
-void add_driver_option(CLI::App& app);
 
 /// Adds an option that takes a size as bytes.hpp reads it.
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_t& bytes,
@@ -33,8 +30,8 @@ CLI::Option* add_number_option(CLI::App& app, const std::string& name, T& number
                 if (!given) {
                     throw UsageError(
                         most == std::numeric_limits<T>::max()
-                            ? fmt::format("{} {}: say a number, at least {}", name, text, least)
-                            : fmt::format("{} {}: say a number from {} to {}", name, text, least,
+                            ? fmt::format("{} {}: give a number, at least {}", name, text, least)
+                            : fmt::format("{} {}: give a number from {} to {}", name, text, least,
                                           most));
                 }
                 number = *given;
@@ -44,8 +41,9 @@ CLI::Option* add_number_option(CLI::App& app, const std::string& name, T& number
         ->default_str(fmt::format("{}", number));
 }
 
-/// Parses the command line, runs `body` and returns the exit code: what `body` returns, kExitUsage
-/// with one line for bad usage, kExitFailed with the error for any other exception, and where an error was logged.
+/// Adds `--driver auto|native|emulated`, parses the command line, runs `body` and returns the exit code:
+/// what `body` returns; kExitUsage for bad usage, also in the environment; kExitFailed for any other
+/// exception, where an error was logged, and where stdout could not be written. Says why on stderr, in one line.
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
 }  // namespace symm

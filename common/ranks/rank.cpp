@@ -1,12 +1,15 @@
 #include "common/ranks/rank.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <exception>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -42,7 +45,7 @@ RankMode rank_mode(std::string_view name) {
             return mode;
         }
     }
-    throw UsageError(fmt::format("--mode {} is none: use --mode thread or --mode process", name));
+    throw UsageError(fmt::format("--mode {}: give process or thread", name));
 }
 
 Rank::Rank(Bootstrap rendezvous, RankMode mode)
@@ -60,18 +63,38 @@ void Rank::tell_if_unwinding() noexcept {
 }
 
 void Rank::print(std::string_view text, bool prefixed) const {
-    if (!print_lines(STDOUT_FILENO, prefixed ? fmt::format("[{}] ", rank()) : "", text)) {
+    if (print_error_ == 0 &&
+        !print_lines(STDOUT_FILENO, prefixed ? fmt::format("[{}] ", rank()) : "", text)) {
         print_error_ = errno;
+        if (print_error_ == ETIMEDOUT) {
+            require_printed();  // the other ranks have waited long enough
+        }
     }
 }
 
 void Rank::require_printed() const {
+    if (print_error_ == ETIMEDOUT) {
+        throw std::runtime_error(fmt::format(
+            "cannot write to stdout: whoever reads it took nothing for the {} s of SYMM_TIMEOUT",
+            Deadline::standard().seconds()));
+    }
     if (print_error_ != 0) {
         throw std::system_error(print_error_, std::generic_category(), "cannot write to stdout");
     }
 }
 
 bool print_lines(int descriptor, std::string_view prefix, std::string_view text) {
+    // One thread at a time: another one's write could fill the pipe between poll() and write(). Whoever comes
+    // after one that has waited in vain does not wait again.
+    static std::mutex mutex;
+    static std::array<bool, STDERR_FILENO + 1> nobody_reads{};
+    const std::lock_guard lock(mutex);
+    const auto index = static_cast<std::size_t>(descriptor) % nobody_reads.size();
+    if (nobody_reads[index]) {
+        errno = ETIMEDOUT;
+        return false;
+    }
+    const Deadline deadline = Deadline::standard();
     std::fflush(nullptr);
     if (text.ends_with('\n')) {
         text.remove_suffix(1);
@@ -82,7 +105,15 @@ bool print_lines(int descriptor, std::string_view prefix, std::string_view text)
     const auto flush = [&] {
         std::string_view rest = piece;
         while (written_all && !rest.empty()) {
-            const ssize_t written = ::write(descriptor, rest.data(), rest.size());
+            pollfd writable{descriptor, POLLOUT, 0};
+            if (::poll(&writable, 1, deadline.left_ms()) == 0) {
+                nobody_reads[index] = true;
+                written_all = false;
+                errno = ETIMEDOUT;
+                break;
+            }
+            const ssize_t written =
+                ::write(descriptor, rest.data(), std::min<std::size_t>(rest.size(), PIPE_BUF));
             written_all = written >= 0 || errno == EINTR;
             rest.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
         }

@@ -22,7 +22,7 @@ std::string_view name_of(RankMode mode);
 RankMode rank_mode(std::string_view name);
 
 /// Writes text to a descriptor, each line behind `prefix` and in one piece. False, with errno set, where
-/// it could not.
+/// it could not: ETIMEDOUT where nobody reads what a pipe holds, for SYMM_TIMEOUT.
 bool print_lines(int descriptor, std::string_view prefix, std::string_view text);
 
 /// One rank of a run, given to the body by run_ranks(). Used by its own thread only.

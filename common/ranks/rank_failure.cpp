@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "common/bootstrap/bootstrap.hpp"
+#include "common/sys/error_text.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
@@ -29,12 +30,12 @@ RankFailure failure_of(int rank, const std::exception_ptr& error) {
         std::rethrow_exception(error);
     } catch (const UsageError& usage) {
         failure.usage = true;
-        failure.text = usage.what();
+        failure.text = one_line(usage.what());
     } catch (const BootstrapError& apart) {
         failure.told = apart.told();
-        failure.text = apart.what();  // it names the ranks itself
+        failure.text = one_line(apart.what());  // it names the ranks itself
     } catch (const std::exception& own) {
-        failure.text = fmt::format("rank {} failed: {}", rank, own.what());
+        failure.text = fmt::format("rank {} failed: {}", rank, error_text(own));
     } catch (...) {
         failure.text = fmt::format("rank {} failed: unknown error", rank);
     }

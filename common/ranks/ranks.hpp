@@ -26,7 +26,7 @@ namespace symm {
 /// How to start ranks.
 struct RankOptions {
     int ranks = 2;  ///< 1 to kMaxRanks.
-    RankMode mode = RankMode::kThread;
+    RankMode mode = RankMode::kProcess;
     /// What rank processes run; empty: this program with this program's arguments.
     std::vector<std::string> command;
 };

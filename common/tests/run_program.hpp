@@ -64,11 +64,14 @@ inline void expect_passes(const std::string& test, const std::string& environmen
     EXPECT_EQ(finished.exit_code, 0) << environment << "\n" << finished.output;
 }
 
-/// Runs it where stdout is a full disk: expects exit status 1, and an error that names stdout.
-inline void expect_failure_on_full_disk(const std::string& command_line) {
-    const Finished finished = run_program(command_line + " 2>&1 >/dev/full; exit $?");
-    EXPECT_EQ(finished.exit_code, 1) << command_line;
-    EXPECT_NE(finished.output.find("stdout"), std::string::npos) << finished.output;
+/// Runs it where stdout is a full disk, and where it is closed: expects exit status 1, and an error that
+/// names stdout.
+inline void expect_failure_without_stdout(const std::string& command_line) {
+    for (const char* to : {">/dev/full", ">&-"}) {
+        const Finished finished = run_program(command_line + " 2>&1 " + to + "; exit $?");
+        EXPECT_EQ(finished.exit_code, 1) << command_line << to;
+        EXPECT_NE(finished.output.find("stdout"), std::string::npos) << to << finished.output;
+    }
 }
 
 /// Expects what bad usage ends with: exit status 2, and an error that is one line, the last.

@@ -70,6 +70,5 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     symm::add_bytes_option(app, "--grow", options.grow,
                            "Also show a buffer that grows in place from --size to this many bytes");
-    symm::add_driver_option(app);
     return symm::run_main(app, argc, argv, [&] { return run(options); });
 }

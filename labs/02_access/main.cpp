@@ -129,7 +129,6 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
     Options options;
     CLI::App app(kWhatItDoes, "02_access");
-    symm::add_driver_option(app);
     const auto not_zero = [](const std::string& text) {
         return symm::parse_bytes(text) == 0 ? "give a size greater than 0, such as 1M" : "";
     };

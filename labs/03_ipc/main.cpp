@@ -9,7 +9,7 @@
 #include "common/cli/cli.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/ranks/ranks.hpp"
+#include "common/ranks/rank_options.hpp"
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"
 #include "labs/03_ipc/ordered_sum.hpp"
@@ -23,7 +23,7 @@ namespace {
 using namespace symm;
 
 struct Options {
-    RankOptions ranks{2, RankMode::kProcess, {}};
+    RankOptions ranks;
     std::size_t bytes = 1 << 20;
     bool sum = false;
     bool set_up = false;
@@ -139,16 +139,12 @@ int main(int argc, char** argv) {
         "descriptors and addresses.",
         "03_ipc");
     Options options;
-    std::string mode(name_of(options.ranks.mode));
-    add_number_option(app, "--ranks", options.ranks.ranks, 1, kMaxRanks, "How many ranks, 1 to 64");
-    app.add_option("--mode", mode, "What a rank is: thread or process")->capture_default_str();
+    add_rank_options(app, options.ranks);
     add_bytes_option(app, "--bytes", options.bytes, "Memory of each rank, a multiple of 8");
     app.add_flag("--sum", options.sum,
                  "Instead: rank 0 fills doubles, every rank sums them on its GPU");
     app.add_flag("--setup", options.set_up, "Instead: time the set-up, beside NCCL's");
-    add_driver_option(app);
     return run_main(app, argc, argv, [&] {
-        options.ranks.mode = rank_mode(mode);
         return run_ranks(options.ranks, [&](Rank& rank) {
             check_options(rank, options);
             rank.headline("{}", describe_driver());

@@ -13,7 +13,7 @@
 #include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/pattern/pattern.hpp"
-#include "common/ranks/ranks.hpp"
+#include "common/ranks/rank_options.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/02_access/shared_buffer.hpp"
 #include "labs/04_shm_transport/transport.hpp"
@@ -23,7 +23,7 @@ namespace {
 using namespace symm;
 
 struct Options {
-    RankOptions ranks{2, RankMode::kProcess, {}};
+    RankOptions ranks;
     TransportOptions transport;
     std::size_t bytes = 1 << 20;
     int iterations = 3;
@@ -152,12 +152,9 @@ int main(int argc, char** argv) {
         "and two counters. All data is checked.",
         "04_shm_transport");
     Options options;
-    std::string mode(name_of(options.ranks.mode));
     std::string path = "auto";
     std::size_t slot = options.transport.slot_bytes;
-    add_number_option(app, "--ranks", options.ranks.ranks, 1, kMaxRanks,
-                      "How many ranks, 1 to 64; one sends to itself");
-    app.add_option("--mode", mode, "What a rank is: thread or process")->capture_default_str();
+    add_rank_options(app, options.ranks);
     add_bytes_option(app, "--bytes", options.bytes, "Bytes of each message, any number");
     add_number_option(app, "--iters", options.iterations, 1, std::numeric_limits<int>::max(),
                       "How many messages, one after the other");
@@ -173,9 +170,7 @@ int main(int argc, char** argv) {
     add_number_option(app, "--silent", options.silent, 0, kMaxRanks - 1,
                       "This rank sends and receives nothing, to see what the others report")
         ->default_str("");
-    add_driver_option(app);
     return run_main(app, argc, argv, [&] {
-        options.ranks.mode = rank_mode(mode);
         options.transport.path = host_path(path);
         options.transport.slot_bytes = slot;
         return run_ranks(options.ranks, [&](Rank& rank) {

@@ -6,7 +6,7 @@
 #include "common/cli/cli.hpp"
 #include "common/cli/table.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/ranks/ranks.hpp"
+#include "common/ranks/rank_options.hpp"
 #include "labs/05_device_prims/latency_test.hpp"
 
 namespace {
@@ -69,15 +69,11 @@ int main(int argc, char** argv) {
         "Device primitives: signal and wait, packets, and a barrier of all ranks inside a kernel.",
         "05_device_prims");
     Options options;
-    std::string mode = "thread";
-    add_number_option(app, "--ranks", options.ranks.ranks, 1, kMaxBarrierRanks,
-                      "Ranks, 1 to 8; more than GPUs share them");
-    app.add_option("--mode", mode, "What a rank is: process or thread")->capture_default_str();
+    add_rank_options(app, options.ranks, kMaxBarrierRanks);
     add_number_option(app, "--rounds", options.rounds, 1U, 10'000'000U, "Rounds of each test");
     add_number_option(app, "--blocks", options.blocks, 1U, kMaxBarrierBlocks,
                       "Blocks of the barrier's kernel");
     add_number_option(app, "--threads", options.threads, 1U, 1024U, "Threads of each block");
-    add_driver_option(app);
     app.footer(
         "What to look for: a signal with data behind it takes two trips over the link, a packet "
         "one. A barrier "
@@ -87,7 +83,6 @@ int main(int argc, char** argv) {
         "the\n"
         "limit of every wait, in seconds.");
     return run_main(app, argc, argv, [&] {
-        options.ranks.mode = rank_mode(mode);
         return run_ranks(options.ranks, [&](Rank& rank) {
             require_resident(rank, options);
             rank.headline("{}\n", describe_driver());

@@ -9,7 +9,7 @@
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/ranks/ranks.hpp"
+#include "common/ranks/rank_options.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/06_allreduce/measure.hpp"
 
@@ -74,10 +74,10 @@ void print_head(const Rank& rank, const Options& options, const Measurement& mea
                   options.measure.in_place ? "in place" : "out of place",
                   options.measure.graph ? "in a graph" : "launched one by one",
                   options.measure.rounds, options.measure.iterations);
-    rank.headline("NCCL: {}\n",
+    rank.headline("NCCL {}\n",
                   measurement.why_no_nccl().empty()
                       ? fmt::format("{}, without NVLink multicast", measurement.nccl_version())
-                      : "not compared with: " + measurement.why_no_nccl());
+                      : "comparison skipped: " + measurement.why_no_nccl());
     if (is_emulated()) {
         rank.headline("Emulated: results are checked, times would mean nothing.\n\n");
         rank.headline("{:>8} {:>12} {:>9}   {:<7} {}\n", "bytes", "count", "algo", "result",
@@ -133,7 +133,6 @@ int main(int argc, char** argv) {
         "AllReduce on symmetric memory: every rank ends with the sum of all ranks' inputs.",
         "06_allreduce");
     Options options;
-    std::string mode = "thread";
     std::string bytes = "1M";
     std::string dtype = "float";
     std::string op = "sum";
@@ -141,9 +140,7 @@ int main(int argc, char** argv) {
     std::size_t count = 0;
     bool no_nccl = false;
     int iterations = 0;
-    add_number_option(app, "--ranks", options.ranks.ranks, 1, kMaxAllReduceRanks,
-                      "Ranks, 1 to 8; more than GPUs share them");
-    app.add_option("--mode", mode, "What a rank is: process or thread")->capture_default_str();
+    add_rank_options(app, options.ranks, kMaxAllReduceRanks);
     auto* bytes_option =
         app.add_option("--bytes", bytes, "Size of a buffer, as 64K, 1M or 1G, or a range as 1K:1G")
             ->capture_default_str();
@@ -164,7 +161,6 @@ int main(int argc, char** argv) {
         ->default_str("");
     add_number_option(app, "--rounds", options.measure.rounds, 1, 1000, "Turns of each candidate");
     app.add_flag("--no-nccl", no_nccl, "Do not compare with NCCL");
-    add_driver_option(app);
     app.footer(
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
         "     06_allreduce --ranks 8 --bytes 1K:1G --graph      (on a machine with 8 GPUs: the "
@@ -173,7 +169,6 @@ int main(int argc, char** argv) {
         "(NCCL_NVLS_ENABLE=0 is set).\n"
         "SYMM_TIMEOUT sets the deadline of every wait in seconds.");
     return run_main(app, argc, argv, [&] {
-        options.ranks.mode = rank_mode(mode);
         options.measure.type = data_type(dtype);
         reduce_op(op);
         options.measure.algorithm = algorithm_named(algo);

@@ -43,7 +43,7 @@ class Measurement {
 public:
     Measurement(Rank& rank, Communicator& communicator, const MeasureOptions& options);
 
-    /// Why NCCL is not compared with; empty where it is.
+    /// Why the comparison with NCCL is skipped; empty where it is not.
     const std::string& why_no_nccl() const { return why_no_nccl_; }
     /// NCCL's version, where it is compared with.
     std::string nccl_version() const { return library_ ? library_->version() : ""; }

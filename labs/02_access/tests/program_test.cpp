@@ -137,7 +137,7 @@ TEST(ForbiddenKernel, IsNotTakenForShownWhenItWasNot) {
 }
 
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {
-    expect_failure_on_full_disk("02_access --size 4K");
+    expect_failure_without_stdout("02_access --size 4K");
 }
 
 }  // namespace

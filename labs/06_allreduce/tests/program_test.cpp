@@ -1,7 +1,13 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
+#include "common/sys/directory.hpp"
+#include "common/sys/process.hpp"
 #include "common/tests/run_program.hpp"
 
 namespace symm {
@@ -17,11 +23,13 @@ TEST_P(Checked, AndRight) {
 
 INSTANTIATE_TEST_SUITE_P(
     Program, Checked,
-    testing::Values("--bytes 64K", "--ranks 4 --bytes 1K:16K", "--mode process --count 4097",
+    testing::Values("--bytes 64K", "--ranks 4 --mode thread --bytes 1K:16K",
+                    "--mode process --count 4097",
                     "--ranks 3 --mode process --dtype bfloat16 --algo oneshot --count 1",
                     "--ranks 2 --mode process --algo twoshot --bytes 256K --inplace",
-                    "--ranks 5 --dtype bfloat16 --count 3 --graph", "--ranks 1 --bytes 8K",
-                    "--ranks 8 --bytes 32K"));
+                    "--ranks 5 --mode thread --dtype bfloat16 --count 3 --graph",
+                    "--ranks 1 --bytes 8K", "--mode thread --bytes 64K",
+                    "--ranks 8 --mode thread --bytes 32K"));
 
 class Refused : public testing::TestWithParam<const char*> {};
 
@@ -35,12 +43,12 @@ TEST_P(Refused, WithOneLineThatSaysWhatToType) {
 INSTANTIATE_TEST_SUITE_P(Program, Refused,
                          testing::Values("--ranks 0", "--ranks 9", "--ranks -1", "--bytes 12Q",
                                          "--bytes 4K:1K", "--bytes 0", "--bytes 3", "--bytes 7",
-                                         "--bytes 2G", "--bytes 2G --mode process",
-                                         "--ranks 8 --bytes 300M", "--ranks two", "--count 0x10",
-                                         "--count 1.5", "--count 0", "--count -1",
-                                         "--count 4611686018427387904", "--dtype int", "--op max",
-                                         "--algo ring", "--mode fiber", "--iters 0",
-                                         "--driver cuda", "--bytes 1K --count 3",
+                                         "--bytes 2G", "--bytes 2G --mode thread",
+                                         "--ranks 8 --mode thread --bytes 300M", "--ranks two",
+                                         "--mode 'a\nb'", "--count 0x10", "--count 1.5",
+                                         "--count 0", "--count -1", "--count 4611686018427387904",
+                                         "--dtype int", "--op max", "--algo ring", "--mode fiber",
+                                         "--iters 0", "--driver cuda", "--bytes 1K --count 3",
                                          "--algo oneshot --bytes 1M", "--unknown", "extra"));
 
 TEST(Program, RefusesNonsenseInTheEnvironment) {
@@ -99,7 +107,45 @@ TEST(Program, TeachesWithHelp) {
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {
     for (const char* command :
          {"06_allreduce --bytes 1K --mode thread", "06_allreduce --bytes 1K --mode process"}) {
-        expect_failure_on_full_disk(command);
+        expect_failure_without_stdout(command);
+    }
+}
+
+TEST(Program, EndsWithItsExitCodeWhereNobodyHearsWhy) {
+    for (const auto& [arguments, code] :
+         {std::pair("--count 0", 2), std::pair("--bytes 1K --mode process", 1),
+          std::pair("--bytes 1K --mode thread", 1)}) {
+        const Finished run =
+            run_program(std::string("06_allreduce ") + arguments + " 2>/dev/full; exit $?",
+                        code == 2 ? "" : "SYMM_EMU_FAIL=cuMemCreate:1:CUDA_ERROR_OUT_OF_MEMORY");
+        EXPECT_EQ(run.exit_code, code) << arguments << run.output;
+    }
+}
+
+TEST(Program, DoesNotWaitForAReaderForEver) {
+    for (const char* mode : {"process", "thread"}) {
+        int ends[2];
+        ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+        const UniqueFd reader(ends[0]);
+        const UniqueFd writer(ends[1]);
+        while (::write(writer.get(), "full", 1) == 1) {
+        }
+        ::fcntl(writer.get(), F_SETFL, 0);  // the program's writes block
+        const PrivateDirectory directory("symm-test-");
+        const auto errors = directory.path() / "errors";
+        const UniqueFd error(::open(errors.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        Command command;
+        command.arguments = {binary_directory() + "/06_allreduce", "--bytes", "1K", "--mode", mode};
+        command.environment = {"SYMM_DRIVER=emulated", "SYMM_TIMEOUT=1"};
+        command.standard_output = writer.get();
+        command.standard_error = error.get();
+        Process program(command);
+        const auto status = program.wait(Deadline::after(std::chrono::seconds(60)));
+        ASSERT_TRUE(status) << mode;
+        EXPECT_EQ(status->code, 1) << mode;
+        std::ifstream file(errors);
+        const std::string text(std::istreambuf_iterator<char>(file), {});
+        EXPECT_NE(text.find("cannot write to stdout"), std::string::npos) << mode << text;
     }
 }
 
