@@ -1,26 +1,88 @@
 #!/usr/bin/env bash
-# The parts of ./lab that build nothing: its help, and what it answers to bad usage.
+# ./lab without building: its help, its answers to bad usage, and how it comes by a CUDA compiler.
 set -u
-lab="$1/lab"
+cd "$1" || exit 1
 failures=0
 
-expect() {  # exit code, text to be found, arguments of ./lab
-    local code=$1 text=$2 output status
+failed() {
+    printf 'FAILED: %s\n' "$1"
+    failures=$((failures + 1))
+}
+
+expect() {  # exit status, text to be found, command
+    local wanted=$1 text=$2 output status
     shift 2
-    output=$("$lab" "$@" 2>&1)
+    output=$("$@" 2>&1)
     status=$?
-    if [[ $status -ne $code || "$output" != *"$text"* ]]; then
-        printf 'FAILED: ./lab %s: exit %d, wanted %d with "%s":\n%s\n' "$*" "$status" "$code" "$text" "$output"
-        failures=$((failures + 1))
+    if [[ $status -ne $wanted || "$output" != *"$text"* ]]; then
+        failed "$*: exit $status, wanted $wanted with \"$text\": $output"
     fi
 }
 
-expect 2 'usage:'
-expect 0 'run NN' help
-expect 0 '06_allreduce' list
-expect 2 "there is no lab '99'" run 99
-expect 2 'say which lab' bench
-expect 2 "there is no preset 'fast'" test --preset fast
-expect 2 "there is no command 'dance'" dance
-expect 2 'come behind --' run 06 4
+expect_error() {  # text to be found in the only line, arguments of ./lab
+    expect 2 "./lab: $1" ./lab "${@:2}"
+    [[ "$(./lab "${@:2}" 2>&1 | wc -l)" -eq 1 ]] || failed "./lab ${*:2}: more than one line"
+}
+
+expect 2 'usage:' ./lab
+expect 0 'run NN' ./lab help
+expect 0 '06_allreduce' ./lab list
+expect_error "there is no lab '99'" run 99
+expect_error "there is no lab '99'" test 99
+expect_error 'say which lab' bench
+expect_error 'say which lab' --preset debug run
+expect_error "there is no preset 'fast'" test --preset fast
+expect_error "there is no command 'dance'" dance
+expect_error "what is '4'? A program's arguments come after --" run 06 4
+expect_error "what is 'x'" list x
+expect_error "what is '--chekc'" format --chekc
+expect_error 'preset tsan has no benchmarks' bench 01 --preset tsan
+
+# A machine without a CUDA Toolkit: a python3 that stands for pip, and a folder for the cache.
+machine=$(mktemp -d)
+trap 'rm -rf "$machine"' EXIT
+mkdir "$machine/bin"
+export XDG_CACHE_HOME="$machine/cache" PATH="$machine/bin:/usr/bin:/bin"
+in_lab() {  # a line of bash
+    bash -c 'set -euo pipefail; fail() { echo "./lab: $2" >&2; exit "$1"; }
+             source cmake/cuda_toolkit.sh; '"$1"
+}
+make_toolkit() {
+    in_lab 'make_private_cuda; "$private_cuda/bin/nvcc"'
+}
+stands_for() {  # program; its lines come from stdin
+    { echo '#!/bin/bash'; cat; } >"$machine/bin/$1"
+    chmod +x "$machine/bin/$1"
+}
+no_half_toolkit() {
+    local left
+    left=$(ls "$machine/cache/symm")
+    [[ -z "$left" ]] || failed "left in the cache: $left"
+}
+
+stands_for nvidia-smi <<<'echo "| Driver Version: 550.54   CUDA Version: 12.4 |"'
+expect 1 'driver is of CUDA 12.4: install the CUDA Toolkit 12.4' make_toolkit
+stands_for nvidia-smi <<<'exit 9'
+stands_for python3 <<<'[[ "$*" == "-m pip --version" ]]'
+expect 1 'could not fetch the CUDA compiler' make_toolkit
+no_half_toolkit
+stands_for python3 <<'PIP'
+[[ "$*" != "-m pip --version" ]] || exit 0
+while [[ "$1" != --target ]]; do shift; done
+mkdir -p "$2/nvidia/cu13/bin" "$2/nvidia/cu13/lib"
+[[ -z "${INTERRUPTED:-}" ]] || kill -TERM $PPID
+printf '#!/bin/sh\necho nvcc of the wheels\n' >"$2/nvidia/cu13/bin/nvcc"
+chmod +x "$2/nvidia/cu13/bin/nvcc"
+PIP
+INTERRUPTED=1 expect 143 'fetching' make_toolkit
+no_half_toolkit
+expect 0 'nvcc of the wheels' make_toolkit
+[[ "$(ls "$machine/cache/symm")" == cuda-13.0 && -L "$machine/cache/symm/cuda-13.0/lib64" ]] ||
+    failed "the cache has $(ls "$machine/cache/symm")"
+
+# An installed toolkit comes before the private one, unless it is too old.
+stands_for nvcc <<<'echo "Cuda compilation tools, release 12.6, V12.6.20"'
+expect 0 "with $machine/bin/nvcc" in_lab 'find_cuda; echo "with $CUDACXX"'
+stands_for nvcc <<<'echo "Cuda compilation tools, release 11.8, V11.8.89"'
+expect 0 "$machine/bin/nvcc is of CUDA 11.8, older than 12.4: not used" in_lab find_cuda
 exit "$failures"
