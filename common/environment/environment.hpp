@@ -46,6 +46,8 @@ inline constexpr Variable kVariables[] = {
     {"SYMM_FABRIC_ENABLE", Number{0, 1}, "1", "0: FABRIC handles are never used"},
     {"SYMM_CUMEM_HOST_ENABLE", Number{0, 1}, "1",
      "0: host segments are POSIX shared memory, not memory of cuMemCreate on a NUMA node"},
+    {"SYMM_NCCL_LIB", Text{"a file"}, "",
+     "the NCCL to compare with, instead of the one that is found"},
 
     {"SYMM_EMU_DEVICES", Number{0, 16}, "4", "devices; with none, cuInit fails"},
     {"SYMM_EMU_MEMORY", Bytes{}, "1G", "memory of each device"},

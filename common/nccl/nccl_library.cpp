@@ -2,15 +2,22 @@
 
 #include <dlfcn.h>
 #include <fmt/core.h>
+#include <glob.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <sstream>
 #include <stdexcept>
+#include <vector>
+
+#include "common/environment/environment.hpp"
 
 namespace symm {
 namespace {
 
-// NVLink multicast can put GPUs that others share out of service, and we compete without it: whatever the
-// environment says, NCCL does not use it here. Set before main(), while there is one thread.
+// NVLink multicast can put GPUs that others share out of service, and the labs do without it: whatever
+// the environment says, NCCL does not use it here. Set before main(), while there is one thread.
 [[maybe_unused]] const int no_multicast = setenv("NCCL_NVLS_ENABLE", "0", 1);
 
 template <class Function>
@@ -19,13 +26,74 @@ bool find(void* library, const char* name, Function& function) {
     return function != nullptr;
 }
 
+/// The directories under which the Python on PATH, and an environment that is active, keep packages.
+std::vector<std::string> python_prefixes() {
+    std::vector<std::string> prefixes = {env::foreign("VIRTUAL_ENV"), env::foreign("CONDA_PREFIX")};
+    std::istringstream path(env::foreign("PATH"));
+    for (std::string directory; std::getline(path, directory, ':');) {
+        const std::string python = directory + "/python3";
+        if (access(python.c_str(), X_OK) == 0) {
+            prefixes.push_back(directory + "/..");
+            std::error_code failed;
+            prefixes.push_back(std::filesystem::canonical(python, failed).parent_path() / "..");
+            break;
+        }
+    }
+    prefixes.emplace_back("/usr/local");  // where Debian's pip installs as root
+    prefixes.push_back(env::foreign("HOME") + "/.local");
+    return prefixes;
+}
+
+/// SYMM_NCCL_LIB decides; else the linker's search, else Python's packages.
+void* open_nccl(std::string& why_not) {
+    const std::string chosen = env::text("SYMM_NCCL_LIB");
+    const std::string name = chosen.empty() ? "libnccl.so.2" : chosen;
+    void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library != nullptr) {
+        return library;
+    }
+    if (!chosen.empty()) {
+        why_not = std::string("SYMM_NCCL_LIB: ") + dlerror();
+        return nullptr;
+    }
+    const std::string python = nccl_of_python();
+    if (python.empty()) {
+        why_not =
+            "libnccl.so.2 is not found. pip install nvidia-nccl-cu13 brings it; "
+            "elsewhere it is found through LD_LIBRARY_PATH or SYMM_NCCL_LIB";
+        return nullptr;
+    }
+    library = dlopen(python.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+        why_not = dlerror();
+    }
+    return library;
+}
+
 }  // namespace
+
+std::string nccl_of_python() {
+    for (const std::string& prefix : python_prefixes()) {
+        if (prefix.empty()) {
+            continue;
+        }
+        const std::string pattern =
+            prefix + "/lib/python3*/{site,dist}-packages/nvidia/nccl/lib/libnccl.so.2";
+        glob_t found = {};
+        const bool any = glob(pattern.c_str(), GLOB_BRACE, nullptr, &found) == 0;
+        std::string first = any ? found.gl_pathv[0] : "";
+        globfree(&found);
+        if (any) {
+            return first;
+        }
+    }
+    return "";
+}
 
 std::unique_ptr<NcclLibrary> NcclLibrary::load(std::string& why_not) {
     // Never closed: NCCL's threads outlive its communicators.
-    void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    void* library = open_nccl(why_not);
     if (library == nullptr) {
-        why_not = "libnccl.so.2 is not on the library path (LD_LIBRARY_PATH)";
         return nullptr;
     }
     auto nccl = std::make_unique<NcclLibrary>();

@@ -1,7 +1,6 @@
 #pragma once
 /// \file
-/// NCCL, found when a program runs: the benchmarks compare with it where it is, and say so where
-/// not.
+/// NCCL, found when a program runs: the programs compare with it, or say why they do not.
 
 #include <cstddef>
 #include <memory>
@@ -37,8 +36,8 @@ struct NcclLibrary {
                            int flags) = nullptr;       ///< From 2.27; may be null.
     int (*window_deregister)(Comm, Window) = nullptr;  ///< From 2.27; may be null.
 
-    /// Loads libnccl.so.2 (LD_LIBRARY_PATH decides which). Null, with the reason, where there is
-    /// none.
+    /// Loads NCCL: the file that SYMM_NCCL_LIB names; else libnccl.so.2 of LD_LIBRARY_PATH or the
+    /// system; else nccl_of_python(). Null, with the reason, where there is none.
     static std::unique_ptr<NcclLibrary> load(std::string& why_not);
 
     /// Throws std::runtime_error with the call and NCCL's own text unless `result` is 0.
@@ -46,6 +45,10 @@ struct NcclLibrary {
     /// 2.28.9
     std::string version() const;
 };
+
+/// The library of the Python package nvidia-nccl-cu12 or -cu13, in an active environment, beside the
+/// python3 on PATH or in ~/.local; an empty string where there is none.
+std::string nccl_of_python();
 
 /// Values of nccl.h's enumerations and flags.
 inline constexpr int kNcclFloat = 7;

@@ -1,0 +1,92 @@
+// Where NCCL is looked for, with a library of no use in those places (fake_nccl.cpp).
+
+#include "common/nccl/nccl_library.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "common/sys/directory.hpp"
+#include "common/tests/variable_in_force.hpp"
+
+namespace symm {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A prefix of Python that has the package nvidia-nccl-cu13, and no variable that leads to another.
+class NcclOfPython : public testing::Test {
+protected:
+    void SetUp() override {
+        fs::create_directories(library().parent_path());
+        fs::copy_file(FAKE_NCCL, library());
+    }
+
+    fs::path prefix() const { return directory_.path() / "prefix"; }
+    fs::path library() const {
+        return prefix() / "lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2";
+    }
+    void expect_found() const {
+        const std::string found = nccl_of_python();
+        ASSERT_FALSE(found.empty());
+        EXPECT_TRUE(fs::equivalent(found, library())) << found;
+    }
+
+private:
+    PrivateDirectory directory_{"nccl_test"};
+    VariableInForce virtual_env_{"VIRTUAL_ENV", std::nullopt};
+    VariableInForce conda_{"CONDA_PREFIX", std::nullopt};
+    VariableInForce home_{"HOME", "/nonexistent"};
+    VariableInForce path_{"PATH", "/nonexistent"};
+};
+
+TEST_F(NcclOfPython, IsFoundInAnActiveEnvironment) {
+    const VariableInForce active("VIRTUAL_ENV", prefix());
+    expect_found();
+}
+
+TEST_F(NcclOfPython, IsFoundBesideThePythonOnThePath) {
+    fs::create_directories(prefix() / "bin");
+    std::ofstream(prefix() / "bin/python3") << "#!/bin/sh\n";
+    fs::permissions(prefix() / "bin/python3", fs::perms::owner_all);
+    const VariableInForce path("PATH", "/nonexistent:" + (prefix() / "bin").string());
+    expect_found();
+}
+
+TEST_F(NcclOfPython, IsFoundThroughALinkToPython) {
+    fs::create_directories(prefix() / "bin");
+    fs::create_directories(prefix() / "../links");
+    std::ofstream(prefix() / "bin/python3.11") << "#!/bin/sh\n";
+    fs::permissions(prefix() / "bin/python3.11", fs::perms::owner_all);
+    fs::create_symlink(prefix() / "bin/python3.11", prefix() / "../links/python3");
+    const VariableInForce path("PATH", (prefix() / "../links").string());
+    expect_found();
+}
+
+TEST_F(NcclOfPython, IsFoundWhereAUserInstalledIt) {
+    fs::create_directories(prefix() / "home");
+    fs::create_directory_symlink(prefix(), prefix() / "home/.local");
+    const VariableInForce home("HOME", prefix() / "home");
+    expect_found();
+}
+
+TEST(NcclLibrary, IsTheOneThatAVariableNames) {
+    const VariableInForce chosen("SYMM_NCCL_LIB", FAKE_NCCL);
+    std::string why_not;
+    const auto library = NcclLibrary::load(why_not);
+    ASSERT_NE(library, nullptr) << why_not;
+    EXPECT_EQ(library->version(), "99.1.2");
+}
+
+TEST(NcclLibrary, IsNoOtherThanAVariableNames) {
+    const VariableInForce chosen("SYMM_NCCL_LIB", "/nonexistent/libnccl.so");
+    std::string why_not;
+    EXPECT_EQ(NcclLibrary::load(why_not), nullptr);
+    EXPECT_EQ(why_not.find("SYMM_NCCL_LIB: /nonexistent/libnccl.so: cannot open"), 0U) << why_not;
+}
+
+}  // namespace
+}  // namespace symm
