@@ -1,30 +1,39 @@
-# Libraries: the distribution's where it has them, else fetched by release tag. All linked statically,
-# so that a build directory can be copied to another machine and run there; but for Google Benchmark where the
-# distribution has it as a shared library only, which is copied beside the programs.
+# Libraries: the distribution's where it has them, else fetched by hash. All are linked statically,
+# so that a build directory can be copied to another machine and run there. The exception is Google
+# Benchmark, where the distribution has only a shared library: it is copied beside the programs.
 
 include(FetchContent)
-# CMake 3.25 sets a property of this target, whether the toolkit has the library (gone since CUDA 13) or not.
+# CMake 3.25 sets a property of this target, whether the toolkit has the library (gone since CUDA 13)
+# or not.
 if(NOT TARGET CUDA::nvToolsExt)
   add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
 endif()
 find_package(CUDAToolkit 12.4 REQUIRED)
 find_package(Threads REQUIRED)
 
+set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # what is set here holds for the options of fetched projects
 set(BUILD_SHARED_LIBS OFF)
-set(INSTALL_GTEST OFF CACHE BOOL "" FORCE)
-set(BENCHMARK_ENABLE_TESTING OFF CACHE BOOL "" FORCE)
-set(BENCHMARK_ENABLE_INSTALL OFF CACHE BOOL "" FORCE)
-FetchContent_Declare(GTest GIT_REPOSITORY https://github.com/google/googletest.git
-                     GIT_TAG v1.14.0 FIND_PACKAGE_ARGS 1.12)
-FetchContent_Declare(benchmark GIT_REPOSITORY https://github.com/google/benchmark.git
-                     GIT_TAG v1.8.3 FIND_PACKAGE_ARGS 1.7)
-FetchContent_Declare(CLI11 GIT_REPOSITORY https://github.com/CLIUtils/CLI11.git
-                     GIT_TAG v2.4.1 FIND_PACKAGE_ARGS 2.1)
+set(BENCHMARK_ENABLE_TESTING OFF)
+FetchContent_Declare(CLI11
+  URL https://github.com/CLIUtils/CLI11/archive/refs/tags/v2.4.1.tar.gz
+  URL_HASH SHA256=73b7ec52261ce8fe980a29df6b4ceb66243bb0b779451dbd3d014cfec9fdbb58
+  FIND_PACKAGE_ARGS 2.1)
 FetchContent_Declare(fmt GIT_REPOSITORY https://github.com/fmtlib/fmt.git
-                     GIT_TAG 10.2.1 FIND_PACKAGE_ARGS 9.1)
+  GIT_TAG e69e5f977d458f2650bb346dadf2ad30c5320281  # 10.2.1
+  FIND_PACKAGE_ARGS 9.1)
 FetchContent_Declare(spdlog GIT_REPOSITORY https://github.com/gabime/spdlog.git
-                     GIT_TAG v1.13.0 FIND_PACKAGE_ARGS 1.10)
-FetchContent_MakeAvailable(GTest benchmark CLI11 fmt spdlog)
+  GIT_TAG 7c02e204c92545f869e2f04edaab1f19fe8b19fd  # 1.13.0
+  FIND_PACKAGE_ARGS 1.10)
+FetchContent_MakeAvailable(CLI11 fmt spdlog)
+if(PROJECT_IS_TOP_LEVEL)
+  FetchContent_Declare(GTest GIT_REPOSITORY https://github.com/google/googletest.git
+    GIT_TAG f8d7d77c06936315286eb55f8de22cd23c188571  # 1.14.0
+    FIND_PACKAGE_ARGS 1.12)
+  FetchContent_Declare(benchmark GIT_REPOSITORY https://github.com/google/benchmark.git
+    GIT_TAG 344117638c8ff7e239044fd0fa7085839fc03021  # 1.8.3
+    FIND_PACKAGE_ARGS 1.7)
+  FetchContent_MakeAvailable(GTest benchmark)
+endif()
 
 # fmt, statically: see fmt_9.cpp. A fetched one is static already.
 add_library(symm_fmt INTERFACE)
@@ -45,6 +54,3 @@ add_library(symm_spdlog INTERFACE)
 target_include_directories(symm_spdlog SYSTEM INTERFACE
   $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)
 target_compile_definitions(symm_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)
-
-# Debian has Google Benchmark as a shared library only: see symm_benchmark.
-get_target_property(SYMM_BENCHMARK_KIND benchmark::benchmark TYPE)

@@ -144,10 +144,10 @@ TEST_P(Segment, NamesTheDriverCallThatFails) {
     if (!is_emulated()) {
         GTEST_SKIP() << "only the emulated driver fails on demand";
     }
+    const HostSegment made = make(4096);  // and what a process does once, such as cuInit
     const std::size_t create_calls =
         fail_each_call([] { return std::make_shared<HostSegment>(make(4096)); });
     EXPECT_GE(create_calls, GetParam() == HostPath::kCuMem ? 6U : 3U);
-    const HostSegment made = make(4096);
     const std::size_t attach_calls =
         fail_each_call([&] { return std::make_shared<HostSegment>(attach(made)); });
     EXPECT_GE(attach_calls, GetParam() == HostPath::kCuMem ? 5U : 3U);
