@@ -159,7 +159,7 @@ CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t c
     }
     const auto in_place = find(in, bytes);
     const auto out_place = find(out, bytes);
-    const CallPlan chosen = plan_call({type, count, ranks(), in_place && out_place}, asked, most_);
+    CallPlan chosen = plan_call({type, count, ranks(), in_place && out_place}, asked, most_);
     if (count == 0) {
         return chosen;
     }

@@ -1,0 +1,9 @@
+# A machine on which everything builds and all tests run, for CI and for the devcontainer. A GPU is
+# not needed; with the NVIDIA Container Toolkit, `docker run --gpus all` brings them in.
+FROM debian:12
+COPY lab /tmp/symm/lab
+COPY cmake /tmp/symm/cmake
+ENV XDG_CACHE_HOME=/opt/cache
+RUN /tmp/symm/lab setup && rm -rf /tmp/symm /var/lib/apt/lists/*
+# Git refuses a working tree of another user's, which a mounted one is.
+RUN git config --system --add safe.directory '*'
