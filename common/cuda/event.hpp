@@ -17,8 +17,6 @@ public:
     CUevent get() const { return value_; }
     /// Marks the point that the stream has reached when all work queued so far is done.
     void record(CUstream stream) const;
-    /// Lets work queued on `stream` from here on wait for that point.
-    void hold_back(CUstream stream) const;
 
     static void give_back(CUevent event);
 };

@@ -205,10 +205,7 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc*
     }
     for (auto one = first; one != last; ++one) {
         for (std::size_t i = 0; i < count; ++i) {
-            const CUresult result = check_descriptor(descriptors[i], *one->second.physical);
-            if (result != CUDA_SUCCESS) {
-                return result;
-            }
+            SYMM_EMU_TRY(check_descriptor(descriptors[i], *one->second.physical));
         }
     }
     for (auto one = first; one != last; ++one) {

@@ -1,4 +1,4 @@
-// cuMemAddressReserve, cuMemMap and back; cuMemRetainAllocationHandle.
+// cuMemAddressReserve, cuMemMap and back; cuMemRetainAllocationHandle, cuMemGetAddressRange.
 
 #include "common/emu/address_space.hpp"
 
@@ -183,6 +183,30 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
     ++physical.references;
     *handle = physical.handle;
     return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr pointer) {
+    SYMM_EMU_ENTER(cuMemGetAddressRange);
+    Emulator& e = emulator();
+    const ReadLock lock(e.mutex);
+    const auto answer = [&](const auto& entry) {
+        if (base != nullptr) {
+            *base = entry.first;
+        }
+        if (size != nullptr) {
+            *size = entry.second.size;
+        }
+        return CUDA_SUCCESS;
+    };
+    const auto mapping = entry_at(e.mappings, pointer);
+    if (mapping != e.mappings.end()) {
+        const auto& rights = mapping->second.rights;
+        const bool usable =
+            std::any_of(rights.begin(), rights.end(), [](auto one) { return one != 0; });
+        return usable ? answer(*mapping) : CUDA_ERROR_NOT_FOUND;
+    }
+    const auto plain = entry_at(e.plain, pointer);
+    return plain != e.plain.end() ? answer(*plain) : CUDA_ERROR_NOT_FOUND;
 }
 
 }  // namespace symm::emu

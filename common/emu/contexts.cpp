@@ -245,9 +245,7 @@ CUresult cuCtxPopCurrent(CUcontext* handle) {
 CUresult cuCtxGetDevice(CUdevice* device) {
     SYMM_EMU_ENTER(cuCtxGetDevice);
     Context* context = nullptr;
-    if (const CUresult result = current_context(context, Lost::kAllowed); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context, Lost::kAllowed));
     if (device == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -258,9 +256,7 @@ CUresult cuCtxGetDevice(CUdevice* device) {
 CUresult cuCtxSynchronize() {
     SYMM_EMU_ENTER(cuCtxSynchronize);
     Context* context = nullptr;
-    if (const CUresult result = current_context(context, Lost::kAllowed); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context, Lost::kAllowed));
     finish_all_work(*context);  // a lost kernel's other threads may still be running
     return context->lost.load(std::memory_order_relaxed);
 }

@@ -81,15 +81,11 @@ CUresult copy(const std::shared_ptr<Stream>& stream, CUdeviceptr to, CUdeviceptr
 // The synchronous copies: `device` has to be memory the driver knows.
 CUresult copy_and_wait(CUdeviceptr to, CUdeviceptr from, CUdeviceptr device, std::size_t bytes) {
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(nullptr, stream); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(find_stream(nullptr, stream));
     if (bytes > 0 && find_range(device, bytes, false).range == Range::kUnknown) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (const CUresult result = copy(stream, to, from, bytes); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(copy(stream, to, from, bytes));
     // As a real driver: over once the pageable source has been staged, not once it has arrived.
     if (to == device && find_range(from, bytes, false).range == Range::kUnknown) {
         return CUDA_SUCCESS;
@@ -101,9 +97,7 @@ CUresult copy_and_wait(CUdeviceptr to, CUdeviceptr from, CUdeviceptr device, std
 template <class Value>
 CUresult fill(CUdeviceptr to, Value value, std::size_t count, CUstream handle) {
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(find_stream(handle, stream));
     if (count == 0) {
         return CUDA_SUCCESS;
     }
@@ -138,9 +132,7 @@ CUresult cuMemcpyDtoH(void* destination, CUdeviceptr source, size_t bytes) {
 CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr source, size_t bytes, CUstream handle) {
     SYMM_EMU_ENTER(cuMemcpyAsync);
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(find_stream(handle, stream));
     return copy(stream, destination, source, bytes);
 }
 

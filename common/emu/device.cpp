@@ -22,42 +22,22 @@ constexpr std::string_view kName = "Emulated GPU";
 // Of CUDA 13's header; older ones do not name it.
 constexpr int kHostNumaVmmSupported = 141;
 
-// The attribute's value, or -1, which none has, for one that is not known.
-int attribute_of(int attribute, CUdevice device) {
-    const Configuration& configuration = emulator().configuration;
+// The value of an attribute that somebody here asks for, or -1, which none has.
+int attribute_of(int attribute) {
     switch (attribute) {
         // A kernel's shape
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
             return kMaxBlock;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
-            return 1;
-        case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
-            return threads_of_device();
         case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-            return configuration.multiprocessors;
+            return emulator().configuration.multiprocessors;
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
             return kThreadsOfMultiprocessor;
-        case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
-            return 32;
         case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
             return 32;
         case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
             return 48 * 1024;
         case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
             return static_cast<int>(kMaxSharedBytes);
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
-            return 228 * 1024;
-        case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
-            return 1024;
-        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
-        case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
-            return 65536;
-        case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
-            return 65536;
         // What an H200 can do, and this too
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
             return 9;
@@ -69,57 +49,11 @@ int attribute_of(int attribute, CUdevice device) {
         case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
         case kHostNumaVmmSupported:
         case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
-        case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
-        case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
-        case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
-        case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
-        case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
-        case CU_DEVICE_ATTRIBUTE_ECC_ENABLED:
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED:
             return 1;
-        // What it cannot
         case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
         case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_HANDLE_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_WIN32_KMT_HANDLE_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
-        case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
-        case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
-        case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
-        case CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_INTEGRATED:
-        case CU_DEVICE_ATTRIBUTE_KERNEL_EXEC_TIMEOUT:
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_MODE:
-        case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD:
-        case CU_DEVICE_ATTRIBUTE_MPS_ENABLED:
-        case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS:
-            return 0;
-        case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING:
-            return 200;  // CU_GPU_DIRECT_RDMA_WRITES_ORDERING_ALL_DEVICES
-        // Where and how large
         case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
             return 0;
-        case CU_DEVICE_ATTRIBUTE_NUMA_CONFIG:
-            return CU_DEVICE_NUMA_CONFIG_NONE;
-        case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
-            return 0x10 + device;
-        case CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID:
-        case CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID:
-            return 0;
-        case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
-            return 1'980'000;
-        case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
-            return 3'201'000;
-        case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
-            return 6144;
-        case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
-            return 60 << 20;
-        case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
-            return 3;
         default:
             return -1;
     }
@@ -146,10 +80,7 @@ CUresult cuInit(unsigned int flags) {
             }
         }
     }
-    if (const CUresult result = enter(index_of_function("cuInit"), Needs::kNothing);
-        result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(enter(index_of_function("cuInit"), Needs::kNothing));
     if (flags != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -160,18 +91,6 @@ CUresult cuInit(unsigned int flags) {
         e.devices[i].primary = std::make_unique<Context>(i, true);
     }
     e.initialised.store(true, std::memory_order_release);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuDriverGetVersion(int* version) {
-    if (const CUresult result = enter(index_of_function("cuDriverGetVersion"), Needs::kNothing);
-        result != CUDA_SUCCESS) {
-        return result;
-    }
-    if (version == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    *version = 13000;
     return CUDA_SUCCESS;
 }
 
@@ -230,7 +149,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
     if (!is_device(device)) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
-    const int found = attribute_of(attribute, device);
+    const int found = attribute_of(attribute);
     if (found < 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }

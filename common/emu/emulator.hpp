@@ -12,9 +12,9 @@
 /// | lossy | pairs of devices that lose what they claim to carry |
 /// | sharing, ipc | handles that travel to other processes |
 /// | plain_memory, host_register | cuMemAlloc, pinned host memory |
-/// | pointers | what is known of an address |
 /// | streams, copies, events, graphs | work in order, later |
 /// | kernels, block_barrier, thread_pool, fault_guard | a kernel's threads |
+/// | shortage | what the host has run out of |
 /// | inventory | counts of all that exists, for leak tests |
 ///
 /// Locks. `mutex` guards what exists: calls that make or destroy things take it alone, calls that

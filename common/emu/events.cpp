@@ -53,9 +53,7 @@ std::shared_ptr<Event> find_event(CUevent handle) {
 CUresult cuEventCreate(CUevent* handle, unsigned int flags) {
     SYMM_EMU_ENTER(cuEventCreate);
     Context* context = nullptr;
-    if (const CUresult result = current_context(context); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context));
     constexpr unsigned kKnown = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING;
     if (handle == nullptr || (flags & ~kKnown) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -77,9 +75,7 @@ CUresult cuEventDestroy(CUevent handle) {
 CUresult cuEventRecord(CUevent handle, CUstream stream_handle) {
     SYMM_EMU_ENTER(cuEventRecord);
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(stream_handle, stream); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(find_stream(stream_handle, stream));
     const std::shared_ptr<Event> event = find_event(handle);
     if (event == nullptr || &event->context != &stream->context()) {
         return CUDA_ERROR_INVALID_HANDLE;
@@ -104,9 +100,7 @@ CUresult cuEventRecord(CUevent handle, CUstream stream_handle) {
 CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned int flags) {
     SYMM_EMU_ENTER(cuStreamWaitEvent);
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(stream_handle, stream); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(find_stream(stream_handle, stream));
     if ((flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -137,9 +131,7 @@ CUresult cuEventSynchronize(CUevent handle) {
     SYMM_EMU_ENTER(cuEventSynchronize);
     std::shared_ptr<Event> event;
     std::shared_ptr<Moment> moment;
-    if (const CUresult result = latest_moment(handle, event, moment); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(latest_moment(handle, event, moment));
     if (moment != nullptr) {
         moment->wait();
     }
@@ -150,9 +142,7 @@ CUresult cuEventQuery(CUevent handle) {
     SYMM_EMU_ENTER(cuEventQuery);
     std::shared_ptr<Event> event;
     std::shared_ptr<Moment> moment;
-    if (const CUresult result = latest_moment(handle, event, moment); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(latest_moment(handle, event, moment));
     if (moment != nullptr && !moment->has_come()) {
         return CUDA_ERROR_NOT_READY;
     }
@@ -168,10 +158,7 @@ CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
     std::shared_ptr<Moment> moments[2];
     const CUevent handles[2] = {start, end};
     for (int i = 0; i < 2; ++i) {
-        const CUresult result = latest_moment(handles[i], events[i], moments[i]);
-        if (result != CUDA_SUCCESS) {
-            return result;
-        }
+        SYMM_EMU_TRY(latest_moment(handles[i], events[i], moments[i]));
         if (moments[i] == nullptr || (events[i]->flags & CU_EVENT_DISABLE_TIMING) != 0) {
             return CUDA_ERROR_INVALID_HANDLE;
         }

@@ -54,8 +54,12 @@ CUresult enter(std::size_t function, Needs needs = Needs::kInit);
 
 }  // namespace symm::emu
 
+/// Goes on where `call` succeeds, and else returns its answer.
+#define SYMM_EMU_TRY(call)                                          \
+    if (const CUresult answer_ = (call); answer_ != CUDA_SUCCESS) { \
+        return answer_;                                             \
+    }                                                               \
+    static_assert(true)
+
 /// First line of every emulated function.
-#define SYMM_EMU_ENTER(name)                                                                    \
-    if (const CUresult turned_away = ::symm::emu::enter(::symm::emu::index_of_function(#name)); \
-        turned_away != CUDA_SUCCESS)                                                            \
-    return turned_away
+#define SYMM_EMU_ENTER(name) SYMM_EMU_TRY(::symm::emu::enter(::symm::emu::index_of_function(#name)))

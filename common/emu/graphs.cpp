@@ -204,9 +204,7 @@ void abandon_capture(Stream& stream) {
 CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     SYMM_EMU_ENTER(cuStreamBeginCapture);
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(find_stream(handle, stream));
     if (is_default_stream(handle)) {
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
@@ -235,9 +233,7 @@ CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
 CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     SYMM_EMU_ENTER(cuStreamEndCapture);
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(find_stream(handle, stream));
     if (graph == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -277,9 +273,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
     SYMM_EMU_ENTER(cuStreamIsCapturing);
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(find_stream(handle, stream));
     if (status == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -309,9 +303,7 @@ CUresult cuGraphInstantiate(CUgraphExec* executable, CUgraph handle, unsigned lo
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream handle) {
     SYMM_EMU_ENTER(cuGraphLaunch);
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(find_stream(handle, stream));
     auto graph = find_in(emulator().executables, executable);
     if (graph == nullptr) {
         return unknown(executable);

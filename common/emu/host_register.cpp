@@ -42,9 +42,7 @@ bool is_registered(const Emulator& e, CUdeviceptr pointer) {
 CUresult cuMemHostRegister(void* memory, size_t size, unsigned int flags) {
     SYMM_EMU_ENTER(cuMemHostRegister);
     Context* context = nullptr;
-    if (const CUresult result = current_context(context); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context));
     constexpr unsigned kKnown = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
     const auto pointer = reinterpret_cast<CUdeviceptr>(memory);
     if (memory == nullptr || size == 0 || pointer + size < pointer || (flags & ~kKnown) != 0) {
@@ -64,7 +62,6 @@ CUresult cuMemHostRegister(void* memory, size_t size, unsigned int flags) {
     known.size = size;
     known.device = context->device;
     known.context = context->handle();
-    known.id = e.new_handle();
     e.plain[pointer] = std::move(known);
     return CUDA_SUCCESS;
 }
@@ -97,9 +94,7 @@ CUresult cuMemHostUnregister(void* memory) {
 CUresult cuMemHostGetDevicePointer(CUdeviceptr* pointer, void* memory, unsigned int flags) {
     SYMM_EMU_ENTER(cuMemHostGetDevicePointer);
     Context* context = nullptr;
-    if (const CUresult result = current_context(context); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context));
     if (pointer == nullptr || memory == nullptr || flags != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }

@@ -17,9 +17,7 @@ namespace symm::emu {
 CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
     SYMM_EMU_ENTER(cuIpcGetMemHandle);
     Context* context = nullptr;
-    if (const CUresult result = current_context(context); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context));
     Emulator& e = emulator();
     const ReadLock lock(e.mutex);
     const auto found = entry_at(e.plain, pointer);
@@ -38,9 +36,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
 CUresult cuIpcOpenMemHandle(CUdeviceptr* pointer, CUipcMemHandle handle, unsigned int flags) {
     SYMM_EMU_ENTER(cuIpcOpenMemHandle);
     Context* context = nullptr;
-    if (const CUresult result = current_context(context); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context));
     Ticket ticket{};
     std::memcpy(&ticket, &handle, sizeof(ticket));
     if (pointer == nullptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || !is_ticket(ticket) ||
@@ -80,9 +76,7 @@ CUresult cuIpcOpenMemHandle(CUdeviceptr* pointer, CUipcMemHandle handle, unsigne
 CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
     SYMM_EMU_ENTER(cuIpcCloseMemHandle);
     Context* context = nullptr;
-    if (const CUresult result = current_context(context); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context));
     Emulator& e = emulator();
     const WriteLock lock(e.mutex);
     const auto found = e.plain.find(pointer);

@@ -240,19 +240,13 @@ bool kernel_is_abandoned() {
 CUresult launch_kernel(CUstream handle, KernelLaunch launch) {
     SYMM_EMU_ENTER(cuLaunchKernel);
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(find_stream(handle, stream));
     Context* context = nullptr;
-    if (const CUresult result = current_context(context); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context));
     if (context != &stream->context()) {
         return CUDA_ERROR_INVALID_HANDLE;  // a stream of another context
     }
-    if (const CUresult result = check_shape(launch); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(check_shape(launch));
     Operation operation;
     operation.context = context;
     operation.run = [context, kept = std::make_shared<const KernelLaunch>(std::move(launch))] {

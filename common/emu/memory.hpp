@@ -87,7 +87,6 @@ struct PlainMemory {
     UniqueFd fd;
     FileIdentity identity;
     int openings = 0;  ///< How often an opened one was opened.
-    std::uint64_t id = 0;
 };
 
 /// An anonymous file of `size` bytes, all zero. Empty where the system has no more: see errno.

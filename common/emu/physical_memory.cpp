@@ -176,9 +176,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
     if (handle == nullptr || flags != 0 || size == 0 || !is_multiple(size, kGranularity)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (const CUresult result = check_properties(properties); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(check_properties(properties));
     Emulator& e = emulator();
     if ((properties->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC) != 0 &&
         !e.configuration.fabric) {

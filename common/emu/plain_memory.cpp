@@ -25,9 +25,7 @@ bool holds(const PlainMemory& memory, bool host) {
 
 CUresult allocate(PlainMemory memory, CUdeviceptr* pointer) {
     Context* context = nullptr;
-    if (const CUresult result = current_context(context); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context));
     if (pointer == nullptr || memory.size == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -84,7 +82,6 @@ CUresult keep_plain(Emulator& e, PlainMemory memory, CUdeviceptr* pointer) {
     if (address == MAP_FAILED) {
         return shortage("mmap", errno);
     }
-    memory.id = e.new_handle();
     *pointer = reinterpret_cast<CUdeviceptr>(address);
     e.plain[*pointer] = std::move(memory);
     return CUDA_SUCCESS;
@@ -141,9 +138,7 @@ CUresult cuMemFreeHost(void* pointer) {
 CUresult cuMemGetInfo(size_t* free, size_t* total) {
     SYMM_EMU_ENTER(cuMemGetInfo);
     Context* context = nullptr;
-    if (const CUresult result = current_context(context); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context));
     if (free == nullptr || total == nullptr) {
         return CUDA_ERROR_INVALID_VALUE;
     }

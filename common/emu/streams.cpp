@@ -130,9 +130,7 @@ void Stream::work(std::shared_ptr<Stream> self) {
 
 CUresult find_stream(CUstream handle, std::shared_ptr<Stream>& stream, Lost lost) {
     Context* context = nullptr;
-    if (const CUresult result = current_context(context, lost); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context, lost));
     Emulator& e = emulator();
     const ReadLock lock(e.mutex);
     if (is_default_stream(handle)) {
@@ -151,9 +149,7 @@ CUresult find_stream(CUstream handle, std::shared_ptr<Stream>& stream, Lost lost
 CUresult cuStreamCreate(CUstream* handle, unsigned int flags) {
     SYMM_EMU_ENTER(cuStreamCreate);
     Context* context = nullptr;
-    if (const CUresult result = current_context(context); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(current_context(context));
     if (handle == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -206,12 +202,8 @@ CUresult cuStreamSynchronize(CUstream handle) {
 CUresult cuStreamQuery(CUstream handle) {
     SYMM_EMU_ENTER(cuStreamQuery);
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) {
-        return result;
-    }
-    if (const CUresult result = refuse_while_capturing(*stream); result != CUDA_SUCCESS) {
-        return result;
-    }
+    SYMM_EMU_TRY(find_stream(handle, stream));
+    SYMM_EMU_TRY(refuse_while_capturing(*stream));
     if (!stream->is_idle()) {
         return CUDA_ERROR_NOT_READY;
     }

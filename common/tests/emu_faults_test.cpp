@@ -73,10 +73,8 @@ TEST(FaultsChild, DISABLED_FailsByTheEnvironment) {
 }
 TEST(FaultsChild, DISABLED_HasNoDevice) {
     EXPECT_EQ(emu::cuInit(0), CUDA_ERROR_NO_DEVICE);
-    int count = 0, version = 0;
+    int count = 0;
     EXPECT_EQ(emu::cuDeviceGetCount(&count), CUDA_ERROR_NOT_INITIALIZED);
-    EXPECT_EQ(emu::cuDriverGetVersion(&version), CUDA_SUCCESS);
-    EXPECT_EQ(version, 13000);
 }
 TEST(FaultsChild, DISABLED_CannotStart) {
     testing::internal::CaptureStderr();

@@ -254,14 +254,6 @@ TEST_F(Memory, PlainAllocationsKnowTheirRange) {
     EXPECT_EQ(base, pointer);
     EXPECT_EQ(size, 12345u);
     EXPECT_EQ(emu::cuMemGetAddressRange(&base, &size, pointer + 12345), CUDA_ERROR_NOT_FOUND);
-    unsigned type = 0;
-    int ordinal = -1;
-    EXPECT_EQ(emu::cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer),
-              CUDA_SUCCESS);
-    EXPECT_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_DEVICE));
-    EXPECT_EQ(emu::cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer),
-              CUDA_SUCCESS);
-    EXPECT_EQ(ordinal, 0);
     CUipcMemHandle ipc{};
     CUdeviceptr opened = 0;
     EXPECT_EQ(emu::cuIpcGetMemHandle(&ipc, pointer), CUDA_SUCCESS);
@@ -277,11 +269,6 @@ TEST_F(Memory, OfVmmCannotTravelByLegacyIpc) {
     Mapped memory(kBlock);
     CUipcMemHandle ipc{};
     EXPECT_EQ(emu::cuIpcGetMemHandle(&ipc, memory.pointer), CUDA_ERROR_INVALID_VALUE);
-    int capable = -1;
-    EXPECT_EQ(emu::cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
-                                         memory.pointer),
-              CUDA_SUCCESS);
-    EXPECT_EQ(capable, 0);
 }
 
 TEST_F(Memory, CanBeMadeAndUnmadeByManyThreads) {

@@ -21,16 +21,6 @@ TEST_F(Devices, InitialisationTakesNoFlags) {
     EXPECT_RESULT(cuInit(1), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(Devices, TheDriverIsNewEnough) {
-    int version = 0;
-    EXPECT_OK(cuDriverGetVersion(&version));
-    EXPECT_GE(version, 12040);
-}
-
-TEST_F(Devices, TheVersionNeedsSomewhereToGo) {
-    EXPECT_RESULT(cuDriverGetVersion(nullptr), CUDA_ERROR_INVALID_VALUE);
-}
-
 TEST_F(Devices, TheirCountNeedsSomewhereToGo) {
     EXPECT_RESULT(cuDeviceGetCount(nullptr), CUDA_ERROR_INVALID_VALUE);
 }

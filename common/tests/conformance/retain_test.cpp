@@ -1,5 +1,5 @@
 // From an address back to the memory: cuMemRetainAllocationHandle, cuMemGetAddressRange,
-// cuMemGetAllocationPropertiesFromHandle, cuPointerGetAttribute.
+// cuMemGetAllocationPropertiesFromHandle.
 
 #include <vector>
 
@@ -177,57 +177,6 @@ TEST_F(AddressOf, NothingHasNoRange) {
     std::size_t bytes = 0;
     EXPECT_RESULT(cuMemGetAddressRange(&base, &bytes, std::size_t{64} << 20), CUDA_ERROR_NOT_FOUND,
                   CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(AddressOf, DeviceMemoryKnowsItsDevice) {
-    Buffer buffer(1);
-    CUdeviceptr plain = 0;
-    ASSERT_OK(cuMemAlloc(&plain, 64));
-    for (CUdeviceptr each : {buffer.base(), plain}) {
-        int ordinal = -1;
-        EXPECT_OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, each));
-        EXPECT_EQ(ordinal, 0);
-        unsigned type = 0;
-        EXPECT_OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, each));
-        EXPECT_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_DEVICE));
-    }
-    EXPECT_OK(cuMemFree(plain));
-}
-
-TEST_F(AddressOf, MemoryOfAnotherDeviceKnowsItsDevice) {
-    if (device_count() < 2) {
-        GTEST_SKIP() << "needs two devices";
-    }
-    Buffer buffer(1, 1);
-    int ordinal = -1;
-    EXPECT_OK(
-        cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, buffer.base() + 3));
-    EXPECT_EQ(ordinal, 1);
-}
-
-TEST_F(AddressOf, PinnedMemoryIsTheHosts) {
-    void* pinned = nullptr;
-    ASSERT_OK(cuMemHostAlloc(&pinned, 4096, CU_MEMHOSTALLOC_PORTABLE));
-    unsigned type = 0;
-    EXPECT_OK(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                    reinterpret_cast<CUdeviceptr>(pinned)));
-    EXPECT_EQ(type, static_cast<unsigned>(CU_MEMORYTYPE_HOST));
-    EXPECT_OK(cuMemFreeHost(pinned));
-}
-
-TEST_F(AddressOf, PageableMemoryIsUnknown) {
-    std::vector<char> pageable(4096);
-    unsigned type = 0;
-    EXPECT_RESULT(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                        reinterpret_cast<CUdeviceptr>(pageable.data())),
-                  CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(AddressOf, AnAttributeNeedsSomewhereToGo) {
-    Buffer buffer(1);
-    EXPECT_RESULT(
-        cuPointerGetAttribute(nullptr, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, buffer.base()),
-        CUDA_ERROR_INVALID_VALUE);
 }
 
 }  // namespace
