@@ -1,20 +1,14 @@
 #pragma once
 /// \file
-/// What ranks say to each other: the packets of the rendezvous.
+/// The packets of SocketBootstrap.
 ///
-///     byte  0       4         6      8      12     16       20        24            32    40
-///           +-------+---------+------+------+------+--------+---------+-------------+-----+------+
-///           | magic | version | kind | rank | size | number | payload | descriptors | run | left |
-///           +-------+---------+------+------+------+--------+---------+-------------+-----+------+
-///     byte  48                                         88
-///           +------------------------------------------+-----------------------------------------+
-///           | name (40 characters, zeros behind it)    | payload ...                             |
-///           +------------------------------------------+-----------------------------------------+
+///     byte  0       8          16      24       28     30     32     34     40     80
+///           +-------+----------+-------+--------+------+------+------+------+------+-------------+
+///           | magic | deadline | limit | number | kind | rank | size | zero | name | payload ... |
+///           +-------+----------+-------+--------+------+------+------+------+------+-------------+
 ///
-/// A packet may come from anybody who can reach the socket. So everything in it is checked here,
-/// and nothing in it is believed to be a length before it is compared with what has arrived.
+/// A packet may come from any process that can reach the socket: everything in it is checked here.
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -23,12 +17,11 @@
 #include <string_view>
 #include <vector>
 
+#include "common/sys/deadline.hpp"
+
 namespace symm {
 
-inline constexpr std::uint32_t kMessageMagic = 0x4d4d5953;  // "SYMM"
-inline constexpr std::uint16_t kMessageVersion = 1;
-
-/// Kinds of packets, as in the table of rendezvous.hpp.
+/// Kinds of packets, as in the table of socket_bootstrap.hpp.
 enum class MessageKind : std::uint16_t {
     kHello = 1,
     kWelcome,
@@ -43,31 +36,34 @@ enum class MessageKind : std::uint16_t {
 /// `barrier`, `allgather`, ...
 std::string_view name_of(MessageKind kind);
 
-/// One packet, taken apart. A packet's descriptors travel beside it; here is only how many there
-/// should be.
+/// One packet, taken apart. Descriptors travel beside it.
 struct Message {
     MessageKind kind = MessageKind::kBarrier;
-    int rank = 0;               ///< Whose contribution or failure this is.
-    int size = 0;               ///< Ranks of the run, as the sender knows it.
-    std::uint32_t number = 0;   ///< Which call this belongs to, from 0.
-    std::uint64_t run = 0;      ///< Which run.
-    std::uint64_t left_ns = 0;  ///< How long the sender will still wait.
-    std::size_t descriptors = 0;
+    int rank = 0;              ///< Whose contribution or failure this is.
+    int size = 1;              ///< Ranks of the run, as the sender knows it.
+    std::uint32_t number = 0;  ///< Which call this belongs to, from 0.
+    /// Until when the sender waits. It is a moment, not what is left of it: a receiver that reads
+    /// late must not wait longer for that.
+    Deadline deadline = Deadline::after({});
     std::string name;  ///< The call's name, at most kMaxName characters.
     std::vector<std::byte> payload;
 };
 
 inline constexpr std::size_t kMaxName = 39;
+/// Bytes before the payload.
+inline constexpr std::size_t kHeaderBytes = 80;
 /// The longest packet that is ever valid.
 extern const std::size_t kMaxMessage;
 
-/// Throws std::length_error for more payload or descriptors than one message takes.
-void require_encodable(const Message& message);
-
-/// The packet for a message. Names are cut to kMaxName. Throws as require_encodable().
+/// The packet for a message. Names are cut to kMaxName. Throws std::length_error for more payload
+/// than kMaxContribution.
 std::vector<std::byte> encode(const Message& message);
 
 /// The message in a packet; nothing, with the reason, where it is none.
 std::optional<Message> decode(std::span<const std::byte> packet, std::string& why_not);
+
+/// A text as payload, cut to 4,096 characters, and back.
+std::vector<std::byte> as_payload(std::string_view text);
+std::string as_text(std::span<const std::byte> payload);
 
 }  // namespace symm

@@ -32,6 +32,12 @@ CUdevice device_handle(int ordinal) {
     return device;
 }
 
+CUuuid device_uuid(int ordinal) {
+    CUuuid uuid{};
+    cu_check(cuDeviceGetUuid(&uuid, device_handle(ordinal)), "cuDeviceGetUuid(device={})", ordinal);
+    return uuid;
+}
+
 bool can_access(int device, int owner) {
     if (device == owner) {
         return true;

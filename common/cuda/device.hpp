@@ -17,6 +17,9 @@ int device_count();
 /// number on every machine so far is promised nowhere. Throws CudaError.
 CUdevice device_handle(int ordinal);
 
+/// The device's UUID: the same in every process, whatever ordinal it has there. Throws CudaError.
+CUuuid device_uuid(int ordinal);
+
 /// Whether kernels of `device` can reach memory of `owner`: a device its own, or a peer's
 /// (cuDeviceCanAccessPeer, which is asked about two devices, never about one). Throws CudaError.
 bool can_access(int device, int owner);

@@ -129,6 +129,20 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
+    SYMM_EMU_ENTER(cuDeviceGetUuid);
+    if (uuid == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (!is_device(device)) {
+        return CUDA_ERROR_INVALID_DEVICE;
+    }
+    std::memset(uuid, 0, sizeof(*uuid));
+    std::memcpy(uuid->bytes, "symm-emulated", 13);
+    uuid->bytes[15] = static_cast<char>(device);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
     SYMM_EMU_ENTER(cuDeviceTotalMem);
     if (bytes == nullptr) {

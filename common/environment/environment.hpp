@@ -67,12 +67,13 @@ inline constexpr Variable kVariables[] = {
 
     {"SYMM_LAUNCHER", OneOf{{"none"}}, "",
      "none: a launcher's variables are ignored, and the program starts its ranks itself"},
-    {"SYMM_RENDEZVOUS", Text{"a directory"}, "",
-     "where the ranks of a launcher meet, the same for all of them"},
-    {"SYMM_RANK", Text{"a number"}, "", "set by the program that starts ranks: the rank"},
-    {"SYMM_RANKS", Text{"a number"}, "", "set by the program that starts ranks: how many"},
-    {"SYMM_RUN", Text{"a number"}, "", "set by the program that starts ranks: this run's number"},
-    {"SYMM_PARENT", Text{"a number"}, "", "set by the program that starts ranks: its process"},
+    {"SYMM_BOOTSTRAP", Text{"a text, the same for all ranks of a run"}, "",
+     "names the run that the ranks of a launcher belong to; a secret one keeps other users from "
+     "taking the name first"},
+    {"SYMM_RANK", Text{"a number"}, "", "set by the program that spawns ranks: the rank"},
+    {"SYMM_RANKS", Text{"a number"}, "", "set by the program that spawns ranks: how many"},
+    {"SYMM_CONTROL", Text{"a number"}, "",
+     "set by the program that spawns ranks: the descriptor of a socket to it"},
 };
 
 /// A name of the table whose variable holds `Values`; any other does not compile.

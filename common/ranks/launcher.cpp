@@ -3,7 +3,12 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <iterator>
 #include <limits>
+#include <sstream>
 
 #include "common/bootstrap/bootstrap.hpp"
 #include "common/environment/environment.hpp"
@@ -17,100 +22,118 @@ struct Launcher {
     const char* name;
     const char* rank;
     const char* size;
-    const char* here;  // ranks on this host
-    const char* job;   // what tells this run from others of the launcher
+    const char* local_size;  // ranks on this host
 };
 
 constexpr Launcher kLaunchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_PORT"},
-    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-     "PMIX_NAMESPACE"},
-    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", nullptr},
+    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
+    {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
     // Not SLURM_NTASKS: a batch script has it too, and is no rank.
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, "SLURM_JOB_ID"},
+    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr},
 };
 
-// A variable that is empty counts as one that is not set.
-std::string variable(const char* name) {
-    return name == nullptr ? "" : env::foreign(name);
+// What tells a run from others of its launcher. Each is the same for all ranks of a run.
+constexpr const char* kRunVariables[] = {
+    "MASTER_ADDR",    "MASTER_PORT",  "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
+    "PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID"};
+
+bool is_set(const char* name) {
+    return !env::foreign(name).empty();
 }
 
-template <class T>
-T number(const char* name, T least, T most) {
-    const std::string text = variable(name);
-    if (text.empty()) {
-        throw UsageError(fmt::format(
-            "{} is not set: start all ranks with one launcher, or set SYMM_LAUNCHER=none", name));
-    }
+int number(const char* name, int least, int most) {
+    const std::string text = env::foreign(name);
     const auto value = number_in(text, least, most);
     if (!value) {
-        throw UsageError(fmt::format(
-            "{}={} is not a number from {} to {}: correct it, or set SYMM_LAUNCHER=none", name,
-            text, least, most));
+        throw UsageError(
+            fmt::format("{}={} is not a number from {} to {}: correct it, or set "
+                        "SYMM_LAUNCHER=none",
+                        name, text, least, most));
     }
     return *value;
 }
 
-Placement place(const char* launcher, const char* rank, const char* size) {
-    Placement placement;
-    placement.launcher = launcher;
-    placement.size = number(size, 1, kMaxRanks);
-    placement.rank = number(rank, 0, placement.size - 1);
-    return placement;
+std::string text_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// All ranks of a host have the same parent, the launcher's daemon; its job number tells more where
-// a script stands between.
-std::filesystem::path meeting_place(const Launcher& launcher) {
-    if (const std::string directory = env::text("SYMM_RENDEZVOUS"); !directory.empty()) {
-        return directory;
-    }
-    const std::string job = variable(launcher.job);
-    std::string id = !job.empty() ? job : std::to_string(::getppid());
-    for (char& c : id) {
-        if (c == '/') {
-            c = '-';
+// Whether a process was started as a rank. False where this user may not see its environment.
+bool is_rank(long process) {
+    std::istringstream entries(text_of(fmt::format("/proc/{}/environ", process)));
+    for (std::string entry; std::getline(entries, entry, '\0');) {
+        for (const Launcher& launcher : kLaunchers) {
+            if (entry.starts_with(std::string(launcher.rank) + "=")) {
+                return true;
+            }
         }
     }
-    std::error_code ignored;
-    auto root = std::filesystem::temp_directory_path(ignored);
-    return (ignored ? "/tmp" : root) / fmt::format("symm-{}-{}-{}", ::getuid(), launcher.rank, id);
+    return false;
+}
+
+// The process that started the ranks, as its number and the time of its start: the nearest ancestor
+// that is no rank itself, since scripts and tools may stand between.
+std::string launching_process() {
+    long process = ::getppid();
+    while (true) {
+        // `pid (name) state parent ...`; the time of the start is the 22nd field. See proc(5).
+        const std::string stat = text_of(fmt::format("/proc/{}/stat", process));
+        const std::size_t name_end = stat.rfind(") ");
+        std::istringstream fields(name_end == std::string::npos ? "" : stat.substr(name_end + 2));
+        std::string state, ignored, start;
+        long parent = 0;
+        fields >> state >> parent;
+        for (int field = 5; field <= 22; ++field) {
+            fields >> (field == 22 ? start : ignored);
+        }
+        if (parent <= 0 || !is_rank(process)) {
+            return fmt::format("{} {}", process, start);
+        }
+        process = parent;
+    }
+}
+
+std::string name_of_run(const Launcher& launcher) {
+    std::string run = env::text("SYMM_BOOTSTRAP");
+    if (run.empty()) {
+        run = fmt::format("{} {}", launcher.name, launching_process());
+        for (const char* name : kRunVariables) {
+            run += "\n" + env::foreign(name);
+        }
+    }
+    // All can read the names of sockets: not the text, which may be a secret.
+    return fmt::format("symm-{}-{:016x}", ::geteuid(), std::hash<std::string>{}(run));
 }
 
 }  // namespace
 
 std::optional<Placement> placement_from_environment() {
-    if (!variable("SYMM_RANK").empty()) {
-        Placement copy = place("run_ranks", "SYMM_RANK", "SYMM_RANKS");
-        copy.run = number<std::uint64_t>("SYMM_RUN", 0, std::numeric_limits<std::uint64_t>::max());
-        copy.parent = number<pid_t>("SYMM_PARENT", 1, std::numeric_limits<pid_t>::max());
-        copy.directory = env::text("SYMM_RENDEZVOUS");
-        if (copy.directory.empty()) {
-            throw UsageError(
-                "SYMM_RANK is set and SYMM_RENDEZVOUS is not: unset SYMM_RANK, which is for "
-                "programs that start copies of themselves");
-        }
-        return copy;
-    }
     if (env::choice("SYMM_LAUNCHER") == "none") {
         return {};
     }
     for (const Launcher& launcher : kLaunchers) {
         // Both, since RANK alone is a name that anybody may use for anything.
-        if (variable(launcher.rank).empty() || variable(launcher.size).empty()) {
+        if (!is_set(launcher.rank) || !is_set(launcher.size)) {
             continue;
         }
-        Placement placement = place(launcher.name, launcher.rank, launcher.size);
-        const std::string nodes = variable("SLURM_STEP_NUM_NODES");
-        if ((!variable(launcher.here).empty() &&
-             number(launcher.here, 1, std::numeric_limits<int>::max()) != placement.size) ||
-            (launcher.here == nullptr && !nodes.empty() && nodes != "1")) {
+        Placement placement;
+        placement.launcher = launcher.name;
+        placement.size = number(launcher.size, 1, kMaxRanks);
+        placement.rank = number(launcher.rank, 0, placement.size - 1);
+        constexpr int kMost = std::numeric_limits<int>::max();
+        const bool several_hosts =
+            launcher.local_size == nullptr
+                ? is_set("SLURM_STEP_NUM_NODES") && number("SLURM_STEP_NUM_NODES", 1, kMost) != 1
+                : is_set(launcher.local_size) &&
+                      number(launcher.local_size, 1, kMost) != placement.size;
+        if (several_hosts) {
             throw UsageError(
                 fmt::format("{} started {} ranks on several hosts: memory is shared within "
                             "one. Start all ranks on one host",
                             launcher.name, placement.size));
         }
-        placement.directory = meeting_place(launcher);
+        placement.name = name_of_run(launcher);
         return placement;
     }
     return {};

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <mutex>
 #include <stdexcept>
@@ -20,17 +21,21 @@ namespace symm {
 namespace {
 
 // The others are waiting already: a rank without a GPU has to tell them.
-Device take_gpu(Bootstrap& rendezvous) {
+Device take_gpu(Bootstrap& bootstrap, std::optional<int> device) {
     try {
         const int devices = device_count();
         if (devices == 0) {
             throw std::runtime_error("the CUDA driver sees no device. Use --driver emulated.");
         }
-        return Device(rendezvous.rank() % devices);
+        return Device(device.value_or(bootstrap.rank() % devices));
     } catch (const std::exception& error) {
-        rendezvous.fail(error.what());
+        bootstrap.fail(error.what());
         throw;
     }
+}
+
+bool same(const CUuuid& a, const CUuuid& b) {
+    return std::memcmp(&a, &b, sizeof(a)) == 0;
 }
 
 }  // namespace
@@ -48,17 +53,36 @@ RankMode rank_mode(std::string_view name) {
     throw UsageError(fmt::format("--mode {}: give process or thread", name));
 }
 
-Rank::Rank(Bootstrap rendezvous, RankMode mode)
-    : bootstrap_(std::move(rendezvous)), mode_(mode), gpu_(take_gpu(bootstrap_)) {}
+Rank::Rank(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device)
+    : bootstrap_(std::move(bootstrap)), mode_(mode), gpu_(take_gpu(*bootstrap_, device)) {
+    places_ = bootstrap_->allgather("places", Place{::getpid(), device_uuid(gpu_.ordinal())});
+}
+
+std::optional<int> Rank::device_of(int peer) const {
+    for (int device = 0; device < device_count(); ++device) {
+        if (same(device_uuid(device), places_.at(static_cast<std::size_t>(peer)).device)) {
+            return device;
+        }
+    }
+    return {};
+}
 
 int Rank::most_on_a_device() const {
-    const int devices = device_count();
-    return is_thread() ? (size() + devices - 1) / devices : 1;
+    const auto sharing = [&](const Place& one) {
+        return std::count_if(places_.begin(), places_.end(), [&](const Place& other) {
+            return one.process == other.process && same(one.device, other.device);
+        });
+    };
+    std::ptrdiff_t most = 1;
+    for (const Place& one : places_) {
+        most = std::max(most, sharing(one));
+    }
+    return static_cast<int>(most);
 }
 
 void Rank::tell_if_unwinding() noexcept {
     if (std::uncaught_exceptions() > 0 && is_thread()) {
-        bootstrap_.fail("an error, which it reports itself");
+        bootstrap_->fail("an error, which it reports itself");
     }
 }
 

@@ -4,9 +4,11 @@
 
 #include <fmt/core.h>
 
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/bootstrap/bootstrap.hpp"
 #include "common/cuda/device.hpp"
@@ -28,20 +30,26 @@ bool print_lines(int descriptor, std::string_view prefix, std::string_view text)
 /// One rank of a run, given to the body by run_ranks(). Used by its own thread only.
 class Rank {
 public:
-    /// Takes device `rank % device_count()`: more ranks than GPUs share them.
-    Rank(Bootstrap rendezvous, RankMode mode);
+    /// Takes the device with this ordinal; without one, `rank % device_count()`, so that more ranks
+    /// than GPUs share them. Collective.
+    Rank(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device = {});
 
-    int rank() const { return bootstrap_.rank(); }
-    int size() const { return bootstrap_.size(); }
+    int rank() const { return bootstrap_->rank(); }
+    int size() const { return bootstrap_->size(); }
     RankMode mode() const { return mode_; }
     bool is_thread() const { return mode_ == RankMode::kThread; }
     /// The ordinal of this rank's GPU. Its primary context is current on the rank's thread.
     int device() const { return gpu_.ordinal(); }
     const Device& gpu() const { return gpu_; }
-    /// The most ranks of one process that share a device, where ranks go round the devices: their
-    /// kernels have to be resident together.
+    /// The process that a rank lives in.
+    int process_of(int peer) const { return places_.at(static_cast<std::size_t>(peer)).process; }
+    /// The ordinal that a rank's GPU has in this process; nothing where this process does not see
+    /// it. Ordinals of two processes do not compare (CUDA_VISIBLE_DEVICES), UUIDs do.
+    std::optional<int> device_of(int peer) const;
+    /// The most ranks of one process that share a device: their kernels have to be resident
+    /// together.
     int most_on_a_device() const;
-    Bootstrap& bootstrap() { return bootstrap_; }
+    Bootstrap& bootstrap() { return *bootstrap_; }
 
     /// For destructors of what kernels of several ranks use, before they give anything back. Where ranks
     /// are threads on one device, giving back waits for the kernels of all of them, and those may wait
@@ -67,11 +75,16 @@ public:
     void require_printed() const;
 
 private:
+    struct Place {
+        int process;
+        CUuuid device;
+    };
     void print(std::string_view text, bool prefixed) const;
 
-    Bootstrap bootstrap_;
+    std::unique_ptr<Bootstrap> bootstrap_;
     RankMode mode_;
     Device gpu_;
+    std::vector<Place> places_;  // by rank
     mutable int print_error_ = 0;
 };
 

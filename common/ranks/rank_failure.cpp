@@ -4,35 +4,46 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
-#include <iterator>
+#include <cstring>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "common/bootstrap/bootstrap.hpp"
 #include "common/sys/error_text.hpp"
+#include "common/sys/socket.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
 namespace {
 
-std::filesystem::path note_path(const std::filesystem::path& directory, int rank) {
-    return directory / fmt::format("failure.{}", rank);
-}
+// A report: this, then the text.
+struct Report {
+    std::int64_t when;
+    bool usage;
+    bool remote;
+};
+constexpr std::size_t kMaxText = 32 * 1024;
 
 }  // namespace
 
-RankFailure failure_of(int rank, const std::exception_ptr& error) {
+RankFailure failure_now(int rank, std::string text) {
     RankFailure failure;
     failure.rank = rank;
     failure.when = std::chrono::steady_clock::now().time_since_epoch().count();
+    failure.text = std::move(text);
+    return failure;
+}
+
+RankFailure failure_of(int rank, const std::exception_ptr& error) {
+    RankFailure failure = failure_now(rank, "");
     try {
         std::rethrow_exception(error);
     } catch (const UsageError& usage) {
         failure.usage = true;
         failure.text = one_line(usage.what());
     } catch (const BootstrapError& apart) {
-        failure.told = apart.told();
+        failure.remote = apart.remote();
         failure.text = one_line(apart.what());  // it names the ranks itself
     } catch (const std::exception& own) {
         failure.text = fmt::format("rank {} failed: {}", rank, error_text(own));
@@ -43,10 +54,11 @@ RankFailure failure_of(int rank, const std::exception_ptr& error) {
 }
 
 const RankFailure& cause_of(const std::vector<RankFailure>& failures) {
-    return *std::min_element(
-        failures.begin(), failures.end(), [](const RankFailure& a, const RankFailure& b) {
-            return std::tuple(!a.killed, a.told, a.when) < std::tuple(!b.killed, b.told, b.when);
-        });
+    return *std::min_element(failures.begin(), failures.end(),
+                             [](const RankFailure& a, const RankFailure& b) {
+                                 return std::tuple(!a.killed, a.remote, a.when) <
+                                        std::tuple(!b.killed, b.remote, b.when);
+                             });
 }
 
 void throw_cause(const std::vector<RankFailure>& failures) {
@@ -57,24 +69,32 @@ void throw_cause(const std::vector<RankFailure>& failures) {
     throw std::runtime_error(cause.text);
 }
 
-void leave_note(const std::filesystem::path& directory, const RankFailure& failure) noexcept {
+void report(int socket, const RankFailure& failure) noexcept {
     try {
-        std::ofstream file(note_path(directory, failure.rank), std::ios::binary);
-        file << failure.usage << ' ' << failure.told << ' ' << failure.when << '\n' << failure.text;
-    } catch (const std::exception&) {  // the exit code remains
+        const Report head{failure.when, failure.usage, failure.remote};
+        const std::string_view text = std::string_view(failure.text).substr(0, kMaxText);
+        std::vector<std::byte> packet(sizeof(head) + text.size());
+        std::memcpy(packet.data(), &head, sizeof(head));
+        std::memcpy(packet.data() + sizeof(head), text.data(), text.size());
+        send_packet(socket, packet, {}, Deadline::after(std::chrono::seconds(1)));
+    } catch (const std::exception&) {  // the exit code will have to do
     }
 }
 
-std::optional<RankFailure> find_note(const std::filesystem::path& directory, int rank) {
-    std::ifstream file(note_path(directory, rank), std::ios::binary);
-    RankFailure failure;
-    failure.rank = rank;
-    if (!(file >> failure.usage >> failure.told >> failure.when)) {
-        return {};
+bool take_report(int socket, RankFailure& failure) {
+    Packet packet;
+    Report head{};
+    if (receive_packet(socket, sizeof(head) + kMaxText, packet, Deadline::after({})) != Io::kDone ||
+        packet.bytes.size() < sizeof(head)) {
+        return false;
     }
-    file.get();
-    failure.text.assign(std::istreambuf_iterator<char>(file), {});
-    return failure;
+    std::memcpy(&head, packet.bytes.data(), sizeof(head));
+    failure.when = head.when;
+    failure.usage = head.usage;
+    failure.remote = head.remote;
+    failure.text.assign(reinterpret_cast<const char*>(packet.bytes.data()) + sizeof(head),
+                        packet.bytes.size() - sizeof(head));
+    return true;
 }
 
 }  // namespace symm

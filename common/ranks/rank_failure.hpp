@@ -1,17 +1,15 @@
 #pragma once
 /// \file
-/// What went wrong on a rank, and which of many is the cause.
+/// What went wrong on a rank, and which of many failures is the cause.
 ///
 /// One rank that fails makes all the others fail: they are told, or find it gone, or wait in vain.
-/// The person wants the first. A copy writes its failure into a file of the run's private
-/// directory, since an exit code says so little; the process that started it reads them all.
+/// The person wants the first. A spawned rank reports its failure to the process that started it,
+/// since an exit code says so little.
 
-#include <sys/types.h>
-
+#include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <filesystem>
-#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,11 +19,14 @@ namespace symm {
 struct RankFailure {
     int rank = 0;
     bool usage = false;     ///< The rank threw UsageError.
-    bool told = false;      ///< It is the consequence of another rank's.
-    bool killed = false;    ///< A signal ended the process.
+    bool remote = false;    ///< It is the consequence of another rank's.
+    bool killed = false;    ///< A signal ended or stopped the process.
     std::int64_t when = 0;  ///< Nanoseconds of the steady clock, the same for all processes.
     std::string text;
 };
+
+/// A failure at this moment.
+RankFailure failure_now(int rank, std::string text);
 
 /// What an exception of a rank amounts to.
 RankFailure failure_of(int rank, const std::exception_ptr& error);
@@ -37,10 +38,10 @@ const RankFailure& cause_of(const std::vector<RankFailure>& failures);
 /// Throws the cause as run_ranks() promises.
 [[noreturn]] void throw_cause(const std::vector<RankFailure>& failures);
 
-/// Leaves a failure where the process that started this one finds it; gives up silently.
-void leave_note(const std::filesystem::path& directory, const RankFailure& failure) noexcept;
+/// Reports a failure to the process at the other end of a socket; gives up silently.
+void report(int socket, const RankFailure& failure) noexcept;
 
-/// The failure a rank has left, if it has.
-std::optional<RankFailure> find_note(const std::filesystem::path& directory, int rank);
+/// Takes the failure that was reported, if there is one, into `failure`. Does not wait.
+bool take_report(int socket, RankFailure& failure);
 
 }  // namespace symm

@@ -3,28 +3,36 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
+#include "common/bootstrap/socket_bootstrap.hpp"
 #include "common/cli/cli.hpp"
 #include "common/ranks/launcher.hpp"
 #include "common/ranks/rank_failure.hpp"
-#include "common/ranks/rank_processes.hpp"
-#include "common/sys/directory.hpp"
-#include "common/sys/process.hpp"
-#include "common/sys/remove_on_signal.hpp"
+#include "common/ranks/spawn.hpp"
+#include "common/sys/system_error.hpp"
 
 namespace symm {
 namespace {
 
 using Body = std::function<void(Rank&)>;
 
-// One rank from the meeting to its end. Returns what went wrong, having told the others.
-std::optional<RankFailure> run_rank(const RankInfo& info, RankMode mode, const Body& body) {
+using MakeBootstrap = std::function<std::unique_ptr<Bootstrap>()>;
+
+// One rank from joining to its end. Returns what went wrong, having told the others.
+std::optional<RankFailure> run_rank(int number, RankMode mode, const MakeBootstrap& make,
+                                    const RankOptions& options, const Body& body) {
     try {
-        Rank rank(Bootstrap::join(info), mode);
+        std::optional<int> device;
+        if (options.device) {
+            device = options.device(number);
+        }
+        Rank rank(make(), mode, device);
         try {
             body(rank);
             rank.require_printed();
@@ -36,70 +44,86 @@ std::optional<RankFailure> run_rank(const RankInfo& info, RankMode mode, const B
             throw;
         }
     } catch (...) {
-        const RankFailure failure = failure_of(info.rank, std::current_exception());
+        const RankFailure failure = failure_of(number, std::current_exception());
         if (!failure.usage) {  // bad usage is told once, by the process that started the ranks
-            print_lines(STDERR_FILENO, fmt::format("[{}] ", info.rank), "error: " + failure.text);
+            print_lines(STDERR_FILENO, fmt::format("[{}] ", number), "error: " + failure.text);
         }
         return failure;
     }
     return {};
 }
 
-// A process that is one rank of a run.
-int run_placed(const Placement& place, const Body& body) {
+// A process that is one rank of a run: this program's main() can be that once.
+void require_first_run() {
     static std::atomic<bool> has_run = false;
     if (has_run.exchange(true)) {
         throw std::logic_error("run_ranks() in process mode works once in a program");
     }
-    if (place.is_copy()) {
-        die_with_parent(place.parent);
-    } else {
-        const SignalsHeld until_announced;
-        make_private(place.directory);
-        remove_on_signal(place.directory, OnSignal::kRemoveOne);  // launchers end ranks by SIGTERM
-    }
-    const auto failure =
-        run_rank({place.rank, place.size, place.directory, place.run}, RankMode::kProcess, body);
-    if (!place.is_copy()) {
-        // Empty by now, or still needed by the others: then they remove it.
-        std::error_code ignored;
-        std::filesystem::remove(place.directory, ignored);
-        keep_on_signal(place.directory);
-    }
-    if (!failure) {
-        return kExitRight;
-    }
-    if (place.is_copy()) {
-        leave_note(place.directory, *failure);
-    } else if (failure->usage) {
-        print_lines(STDERR_FILENO, fmt::format("[{}] ", place.rank), "error: " + failure->text);
-    }
-    return failure->usage ? kExitUsage : kExitFailed;
 }
 
-std::vector<RankFailure> run_threads(int ranks, const Body& body) {
-    constexpr std::uint64_t kRun = 1;  // the directory is this run's alone
-    const PrivateDirectory directory("symm-ranks-");
+int exit_code(const std::optional<RankFailure>& failure) {
+    return !failure ? kExitRight : failure->usage ? kExitUsage : kExitFailed;
+}
+
+int run_spawned(const SpawnedRank& self, const RankOptions& options, const Body& body) {
+    require_first_run();
+    const auto failure = run_rank(
+        self.rank, RankMode::kProcess,
+        [&] { return std::make_unique<SocketBootstrap>(self.rank, self.size, self.connections()); },
+        options, body);
+    if (failure) {
+        report(self.parent.get(), *failure);
+    }
+    return exit_code(failure);
+}
+
+int run_launched(const Placement& place, const RankOptions& options, const Body& body) {
+    require_first_run();
+    const auto failure = run_rank(
+        place.rank, RankMode::kProcess, [&] { return join(place.rank, place.size, place.name); },
+        options, body);
+    if (failure && failure->usage) {
+        print_lines(STDERR_FILENO, fmt::format("[{}] ", place.rank), "error: " + failure->text);
+    }
+    return exit_code(failure);
+}
+
+std::vector<RankFailure> run_threads(const RankOptions& options, const Body& body) {
     std::mutex mutex;
     std::vector<RankFailure> failures;
-    // Contexts outlive all ranks: else each that ends last on its device takes the context with it, and
-    // the next one makes it anew, for most of a second.
+    // Contexts outlive all ranks: else each that ends last on its device takes the context with it,
+    // and the next one makes it anew, for most of a second.
     std::vector<Device> kept;
+    const auto run = [&](int rank, Connections connections) {
+        const auto failure = run_rank(
+            rank, RankMode::kThread,
+            [&] {
+                return std::make_unique<SocketBootstrap>(rank, options.ranks,
+                                                         std::move(connections));
+            },
+            options,
+            [&](Rank& self) {
+                {
+                    const std::lock_guard lock(mutex);
+                    kept.emplace_back(self.device());
+                }
+                body(self);
+            });
+        if (failure) {
+            const std::lock_guard lock(mutex);
+            failures.push_back(*failure);
+        }
+    };
+    auto connections = connected_sockets(options.ranks);
     std::vector<std::jthread> threads;  // joined before what they use goes
-    for (int rank = 0; rank < ranks; ++rank) {
-        threads.emplace_back([&, rank] {
-            if (auto failure = run_rank({rank, ranks, directory.path(), kRun}, RankMode::kThread,
-                                        [&](Rank& self) {
-                                            {
-                                                const std::lock_guard lock(mutex);
-                                                kept.emplace_back(self.device());
-                                            }
-                                            body(self);
-                                        })) {
-                const std::lock_guard lock(mutex);
-                failures.push_back(*failure);
-            }
-        });
+    try {
+        for (int rank = 0; rank < options.ranks; ++rank) {
+            threads.emplace_back(run, rank, std::move(connections[static_cast<std::size_t>(rank)]));
+        }
+    } catch (const std::system_error& error) {
+        connections.clear();  // those that run find the others gone
+        threads.clear();
+        throw_system_error(error.code().value(), "starting a thread for each rank");
     }
     threads.clear();
     return failures;
@@ -108,16 +132,19 @@ std::vector<RankFailure> run_threads(int ranks, const Body& body) {
 }  // namespace
 
 int run_ranks(const RankOptions& options, const Body& body) {
+    if (const auto self = spawned_rank()) {
+        return run_spawned(*self, options, body);
+    }
     if (const auto place = placement_from_environment()) {
-        return run_placed(*place, body);
+        return run_launched(*place, options, body);
     }
     if (options.ranks < 1 || options.ranks > kMaxRanks) {
         throw UsageError(fmt::format("--ranks {} is not possible: type a number from 1 to {}",
                                      options.ranks, kMaxRanks));
     }
     const auto failures = options.mode == RankMode::kProcess
-                              ? run_copies(options.ranks, options.command)
-                              : run_threads(options.ranks, body);
+                              ? spawn_ranks(options.ranks, options.command)
+                              : run_threads(options, body);
     if (!failures.empty()) {
         throw_cause(failures);
     }

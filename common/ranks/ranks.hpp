@@ -7,13 +7,10 @@
 /// \endcode
 ///
 /// - `thread`: N threads of this process, each with its Rank.
-/// - `process`: this process starts N copies of itself, with its own arguments. A copy finds its
-/// number
-///   in the environment (SYMM_RANK), comes to the same run_ranks() and runs the body there.
+/// - `process`: this process spawns N copies of itself, with its own arguments (spawn.hpp). A copy
+///   finds its number in the environment (SYMM_RANK), comes to the same run_ranks() and runs the
+///   body there. Copies die with the process that spawned them.
 /// - Under a launcher (torchrun, mpirun, srun) this process already is one rank: see launcher.hpp.
-///
-/// Ranks of processes die with the process that started them. The one that starts them removes what
-/// a run has left: processes and the private directory.
 
 #include <functional>
 #include <string>
@@ -29,11 +26,13 @@ struct RankOptions {
     RankMode mode = RankMode::kProcess;
     /// What rank processes run; empty: this program with this program's arguments.
     std::vector<std::string> command;
+    /// The ordinal of a rank's GPU; empty: the ranks go round the devices.
+    std::function<int(int rank)> device;
 };
 
 /// Runs `body` on every rank. Returns 0 when it returned on all of them.
 ///
-/// Where the ranks were started here, throws what went wrong: UsageError where a rank threw
+/// Where the ranks are started here, throws what went wrong: UsageError where a rank threw
 /// UsageError or the number of ranks is none; else std::runtime_error with the first cause: a
 /// killed process with its signal before an error, an error of a rank's own before what it made
 /// others throw. In a process that is a rank itself (a copy, or started by a launcher), never

@@ -16,11 +16,18 @@ public:
     static Deadline after(std::chrono::nanoseconds limit) {
         return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(limit), limit);
     }
+    /// A moment that another rank has named: the steady clock is one for all processes of a machine.
+    static Deadline at(Clock::time_point end, std::chrono::nanoseconds limit) {
+        return Deadline(end, limit);
+    }
+    /// The one that comes first.
+    static Deadline earlier(Deadline a, Deadline b) { return a.end_ <= b.end_ ? a : b; }
     /// SYMM_TIMEOUT from now.
     static Deadline standard();
     /// SYMM_TIMEOUT, 30 s where it is not set. Throws UsageError where it is not understood.
     static std::chrono::nanoseconds standard_limit();
 
+    Clock::time_point end() const { return end_; }
     bool passed() const { return Clock::now() >= end_; }
     /// What is left, never negative.
     std::chrono::nanoseconds left() const {
@@ -30,7 +37,7 @@ public:
     int left_ms() const {
         return static_cast<int>((left() + std::chrono::nanoseconds{999'999}).count() / 1'000'000);
     }
-    /// The limit it was made with, for messages.
+    /// The limit it was made with.
     std::chrono::nanoseconds limit() const { return limit_; }
     /// The limit in seconds, for messages.
     double seconds() const { return std::chrono::duration<double>(limit_).count(); }

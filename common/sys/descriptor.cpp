@@ -3,8 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <system_error>
+#include "common/sys/system_error.hpp"
 
 namespace symm {
 
@@ -15,8 +14,7 @@ void UniqueFd::give_back(int fd) {
 UniqueFd UniqueFd::duplicate() const {
     const int copy = ::fcntl(value_, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) {
-        throw std::system_error(errno, std::generic_category(),
-                                "fcntl(" + std::to_string(value_) + ", F_DUPFD_CLOEXEC)");
+        throw_errno("fcntl({}, F_DUPFD_CLOEXEC)", value_);
     }
     return UniqueFd(copy);
 }

@@ -20,9 +20,4 @@ public:
     static void give_back(const std::filesystem::path& path);
 };
 
-/// Makes the directory (0700) or takes the one that is there, if it is a directory of this user
-/// that no other may enter: a path in /tmp that others can guess may have been laid out by them.
-/// Throws std::runtime_error saying what is wrong with it.
-void make_private(const std::filesystem::path& path);
-
 }  // namespace symm

@@ -13,14 +13,11 @@
 #include <cstring>
 #include <fstream>
 #include <string_view>
-#include <system_error>
+
+#include "common/sys/system_error.hpp"
 
 namespace symm {
 namespace {
-
-[[noreturn]] void fail(int error, const std::string& call) {
-    throw std::system_error(error, std::generic_category(), call);
-}
 
 // posix_spawn's two structures, destroyed on every path.
 struct Actions {
@@ -75,7 +72,8 @@ Process::Process(const Command& command) {
     std::vector<std::string> environment = merged_environment(command.environment);
     Actions actions;
     for (const auto& [from, to] : {std::pair(command.standard_output, STDOUT_FILENO),
-                                   std::pair(command.standard_error, STDERR_FILENO)}) {
+                                   std::pair(command.standard_error, STDERR_FILENO),
+                                   std::pair(command.inherited, command.inherited)}) {
         if (from >= 0) {
             ::posix_spawn_file_actions_adddup2(&actions.value, from, to);
         }
@@ -96,7 +94,7 @@ Process::Process(const Command& command) {
                        pointers(arguments).data(), pointers(environment).data());
     if (error != 0) {
         id_ = -1;
-        fail(error, "posix_spawn(" + arguments[0] + ")");
+        throw_system_error(error, "posix_spawn(" + arguments[0] + ")");
     }
     // Old kernels and some containers refuse: wait() looks now and then instead.
     handle_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, id_, 0)));
@@ -122,7 +120,7 @@ std::optional<ExitStatus> Process::wait(Deadline deadline) {
                 ended_->code = WEXITSTATUS(status);
             }
         } else if (reaped < 0 && errno != EINTR) {
-            fail(errno, "waitpid(" + std::to_string(id_) + ")");
+            throw_errno("waitpid({})", id_);
         } else if (reaped == 0) {
             if (deadline.passed()) {
                 break;
@@ -134,6 +132,17 @@ std::optional<ExitStatus> Process::wait(Deadline deadline) {
         }
     }
     return ended_;
+}
+
+bool Process::is_stopped() const {
+    if (id_ <= 0 || ended_) {
+        return false;
+    }
+    std::ifstream file("/proc/" + std::to_string(id_) + "/stat");
+    std::string stat;
+    std::getline(file, stat);  // `pid (name) state ...`: T is stopped
+    const std::size_t name_end = stat.rfind(") ");
+    return name_end != std::string::npos && stat.compare(name_end + 2, 1, "T") == 0;
 }
 
 void Process::signal(int number) const {

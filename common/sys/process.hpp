@@ -31,6 +31,7 @@ struct Command {
         environment;           ///< `NAME=value`, added to this process's or replacing it.
     int standard_output = -1;  ///< A descriptor to be its output, or -1 for this process's.
     int standard_error = -1;   ///< The same for its errors.
+    int inherited = -1;        ///< A descriptor that it has under the same number, or -1.
     bool own_group = false;    ///< A process group of its own: no Ctrl-C of this terminal.
 };
 
@@ -57,6 +58,8 @@ public:
     int handle() const { return handle_.get(); }
     /// Waits for its end. Empty once the deadline has passed.
     std::optional<ExitStatus> wait(Deadline deadline);
+    /// Whether a signal has stopped it (SIGSTOP, SIGTSTP, ...) and it has not gone on since.
+    bool is_stopped() const;
     /// Sends a signal, while it runs.
     void signal(int number) const;
 

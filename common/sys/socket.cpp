@@ -1,47 +1,35 @@
 #include "common/sys/socket.hpp"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
-#include <string>
-#include <system_error>
+#include <stdexcept>
+#include <string_view>
 #include <thread>
+
+#include "common/sys/system_error.hpp"
 
 namespace symm {
 namespace {
 
-[[noreturn]] void fail(const std::string& call) {
-    throw std::system_error(errno, std::generic_category(), call);
-}
-
-// An address has room for 107 characters, a path may be longer. The directory is opened then and
-// named by its descriptor, which has to stay open until bind or connect is done.
+// In the abstract namespace: the first byte of the path is zero, and there is no file.
 struct Address {
     sockaddr_un name{};
-    UniqueFd directory;
+    socklen_t size = 0;
 
-    explicit Address(const std::filesystem::path& path) {
+    explicit Address(std::string_view text) {
         name.sun_family = AF_UNIX;
-        std::string text = path.string();
-        if (text.size() >= sizeof(name.sun_path)) {
-            directory =
-                UniqueFd(::open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-            if (!directory) {
-                fail("open(" + path.parent_path().string() + ")");
-            }
-            text =
-                "/proc/self/fd/" + std::to_string(directory.get()) + "/" + path.filename().string();
+        if (text.empty() || text.size() >= sizeof(name.sun_path)) {
+            throw std::invalid_argument(
+                fmt::format("'{}' cannot name a socket: a name has 1 to {} characters", text,
+                            sizeof(name.sun_path) - 1));
         }
-        if (text.size() >= sizeof(name.sun_path)) {
-            errno = ENAMETOOLONG;
-            fail("socket " + path.string());
-        }
-        std::memcpy(name.sun_path, text.c_str(), text.size() + 1);
+        std::memcpy(name.sun_path + 1, text.data(), text.size());
+        size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
     }
     const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
 };
@@ -49,7 +37,7 @@ struct Address {
 UniqueFd new_socket() {
     UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket) {
-        fail("socket(AF_UNIX, SOCK_SEQPACKET)");
+        throw_errno("socket(AF_UNIX, SOCK_SEQPACKET)");
     }
     return socket;
 }
@@ -62,7 +50,7 @@ bool wait_for(int fd, short events, Deadline deadline) {
             return true;
         }
         if (ready < 0 && errno != EINTR) {
-            fail("poll");
+            throw_errno("poll");
         }
         if (ready <= 0 && deadline.passed()) {
             return false;
@@ -91,36 +79,29 @@ void take_descriptors(msghdr& message, std::vector<UniqueFd>& into) {
 
 }  // namespace
 
-UniqueFd listen_at(const std::filesystem::path& path, int backlog) {
-    const Address address(path);
+UniqueFd listen_at(std::string_view name, int backlog) {
+    const Address address(name);
     UniqueFd socket = new_socket();
-    if (::bind(socket.get(), address.get(), sizeof(address.name)) != 0) {
-        fail("bind(" + path.string() + ")");
+    if (::bind(socket.get(), address.get(), address.size) != 0) {
+        throw_errno("bind({})", name);
     }
     if (::listen(socket.get(), backlog) != 0) {
-        fail("listen(" + path.string() + ")");
+        throw_errno("listen({})", name);
     }
     return socket;
 }
 
-UniqueFd connect_to(const std::filesystem::path& path, Deadline deadline) {
+UniqueFd connect_to(std::string_view name, Deadline deadline) {
     using namespace std::chrono_literals;
+    const Address address(name);
     for (auto pause = 500us; true; pause = std::min<std::chrono::microseconds>(pause * 2, 10ms)) {
-        int error = 0;
-        try {
-            const Address address(path);
-            UniqueFd socket = new_socket();
-            if (::connect(socket.get(), address.get(), sizeof(address.name)) == 0) {
-                return socket;
-            }
-            error = errno;
-        } catch (const std::system_error& failure) {  // the directory is not there yet
-            error = failure.code().value();
+        UniqueFd socket = new_socket();
+        if (::connect(socket.get(), address.get(), address.size) == 0) {
+            return socket;
         }
-        // Not there yet, there but not listening yet, or more waiting than the backlog holds.
-        if (error != ENOENT && error != ECONNREFUSED && error != EAGAIN && error != EINTR) {
-            errno = error;
-            fail("connect(" + path.string() + ")");
+        // Nobody listens yet, or more connections wait than the backlog holds.
+        if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) {
+            throw_errno("connect({})", name);
         }
         if (deadline.passed()) {
             return {};
@@ -132,7 +113,7 @@ UniqueFd connect_to(const std::filesystem::path& path, Deadline deadline) {
 UniqueFd accept_now(const UniqueFd& listener) {
     const int fd = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-        fail("accept");
+        throw_errno("accept");
     }
     return UniqueFd(fd);
 }
@@ -140,7 +121,7 @@ UniqueFd accept_now(const UniqueFd& listener) {
 std::pair<UniqueFd, UniqueFd> socket_pair() {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
-        fail("socketpair");
+        throw_errno("socketpair");
     }
     return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
@@ -149,7 +130,7 @@ ucred peer_credentials(int socket) {
     ucred peer{};
     socklen_t size = sizeof(peer);
     if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-        fail("getsockopt(SO_PEERCRED)");
+        throw_errno("getsockopt(SO_PEERCRED)");
     }
     return peer;
 }
@@ -163,8 +144,8 @@ Io send_packet(int socket, std::span<const std::byte> bytes, std::span<const Uni
     alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxPacketDescriptors * sizeof(int))> control{};
     if (!descriptors.empty()) {
         if (descriptors.size() > kMaxPacketDescriptors) {
-            errno = EINVAL;
-            fail("send_packet(descriptors=" + std::to_string(descriptors.size()) + ")");
+            throw std::length_error(fmt::format("{} descriptors in one packet: {} is the most",
+                                                descriptors.size(), kMaxPacketDescriptors));
         }
         message.msg_control = control.data();
         message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
@@ -189,8 +170,7 @@ Io send_packet(int socket, std::span<const std::byte> bytes, std::span<const Uni
                 return Io::kLate;
             }
         } else if (errno != EINTR) {
-            fail("sendmsg(bytes=" + std::to_string(bytes.size()) +
-                 ", descriptors=" + std::to_string(descriptors.size()) + ")");
+            throw_errno("sendmsg(bytes={}, descriptors={})", bytes.size(), descriptors.size());
         }
     }
 }
@@ -232,22 +212,22 @@ Io receive_packet(int socket, std::size_t most, Packet& packet, Deadline deadlin
                 return Io::kLate;
             }
         } else if (errno != EINTR) {
-            fail("recvmsg");
+            throw_errno("recvmsg");
         }
     }
 }
 
-Glance glance_at(int socket, std::size_t most) {
-    Glance glance;
+Peek peek_at(int socket, std::size_t most) {
+    Peek peek;
     pollfd entry{socket, POLLIN | POLLRDHUP, 0};
     if (::poll(&entry, 1, 0) > 0) {
-        glance.closed = (entry.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
-        glance.first.resize(most);
+        peek.closed = (entry.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+        peek.first.resize(most);
         const ssize_t length =
-            ::recv(socket, glance.first.data(), glance.first.size(), MSG_PEEK | MSG_DONTWAIT);
-        glance.first.resize(static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+            ::recv(socket, peek.first.data(), peek.first.size(), MSG_PEEK | MSG_DONTWAIT);
+        peek.first.resize(static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
     }
-    return glance;
+    return peek;
 }
 
 std::vector<std::size_t> wait_readable(std::span<const int> descriptors, Deadline deadline) {
@@ -260,7 +240,7 @@ std::vector<std::size_t> wait_readable(std::span<const int> descriptors, Deadlin
     while (readable.empty()) {
         const int ready = ::poll(entries.data(), entries.size(), deadline.left_ms());
         if (ready < 0 && errno != EINTR) {
-            fail("poll");
+            throw_errno("poll");
         }
         for (std::size_t i = 0; ready > 0 && i < entries.size(); ++i) {
             if (entries[i].revents != 0) {

@@ -3,14 +3,16 @@
 /// UNIX sockets that carry packets, file descriptors, and the peer's identity.
 ///
 /// SOCK_SEQPACKET keeps the bounds of messages: one send is one receive, with its descriptors, or
-/// nothing. Every call ends by its deadline. See unix(7) and cmsg(3).
+/// nothing. Names are in the abstract namespace: there is no file, and the kernel frees the name
+/// with the socket. Every call ends by its deadline. What the system refuses is thrown as
+/// std::system_error. See unix(7) and cmsg(3).
 
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include <cstddef>
-#include <filesystem>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,7 +21,7 @@
 
 namespace symm {
 
-/// How a send or a receive ended. What cannot happen by another's doing is a std::system_error.
+/// How a send or a receive ended.
 enum class Io {
     kDone,
     kClosed,  ///< The peer is gone.
@@ -29,11 +31,12 @@ enum class Io {
 /// The most descriptors the kernel takes in one packet (SCM_MAX_FD).
 inline constexpr std::size_t kMaxPacketDescriptors = 253;
 
-/// Listens at a path, of any length. Throws std::system_error where something is there already.
-UniqueFd listen_at(const std::filesystem::path& path, int backlog);
+/// Listens at a name of at most 107 characters. Throws std::system_error (EADDRINUSE) while another
+/// socket has it.
+UniqueFd listen_at(std::string_view name, int backlog);
 
-/// Connects, trying again while nobody listens at the path yet. Empty once the deadline has passed.
-UniqueFd connect_to(const std::filesystem::path& path, Deadline deadline);
+/// Connects, and tries again while nobody listens at the name. Empty once the deadline has passed.
+UniqueFd connect_to(std::string_view name, Deadline deadline);
 
 /// A connection somebody has made; empty where there is none now. Does not wait.
 UniqueFd accept_now(const UniqueFd& listener);
@@ -61,12 +64,12 @@ Io send_packet(int socket, std::span<const std::byte> bytes, std::span<const Uni
 Io receive_packet(int socket, std::size_t most, Packet& packet, Deadline deadline);
 
 /// What can be seen of a connection without taking anything from it.
-struct Glance {
+struct Peek {
     bool closed = false;  ///< The peer is gone. What it sent before may still be there.
-    std::vector<std::byte>
-        first;  ///< The packet that comes next, at most `most` bytes of it; empty for none.
+    /// The packet that comes next, at most `most` bytes of it; empty for none.
+    std::vector<std::byte> first;
 };
-Glance glance_at(int socket, std::size_t most);
+Peek peek_at(int socket, std::size_t most);
 
 /// Waits until one of the descriptors can be read (or its peer is gone); entries of -1 are left
 /// out. Returns their indices, none once the deadline has passed.

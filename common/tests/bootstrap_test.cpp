@@ -1,6 +1,6 @@
-// The calls of the rendezvous, among ranks that are threads.
+// The calls of the bootstrap, among ranks that are threads.
 
-#include "common/bootstrap/bootstrap.hpp"
+#include "common/bootstrap/socket_bootstrap.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,15 +24,16 @@ using ::testing::IsEmpty;
 
 TEST(Bootstrap, GathersEveryRanksBytes) {
     for (const int size : {1, 2, 3, 8}) {
-        const auto errors = meet(size, [&](Bootstrap& meeting) {
+        const auto errors = meet(size, [&](Bootstrap& bootstrap) {
             for (int call = 0; call < 20; ++call) {
                 // Lengths differ from rank to rank, nothing and the most allowed among them.
                 const auto length = [&](int rank) {
                     return call == 7 ? kMaxContribution
                                      : static_cast<std::size_t>(rank * call * 37);
                 };
-                const auto all = meeting.gather_bytes(
-                    "bytes", unique_bytes(meeting.rank(), call, length(meeting.rank())), patient());
+                const auto all = bootstrap.allgather_bytes(
+                    "bytes", unique_bytes(bootstrap.rank(), call, length(bootstrap.rank())),
+                    patient());
                 ASSERT_EQ(all.size(), static_cast<std::size_t>(size));
                 for (int rank = 0; rank < size; ++rank) {
                     ASSERT_EQ(all[static_cast<std::size_t>(rank)],
@@ -49,11 +50,12 @@ TEST(Bootstrap, GathersValuesAndTexts) {
         int rank;
         double square;
     };
-    const auto errors = meet(4, [](Bootstrap& meeting) {
-        const auto values = meeting.allgather(
-            "values", Value{meeting.rank(), meeting.rank() * 1.5 * meeting.rank()}, patient());
-        const auto texts = meeting.allgather_text(
-            "texts", std::string(static_cast<std::size_t>(meeting.rank()), 'x'));
+    const auto errors = meet(4, [](Bootstrap& bootstrap) {
+        const auto values = bootstrap.allgather(
+            "values", Value{bootstrap.rank(), bootstrap.rank() * 1.5 * bootstrap.rank()},
+            patient());
+        const auto texts = bootstrap.allgather_text(
+            "texts", std::string(static_cast<std::size_t>(bootstrap.rank()), 'x'));
         for (int rank = 0; rank < 4; ++rank) {
             const auto i = static_cast<std::size_t>(rank);
             EXPECT_EQ(values.at(i).rank, rank);
@@ -66,11 +68,11 @@ TEST(Bootstrap, GathersValuesAndTexts) {
 
 TEST(Bootstrap, SixtyFourRanksMeet) {
     std::atomic<int> sum = 0;
-    const auto errors = meet(kMaxRanks, [&](Bootstrap& meeting) {
-        for (const int rank : meeting.allgather("rank", meeting.rank(), patient())) {
+    const auto errors = meet(kMaxRanks, [&](Bootstrap& bootstrap) {
+        for (const int rank : bootstrap.allgather("rank", bootstrap.rank(), patient())) {
             sum += rank;
         }
-        meeting.barrier("end", patient());
+        bootstrap.barrier("end", patient());
     });
     EXPECT_THAT(errors, Each(IsEmpty()));
     EXPECT_EQ(sum, kMaxRanks * kMaxRanks * (kMaxRanks - 1) / 2);
@@ -80,10 +82,10 @@ TEST(Bootstrap, BarrierLetsNobodyPassBeforeAllHaveCome) {
     constexpr int kSize = 4;
     constexpr int kRounds = 50;
     std::atomic<int> arrived = 0;
-    const auto errors = meet(kSize, [&](Bootstrap& meeting) {
+    const auto errors = meet(kSize, [&](Bootstrap& bootstrap) {
         for (int round = 1; round <= kRounds; ++round) {
             ++arrived;
-            meeting.barrier("round", patient());
+            bootstrap.barrier("round", patient());
             EXPECT_GE(arrived.load(), round * kSize);
         }
     });
@@ -92,15 +94,15 @@ TEST(Bootstrap, BarrierLetsNobodyPassBeforeAllHaveCome) {
 
 TEST(Bootstrap, DescriptorsReachEveryRank) {
     const int before = open_descriptors();
-    const auto errors = meet(3, [](Bootstrap& meeting) {
+    const auto errors = meet(3, [](Bootstrap& bootstrap) {
         // Rank r gives r files: rank 0 none.
         std::vector<UniqueFd> mine;
-        for (int i = 0; i < meeting.rank(); ++i) {
+        for (int i = 0; i < bootstrap.rank(); ++i) {
             mine.emplace_back(::memfd_create("symm-test", MFD_CLOEXEC));
-            const int content = meeting.rank() * 100 + i;
+            const int content = bootstrap.rank() * 100 + i;
             ASSERT_EQ(::pwrite(mine.back().get(), &content, sizeof(content), 0), 4);
         }
-        const auto all = meeting.exchange("files", mine, patient());
+        const auto all = bootstrap.exchange("files", mine, patient());
         ASSERT_EQ(all.size(), 3u);
         for (std::size_t rank = 0; rank < all.size(); ++rank) {
             ASSERT_EQ(all[rank].size(), rank);
@@ -117,36 +119,36 @@ TEST(Bootstrap, DescriptorsReachEveryRank) {
 
 TEST(Bootstrap, TheMostDescriptorsOfOneCallTravelAndOneMoreIsRefused) {
     const int before = open_descriptors();
-    const auto errors = meet(2, [](Bootstrap& meeting) {
+    const auto errors = meet(2, [](Bootstrap& bootstrap) {
         std::vector<UniqueFd> mine;
         for (std::size_t i = 0; i < kMaxDescriptors; ++i) {
             mine.emplace_back(::memfd_create("symm-test", MFD_CLOEXEC));
         }
-        const auto all = meeting.exchange("files", mine, patient());
-        EXPECT_EQ(all.at(1 - static_cast<std::size_t>(meeting.rank())).size(), kMaxDescriptors);
-        if (meeting.rank() == 1) {
+        const auto all = bootstrap.exchange("files", mine, patient());
+        EXPECT_EQ(all.at(1 - static_cast<std::size_t>(bootstrap.rank())).size(), kMaxDescriptors);
+        if (bootstrap.rank() == 1) {
             mine.emplace_back(::memfd_create("symm-test", MFD_CLOEXEC));
         }
-        meeting.exchange("too many files", mine, patient());
+        bootstrap.exchange("too many files", mine, patient());
     });
     EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 1"), HasSubstr("65 descriptors"))));
     EXPECT_EQ(open_descriptors(), before);
 }
 
 TEST(Bootstrap, TooManyBytesFailOnEveryRank) {
-    const auto errors = meet(3, [](Bootstrap& meeting) {
-        const std::size_t bytes = meeting.rank() == 2 ? kMaxContribution + 1 : 1;
-        meeting.gather_bytes("large", unique_bytes(0, 0, bytes), patient());
+    const auto errors = meet(3, [](Bootstrap& bootstrap) {
+        const std::size_t bytes = bootstrap.rank() == 2 ? kMaxContribution + 1 : 1;
+        bootstrap.allgather_bytes("large", unique_bytes(0, 0, bytes), patient());
     });
     EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 2"), HasSubstr("32769 bytes"))));
 }
 
 TEST(Bootstrap, DifferentCallsAreAnErrorOnEveryRank) {
-    const auto errors = meet(3, [](Bootstrap& meeting) {
-        if (meeting.rank() == 1) {
-            meeting.allgather("sizes", 1, patient());
+    const auto errors = meet(3, [](Bootstrap& bootstrap) {
+        if (bootstrap.rank() == 1) {
+            bootstrap.allgather("sizes", 1, patient());
         } else {
-            meeting.barrier("mapped", patient());
+            bootstrap.barrier("mapped", patient());
         }
     });
     EXPECT_THAT(errors, Each(AllOf(HasSubstr("rank 1"), HasSubstr("allgather 'sizes'"),
@@ -154,40 +156,40 @@ TEST(Bootstrap, DifferentCallsAreAnErrorOnEveryRank) {
 }
 
 TEST(Bootstrap, CallsInAnotherOrderAreAnErrorOnEveryRank) {
-    const auto errors = meet(2, [](Bootstrap& meeting) {
-        meeting.barrier(meeting.rank() == 0 ? "first" : "second", patient());
-        meeting.barrier(meeting.rank() == 0 ? "second" : "first", patient());
+    const auto errors = meet(2, [](Bootstrap& bootstrap) {
+        bootstrap.barrier(bootstrap.rank() == 0 ? "first" : "second", patient());
+        bootstrap.barrier(bootstrap.rank() == 0 ? "second" : "first", patient());
     });
     EXPECT_THAT(errors, Each(AllOf(HasSubstr("'first'"), HasSubstr("'second'"))));
 }
 
 TEST(Bootstrap, ValuesOfAnotherSizeAreAnErrorThatNamesTheRank) {
-    const auto errors = meet(2, [](Bootstrap& meeting) {
-        if (meeting.rank() == 1) {
-            meeting.allgather("value", std::int64_t{1}, patient());
+    const auto errors = meet(2, [](Bootstrap& bootstrap) {
+        if (bootstrap.rank() == 1) {
+            bootstrap.allgather("value", std::int64_t{1}, patient());
         } else {
-            meeting.allgather("value", 1, patient());
+            bootstrap.allgather("value", 1, patient());
         }
     });
     EXPECT_THAT(errors[0], AllOf(HasSubstr("rank 1"), HasSubstr("8 bytes")));
     EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 0"), HasSubstr("4 bytes")));
 }
 
-// A rank that leaves before a call: rank 0 (the hub), the first other and the last.
+// A rank that leaves before a call: rank 0 (the root), the first other and the last.
 TEST(Bootstrap, ALostRankIsNamedInEveryKindOfCall) {
     for (const int lost : {0, 1, 3}) {
         for (const int kind : {0, 1, 2}) {
-            const auto errors = meet(4, [&](Bootstrap& meeting) {
-                meeting.barrier("start", patient());
-                if (meeting.rank() == lost) {
+            const auto errors = meet(4, [&](Bootstrap& bootstrap) {
+                bootstrap.barrier("start", patient());
+                if (bootstrap.rank() == lost) {
                     return;
                 }
                 if (kind == 0) {
-                    meeting.barrier("call", patient());
+                    bootstrap.barrier("call", patient());
                 } else if (kind == 1) {
-                    meeting.allgather("call", 1, patient());
+                    bootstrap.allgather("call", 1, patient());
                 } else {
-                    meeting.exchange("call", {}, patient());
+                    bootstrap.exchange("call", {}, patient());
                 }
             });
             for (int rank = 0; rank < 4; ++rank) {
@@ -207,18 +209,18 @@ TEST(Bootstrap, ALostRankIsNamedInEveryKindOfCall) {
 TEST(Bootstrap, AMissingRankIsNamedToAllWhoWait) {
     std::atomic<int> gave_up = 0;
     const auto start = std::chrono::steady_clock::now();
-    const auto errors = meet(4, [&](Bootstrap& meeting) {
-        if (meeting.rank() == 2) {
+    const auto errors = meet(4, [&](Bootstrap& bootstrap) {
+        if (bootstrap.rank() == 2) {
             for (int seen = 0; seen < 3; seen = gave_up.load()) {
                 gave_up.wait(seen);
             }
             return;
         }
         try {
-            // Only rank 3 is in a hurry: the hub gives up when the first of those who wait does.
-            meeting.barrier("mapped", meeting.rank() == 3 ? soon() : patient());
+            // Only rank 3 is in a hurry: the root gives up when the first of those who wait does.
+            bootstrap.barrier("mapped", bootstrap.rank() == 3 ? soon() : patient());
         } catch (const BootstrapError& error) {
-            EXPECT_EQ(error.culprit(), 2);
+            EXPECT_EQ(error.rank(), 2);
             ++gave_up;
             gave_up.notify_all();
             throw;
@@ -231,18 +233,18 @@ TEST(Bootstrap, AMissingRankIsNamedToAllWhoWait) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50));
 }
 
-TEST(Bootstrap, AMissingHubIsNamed) {
+TEST(Bootstrap, AMissingRootIsNamed) {
     std::atomic<bool> done = false;
-    const auto errors = meet(2, [&](Bootstrap& meeting) {
-        if (meeting.rank() == 0) {
+    const auto errors = meet(2, [&](Bootstrap& bootstrap) {
+        if (bootstrap.rank() == 0) {
             done.wait(false);
             return;
         }
         try {
-            meeting.allgather("sizes", 1, soon());
+            bootstrap.allgather("sizes", 1, soon());
         } catch (const BootstrapError& error) {
-            EXPECT_EQ(error.culprit(), 0);
-            EXPECT_FALSE(error.told());
+            EXPECT_EQ(error.rank(), 0);
+            EXPECT_FALSE(error.remote());
             done = true;
             done.notify_all();
             throw;
@@ -254,19 +256,19 @@ TEST(Bootstrap, AMissingHubIsNamed) {
 
 TEST(Bootstrap, AFailureIsToldToAll) {
     for (const int failing : {0, 1, 2}) {
-        const auto errors = meet(3, [&](Bootstrap& meeting) {
-            meeting.barrier("start", patient());
-            if (meeting.rank() == failing) {
-                meeting.fail("the cat sat on the keyboard");
-                meeting.fail("said once only");
+        const auto errors = meet(3, [&](Bootstrap& bootstrap) {
+            bootstrap.barrier("start", patient());
+            if (bootstrap.rank() == failing) {
+                bootstrap.fail("the cat sat on the keyboard");
+                bootstrap.fail("said once only");
             }
             try {
-                meeting.barrier("next", patient());
+                bootstrap.barrier("next", patient());
             } catch (const BootstrapError& error) {
-                EXPECT_EQ(error.told(), meeting.rank() != failing);
-                EXPECT_EQ(error.culprit(), failing);
+                EXPECT_EQ(error.remote(), bootstrap.rank() != failing);
+                EXPECT_EQ(error.rank(), failing);
                 // And it stays broken, at once.
-                EXPECT_THROW(meeting.allgather("after", 1, patient()), BootstrapError);
+                EXPECT_THROW(bootstrap.allgather("after", 1, patient()), BootstrapError);
                 throw;
             }
         });
@@ -278,16 +280,16 @@ TEST(Bootstrap, AFailureIsToldToAll) {
 TEST(Bootstrap, LookingSeesAFailureAndALostRank) {
     for (const int failing : {0, 1}) {
         for (const bool says_so : {true, false}) {
-            const auto errors = meet(3, [&](Bootstrap& meeting) {
-                meeting.barrier("start", patient());
-                if (meeting.rank() == failing) {
+            const auto errors = meet(3, [&](Bootstrap& bootstrap) {
+                bootstrap.barrier("start", patient());
+                if (bootstrap.rank() == failing) {
                     if (says_so) {
-                        meeting.fail("the cat sat on the keyboard");
+                        bootstrap.fail("the cat sat on the keyboard");
                     }
                     return;
                 }
                 for (const Deadline end = patient(); !end.passed();) {
-                    meeting.look("a kernel");
+                    bootstrap.throw_async_error("a kernel");
                     std::this_thread::sleep_for(std::chrono::milliseconds(5));
                 }
             });
@@ -306,41 +308,42 @@ TEST(Bootstrap, LookingSeesAFailureAndALostRank) {
 }
 
 TEST(Bootstrap, LookingTakesNothingFromTheNextCall) {
-    const auto errors = meet(3, [](Bootstrap& meeting) {
-        meeting.barrier("start", patient());
-        for (int i = 0; meeting.rank() == 0 && i < 20; ++i) {  // the others have called already
-            meeting.look("a kernel");
+    const auto errors = meet(3, [](Bootstrap& bootstrap) {
+        bootstrap.barrier("start", patient());
+        for (int i = 0; bootstrap.rank() == 0 && i < 20; ++i) {  // the others have called already
+            bootstrap.throw_async_error("a kernel");
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
         }
-        const auto all = meeting.allgather("next", meeting.rank(), patient());
+        const auto all = bootstrap.allgather("next", bootstrap.rank(), patient());
         EXPECT_EQ(all, (std::vector{0, 1, 2}));
-        meeting.look("a kernel");  // where a rank may have left: it had nothing more to do
+        bootstrap.throw_async_error(
+            "a kernel");  // where a rank may have left: it had nothing more to do
     });
     EXPECT_THAT(errors, Each(IsEmpty()));
 }
 
 TEST(Bootstrap, AFailedStepIsKnownToAllAndTheNextCallWorks) {
-    const auto errors = meet(4, [](Bootstrap& meeting) {
+    const auto errors = meet(4, [](Bootstrap& bootstrap) {
         for (int round = 0; round < 5; ++round) {
             const int failing = round % 5;  // in the last round nobody fails
             try {
-                meeting.together(
+                bootstrap.together(
                     "step",
                     [&] {
-                        if (meeting.rank() == failing) {
+                        if (bootstrap.rank() == failing) {
                             throw std::out_of_range(fmt::format("no chair in round {}", round));
                         }
                     },
                     patient());
                 EXPECT_EQ(failing, 4);
             } catch (const std::out_of_range&) {
-                EXPECT_EQ(meeting.rank(), failing);
+                EXPECT_EQ(bootstrap.rank(), failing);
             } catch (const BootstrapError& error) {
                 EXPECT_EQ(std::string(error.what()),
                           fmt::format("rank {} failed: no chair in round {}", failing, round));
-                EXPECT_TRUE(error.told());
+                EXPECT_TRUE(error.remote());
             }
-            EXPECT_EQ(meeting.allgather("round", round, patient()), std::vector<int>(4, round));
+            EXPECT_EQ(bootstrap.allgather("round", round, patient()), std::vector<int>(4, round));
         }
     });
     EXPECT_THAT(errors, Each(IsEmpty()));
@@ -348,11 +351,11 @@ TEST(Bootstrap, AFailedStepIsKnownToAllAndTheNextCallWorks) {
 
 TEST(Bootstrap, ManyRoundsLeaveNoDescriptorBehind) {
     const int before = open_descriptors();
-    const auto errors = meet(8, [](Bootstrap& meeting) {
+    const auto errors = meet(8, [](Bootstrap& bootstrap) {
         std::vector<UniqueFd> mine;
         mine.emplace_back(::memfd_create("symm-test", MFD_CLOEXEC));
         for (int round = 0; round < 100; ++round) {
-            meeting.exchange("files", mine, patient());
+            bootstrap.exchange("files", mine, patient());
         }
     });
     EXPECT_THAT(errors, Each(IsEmpty()));

@@ -5,9 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <optional>
+#include <string>
 
 #include "common/sys/usage_error.hpp"
 
@@ -21,16 +25,15 @@ using ::testing::HasSubstr;
 class Environment {
 public:
     explicit Environment(const std::map<std::string, std::string>& variables) {
-        for (const char* name : {"SYMM_RANK",
-                                 "SYMM_RANKS",
-                                 "SYMM_RUN",
-                                 "SYMM_PARENT",
-                                 "SYMM_RENDEZVOUS",
+        for (const char* name : {"SYMM_BOOTSTRAP",
                                  "SYMM_LAUNCHER",
                                  "RANK",
                                  "WORLD_SIZE",
                                  "LOCAL_WORLD_SIZE",
+                                 "MASTER_ADDR",
                                  "MASTER_PORT",
+                                 "TORCHELASTIC_RUN_ID",
+                                 "TORCHELASTIC_RESTART_COUNT",
                                  "OMPI_COMM_WORLD_RANK",
                                  "OMPI_COMM_WORLD_SIZE",
                                  "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -41,7 +44,8 @@ public:
                                  "SLURM_PROCID",
                                  "SLURM_STEP_NUM_TASKS",
                                  "SLURM_STEP_NUM_NODES",
-                                 "SLURM_JOB_ID"}) {
+                                 "SLURM_JOB_ID",
+                                 "SLURM_STEP_ID"}) {
             const char* value = std::getenv(name);
             before_[name] = value == nullptr ? std::nullopt : std::optional<std::string>(value);
             ::unsetenv(name);
@@ -80,44 +84,66 @@ TEST(Launcher, IsKnownByItsVariables) {
         EXPECT_EQ(place->launcher, name);
         EXPECT_EQ(place->rank, 3);
         EXPECT_EQ(place->size, 5);
-        EXPECT_FALSE(place->is_copy());
-        EXPECT_FALSE(place->directory.empty());
+        EXPECT_THAT(place->name, HasSubstr("symm-"));
     }
 }
 
-TEST(Launcher, MeetsWhereItIsTold) {
-    const Environment environment(
-        {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"SYMM_RENDEZVOUS", "/some/where"}});
-    EXPECT_EQ(placement_from_environment()->directory, "/some/where");
+std::string name_with(std::map<std::string, std::string> variables) {
+    variables.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}});
+    const Environment environment(variables);
+    return placement_from_environment()->name;
 }
 
 TEST(Launcher, RunsOfOneLauncherMeetApart) {
-    std::filesystem::path first;
-    {
-        const Environment environment(
-            {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "29500"}});
-        first = placement_from_environment()->directory;
+    const std::string plain = name_with({});
+    EXPECT_EQ(name_with({}), plain);
+    EXPECT_EQ(name_with({{"RANK", "1"}}), plain);
+    for (const char* variable :
+         {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
+          "PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID", "SYMM_BOOTSTRAP"}) {
+        const std::string one = name_with({{variable, "1"}});
+        EXPECT_NE(one, plain) << variable;
+        EXPECT_NE(one, name_with({{variable, "2"}})) << variable;
     }
-    const Environment environment(
-        {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "../29501"}});
-    EXPECT_NE(placement_from_environment()->directory, first);
-    EXPECT_EQ(placement_from_environment()->directory.parent_path(), first.parent_path());
 }
 
-TEST(Launcher, ACopyComesBeforeAnyLauncher) {
-    const Environment environment({{"SYMM_RANK", "1"},
-                                   {"SYMM_RANKS", "2"},
-                                   {"SYMM_RUN", "18446744073709551615"},
-                                   {"SYMM_PARENT", "77"},
-                                   {"SYMM_RENDEZVOUS", "/d"},
-                                   {"RANK", "5"},
-                                   {"WORLD_SIZE", "6"}});
-    const auto place = placement_from_environment();
-    ASSERT_TRUE(place);
-    EXPECT_EQ(place->rank, 1);
-    EXPECT_EQ(place->run, ~std::uint64_t{0});
-    EXPECT_EQ(place->parent, 77);
-    EXPECT_TRUE(place->is_copy());
+TEST(Launcher, TheNameThatIsAskedForIsAllThatCounts) {
+    EXPECT_EQ(name_with({{"SYMM_BOOTSTRAP", "secret"}, {"MASTER_PORT", "1"}}),
+              name_with({{"SYMM_BOOTSTRAP", "secret"}, {"MASTER_PORT", "2"}}));
+    EXPECT_THAT(name_with({{"SYMM_BOOTSTRAP", "secret"}}), ::testing::Not(HasSubstr("secret")));
+}
+
+// The name that a process started by `script` has; "$0" in it is a program that prints it.
+std::string name_from(const std::string& script) {
+    const std::string command =
+        "exec bash -c '" + script + "' " + std::filesystem::canonical("/proc/self/exe").string();
+    FILE* pipe = ::popen(command.c_str(), "r");
+    std::array<char, 4096> buffer{};
+    const std::size_t length = std::fread(buffer.data(), 1, buffer.size(), pipe);
+    EXPECT_EQ(::pclose(pipe), 0) << script;
+    return {buffer.data(), length};
+}
+// In two processes with two ancestors; alone it does nothing.
+TEST(Launcher, PrintsItsNameWhereAskedTo) {
+    if (std::getenv("SYMM_TEST_PRINT") != nullptr) {
+        std::printf("%s\n", placement_from_environment()->name.c_str());
+        std::fflush(stdout);
+        std::_Exit(0);
+    }
+}
+
+TEST(Launcher, RunsOfTwoLaunchingProcessesMeetApart) {
+    const Environment environment(std::map<std::string, std::string>{});
+    const std::string run =
+        "SYMM_TEST_PRINT=1 WORLD_SIZE=2 MASTER_PORT=7 RANK=$rank timeout 60 setsid -w $0 "
+        "--gtest_filter=Launcher.PrintsItsNameWhereAskedTo --gtest_brief=1 | grep symm-";
+    const std::string both = "for rank in 0 1; do " + run + "; done";
+    const std::string first = name_from(both);
+    const std::string second = name_from(both);
+    // Tools stand between the ranks and the shell that started them.
+    ASSERT_EQ(first.size() % 2, 0u) << first;
+    EXPECT_EQ(first.substr(0, first.size() / 2), first.substr(first.size() / 2));
+    EXPECT_NE(first, second);
 }
 
 TEST(Launcher, CanBeIgnored) {
@@ -130,19 +156,17 @@ TEST(Launcher, HalfAPairIsNone) {
     EXPECT_FALSE(placement_from_environment());
 }
 
-TEST(Launcher, AnEmptyVariableCountsAsNotSet) {
+TEST(Launcher, AnEmptyVariableIsAsOneThatIsNotSet) {
     for (const auto& [rank, size] : {std::pair("", "5"), std::pair("0", ""), std::pair("", "")}) {
-        const Environment environment(
-            {{"RANK", rank}, {"WORLD_SIZE", size}, {"SYMM_RANK", ""}, {"SYMM_LAUNCHER", ""}});
+        const Environment environment({{"RANK", rank}, {"WORLD_SIZE", size}});
         EXPECT_FALSE(placement_from_environment()) << rank << " of " << size;
     }
-    const Environment environment({{"RANK", "0"},
-                                   {"WORLD_SIZE", "2"},
-                                   {"LOCAL_WORLD_SIZE", ""},
-                                   {"MASTER_PORT", ""},
-                                   {"SYMM_RENDEZVOUS", ""}});
-    ASSERT_TRUE(placement_from_environment());
-    EXPECT_THAT(placement_from_environment()->directory, HasSubstr("symm-"));
+    const std::string plain = name_with({});
+    EXPECT_EQ(name_with({{"LOCAL_WORLD_SIZE", ""}, {"MASTER_PORT", ""}, {"SYMM_BOOTSTRAP", ""}}),
+              plain);
+    const Environment environment(
+        {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NUM_NODES", ""}});
+    EXPECT_TRUE(placement_from_environment());
 }
 
 TEST(Launcher, NumbersThatMakeNoSenseAreNamed) {

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Ranks for tests of the rendezvous: threads that meet in a directory of their own.
+/// Ranks for tests of the bootstrap: threads with connected sockets.
 
 #include <fmt/core.h>
 
@@ -9,8 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/bootstrap/bootstrap.hpp"
-#include "common/sys/directory.hpp"
+#include "common/bootstrap/socket_bootstrap.hpp"
 
 namespace symm::testing {
 
@@ -27,16 +26,17 @@ inline Deadline soon() {
 /// some.
 int open_descriptors();
 
-/// Runs `body` on `size` threads that have met. Returns what each threw, empty where nothing.
+/// Runs `body` on `size` connected threads. Returns what each threw, empty where nothing.
 inline std::vector<std::string> meet(int size, const std::function<void(Bootstrap&)>& body) {
-    const PrivateDirectory directory("symm-test-");
+    auto connections = connected_sockets(size);
     std::vector<std::string> errors(static_cast<std::size_t>(size));
     std::vector<std::jthread> threads;
     for (int rank = 0; rank < size; ++rank) {
         threads.emplace_back([&, rank] {
             try {
-                Bootstrap meeting = Bootstrap::join({rank, size, directory.path(), 7}, patient());
-                body(meeting);
+                SocketBootstrap bootstrap(
+                    rank, size, std::move(connections[static_cast<std::size_t>(rank)]), patient());
+                body(bootstrap);
             } catch (const std::exception& error) {
                 errors[static_cast<std::size_t>(rank)] = error.what();
             }

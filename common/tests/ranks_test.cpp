@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "common/ranks/rank_failure.hpp"
+#include "common/sys/socket.hpp"
 #include "common/sys/usage_error.hpp"
 #include "common/tests/run_as.hpp"
 
@@ -23,7 +24,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 RankOptions threads(int ranks) {
-    return {ranks, RankMode::kThread, {}};
+    return {ranks, RankMode::kThread, {}, {}};
 }
 
 TEST(Ranks, EachRunsTheBodyOnce) {
@@ -34,7 +35,7 @@ TEST(Ranks, EachRunsTheBodyOnce) {
                                 EXPECT_EQ(rank.size(), size);
                                 EXPECT_TRUE(rank.is_thread());
                                 EXPECT_EQ(rank.device(), rank.rank() % device_count());
-                                EXPECT_EQ(rank.bootstrap().process_of(0), ::getpid());
+                                EXPECT_EQ(rank.process_of(0), ::getpid());
                                 const std::uint64_t bit = std::uint64_t{1} << rank.rank();
                                 EXPECT_EQ(seen.fetch_or(bit) & bit, 0u);
                             }),
@@ -56,7 +57,7 @@ TEST(Ranks, NoneAndTooManyAreRefused) {
         for (const RankMode mode : {RankMode::kThread, RankMode::kProcess}) {
             EXPECT_THAT(
                 [&] {
-                    run_ranks({count, mode, {}}, [](Rank&) { FAIL(); });
+                    run_ranks({count, mode, {}, {}}, [](Rank&) { FAIL(); });
                 },
                 ::testing::ThrowsMessage<UsageError>(
                     AllOf(HasSubstr(std::to_string(count)), HasSubstr("1 to 64"))));
@@ -152,20 +153,20 @@ TEST(RankFailure, AKilledRankIsTheCauseThenTheFirstOwnError) {
     EXPECT_EQ(cause_of({told}).text, "told");
 }
 
-TEST(RankFailure, TravelsThroughTheDirectory) {
-    const auto directory =
-        std::filesystem::temp_directory_path() / fmt::format("symm-note-{}", ::getpid());
-    std::filesystem::create_directory(directory);
-    leave_note(directory, {5, true, false, false, 123456789012345, "two\nlines"});
-    const auto found = find_note(directory, 5);
-    ASSERT_TRUE(found);
-    EXPECT_EQ(found->rank, 5);
-    EXPECT_TRUE(found->usage);
-    EXPECT_FALSE(found->told);
-    EXPECT_EQ(found->when, 123456789012345);
-    EXPECT_EQ(found->text, "two\nlines");
-    EXPECT_FALSE(find_note(directory, 4));
-    std::filesystem::remove_all(directory);
+TEST(RankFailure, TravelsOverASocket) {
+    const auto [child, parent] = socket_pair();
+    RankFailure found;
+    EXPECT_FALSE(take_report(parent.get(), found));
+    report(child.get(), {5, true, false, false, 123456789012345, "two\nlines"});
+    ASSERT_TRUE(take_report(parent.get(), found));
+    EXPECT_TRUE(found.usage);
+    EXPECT_FALSE(found.remote);
+    EXPECT_EQ(found.when, 123456789012345);
+    EXPECT_EQ(found.text, "two\nlines");
+    report(child.get(), {5, false, true, false, 1, std::string(100'000, 'x')});
+    ASSERT_TRUE(take_report(parent.get(), found));
+    EXPECT_TRUE(found.remote);
+    EXPECT_GT(found.text.size(), 10'000u);
 }
 
 }  // namespace

@@ -121,8 +121,11 @@ TEST(Socket, WhatWasSentBeforeTheEndStillArrives) {
     }
 }
 
+std::string new_name(const char* purpose) {
+    return "symm-test-" + std::to_string(::getpid()) + "-" + purpose;
+}
+
 TEST(Socket, EveryWaitEnds) {
-    const PrivateDirectory directory("symm-test-");
     const auto [a, b] = socket_pair();
     Packet packet;
     EXPECT_EQ(receive_packet(a.get(), 10, packet, soon()), Io::kLate);
@@ -131,18 +134,16 @@ TEST(Socket, EveryWaitEnds) {
         io = send_packet(a.get(), bytes_of(10000, 1), {}, soon());
     }
     EXPECT_EQ(io, Io::kLate);
-    EXPECT_FALSE(connect_to(directory.path() / "nobody", soon()));
-    EXPECT_FALSE(connect_to(directory.path() / "no" / "directory", soon()));
+    EXPECT_FALSE(connect_to(new_name("nobody"), soon()));
     const int watched[] = {-1, a.get()};
     EXPECT_TRUE(wait_readable(watched, soon()).empty());
-    EXPECT_FALSE(accept_now(listen_at(directory.path() / "here", 1)));
+    EXPECT_FALSE(accept_now(listen_at(new_name("here"), 1)));
 }
 
 TEST(Socket, KnowsThePeer) {
-    const PrivateDirectory directory("symm-test-");
-    const auto path = directory.path() / "here";
-    const UniqueFd listener = listen_at(path, 4);
-    const UniqueFd client = connect_to(path, patient());
+    const std::string name = new_name("peer");
+    UniqueFd listener = listen_at(name, 4);
+    const UniqueFd client = connect_to(name, patient());
     const int watched[] = {listener.get()};
     ASSERT_EQ(wait_readable(watched, patient()), std::vector<std::size_t>{0});
     const UniqueFd server = accept_now(listener);
@@ -152,7 +153,11 @@ TEST(Socket, KnowsThePeer) {
         EXPECT_EQ(peer.pid, ::getpid());
         EXPECT_EQ(peer.uid, ::geteuid());
     }
-    EXPECT_THROW(listen_at(path, 1), std::system_error);
+    EXPECT_THROW(listen_at(name, 1), std::system_error);
+    listener.reset();
+    EXPECT_TRUE(listen_at(name, 1));  // the name is free with the socket
+    EXPECT_THROW(listen_at("", 1), std::invalid_argument);
+    EXPECT_THROW(listen_at(std::string(108, 'n'), 1), std::invalid_argument);
 }
 
 TEST(Directory, IsPrivateAndGoesWithAllThatIsInIt) {
@@ -166,19 +171,6 @@ TEST(Directory, IsPrivateAndGoesWithAllThatIsInIt) {
         std::filesystem::create_directories(path / "a" / "b");
     }
     EXPECT_FALSE(std::filesystem::exists(path));
-}
-
-TEST(Directory, OfOthersOrOpenToOthersIsRefused) {
-    const PrivateDirectory directory("symm-test-");
-    const auto path = directory.path() / "meet";
-    make_private(path);
-    make_private(path);  // there already, and fine
-    ::chmod(path.c_str(), 0750);
-    EXPECT_THROW(make_private(path), std::runtime_error);
-    ::chmod(path.c_str(), 0700);
-    std::filesystem::create_symlink(path, directory.path() / "link");
-    EXPECT_THROW(make_private(directory.path() / "link"), std::runtime_error);
-    EXPECT_THROW(make_private(directory.path() / "no" / "parent"), std::system_error);
 }
 
 TEST(UniqueFd, ClosesOnceAndDuplicates) {

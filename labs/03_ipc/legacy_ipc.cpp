@@ -62,7 +62,7 @@ std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
     const CUipcMemHandle& handle = handles[static_cast<std::size_t>(right)];
     story += fmt::format("memory of cuMemAlloc of rank {}", right);
     bootstrap.together("legacy read", [&] {
-        if (bootstrap.process_of(right) == bootstrap.process_of(rank.rank())) {
+        if (rank.process_of(right) == rank.process_of(rank.rank())) {
             const auto refused =
                 refusal({CUDA_ERROR_INVALID_CONTEXT}, [&] { const LegacyImport peer(handle); });
             if (!refused) {

@@ -32,7 +32,7 @@ struct ByFabric {
     static auto exchange(Bootstrap& bootstrap, const std::vector<Handle>& sent, Deadline deadline) {
         std::vector<std::vector<Handle>> all;
         for (const auto& bytes :
-             bootstrap.gather_bytes("handles", std::as_bytes(std::span(sent)), deadline)) {
+             bootstrap.allgather_bytes("handles", std::as_bytes(std::span(sent)), deadline)) {
             auto& handles = all.emplace_back(bytes.size() / sizeof(Handle));
             std::memcpy(handles.data(), bytes.data(), handles.size() * sizeof(Handle));
         }

@@ -1,15 +1,17 @@
 #include "labs/03_ipc/set_up_time.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
 
+#include "common/bootstrap/socket_bootstrap.hpp"
 #include "common/cli/bytes.hpp"
 #include "common/cli/table.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/nccl/nccl_communicator.hpp"
-#include "common/sys/directory.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 
 namespace symm {
@@ -31,16 +33,12 @@ struct Steps {
 };
 
 Steps time_ours(Rank& rank, std::size_t bytes, int round) {
-    std::unique_ptr<PrivateDirectory> directory;
-    if (rank.rank() == 0) {
-        directory = std::make_unique<PrivateDirectory>("symm-setup-");
-    }
-    const std::string path = rank.bootstrap().allgather_text(
-        "directory", directory ? directory->path().string() : "")[0];
-    const RankInfo info{rank.rank(), rank.size(), path, static_cast<std::uint64_t>(round) + 1};
+    // A name that no other run has: rank 0's process, and the round.
+    const std::string name = rank.bootstrap().allgather_text(
+        "name", fmt::format("symm-setup-{}-{}", ::getpid(), round))[0];
     std::optional<Rank> again;
     std::optional<SymmetricRange> range;
-    return {slowest(rank, [&] { again.emplace(Bootstrap::join(info), rank.mode()); }),
+    return {slowest(rank, [&] { again.emplace(join(rank.rank(), rank.size(), name), rank.mode(), rank.device()); }),
             slowest(rank, [&] { range.emplace(*again, bytes); })};
 }
 

@@ -14,11 +14,10 @@ SharedArray::SharedArray(Rank& rank, int root, std::size_t bytes, Deadline deadl
     PhysicalMemory memory;
     std::vector<UniqueFd> sent;  // by the root only
     std::size_t size = 0;
-    const auto devices = bootstrap.allgather("devices", rank.device(), deadline);
     bootstrap.together(
         "export",
         [&] {
-            require_peer_access(rank.device(), devices.at(root_index));
+            require_peer_access(rank.device(), rank.device_of(root).value_or(-1));
             if (rank.rank() == root) {
                 const CUmemAllocationProp properties = device_memory(rank.device());
                 size = round_up(bytes, granularity(properties));

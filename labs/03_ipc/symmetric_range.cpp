@@ -67,11 +67,10 @@ HandleChoice kind_of_all(const HandleChoice& wanted, const std::vector<RangeDesc
 // Step 3: the devices whose kernels will use this process's mappings.
 std::vector<int> users(const Rank& rank, const std::vector<RangeDescriptor>& all) {
     std::set<int> devices{rank.device()};
-    for (const RangeDescriptor& descriptor : all) {
-        const int device = static_cast<int>(descriptor.device);
-        require_peer_access(rank.device(), device);
+    for (int peer = 0; peer < rank.size(); ++peer) {
+        require_peer_access(rank.device(), rank.device_of(peer).value_or(-1));
         if (rank.is_thread()) {
-            devices.insert(device);
+            devices.insert(static_cast<int>(all[static_cast<std::size_t>(peer)].device));
         }
     }
     return {devices.begin(), devices.end()};
@@ -107,7 +106,7 @@ void SymmetricRange::build(Rank& rank, CUdeviceptr pointer, Deadline deadline) {
 
     // 2. Descriptors
     std::vector<RangeDescriptor> descriptors;
-    for (const auto& packed : bootstrap.gather_bytes("descriptors", local.packed, deadline)) {
+    for (const auto& packed : bootstrap.allgather_bytes("descriptors", local.packed, deadline)) {
         descriptors.push_back(unpack_range_descriptor(packed));
     }
     stride_ = agreed_stride(descriptors);

@@ -262,7 +262,7 @@ void ShmTransport::finish(const Stream& stream) {
     }
     try {
         constexpr std::string_view kWhat = "a transfer through host memory";
-        timeout_->synchronize(stream, kWhat, [&] { rank_->bootstrap().look(kWhat); });
+        timeout_->synchronize(stream, kWhat, [&] { rank_->bootstrap().throw_async_error(kWhat); });
     } catch (const std::exception& error) {
         broken_ = error.what();
         throw;

@@ -80,7 +80,7 @@ double LatencyTest::barriers(std::uint32_t rounds, unsigned blocks, unsigned thr
 }
 
 double LatencyTest::finish(std::string_view what, std::uint32_t rounds) {
-    timeout_.synchronize(stream_, what, [&] { rank_.bootstrap().look(what); });
+    timeout_.synchronize(stream_, what, [&] { rank_.bootstrap().throw_async_error(what); });
     std::uint64_t errors = 0;
     copy_to_host(&errors, range_.local() + offsetof(LatencyTestMemory, errors), sizeof(errors));
     if (errors != errors_) {

@@ -37,19 +37,6 @@ int ranks_that_may_meet(const Rank& rank) {
     return rank.size();
 }
 
-/// Ranks of this process on this rank's device: their kernels have to be resident together.
-int ranks_sharing_device(Rank& rank) {
-    struct Where {
-        int process;
-        int device;
-    };
-    const Where mine{rank.bootstrap().process_of(rank.rank()), rank.device()};
-    const auto all = rank.bootstrap().allgather("devices", mine);
-    return static_cast<int>(std::count_if(all.begin(), all.end(), [&](const Where& other) {
-        return other.process == mine.process && other.device == mine.device;
-    }));
-}
-
 /// Blocks of `threads` threads of any kernel of an AllReduce that the device keeps resident.
 unsigned resident_blocks(int ranks, unsigned threads) {
     unsigned least = kMaxBlocks * 32;
@@ -71,7 +58,7 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     most_ = {.blocks = is_emulated() ? 2U : kMaxBlocks, .threads = is_emulated() ? 32U : 512U};
     const unsigned resident = resident_blocks(rank.size(), most_.threads);
     most_.blocks =
-        std::min(most_.blocks, resident / static_cast<unsigned>(ranks_sharing_device(rank)));
+        std::min(most_.blocks, resident / static_cast<unsigned>(rank.most_on_a_device()));
     if (options.max_blocks != 0) {
         most_.blocks = std::min(most_.blocks, options.max_blocks);
     }

@@ -67,7 +67,7 @@ public:
     /// has failed or is gone, which ends the kernels that wait for it; after that the communicator can
     /// only be destroyed.
     void synchronize(const Stream& stream, std::string_view what) {
-        timeout_.synchronize(stream, what, [&] { rank_.bootstrap().look(what); });
+        timeout_.synchronize(stream, what, [&] { rank_.bootstrap().throw_async_error(what); });
     }
 
 private:

@@ -34,7 +34,7 @@ TEST(RankProcesses, AreProcessesOfTheirOwn) {
         const auto all = rank.bootstrap().allgather("pid", ::getpid());
         EXPECT_EQ(std::set<pid_t>(all.begin(), all.end()).size(), 4u);
         for (int peer = 0; peer < 4; ++peer) {
-            EXPECT_EQ(rank.bootstrap().process_of(peer), all[static_cast<std::size_t>(peer)]);
+            EXPECT_EQ(rank.process_of(peer), all[static_cast<std::size_t>(peer)]);
         }
     });
 }
@@ -68,7 +68,7 @@ TEST(RankProcesses, AKilledRankIsNamedWithItsSignalAtEveryStage) {
 
 TEST(RankProcesses, AKilledRankIsNamedByTheOthers) {
     const std::string error = error_of(processes(3), [](Rank& rank) {
-        const int lost = rank.bootstrap().process_of(1);
+        const int lost = rank.process_of(1);
         if (rank.rank() == 1) {
             ::raise(SIGKILL);
         }
@@ -77,7 +77,7 @@ TEST(RankProcesses, AKilledRankIsNamedByTheOthers) {
             ADD_FAILURE() << "passed a barrier without rank 1";
         } catch (const BootstrapError& error) {
             EXPECT_THAT(error.what(), HasSubstr(fmt::format("rank 1 (pid {}) closed", lost)));
-            EXPECT_EQ(error.culprit(), 1);
+            EXPECT_EQ(error.rank(), 1);
         }
     });
     if (!is_rank_process()) {
@@ -87,8 +87,8 @@ TEST(RankProcesses, AKilledRankIsNamedByTheOthers) {
 
 TEST(RankProcesses, ARankKilledInACallIsNoticedWhileOthersAreStillMissing) {
     const std::string error = error_of(processes(3), [](Rank& rank) {
-        const pid_t root = rank.bootstrap().process_of(0);
-        const pid_t victim = rank.bootstrap().process_of(1);
+        const pid_t root = rank.process_of(0);
+        const pid_t victim = rank.process_of(1);
         if (rank.rank() == 2) {
             ::kill(victim, SIGKILL);
             // Not in the call before rank 0 has given it up, without waiting for this rank.

@@ -189,7 +189,7 @@ TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
         const auto start = std::chrono::steady_clock::now();
         const std::string error =
             error_of(ranks_of_this_test(3, RankMode::kProcess), [&](Rank& rank) {
-                const pid_t lost = rank.bootstrap().process_of(1);
+                const pid_t lost = rank.process_of(1);
                 if (rank.rank() == 1) {
                     const std::size_t colon = fatal.find(':');
                     emu::fail_call(fatal.substr(0, colon), std::stol(fatal.substr(colon + 1)),
@@ -202,7 +202,7 @@ TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
                 } catch (const BootstrapError& apart) {
                     EXPECT_THAT(apart.what(), HasSubstr(fmt::format("rank 1 (pid {})", lost)))
                         << fatal;
-                    EXPECT_EQ(apart.culprit(), 1) << fatal;
+                    EXPECT_EQ(apart.rank(), 1) << fatal;
                 }
             });
         if (is_rank_process()) {

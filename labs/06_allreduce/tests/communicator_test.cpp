@@ -125,7 +125,7 @@ TEST_P(AllReduce, GivesEveryRankTheSameBits) {
         side.reduce_and_check(in, out, kCount, type_, algorithm_);
         std::vector<std::byte> result(bytes(kCount));
         copy_to_host(result.data(), out, result.size());
-        for (const auto& other : side.rank.bootstrap().gather_bytes("result", result)) {
+        for (const auto& other : side.rank.bootstrap().allgather_bytes("result", result)) {
             EXPECT_EQ(other, result);
         }
     });

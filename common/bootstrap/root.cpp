@@ -1,0 +1,268 @@
+// Joining: the first row of the table in socket_bootstrap.hpp. Rank 0 is the root, to which the
+// others come.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "common/bootstrap/socket_bootstrap.hpp"
+#include "common/log/log.hpp"
+#include "common/sys/socket.hpp"
+
+namespace symm {
+namespace {
+
+// A connection that has not said yet who it is has this long, and this many may be in that state.
+constexpr std::chrono::seconds kSilence{5};
+constexpr std::size_t kMaxPending = 2 * kMaxRanks;
+
+UniqueFd listen_as_root(std::string_view name) {
+    try {
+        return listen_at(name, kMaxRanks);
+    } catch (const std::system_error& error) {
+        if (error.code().value() != EADDRINUSE) {
+            throw;
+        }
+        throw BootstrapError(
+            fmt::format("another process listens as '{}', the name under which this run's ranks "
+                        "meet. Give each run a name of its own (SYMM_BOOTSTRAP)",
+                        name),
+            0, false);
+    }
+}
+
+// Rank 0's part.
+class Root {
+public:
+    Root(int size, std::string_view name, Deadline deadline)
+        : size_(size),
+          name_(name),
+          deadline_(deadline),
+          listener_(listen_as_root(name)),
+          connections_(static_cast<std::size_t>(size)) {}
+
+    Connections accept_all() {
+        try {
+            while (!missing().empty()) {
+                step();
+            }
+        } catch (const BootstrapError& error) {
+            send_to_all(connections_, message(MessageKind::kFail, error.rank(), error.what()));
+            throw;
+        }
+        send_to_all(connections_, message(MessageKind::kWelcome, 0, ""));
+        return std::move(connections_);
+    }
+
+private:
+    struct Pending {
+        UniqueFd socket;
+        Deadline until;
+    };
+
+    std::vector<int> missing() const {
+        std::vector<int> ranks;
+        for (int rank = 1; rank < size_; ++rank) {
+            if (!connections_[static_cast<std::size_t>(rank)]) {
+                ranks.push_back(rank);
+            }
+        }
+        return ranks;
+    }
+
+    // Waits for anything to happen and deals with it: a connection, a hello, a rank that is lost.
+    void step() {
+        std::vector<int> watched{listener_.get()};
+        Deadline until = deadline_;
+        for (const Pending& one : pending_) {
+            watched.push_back(one.socket.get());
+            until = Deadline::earlier(until, one.until);
+        }
+        for (const UniqueFd& connection : connections_) {
+            watched.push_back(connection.get());
+        }
+        const auto ready = wait_readable(watched, until);
+        const std::size_t known = pending_.size();
+        for (std::size_t i = 0; i < known; ++i) {
+            if (std::find(ready.begin(), ready.end(), i + 1) != ready.end()) {
+                hear(std::move(pending_[i].socket));
+            } else if (pending_[i].until.passed()) {
+                refuse(std::exchange(pending_[i].socket, {}), "it said nothing");
+            }
+        }
+        std::erase_if(pending_, [](const Pending& one) { return !one.socket; });
+        for (const std::size_t index : ready) {
+            if (index == 0) {
+                accept_one();
+            } else if (index > known) {  // one that has come says nothing more before its welcome
+                const int rank = static_cast<int>(index - 1 - known);
+                throw BootstrapError(
+                    fmt::format(
+                        "rank {} (pid {}) closed its connection while the ranks were joining", rank,
+                        peer_credentials(watched[index]).pid),
+                    rank, true);
+            }
+        }
+        if (const auto ranks = missing(); !ranks.empty() && deadline_.passed()) {
+            throw BootstrapError(
+                fmt::format("{} {} of {} did not come within {:.3g} s to join as '{}'",
+                            ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), size_,
+                            deadline_.seconds(), name_),
+                ranks.front(), false);
+        }
+    }
+
+    void accept_one() {
+        UniqueFd socket;
+        try {
+            socket = accept_now(listener_);
+        } catch (const std::system_error& error) {
+            if (error.code().value() != EMFILE || pending_.empty()) {
+                throw;
+            }
+            refuse_oldest("this process has too many files open");
+            return;  // and accepts in the next step
+        }
+        if (!socket) {
+            return;
+        }
+        const ucred peer = peer_credentials(socket.get());
+        if (peer.uid != ::geteuid()) {
+            refuse(socket, fmt::format("it belongs to user {}, this run to user {}", peer.uid,
+                                       ::geteuid()));
+            return;
+        }
+        if (pending_.size() == kMaxPending) {
+            refuse_oldest("too many connections say nothing");
+        }
+        pending_.push_back({std::move(socket), Deadline::after(kSilence)});
+    }
+
+    // A connection has said something: a rank's hello, or whatever a stranger says.
+    void hear(UniqueFd socket) {
+        Packet packet;
+        std::string why_not;
+        if (receive_packet(socket.get(), kMaxMessage, packet, Deadline::after({})) != Io::kDone) {
+            refuse(socket, "it closed the connection before it said who it is");
+            return;
+        }
+        const auto hello = decode(packet.bytes, why_not);
+        if (packet.cut) {
+            why_not = fmt::format("its first message is longer than {} bytes", kMaxMessage);
+        } else if (!hello) {
+            // said by decode()
+        } else if (hello->kind != MessageKind::kHello || !packet.descriptors.empty()) {
+            why_not = "its first message is no hello";
+        } else if (hello->size != size_) {
+            why_not = fmt::format("it says rank {} of {}, and this run has {} ranks", hello->rank,
+                                  hello->size, size_);
+        } else if (hello->rank == 0 || connections_[static_cast<std::size_t>(hello->rank)]) {
+            why_not = fmt::format("there is a rank {} already", hello->rank);
+        } else if (hello->deadline.passed()) {
+            why_not = "it does not wait any more";
+        }
+        if (!why_not.empty()) {
+            refuse(socket, why_not);
+            return;
+        }
+        deadline_ = Deadline::earlier(deadline_, hello->deadline);
+        connections_[static_cast<std::size_t>(hello->rank)] = std::move(socket);
+    }
+
+    void refuse(const UniqueFd& socket, const std::string& why) const {
+        log::warn("bootstrap: refused process {}: {}", peer_credentials(socket.get()).pid, why);
+        send_to_all({&socket, 1}, message(MessageKind::kRefused, 0, why));
+    }
+
+    void refuse_oldest(const std::string& why) {
+        refuse(pending_.front().socket, why);
+        pending_.erase(pending_.begin());
+    }
+
+    Message message(MessageKind kind, int rank, std::string_view text) const {
+        return {kind, std::max(rank, 0), size_, 0, deadline_, "join", as_payload(text)};
+    }
+
+    int size_;
+    std::string name_;
+    Deadline deadline_;  // the earliest of all ranks that have come
+    UniqueFd listener_;
+    Connections connections_;
+    // Closed after a failure has been told, not before: so never in a local variable.
+    std::vector<Pending> pending_;  // the oldest first
+};
+
+// Another rank's part: says hello and waits to be welcomed.
+UniqueFd connect_to_root(int rank, int size, std::string_view name, Deadline deadline) {
+    const auto give_up = [&](int culprit, bool remote, const std::string& text) {
+        throw BootstrapError(fmt::format("rank {} of {} cannot join: {}", rank, size, text),
+                             culprit, remote);
+    };
+    const std::string late = fmt::format(
+        "no word from rank 0 within {:.3g} s as '{}'. Ranks find each other where one "
+        "launcher started them, or by SYMM_BOOTSTRAP",
+        deadline.seconds(), name);
+    UniqueFd root = connect_to(name, deadline);
+    if (!root) {
+        give_up(0, false, late);
+    }
+    if (const ucred peer = peer_credentials(root.get()); peer.uid != ::geteuid()) {
+        give_up(-1, false,
+                fmt::format("process {} of user {} listens as '{}'. Set SYMM_BOOTSTRAP to a name "
+                            "that others cannot guess",
+                            peer.pid, peer.uid, name));
+    }
+    // Whatever became of the hello: what the root has said tells more.
+    const Message hello{MessageKind::kHello, rank, size, 0, deadline, "join", {}};
+    send_packet(root.get(), encode(hello), {}, deadline);
+
+    Packet packet;
+    switch (receive_packet(root.get(), kMaxMessage, packet, with_grace(deadline))) {
+        case Io::kLate:
+            give_up(0, false, late);
+            break;
+        case Io::kClosed:
+            give_up(0, true, "rank 0 closed its connection while the ranks were joining");
+            break;
+        case Io::kDone:
+            break;
+    }
+    std::string why_not = "it is too long";
+    const auto answer = decode(packet.bytes, why_not);
+    if (!answer || packet.cut) {
+        give_up(0, false, "rank 0's answer cannot be understood: " + why_not);
+    } else if (answer->kind == MessageKind::kFail) {
+        throw BootstrapError(as_text(answer->payload), answer->rank, true);
+    } else if (answer->kind == MessageKind::kRefused) {
+        give_up(rank, false, "rank 0 refused it: " + as_text(answer->payload));
+    } else if (answer->kind != MessageKind::kWelcome) {
+        give_up(0, false, fmt::format("rank 0 answered with {}", name_of(answer->kind)));
+    }
+    return root;
+}
+
+}  // namespace
+
+std::unique_ptr<SocketBootstrap> join(int rank, int size, std::string_view name,
+                                      Deadline deadline) {
+    if (size < 1 || size > kMaxRanks || rank < 0 || rank >= size) {
+        throw BootstrapError(
+            fmt::format("there is no rank {} of {}: 1 to {} ranks can join", rank, size, kMaxRanks),
+            rank, false);
+    }
+    Connections connections;
+    if (rank == 0) {
+        connections = Root(size, name, deadline).accept_all();
+    } else {
+        connections.push_back(connect_to_root(rank, size, name, deadline));
+    }
+    return std::make_unique<SocketBootstrap>(rank, size, std::move(connections),
+                                             with_grace(deadline));
+}
+
+}  // namespace symm

@@ -1,0 +1,333 @@
+// The calls: the second and third row of the table in socket_bootstrap.hpp.
+
+#include "common/bootstrap/socket_bootstrap.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "common/sys/error_text.hpp"
+#include "common/sys/socket.hpp"
+
+namespace symm {
+namespace {
+
+// How long a rank may be gone before one that waits elsewhere takes it for lost: at the end of a
+// run it may leave while a peer's kernel is still at its last instructions.
+constexpr std::chrono::seconds kLeave{3};
+
+std::string call_name(MessageKind kind, std::string_view name) {
+    return fmt::format("{} '{}'", name_of(kind), name);
+}
+
+}  // namespace
+
+// One rank's part of a call.
+struct SocketBootstrap::Contribution {
+    std::vector<std::byte> bytes;
+    std::vector<UniqueFd> descriptors;
+};
+
+// A call on one rank. `local` is the message that this rank contributes, but for its descriptors.
+class SocketBootstrap::Call {
+public:
+    Call(const SocketBootstrap& self, Message local, std::span<const UniqueFd> descriptors)
+        : self_(self),
+          local_(std::move(local)),
+          descriptors_(descriptors),
+          deadline_(local_.deadline) {}
+
+    std::vector<Contribution> run() {
+        std::vector<Contribution> all(static_cast<std::size_t>(self_.size_));
+        self_.rank_ == 0 ? as_root(all) : as_other(all);
+        return all;
+    }
+
+private:
+    int socket_of(int rank) const {
+        return self_.connections_[static_cast<std::size_t>(rank)].get();
+    }
+    std::string rank_name(int rank) const { return self_.name_of_rank(rank); }
+    std::string what() const { return call_name(local_.kind, local_.name); }
+    // A barrier's result is that it came.
+    int results() const { return local_.kind == MessageKind::kBarrier ? 1 : self_.size_; }
+
+    void as_root(std::vector<Contribution>& all) {
+        all[0].bytes = local_.payload;
+        for (const UniqueFd& one : descriptors_) {
+            all[0].descriptors.push_back(one.duplicate());
+        }
+        std::vector<int> sockets{-1};  // -1: poll leaves it out
+        for (int rank = 1; rank < self_.size_; ++rank) {
+            sockets.push_back(socket_of(rank));
+        }
+        std::vector<int> missing(static_cast<std::size_t>(self_.size_) - 1);
+        std::iota(missing.begin(), missing.end(), 1);
+        while (!missing.empty()) {
+            // Those who have come are watched too: one that dies now is named at once.
+            const auto ready = wait_readable(sockets, deadline_);
+            if (ready.empty()) {
+                throw_missing(missing);
+            }
+            for (const std::size_t index : ready) {
+                const int rank = static_cast<int>(index);
+                const Message message = receive(rank, deadline_, all[index]);
+                require_same_call(message, rank, std::erase(missing, rank) == 1);
+                deadline_ = Deadline::earlier(deadline_, message.deadline);
+            }
+        }
+        // A rank that does not read is named before the others blame this one.
+        if (deadline_.left() < std::chrono::seconds(1)) {
+            deadline_ = Deadline::after(std::chrono::seconds(1));
+        }
+        for (int to = 1; to < self_.size_; ++to) {
+            for (int from = 0; from < results(); ++from) {
+                const Contribution& part = all[static_cast<std::size_t>(from)];
+                send(to, MessageKind::kResult, from, part.bytes, part.descriptors);
+            }
+        }
+    }
+
+    void as_other(std::vector<Contribution>& all) {
+        send(0, local_.kind, self_.rank_, local_.payload, descriptors_);
+        for (int from = 0; from < results(); ++from) {
+            Contribution& place = all[static_cast<std::size_t>(from)];
+            const Message message = receive(0, with_grace(deadline_), place);
+            if (message.kind != MessageKind::kResult || message.number != local_.number ||
+                message.rank != from) {
+                throw BootstrapError(
+                    fmt::format("{} answered {} (call {}) with {} {} of rank {}", rank_name(0),
+                                what(), local_.number, name_of(message.kind), message.number,
+                                message.rank),
+                    0, false);
+            }
+        }
+    }
+
+    // Takes one packet of a connection apart. A failure that its sender tells is thrown.
+    Message receive(int from, Deadline until, Contribution& into) {
+        Packet packet;
+        const Io io = receive_packet(socket_of(from), kMaxMessage, packet, until);
+        if (io == Io::kClosed) {
+            throw_lost(from);
+        }
+        if (io == Io::kLate) {
+            throw BootstrapError(fmt::format("no word from {} within {:.3g} s in {}",
+                                             rank_name(from), deadline_.seconds(), what()),
+                                 from, false);
+        }
+        std::string why_not =
+            "it is too long, or this process has too many files open to take its descriptors: "
+            "raise ulimit -n";
+        std::optional<Message> message;
+        if (!packet.cut) {
+            message = decode(packet.bytes, why_not);
+        }
+        if (!message) {
+            throw BootstrapError(fmt::format("the message of {} in {} cannot be taken: {}",
+                                             rank_name(from), what(), why_not),
+                                 from, false);
+        }
+        if (message->kind == MessageKind::kFail) {
+            throw BootstrapError(as_text(message->payload), message->rank, true);
+        }
+        into.bytes = std::move(message->payload);
+        into.descriptors = std::move(packet.descriptors);
+        return *message;
+    }
+
+    void send(int to, MessageKind kind, int from, const std::vector<std::byte>& bytes,
+              std::span<const UniqueFd> descriptors) {
+        const Message message{kind,        from,        self_.size_, local_.number,
+                              local_.deadline, local_.name, bytes};
+        const Io io = send_packet(socket_of(to), encode(message), descriptors, deadline_);
+        if (io == Io::kLate) {
+            throw BootstrapError(fmt::format("{} did not read for {:.3g} s in {}", rank_name(to),
+                                             deadline_.seconds(), what()),
+                                 to, false);
+        }
+        if (io == Io::kClosed) {
+            // Before it went it may have said why.
+            Contribution ignored;
+            receive(to, Deadline::after({}), ignored);
+            throw_lost(to);
+        }
+    }
+
+    void require_same_call(const Message& message, int rank, bool expected) const {
+        if (message.kind != local_.kind || message.number != local_.number ||
+            message.name != local_.name || message.rank != rank || !expected) {
+            throw BootstrapError(
+                fmt::format(
+                    "{} is in {} (its call {}) while rank 0 is in {} (its call {}). All ranks must "
+                    "make the same calls in the same order.",
+                    rank_name(rank), call_name(message.kind, message.name), message.number, what(),
+                    local_.number),
+                rank, false);
+        }
+    }
+
+    [[noreturn]] void throw_lost(int rank) const {
+        throw BootstrapError(fmt::format("{} closed its connection while rank {} was in {}",
+                                         rank_name(rank), self_.rank_, what()),
+                             rank, true);
+    }
+
+    [[noreturn]] void throw_missing(const std::vector<int>& missing) const {
+        std::vector<std::string> names;
+        for (const int rank : missing) {
+            names.push_back(rank_name(rank));
+        }
+        throw BootstrapError(fmt::format("no word from {} within {:.3g} s in {}",
+                                         fmt::join(names, ", "), deadline_.seconds(), what()),
+                             missing.front(), false);
+    }
+
+    const SocketBootstrap& self_;
+    Message local_;
+    std::span<const UniqueFd> descriptors_;
+    Deadline deadline_;  // the earliest of all ranks that have come
+};
+
+std::vector<Connections> connected_sockets(int size) {
+    std::vector<Connections> all(static_cast<std::size_t>(size));
+    all.at(0).emplace_back();
+    for (std::size_t rank = 1; rank < all.size(); ++rank) {
+        auto [root, other] = socket_pair();
+        all[0].push_back(std::move(root));
+        all[rank].push_back(std::move(other));
+    }
+    return all;
+}
+
+void send_to_all(std::span<const UniqueFd> sockets, const Message& message) noexcept {
+    const Deadline deadline = Deadline::after(std::chrono::seconds(1));
+    for (const UniqueFd& socket : sockets) {
+        try {
+            if (socket) {
+                send_packet(socket.get(), encode(message), {}, deadline);
+            }
+        } catch (const std::exception&) {  // this is about a failure already
+        }
+    }
+}
+
+SocketBootstrap::SocketBootstrap(int rank, int size, Connections connections, Deadline deadline)
+    : rank_(rank), size_(size), connections_(std::move(connections)) {
+    processes_ = allgather("join", static_cast<int>(::getpid()), deadline);
+}
+
+std::string SocketBootstrap::name_of_rank(int rank) const {
+    return processes_.empty()
+               ? fmt::format("rank {}", rank)
+               : fmt::format("rank {} (pid {})", rank, processes_[static_cast<std::size_t>(rank)]);
+}
+
+std::vector<SocketBootstrap::Contribution> SocketBootstrap::call(
+    MessageKind kind, std::string_view name, std::span<const std::byte> bytes,
+    std::span<const UniqueFd> descriptors, Deadline deadline) {
+    if (broken_) {
+        throw *broken_;
+    }
+    try {
+        if (descriptors.size() > kMaxDescriptors) {
+            throw std::length_error(
+                fmt::format("{} descriptors are more than the {} that one call takes. Split them "
+                            "over several calls.",
+                            descriptors.size(), kMaxDescriptors));
+        }
+        Message local{kind, rank_, size_, number_++, deadline, std::string(name.substr(0, kMaxName)),
+                      {bytes.begin(), bytes.end()}};
+        return Call(*this, std::move(local), descriptors).run();
+    } catch (const BootstrapError& error) {
+        broken_ = error;
+    } catch (const std::exception& error) {  // too many files open, too much to send, ...
+        broken_ = BootstrapError(fmt::format("rank {} failed: {}", rank_, error_text(error)), rank_, false);
+    }
+    tell_all();
+    throw *broken_;
+}
+
+std::vector<std::vector<std::byte>> SocketBootstrap::allgather_bytes(
+    std::string_view name, std::span<const std::byte> local, Deadline deadline) {
+    std::vector<std::vector<std::byte>> all;
+    for (Contribution& one : call(MessageKind::kAllgather, name, local, {}, deadline)) {
+        all.push_back(std::move(one.bytes));
+    }
+    return all;
+}
+
+void SocketBootstrap::barrier(std::string_view name, Deadline deadline) {
+    call(MessageKind::kBarrier, name, {}, {}, deadline);
+}
+
+std::vector<std::vector<UniqueFd>> SocketBootstrap::exchange(std::string_view name,
+                                                             std::span<const UniqueFd> local,
+                                                             Deadline deadline) {
+    std::vector<std::vector<UniqueFd>> all;
+    for (Contribution& one : call(MessageKind::kExchange, name, {}, local, deadline)) {
+        all.push_back(std::move(one.descriptors));
+    }
+    return all;
+}
+
+std::optional<BootstrapError> SocketBootstrap::async_error(std::string_view waiting_for) {
+    if (broken_) {
+        return broken_;
+    }
+    for (std::size_t i = 0; i < connections_.size() && !broken_; ++i) {
+        if (!connections_[i]) {
+            continue;
+        }
+        const Peek peek = peek_at(connections_[i].get(), kHeaderBytes + 4096);
+        std::string ignored;
+        const auto message = decode(peek.first, ignored);
+        if (message && message->kind == MessageKind::kFail) {
+            broken_ = BootstrapError(as_text(message->payload), message->rank, true);
+        } else if (peek.closed) {
+            closed_ = closed_.value_or(Deadline::after(kLeave));
+            if (closed_->passed()) {
+                const int rank = static_cast<int>(i);
+                broken_ = BootstrapError(
+                    fmt::format("{} closed its connection while rank {} waited for {}",
+                                name_of_rank(rank), rank_, waiting_for),
+                    rank, true);
+            }
+        }
+    }
+    if (broken_) {
+        tell_all();
+    }
+    return broken_;
+}
+
+void SocketBootstrap::fail(std::string_view text) noexcept {
+    if (broken_) {
+        return;  // all have been told
+    }
+    try {
+        broken_ = BootstrapError(fmt::format("rank {} failed: {}", rank_, text), rank_, false);
+        tell_all();
+    } catch (const std::exception&) {  // no memory for the text: the closed connection will tell
+        for (UniqueFd& connection : connections_) {
+            connection.reset();
+        }
+    }
+}
+
+void SocketBootstrap::tell_all() const noexcept {
+    try {
+        Message message;
+        message.kind = MessageKind::kFail;
+        message.rank = broken_->rank() >= 0 ? broken_->rank() : rank_;
+        message.size = size_;
+        message.payload = as_payload(broken_->what());
+        send_to_all(connections_, message);
+    } catch (const std::exception&) {  // no memory for the text
+    }
+}
+
+}  // namespace symm
