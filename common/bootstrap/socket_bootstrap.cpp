@@ -141,8 +141,8 @@ private:
 
     void send(int to, MessageKind kind, int from, const std::vector<std::byte>& bytes,
               std::span<const UniqueFd> descriptors) {
-        const Message message{kind,        from,        self_.size_, local_.number,
-                              local_.deadline, local_.name, bytes};
+        const Message message{kind,        from, self_.size_, local_.number, local_.deadline,
+                              local_.name, bytes};
         const Io io = send_packet(socket_of(to), encode(message), descriptors, deadline_);
         if (io == Io::kLate) {
             throw BootstrapError(fmt::format("{} did not read for {:.3g} s in {}", rank_name(to),
@@ -239,7 +239,12 @@ std::vector<SocketBootstrap::Contribution> SocketBootstrap::call(
                             "over several calls.",
                             descriptors.size(), kMaxDescriptors));
         }
-        Message local{kind, rank_, size_, number_++, deadline, std::string(name.substr(0, kMaxName)),
+        Message local{kind,
+                      rank_,
+                      size_,
+                      number_++,
+                      deadline,
+                      std::string(name.substr(0, kMaxName)),
                       {bytes.begin(), bytes.end()}};
         return Call(*this, std::move(local), descriptors).run();
     } catch (const BootstrapError& error) {

@@ -99,7 +99,7 @@ std::string name_of_run(const Launcher& launcher) {
     if (run.empty()) {
         run = fmt::format("{} {}", launcher.name, launching_process());
         for (const char* name : kRunVariables) {
-            run += "\n" + env::foreign(name);
+            run += fmt::format("\n{}", env::foreign(name));
         }
     }
     // All can read the names of sockets: not the text, which may be a secret.

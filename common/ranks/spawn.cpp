@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "common/environment/environment.hpp"
+#include "common/log/log.hpp"
 #include "common/sys/number.hpp"
 #include "common/sys/process.hpp"
 #include "common/sys/socket.hpp"
@@ -152,8 +153,9 @@ private:
             fmt::format("rank {} (pid {}) {}", child.rank, child.process.id(),
                         is_stopped ? "was stopped by a signal and did not go on (SIGCONT)"
                                    : "did not end after another rank had failed, and was killed"));
-        stuck.killed = is_stopped;
-        stuck.remote = !is_stopped;
+        // What the others said of it is told first: it says what they waited for.
+        stuck.remote = !failures.empty();
+        log::warn("{}", stuck.text);
         add(stuck);
         child.process.signal(SIGKILL);
         child.process.wait(Deadline::after(kTimeToObey));

@@ -245,13 +245,18 @@ TEST(Join, ARankWithoutARootGivesUp) {
 TEST(Join, ARankThatIsLostMeanwhileIsNamed) {
     const std::string name = new_name();
     auto rank_0 = start_rank(0, 4, name);
-    auto rank_1 = start_rank(1, 4, name);
-    {
-        const UniqueFd rank_2 = connect_to(name, patient());
-        ASSERT_EQ(send_packet(rank_2.get(), encode(hello(2, 4)), {}, patient()), Io::kDone);
-    }
+    const auto come = [&](int rank) {
+        UniqueFd socket = connect_to(name, patient());
+        EXPECT_EQ(send_packet(socket.get(), encode(hello(rank, 4)), {}, patient()), Io::kDone);
+        return socket;
+    };
+    const UniqueFd rank_1 = come(1);
+    come(2).reset();
     EXPECT_THAT(rank_0.get(), HasSubstr("rank 2 (pid"));
-    EXPECT_THAT(rank_1.get(), HasSubstr("rank 2 (pid"));
+    Packet packet;
+    ASSERT_EQ(receive_packet(rank_1.get(), kMaxMessage, packet, patient()), Io::kDone);
+    std::string ignored;
+    EXPECT_THAT(as_text(decode(packet.bytes, ignored)->payload), HasSubstr("rank 2 (pid"));
 }
 
 TEST(Join, ANameThatIsTooLongIsRefused) {

@@ -10,6 +10,7 @@
 
 #include "common/sys/usage_error.hpp"
 #include "common/tests/run_as.hpp"
+#include "common/tests/run_program.hpp"
 #include "common/tests/running.hpp"
 #include "common/tests/variable_in_force.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
@@ -173,6 +174,80 @@ TEST(RankProcesses, ARankThatDoesNotEndIsKilled) {
     }
 }
 
+// SIGSTOP: a rank that is there, closes nothing, and answers nothing.
+TEST(RankProcesses, StoppedRanksEndTheRunSoonAfterTheTimeout) {
+    const VariableInForce timeout("SYMM_TIMEOUT", "3");
+    for (const int stopped : {0, 1, -1}) {  // the root, another, all
+        const int who = std::stoi(told_to_ranks("SYMM_TEST_STOPPED", std::to_string(stopped)));
+        const auto start = std::chrono::steady_clock::now();
+        const std::string error = error_of(processes(3), [&](Rank& rank) {
+            rank.bootstrap().together("step", [&] {
+                if (who < 0 || rank.rank() == who) {
+                    ::raise(SIGSTOP);
+                }
+            });
+        });
+        if (is_rank_process()) {
+            return;
+        }
+        EXPECT_THAT(error, stopped < 0 ? HasSubstr("was stopped by a signal")
+                                       : HasSubstr(fmt::format("rank {} (pid", stopped)));
+        EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(13)) << stopped;
+    }
+}
+
+// Rank 1 is stopped for good and rank 0, which collects what the ranks say, for longer than the
+// grace: rank 2 must not blame rank 0.
+TEST(RankProcesses, ALateRootIsNotBlamedForAnotherRank) {
+    const VariableInForce timeout("SYMM_TIMEOUT", "4");
+    const std::string error = error_of(processes(3), [&](Rank& rank) {
+        const pid_t root = rank.process_of(0);
+        rank.bootstrap().barrier("all there");
+        if (rank.rank() == 1) {
+            ::raise(SIGSTOP);
+        }
+        if (rank.rank() == 2) {
+            ::kill(root, SIGSTOP);
+            std::jthread([root] {
+                std::this_thread::sleep_for(std::chrono::seconds(3));
+                ::kill(root, SIGCONT);
+            }).detach();
+        }
+        try {
+            rank.bootstrap().barrier("call");
+            ADD_FAILURE() << "passed a barrier without rank 1";
+        } catch (const BootstrapError& late) {
+            EXPECT_EQ(late.rank(), 1) << late.what();
+        }
+    });
+    if (!is_rank_process()) {
+        EXPECT_THAT(error, HasSubstr("rank 1 (pid"));
+    }
+}
+
+// What a rank says when it fails needs no disk.
+TEST(RankProcesses, AFailureIsReportedWithoutATemporaryDirectory) {
+    const VariableInForce nowhere("TMPDIR", "/no/such/directory");
+    EXPECT_EQ(run_program("03_ipc").exit_code, 0);
+    const Finished failed = run_program("03_ipc", "SYMM_EMU_FAIL=cuMemMap:1:CUDA_ERROR_UNKNOWN");
+    EXPECT_EQ(failed.exit_code, 1);
+    EXPECT_THAT(failed.output, HasSubstr("CUDA_ERROR_UNKNOWN"));
+    const Finished refused = run_program("03_ipc --bytes 7");
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.output, HasSubstr("multiple of 8"));
+}
+
+// Limits that are too low, and how to raise them.
+TEST(RankProcesses, AShortageIsNamedWithTheLimitToRaise) {
+    for (const char* mode : {"thread", "process"}) {
+        Running few({"/bin/sh", "-c",
+                     "ulimit -n 40; exec " + binary_directory() +
+                         "/03_ipc --driver emulated --ranks 32 --mode " + mode});
+        EXPECT_EQ(few.end().code, 1) << few.output();
+        EXPECT_THAT(few.errors(), HasSubstr("raise ulimit -n, now 40"));
+    }
+}
+
 // Ranks that wait until they are ended, for the test below; alone it does nothing.
 TEST(RankProcesses, WaitForTheEndWhereAskedTo) {
     const char* place = std::getenv("SYMM_TEST_PLACE");
@@ -199,7 +274,7 @@ bool runs(pid_t process) {
 }
 
 TEST(RankProcesses, EndWithTheProcessThatStartedThem) {
-    for (const int signal : {SIGTERM, SIGINT, SIGKILL}) {
+    for (const int signal : {SIGTERM, SIGINT, SIGQUIT, SIGKILL}) {
         const PrivateDirectory place("symm-test-");
         Running parent(
             {own_arguments().at(0), "--gtest_filter=RankProcesses.WaitForTheEndWhereAskedTo"},
@@ -223,9 +298,7 @@ TEST(RankProcesses, EndWithTheProcessThatStartedThem) {
                 std::this_thread::sleep_for(std::chrono::milliseconds(5));
             }
         }
-        if (signal != SIGKILL) {  // which leaves nobody to clean up
-            EXPECT_THAT(parent.left(), IsEmpty());
-        }
+        EXPECT_THAT(parent.left(), IsEmpty());
     }
 }
 

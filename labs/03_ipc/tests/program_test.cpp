@@ -1,5 +1,6 @@
 // The program 03_ipc: what it prints, how it exits, what it leaves.
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -162,35 +163,29 @@ TEST(Program, TakesItsRankFromALauncher) {
     }
 }
 
-// Launchers end their ranks in this way.
-TEST(Program, ALaunchersRankThatIsTerminatedLeavesNothing) {
-    for (const char* rank : {"0", "1"}) {  // the root, and one that waits for it
-        const PrivateDirectory directory("symm-test-");
-        const auto here = directory.path() / "here";
-        Running waiting(
-            {kProgram, "--driver", "emulated"},
-            {std::string("RANK=") + rank, "WORLD_SIZE=2", "SYMM_RENDEZVOUS=" + here.string()});
-        const Deadline deadline = Deadline::after(std::chrono::seconds(60));
-        while (!std::filesystem::exists(here)) {
-            ASSERT_FALSE(deadline.passed()) << waiting.errors();
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-        std::this_thread::sleep_for(
-            std::chrono::milliseconds(50));  // while it waits for the others
-        waiting.process.signal(SIGTERM);
-        EXPECT_EQ(waiting.end().signal, SIGTERM);
-        EXPECT_FALSE(std::filesystem::exists(here)) << rank;
+// Two steps of one job: the ranks come in an order in which mixed ones would meet.
+TEST(Program, StepsOfOneJobDoNotMix) {
+    std::vector<std::unique_ptr<Running>> ranks;
+    for (const auto& [step, rank] : {std::pair(0, 0), {1, 1}, {1, 0}, {0, 1}}) {
+        ranks.push_back(std::make_unique<Running>(
+            std::vector<std::string>{kProgram, "--sum", "--driver", "emulated", "--bytes",
+                                     step == 0 ? "800" : "1600"},
+            std::vector<std::string>{"SLURM_JOB_ID=7", fmt::format("SLURM_STEP_ID={}", step),
+                                     fmt::format("SLURM_PROCID={}", rank),
+                                     "SLURM_STEP_NUM_TASKS=2"}));
+    }
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+        EXPECT_TRUE(ranks[i]->end().success()) << ranks[i]->errors();
+        EXPECT_THAT(ranks[i]->output(),
+                    HasSubstr(i == 0 || i == 3 ? ": 100 doubles" : ": 200 doubles"));
     }
 }
 
 TEST(Program, ALaunchersRankThatNeverComesIsNamed) {
-    const PrivateDirectory directory("symm-test-");
     Running rank_0({kProgram, "--driver", "emulated"},
-                   {"RANK=0", "WORLD_SIZE=2", "SYMM_TIMEOUT=1",
-                    "SYMM_RENDEZVOUS=" + (directory.path() / "here").string()});
+                   {"RANK=0", "WORLD_SIZE=2", "SYMM_TIMEOUT=1"});
     EXPECT_EQ(rank_0.end().code, 1);
     EXPECT_THAT(rank_0.errors(), HasSubstr("rank 1 of 2 did not come within 1 s"));
-    EXPECT_FALSE(std::filesystem::exists(directory.path() / "here"));
 }
 
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {

@@ -5,9 +5,11 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <stdexcept>
 
 #include "common/tests/run_as.hpp"
+#include "common/tests/variable_in_force.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
 #include "labs/04_shm_transport/tests/segment_counts.hpp"
 #include "labs/04_shm_transport/tests/transport_test.hpp"
@@ -67,6 +69,30 @@ TEST(ShmTransport, ARankThatThrowsTellsTheOthersBeforeItFreesMemory) {
     });
     EXPECT_EQ(error, "rank 1 failed: cause");
     EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+}
+
+// SIGSTOP: the rank is there, closes nothing, and answers nothing. Its peer waits in a kernel.
+TEST(ShmTransport, AStoppedRankEndsTheRunSoonAfterTheTimeout) {
+    const VariableInForce timeout("SYMM_TIMEOUT", "3");
+    const auto start = std::chrono::steady_clock::now();
+    const std::string error = error_of(ranks_of_this_test(2, RankMode::kProcess), [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        ShmTransport transport(rank, {&peer, 1}, small_slots());
+        Buffers buffers(rank);
+        rank.bootstrap().together("transfer", [&] {
+            if (rank.rank() == 1) {
+                ::raise(SIGSTOP);
+            }
+            transport.send_receive(buffers.to(peer, 1000), buffers.from(peer, 1000),
+                                   buffers.stream.get());
+            transport.finish(buffers.stream);
+        });
+    });
+    if (!is_rank_process()) {
+        EXPECT_THAT(error, HasSubstr("waited 3.0 s in a kernel for"));
+        EXPECT_THAT(error, HasSubstr("of rank 1"));
+        EXPECT_LT(std::chrono::steady_clock::now() - start, 13s);
+    }
 }
 
 TEST(ShmTransport, NamesBothNumbersOfBytesWhereTheyDiffer) {
