@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "common/bootstrap/socket_bootstrap.hpp"
 #include "common/log/log.hpp"
+#include "common/sys/error_text.hpp"
 #include "common/sys/socket.hpp"
 
 namespace symm {
@@ -110,9 +112,9 @@ private:
         }
         if (const auto ranks = missing(); !ranks.empty() && deadline_.passed()) {
             throw BootstrapError(
-                fmt::format("{} {} of {} did not come within {:.3g} s to join as '{}'",
+                fmt::format("{} {} of {} did not come within {:.3g} s to join as '{}'{}",
                             ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), size_,
-                            deadline_.seconds(), name_),
+                            deadline_.seconds(), name_, shortage_.empty() ? "" : ". " + shortage_),
                 ranks.front(), false);
         }
     }
@@ -122,15 +124,21 @@ private:
         try {
             socket = accept_now(listener_);
         } catch (const std::system_error& error) {
-            if (error.code().value() != EMFILE || pending_.empty()) {
+            if (error.code() != std::errc::too_many_files_open) {
                 throw;
             }
-            refuse_oldest("this process has too many files open");
-            return;  // and accepts in the next step
+            shortage_ = error_text(error);
+            if (pending_.empty()) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            } else {
+                refuse_oldest("this process has too many files open");
+            }
+            return;  // and tries again in the next step
         }
         if (!socket) {
             return;
         }
+        shortage_.clear();
         const ucred peer = peer_credentials(socket.get());
         if (peer.uid != ::geteuid()) {
             refuse(socket, fmt::format("it belongs to user {}, this run to user {}", peer.uid,
@@ -195,6 +203,7 @@ private:
     Connections connections_;
     // Closed after a failure has been told, not before: so never in a local variable.
     std::vector<Pending> pending_;  // the oldest first
+    std::string shortage_;          // why the last connection could not be accepted
 };
 
 // Another rank's part: says hello and waits to be welcomed.

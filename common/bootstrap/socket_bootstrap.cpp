@@ -121,7 +121,7 @@ private:
         }
         std::string why_not =
             "it is too long, or this process has too many files open to take its descriptors: "
-            "raise ulimit -n";
+            "raise `ulimit -n`";
         std::optional<Message> message;
         if (!packet.cut) {
             message = decode(packet.bytes, why_not);
@@ -250,7 +250,8 @@ std::vector<SocketBootstrap::Contribution> SocketBootstrap::call(
     } catch (const BootstrapError& error) {
         broken_ = error;
     } catch (const std::exception& error) {  // too many files open, too much to send, ...
-        broken_ = BootstrapError(fmt::format("rank {} failed: {}", rank_, error_text(error)), rank_, false);
+        broken_ = BootstrapError(fmt::format("rank {} failed: {}", rank_, error_text(error)), rank_,
+                                 false);
     }
     tell_all();
     throw *broken_;

@@ -227,7 +227,7 @@ Connections SpawnedRank::connections() const {
     if (packet.descriptors.size() != expected) {
         throw std::runtime_error(fmt::format(
             "got {} of {} connections to the other ranks{}", packet.descriptors.size(), expected,
-            packet.cut ? ": this process has too many files open, raise ulimit -n" : ""));
+            packet.cut ? ": this process has too many files open, raise `ulimit -n`" : ""));
     }
     Connections connections = std::move(packet.descriptors);
     if (rank == 0) {

@@ -162,26 +162,27 @@ TEST(Join, SilentConnectionsHoldNobodyUp) {
 
 // Where the root has no descriptor left, silent connections make room.
 TEST(Join, TooManyOpenFilesAreNoEnd) {
+    const int before = open_descriptors();
     expect_joined_after([&](const std::string& name) {
-        std::vector<UniqueFd> silent;
-        silent.push_back(connect_to(name, patient()));
-        rlimit before{};
-        ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-        // A connection waits to be accepted, and there is no descriptor for it: this thread's own
-        // socket takes the last.
-        const int lowest_free = silent[0].duplicate().get();
-        rlimit tight = before;
-        tight.rlim_cur = static_cast<rlim_t>(lowest_free) + 2;
-        ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
-        for (int i = 0; i < 2; ++i) {
-            try {
-                silent.push_back(connect_to(name, soon()));
-            } catch (const std::system_error& error) {
-                EXPECT_THAT(error.what(), HasSubstr("ulimit -n"));
-            }
+        const UniqueFd silent = connect_to(name, patient());
+        // The root's socket, both ends of the connection: the root has accepted it.
+        for (const Deadline end = patient(); open_descriptors() < before + 3 && !end.passed();) {
+            std::this_thread::yield();
         }
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+        rlimit limit{};
+        ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+        // Room for one more: this thread's end of the next connection.
+        rlimit tight = limit;
+        tight.rlim_cur = static_cast<rlim_t>(silent.duplicate().get()) + 1;
+        ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+        const UniqueFd next = connect_to(name, patient());
+        Packet packet;
+        const Io io = receive_packet(silent.get(), kMaxMessage, packet, patient());
+        ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+        ASSERT_EQ(io, Io::kDone);
+        std::string ignored;
+        EXPECT_THAT(as_text(decode(packet.bytes, ignored)->payload),
+                    HasSubstr("too many files open"));
     });
 }
 

@@ -38,7 +38,11 @@ Steps time_ours(Rank& rank, std::size_t bytes, int round) {
         "name", fmt::format("symm-setup-{}-{}", ::getpid(), round))[0];
     std::optional<Rank> again;
     std::optional<SymmetricRange> range;
-    return {slowest(rank, [&] { again.emplace(join(rank.rank(), rank.size(), name), rank.mode(), rank.device()); }),
+    return {slowest(rank,
+                    [&] {
+                        again.emplace(join(rank.rank(), rank.size(), name), rank.mode(),
+                                      rank.device());
+                    }),
             slowest(rank, [&] { range.emplace(*again, bytes); })};
 }
 

@@ -244,7 +244,7 @@ TEST(RankProcesses, AShortageIsNamedWithTheLimitToRaise) {
                      "ulimit -n 40; exec " + binary_directory() +
                          "/03_ipc --driver emulated --ranks 32 --mode " + mode});
         EXPECT_EQ(few.end().code, 1) << few.output();
-        EXPECT_THAT(few.errors(), HasSubstr("raise ulimit -n, now 40"));
+        EXPECT_THAT(few.errors(), HasSubstr("raise `ulimit -n`"));
     }
 }
 
