@@ -91,7 +91,8 @@ public:
         std::uint64_t seen = 0;
         std::uint64_t start = 0;  // read at the first look: most waits end within a few polls
         [[maybe_unused]] int round = 0;
-        if (++count_ % kPollsPerLook == 0) {
+        count_ += kPollsPerWait;
+        if (count_ - host_look_ >= kPollsPerHostLook) {
             look(waiting, seen, start);
         }
         while (!gave_up_) {
@@ -124,9 +125,11 @@ private:
 #ifdef __CUDA_ARCH__
     static constexpr std::uint32_t kPollsPerLook = 64;
     static constexpr std::uint32_t kPollsPerHostLook = 8192;
+    static constexpr std::uint32_t kPollsPerWait = 8;  ///< What a short wait counts for.
 #else
     static constexpr std::uint32_t kPollsPerLook = 1;
     static constexpr std::uint32_t kPollsPerHostLook = 1;
+    static constexpr std::uint32_t kPollsPerWait = 1;
 #endif
 
     /// Gives up when it is time to.
