@@ -136,7 +136,7 @@ TEST(Program, DoesNotWaitForAReaderForEver) {
         const UniqueFd error(::open(errors.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
         Command command;
         command.arguments = {binary_directory() + "/06_allreduce", "--bytes", "1K", "--mode", mode};
-        command.environment = {"SYMM_DRIVER=emulated", "SYMM_TIMEOUT=1"};
+        command.environment = {"SYMM_DRIVER=emulated", "SYMM_TIMEOUT=5"};
         command.standard_output = writer.get();
         command.standard_error = error.get();
         Process program(command);
