@@ -96,8 +96,8 @@ public:
             look(waiting, seen, start);
         }
         while (!gave_up_) {
-            for (std::uint32_t i = 0; i < kPollsPerLook;
-                 ++i) {  // nothing but polls: latency counts
+            // Nothing but polls in this loop: latency counts.
+            for (std::uint32_t i = 0; i < kPollsPerLook; ++i) {
                 if (poll(seen)) {
                     return true;
                 }
@@ -151,7 +151,7 @@ private:
     }
 
     const Timeout& timeout_;
-    std::uint32_t count_ = 0;      ///< Of waits, and of polls in whole rounds of kPollsPerLook.
+    std::uint32_t count_ = 0;      ///< Polls in whole rounds, and kPollsPerWait per wait.
     std::uint32_t host_look_ = 0;  ///< Its value at the last look at host memory.
     bool gave_up_ = false;
 };
