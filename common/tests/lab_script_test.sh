@@ -43,6 +43,7 @@ machine=$(mktemp -d)
 trap 'rm -rf "$machine"' EXIT
 mkdir "$machine/bin"
 export XDG_CACHE_HOME="$machine/cache" PATH="$machine/bin:/usr/bin:/bin"
+unset CUDACXX CUDA_HOME  # ./lab test may have found a toolkit itself
 in_lab() {  # a line of bash
     bash -c 'set -euo pipefail; fail() { echo "./lab: $2" >&2; exit "$1"; }
              source cmake/cuda_toolkit.sh; '"$1"
