@@ -108,8 +108,8 @@ void Rank::require_printed() const {
 }
 
 bool print_lines(int descriptor, std::string_view prefix, std::string_view text) {
-    // One thread at a time: another one's write could fill the pipe between poll() and write(). Whoever comes
-    // after one that has waited in vain does not wait again.
+    // One thread at a time: another one's write could fill the pipe between poll() and write().
+    // Whoever comes after one that has waited in vain does not wait again.
     static std::mutex mutex;
     static std::array<bool, STDERR_FILENO + 1> nobody_reads{};
     const std::lock_guard lock(mutex);

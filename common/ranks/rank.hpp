@@ -23,8 +23,8 @@ std::string_view name_of(RankMode mode);
 /// The mode by its name. Throws UsageError for another.
 RankMode rank_mode(std::string_view name);
 
-/// Writes text to a descriptor, each line behind `prefix` and in one piece. False, with errno set, where
-/// it could not: ETIMEDOUT where nobody reads what a pipe holds, for SYMM_TIMEOUT.
+/// Writes text to a descriptor, each line behind `prefix` and in one piece. False, with errno set,
+/// where it could not: ETIMEDOUT where nobody reads what a pipe holds, for SYMM_TIMEOUT.
 bool print_lines(int descriptor, std::string_view prefix, std::string_view text);
 
 /// One rank of a run, given to the body by run_ranks(). Used by its own thread only.
@@ -51,10 +51,10 @@ public:
     int most_on_a_device() const;
     Bootstrap& bootstrap() { return *bootstrap_; }
 
-    /// For destructors of what kernels of several ranks use, before they give anything back. Where ranks
-    /// are threads on one device, giving back waits for the kernels of all of them, and those may wait
-    /// for this rank: if an exception is what destroys, the others have to hear of it first. That
-    /// ends the run, also where the exception is caught after all.
+    /// For destructors of what kernels of several ranks use, before they give anything back. Where
+    /// ranks are threads on one device, giving back waits for the kernels of all of them, and those
+    /// may wait for this rank: if an exception is what destroys, the others have to hear of it
+    /// first. That ends the run, also where the exception is caught after all.
     void tell_if_unwinding() noexcept;
 
     /// Prints text, each line behind `[rank] ` and in one piece, whatever the other ranks print.
@@ -70,8 +70,8 @@ public:
         }
     }
 
-    /// Throws std::system_error where not all could be printed (a full disk). At the end of a run: the
-    /// others, in a kernel that waits for this rank, would not hear of it before.
+    /// Throws std::system_error where not all could be printed (a full disk). At the end of a run:
+    /// the others, in a kernel that waits for this rank, would not hear of it before.
     void require_printed() const;
 
 private:

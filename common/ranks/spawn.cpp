@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,36 +24,6 @@ constexpr std::chrono::seconds kTimeToEnd{4};
 constexpr std::chrono::seconds kTimeToObey{2};
 /// How often to look for ranks that are stopped: nothing tells.
 constexpr std::chrono::seconds kLookAgain{1};
-
-// Turns the signals that would end this process into something that can be waited for.
-class SignalWatch {
-public:
-    SignalWatch() {
-        sigemptyset(&watched_);
-        for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
-            sigaddset(&watched_, number);
-        }
-        ::pthread_sigmask(SIG_BLOCK, &watched_, &before_);
-        descriptor_ = UniqueFd(::signalfd(-1, &watched_, SFD_CLOEXEC | SFD_NONBLOCK));
-    }
-    SignalWatch(const SignalWatch&) = delete;
-    SignalWatch& operator=(const SignalWatch&) = delete;
-    ~SignalWatch() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
-    int descriptor() const { return descriptor_.get(); }
-    // The signal that has come; 0 where none has.
-    int take() const {
-        signalfd_siginfo info{};
-        return ::read(descriptor_.get(), &info, sizeof(info)) == sizeof(info)
-                   ? static_cast<int>(info.ssi_signo)
-                   : 0;
-    }
-
-private:
-    sigset_t watched_{};
-    sigset_t before_{};
-    UniqueFd descriptor_;
-};
 
 struct Child {
     int rank;
@@ -92,34 +61,17 @@ public:
         }
     }
 
-    // Waits for the end of all; returns the signal that interrupted it, or 0.
-    int wait(const SignalWatch& signals) {
+    // Waits for the end of all.
+    void wait() {
         while (!children_.empty()) {
-            std::vector<int> watched{signals.descriptor()};
+            std::vector<int> watched;
             for (const Child& child : children_) {
                 watched.push_back(child.process.handle());
             }
-            wait_readable(watched,
-                          Deadline::earlier(Deadline::after(kLookAgain),
-                                            patience_.value_or(Deadline::after(kLookAgain))));
-            if (const int signal = signals.take()) {
-                return signal;
-            }
+            const Deadline look_again = Deadline::after(kLookAgain);
+            wait_readable(watched, Deadline::earlier(look_again, patience_.value_or(look_again)));
             std::erase_if(children_, [&](Child& child) { return has_ended(child); });
         }
-        return 0;
-    }
-
-    // Ends what still runs, politely at first.
-    void end_all(int signal) {
-        for (Child& child : children_) {
-            child.process.signal(signal);
-        }
-        const Deadline deadline = Deadline::after(kTimeToObey);
-        for (Child& child : children_) {
-            child.process.wait(deadline);
-        }
-        children_.clear();  // kills and reaps the rest
     }
 
     std::vector<RankFailure> failures;
@@ -174,18 +126,9 @@ private:
 }  // namespace
 
 std::vector<RankFailure> spawn_ranks(int ranks, const std::vector<std::string>& command) {
-    int signal = 0;
-    {
-        const SignalWatch signals;
-        Children children(ranks, command);
-        signal = children.wait(signals);
-        if (signal == 0) {
-            return children.failures;
-        }
-        children.end_all(signal);
-    }
-    ::raise(signal);  // nothing is left behind: now as if it had not been caught
-    throw std::runtime_error(fmt::format("interrupted by signal {}", signal));
+    Children children(ranks, command);
+    children.wait();
+    return children.failures;
 }
 
 std::optional<SpawnedRank> spawned_rank() {

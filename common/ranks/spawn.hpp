@@ -3,9 +3,9 @@
 /// Ranks that are processes, spawned by this one.
 ///
 /// The process that spawns them makes all sockets first: the connections among the ranks and, for
-/// each rank, one to itself. A rank inherits the latter; through it come the rank's connections, and
-/// back goes its failure. So there is no name under which strangers could come, nothing on disk, and
-/// a rank that dies at any moment closes what the others would wait for.
+/// each rank, one to itself. A rank inherits the latter; through it come the rank's connections,
+/// and back goes its failure. So there is no name under which strangers could come, nothing on
+/// disk, and a rank that dies at any moment closes what the others would wait for.
 
 #include <optional>
 #include <string>
@@ -18,8 +18,8 @@ namespace symm {
 
 /// Spawns `ranks` copies of `command` (empty: this program and its arguments), waits for all, and
 /// returns what went wrong. A copy that is still there some seconds after another has failed is
-/// killed, and so is one that is stopped (SIGSTOP) for longer than SYMM_TIMEOUT. SIGINT, SIGTERM,
-/// SIGHUP and SIGQUIT end the ranks first and this process then.
+/// killed, and so is one that is stopped (SIGSTOP) for longer than SYMM_TIMEOUT. Where a signal
+/// ends this process, the kernel kills the copies (die_with_parent()).
 std::vector<RankFailure> spawn_ranks(int ranks, const std::vector<std::string>& command);
 
 /// A spawned rank's own side.
@@ -32,8 +32,8 @@ struct SpawnedRank {
     Connections connections() const;
 };
 
-/// The place of this process where spawn_ranks() started it, nothing elsewhere. From here on it dies
-/// with its parent. Throws UsageError where the variables make no sense.
+/// The place of this process where spawn_ranks() started it, nothing elsewhere. From here on it
+/// dies with its parent. Throws UsageError where the variables make no sense.
 std::optional<SpawnedRank> spawned_rank();
 
 }  // namespace symm

@@ -16,7 +16,8 @@ public:
     static Deadline after(std::chrono::nanoseconds limit) {
         return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(limit), limit);
     }
-    /// A moment that another rank has named: the steady clock is one for all processes of a machine.
+    /// A moment that another rank has named: the steady clock is one for all processes of a
+    /// machine.
     static Deadline at(Clock::time_point end, std::chrono::nanoseconds limit) {
         return Deadline(end, limit);
     }

@@ -19,20 +19,13 @@
 namespace symm {
 namespace {
 
-// posix_spawn's two structures, destroyed on every path.
+// posix_spawn's structure, destroyed on every path.
 struct Actions {
     posix_spawn_file_actions_t value{};
     Actions() { ::posix_spawn_file_actions_init(&value); }
     ~Actions() { ::posix_spawn_file_actions_destroy(&value); }
     Actions(const Actions&) = delete;
     Actions& operator=(const Actions&) = delete;
-};
-struct Attributes {
-    posix_spawnattr_t value{};
-    Attributes() { ::posix_spawnattr_init(&value); }
-    ~Attributes() { ::posix_spawnattr_destroy(&value); }
-    Attributes(const Attributes&) = delete;
-    Attributes& operator=(const Attributes&) = delete;
 };
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -78,20 +71,8 @@ Process::Process(const Command& command) {
             ::posix_spawn_file_actions_adddup2(&actions.value, from, to);
         }
     }
-    // The child starts with no signal blocked, whatever the starting thread has blocked.
-    Attributes attributes;
-    sigset_t none;
-    sigemptyset(&none);
-    ::posix_spawnattr_setsigmask(&attributes.value, &none);
-    short flags = POSIX_SPAWN_SETSIGMASK;
-    if (command.own_group) {
-        ::posix_spawnattr_setpgroup(&attributes.value, 0);
-        flags |= POSIX_SPAWN_SETPGROUP;
-    }
-    ::posix_spawnattr_setflags(&attributes.value, flags);
-    const int error =
-        ::posix_spawnp(&id_, arguments.at(0).c_str(), &actions.value, &attributes.value,
-                       pointers(arguments).data(), pointers(environment).data());
+    const int error = ::posix_spawnp(&id_, arguments.at(0).c_str(), &actions.value, nullptr,
+                                     pointers(arguments).data(), pointers(environment).data());
     if (error != 0) {
         id_ = -1;
         throw_system_error(error, "posix_spawn(" + arguments[0] + ")");

@@ -32,7 +32,6 @@ struct Command {
     int standard_output = -1;  ///< A descriptor to be its output, or -1 for this process's.
     int standard_error = -1;   ///< The same for its errors.
     int inherited = -1;        ///< A descriptor that it has under the same number, or -1.
-    bool own_group = false;    ///< A process group of its own: no Ctrl-C of this terminal.
 };
 
 /// Owns a child process: the destructor kills it where it still runs, and reaps it. Move-only.

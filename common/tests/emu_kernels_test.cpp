@@ -28,7 +28,8 @@ std::chrono::nanoseconds now_of(clockid_t clock) {
     return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Ranks that have a session each would otherwise time out: a yield leaves the processor to no other session.
+// Ranks that have a session each would otherwise time out: a yield leaves the processor to no other
+// session.
 TEST(BackOff, LeavesTheProcessorToOthers) {
     const auto start = now_of(CLOCK_MONOTONIC), busy = now_of(CLOCK_THREAD_CPUTIME_ID);
     for (int round = 0; round < 150; ++round) {

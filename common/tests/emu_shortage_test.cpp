@@ -1,5 +1,5 @@
-// What the host runs out of - threads, memory, file descriptors - becomes a CUDA error and a line that
-// names the limit. Each case limits a process of its own.
+// What the host runs out of - threads, memory, file descriptors - becomes a CUDA error and a line
+// that names the limit. Each case limits a process of its own.
 
 #include <fcntl.h>
 #include <sys/resource.h>

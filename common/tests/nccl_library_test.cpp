@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "common/sys/directory.hpp"
+#include "common/tests/temporary_directory.hpp"
 #include "common/tests/variable_in_force.hpp"
 
 namespace symm {
@@ -36,7 +36,7 @@ protected:
     }
 
 private:
-    PrivateDirectory directory_{"nccl_test"};
+    TemporaryDirectory directory_;
     VariableInForce virtual_env_{"VIRTUAL_ENV", std::nullopt};
     VariableInForce conda_{"CONDA_PREFIX", std::nullopt};
     VariableInForce home_{"HOME", "/nonexistent"};

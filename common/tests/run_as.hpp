@@ -56,8 +56,8 @@ inline bool is_rank_process() {
     return std::getenv("SYMM_RANK") != nullptr;
 }
 
-/// What a rank process has to know of the loop that its parent is in: a run is one process, and comes to its
-/// run_ranks() in the first turn. Returns the parent's `value` in both.
+/// What a rank process has to know of the loop that its parent is in: a run is one process, and
+/// comes to its run_ranks() in the first turn. Returns the parent's `value` in both.
 inline std::string told_to_ranks(const char* variable, const std::string& value) {
     ::setenv(variable, value.c_str(), is_rank_process() ? 0 : 1);
     return std::getenv(variable);

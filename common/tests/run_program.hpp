@@ -25,8 +25,8 @@ inline std::string binary_directory() {
     return std::filesystem::canonical("/proc/self/exe").parent_path();
 }
 
-/// Runs `<binary_directory()>/<command_line>` through the shell, with the variables in `environment`
-/// ("A=1 B=2") and the emulated driver, for at most `seconds`.
+/// Runs `<binary_directory()>/<command_line>` through the shell, with the variables in
+/// `environment` ("A=1 B=2") and the emulated driver, for at most `seconds`.
 inline Finished run_program(const std::string& command_line, const std::string& environment = "",
                             int seconds = 100) {
     const std::string command = "env SYMM_DRIVER=emulated " + environment + " timeout -k 5 " +
@@ -46,8 +46,8 @@ inline Finished run_program(const std::string& command_line, const std::string& 
     return finished;
 }
 
-/// Runs one test of this program, DISABLED_ ones too, in a process of its own. Expects that there is such
-/// a test: GoogleTest reports success where the filter matches none.
+/// Runs one test of this program, DISABLED_ ones too, in a process of its own. Expects that there
+/// is such a test: GoogleTest reports success where the filter matches none.
 inline Finished run_test(const std::string& test, const std::string& environment = "") {
     const auto program = std::filesystem::canonical("/proc/self/exe").filename().string();
     const Finished finished = run_program(
@@ -64,8 +64,8 @@ inline void expect_passes(const std::string& test, const std::string& environmen
     EXPECT_EQ(finished.exit_code, 0) << environment << "\n" << finished.output;
 }
 
-/// Runs it where stdout is a full disk, and where it is closed: expects exit status 1, and an error that
-/// names stdout.
+/// Runs it where stdout is a full disk, and where it is closed: expects exit status 1, and an error
+/// that names stdout.
 inline void expect_failure_without_stdout(const std::string& command_line) {
     for (const char* to : {">/dev/full", ">&-"}) {
         const Finished finished = run_program(command_line + " 2>&1 " + to + "; exit $?");

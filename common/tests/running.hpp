@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "common/sys/directory.hpp"
 #include "common/sys/process.hpp"
+#include "common/tests/temporary_directory.hpp"
 
 namespace symm::testing {
 
@@ -28,7 +28,7 @@ inline std::string text_of(const std::filesystem::path& path) {
 class Running {
 public:
     explicit Running(std::vector<std::string> arguments, std::vector<std::string> environment = {})
-        : files_("symm-test-"), temporary_(files_.path() / "tmp") {
+        : temporary_(files_.path() / "tmp") {
         std::filesystem::create_directory(temporary_);
         const auto open = [&](const char* name) {
             return UniqueFd(::open((files_.path() / name).c_str(),
@@ -64,7 +64,7 @@ public:
     const std::filesystem::path& temporary() const { return temporary_; }
 
 private:
-    PrivateDirectory files_;
+    TemporaryDirectory files_;
     std::filesystem::path temporary_;
 
 public:

@@ -11,9 +11,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "common/sys/directory.hpp"
 #include "common/sys/number.hpp"
 #include "common/sys/usage_error.hpp"
+#include "common/tests/temporary_directory.hpp"
 #include "common/tests/variable_in_force.hpp"
 
 namespace symm {
@@ -71,31 +71,12 @@ TEST(Process, GoesWithItsOwner) {
 }
 
 TEST(Process, TakesAddedAndReplacedVariables) {
-    const PrivateDirectory directory("symm-test-");
+    const TemporaryDirectory directory;
     ::setenv("SYMM_TEST_KEPT", "kept", 1);
     ::setenv("SYMM_TEST_REPLACED", "before", 1);
     Command command = shell("echo $SYMM_TEST_KEPT $SYMM_TEST_REPLACED $SYMM_TEST_NEW");
     command.environment = {"SYMM_TEST_REPLACED=after", "SYMM_TEST_NEW=a b"};
     EXPECT_EQ(output_of(command, directory.path() / "out"), "kept after a b\n");
-}
-
-TEST(Process, StartsWithNoSignalBlocked) {
-    sigset_t all, before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, &before);
-    Process process(shell("exec sleep 1000"));
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    process.signal(SIGTERM);
-    EXPECT_EQ(process.wait(patient())->signal, SIGTERM);
-}
-
-TEST(Process, AGroupOfItsOwnIsOneOfItsOwn) {
-    Command command = shell("exec sleep 1000");
-    command.own_group = true;
-    const Process process(command);
-    EXPECT_EQ(::getpgid(process.id()), process.id());
-    const Process plain(shell("exec sleep 1000"));
-    EXPECT_EQ(::getpgid(plain.id()), ::getpgid(0));
 }
 
 TEST(Process, AProgramThatIsNotThereIsNamed) {

@@ -12,8 +12,6 @@
 #include <cstring>
 #include <thread>
 
-#include "common/sys/directory.hpp"
-
 namespace symm {
 namespace {
 
@@ -158,19 +156,6 @@ TEST(Socket, KnowsThePeer) {
     EXPECT_TRUE(listen_at(name, 1));  // the name is free with the socket
     EXPECT_THROW(listen_at("", 1), std::invalid_argument);
     EXPECT_THROW(listen_at(std::string(108, 'n'), 1), std::invalid_argument);
-}
-
-TEST(Directory, IsPrivateAndGoesWithAllThatIsInIt) {
-    std::filesystem::path path;
-    {
-        const PrivateDirectory directory("symm-test-");
-        path = directory.path();
-        struct stat found {};
-        ASSERT_EQ(::stat(path.c_str(), &found), 0);
-        EXPECT_EQ(found.st_mode & 0777, 0700u);
-        std::filesystem::create_directories(path / "a" / "b");
-    }
-    EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST(UniqueFd, ClosesOnceAndDuplicates) {

@@ -9,7 +9,8 @@
 
 namespace symm {
 
-/// A variable's value while this lives, for this process and those that it starts; nothing: it is not set.
+/// A variable's value while this lives, for this process and those that it starts; nothing: it is
+/// not set.
 class VariableInForce {
 public:
     VariableInForce(std::string name, const std::optional<std::string>& value)

@@ -275,7 +275,7 @@ bool runs(pid_t process) {
 
 TEST(RankProcesses, EndWithTheProcessThatStartedThem) {
     for (const int signal : {SIGTERM, SIGINT, SIGQUIT, SIGKILL}) {
-        const PrivateDirectory place("symm-test-");
+        const TemporaryDirectory place;
         Running parent(
             {own_arguments().at(0), "--gtest_filter=RankProcesses.WaitForTheEndWhereAskedTo"},
             {"SYMM_TEST_PLACE=" + place.path().string()});
