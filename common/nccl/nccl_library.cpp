@@ -16,8 +16,9 @@
 namespace symm {
 namespace {
 
-// NVLink multicast can put GPUs that others share out of service, and the labs do without it: whatever
-// the environment says, NCCL does not use it here. Set before main(), while there is one thread.
+// NVLink multicast can put GPUs that others share out of service, and the labs do without it:
+// whatever the environment says, NCCL does not use it here. Set before main(), while there is one
+// thread.
 [[maybe_unused]] const int no_multicast = setenv("NCCL_NVLS_ENABLE", "0", 1);
 
 template <class Function>
@@ -26,7 +27,8 @@ bool find(void* library, const char* name, Function& function) {
     return function != nullptr;
 }
 
-/// The directories under which the Python on PATH, and an environment that is active, keep packages.
+/// The directories under which the Python on PATH, and an environment that is active, keep
+/// packages.
 std::vector<std::string> python_prefixes() {
     std::vector<std::string> prefixes = {env::foreign("VIRTUAL_ENV"), env::foreign("CONDA_PREFIX")};
     std::istringstream path(env::foreign("PATH"));
@@ -103,9 +105,6 @@ std::unique_ptr<NcclLibrary> NcclLibrary::load(std::string& why_not) {
                           find(library, "ncclCommInitRank", nccl->comm_init_rank) &&
                           find(library, "ncclCommDestroy", nccl->comm_destroy) &&
                           find(library, "ncclCommAbort", nccl->comm_abort) &&
-                          find(library, "ncclCommGetAsyncError", nccl->comm_get_async_error) &&
-                          find(library, "ncclGroupStart", nccl->group_start) &&
-                          find(library, "ncclGroupEnd", nccl->group_end) &&
                           find(library, "ncclAllReduce", nccl->all_reduce);
     if (!complete) {
         why_not = "libnccl.so.2 lacks a function that has been there since NCCL 2.4";

@@ -25,9 +25,6 @@ struct NcclLibrary {
     int (*comm_init_rank)(Comm*, int ranks, UniqueId, int rank) = nullptr;
     int (*comm_destroy)(Comm) = nullptr;
     int (*comm_abort)(Comm) = nullptr;
-    int (*comm_get_async_error)(Comm, int*) = nullptr;
-    int (*group_start)() = nullptr;
-    int (*group_end)() = nullptr;
     int (*all_reduce)(const void*, void*, std::size_t count, int type, int op, Comm,
                       void* stream) = nullptr;
     int (*mem_alloc)(void**, std::size_t) = nullptr;  ///< From 2.19; may be null.
@@ -46,8 +43,8 @@ struct NcclLibrary {
     std::string version() const;
 };
 
-/// The library of the Python package nvidia-nccl-cu12 or -cu13, in an active environment, beside the
-/// python3 on PATH or in ~/.local; an empty string where there is none.
+/// The library of the Python package nvidia-nccl-cu12 or -cu13, in an active environment, beside
+/// the python3 on PATH or in ~/.local; an empty string where there is none.
 std::string nccl_of_python();
 
 /// Values of nccl.h's enumerations and flags.

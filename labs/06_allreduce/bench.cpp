@@ -8,7 +8,7 @@
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
-#include "labs/06_allreduce/measure.hpp"
+#include "labs/06_allreduce/nccl_comparison.hpp"
 
 namespace {
 
@@ -25,9 +25,9 @@ void all_reduce(benchmark::State& state) {
         Measured measured;
         run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
             Communicator communicator(rank);
-            Measurement measurement(rank, communicator,
-                                    {.most_bytes = bytes, .graph = state.range(1) != 0});
-            const Measured mine = measurement.run(bytes / sizeof(float));
+            NcclComparison comparison(rank, communicator,
+                                      {.most_bytes = bytes, .graph = state.range(1) != 0});
+            const Measured mine = comparison.run(bytes / sizeof(float));
             if (rank.rank() == 0) {
                 measured = mine;
             }

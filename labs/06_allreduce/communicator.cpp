@@ -62,7 +62,8 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     if (options.max_blocks != 0) {
         most_.blocks = std::min(most_.blocks, options.max_blocks);
     }
-    // Block b of each rank waits for block b of every other, so all launch what the smallest device keeps.
+    // Block b of each rank waits for block b of every other, so all launch what the smallest device
+    // keeps.
     for (const Shape& other : rank.bootstrap().allgather("launch shapes", most_)) {
         most_.blocks = std::min(most_.blocks, other.blocks);
     }

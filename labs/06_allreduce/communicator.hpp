@@ -20,8 +20,8 @@ namespace symm {
 struct CommunicatorOptions {
     /// No wait in a kernel lasts longer.
     std::chrono::nanoseconds limit = Deadline::standard_limit();
-    /// The most blocks of a launch; 0: as many as the device keeps resident, at most kMaxBlocks. Several
-    /// communicators on one device share what it keeps (residency.hpp).
+    /// The most blocks of a launch; 0: as many as the device keeps resident, at most kMaxBlocks.
+    /// Several communicators on one device share what it keeps (residency.hpp).
     unsigned max_blocks = 0;
 };
 
@@ -30,8 +30,8 @@ struct CommunicatorOptions {
 /// once would share flags.
 class Communicator {
 public:
-    /// Throws std::invalid_argument for more than kMaxAllReduceRanks ranks, and where the device cannot
-    /// keep its blocks resident beside those of the other communicators.
+    /// Throws std::invalid_argument for more than kMaxAllReduceRanks ranks, and where the device
+    /// cannot keep its blocks resident beside those of the other communicators.
     explicit Communicator(Rank& rank, const CommunicatorOptions& options = {});
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
@@ -51,8 +51,9 @@ public:
     /// Makes a window of memory that each rank has (from mem_alloc, say): ncclCommWindowRegister.
     /// The memory stays the caller's; the address to use is the one given back.
     CUdeviceptr register_memory(CUdeviceptr pointer, std::size_t bytes);
-    /// Gives a window back. Collective; waits for the work of all ranks, so that none still uses it. Throws
-    /// std::invalid_argument for an address that allocate() or register_memory() did not return.
+    /// Gives a window back. Collective; waits for the work of all ranks, so that none still uses
+    /// it. Throws std::invalid_argument for an address that allocate() or register_memory() did not
+    /// return.
     void release(CUdeviceptr window);
 
     /// Queues: `out[i]` becomes the sum over all ranks of `in[i]`, on every rank, the same bits.
@@ -63,9 +64,9 @@ public:
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
 
-    /// Waits for the stream. Throws where a kernel gave up waiting, saying for whom, and where a rank
-    /// has failed or is gone, which ends the kernels that wait for it; after that the communicator can
-    /// only be destroyed.
+    /// Waits for the stream. Throws where a kernel gave up waiting, saying for whom, and where a
+    /// rank has failed or is gone, which ends the kernels that wait for it; after that the
+    /// communicator can only be destroyed.
     void synchronize(const Stream& stream, std::string_view what) {
         timeout_.synchronize(stream, what, [&] { rank_.bootstrap().throw_async_error(what); });
     }

@@ -11,7 +11,7 @@
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank_options.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
-#include "labs/06_allreduce/measure.hpp"
+#include "labs/06_allreduce/nccl_comparison.hpp"
 
 namespace {
 
@@ -39,7 +39,7 @@ Sizes parse_sizes(const std::string& text, Sizes sizes) {
 struct Options {
     RankOptions ranks;
     Sizes sizes;
-    MeasureOptions measure;
+    ComparisonOptions comparison;
 };
 
 std::string optional_time(const std::optional<double>& time) {
@@ -48,7 +48,7 @@ std::string optional_time(const std::optional<double>& time) {
 
 void print_row(const Rank& rank, const Options& options, std::size_t count,
                const Measured& measured) {
-    const std::size_t bytes = count * size_of(options.measure.type);
+    const std::size_t bytes = count * size_of(options.comparison.type);
     std::string text = fmt::format("{:>8} {:>12} {:>9}", format_bytes(bytes), count,
                                    name_of(measured.plan.algorithm));
     if (is_emulated()) {
@@ -67,17 +67,17 @@ void print_row(const Rank& rank, const Options& options, std::size_t count,
     rank.headline("{}\n", text);
 }
 
-void print_head(const Rank& rank, const Options& options, const Measurement& measurement) {
+void print_head(const Rank& rank, const Options& options, const NcclComparison& comparison) {
     rank.headline("{}\n", describe_driver());
-    rank.headline("AllReduce of {} ranks ({} mode), {}, sum, {}, {}, {} x {} calls a size\n",
-                  rank.size(), name_of(rank.mode()), name_of(options.measure.type),
-                  options.measure.in_place ? "in place" : "out of place",
-                  options.measure.graph ? "in a graph" : "launched one by one",
-                  options.measure.rounds, options.measure.iterations);
+    rank.headline("AllReduce, {} ranks ({} mode), {}, sum, {}, {}, {} x {} calls per size\n",
+                  rank.size(), name_of(rank.mode()), name_of(options.comparison.type),
+                  options.comparison.in_place ? "in place" : "out of place",
+                  options.comparison.graph ? "in a graph" : "one by one", options.comparison.rounds,
+                  options.comparison.iterations);
     rank.headline("NCCL {}\n",
-                  measurement.why_no_nccl().empty()
-                      ? fmt::format("{}, without NVLink multicast", measurement.nccl_version())
-                      : "comparison skipped: " + measurement.why_no_nccl());
+                  comparison.why_no_nccl().empty()
+                      ? fmt::format("{}, without NVLink multicast", comparison.nccl_version())
+                      : "comparison skipped: " + comparison.why_no_nccl());
     if (is_emulated()) {
         rank.headline("Emulated: results are checked, times would mean nothing.\n\n");
         rank.headline("{:>8} {:>12} {:>9}   {:<7} {}\n", "bytes", "count", "algo", "result",
@@ -93,7 +93,7 @@ void print_head(const Rank& rank, const Options& options, const Measurement& mea
 
 /// Refuses what cannot fit into the devices' memory, before anything is made.
 void require_room(const Rank& rank, const Options& options) {
-    const std::size_t buffers = options.measure.in_place ? 1 : 2;
+    const std::size_t buffers = options.comparison.in_place ? 1 : 2;
     const std::size_t memory = rank.gpu().total_memory();
     const std::size_t part = memory / static_cast<std::size_t>(rank.most_on_a_device());
     const std::size_t unit = granularity(device_memory(rank.device()));
@@ -104,11 +104,11 @@ void require_room(const Rank& rank, const Options& options) {
             fmt::format("the {} of device {} have no room for an AllReduce of {} ranks",
                         format_bytes(memory), rank.device(), rank.size()));
     }
-    if (options.measure.most_bytes > most) {
+    if (options.comparison.most_bytes > most) {
         throw UsageError(
             fmt::format("{} buffer(s) of {} are more than a rank's part of the {} of device {}: "
                         "say --bytes {} or less",
-                        buffers, format_bytes(options.measure.most_bytes), format_bytes(memory),
+                        buffers, format_bytes(options.comparison.most_bytes), format_bytes(memory),
                         rank.device(), format_bytes(most)));
     }
 }
@@ -116,12 +116,12 @@ void require_room(const Rank& rank, const Options& options) {
 void run(Rank& rank, const Options& options) {
     require_room(rank, options);
     Communicator communicator(rank);
-    Measurement measurement(rank, communicator, options.measure);
-    print_head(rank, options, measurement);
+    NcclComparison comparison(rank, communicator, options.comparison);
+    print_head(rank, options, comparison);
     for (std::size_t bytes = options.sizes.first; bytes <= options.sizes.last;
          bytes *= options.sizes.factor) {
-        const std::size_t count = bytes / size_of(options.measure.type);
-        print_row(rank, options, count, measurement.run(count));
+        const std::size_t count = bytes / size_of(options.comparison.type);
+        print_row(rank, options, count, comparison.run(count));
     }
     rank.headline("\nAll results are right.\n");
 }
@@ -154,12 +154,13 @@ int main(int argc, char** argv) {
     app.add_option("--dtype", dtype, "Type: float or bfloat16")->capture_default_str();
     app.add_option("--op", op, "Operation: sum")->capture_default_str();
     app.add_option("--algo", algo, "Algorithm: auto, oneshot or twoshot")->capture_default_str();
-    app.add_flag("--inplace", options.measure.in_place, "Input and output are the same buffer");
-    app.add_flag("--graph", options.measure.graph, "Replay the calls as a graph");
+    app.add_flag("--inplace", options.comparison.in_place, "Input and output are the same buffer");
+    app.add_flag("--graph", options.comparison.graph, "Replay the calls as a graph");
     add_number_option(app, "--iters", iterations, 1, 1000,
                       "Calls of a turn (default 20; emulated 2)")
         ->default_str("");
-    add_number_option(app, "--rounds", options.measure.rounds, 1, 1000, "Turns of each candidate");
+    add_number_option(app, "--rounds", options.comparison.rounds, 1, 1000,
+                      "Turns of each candidate");
     app.add_flag("--no-nccl", no_nccl, "Do not compare with NCCL");
     app.footer(
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
@@ -169,28 +170,29 @@ int main(int argc, char** argv) {
         "(NCCL_NVLS_ENABLE=0 is set).\n"
         "SYMM_TIMEOUT sets the deadline of every wait in seconds.");
     return run_main(app, argc, argv, [&] {
-        options.measure.type = data_type(dtype);
+        options.comparison.type = data_type(dtype);
         reduce_op(op);
-        options.measure.algorithm = algorithm_named(algo);
-        options.measure.nccl = !no_nccl;
+        options.comparison.algorithm = algorithm_named(algo);
+        options.comparison.nccl = !no_nccl;
         options.sizes = parse_sizes(bytes, options.sizes);
-        if (options.sizes.first == 0 || options.sizes.first % size_of(options.measure.type) != 0) {
+        if (options.sizes.first == 0 ||
+            options.sizes.first % size_of(options.comparison.type) != 0) {
             throw UsageError(fmt::format("--bytes {} is no whole number of {}s of {} bytes each",
-                                         bytes, dtype, size_of(options.measure.type)));
+                                         bytes, dtype, size_of(options.comparison.type)));
         }
         if (app.count("--count") != 0) {
-            if (count > (std::size_t{1} << 60) / size_of(options.measure.type)) {
+            if (count > (std::size_t{1} << 60) / size_of(options.comparison.type)) {
                 throw UsageError(fmt::format("--count {} is more than any machine holds", count));
             }
-            options.sizes.first = options.sizes.last = count * size_of(options.measure.type);
+            options.sizes.first = options.sizes.last = count * size_of(options.comparison.type);
         }
-        options.measure.iterations = iterations != 0 ? iterations : is_emulated() ? 2 : 20;
+        options.comparison.iterations = iterations != 0 ? iterations : is_emulated() ? 2 : 20;
         if (is_emulated() && app.count("--rounds") == 0) {
-            options.measure.rounds = 1;
+            options.comparison.rounds = 1;
         }
-        options.measure.most_bytes = options.sizes.last;
-        if (options.measure.algorithm == Algorithm::kOneShot &&
-            options.measure.most_bytes > kOneShotLimit) {
+        options.comparison.most_bytes = options.sizes.last;
+        if (options.comparison.algorithm == Algorithm::kOneShot &&
+            options.comparison.most_bytes > kOneShotLimit) {
             throw UsageError(
                 fmt::format("--algo oneshot carries up to {}: say --algo twoshot or --bytes {}",
                             format_bytes(kOneShotLimit), format_bytes(kOneShotLimit)));

@@ -1,11 +1,12 @@
 #pragma once
 /// \file
-/// AllReduce in one shot: every rank sends all of its input to every other, in packets, and adds up what
-/// arrives.
+/// AllReduce in one shot: every rank sends all of its input to every other, in packets, and adds up
+/// what arrives.
 ///
-/// For small sizes only latency counts, and this takes one trip over the link. No barrier comes before it: the
-/// packets go to scratch memory that is known to be free. None comes after: a packet is its own flag. Thread i
-/// of rank r, in epoch e (the number of the call), whose bank of scratch memory is e % 2:
+/// For small sizes only latency counts, and this takes one trip over the link. No barrier comes
+/// before it: the packets go to scratch memory that is known to be free. None comes after: a packet
+/// is its own flag. Thread i of rank r, in epoch e (the number of the call), whose bank of scratch
+/// memory is e % 2:
 ///
 /// | does                               | to what                            | order   | why                  |
 /// |------------------------------------|------------------------------------|---------|----------------------|
@@ -15,13 +16,15 @@
 /// | clears one unused packet per peer  | its own `scratch[bank][p][e / 2 % size]` | relaxed | no flag may outlive its epoch's number |
 ///
 /// - Epochs are counted in device memory (`OneShotMemory::epochs`), so a replayed graph counts on.
-/// - No flag is mistaken for a later one: a slot's flag is older than e, and since each call clears one slot
-///   of its bank, none is older than 2 x `packets_per_bank` calls. So the 32 bits of an epoch may wrap.
-/// - No deadlock: packet i is sent before packet i of any peer is waited for, all threads of all ranks
-///   run at once, and no thread waits for another of its rank.
-/// - The next call cannot overtake this one: epoch e + 1 uses the other bank. Epoch e + 2 uses this bank
-///   again. A rank that begins e + 2 has ended e + 1, so every peer has sent packets of e + 1, so every
-///   peer's kernel of epoch e has ended, and with it all its reading and clearing of this bank.
+/// - No flag is mistaken for a later one: a slot's flag is older than e, and since each call clears
+///   one slot of its bank, none is older than 2 x `packets_per_bank` calls. So the 32 bits of an
+///   epoch may wrap.
+/// - No deadlock: packet i is sent before packet i of any peer is waited for, all threads of all
+///   ranks run at once, and no thread waits for another of its rank.
+/// - The next call cannot overtake this one: epoch e + 1 uses the other bank. Epoch e + 2 uses this
+///   bank again. A rank that begins e + 2 has ended e + 1, so every peer has sent packets of e + 1,
+///   so every peer's kernel of epoch e has ended, and with it all its reading and clearing of this
+///   bank.
 /// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.
 ///
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (AGxLL_R) and
@@ -40,16 +43,16 @@ namespace symm {
 inline constexpr unsigned kMaxBlocks = 128;  ///< Of a launch.
 inline constexpr int kMaxAllReduceRanks = 8;
 
-/// What each rank keeps for one-shot calls, in symmetric memory, zeroed before the first use; its banks
-/// follow.
+/// What each rank keeps for one-shot calls, in symmetric memory, zeroed before the first use; its
+/// banks follow.
 struct OneShotMemory {
-    /// Calls so far. One counter per block, all equal between kernels. Each block reads the counter of
-    /// its number alone, so that no block can see another's update too early.
+    /// Calls so far. One counter per block, all equal between kernels. Each block reads the counter
+    /// of its number alone, so that no block can see another's update too early.
     std::uint32_t epochs[kMaxBlocks];
 };
 
-/// The next epoch. Never 0, which is what fresh memory holds. Even and odd numbers alternate also where it
-/// wraps, since the lowest bit chooses the bank.
+/// The next epoch. Never 0, which is what fresh memory holds. Even and odd numbers alternate also
+/// where it wraps, since the lowest bit chooses the bank.
 __host__ __device__ inline std::uint32_t next_epoch(std::uint32_t epoch) {
     return epoch + 1 == 0 ? 2 : epoch + 1;
 }

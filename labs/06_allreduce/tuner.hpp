@@ -2,8 +2,8 @@
 /// \file
 /// The tuner: which algorithm a call takes, with how many blocks, and why.
 ///
-/// It chooses only from what all ranks know alike (type, count, whether the buffers lie in windows), so that
-/// all ranks choose the same.
+/// It chooses only from what all ranks know alike (type, count, whether the buffers lie in
+/// windows), so that all ranks choose the same.
 
 #include <cstddef>
 #include <string>
@@ -42,13 +42,14 @@ struct CallPlan {
 /// The reason as a sentence.
 std::string describe(TunerReason reason, int ranks);
 
-/// Payload bytes up to which one shot is expected to be faster than two shots, and up to which it is
-/// possible. The first falls with the number of ranks, since each sends everything to each other.
+/// Payload bytes up to which one shot is expected to be faster than two shots, and up to which it
+/// is possible. The first falls with the number of ranks, since each sends everything to each
+/// other.
 std::size_t one_shot_preferred(int ranks);
 inline constexpr std::size_t kOneShotLimit = 512 * 1024;
 
-/// Chooses for a call, with no more blocks and threads than `most`. Throws std::invalid_argument where
-/// `asked` cannot do it, saying what can.
+/// Chooses for a call, with no more blocks and threads than `most`. Throws std::invalid_argument
+/// where `asked` cannot do it, saying what can.
 CallPlan plan_call(const CallSize& call, Algorithm asked, const Shape& most);
 
 }  // namespace symm

@@ -1,23 +1,26 @@
 #pragma once
 /// \file
-/// AllReduce in two shots, without a copy: each rank reads its part of every rank's input, adds it up, and
-/// writes the sum into every rank's output.
+/// AllReduce in two shots, without a copy: each rank reads its part of every rank's input, adds it
+/// up, and writes the sum into every rank's output.
 ///
-/// Every byte crosses a link twice, the least that is possible unless the switch itself adds up. Both buffers
-/// must lie in windows: the kernel reads its peers' inputs and writes their outputs in place. Block b of
-/// rank r:
+/// Every byte crosses a link twice, the least that is possible unless the switch itself adds up.
+/// Both buffers must lie in windows: the kernel reads its peers' inputs and writes their outputs in
+/// place. Block b of rank r:
 ///
 /// | does            | to what                      | order            | why                                |
 /// |-----------------|------------------------------|------------------|------------------------------------|
-/// | first barrier   | block b of all ranks         | relaxed, acquire | inputs are written and outputs free: earlier kernels of each rank's stream have ended, which released their writes (barrier.hpp) |
+/// | first barrier   | block b of all ranks         | relaxed, acquire | inputs are written and outputs free: see below |
 /// | loads part r    | every rank's `in`            | plain            | after the acquire of the first barrier |
 /// | stores the sums | part r of every rank's `out` | plain            | before the release of the second barrier |
 /// | second barrier  | block b of all ranks         | release, acquire | all of `out` is written, no rank reads `in` any more |
 ///
+/// - The first barrier's arrival is relaxed: the end of the kernels before it has released their writes
+///   (barrier.hpp).
 /// - No deadlock: see barrier.hpp; the launch keeps all blocks of all ranks resident at once.
-/// - The next call cannot overtake this one: a rank's kernel ends after all its blocks have met those of all
-///   peers, so its next kernel finds no peer that still reads or writes for this call.
-/// - In place is no different: only rank r reads part r of any buffer, and it loads before it stores.
+/// - The next call cannot overtake this one: a rank's kernel ends after all its blocks have met
+///   those of all peers, so its next kernel finds no peer that still reads or writes for this call.
+/// - In place is no different: only rank r reads part r of any buffer, and it loads before it
+///   stores.
 /// - Part r is added up by rank r alone: all ranks agree to the last bit.
 ///
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST).

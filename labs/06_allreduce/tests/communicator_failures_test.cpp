@@ -1,4 +1,5 @@
-// A communicator whose other ranks fail, hang, or do not call: its kernels end, and say for whom they waited.
+// A communicator whose other ranks fail, hang, or do not call: its kernels end, and say for whom
+// they waited.
 
 #include <gtest/gtest.h>
 
@@ -46,7 +47,8 @@ TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{10});
 }
 
-// A rank that is stopped, or hangs: what the others say is what their kernels waited for, and of whom.
+// A rank that is stopped, or hangs: what the others say is what their kernels waited for, and of
+// whom.
 TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
     const VariableInForce timeout("SYMM_TIMEOUT", "5");
     const std::string error = error_of(ranks_of_this_test(3, RankMode::kProcess), [](Rank& rank) {

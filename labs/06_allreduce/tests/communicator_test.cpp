@@ -26,7 +26,8 @@ std::string title(const testing::TestParamInfo<Case>& info) {
 struct Side {
     explicit Side(Rank& r) : rank(r), communicator(r), verifier(r.rank(), r.size()) {}
 
-    /// Fills the input, poisons the output, reduces, compares. Throws on all ranks where one is wrong.
+    /// Fills the input, poisons the output, reduces, compares. Throws on all ranks where one is
+    /// wrong.
     CallPlan reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                               Algorithm algorithm) {
         verifier.fill(stream, type, in, count);
@@ -70,8 +71,9 @@ protected:
     std::size_t bytes(std::size_t count) const { return count * size_of(type_); }
 };
 
-// Counts around packets, vectors and the ranks' parts; two calls each, so that banks, epochs and counters go on;
-// different counts in a row, so that blocks that sat out one call take part in the next.
+// Counts around packets, vectors and the ranks' parts; two calls each, so that banks, epochs and
+// counters go on; different counts in a row, so that blocks that sat out one call take part in the
+// next.
 TEST_P(AllReduce, IsRightForAnyCountCallAfterCall) {
     on_ranks(ranks_, [this](Side& side) {
         constexpr std::size_t kMost = 4099;

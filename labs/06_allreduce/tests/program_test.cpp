@@ -6,9 +6,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "common/sys/directory.hpp"
 #include "common/sys/process.hpp"
 #include "common/tests/run_program.hpp"
+#include "common/tests/temporary_directory.hpp"
 
 namespace symm {
 namespace {
@@ -131,7 +131,7 @@ TEST(Program, DoesNotWaitForAReaderForEver) {
         while (::write(writer.get(), "full", 1) == 1) {
         }
         ::fcntl(writer.get(), F_SETFL, 0);  // the program's writes block
-        const PrivateDirectory directory("symm-test-");
+        const TemporaryDirectory directory;
         const auto errors = directory.path() / "errors";
         const UniqueFd error(::open(errors.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
         Command command;

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The AllReduce kernels of two ranks, for float and as few packets as a test needs: sound, or as a mutant
-/// (cmake/Mutants.cmake). Apart from the library, which is compiled once and for all types.
+/// The AllReduce kernels of two ranks, for float and as few packets as a test needs: sound, or as a
+/// mutant (cmake/Mutants.cmake). Apart from the library, which is compiled once and for all types.
 
 #include <cuda.h>
 
@@ -34,7 +34,8 @@ void launch_protocol_one_shot(CUstream stream, ProtocolMemory* first, std::size_
                               std::size_t count, const simt::Timeout& timeout);
 void launch_protocol_two_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
                               std::size_t count, const simt::Timeout& timeout);
-/// Adds to `*wrong`, in device memory, the elements that are neither the sum nor, from `count` on, poison.
+/// Adds to `*wrong`, in device memory, the elements that are neither the sum nor, from `count` on,
+/// poison.
 void launch_compare(CUstream stream, const ProtocolMemory* memory, std::size_t count, unsigned call,
                     unsigned* wrong);
 

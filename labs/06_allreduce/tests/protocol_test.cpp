@@ -1,6 +1,6 @@
-// The protocols of one shot and two shots between two ranks, with small memories: call after call, over the
-// wrap of the epochs, beside packets whose flags are stale. Sound as they are; compiled as a mutant, each test
-// has to find what was taken out.
+// The protocols of one shot and two shots between two ranks, with small memories: call after call,
+// over the wrap of the epochs, beside packets whose flags are stale. Sound as they are; compiled as
+// a mutant, each test has to find what was taken out.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,8 @@ constexpr std::size_t kMost = 2 * ProtocolMemory::kPackets;  // elements of one 
 
 using Launch = decltype(&launch_protocol_one_shot);
 
-/// Calls `launch` on two ranks, `calls` times without waiting in between; call i has `count(i)` elements.
+/// Calls `launch` on two ranks, `calls` times without waiting in between; call i has `count(i)`
+/// elements.
 void call_on_two_ranks(Launch launch, unsigned calls,
                        const std::function<std::size_t(unsigned)>& count, std::uint32_t epoch = 0,
                        std::uint32_t stale = 0) {
@@ -59,8 +60,8 @@ TEST(OneShot, IsRightCallAfterCall) {
                       [](unsigned call) { return 1 + call % kMost; });
 }
 
-// All packets of fresh memory hold the flag of an epoch behind the wrap. Small calls use one packet of each bank;
-// when that epoch comes, a large call uses all.
+// All packets of fresh memory hold the flag of an epoch behind the wrap. Small calls use one packet
+// of each bank; when that epoch comes, a large call uses all.
 TEST(OneShot, TakesNoFlagOfAFormerEpochForANewOne) {
     constexpr std::uint32_t kStart = 0xffffffd0U;
     constexpr std::uint32_t kStale = 3;

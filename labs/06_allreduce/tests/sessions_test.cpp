@@ -1,5 +1,6 @@
 // 06_allreduce as launchers start it: each rank in a session of its own, to which the kernel gives
-// as much of the processors as to any other. A waiting rank that only yields would starve the others.
+// as much of the processors as to any other. A waiting rank that only yields would starve the
+// others.
 
 #include <gtest/gtest.h>
 

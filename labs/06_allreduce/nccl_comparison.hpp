@@ -15,7 +15,7 @@
 namespace symm {
 
 /// How to measure.
-struct MeasureOptions {
+struct ComparisonOptions {
     DataType type = DataType::kFloat;
     Algorithm algorithm = Algorithm::kAuto;
     std::size_t most_bytes = 1 << 20;  ///< Of the largest call; decides what is allocated.
@@ -39,9 +39,9 @@ struct Measured {
 double bus_bandwidth(std::size_t bytes, int ranks, double microseconds);
 
 /// One rank's side of the comparison. Construction and calls are collective.
-class Measurement {
+class NcclComparison {
 public:
-    Measurement(Rank& rank, Communicator& communicator, const MeasureOptions& options);
+    NcclComparison(Rank& rank, Communicator& communicator, const ComparisonOptions& options);
 
     /// Why the comparison with NCCL is skipped; empty where it is not.
     const std::string& why_no_nccl() const { return why_no_nccl_; }
@@ -61,7 +61,7 @@ private:
 
     Rank& rank_;
     Communicator& communicator_;
-    MeasureOptions options_;
+    ComparisonOptions options_;
     CUdeviceptr in_;
     CUdeviceptr out_;  ///< The same as in_ where in place.
     Stream stream_;

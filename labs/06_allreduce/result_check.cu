@@ -1,7 +1,13 @@
-#include "labs/06_allreduce/input.hpp"
+#include "labs/06_allreduce/result_check.hpp"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
+#include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/cuda/launch.hpp"
 #include "common/simt/atomic.hpp"
@@ -74,26 +80,40 @@ void launch_over(CUstream stream, std::size_t count, const auto& kernel) {
 
 }  // namespace
 
-void fill_input(CUstream stream, DataType type, CUdeviceptr at, std::size_t count, int rank,
-                std::uint32_t salt) {
-    if (type == DataType::kFloat) {
-        launch_over(stream, count, Fill<Float>{reinterpret_cast<float*>(at), count, rank, salt});
-    } else {
-        launch_over(stream, count,
-                    Fill<Bfloat16>{reinterpret_cast<std::uint16_t*>(at), count, rank, salt});
-    }
+void Verifier::fill(const Stream& stream, DataType type, CUdeviceptr in, std::size_t count) {
+    ++salt_;
+    const auto with = [&](auto element) {
+        using Element = decltype(element);
+        launch_over(
+            stream.get(), count,
+            Fill<Element>{reinterpret_cast<typename Element::Storage*>(in), count, rank_, salt_});
+    };
+    type == DataType::kFloat ? with(Float{}) : with(Bfloat16{});
 }
 
-void check_output(CUstream stream, DataType type, CUdeviceptr at, std::size_t count, int ranks,
-                  std::uint32_t salt, Rounding rounding, CheckReport* report) {
-    if (type == DataType::kFloat) {
-        launch_over(
-            stream, count,
-            Check<Float>{reinterpret_cast<const float*>(at), count, ranks, salt, rounding, report});
-    } else {
-        launch_over(stream, count,
-                    Check<Bfloat16>{reinterpret_cast<const std::uint16_t*>(at), count, ranks, salt,
-                                    rounding, report});
+void Verifier::poison(const Stream& stream, CUdeviceptr out, std::size_t bytes) {
+    cu_check(cuMemsetD8Async(out, 0xff, bytes, stream.get()), "cuMemsetD8Async(size={})",
+             bytes);  // all NaN
+}
+
+void Verifier::check(const Stream& stream, DataType type, CUdeviceptr out, std::size_t count,
+                     Rounding rounding) {
+    cu_check(cuMemsetD8Async(report_.address(), 0, sizeof(CheckReport), stream.get()),
+             "cuMemsetD8Async(size={})", sizeof(CheckReport));
+    const auto with = [&](auto element) {
+        using Element = decltype(element);
+        launch_over(stream.get(), count,
+                    Check<Element>{reinterpret_cast<const typename Element::Storage*>(out), count,
+                                   ranks_, salt_, rounding, report_.as<CheckReport>()});
+    };
+    type == DataType::kFloat ? with(Float{}) : with(Bfloat16{});
+    stream.synchronize("checking the result");
+    CheckReport report;
+    copy_to_host(&report, report_.address(), sizeof(report));
+    if (report.wrong != 0) {
+        throw std::runtime_error(fmt::format(
+            "rank {}: {} of {} elements are wrong, element {} among them: {} instead of {}", rank_,
+            report.wrong, count, report.first_index, report.got, report.expected));
     }
 }
 

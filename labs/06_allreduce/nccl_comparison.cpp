@@ -1,4 +1,4 @@
-#include "labs/06_allreduce/measure.hpp"
+#include "labs/06_allreduce/nccl_comparison.hpp"
 
 #include <fmt/core.h>
 
@@ -20,8 +20,8 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-/// A window whose memory is one segment. NCCL 2.28 registers the first segment of a window alone, and its
-/// kernels run off its end; ours would be made of several above 256 MiB.
+/// A window whose memory is one segment. NCCL 2.28 registers the first segment of a window alone,
+/// and its kernels run off its end; ours would be made of several above 256 MiB.
 CUdeviceptr window_of_one_segment(Communicator& communicator, std::size_t bytes) {
     bytes = std::max<std::size_t>(bytes, 1);
     const auto give_back = [](void* memory) {
@@ -43,7 +43,8 @@ double bus_bandwidth(std::size_t bytes, int ranks, double microseconds) {
     return static_cast<double>(bytes) / (microseconds * 1e3) * 2 * (ranks - 1) / ranks;
 }
 
-Measurement::Measurement(Rank& rank, Communicator& communicator, const MeasureOptions& options)
+NcclComparison::NcclComparison(Rank& rank, Communicator& communicator,
+                               const ComparisonOptions& options)
     : rank_(rank),
       communicator_(communicator),
       options_(options),
@@ -53,7 +54,7 @@ Measurement::Measurement(Rank& rank, Communicator& communicator, const MeasureOp
     find_nccl();
 }
 
-void Measurement::find_nccl() {
+void NcclComparison::find_nccl() {
     if (!options_.nccl) {
         why_no_nccl_ = "as asked";
     } else if (is_emulated()) {
@@ -98,7 +99,7 @@ void Measurement::find_nccl() {
 }
 
 template <class Call>
-void Measurement::check_call(std::size_t count, const Call& call, Rounding rounding) {
+void NcclComparison::check_call(std::size_t count, const Call& call, Rounding rounding) {
     verifier_.fill(stream_, options_.type, in_, count);
     if (!options_.in_place) {
         Verifier::poison(stream_, out_, count * size_of(options_.type));
@@ -111,7 +112,7 @@ void Measurement::check_call(std::size_t count, const Call& call, Rounding round
 }
 
 template <class Call>
-double Measurement::time_turn(std::size_t count, const Call& call, Rounding rounding) {
+double NcclComparison::time_turn(std::size_t count, const Call& call, Rounding rounding) {
     std::optional<Graph> graph;
     call();  // what a candidate sets up at its first call must not be captured
     communicator_.synchronize(stream_, "a first AllReduce");
@@ -152,7 +153,7 @@ double Measurement::time_turn(std::size_t count, const Call& call, Rounding roun
     return *std::max_element(all.begin(), all.end());
 }
 
-Measured Measurement::run(std::size_t count) {
+Measured NcclComparison::run(std::size_t count) {
     Measured measured;
     const auto ours = [&] {
         measured.plan = communicator_.all_reduce(in_, out_, count, options_.type, ReduceOp::kSum,
