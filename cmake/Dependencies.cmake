@@ -3,8 +3,8 @@
 # Benchmark, where the distribution has only a shared library: it is copied beside the programs.
 
 include(FetchContent)
-# CMake 3.25 sets a property of this target, whether the toolkit has the library (gone since CUDA 13)
-# or not.
+# CMake 3.25 sets a property of this target, whether the toolkit has the library (gone since CUDA
+# 13) or not.
 if(NOT TARGET CUDA::nvToolsExt)
   add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
 endif()

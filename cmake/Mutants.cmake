@@ -1,13 +1,14 @@
-# Mutants: programs with one order, sync, flag or bank taken out, which a test has to find for that reason.
+# Mutants: programs with one order, sync, flag or bank taken out, which a test has to find for that
+# reason.
 #
 # symm_mutants(NAME LABELS label... SOURCES file... [LINK target...] [ENVIRONMENT name=value...]
 #              MUTANTS "MACRO filter report" ...)
 #
-# Builds the GoogleTest program of SOURCES once as it is, which has to pass, and once per mutant with
-# SYMM_MUTANT_MACRO defined. A mutant runs the cases that match the filter, and what it prints has to match the
-# regular expression `report`: the race or the wrong value that the mutant was planted for, not any other.
-# ThreadSanitizer stops at its first report, so that is the one that is judged. Only in the tsan preset: results
-# alone show almost none of the missing orders.
+# Builds the GoogleTest program of SOURCES once as it is, which has to pass, and once per mutant
+# with SYMM_MUTANT_MACRO defined. A mutant runs the cases that match the filter, and what it prints
+# has to match the regular expression `report`: the race or the wrong value that the mutant was
+# planted for, not any other. ThreadSanitizer stops at its first report, so that is the one that is
+# judged. Only in the tsan preset: results alone show almost none of the missing orders.
 function(symm_mutants name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;SOURCES;LINK;ENVIRONMENT;MUTANTS")
   if(NOT SYMM_SANITIZE STREQUAL "thread")
@@ -22,7 +23,8 @@ function(symm_mutants name)
     set(report ${CMAKE_MATCH_3})
     string(TOLOWER "${name}_${mutant}" program)
     add_executable(${program} ${arg_SOURCES})
-    target_link_libraries(${program} PRIVATE symm_options ${arg_LINK} GTest::gtest GTest::gtest_main CUDA::cudart_static)
+    target_link_libraries(${program} PRIVATE symm_options ${arg_LINK} GTest::gtest
+                          GTest::gtest_main CUDA::cudart_static)
     target_compile_options(${program} PRIVATE ${SYMM_TEST_CUDA_OPTIONS})
     if(NOT mutant STREQUAL SOUND)
       target_compile_definitions(${program} PRIVATE SYMM_MUTANT_${mutant})

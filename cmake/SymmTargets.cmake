@@ -1,5 +1,5 @@
-# The kinds of target this repository has. Include directories, standard, warnings and sanitizers are
-# set per target, here, once.
+# The kinds of target this repository has. Include directories, standard, warnings and sanitizers
+# are set per target, here, once.
 
 # What every target compiles and links with.
 add_library(symm_options INTERFACE)
@@ -27,8 +27,8 @@ if(SYMM_SANITIZE)
   endforeach()
   target_link_options(symm_options INTERFACE -fsanitize=${SYMM_SANITIZE})
   if(SYMM_SANITIZE MATCHES "undefined")
-    # The check of vptr opens a pipe to read memory: where a test has used up all descriptors, it reports
-    # objects that are sound.
+    # The check of vptr opens a pipe to read memory: where a test has used up all descriptors, it
+    # reports objects that are sound.
     target_compile_options(symm_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=vptr>)
   endif()
 endif()
@@ -45,8 +45,8 @@ foreach(include IN LISTS CUDAToolkit_INCLUDE_DIRS)
   endif()
 endforeach()
 
-# A sanitizer's build of programs and tests spends its time in the optimiser, and their runs spend it
-# in libraries.
+# A sanitizer's build of programs and tests spends its time in the optimiser, and their runs spend
+# it in libraries.
 function(symm_quick_to_build target)
   if(SYMM_SANITIZE)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
@@ -75,9 +75,9 @@ endfunction()
 # symm_test(NAME LABELS label... SOURCES file... [LINK target...] [PROGRAM target] [TIMEOUT seconds]
 #           [ONE_DEVICE])
 #
-# Each case is a test of ctest's. PROGRAM is what the test starts, and built before it. ONE_DEVICE: all
-# cases but those of programs run again with every rank on one emulated device, where ranks share a
-# context and wait for each other in more places.
+# Each case is a test of ctest's. PROGRAM is what the test starts, and built before it. ONE_DEVICE:
+# all cases but those of programs run again with every rank on one emulated device, where ranks
+# share a context and wait for each other in more places.
 function(symm_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_DEVICE" "PROGRAM;TIMEOUT" "LABELS;SOURCES;LINK")
   if(NOT PROJECT_IS_TOP_LEVEL)
@@ -126,8 +126,8 @@ function(symm_cases name prefix)
   string(MAKE_C_IDENTIFIER "${name}.${prefix}" tests)
   gtest_discover_tests(${name} TEST_PREFIX "${name}.${prefix}" TEST_FILTER "${arg_FILTER}"
     TEST_LIST ${tests} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
-  # Properties that are lists do not pass through gtest_discover_tests. ThreadSanitizer would sleep for
-  # a second at the end of each process, waiting for reports.
+  # Properties that are lists do not pass through gtest_discover_tests. ThreadSanitizer would sleep
+  # for a second at the end of each process, waiting for reports.
   file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/${tests}_properties.cmake" "if(${tests})
   set_tests_properties(\${${tests}} PROPERTIES LABELS \"${arg_LABELS}\" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT \"TSAN_OPTIONS=atexit_sleep_ms=0;${arg_ENVIRONMENT}\")

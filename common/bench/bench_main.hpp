@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What the benchmarks of all labs have in common: exit codes, and what is said of emulated times. Google
-/// Benchmark's own main() ends with 1 for bad usage, and lets exceptions through.
+/// What the benchmarks of all labs have in common: exit codes, and what is said of emulated times.
+/// Google Benchmark's own main() ends with 1 for bad usage, and lets exceptions through.
 
 #include <benchmark/benchmark.h>
 

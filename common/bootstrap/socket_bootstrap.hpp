@@ -15,9 +15,9 @@
 ///
 /// - It cannot deadlock: a rank sends its CALL before it waits, the root reads all CALLs before it
 ///   sends a RESULT, and a rank that is sent a RESULT is already reading.
-/// - One call cannot overtake another: a connection keeps its order, the root takes exactly one CALL
-///   per connection and call, and number and name travel along. Rank 1 in barrier `a` while rank 2
-///   is in allgather `b` is an error on every rank that says so.
+/// - One call cannot overtake another: a connection keeps its order, the root takes exactly one
+///   CALL per connection and call, and number and name travel along. Rank 1 in barrier `a` while
+///   rank 2 is in allgather `b` is an error on every rank that says so.
 /// - Every wait ends: a CALL carries the moment until which its sender waits. The root gives up at
 ///   the first of these moments, names who is missing, and tells all (FAIL). The others wait
 ///   kVerdictGrace longer, and only then blame rank 0.

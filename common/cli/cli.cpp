@@ -18,8 +18,9 @@
 namespace symm {
 namespace {
 
-// Where a program is started without stdin, stdout or stderr (`>&-`), the next descriptor it opens would
-// take that place, and what is printed would go into a socket. Read-only: writing still fails, and is noticed.
+// Where a program is started without stdin, stdout or stderr (`>&-`), the next descriptor it opens
+// would take that place, and what is printed would go into a socket. Read-only: writing still
+// fails, and is noticed.
 void open_standard_descriptors() {
     int opened = 0;
     do {
@@ -87,7 +88,8 @@ int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& b
     } catch (const UsageError& error) {
         return fail_usage(app, error);
     } catch (const std::system_error& error) {
-        // Where the buffer was full earlier, the printing library says of "file" that it cannot be written.
+        // Where the buffer was full earlier, the printing library says of "file" that it cannot be
+        // written.
         return fail(kExitFailed, std::ferror(stdout) == 0
                                      ? error_text(error)
                                      : "cannot write to stdout: " + error.code().message());

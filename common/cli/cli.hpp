@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// What the programs of all labs have in common: `--driver`, kinds of options, how errors end a program.
+/// What the programs of all labs have in common: `--driver`, kinds of options, how errors end a
+/// program.
 
 #include <fmt/core.h>
 
@@ -41,9 +42,10 @@ CLI::Option* add_number_option(CLI::App& app, const std::string& name, T& number
         ->default_str(fmt::format("{}", number));
 }
 
-/// Adds `--driver auto|native|emulated`, parses the command line, runs `body` and returns the exit code:
-/// what `body` returns; kExitUsage for bad usage, also in the environment; kExitFailed for any other
-/// exception, where an error was logged, and where stdout could not be written. Says why on stderr, in one line.
+/// Adds `--driver auto|native|emulated`, parses the command line, runs `body` and returns the exit
+/// code: what `body` returns; kExitUsage for bad usage, also in the environment; kExitFailed for
+/// any other exception, where an error was logged, and where stdout could not be written. Says why
+/// on stderr, in one line.
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
 }  // namespace symm

@@ -1,10 +1,10 @@
 #pragma once
 /// \file
-/// The environment variables that programs read, all of them in one table: what each may hold, what it
-/// means where it is not set, and what it does. docs/ENVIRONMENT.md shows the same table.
+/// The environment variables that programs read, all of them in one table: what each may hold, what
+/// it means where it is not set, and what it does. docs/ENVIRONMENT.md shows the same table.
 ///
-/// A variable that is empty counts as one that is not set. One that holds something else than it may
-/// is bad usage: programs check all of them at their start (require_environment()).
+/// A variable that is empty counts as one that is not set. One that holds something else than it
+/// may is bad usage: programs check all of them at their start (require_environment()).
 
 #include <array>
 #include <cstddef>
@@ -96,15 +96,16 @@ private:
     const Variable* variable_ = nullptr;
 };
 
-/// What the environment says, or what the variable means where it is not set. Throw UsageError for a
-/// value that it may not hold.
+/// What the environment says, or what the variable means where it is not set. Throw UsageError for
+/// a value that it may not hold.
 std::string choice(Name<OneOf> name);
 long number(Name<Number> name);
 std::size_t bytes(Name<Bytes> name);
 double seconds(Name<Seconds> name);
 std::string text(Name<Text> name);
 
-/// What the environment says about a variable of somebody else, a launcher for one. Empty: it is not set.
+/// What the environment says about a variable of somebody else, a launcher for one. Empty: it is
+/// not set.
 std::string foreign(const char* name);
 
 /// The values that a variable may hold, in words.

@@ -14,8 +14,8 @@ enum class Level { kDebug, kInfo, kWarn, kError };
 /// One line, as it is. Never throws: what cannot be logged is lost.
 void write(Level level, std::string_view text) noexcept;
 
-/// Whether an error has been logged: a destructor, say, could not give something back and cannot throw. A
-/// program that has logged one does not end with 0.
+/// Whether an error has been logged: a destructor, say, could not give something back and cannot
+/// throw. A program that has logged one does not end with 0.
 bool told_an_error() noexcept;
 
 /// Lines in fmt's format. Not for places where forming the text may throw.

@@ -40,8 +40,8 @@ struct Found {
     }
 };
 
-/// Each thread counts for itself. Thread 0 adds up its block's counts and writes them to the block's
-/// own slot in host memory, where atomics of a GPU are not atomic for everybody.
+/// Each thread counts for itself. Thread 0 adds up its block's counts and writes them to the
+/// block's own slot in host memory, where atomics of a GPU are not atomic for everybody.
 struct Compare {
     const std::uint32_t* from;
     std::size_t words;

@@ -19,8 +19,8 @@
 namespace symm::pattern {
 
 /// Word number `index` of the data with this seed. No two indices within 16 GiB have the same word
-/// (the factor is odd, so the product repeats only after 2^32 words), and no two seeds have the same
-/// word at one index.
+/// (the factor is odd, so the product repeats only after 2^32 words), and no two seeds have the
+/// same word at one index.
 __host__ __device__ constexpr std::uint32_t word(std::uint32_t seed, std::size_t index) {
     return static_cast<std::uint32_t>(index) * 2654435761u ^ (seed + 1) * 2246822519u ^
            static_cast<std::uint32_t>(index >> 32);

@@ -16,9 +16,10 @@ enum class Order {
     kRelaxed,  ///< Not at all: the value alone is exchanged.
     kAcquire,  ///< A load: what comes after it is not done before it.
     kRelease,  ///< A store: what came before it is seen by whoever acquires its value.
-    /// A store early in a kernel, for what earlier work of its stream has written: the end of that work
-    /// released it, so on a GPU the store is relaxed. Threads of the host, which play the kernels of
-    /// emulated GPUs, know no such end: there it is a release. (NCCL's symmetric kernels begin so too.)
+    /// A store early in a kernel, for what earlier work of its stream has written: the end of that
+    /// work released it, so on a GPU the store is relaxed. Threads of the host, which play the
+    /// kernels of emulated GPUs, know no such end: there it is a release. (NCCL's symmetric kernels
+    /// begin so too.)
     kReleasedByStream,
 };
 

@@ -2,19 +2,20 @@
 /// \file
 /// The pause of a host thread between two polls.
 ///
-/// An emulated GPU has far more threads than the host has processors, so a thread that polls without a
-/// pause keeps the thread that it waits for from running. Yielding is not enough: Linux divides the
-/// processors among sessions first (autogroup, sched(7)), and a thread yields only to its own session.
-/// A launcher starts each rank in a session of its own, so ranks that only yield slow each other down
-/// until they time out. Hence waits sleep, except for short ones, which would suffer from it.
+/// An emulated GPU has far more threads than the host has processors, so a thread that polls
+/// without a pause keeps the thread that it waits for from running. Yielding is not enough: Linux
+/// divides the processors among sessions first (autogroup, sched(7)), and a thread yields only to
+/// its own session. A launcher starts each rank in a session of its own, so ranks that only yield
+/// slow each other down until they time out. Hence waits sleep, except for short ones, which would
+/// suffer from it.
 
 #include <chrono>
 #include <thread>
 
 namespace symm::simt {
 
-/// To be called after each poll that found nothing; `round` is 0 at the first and counts up. Returns at
-/// once, then yields, then sleeps: 20 us, 40 us and so on up to 1 ms.
+/// To be called after each poll that found nothing; `round` is 0 at the first and counts up.
+/// Returns at once, then yields, then sleeps: 20 us, 40 us and so on up to 1 ms.
 inline void back_off(int round) {
     constexpr int kBare = 4;
     constexpr int kYields = 16;

@@ -5,9 +5,9 @@
 /// `load_relaxed` and `store_relaxed` are for words that another GPU polls while they are written.
 /// PTX promises that each 8-byte element of such an access arrives whole, never that the 16 bytes
 /// arrive together, so a reader has to check both (PTX ISA, memory consistency model, "Vector
-/// Data-types"). The host version makes exactly that promise: two relaxed accesses of 8 bytes, which
-/// SYMM_EMU_TORN_PACKS=1 takes apart (torn_pack.hpp). Data that flags put in order is read and written
-/// plainly, by assignment of a Pack16.
+/// Data-types"). The host version makes exactly that promise: two relaxed accesses of 8 bytes,
+/// which SYMM_EMU_TORN_PACKS=1 takes apart (torn_pack.hpp). Data that flags put in order is read
+/// and written plainly, by assignment of a Pack16.
 
 #include <cuda_runtime.h>
 

@@ -54,8 +54,8 @@ public:
     __host__ __device__ void sync() const {
         NV_IF_TARGET(NV_IS_DEVICE, (__syncthreads();), (host_->sync(host_->sync_state);))
     }
-    /// As sync(), and tells every thread whether any of them voted yes, now or (on the host) earlier in
-    /// this launch: for verdicts that stay, as "gave up" does.
+    /// As sync(), and tells every thread whether any of them voted yes, now or (on the host)
+    /// earlier in this launch: for verdicts that stay, as "gave up" does.
     __host__ __device__ bool sync_or(bool vote) const {
         NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return __syncthreads_or(vote) != 0;),
                           (return host_sync_or(vote);))

@@ -9,13 +9,14 @@
 /// | `report->abort`    | host memory   | the host alone                   | waiting threads, every kPollsPerHostLook polls |
 /// | rest of `*report`  | host memory   | the thread that set `*gave_up`   | the host, when the stream has finished |
 ///
-/// All of them are relaxed: each carries only itself, and the report is ordered by the end of the kernel.
-/// In host memory each word has one writer, since some buses between host and device have no atomics.
+/// All of them are relaxed: each carries only itself, and the report is ordered by the end of the
+/// kernel. In host memory each word has one writer, since some buses between host and device have
+/// no atomics.
 ///
-/// Giving up ends the kernel: the first thread whose time is over sets `*gave_up`, and from then on every
-/// wait of this rank's kernels returns false, in this kernel and in those queued behind it. Whoever gets
-/// false leaves its loop and signals nobody. Threads of a block that must leave together agree by
-/// ThreadBlock::sync_or().
+/// Giving up ends the kernel: the first thread whose time is over sets `*gave_up`, and from then on
+/// every wait of this rank's kernels returns false, in this kernel and in those queued behind it.
+/// Whoever gets false leaves its loop and signals nobody. Threads of a block that must leave
+/// together agree by ThreadBlock::sync_or().
 ///
 /// Source: NCCL's checkAbort (src/device/prims_simple.h) and its `abortFlag`.
 
@@ -76,8 +77,8 @@ struct Timeout {
     std::uint64_t limit_ns;  ///< How long one wait may last.
 };
 
-/// One thread's waits in one kernel. Waits are counted as well as polls, so that a kernel of many short
-/// waits looks at the abort flag too.
+/// One thread's waits in one kernel. Waits are counted as well as polls, so that a kernel of many
+/// short waits looks at the abort flag too.
 class Waiter {
 public:
     /// `timeout` outlives it.
@@ -120,8 +121,9 @@ public:
     }
 
 private:
-    /// On H200s, thousands of threads that read host memory every 64 polls kept each other from polling:
-    /// 64K among four ranks took 240 us instead of 5. NCCL looks every 10,000 polls as well.
+    /// On H200s, thousands of threads that read host memory every 64 polls kept each other from
+    /// polling: 64K among four ranks took 240 us instead of 5. NCCL looks every 10,000 polls as
+    /// well.
 #ifdef __CUDA_ARCH__
     static constexpr std::uint32_t kPollsPerLook = 64;
     static constexpr std::uint32_t kPollsPerHostLook = 8192;

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// SYMM_UNROLL before a loop asks nvcc to unroll it; its host compiler, which knows no such pragma, reads nothing.
+/// SYMM_UNROLL before a loop asks nvcc to unroll it; its host compiler, which knows no such pragma,
+/// reads nothing.
 
 #ifdef __CUDA_ARCH__
 #define SYMM_UNROLL _Pragma("unroll")

@@ -2,8 +2,9 @@
 /// \file
 /// A barrier of all ranks, block by block, inside a kernel.
 ///
-/// Every rank has an inbox in symmetric memory: one flag per block and peer. Block b of each rank meets
-/// block b of every other rank; blocks of one rank do not wait for each other. Block b of rank r:
+/// Every rank has an inbox in symmetric memory: one flag per block and peer. Block b of each rank
+/// meets block b of every other rank; blocks of one rank do not wait for each other. Block b of
+/// rank r:
 ///
 /// | who         | does                      | to what                 | order     | why                           |
 /// |-------------|---------------------------|-------------------------|-----------|-------------------------------|
@@ -12,18 +13,20 @@
 /// | thread p    | polls until e is reached  | its own `inbox[b][p]`   | acquire   | rank r sees rank p's writes after it |
 /// | all threads | `block.sync()`            |                         | block     | no thread reads before all ranks have arrived |
 ///
-/// \* In a kernel's first barrier the arrival may be relaxed: nothing has been written in this kernel yet,
-/// and the end of the kernel before it has already released what earlier kernels of the stream wrote. The
-/// host's threads have no such end, so emulated GPUs release there too (simt::Order::kReleasedByStream).
+/// \* In a kernel's first barrier the arrival may be relaxed: nothing has been written in this
+/// kernel yet, and the end of the kernel before it has already released what earlier kernels of the
+/// stream wrote. The host's threads have no such end, so emulated GPUs release there too
+/// (simt::Order::kReleasedByStream).
 ///
-/// - No deadlock: a rank stores to all peers before it waits for any, and each peer has a thread of its own.
-///   Block b of all ranks must be running at once, which the launch ensures (common/cuda/occupancy.hpp).
-/// - The next barrier cannot overtake this one: a peer in barrier e + 1 has stored e + 1, which has reached e
-///   too. It cannot reach e + 2 before this rank has stored e + 1.
-/// - If one thread times out, its whole block gives up and sends no more signals, so its peers time out too:
-///   no block takes what is there for a result.
-/// - Each block counts its own epochs in device memory, so a graph that replays the kernel counts on. Epochs
-///   wrap; the comparison allows for it.
+/// - No deadlock: a rank stores to all peers before it waits for any, and each peer has a thread of
+///   its own. Block b of all ranks must be running at once, which the launch ensures
+///   (common/cuda/occupancy.hpp).
+/// - The next barrier cannot overtake this one: a peer in barrier e + 1 has stored e + 1, which has
+///   reached e too. It cannot reach e + 2 before this rank has stored e + 1.
+/// - If one thread times out, its whole block gives up and sends no more signals, so its peers time
+///   out too: no block takes what is there for a result.
+/// - Each block counts its own epochs in device memory, so a graph that replays the kernel counts
+///   on. Epochs wrap; the comparison allows for it.
 ///
 /// Source: NCCL's LSA barrier (src/include/nccl_device/impl/lsa_barrier__funcs.h).
 
@@ -73,7 +76,8 @@ public:
           waiter_(timeout),
           epoch_(view.local()->epoch[block.group_index()]) {}
 
-    /// Waits for the same block of every rank. False, on all threads of the block, when one of them gave up.
+    /// Waits for the same block of every rank. False, on all threads of the block, when one of them
+    /// gave up.
     template <simt::Order kArrival = simt::Order::kRelease>
     __host__ __device__ bool arrive_and_wait() {
         ++epoch_;

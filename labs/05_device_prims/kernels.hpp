@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// The latency test's kernels: a payload sent to and fro, and rounds of barriers. Both check what arrives.
+/// The latency test's kernels: a payload sent to and fro, and rounds of barriers. Both check what
+/// arrives.
 
 #include <cuda.h>
 
@@ -37,8 +38,8 @@ __host__ __device__ inline std::uint64_t unique_payload(int rank, std::uint32_t 
            static_cast<std::uint64_t>(rank + 1);
 }
 
-/// One thread on each of two ranks: `rounds` times there and back, so a round takes twice the latency.
-/// One block of one thread. Rounds are numbered from `first`, on both sides the same.
+/// One thread on each of two ranks: `rounds` times there and back, so a round takes twice the
+/// latency. One block of one thread. Rounds are numbered from `first`, on both sides the same.
 struct PingPong {
     LatencyTestMemory* local;
     LatencyTestMemory* remote;
@@ -108,12 +109,12 @@ private:
     }
 };
 
-/// Every block of every rank, `rounds` times: write to its own buffer, pass a barrier, read the buffers of
-/// all ranks.
+/// Every block of every rank, `rounds` times: write to its own buffer, pass a barrier, read the
+/// buffers of all ranks.
 ///
-/// There are two buffers, used in turn: a rank that has left barrier k may write for round k + 1 while
-/// another still reads round k. Before it writes for round k + 2 it has passed barrier k + 1, which every
-/// rank enters only after its reads of round k.
+/// There are two buffers, used in turn: a rank that has left barrier k may write for round k + 1
+/// while another still reads round k. Before it writes for round k + 2 it has passed barrier k + 1,
+/// which every rank enters only after its reads of round k.
 struct BarrierRounds {
     BarrierView view;
     LatencyTestMemory* first_memory;  ///< Rank 0's.

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// The latency test: the primitives on symmetric memory of all ranks, set up, run, checked and timed.
+/// The latency test: the primitives on symmetric memory of all ranks, set up, run, checked and
+/// timed.
 
 #include <cstdint>
 #include <string_view>
@@ -26,9 +27,9 @@ public:
     /// When an exception is on its way, the other ranks are told at once.
     ~LatencyTest();
 
-    /// Ranks 0 and 1 send a payload to and fro, `rounds` times; the others wait for them. Returns the time
-    /// of one way in microseconds (0 on the others). Throws std::runtime_error for a lost or wrong payload,
-    /// std::invalid_argument with fewer than two ranks.
+    /// Ranks 0 and 1 send a payload to and fro, `rounds` times; the others wait for them. Returns
+    /// the time of one way in microseconds (0 on the others). Throws std::runtime_error for a lost
+    /// or wrong payload, std::invalid_argument with fewer than two ranks.
     double ping_pong(Carrier carrier, std::uint32_t rounds);
 
     /// All ranks pass `rounds` barriers with `blocks` blocks of `threads` threads each. Returns the

@@ -1,5 +1,5 @@
-// Lab 05: how kernels on different GPUs communicate. A flag with data behind it, a packet that is both, and a
-// barrier of all ranks, in device code, each checked and timed.
+// Lab 05: how kernels on different GPUs communicate. A flag with data behind it, a packet that is
+// both, and a barrier of all ranks, in device code, each checked and timed.
 
 #include <fmt/core.h>
 

@@ -7,18 +7,18 @@
 ///     | data 0  | flag    | data 1  | flag    |     16 bytes, one store
 ///     +---------+---------+---------+---------+
 ///
-/// A signal takes two trips, one after the other: first the data, then, when the release knows that the data
-/// has arrived, the flag. A packet takes one: the receiver polls the packet itself. It knows that both data
-/// words are there when it sees both flags, since data and flag of one half arrive together. The price: half
-/// of the bytes are flags. So packets are for small sizes.
+/// A signal takes two trips, one after the other: first the data, then, when the release knows that
+/// the data has arrived, the flag. A packet takes one: the receiver polls the packet itself. It
+/// knows that both data words are there when it sees both flags, since data and flag of one half
+/// arrive together. The price: half of the bytes are flags. So packets are for small sizes.
 ///
 /// | who          | does                            | to what             | order             | why  |
 /// |--------------|---------------------------------|---------------------|-------------------|------|
 /// | the sender   | stores the packet with flag f   | the receiver's slot | relaxed, 16 bytes | no other data depends on it |
 /// | the receiver | polls until both flags are f    | its own slot        | relaxed, 16 bytes | each half arrives whole, but the halves may arrive apart |
 ///
-/// Both flags are checked: the memory model promises that each 8-byte element of a 16-byte access arrives
-/// whole, not that both arrive together.
+/// Both flags are checked: the memory model promises that each 8-byte element of a 16-byte access
+/// arrives whole, not that both arrive together.
 ///
 /// Source: NCCL's src/device/prims_ll.h; ncclLLFifoLine in src/include/device.h.
 
@@ -51,8 +51,8 @@ __host__ __device__ inline std::uint64_t data_of(const simt::Pack16& packet) {
     return (packet.half[0] & 0xffffffffU) | (packet.half[1] << 32);
 }
 
-/// Waits until the slot holds a packet with `waiting.expected` as its flag, and reads its data. False when
-/// the wait gave up.
+/// Waits until the slot holds a packet with `waiting.expected` as its flag, and reads its data.
+/// False when the wait gave up.
 __host__ __device__ inline bool read_packet(simt::Waiter& waiter, const simt::Pack16* slot,
                                             const simt::Waiting& waiting, std::uint64_t& data) {
     return waiter.until(waiting, [&](std::uint64_t& seen) {

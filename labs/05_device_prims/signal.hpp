@@ -8,11 +8,11 @@
 /// | the sender   | stores `value`            | the receiver's flag   | release | the data is seen before the flag |
 /// | the receiver | polls until it is reached | its own flag          | acquire | the data is read after the flag  |
 ///
-/// The flag lies in the receiver's memory: the store crosses the link once, and polling stays local.
-/// Each poll of a remote flag would cost a round trip over the link.
+/// The flag lies in the receiver's memory: the store crosses the link once, and polling stays
+/// local. Each poll of a remote flag would cost a round trip over the link.
 ///
-/// Values only grow, and the comparison allows them to wrap. So a sender that is already one value ahead
-/// does no harm to a receiver that has not looked yet, and nothing is ever cleared.
+/// Values only grow, and the comparison allows them to wrap. So a sender that is already one value
+/// ahead does no harm to a receiver that has not looked yet, and nothing is ever cleared.
 ///
 /// Source: NCCL's src/device/prims_simple.h (waitPeer, postPeer); MSCCL++'s "signal" and "relaxed
 /// signal".
@@ -29,8 +29,9 @@ __host__ __device__ inline bool has_reached(std::uint32_t seen, std::uint32_t ex
     return static_cast<std::int32_t>(seen - expected) >= 0;
 }
 
-/// Stores `value` for whoever polls `flag`. With kRelease, what this thread wrote (or has seen) before is
-/// visible to a thread that waits with kAcquire; with kRelaxed the value alone arrives, sooner.
+/// Stores `value` for whoever polls `flag`. With kRelease, what this thread wrote (or has seen)
+/// before is visible to a thread that waits with kAcquire; with kRelaxed the value alone arrives,
+/// sooner.
 template <simt::Order kOrder = simt::Order::kRelease>
 __host__ __device__ void signal(std::uint32_t* flag, std::uint32_t value) {
 #ifdef SYMM_MUTANT_SIGNAL_RELAXED
@@ -40,11 +41,11 @@ __host__ __device__ void signal(std::uint32_t* flag, std::uint32_t value) {
 #endif
 }
 
-/// Polls `flag` until it has reached `waiting.expected`. With kAcquire, what the sender wrote before its
-/// signal may be read after. False when the wait gave up (see timeout.hpp).
+/// Polls `flag` until it has reached `waiting.expected`. With kAcquire, what the sender wrote
+/// before its signal may be read after. False when the wait gave up (see timeout.hpp).
 ///
-/// Every poll acquires. On H200s that is faster than relaxed polls with a fence behind them, by 1.1 us for a
-/// barrier of four GPUs.
+/// Every poll acquires. On H200s that is faster than relaxed polls with a fence behind them, by 1.1
+/// us for a barrier of four GPUs.
 template <simt::Order kOrder = simt::Order::kAcquire>
 __host__ __device__ bool wait_signal(simt::Waiter& waiter, const std::uint32_t* flag,
                                      const simt::Waiting& waiting) {

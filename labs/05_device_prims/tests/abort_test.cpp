@@ -1,5 +1,5 @@
-// Kernels of many waits end soon after their abort flag is raised, and barriers survive the wrap of their
-// epochs.
+// Kernels of many waits end soon after their abort flag is raised, and barriers survive the wrap of
+// their epochs.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The primitives between two ranks: sound as they are, and with one order or sync taken out where this is
-// compiled as a mutant (cmake/Mutants.cmake).
+// The primitives between two ranks: sound as they are, and with one order or sync taken out where
+// this is compiled as a mutant (cmake/Mutants.cmake).
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,8 @@ void on_two_ranks(const Launch& launch) {
     });
 }
 
-// The payload is written plainly on one rank and read plainly on the other: the flag alone orders them.
+// The payload is written plainly on one rank and read plainly on the other: the flag alone orders
+// them.
 TEST(PingPong, OrdersItsPayload) {
     on_two_ranks([](int me, const SymmetricRange& range, const Stream& stream,
                     const simt::Timeout& timeout) {
