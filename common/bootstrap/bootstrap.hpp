@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What ranks need before any GPU can help: to learn what the others have (sizes, addresses,
-/// handles), and that one of them has failed.
+/// How ranks exchange sizes, addresses and handles before their GPUs can reach each other, and how
+/// they learn that one of them has failed.
 ///
 /// NCCL calls this the bootstrap (src/bootstrap.cc). It is an interface here: a program that has
 /// MPI or PyTorch brings its own. The one of this repository runs over UNIX sockets
@@ -30,7 +30,7 @@ inline constexpr int kMaxRanks = 64;
 inline constexpr std::size_t kMaxContribution = 32 * 1024;
 inline constexpr std::size_t kMaxDescriptors = 64;
 
-/// Ranks that cannot go on together: one is missing, lost, failed, or in another call.
+/// Thrown where the ranks cannot continue: one is missing, lost, has failed, or is in another call.
 class BootstrapError : public std::runtime_error {
 public:
     BootstrapError(const std::string& text, int rank, bool remote)
@@ -45,9 +45,10 @@ private:
     bool remote_;
 };
 
-/// One rank's way to the others. Calls are collective: every rank makes the same calls in the same
-/// order, with the same names. All throw BootstrapError naming the rank at fault; after that the
-/// bootstrap is broken, and every later call throws the same error. Used by one thread at a time.
+/// One rank's connection to the others. Calls are collective: every rank makes the same calls in
+/// the same order, with the same names. All throw BootstrapError naming the rank at fault; after
+/// that the bootstrap is broken, and every later call throws the same error. Used by one thread at
+/// a time.
 class Bootstrap {
 public:
     virtual ~Bootstrap() = default;
@@ -103,17 +104,17 @@ public:
     std::vector<std::string> allgather_text(std::string_view name, std::string_view local,
                                             Deadline deadline = Deadline::standard());
 
-    /// A step that each rank takes on its own and all must have taken: runs `step`, then tells all
-    /// how it went. Where it threw on any rank, every rank throws: its own exception where it
-    /// failed, else BootstrapError with the text of the first that did. The bootstrap stays usable.
+    /// Runs `step` on each rank, then tells all ranks whether it succeeded. Where it threw on any
+    /// rank, every rank throws: a rank whose own step threw that exception, the others
+    /// BootstrapError with the text of the first that did. The bootstrap stays usable.
     template <class Step>
     void together(std::string_view name, Step&& step, Deadline deadline) {
         agree(name, error_of(step), deadline);
     }
-    /// The same without a deadline for the step itself, which may be long, or a wait in a kernel
-    /// with a limit of its own. A rank whose step has ended well waits for the others a little
-    /// longer than such a wait may last, since the wait's own error says more. A rank whose step
-    /// has failed does not wait that long again.
+    /// The same for a step that has a limit of its own, SYMM_TIMEOUT, such as a wait for a kernel.
+    /// A rank whose step has succeeded waits for the others a little longer than SYMM_TIMEOUT, so
+    /// that a step that times out can say what it waited for. A rank whose step has failed waits
+    /// only for what is left of SYMM_TIMEOUT, and that little longer.
     template <class Step>
     void together(std::string_view name, Step&& step) {
         const Deadline wait = Deadline::standard();

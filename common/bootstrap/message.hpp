@@ -36,14 +36,14 @@ enum class MessageKind : std::uint16_t {
 /// `barrier`, `allgather`, ...
 std::string_view name_of(MessageKind kind);
 
-/// One packet, taken apart. Descriptors travel beside it.
+/// The content of one packet. Descriptors travel beside it.
 struct Message {
     MessageKind kind = MessageKind::kBarrier;
     int rank = 0;              ///< Whose contribution or failure this is.
     int size = 1;              ///< Ranks of the run, as the sender knows it.
     std::uint32_t number = 0;  ///< Which call this belongs to, from 0.
-    /// Until when the sender waits. It is a moment, not what is left of it: a receiver that reads
-    /// late must not wait longer for that.
+    /// When the sender stops waiting. It is a point in time, not a duration: a receiver that reads
+    /// the packet late must not wait longer.
     Deadline deadline = Deadline::after({});
     std::string name;  ///< The call's name, at most kMaxName characters.
     std::vector<std::byte> payload;
@@ -59,7 +59,7 @@ extern const std::size_t kMaxMessage;
 /// than kMaxContribution.
 std::vector<std::byte> encode(const Message& message);
 
-/// The message in a packet; nothing, with the reason, where it is none.
+/// The message in a packet; nothing, and the reason in `why_not`, where the packet is not valid.
 std::optional<Message> decode(std::span<const std::byte> packet, std::string& why_not);
 
 /// A text as payload, cut to 4,096 characters, and back.

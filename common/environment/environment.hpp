@@ -1,10 +1,10 @@
 #pragma once
 /// \file
-/// The environment variables that programs read, all of them in one table: what each may hold, what
-/// it means where it is not set, and what it does. docs/ENVIRONMENT.md shows the same table.
+/// The environment variables that programs read, all of them in one table: the values of each, its
+/// default, and what it does. docs/ENVIRONMENT.md shows the same table.
 ///
-/// A variable that is empty counts as one that is not set. One that holds something else than it
-/// may is bad usage: programs check all of them at their start (require_environment()).
+/// An empty variable counts as one that is not set. A value that is not allowed is bad usage:
+/// programs check all variables when they start (require_environment()).
 
 #include <array>
 #include <cstddef>
@@ -31,7 +31,7 @@ struct Text {
 struct Variable {
     const char* name;
     std::variant<OneOf, Number, Bytes, Seconds, Text> values;
-    const char* standard;  ///< What an unset one means: a value, or empty for none.
+    const char* standard;  ///< The default, or empty for none.
     const char* meaning;
 };
 
@@ -96,16 +96,15 @@ private:
     const Variable* variable_ = nullptr;
 };
 
-/// What the environment says, or what the variable means where it is not set. Throw UsageError for
-/// a value that it may not hold.
+/// The value of the variable, or its default where it is not set. Throw UsageError for a value that
+/// it may not hold.
 std::string choice(Name<OneOf> name);
 long number(Name<Number> name);
 std::size_t bytes(Name<Bytes> name);
 double seconds(Name<Seconds> name);
 std::string text(Name<Text> name);
 
-/// What the environment says about a variable of somebody else, a launcher for one. Empty: it is
-/// not set.
+/// The value of a variable that is not in the table, such as a launcher's. Empty: it is not set.
 std::string foreign(const char* name);
 
 /// The values that a variable may hold, in words.

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The log, to stderr. `SYMM_DEBUG=error|warn|info|debug|trace` sets what is told (default warn).
+/// The log, on stderr. `SYMM_DEBUG=error|warn|info|debug|trace` sets its level (default warn).
 
 #include <fmt/core.h>
 

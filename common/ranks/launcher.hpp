@@ -10,8 +10,8 @@
 /// | srun     | SLURM_PROCID         | SLURM_STEP_NUM_TASKS | (SLURM_STEP_NUM_NODES)     |
 ///
 /// Memory is shared within one host here, so all ranks have to be on one. SYMM_LAUNCHER=none makes
-/// a program start its own ranks, whatever else the environment says. A variable that is empty is
-/// as one that is not set.
+/// a program start its own ranks, whatever else the environment says. An empty variable counts as
+/// one that is not set.
 
 #include <optional>
 #include <string>

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A rank: its number, its GPU, its way to the others, and its voice.
+/// A rank: its number, its GPU, its bootstrap, and what it prints.
 
 #include <fmt/core.h>
 
@@ -51,10 +51,11 @@ public:
     int most_on_a_device() const;
     Bootstrap& bootstrap() { return *bootstrap_; }
 
-    /// For destructors of what kernels of several ranks use, before they give anything back. Where
-    /// ranks are threads on one device, giving back waits for the kernels of all of them, and those
-    /// may wait for this rank: if an exception is what destroys, the others have to hear of it
-    /// first. That ends the run, also where the exception is caught after all.
+    /// Called by the destructors of objects that kernels of several ranks use, before they free
+    /// anything. Freeing device memory waits for all kernels of the device. Where ranks are threads
+    /// that share a device, those kernels may be waiting for this rank. So where an exception
+    /// causes the destruction, this tells the other ranks, which then abort their kernels. It ends
+    /// the run, even if the exception is caught later.
     void tell_if_unwinding() noexcept;
 
     /// Prints text, each line behind `[rank] ` and in one piece, whatever the other ranks print.
@@ -70,8 +71,8 @@ public:
         }
     }
 
-    /// Throws std::system_error where not all could be printed (a full disk). At the end of a run:
-    /// the others, in a kernel that waits for this rank, would not hear of it before.
+    /// Throws std::system_error where some output could not be written (a full disk). Called at the
+    /// end of a run: before, other ranks may be in kernels that wait for this rank.
     void require_printed() const;
 
 private:

@@ -2,9 +2,9 @@
 /// \file
 /// What went wrong on a rank, and which of many failures is the cause.
 ///
-/// One rank that fails makes all the others fail: they are told, or find it gone, or wait in vain.
-/// The person wants the first. A spawned rank reports its failure to the process that started it,
-/// since an exit code says so little.
+/// When one rank fails, all others fail too: they are told, or find it gone, or wait in vain. The
+/// user wants to know the first failure. A spawned rank reports its failure to the process that
+/// started it, since an exit code says so little.
 
 #include <cstddef>
 #include <cstdint>
@@ -31,8 +31,8 @@ RankFailure failure_now(int rank, std::string text);
 /// What an exception of a rank amounts to.
 RankFailure failure_of(int rank, const std::exception_ptr& error);
 
-/// The cause among the failures of a run (not empty): a killed process before all, a rank's own
-/// error before what it was told, the earlier before the later.
+/// The cause among the failures of a run (at least one): a killed process first; then the errors
+/// that are a rank's own; then those that other ranks caused. Among equals the earliest.
 const RankFailure& cause_of(const std::vector<RankFailure>& failures);
 
 /// Throws the cause as run_ranks() promises.

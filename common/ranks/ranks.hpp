@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Starts the ranks of a run, and sees to it that all of them end.
+/// Starts the ranks of a run, and makes sure that all of them end.
 ///
 /// \code
 /// int main(...) { ... return run_ranks(options, [&](Rank& rank) { work(rank); }); }
@@ -33,11 +33,10 @@ struct RankOptions {
 /// Runs `body` on every rank. Returns 0 when it returned on all of them.
 ///
 /// Where the ranks are started here, throws what went wrong: UsageError where a rank threw
-/// UsageError or the number of ranks is none; else std::runtime_error with the first cause: a
-/// killed process with its signal before an error, an error of a rank's own before what it made
-/// others throw. In a process that is a rank itself (a copy, or started by a launcher), never
+/// UsageError or `ranks` is out of bounds; else std::runtime_error with the cause (cause_of() in
+/// rank_failure.hpp). In a process that is a rank itself (a copy, or started by a launcher), never
 /// throws for the body: reports the error, tells the other ranks and returns the exit code 1, or 2
-/// for UsageError. In process mode once in a program: a copy that comes here twice throws
+/// for UsageError. In process mode it works once per program: a copy that comes here twice throws
 /// std::logic_error.
 int run_ranks(const RankOptions& options, const std::function<void(Rank&)>& body);
 

@@ -2,10 +2,10 @@
 /// \file
 /// Ranks that are processes, spawned by this one.
 ///
-/// The process that spawns them makes all sockets first: the connections among the ranks and, for
-/// each rank, one to itself. A rank inherits the latter; through it come the rank's connections,
-/// and back goes its failure. So there is no name under which strangers could come, nothing on
-/// disk, and a rank that dies at any moment closes what the others would wait for.
+/// The process that spawns them makes all sockets first: the connections among the ranks, and for
+/// each rank one to itself. A rank inherits the latter. Through it the rank receives its
+/// connections, and reports its failure. So no other process can connect, nothing is on disk, and
+/// when a rank dies its sockets close, which the others notice.
 
 #include <optional>
 #include <string>

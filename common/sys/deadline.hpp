@@ -16,8 +16,7 @@ public:
     static Deadline after(std::chrono::nanoseconds limit) {
         return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(limit), limit);
     }
-    /// A moment that another rank has named: the steady clock is one for all processes of a
-    /// machine.
+    /// The deadline of another process: all processes of a machine share the steady clock.
     static Deadline at(Clock::time_point end, std::chrono::nanoseconds limit) {
         return Deadline(end, limit);
     }

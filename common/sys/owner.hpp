@@ -41,8 +41,8 @@ public:
     /// Owns nothing.
     Owner() = default;
     Owner(Owner&& other) noexcept : value_(std::exchange(other.value_, Self::none())) {}
-    /// Exchanges, so that an object with several owners as members gives back what it held in its
-    /// own order of destruction, not in the order of its members.
+    /// Swaps the two values, so `other` gives the old one back when it is destroyed. An object with
+    /// several owners as members then gives all its old values back in the order of destruction.
     Owner& operator=(Owner&& other) noexcept {
         std::swap(value_, other.value_);
         return *this;

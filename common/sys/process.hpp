@@ -68,8 +68,9 @@ private:
     std::optional<ExitStatus> ended_;
 };
 
-/// Called by a child early in main: it is killed when the thread that started it ends. `parent` is
-/// the process that did; where that has ended already, this process ends here.
+/// Called by a child early in main: from now on the kernel kills this process when the thread that
+/// started it ends. `parent` is the process of that thread. Where it has ended already, this
+/// process ends at once.
 void die_with_parent(pid_t parent);
 
 /// The arguments this process was started with, from /proc/self/cmdline.

@@ -2,9 +2,9 @@
 /// \file
 /// UNIX sockets that carry packets, file descriptors, and the peer's identity.
 ///
-/// SOCK_SEQPACKET keeps the bounds of messages: one send is one receive, with its descriptors, or
+/// With SOCK_SEQPACKET a message stays whole: one send is one receive, with all its descriptors, or
 /// nothing. Names are in the abstract namespace: there is no file, and the kernel frees the name
-/// with the socket. Every call ends by its deadline. What the system refuses is thrown as
+/// with the socket. Every call ends by its deadline. Errors of the system are thrown as
 /// std::system_error. See unix(7) and cmsg(3).
 
 #include <sys/socket.h>
@@ -44,7 +44,7 @@ UniqueFd accept_now(const UniqueFd& listener);
 /// Two connected sockets.
 std::pair<UniqueFd, UniqueFd> socket_pair();
 
-/// Who made the connection: process, user and group, as the kernel saw them then.
+/// The process at the other end, its user and its group, at the time of the connection.
 ucred peer_credentials(int socket);
 
 /// What arrived.
