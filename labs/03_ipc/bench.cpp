@@ -1,63 +1,120 @@
-// What it costs to exchange file descriptors and to build a symmetric range. Ranks are threads here;
-// `03_ipc --setup` times processes, beside NCCL.
+// 03_ipc_bench: how long it takes until ranks share memory, beside NCCL. Each round times a new
+// meeting of the ranks and a symmetric range; then NCCL's ncclCommInitRank, ncclMemAlloc and
+// ncclCommWindowRegister, where its library is found and each rank has a GPU.
 
-#include <benchmark/benchmark.h>
-#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
+#include <optional>
 
-#include "common/bench/bench_main.hpp"
-#include "common/ranks/ranks.hpp"
+#include "common/bootstrap/socket_bootstrap.hpp"
+#include "common/cli/bytes.hpp"
+#include "common/cli/cli.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/nccl/nccl_communicator.hpp"
+#include "common/ranks/rank_options.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 
-namespace symm {
 namespace {
 
-// Makes `calls` calls on every rank, and reports rank 0's time of one.
-template <class Call>
-void time_calls(benchmark::State& state, int calls, const Call& call) {
-    for (auto _ : state) {
-        std::chrono::duration<double> took{};
-        run_ranks({static_cast<int>(state.range(0)), RankMode::kThread, {}}, [&](Rank& rank) {
-            rank.bootstrap().barrier("ready");
-            const auto start = std::chrono::steady_clock::now();
-            for (int i = 0; i < calls; ++i) {
-                call(rank);
-            }
-            rank.bootstrap().barrier("done");
-            if (rank.rank() == 0) {
-                took = std::chrono::steady_clock::now() - start;
-            }
-        });
-        state.SetIterationTime(took.count() / calls);
+using namespace symm;
+
+constexpr int kRounds = 3;
+
+// Milliseconds that a step takes on the slowest rank.
+template <class Step>
+double slowest(Rank& rank, const Step& step) {
+    const auto start = std::chrono::steady_clock::now();
+    step();
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    const auto all = rank.bootstrap().allgather("time", took.count());
+    return *std::max_element(all.begin(), all.end());
+}
+
+void print(const Rank& rank, const std::string& who, int round, double meet, double share) {
+    rank.headline("{:<12} {:>5} {:>10.2f} {:>10.2f} {:>10.2f}", who, round, meet, share,
+                  meet + share);
+}
+
+void time_ours(Rank& rank, std::size_t bytes, int round) {
+    // A name that no other run has: rank 0's process, and the round.
+    const std::string name = rank.bootstrap().allgather_text(
+        "name", fmt::format("symm-setup-{}-{}", ::getpid(), round))[0];
+    std::optional<Rank> again;
+    std::optional<SymmetricRange> range;
+    const double meet = slowest(rank, [&] {
+        again.emplace(join(rank.rank(), rank.size(), name), rank.mode(), rank.device());
+    });
+    const double share = slowest(rank, [&] { range.emplace(*again, bytes); });
+    print(rank, "this lab", round, meet, share);
+}
+
+void time_nccl(Rank& rank, const NcclLibrary& library, std::size_t bytes, int round) {
+    const auto local =
+        rank.rank() == 0 ? NcclCommunicator::unique_id(library) : NcclLibrary::UniqueId{};
+    const auto id = rank.bootstrap().allgather("NCCL id", local)[0];
+    std::unique_ptr<void, int (*)(void*)> memory(nullptr, library.mem_free);
+    std::optional<NcclCommunicator> communicator;  // destroyed before the memory of its window
+    const double meet =
+        slowest(rank, [&] { communicator.emplace(library, id, rank.size(), rank.rank()); });
+    const double share = slowest(rank, [&] {
+        void* pointer = nullptr;
+        library.check(library.mem_alloc(&pointer, bytes), "ncclMemAlloc");
+        memory.reset(pointer);
+        communicator->register_window(reinterpret_cast<CUdeviceptr>(pointer), bytes);
+    });
+    print(rank, "NCCL " + library.version(), round, meet, share);
+}
+
+// NCCL's library where all ranks can use it; else null, with the reason in `why_not`.
+std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not) {
+    std::unique_ptr<NcclLibrary> library;
+    if (is_emulated()) {
+        why_not = "the driver is emulated: the times above say nothing about a GPU";
+    } else if (rank.size() > device_count()) {
+        why_not = "NCCL needs a GPU for each rank";
+    } else {
+        library = NcclLibrary::load(why_not);
+    }
+    if (library && (library->window_register == nullptr || library->mem_alloc == nullptr)) {
+        why_not = "NCCL " + library->version() + " has no windows";
+    }
+    // All ranks or none: the others would wait for this one in ncclCommInitRank.
+    for (const std::string& reason : rank.bootstrap().allgather_text("NCCL", why_not)) {
+        why_not = why_not.empty() ? reason : why_not;
+    }
+    return why_not.empty() ? std::move(library) : nullptr;
+}
+
+void time_set_up(Rank& rank, std::size_t bytes) {
+    rank.headline("{}\n{} ranks, {} each, milliseconds of the slowest rank\n", describe_driver(),
+                  rank.size(), format_bytes(bytes));
+    rank.headline("{:<12} {:>5} {:>10} {:>10} {:>10}", "", "round", "meet", "share", "together");
+    for (int round = 1; round <= kRounds; ++round) {
+        time_ours(rank, bytes, round);
+    }
+    std::string why_not;
+    const auto library = load_nccl(rank, why_not);
+    for (int round = 1; round <= kRounds && library; ++round) {
+        time_nccl(rank, *library, bytes, round);
+    }
+    if (!library) {
+        rank.headline("No comparison with NCCL: {}.", why_not);
     }
 }
 
-void exchange_fds(benchmark::State& state) {
-    time_calls(state, 200, [](Rank& rank) {
-        std::vector<UniqueFd> sent;
-        sent.emplace_back(::memfd_create("symm-bench", MFD_CLOEXEC));
-        rank.bootstrap().exchange("files", sent);
-    });
-}
-
-void build_range(benchmark::State& state) {
-    const auto bytes = static_cast<std::size_t>(state.range(1));
-    time_calls(state, 10, [&](Rank& rank) { const SymmetricRange range(rank, bytes); });
-}
-
 }  // namespace
-}  // namespace symm
 
 int main(int argc, char** argv) {
-    return symm::bench_main(argc, argv, [] {
-        auto* exchange = benchmark::RegisterBenchmark("exchange_fds", symm::exchange_fds);
-        exchange->ArgNames({"ranks"})->RangeMultiplier(2)->Range(1, 16);
-        auto* range = benchmark::RegisterBenchmark("build_range", symm::build_range);
-        range->ArgNames({"ranks", "bytes"})->ArgsProduct({{1, 2, 4, 8}, {2 << 20, 64 << 20}});
-        for (auto* one : {exchange, range}) {
-            one->Iterations(5)->UseManualTime()->Unit(benchmark::kMicrosecond);
-        }
-        benchmark::RunSpecifiedBenchmarks();
+    CLI::App app("Lab 03: how long it takes until ranks share memory, beside NCCL.",
+                 "03_ipc_bench");
+    RankOptions ranks;
+    std::size_t bytes = 64 << 20;
+    add_rank_options(app, ranks);
+    add_bytes_option(app, "--bytes", bytes, "Memory of each rank");
+    return run_main(app, argc, argv, [&] {
+        return run_ranks(ranks, [&](Rank& rank) { time_set_up(rank, bytes); });
     });
 }

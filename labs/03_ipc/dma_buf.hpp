@@ -13,24 +13,12 @@
 #include <cstddef>
 #include <string>
 
-#include "common/sys/descriptor.hpp"
-
 namespace symm {
 
-/// A dma-buf of [at, at + bytes), both multiples of the page size. Throws CudaError
-/// (CUDA_ERROR_NOT_SUPPORTED where CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED is 0).
-UniqueFd export_dma_buf(CUdeviceptr at, std::size_t bytes);
-
-/// What this machine allows.
-struct DmaBufReport {
-    bool exported = false;
-    bool mapped = false;  ///< By the host: few drivers allow that.
-    std::string text;     ///< The same as a sentence, with the reasons.
-};
-
-/// Exports the memory. Where the kernel allows it, maps the dma-buf on the host and compares it with
-/// a copy made by the driver; throws std::runtime_error where they differ. Does not throw for what
-/// the machine refuses.
-DmaBufReport try_dma_buf(CUdeviceptr at, std::size_t bytes);
+/// Exports [at, at + bytes), both multiples of the page size, as a dma-buf. Where the kernel allows
+/// it, maps the dma-buf on the host and compares it with a copy made by the driver. Returns what
+/// happened, with the reason where the machine refuses a step. Throws CudaError for an error that
+/// is no refusal, std::runtime_error where the data differs.
+std::string try_dma_buf(CUdeviceptr at, std::size_t bytes);
 
 }  // namespace symm

@@ -1,14 +1,9 @@
 #include "labs/03_ipc/handle_kind.hpp"
 
-#include <map>
-#include <mutex>
-
 #include "common/cuda/check.hpp"
-#include "common/cuda/device.hpp"
 #include "common/environment/environment.hpp"
-#include "common/ranks/rank.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
-#include "labs/03_ipc/exported_handle.hpp"
+#include "labs/03_ipc/memory_handle.hpp"
 
 namespace symm {
 namespace {
@@ -33,47 +28,19 @@ std::string why_not_fabric(int device) {
     return refused ? refused->what() : "";
 }
 
-HandleChoice choice(std::string why_not_fabric) {
-    return {why_not_fabric.empty() ? CU_MEM_HANDLE_TYPE_FABRIC
-                                   : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-            std::move(why_not_fabric)};
-}
-
 }  // namespace
 
-std::string_view name_of(CUmemAllocationHandleType kind) {
-    switch (kind) {
-        case CU_MEM_HANDLE_TYPE_FABRIC:
-            return "FABRIC";
-        case CU_MEM_HANDLE_TYPE_NONE:
-            return "none";
-        default:
-            return "POSIX file descriptor";
-    }
-}
-
-HandleChoice probe_handle_kind(int device) {
-    static std::mutex mutex;
-    static std::map<int, HandleChoice> known;
-    const std::lock_guard lock(mutex);
-    const auto found = known.find(device);
-    return found != known.end()
-               ? found->second
-               : known.emplace(device, choice(why_not_fabric(device))).first->second;
-}
-
-HandleChoice agree_on_handle_kind(Rank& rank, Deadline deadline) {
-    HandleChoice local;
-    rank.bootstrap().together(
-        "handle kind probed", [&] { local = probe_handle_kind(rank.device()); }, deadline);
-    const auto reasons = rank.bootstrap().allgather_text(
-        "kind of handle", local.why_not_fabric.substr(0, 500), deadline);
+HandleChoice agree_on_handle_kind(Rank& rank) {
+    std::string reason;
+    rank.bootstrap().together("FABRIC tried", [&] { reason = why_not_fabric(rank.device()); });
+    const auto reasons = rank.bootstrap().allgather_text("why not FABRIC", reason);
     for (std::size_t i = 0; i < reasons.size(); ++i) {
         if (!reasons[i].empty()) {
-            return choice(fmt::format("rank {}: {}", i, reasons[i]));
+            return {CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                    fmt::format("rank {}: {}", i, reasons[i])};
         }
     }
-    return choice("");
+    return {CU_MEM_HANDLE_TYPE_FABRIC, {}};
 }
 
 }  // namespace symm

@@ -2,24 +2,23 @@
 /// \file
 /// Which kind of handle the ranks use: FABRIC where all of them can, else file descriptors.
 ///
-/// FABRIC handles need a fabric manager with an IMEX channel, which containers rarely have. A device
-/// attribute says only what the hardware could do: machines answer 1 for it and refuse cuMemCreate
-/// with CUDA_ERROR_NOT_PERMITTED. So the probe creates memory and exports it. All ranks must agree:
-/// a rank that chose alone would wait for handles that the others never send.
+/// FABRIC handles need a fabric manager with an IMEX channel, which containers rarely have. A
+/// device attribute says only what the hardware could do: machines answer 1 for it and refuse
+/// cuMemCreate with CUDA_ERROR_NOT_PERMITTED. So each rank tries it: it creates memory and exports
+/// it. All ranks must agree: a rank that chose alone would wait for handles that the others never
+/// send.
 ///
 /// Source: CUDA Driver API, CUmemAllocationHandleType; NCCL's `ncclCuMemHandleType`
-/// (src/misc/cudawrap.cc), which src/mnnvl.cc sets to FABRIC after such a probe.
+/// (src/misc/cudawrap.cc), which src/mnnvl.cc sets to FABRIC after such a try.
 
 #include <cuda.h>
 
 #include <string>
 #include <string_view>
 
-#include "common/sys/deadline.hpp"
+#include "common/ranks/rank.hpp"
 
 namespace symm {
-
-class Rank;
 
 /// A kind of handle, and why it is not FABRIC.
 struct HandleChoice {
@@ -27,15 +26,9 @@ struct HandleChoice {
     std::string why_not_fabric;  ///< Empty where the kind is FABRIC.
 };
 
-/// `FABRIC`, `POSIX file descriptor`, or `none` where no handle is sent.
-std::string_view name_of(CUmemAllocationHandleType kind);
-
-/// Tries FABRIC on one device: creates and exports one granule. The answer is kept for the process.
-/// SYMM_FABRIC_ENABLE=0 skips it. Throws CudaError for an error that is no refusal.
-HandleChoice probe_handle_kind(int device);
-
-/// Collective: FABRIC where the probe of every rank succeeded, else file descriptors, with the
-/// reason of the first rank that was refused.
-HandleChoice agree_on_handle_kind(Rank& rank, Deadline deadline = Deadline::standard());
+/// Collective: FABRIC where every rank can create and export such memory, else file descriptors,
+/// with the reason of the first rank that cannot. SYMM_FABRIC_ENABLE=0 on any rank leaves FABRIC
+/// out. Throws CudaError on all ranks for an error that is no refusal.
+HandleChoice agree_on_handle_kind(Rank& rank);
 
 }  // namespace symm

@@ -4,13 +4,14 @@
 
 #include "common/cuda/check.hpp"
 #include "common/pattern/pattern.hpp"
-#include "common/ranks/rank.hpp"
+#include "common/sys/owner.hpp"
 
 namespace symm {
 namespace {
 
 constexpr std::size_t kBytes = 64 * 1024;
 
+// Memory of cuMemAlloc.
 class PlainBuffer : public Owner<PlainBuffer, CUdeviceptr> {
 public:
     PlainBuffer() {
@@ -24,24 +25,28 @@ public:
     }
 };
 
-}  // namespace
-
 CUipcMemHandle legacy_handle(CUdeviceptr pointer) {
     CUipcMemHandle handle{};
     cu_check(cuIpcGetMemHandle(&handle, pointer), "cuIpcGetMemHandle({:#x})", pointer);
     return handle;
 }
 
-LegacyImport::LegacyImport(const CUipcMemHandle& handle) {
-    CUdeviceptr address = 0;
-    cu_check(cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
-             "cuIpcOpenMemHandle()");
-    value_ = address;
-}
+// Another process's allocation, opened here.
+class LegacyImport : public Owner<LegacyImport, CUdeviceptr> {
+public:
+    explicit LegacyImport(const CUipcMemHandle& handle) {
+        CUdeviceptr address = 0;
+        cu_check(cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
+                 "cuIpcOpenMemHandle()");
+        value_ = address;
+    }
+    CUdeviceptr address() const { return value_; }
+    static void give_back(CUdeviceptr address) {
+        cu_check(cuIpcCloseMemHandle(address), "cuIpcCloseMemHandle({:#x})", address);
+    }
+};
 
-void LegacyImport::give_back(CUdeviceptr address) {
-    cu_check(cuIpcCloseMemHandle(address), "cuIpcCloseMemHandle({:#x})", address);
-}
+}  // namespace
 
 std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
     const auto no_handle = refusal({CUDA_ERROR_INVALID_VALUE}, [&] { legacy_handle(vmm_memory); });

@@ -3,8 +3,8 @@
 /// The older way to share memory: cuIpcGetMemHandle and cuIpcOpenMemHandle.
 ///
 /// The handle is 64 bytes that any process of the same user on the same host can open: they may be
-/// sent in any way. NCCL used it for all peers before cuMem, and does where NCCL_CUMEM_ENABLE=0.
-/// What it cannot do:
+/// sent in any way. NCCL used it for all peers before it had the cuMem functions, and still does
+/// where NCCL_CUMEM_ENABLE=0. What it cannot do:
 /// - share memory of cuMemCreate: CUDA_ERROR_INVALID_VALUE. The 64 bytes name an allocation of
 ///   cuMemAlloc, where an address and its memory belong together. With cuMemCreate the two are
 ///   separate: memory may be mapped at several addresses, or at none;
@@ -21,23 +21,9 @@
 
 #include <string>
 
-#include "common/sys/owner.hpp"
+#include "common/ranks/rank.hpp"
 
 namespace symm {
-
-class Rank;
-
-/// The handle of an allocation of cuMemAlloc. Throws CudaError for other memory.
-CUipcMemHandle legacy_handle(CUdeviceptr pointer);
-
-/// Owns another process's allocation, opened here. Move-only.
-class LegacyImport : public Owner<LegacyImport, CUdeviceptr> {
-public:
-    /// Throws CudaError. Needs a current context.
-    explicit LegacyImport(const CUipcMemHandle& handle);
-    CUdeviceptr address() const { return value_; }
-    static void give_back(CUdeviceptr address);
-};
 
 /// Collective: every rank shares an allocation of cuMemAlloc in this way and reads its right
 /// neighbour's. `vmm_memory` is memory of cuMemCreate, to be refused. Returns what happened, one

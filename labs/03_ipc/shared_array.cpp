@@ -2,48 +2,40 @@
 
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
-#include "labs/03_ipc/exported_handle.hpp"
-#include "labs/03_ipc/imported_memory.hpp"
+#include "labs/03_ipc/memory_handle.hpp"
 
 namespace symm {
 
-SharedArray::SharedArray(Rank& rank, int root, std::size_t bytes, Deadline deadline)
-    : bytes_(bytes) {
+SharedArray::SharedArray(Rank& rank, int root, std::size_t bytes) {
     Bootstrap& bootstrap = rank.bootstrap();
+    const bool is_root = rank.rank() == root;
     const auto root_index = static_cast<std::size_t>(root);
     PhysicalMemory memory;
     std::vector<UniqueFd> sent;  // by the root only
-    std::size_t size = 0;
-    bootstrap.together(
-        "export",
-        [&] {
-            require_peer_access(rank.device(), rank.device_of(root).value_or(-1));
-            if (rank.rank() == root) {
-                const CUmemAllocationProp properties = device_memory(rank.device());
-                size = round_up(bytes, granularity(properties));
-                memory = PhysicalMemory::create(properties, size);
-                sent.push_back(export_fd(memory));
-            }
-        },
-        deadline);
-    size = bootstrap.allgather("size", size, deadline)[root_index];
-    const auto received = bootstrap.exchange("file descriptor", sent, deadline);
-    bootstrap.together(
-        "map",
-        [&] {
-            const UniqueFd& fd = received[root_index].at(0);
-            if (rank.rank() != root) {
-                memory = import_fd(fd, size);
-            }
-            range_ = AddressRange(size);
-            mapping_ = Mapping(range_.base(), size, memory);
-            const int device = rank.device();
-            allow(range_.base(), size, std::span(&device, 1));
-            story_ = fmt::format("{} file descriptor {}, mapped at {:#x}",
-                                 rank.rank() == root ? "exported as" : "imported from",
-                                 rank.rank() == root ? sent[0].get() : fd.get(), range_.base());
-        },
-        deadline);
+    bootstrap.together("export", [&] {
+        require_peer_access(rank, root);
+        if (is_root) {
+            const CUmemAllocationProp properties = device_memory(rank.device());
+            memory = PhysicalMemory::create(properties, round_up(bytes, granularity(properties)));
+            sent.push_back(export_fd(memory));
+        }
+    });
+    // The handle does not contain the size.
+    const std::size_t size = bootstrap.allgather("size", memory.size())[root_index];
+    const auto received = bootstrap.exchange("file descriptor", sent);
+    bootstrap.together("map", [&] {
+        const UniqueFd& fd = received[root_index].at(0);
+        if (!is_root) {
+            memory = import_memory(fd, size);
+        }
+        range_ = AddressRange(size);
+        mapping_ = Mapping(range_.base(), size, memory);
+        const int device = rank.device();
+        allow(range_.base(), size, std::span(&device, 1));
+        story_ = fmt::format("{} file descriptor {}, mapped at {:#x}",
+                             is_root ? "exported as" : "imported from",
+                             is_root ? sent[0].get() : fd.get(), range_.base());
+    });
     // File descriptors and handles are given back here. From now on the mappings keep the memory.
 }
 

@@ -5,7 +5,7 @@
 ///     root                                      every other rank
 ///     PhysicalMemory::create                    .
 ///     export_fd              -- exchange -->    a file descriptor with another number
-///     .                                         import_fd
+///     .                                         import_memory
 ///     AddressRange, Mapping, allow              AddressRange, Mapping, allow
 ///
 /// SymmetricRange does the same with the memory of all ranks at once.
@@ -26,16 +26,13 @@ class SharedArray {
 public:
     /// Collective: `bytes` on the device of rank `root`. When it returns, all ranks may use the
     /// memory. Throws on all ranks where it fails on one, and leaves nothing behind.
-    SharedArray(Rank& rank, int root, std::size_t bytes, Deadline deadline = Deadline::standard());
+    SharedArray(Rank& rank, int root, std::size_t bytes);
 
     CUdeviceptr base() const { return mapping_.address(); }
-    /// Bytes asked for.
-    std::size_t size() const { return bytes_; }
     /// What this rank did, as one line of text: file descriptors and addresses.
     const std::string& story() const { return story_; }
 
 private:
-    std::size_t bytes_;
     AddressRange range_;
     Mapping mapping_;
     std::string story_;

@@ -1,17 +1,19 @@
 #include "labs/03_ipc/symmetric_range.hpp"
 
+#include <algorithm>
+#include <cstring>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
+#include "common/cuda/check.hpp"
 #include "common/ranks/registry.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
-#include "labs/03_ipc/imported_memory.hpp"
 #include "labs/03_ipc/memory_exchange.hpp"
-#include "labs/03_ipc/range_descriptor.hpp"
-#include "labs/03_ipc/segments.hpp"
+#include "labs/03_ipc/memory_handle.hpp"
 
 namespace symm {
 
@@ -23,112 +25,142 @@ struct SymmetricRange::Mapped {
 
 namespace {
 
-struct LocalMemory {
+// Step 1, new memory. Each segment is one cuMemCreate with a handle of its own. One large segment
+// would take much longer to give access to (segment_size() in lab 01).
+std::vector<PhysicalMemory> create_segments(const CUmemAllocationProp& properties,
+                                            std::size_t bytes) {
+    const std::size_t unit = granularity(properties);
+    const std::size_t most = segment_size(round_up(bytes, unit), unit);
     std::vector<PhysicalMemory> segments;
-    RangeDescriptor descriptor;
-    std::vector<std::byte> packed;
+    for (std::size_t left = round_up(bytes, unit); left > 0; left -= segments.back().size()) {
+        segments.push_back(PhysicalMemory::create(properties, std::min(most, left)));
+    }
+    return segments;
+}
+
+// Step 1, memory that the rank has already: the segments mapped at [pointer, pointer + bytes), in
+// order. The last may reach further.
+std::vector<PhysicalMemory> find_segments(CUdeviceptr pointer, std::size_t bytes) {
+    std::vector<PhysicalMemory> segments;
+    for (std::size_t found = 0; found < bytes; found += segments.back().size()) {
+        CUdeviceptr base = 0;
+        cu_check(cuMemGetAddressRange(&base, nullptr, pointer + found),
+                 "cuMemGetAddressRange({:#x})", pointer + found);
+        if (base != pointer + found) {
+            throw std::invalid_argument(fmt::format(
+                "{:#x} lies {} bytes inside an allocation: give the address where it starts",
+                pointer, pointer + found - base));
+        }
+        segments.push_back(PhysicalMemory::mapped_at(base));
+    }
+    return segments;
+}
+
+// Step 2: what a rank tells the others of its memory. The sizes of its segments are sent beside it.
+struct Description {
+    std::size_t bytes = 0;         // asked for
+    std::size_t granularity = 0;   // of its device
+    unsigned long long kinds = 0;  // set of CUmemAllocationHandleType to export it as
 };
 
-// Step 1: new memory where `pointer` is 0, else the memory that is mapped there.
-LocalMemory local_memory(int device, CUdeviceptr pointer, std::size_t bytes,
-                         CUmemAllocationHandleType kind) {
-    if (bytes == 0) {
-        throw std::invalid_argument("a symmetric range of 0 bytes: ask for at least 1");
+std::vector<std::vector<std::uint64_t>> exchange_sizes(
+    Bootstrap& bootstrap, const std::vector<PhysicalMemory>& segments) {
+    std::vector<std::uint64_t> local;
+    for (const PhysicalMemory& segment : segments) {
+        local.push_back(segment.size());
     }
-    // File descriptors always work, so new memory can be exported as one too.
-    const CUmemAllocationProp properties =
-        device_memory(device, kind | CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    const std::size_t unit = granularity(properties);
-    LocalMemory memory{{}, {bytes, unit, device, properties.requestedHandleTypes, {}}, {}};
-    memory.segments = pointer == 0 ? create_segments(properties, round_up(bytes, unit))
-                                   : find_segments(pointer, bytes);
-    for (const PhysicalMemory& segment : memory.segments) {
-        memory.descriptor.segments.push_back(segment.size());
-        if (pointer != 0) {
-            memory.descriptor.kinds &= segment.properties().requestedHandleTypes;
-        }
+    std::vector<std::vector<std::uint64_t>> all;
+    for (const auto& bytes :
+         bootstrap.allgather_bytes("segments", std::as_bytes(std::span(local)))) {
+        auto& sizes = all.emplace_back(bytes.size() / sizeof(std::uint64_t));
+        std::memcpy(sizes.data(), bytes.data(), sizes.size() * sizeof(std::uint64_t));
     }
-    memory.packed = pack(memory.descriptor);
-    return memory;
+    return all;
 }
 
-// Step 2: memory of the caller's may have been created without FABRIC handles.
-HandleChoice kind_of_all(const HandleChoice& wanted, const std::vector<RangeDescriptor>& all) {
-    for (const RangeDescriptor& descriptor : all) {
-        if (wanted.kind == CU_MEM_HANDLE_TYPE_FABRIC &&
-            (descriptor.kinds & CU_MEM_HANDLE_TYPE_FABRIC) == 0) {
-            return {CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-                    "memory was created without FABRIC handles"};
+// Step 2: the distance from one rank's memory to the next has room for the longest. All ranks have
+// the same descriptions, so all compute the same or all throw.
+std::size_t agreed_stride(const std::vector<Description>& descriptions,
+                          const std::vector<std::vector<std::uint64_t>>& sizes) {
+    std::size_t unit = 1;
+    std::size_t longest = 0;
+    for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+        if (descriptions[rank].bytes != descriptions[0].bytes) {
+            throw std::invalid_argument(fmt::format(
+                "rank {} asks for {} bytes and rank 0 for {}: all ranks of a symmetric range must "
+                "ask for the same",
+                rank, descriptions[rank].bytes, descriptions[0].bytes));
         }
+        unit = std::max(unit, descriptions[rank].granularity);  // powers of two: a multiple of all
+        longest = std::max(longest,
+                           std::accumulate(sizes[rank].begin(), sizes[rank].end(), std::size_t{0}));
     }
-    return wanted;
-}
-
-// Step 3: the devices whose kernels will use this process's mappings.
-std::vector<int> users(const Rank& rank, const std::vector<RangeDescriptor>& all) {
-    std::set<int> devices{rank.device()};
-    for (int peer = 0; peer < rank.size(); ++peer) {
-        require_peer_access(rank.device(), rank.device_of(peer).value_or(-1));
-        if (rank.is_thread()) {
-            devices.insert(static_cast<int>(all[static_cast<std::size_t>(peer)].device));
-        }
-    }
-    return {devices.begin(), devices.end()};
+    return round_up(longest, unit);
 }
 
 }  // namespace
 
-SymmetricRange::SymmetricRange(Rank& rank, std::size_t bytes, Deadline deadline) : bytes_(bytes) {
-    build(rank, 0, deadline);
-}
+SymmetricRange::SymmetricRange(Rank& rank, std::size_t bytes)
+    : SymmetricRange(rank, CUdeviceptr{0}, bytes) {}
 
-SymmetricRange::SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes,
-                               Deadline deadline)
-    : bytes_(bytes) {
-    build(rank, pointer, deadline);
-}
-
-void SymmetricRange::build(Rank& rank, CUdeviceptr pointer, Deadline deadline) {
+SymmetricRange::SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes)
+    : bytes_(bytes), rank_(rank.rank()) {
     Bootstrap& bootstrap = rank.bootstrap();
-    const auto me = static_cast<std::size_t>(rank.rank());
+    const auto me = static_cast<std::size_t>(rank_);
     const auto ranks = static_cast<std::size_t>(rank.size());
-    rank_ = rank.rank();
-    ranks_ = rank.size();
 
     // 1. Memory
     handles_ = rank.is_thread()
                    ? HandleChoice{CU_MEM_HANDLE_TYPE_NONE, "ranks are threads of one process"}
-                   : agree_on_handle_kind(rank, deadline);
-    LocalMemory local;
-    bootstrap.together(
-        "memory", [&] { local = local_memory(rank.device(), pointer, bytes_, handles_.kind); },
-        deadline);
+                   : agree_on_handle_kind(rank);
+    std::vector<PhysicalMemory> segments;
+    Description description;
+    bootstrap.together("memory", [&] {
+        if (bytes == 0) {
+            throw std::invalid_argument("a symmetric range of 0 bytes: ask for at least 1");
+        }
+        // File descriptors always work, so new memory can be exported as one too.
+        const CUmemAllocationProp properties =
+            device_memory(rank.device(), handles_.kind | CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        segments =
+            pointer == 0 ? create_segments(properties, bytes) : find_segments(pointer, bytes);
+        description = {bytes, granularity(properties), properties.requestedHandleTypes};
+        for (const PhysicalMemory& segment : segments) {
+            description.kinds &= segment.properties().requestedHandleTypes;
+        }
+    });
 
-    // 2. Descriptors
-    std::vector<RangeDescriptor> descriptors;
-    for (const auto& packed : bootstrap.allgather_bytes("descriptors", local.packed, deadline)) {
-        descriptors.push_back(unpack_range_descriptor(packed));
+    // 2. Descriptions
+    const auto descriptions = bootstrap.allgather("descriptions", description);
+    const auto sizes = exchange_sizes(bootstrap, segments);
+    stride_ = agreed_stride(descriptions, sizes);
+    for (const Description& other : descriptions) {
+        if (handles_.kind == CU_MEM_HANDLE_TYPE_FABRIC &&
+            (other.kinds & CU_MEM_HANDLE_TYPE_FABRIC) == 0) {
+            handles_ = {CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                        "memory was created without FABRIC handles"};
+        }
     }
-    stride_ = agreed_stride(descriptors);
-    handles_ = kind_of_all(handles_, descriptors);
 
     // 3. Addresses
     std::shared_ptr<Mapped> mapped;
-    std::vector<int> devices;
-    bootstrap.together(
-        "addresses",
-        [&] {
-            devices = users(rank, descriptors);
-            if (!rank.is_thread() || me == 0) {
-                mapped = std::make_shared<Mapped>();
-                mapped->range = AddressRange(stride_ * ranks, local.descriptor.granularity);
-                mapped->mappings.resize(ranks);
+    std::set<int> devices{rank.device()};  // whose kernels will use this process's mappings
+    bootstrap.together("addresses", [&] {
+        for (int peer = 0; peer < rank.size(); ++peer) {
+            require_peer_access(rank, peer);
+            if (rank.is_thread()) {
+                devices.insert(rank.device_of(peer).value());
             }
-        },
-        deadline);
+        }
+        if (!rank.is_thread() || me == 0) {
+            mapped = std::make_shared<Mapped>();
+            mapped->range = AddressRange(stride_ * ranks, description.granularity);
+            mapped->mappings.resize(ranks);
+        }
+    });
     const Registry::Entry entry(rank.is_thread() ? mapped : nullptr);
     if (rank.is_thread()) {
-        const auto numbers = bootstrap.allgather("shared range", entry.number(), deadline);
+        const auto numbers = bootstrap.allgather("shared range", entry.number());
         mapped = std::static_pointer_cast<Mapped>(Registry::find(numbers[0]));
     }
 
@@ -142,33 +174,28 @@ void SymmetricRange::build(Rank& rank, CUdeviceptr pointer, Deadline deadline) {
         next[owner] += segment.size();
     };
     if (rank.is_thread()) {
-        bootstrap.together(
-            "map",
-            [&] {
-                if (!mapped) {
-                    throw std::runtime_error("rank 0 has freed the shared range");
-                }
-                for (const PhysicalMemory& segment : local.segments) {
-                    map(me, segment);
-                }
-            },
-            deadline);
+        bootstrap.together("map", [&] {
+            if (!mapped) {
+                throw std::runtime_error("rank 0 has freed the shared range");
+            }
+            for (const PhysicalMemory& segment : segments) {
+                map(me, segment);
+            }
+        });
     } else {
-        exchange_memory(rank, handles_.kind, local.segments, descriptors, map, deadline);
+        exchange_memory(rank, handles_.kind, segments, sizes, map);
     }
 
     // 5. Access: one call for all segments of a rank, since each call takes time.
-    bootstrap.together(
-        "access",
-        [&] {
-            for (std::size_t owner = 0; owner < ranks; ++owner) {
-                const CUdeviceptr first = mapped->range.base() + owner * stride_;
-                if (!rank.is_thread() || owner == me) {
-                    allow(first, next[owner] - first, devices);
-                }
+    const std::vector<int> users(devices.begin(), devices.end());
+    bootstrap.together("access", [&] {
+        for (std::size_t owner = 0; owner < ranks; ++owner) {
+            const CUdeviceptr first = mapped->range.base() + owner * stride_;
+            if (!rank.is_thread() || owner == me) {
+                allow(first, next[owner] - first, users);
             }
-        },
-        deadline);
+        }
+    });
     mapped_ = std::move(mapped);
     base_ = mapped_->range.base();
 }

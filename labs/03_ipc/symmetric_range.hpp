@@ -9,8 +9,8 @@
 ///     +-------------------+-------------------+-------------------+-------------------+
 ///
 /// A peer's address is base + rank * stride, without a table: that is what "symmetric" means. Every
-/// process has such a range, each at its own base, with the same physical memory at the same offset.
-/// NCCL builds the same for windows in src/dev_runtime.cc (`lsaFlatBase`, `bigSize`).
+/// process has such a range, each at its own base, with the same physical memory at the same
+/// offset. NCCL builds the same for windows in src/dev_runtime.cc (`lsaFlatBase`, `bigSize`).
 ///
 /// Ranks that are threads share one range. With a second mapping of the same memory ThreadSanitizer
 /// would not see that two addresses are one place.
@@ -18,13 +18,15 @@
 /// How it is built (symmetric_range.cpp follows this table). Each step is collective: where it
 /// fails on one rank, all ranks throw and give back what they have.
 ///
-/// | step          | what a rank does                                            | what the ranks exchange   |
-/// |---------------|-------------------------------------------------------------|---------------------------|
-/// | 1 memory      | creates segments, or finds those behind its pointer         | the kind of handle        |
-/// | 2 descriptors | computes the stride, and the kind of handle that all have   | sizes, devices, kinds     |
-/// | 3 addresses   | reserves ranks * stride (threads: rank 0 does, for all)     | (threads: the range)      |
-/// | 4 mappings    | maps rank r's segments from base + r * stride on            | handles (threads: none)   |
-/// | 5 access      | opens each rank's mappings to its device (threads: to all)  | a barrier: all have mapped|
+/// | step           | what a rank does                                          | exchanged     |
+/// |----------------|-----------------------------------------------------------|---------------|
+/// | 1 memory       | creates segments, or finds those behind its pointer       | handle kind   |
+/// | 2 descriptions | computes the stride, and the kind of handle that all have | sizes, kinds  |
+/// | 3 addresses    | reserves ranks * stride (threads: rank 0 does, for all)   | threads: base |
+/// | 4 mappings     | maps rank r's segments from base + r * stride on          | handles       |
+/// | 5 access       | opens the mappings to its device (threads: to all)        | nothing       |
+///
+/// Ranks that are threads need no handles: each maps its own segments for all.
 
 #include <cuda.h>
 
@@ -47,16 +49,15 @@ public:
     SymmetricRange() = default;
 
     /// `bytes` of new memory on each rank's device, the same on every rank, not zeroed. When it
-    /// returns, the memory of all ranks may be used. Throws on all ranks where it fails on one, with
-    /// that rank's error, and leaves nothing behind; the bootstrap can still be used.
-    SymmetricRange(Rank& rank, std::size_t bytes, Deadline deadline = Deadline::standard());
+    /// returns, the memory of all ranks may be used. Throws on all ranks where it fails on one,
+    /// with that rank's error, and leaves nothing behind; the bootstrap can still be used.
+    SymmetricRange(Rank& rank, std::size_t bytes);
 
-    /// Shares memory that every rank has already (from mem_alloc, a DeviceBuffer, ...: anything made
-    /// by cuMemCreate), as ncclCommWindowRegister does. `pointer` is where this rank's memory
+    /// Shares memory that every rank has already (from mem_alloc, a DeviceBuffer, ...: anything
+    /// made by cuMemCreate), as ncclCommWindowRegister does. `pointer` is where this rank's memory
     /// starts; `bytes` is the same on every rank. The memory remains the caller's, who may free it
     /// before the range or after.
-    SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes,
-                   Deadline deadline = Deadline::standard());
+    SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes);
 
     SymmetricRange(SymmetricRange&&) = default;
     SymmetricRange& operator=(SymmetricRange&&) = default;
@@ -67,8 +68,6 @@ public:
     std::size_t stride() const { return stride_; }
     /// Bytes of each rank that were asked for.
     std::size_t size() const { return bytes_; }
-    /// The number of ranks.
-    int ranks() const { return ranks_; }
     /// The address of a rank's memory in this process.
     CUdeviceptr peer(int rank) const { return base_ + static_cast<std::size_t>(rank) * stride_; }
     /// The address of this rank's own memory.
@@ -84,7 +83,6 @@ public:
 
 private:
     struct Mapped;
-    void build(Rank& rank, CUdeviceptr pointer, Deadline deadline);
 
     std::shared_ptr<Mapped> mapped_;  // one for all ranks that are threads
     HandleChoice handles_;
@@ -92,7 +90,6 @@ private:
     std::size_t stride_ = 0;
     std::size_t bytes_ = 0;
     int rank_ = 0;
-    int ranks_ = 0;
 };
 
 }  // namespace symm

@@ -19,10 +19,12 @@
 /// that its thread does later happen after. So what came before the release is seen after the
 /// acquire.
 ///
-/// | step s | who      | waits for    | order       | then does                   | then stores  | order       |
-/// |--------|----------|--------------|-------------|-----------------------------|--------------|-------------|
-/// | fill   | sender   | head + 8 > s | acquire (1) | writes slot, left[s mod 8]  | tail = s + 1 | release (2) |
-/// | empty  | receiver | tail > s     | acquire (3) | reads left and slot         | head = s + 1 | release (4) |
+/// | step s: who     | waits for    | order       | then does       | then stores  | order       |
+/// |-----------------|--------------|-------------|-----------------|--------------|-------------|
+/// | fill: sender    | head + 8 > s | acquire (1) | writes the slot | tail = s + 1 | release (2) |
+/// | empty: receiver | tail > s     | acquire (3) | reads the slot  | head = s + 1 | release (4) |
+///
+/// left[s mod 8] is written and read with the slot.
 ///
 /// - (2) with (3): the receiver that sees the tail sees the slot's data. Without either, it can
 ///   read what was in the slot eight steps earlier.

@@ -6,8 +6,7 @@
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
 #include "labs/02_access/shared_buffer.hpp"
-#include "labs/03_ipc/exported_handle.hpp"
-#include "labs/03_ipc/imported_memory.hpp"
+#include "labs/03_ipc/memory_handle.hpp"
 
 namespace symm {
 
@@ -35,7 +34,7 @@ HostSegment HostSegment::attach(HostPath path, UniqueFd fd, std::size_t bytes,
         segment.register_file(devices[0]);
         return segment;
     }
-    segment.memory_ = import_fd(fd, bytes);
+    segment.memory_ = import_memory(fd, bytes);
     segment.map(devices);
     return segment;
 }

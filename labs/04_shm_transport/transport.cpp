@@ -175,8 +175,8 @@ void ShmTransport::build(Rank& rank, const std::vector<Plan>& plans, Deadline de
                     continue;
                 }
                 if (rank.is_thread() || peer == rank.rank()) {
-                    // One mapping for all ranks of a process: with several, ThreadSanitizer would not
-                    // see that two addresses are the same memory.
+                    // One mapping for all ranks of a process: with several, ThreadSanitizer would
+                    // not see that two addresses are the same memory.
                     peers_[r].segment =
                         std::static_pointer_cast<HostSegment>(Registry::find(segments[r].number));
                     if (!peers_[r].segment) {

@@ -3,9 +3,9 @@
 /// Sending and receiving between ranks whose GPUs cannot reach each other: through host memory.
 ///
 /// Each rank that receives owns one HostSegment, with a FifoConnection for each rank that sends to
-/// it. The segment lies on the receiver's NUMA node: a load over the bus has to wait for the answer,
-/// a store does not, so the receiver, which loads, gets the near memory (as with NCCL's default of
-/// NCCL_SHM_LOCALITY).
+/// it. The segment lies on the receiver's NUMA node: a load over the bus has to wait for the
+/// answer, a store does not, so the receiver, which loads, gets the near memory (as with NCCL's
+/// default of NCCL_SHM_LOCALITY).
 ///
 ///     rank 0 --store--> [ rank 1's segment: from 0 | from 2 ] --load--> rank 1
 ///     rank 2 --store-----------------------------------^
@@ -90,17 +90,18 @@ public:
     /// only after its receive has begun. Throws as send().
     void send_receive(const Transfer& to, const Transfer& from, CUstream stream);
 
-    /// Waits for all that was queued on `stream`. Throws std::runtime_error where a transfer failed,
-    /// and names the peer: it timed out, has failed, is gone, or sent another number of bytes. The
-    /// received data is then undefined and the counters of the two sides differ, so every later
-    /// call throws the same.
+    /// Waits for all that was queued on `stream`. Throws std::runtime_error where a transfer
+    /// failed, and names the peer: it timed out, has failed, is gone, or sent another number of
+    /// bytes. The received data is then undefined and the counters of the two sides differ, so
+    /// every later call throws the same.
     void finish(const Stream& stream);
 
     /// The path to host memory that the ranks took, and why not cuMem.
     const HostPathChoice& path() const { return path_; }
     /// This rank's segment, empty where it receives from nobody.
     const HostSegment& segment() const;
-    /// The address, in this process, of the FIFOs to `peer` in that rank's segment. Throws as send().
+    /// The address, in this process, of the FIFOs to `peer` in that rank's segment. Throws as
+    /// send().
     CUdeviceptr outbound_address(int peer) const;
     /// Blocks that a send of `bytes` to `peer` takes. Throws as send().
     std::uint32_t blocks(int peer, std::size_t bytes) const;

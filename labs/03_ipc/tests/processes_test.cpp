@@ -234,7 +234,7 @@ TEST(RankProcesses, AFailureIsReportedWithoutATemporaryDirectory) {
     EXPECT_THAT(failed.output, HasSubstr("CUDA_ERROR_UNKNOWN"));
     const Finished refused = run_program("03_ipc --bytes 7");
     EXPECT_EQ(refused.exit_code, 2);
-    EXPECT_THAT(refused.output, HasSubstr("multiple of 8"));
+    EXPECT_THAT(refused.output, HasSubstr("multiple of 4"));
 }
 
 // Limits that are too low, and how to raise them.

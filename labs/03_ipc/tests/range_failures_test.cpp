@@ -73,9 +73,9 @@ bool gives_back(std::string_view function) {
     return false;
 }
 
-// Lets every driver call that a rank makes on the path fail, one after the other. Each time all ranks
-// throw an error that names the call, and nothing is left. Among threads, which share one driver, the call
-// may be another rank's. `every` leaves out all but each so-many-th call.
+// Lets every driver call that a rank makes on the path fail, one after the other. Each time all
+// ranks throw an error that names the call, and nothing is left. Among threads, which share one
+// driver, the call may be another rank's. `every` leaves out all but each so-many-th call.
 void fail_each_call(Rank& rank, int failing, const Path& path, std::size_t every = 1) {
     path.walk(rank);  // what is asked of a system only once has been asked
     rank.bootstrap().barrier("start");

@@ -51,8 +51,9 @@ TEST(ShmTransport, NamesAPeerThatNeverSends) {
     });
 }
 
-// On one device, where freeing memory waits for the kernels of all ranks (CMakeLists.txt runs this with
-// one): the kernel of rank 0 waits for rank 1, so rank 1 has to tell it before it frees anything.
+// On one device, where freeing memory waits for the kernels of all ranks (CMakeLists.txt runs this
+// with one): the kernel of rank 0 waits for rank 1, so rank 1 has to tell it before it frees
+// anything.
 TEST(ShmTransport, ARankThatThrowsTellsTheOthersBeforeItFreesMemory) {
     const auto start = std::chrono::steady_clock::now();
     const std::string error = error_of(ranks_of_this_test(2, RankMode::kThread), [](Rank& rank) {
@@ -137,7 +138,8 @@ TEST(ShmTransport, RefusesWhatItCannotDoOnAllRanks) {
         refused(rank, peer, options);
         options = small_slots(odd_one ? HostPath::kPosix : HostPath::kCuMem);
         refused(rank, peer, options);
-        // The bootstrap can still be used: the next transport is made, and refuses peers it does not know.
+        // The bootstrap can still be used: the next transport is made, and refuses peers it does
+        // not know.
         const std::span<const int> nobody;
         ShmTransport transport(rank, odd_one ? std::span(&peer, 1) : nobody, small_slots());
         EXPECT_EQ(static_cast<bool>(transport.segment()), odd_one);

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// What the tests of ShmTransport share: buffers whose bytes say whose they are, and the ways to run.
+/// What the tests of ShmTransport share: buffers whose bytes say whose they are, and the ways to
+/// run.
 
 #include <gtest/gtest.h>
 

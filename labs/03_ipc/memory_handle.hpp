@@ -1,0 +1,60 @@
+#pragma once
+/// \file
+/// Handles: how memory leaves one process and arrives in another, and who frees it.
+///
+/// An address means something in one process only. What can be sent is a handle of the physical
+/// memory. cuMemExportToShareableHandle makes one of two kinds:
+///
+/// - POSIX: a file descriptor. It is an index into this process's table of open files, so the
+///   kernel has to copy the entry into the other process's table. A UNIX socket does that for file
+///   descriptors sent as SCM_RIGHTS (send_packet() in common/sys/socket.cpp).
+/// - FABRIC: 64 bytes, which may be sent in any way, also to other hosts of one NVLink fabric.
+///
+/// The memory must have been created for that kind (CUmemAllocationProp::requestedHandleTypes). A
+/// handle does not contain the size of the memory: send the size as well.
+///
+/// cuMemImportFromShareableHandle makes a second handle of the same physical memory. The importer
+/// maps it and gives access to it as if it had created it. The driver counts the references of all
+/// processes together, and frees the memory with the last one:
+///
+/// | reference                      | made by        | owner          | given back                |
+/// |--------------------------------|----------------|----------------|---------------------------|
+/// | the exporter's file descriptor | export_fd()    | UniqueFd       | close(), once it was sent |
+/// | the importer's file descriptor | SCM_RIGHTS     | UniqueFd       | close(), once imported    |
+/// | the handle, on both sides      | create, import | PhysicalMemory | cuMemRelease, once mapped |
+/// | the mapping, on both sides     | cuMemMap       | Mapping        | cuMemUnmap, at the end    |
+///
+/// So each process gives back its own references, and the exporter may end first: the importers'
+/// mappings keep the memory.
+///
+/// Source: CUDA Driver API, "Virtual Memory Management"; NCCL's ncclP2pAllocateShareableBuffer and
+/// ncclP2pImportShareableBuffer in src/transport/p2p.cc.
+
+#include <cuda.h>
+
+#include <cstddef>
+
+#include "common/sys/descriptor.hpp"
+#include "labs/01_vmm_alloc/physical_memory.hpp"
+
+namespace symm {
+
+class Rank;
+
+/// A file descriptor of the memory. Throws CudaError.
+UniqueFd export_fd(const PhysicalMemory& memory);
+
+/// The memory as 64 bytes. Throws CudaError.
+CUmemFabricHandle export_fabric(const PhysicalMemory& memory);
+
+/// The memory behind a handle, which stays the caller's. `bytes` is the size that the exporter
+/// sent. Throws CudaError for a handle of anything else.
+PhysicalMemory import_memory(const UniqueFd& fd, std::size_t bytes);
+PhysicalMemory import_memory(const CUmemFabricHandle& handle, std::size_t bytes);
+
+/// Throws std::runtime_error, with what to do, where the GPU of `rank` cannot reach the memory of
+/// the GPU of `peer`. Call it before anything is created: cuMemSetAccess would only answer
+/// CUDA_ERROR_INVALID_DEVICE. A GPU that this process does not see is not checked.
+void require_peer_access(const Rank& rank, int peer);
+
+}  // namespace symm
