@@ -1,4 +1,4 @@
-// What a segment of host memory costs, and the bandwidth of a FIFO between two GPUs.
+// The bandwidth of the transport between two GPUs.
 //
 // Transfers are timed by the host, from the launch to the end of the stream, between two ranks that
 // are threads; the time of a transfer is the mean of many queued back to back.
@@ -6,76 +6,29 @@
 #include <benchmark/benchmark.h>
 
 #include <chrono>
-#include <vector>
+#include <string>
 
 #include "common/bench/bench_main.hpp"
-#include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
-#include "labs/02_access/access.hpp"
 #include "labs/04_shm_transport/transport.hpp"
 
 namespace {
 
 using namespace symm;
 
-void label(benchmark::State& state, HostPath path) {
-    state.SetLabel(std::string(name_of(path)) +
-                   (is_emulated() ? ", emulated: no measure of performance" : ""));
-}
-
-HostPath path_of(const benchmark::State& state) {
-    return static_cast<HostPath>(state.range(0));
-}
-
-bool usable(benchmark::State& state) {
-    const HostPathChoice choice = probe_host_path(0);
-    if (path_of(state) == HostPath::kCuMem && choice.path != HostPath::kCuMem) {
-        state.SkipWithError(choice.why_not_cumem.c_str());
-        return false;
-    }
-    return true;
-}
-
-// Making and freeing a segment that all devices reach. Zeroing it is part of it.
-void make_segment(benchmark::State& state) {
-    const Device device(0);
-    if (!usable(state)) {
-        return;
-    }
-    const auto bytes = static_cast<std::size_t>(state.range(1));
-    const std::vector<int> devices = all_devices();
-    for (auto _ : state) {
-        benchmark::DoNotOptimize(HostSegment::create(path_of(state), bytes, devices).host());
-    }
-    label(state, path_of(state));
-}
-
-// Exporting a segment, importing it and letting go of it again.
-void attach_segment(benchmark::State& state) {
-    const Device device(0);
-    if (!usable(state)) {
-        return;
-    }
-    const std::vector<int> devices = all_devices();
-    const HostSegment made =
-        HostSegment::create(path_of(state), static_cast<std::size_t>(state.range(1)), devices);
-    for (auto _ : state) {
-        benchmark::DoNotOptimize(
-            HostSegment::attach(path_of(state), made.share(), made.size(), devices).host());
-    }
-    label(state, path_of(state));
-}
-
 // Rank 0 sends to rank 1 (`both`: and rank 1 to rank 0 at once).
 void transfer(benchmark::State& state, bool both) {
-    if (!usable(state)) {
+    const HostPathChoice choice = probe_host_path(0);
+    const auto path = static_cast<HostPath>(state.range(0));
+    if (path == HostPath::kCuMem && choice.path != HostPath::kCuMem) {
+        state.SkipWithError(choice.why_not_cumem.c_str());
         return;
     }
     const auto bytes = static_cast<std::size_t>(state.range(1));
     TransportOptions options;
-    options.path = path_of(state);
+    options.path = path;
     const int queued = is_emulated() ? 2 : bytes > (16 << 20) ? 5 : 50;
     for (auto _ : state) {
         double seconds = 0;
@@ -112,28 +65,20 @@ void transfer(benchmark::State& state, bool both) {
     }
     state.SetBytesProcessed(static_cast<std::int64_t>(bytes) *
                             static_cast<std::int64_t>(state.iterations()));
-    label(state, path_of(state));
-}
-
-void one_way(benchmark::State& state) {
-    transfer(state, false);
-}
-void both_ways(benchmark::State& state) {
-    transfer(state, true);
+    state.SetLabel(std::string(name_of(path)) +
+                   (is_emulated() ? ", emulated: no measure of performance" : ""));
 }
 
 // Emulated GPUs are here to show that the benchmark runs: small sizes do.
-void add(const char* name, void (*body)(benchmark::State&), bool timed_by_hand) {
-    auto* benchmark = benchmark::RegisterBenchmark(name, body);
+void add(const char* name, bool both) {
+    auto* benchmark = benchmark::RegisterBenchmark(name, transfer, both);
     benchmark->ArgNames({"path", "bytes"})->Unit(benchmark::kMicrosecond);
+    benchmark->UseManualTime()->Iterations(3);
     const std::int64_t most = is_emulated() ? 1 << 20 : 256 << 20;
     for (const HostPath path : {HostPath::kCuMem, HostPath::kPosix}) {
         for (std::int64_t bytes = 4096; bytes <= most; bytes *= 16) {
             benchmark->Args({static_cast<std::int64_t>(path), bytes});
         }
-    }
-    if (timed_by_hand) {
-        benchmark->UseManualTime()->Iterations(3);
     }
 }
 
@@ -141,10 +86,8 @@ void add(const char* name, void (*body)(benchmark::State&), bool timed_by_hand) 
 
 int main(int argc, char** argv) {
     return symm::bench_main(argc, argv, [] {
-        add("make_segment", make_segment, false);
-        add("attach_segment", attach_segment, false);
-        add("one_way", one_way, true);
-        add("both_ways", both_ways, true);
+        add("one_way", false);
+        add("both_ways", true);
         benchmark::RunSpecifiedBenchmarks();
     });
 }

@@ -14,17 +14,13 @@
 /// `tail` is the number of steps that the sender has filled, `head` the number that the receiver
 /// has emptied. The sender's credit, head + 8 - s, is the number of slots that it may still fill.
 ///
-/// An order is an argument of an atomic load or store. A *release* store makes all that its thread
-/// wrote or read before it happen before; an *acquire* load that sees the stored value makes all
-/// that its thread does later happen after. So what came before the release is seen after the
-/// acquire.
+/// The README explains release and acquire: what a thread did before a release store is visible to
+/// a thread that sees the stored value with an acquire load.
 ///
 /// | step s: who     | waits for    | order       | then does       | then stores  | order       |
 /// |-----------------|--------------|-------------|-----------------|--------------|-------------|
 /// | fill: sender    | head + 8 > s | acquire (1) | writes the slot | tail = s + 1 | release (2) |
 /// | empty: receiver | tail > s     | acquire (3) | reads the slot  | head = s + 1 | release (4) |
-///
-/// left[s mod 8] is written and read with the slot.
 ///
 /// - (2) with (3): the receiver that sees the tail sees the slot's data. Without either, it can
 ///   read what was in the slot eight steps earlier.
@@ -34,20 +30,19 @@
 ///   between them extends the order to all threads: wait, sync, copy, sync, store.
 /// - One FIFO cannot deadlock: head <= tail <= head + 8 always holds, so its two sides never both
 ///   wait. Two ranks that each send more than eight slots before they receive do wait for each
-///   other. That is why a transfer sends and receives in one kernel, in different blocks.
-/// - A message cannot overtake another: each side makes its steps in order. left[] says how many
-///   bytes of the message remain from this slot on. The receiver compares it with the number that
-///   it expects, and so detects that the two sides named different sizes.
-/// - The counters go on over launches. A kernel finds its step by reading the counter that only its
-///   own side writes, so a replayed graph is right as well.
+///   other. So a transfer sends and receives in one kernel, in different blocks.
+/// - A message cannot overtake another: each side makes its steps in order. left[s mod 8] says how
+///   many bytes of the message remain from this slot on. The receiver compares it with the number
+///   that it expects: so it notices where the two sides name different sizes.
+/// - The counters are never reset. A kernel finds its step by reading the counter that only its own
+///   side writes, so a replayed graph is right as well.
 /// - A side whose wait has timed out changes neither slot nor counter. The other side then times
 ///   out as well: it never takes incomplete data for complete data.
 ///
 /// Source: NCCL's `ncclSendMem` and `ncclRecvMem` in src/include/comm.h (NCCL_STEPS is 8 too), and
 /// `waitPeer` and `postPeer` in src/device/prims_simple.h.
 ///
-/// SYMM_MUTANT_FIFO_* take one order out, for the tests: ThreadSanitizer must report that the loads
-/// and stores of the slots (copy_with_block) or of left[] race.
+/// SYMM_MUTANT_FIFO_* take one order out, for the tests: ThreadSanitizer must report the data race.
 
 #include <cstddef>
 #include <cstdint>
@@ -89,9 +84,8 @@ struct Fifo {
     }
 };
 
-/// A connection from one rank to another: one FIFO per channel, one behind the other in memory.
-/// Each channel is served by one block on each side. One block cannot use the whole bandwidth of
-/// a bus, so a connection has several channels.
+/// A connection from one rank to another: one FIFO per channel. One block on each side serves a
+/// channel. One block cannot use the whole bandwidth of a bus, so there are several channels.
 struct FifoConnection {
     std::byte* memory;  ///< bytes_needed(), zeroed before anybody uses it, aligned to 128.
     std::uint64_t slot_bytes;
@@ -116,8 +110,8 @@ struct FifoEnds {
     simt::Timeout timeout;
 };
 
-/// What thread 0 tells the other threads of its block. In the block's shared memory: one for each
-/// endpoint (FifoSender or FifoReceiver), so that a block can have several.
+/// What thread 0 tells the other threads of its block, in the block's shared memory. Each
+/// FifoSender and FifoReceiver of a block has its own.
 struct FifoBlockState {
     std::uint64_t step;
     std::uint32_t ready;

@@ -7,6 +7,8 @@
 /// one direction: the first blocks send, the blocks after them receive. All blocks must run at the
 /// same time, which any GPU can do with so few.
 
+#include <cuda.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -124,5 +126,9 @@ private:
         }
     }
 };
+
+/// Queues the transfer with `threads` threads per block; queues nothing where there is nothing to
+/// move. Throws CudaError. (In a .cu file, so that other files need no nvcc.)
+void launch_transfer(CUstream stream, unsigned threads, const TransferKernel& transfer);
 
 }  // namespace symm

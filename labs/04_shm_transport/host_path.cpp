@@ -3,12 +3,10 @@
 #include <fmt/core.h>
 
 #include <initializer_list>
-#include <vector>
 
 #include "common/cuda/check.hpp"
 #include "common/environment/environment.hpp"
 #include "common/ranks/rank.hpp"
-#include "common/sys/usage_error.hpp"
 #include "labs/04_shm_transport/host_segment.hpp"
 
 namespace symm {
@@ -29,19 +27,6 @@ std::string_view name_of(HostPath path) {
     return path == HostPath::kCuMem ? "cuMem" : "POSIX";
 }
 
-std::optional<HostPath> host_path(std::string_view name) {
-    if (name == "auto") {
-        return {};
-    }
-    if (name == "cumem") {
-        return HostPath::kCuMem;
-    }
-    if (name == "posix") {
-        return HostPath::kPosix;
-    }
-    throw UsageError(fmt::format("unknown path {}: say auto, cumem or posix", name));
-}
-
 HostPathChoice probe_host_path(int device) {
     if (env::number("SYMM_CUMEM_HOST_ENABLE") == 0) {
         return {HostPath::kPosix, "SYMM_CUMEM_HOST_ENABLE=0"};
@@ -54,23 +39,16 @@ HostPathChoice probe_host_path(int device) {
     return refused ? HostPathChoice{HostPath::kPosix, refused->what()} : HostPathChoice{};
 }
 
-HostPathChoice agree_on_host_path(Rank& rank, std::optional<HostPath> wanted, Deadline deadline) {
-    const auto wishes = rank.bootstrap().allgather(
-        "04: path asked for", wanted ? static_cast<int>(*wanted) : -1, deadline);
-    for (std::size_t r = 1; r < wishes.size(); ++r) {
-        if (wishes[r] != wishes[0]) {
-            throw std::invalid_argument(fmt::format(
-                "ranks 0 and {} ask for different paths to host memory: give all the same", r));
-        }
-    }
-    if (wanted) {
-        return {*wanted, {}};
-    }
+HostPathChoice agree_on_host_path(Rank& rank, std::optional<HostPath> wanted) {
     HostPathChoice local;
-    rank.bootstrap().together(
-        "04: probe", [&] { local = probe_host_path(rank.device()); }, deadline);
-    const auto reasons =
-        rank.bootstrap().allgather_text("04: why not cuMem", local.why_not_cumem, deadline);
+    rank.bootstrap().together("04: probe", [&] {
+        if (!wanted) {
+            local = probe_host_path(rank.device());
+        } else if (*wanted == HostPath::kPosix) {
+            local = {HostPath::kPosix, "POSIX was asked for"};
+        }
+    });
+    const auto reasons = rank.bootstrap().allgather_text("04: why not cuMem", local.why_not_cumem);
     for (std::size_t r = 0; r < reasons.size(); ++r) {
         if (!reasons[r].empty()) {
             return {HostPath::kPosix, fmt::format("rank {}: {}", r, reasons[r])};

@@ -3,14 +3,12 @@
 /// The two ways to host memory that GPUs of several processes share, and how ranks agree on one.
 ///
 /// - cuMem: memory of a NUMA node, made by `cuMemCreate` (CU_MEM_LOCATION_TYPE_HOST_NUMA). It has a
-///   handle, as device memory has, and the same calls export, import and map it.
+///   handle, and the same calls export, import and map it as for device memory.
 /// - POSIX: shared memory of the operating system, mapped with mmap and then registered with the
-///   driver (`cuMemHostRegister`). It works with every driver. It has two owners: the system owns
-///   the memory, the driver the registration.
+///   driver (`cuMemHostRegister`). It works with every driver.
 ///
-/// cuMem is preferred. Some machines refuse it, and no device attribute says so: containers that
-/// hide the NUMA system calls (docker: --cap-add SYS_NICE allows them), drivers that want peer
-/// access. So probe_host_path() tries all steps once with one granule. Only the refusals listed in
+/// cuMem is preferred. Some machines refuse it, and no device attribute says so. So
+/// probe_host_path() tries all steps once with one granule. Only the refusals listed in
 /// host_path.cpp lead to POSIX; every other error is thrown.
 ///
 /// `SYMM_CUMEM_HOST_ENABLE=0` selects POSIX without a probe.
@@ -22,8 +20,6 @@
 #include <string>
 #include <string_view>
 
-#include "common/sys/deadline.hpp"
-
 namespace symm {
 
 class Rank;
@@ -34,13 +30,10 @@ enum class HostPath { kCuMem, kPosix };
 /// `cuMem` or `POSIX`.
 std::string_view name_of(HostPath path);
 
-/// The value of `--path`: `auto` (empty), `cumem` or `posix`. Throws UsageError for another.
-std::optional<HostPath> host_path(std::string_view name);
-
 /// A path, and why cuMem was not taken.
 struct HostPathChoice {
     HostPath path = HostPath::kCuMem;
-    std::string why_not_cumem;  ///< Empty where the path is cuMem, or POSIX was asked for.
+    std::string why_not_cumem;  ///< Empty where the path is cuMem.
 };
 
 /// Tries cuMem for `device`: makes a granule on its NUMA node, maps it, writes to it from the host,
@@ -48,10 +41,9 @@ struct HostPathChoice {
 HostPathChoice probe_host_path(int device);
 
 /// Collective: cuMem where the probe of every rank succeeded, else POSIX, with the reason of the
-/// first rank that was refused. All ranks must take the same path: the file descriptor that one
-/// rank sends is useless to a rank on the other path. `wanted` skips the probe; it must be the same
-/// on all ranks, else all throw std::invalid_argument.
-HostPathChoice agree_on_host_path(Rank& rank, std::optional<HostPath> wanted = {},
-                                  Deadline deadline = Deadline::standard());
+/// first rank that cannot use cuMem. All ranks must take the same path: the file descriptor that
+/// one rank sends is useless to a rank on the other path. `wanted` takes the place of this rank's
+/// probe.
+HostPathChoice agree_on_host_path(Rank& rank, std::optional<HostPath> wanted = {});
 
 }  // namespace symm

@@ -12,15 +12,14 @@ namespace symm {
 
 HostSegment HostSegment::create(HostPath path, std::size_t bytes, std::span<const int> devices) {
     HostSegment segment(path);
-    if (path == HostPath::kPosix) {
+    if (segment.is_posix()) {
         segment.file_ = SharedMemoryFile::create(bytes);
-        segment.register_file(devices[0]);
     } else {
         const CUmemAllocationProp properties = host_numa_memory(host_node_of(devices[0]));
         segment.memory_ =
             PhysicalMemory::create(properties, round_up(bytes, granularity(properties)));
-        segment.map(devices);
     }
+    segment.map(devices);
     // The manual does not promise zeros. Writing them also shows that the host has access.
     std::memset(segment.host(), 0, segment.size());
     return segment;
@@ -29,12 +28,11 @@ HostSegment HostSegment::create(HostPath path, std::size_t bytes, std::span<cons
 HostSegment HostSegment::attach(HostPath path, UniqueFd fd, std::size_t bytes,
                                 std::span<const int> devices) {
     HostSegment segment(path);
-    if (path == HostPath::kPosix) {
+    if (segment.is_posix()) {
         segment.file_ = SharedMemoryFile::attach(std::move(fd), bytes);
-        segment.register_file(devices[0]);
-        return segment;
+    } else {
+        segment.memory_ = import_memory(fd, bytes);
     }
-    segment.memory_ = import_memory(fd, bytes);
     segment.map(devices);
     return segment;
 }
@@ -44,15 +42,15 @@ UniqueFd HostSegment::share() const {
 }
 
 void HostSegment::map(std::span<const int> devices) {
+    if (is_posix()) {
+        registration_ = HostRegistration(devices[0], file_.data(), file_.size());
+        return;
+    }
     const std::size_t bytes = memory_.size();
     range_ = AddressRange(bytes);
     mapping_ = Mapping(range_.base(), bytes, memory_);
     allow(range_.base(), bytes, devices);
     allow_host(range_.base(), bytes, host_node_of(devices[0]));
-}
-
-void HostSegment::register_file(int device) {
-    registration_ = HostRegistration(device, file_.data(), file_.size());
 }
 
 }  // namespace symm

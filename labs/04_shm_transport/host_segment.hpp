@@ -2,17 +2,9 @@
 /// \file
 /// A piece of host memory that GPUs of several processes read and write.
 ///
-/// | step | cuMem | POSIX |
-/// |---|---|---|
-/// | memory | cuMemCreate on the NUMA node next to the GPU | memfd_create, fallocate |
-/// | address | cuMemAddressReserve, cuMemMap | mmap |
-/// | access for GPUs | cuMemSetAccess, device by device | cuMemHostRegister, all at once |
-/// | access for the host | cuMemSetAccess, HOST_NUMA | by mmap |
-/// | to another process | cuMemExportToShareableHandle | the memfd itself |
-/// | in the other process | cuMemImportFromShareableHandle, then as above | mmap, then as above |
-///
-/// On both paths a file descriptor is sent, and the memory is freed when the last process has given
-/// back its mapping and file descriptors.
+/// The README's first table shows the calls of the two paths. On both paths a file descriptor is
+/// sent, and the memory is freed when the last process has given back its mapping and file
+/// descriptors.
 ///
 /// Source: NCCL's ncclShmAllocateShareableBuffer and ncclShmImportShareableBuffer in
 /// src/transport/shm.cc, and ncclCuMemHostAlloc in src/include/alloc.h.
@@ -51,7 +43,6 @@ public:
     /// A file descriptor for another process. Throws CudaError or std::system_error.
     UniqueFd share() const;
 
-    HostPath path() const { return path_; }
     /// Bytes, rounded up to granules of 2 MiB (cuMem) or to pages (POSIX).
     std::size_t size() const { return is_posix() ? file_.size() : mapping_.size(); }
     /// The address for the host; null when empty.
@@ -69,7 +60,6 @@ private:
     explicit HostSegment(HostPath path) : path_(path) {}
     bool is_posix() const { return path_ == HostPath::kPosix; }
     void map(std::span<const int> devices);
-    void register_file(int device);
 
     HostPath path_ = HostPath::kCuMem;
     // cuMem. Destroyed from the last to the first: unmap, free the addresses, release the memory.

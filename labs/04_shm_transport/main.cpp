@@ -4,13 +4,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstring>
 #include <limits>
-#include <vector>
+#include <optional>
+#include <stdexcept>
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
-#include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/pattern/pattern.hpp"
 #include "common/ranks/rank_options.hpp"
@@ -31,8 +30,9 @@ struct Options {
 };
 
 void require_sizes(const Rank& rank, const Options& options) {
-    if (options.bytes == 0) {
-        throw UsageError("--bytes 0 sends nothing: type --bytes 1M, for one");
+    if (options.bytes == 0 || options.bytes % 4 != 0) {
+        throw UsageError(fmt::format(
+            "--bytes {} is not a multiple of 4: type, for example, --bytes 1M", options.bytes));
     }
     const std::size_t memory = rank.gpu().total_memory();
     if (options.bytes > memory / 2) {
@@ -46,6 +46,16 @@ void require_sizes(const Rank& rank, const Options& options) {
     }
 }
 
+std::optional<HostPath> path_named(std::string_view name) {
+    if (name == "cumem" || name == "posix") {
+        return name == "cumem" ? HostPath::kCuMem : HostPath::kPosix;
+    }
+    if (name != "auto") {
+        throw UsageError(fmt::format("unknown path {}: type auto, cumem or posix", name));
+    }
+    return {};
+}
+
 // Prints a line of every rank, in their order.
 void in_order(Rank& rank, const std::string& line) {
     for (int turn = 0; turn < rank.size(); ++turn) {
@@ -56,81 +66,57 @@ void in_order(Rank& rank, const std::string& line) {
     }
 }
 
-// What a rank sends in one iteration: different for every rank, iteration and place.
-std::vector<std::uint32_t> data_of(int rank, int iteration, std::size_t bytes) {
-    std::vector<std::uint32_t> words((bytes + 3) / 4);
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        words[i] = pattern::word(static_cast<std::uint32_t>(rank + iteration * kMaxRanks), i);
-    }
-    return words;
-}
-
-void compare(const std::vector<std::uint32_t>& got, const std::vector<std::uint32_t>& right,
-             std::size_t bytes, int from) {
-    const auto* a = reinterpret_cast<const unsigned char*>(got.data());
-    const auto* b = reinterpret_cast<const unsigned char*>(right.data());
-    for (std::size_t i = 0; i < bytes; ++i) {
-        if (a[i] != b[i]) {
-            throw std::runtime_error(
-                fmt::format("byte {} of {} from rank {} is {:#04x}, and should be {:#04x}", i,
-                            bytes, from, a[i], b[i]));
-        }
-    }
-}
-
-void print_set_up(Rank& rank, const ShmTransport& transport, int next, int previous) {
+void ring(Rank& rank, const Options& options) {
+    const int next = (rank.rank() + 1) % rank.size();
+    const int previous = (rank.rank() + rank.size() - 1) % rank.size();
+    DeviceBuffer source;
+    DeviceBuffer destination;
+    std::optional<Gpu> gpu;
+    rank.bootstrap().together("04: buffers", [&] {
+        source = DeviceBuffer(rank.device(), options.bytes);
+        destination = DeviceBuffer(rank.device(), options.bytes);
+        gpu.emplace(rank.device());
+    });
+    ShmTransport transport(rank, {&previous, 1}, options.transport);
+    rank.headline("{}", describe_driver());
     const HostPathChoice& path = transport.path();
     rank.headline("\n1. Host memory that GPUs share: {}", name_of(path.path));
     if (!path.why_not_cumem.empty()) {
         rank.headline("   not cuMem: {}", path.why_not_cumem);
     }
     rank.headline("\n2. Each rank owns a segment for what it receives, next to its GPU");
-    in_order(rank, fmt::format("pid {}, GPU {}: {} at {:#x} on NUMA node {}, for rank {} to write; "
-                               "writes to rank {}'s at {:#x}",
-                               ::getpid(), rank.device(), format_bytes(transport.segment().size()),
-                               transport.segment().address(), host_node_of(rank.device()), previous,
-                               next, transport.outbound_address(next)));
-}
-
-void ring(Rank& rank, const Options& options) {
-    const int next = (rank.rank() + 1) % rank.size();
-    const int previous = (rank.rank() + rank.size() - 1) % rank.size();
-    DeviceBuffer source;
-    DeviceBuffer destination;
-    std::optional<Stream> stream;
-    rank.bootstrap().together("04: buffers", [&] {
-        source = DeviceBuffer(rank.device(), options.bytes);
-        destination = DeviceBuffer(rank.device(), options.bytes);
-        stream.emplace();
-    });
-    ShmTransport transport(rank, {&previous, 1}, options.transport);
-    rank.headline("{}", describe_driver());
-    print_set_up(rank, transport, next, previous);
+    const HostSegment& segment = transport.segment();
+    in_order(rank, fmt::format("pid {}, GPU {}: {} at {:#x} on NUMA node {}, for rank {} to write",
+                               ::getpid(), rank.device(), format_bytes(segment.size()),
+                               segment.address(), host_node_of(rank.device()), previous));
 
     const std::uint64_t slot = options.transport.slot_bytes;
-    rank.headline(
-        "\n3. A ring: each rank sends {} to the next, in {} step(s) of {}, by {} block(s)",
-        format_bytes(options.bytes), (options.bytes - 1) / slot + 1, format_bytes(slot),
-        transport.blocks(next, options.bytes));
+    rank.headline("\n3. A ring: each rank sends {} to the next, in {} step(s) of {}",
+                  format_bytes(options.bytes), (options.bytes - 1) / slot + 1, format_bytes(slot));
     double microseconds = 0;
     for (int i = 0; i < options.iterations; ++i) {
+        // Every rank has its own seed in each iteration, so old data or another rank's is wrong.
+        const auto words = [&](const DeviceBuffer& buffer, int sender) -> pattern::Range {
+            return {buffer.base(), options.bytes / 4,
+                    static_cast<std::uint32_t>(sender + i * kMaxRanks)};
+        };
         rank.bootstrap().together("04: transfer", [&] {
-            const auto sent = data_of(rank.rank(), i, options.bytes);
-            std::vector<std::uint32_t> received(sent.size(), 0xa5a5a5a5);
-            copy_to_device(source.base(), sent.data(), options.bytes);
-            copy_to_device(destination.base(), received.data(), options.bytes);
+            pattern::fill(*gpu, words(source, rank.rank()));
             if (rank.rank() == options.silent) {
                 return;
             }
             const auto start = std::chrono::steady_clock::now();
             transport.send_receive({next, source.base(), options.bytes},
-                                   {previous, destination.base(), options.bytes}, stream->get());
-            transport.finish(*stream);
+                                   {previous, destination.base(), options.bytes}, gpu->stream());
+            transport.finish(gpu->owned_stream());
             const std::chrono::duration<double, std::micro> took =
                 std::chrono::steady_clock::now() - start;
             microseconds = took.count();
-            copy_to_host(received.data(), destination.base(), options.bytes);
-            compare(received, data_of(previous, i, options.bytes), options.bytes, previous);
+            const auto result = pattern::compare(*gpu, words(destination, previous));
+            if (!result.right()) {
+                throw std::runtime_error(
+                    fmt::format("from rank {}: {}", previous, result.describe()));
+            }
         });
     }
     // Times of emulated GPUs mean nothing.
@@ -138,7 +124,7 @@ void ring(Rank& rank, const Options& options) {
         is_emulated() ? ""
                       : fmt::format(", the last in {:.0f} us, {:.2f} GB/s", microseconds,
                                     static_cast<double>(options.bytes) * 1e-3 / microseconds);
-    in_order(rank, fmt::format("{} message(s) from rank {}, every byte right{}", options.iterations,
+    in_order(rank, fmt::format("{} message(s) from rank {}, every word right{}", options.iterations,
                                previous, speed));
     rank.headline("\nAll checked and right.");
 }
@@ -155,7 +141,7 @@ int main(int argc, char** argv) {
     std::string path = "auto";
     std::size_t slot = options.transport.slot_bytes;
     add_rank_options(app, options.ranks);
-    add_bytes_option(app, "--bytes", options.bytes, "Bytes of each message, any number");
+    add_bytes_option(app, "--bytes", options.bytes, "Bytes of each message, a multiple of 4");
     add_number_option(app, "--iters", options.iterations, 1, std::numeric_limits<int>::max(),
                       "How many messages, one after the other");
     app.add_option("--path", path,
@@ -171,7 +157,7 @@ int main(int argc, char** argv) {
                       "This rank sends and receives nothing, to see what the others report")
         ->default_str("");
     return run_main(app, argc, argv, [&] {
-        options.transport.path = host_path(path);
+        options.transport.path = path_named(path);
         options.transport.slot_bytes = slot;
         return run_ranks(options.ranks, [&](Rank& rank) {
             require_sizes(rank, options);

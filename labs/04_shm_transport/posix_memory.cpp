@@ -8,9 +8,9 @@
 
 #include <cerrno>
 #include <stdexcept>
-#include <system_error>
 
 #include "common/cuda/check.hpp"
+#include "common/sys/system_error.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 
 namespace symm {
@@ -19,23 +19,14 @@ namespace {
 // Nobody who has the file descriptor can shrink the memory while another reads it, or undo that.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-template <class... Arguments>
-void require(bool done, fmt::format_string<Arguments...> call, Arguments&&... arguments) {
-    if (!done) {
-        const int error = errno;  // before the text is made
-        throw std::system_error(error, std::generic_category(),
-                                fmt::format(call, std::forward<Arguments>(arguments)...));
-    }
-}
-
 // Refuses more than the machine has: fallocate would take all its memory before it fails, and the
 // system would kill some process for lack of memory.
 std::size_t whole_pages(std::size_t bytes) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     const std::size_t machine = page * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
     if (bytes > machine) {
-        throw std::system_error(
-            ENOMEM, std::generic_category(),
+        throw_system_error(
+            ENOMEM,
             fmt::format("shared memory of {} bytes, where the machine has {}", bytes, machine));
     }
     return round_up(bytes, page);
@@ -43,35 +34,42 @@ std::size_t whole_pages(std::size_t bytes) {
 
 }  // namespace
 
-SharedMemoryFile::SharedMemoryFile(UniqueFd fd, std::size_t bytes)
-    : fd_(std::move(fd)), mapped_(fd_, bytes) {}
-
-SharedMemoryFile::Mapped::Mapped(const UniqueFd& fd, std::size_t bytes) {
-    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-    require(data != MAP_FAILED, "mmap(size={}) of shared memory", bytes);
+SharedMemoryFile::SharedMemoryFile(UniqueFd fd, std::size_t bytes) : fd_(std::move(fd)) {
+    void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
+    if (data == MAP_FAILED) {
+        throw_errno("mmap(size={}) of shared memory", bytes);
+    }
     value_ = {data, bytes};
 }
 
-void SharedMemoryFile::Mapped::give_back(const Sized<void*>& mapped) {
+void SharedMemoryFile::give_back(const Sized<void*>& mapped) {
     munmap(mapped.handle, mapped.bytes);
 }
 
 SharedMemoryFile SharedMemoryFile::create(std::size_t bytes) {
     const std::size_t size = whole_pages(bytes);
     UniqueFd fd(memfd_create("symm-host-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    require(static_cast<bool>(fd), "memfd_create()");
+    if (!fd) {
+        throw_errno("memfd_create()");
+    }
     int result = 0;
-    do {  // allocates the pages now, so that their lack is an error code
+    do {
         result = fallocate(fd.get(), 0, 0, static_cast<off_t>(size));
     } while (result != 0 && errno == EINTR);
-    require(result == 0, "fallocate(size={}) of shared memory", size);
-    require(fcntl(fd.get(), F_ADD_SEALS, kSeals) == 0, "fcntl(F_ADD_SEALS)");
+    if (result != 0) {
+        throw_errno("fallocate(size={}) of shared memory", size);
+    }
+    if (fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+        throw_errno("fcntl(F_ADD_SEALS)");
+    }
     return SharedMemoryFile(std::move(fd), size);
 }
 
 SharedMemoryFile SharedMemoryFile::attach(UniqueFd fd, std::size_t bytes) {
     struct stat status {};
-    require(fstat(fd.get(), &status) == 0, "fstat() of the file descriptor received");
+    if (fstat(fd.get(), &status) != 0) {
+        throw_errno("fstat() of the file descriptor received");
+    }
     // Pipes and ordinary files have no such seals: only what create() makes has.
     if ((fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals) {
         throw std::runtime_error("the file descriptor received is not one of sealed shared memory");
@@ -83,23 +81,22 @@ SharedMemoryFile SharedMemoryFile::attach(UniqueFd fd, std::size_t bytes) {
     return SharedMemoryFile(std::move(fd), bytes);
 }
 
-HostRegistration::HostRegistration(int device, void* data, std::size_t bytes)
-    : device_(std::in_place, device), registered_(data, bytes) {}
-
-HostRegistration::Registered::Registered(void* data, std::size_t bytes) {
+HostRegistration::HostRegistration(int device, void* data, std::size_t bytes) {
+    const auto context = std::make_shared<const Device>(device);
     // PORTABLE: for the contexts of all devices, not of the current one alone. DEVICEMAP: kernels
     // may use it, not only copies.
     cu_check(
         cuMemHostRegister(data, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
         "cuMemHostRegister(address={}, size={}, PORTABLE|DEVICEMAP)", data, bytes);
-    value_ = data;
-    // Mostly the host's address; asked for all the same, as NCCL does.
-    cu_check(cuMemHostGetDevicePointer(&address_, data, 0), "cuMemHostGetDevicePointer(address={})",
-             data);
+    value_ = {data, 0, context};
+    // Mostly the host's address. The driver is asked all the same, as NCCL does.
+    cu_check(cuMemHostGetDevicePointer(&value_.address, data, 0),
+             "cuMemHostGetDevicePointer(address={})", data);
 }
 
-void HostRegistration::Registered::give_back(void* data) {
-    cu_check(cuMemHostUnregister(data), "cuMemHostUnregister(address={})", data);
+void HostRegistration::give_back(const Registered& registered) {
+    cu_check(cuMemHostUnregister(registered.data), "cuMemHostUnregister(address={})",
+             registered.data);
 }
 
 }  // namespace symm

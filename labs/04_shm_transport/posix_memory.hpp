@@ -16,7 +16,7 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <optional>
+#include <memory>
 
 #include "common/cuda/device.hpp"
 #include "common/sys/descriptor.hpp"
@@ -25,7 +25,7 @@
 namespace symm {
 
 /// Owns a mapping of shared memory and a file descriptor of it. Move-only.
-class SharedMemoryFile {
+class SharedMemoryFile : public Owner<SharedMemoryFile, Sized<void*>> {
 public:
     /// Owns nothing.
     SharedMemoryFile() = default;
@@ -37,29 +37,30 @@ public:
     /// make it, or where its size is not `bytes`.
     static SharedMemoryFile attach(UniqueFd fd, std::size_t bytes);
 
-    void* data() const { return mapped_.data(); }
-    std::size_t size() const { return mapped_.size(); }
+    void* data() const { return value_.handle; }
+    std::size_t size() const { return value_.bytes; }
     const UniqueFd& fd() const { return fd_; }
+
+    static void give_back(const Sized<void*>& mapped);
 
 private:
     SharedMemoryFile(UniqueFd fd, std::size_t bytes);
 
-    class Mapped : public Owner<Mapped, Sized<void*>> {
-    public:
-        Mapped() = default;
-        Mapped(const UniqueFd& fd, std::size_t bytes);
-        void* data() const { return value_.handle; }
-        std::size_t size() const { return value_.bytes; }
-        static void give_back(const Sized<void*>& mapped);
-    };
-
     UniqueFd fd_;
-    Mapped mapped_;
+};
+
+/// Memory that is registered, and the context of the device that registered it. A registration ends
+/// with its context, and the rank that made a segment may end before others that share it.
+struct Registered {
+    void* data = nullptr;
+    CUdeviceptr address = 0;
+    std::shared_ptr<const Device> device;
+    friend bool operator==(const Registered&, const Registered&) = default;
 };
 
 /// Keeps host memory registered: page-locked, and mapped into every GPU of this process. Move-only.
 /// Destroy it before the memory, with any context current.
-class HostRegistration {
+class HostRegistration : public Owner<HostRegistration, Registered> {
 public:
     /// Owns nothing.
     HostRegistration() = default;
@@ -68,24 +69,9 @@ public:
     HostRegistration(int device, void* data, std::size_t bytes);
 
     /// The address for GPUs.
-    CUdeviceptr address() const { return registered_.address(); }
+    CUdeviceptr address() const { return value_.address; }
 
-private:
-    class Registered : public Owner<Registered, void*> {
-    public:
-        Registered() = default;
-        Registered(void* data, std::size_t bytes);
-        CUdeviceptr address() const { return address_; }
-        static void give_back(void* data);
-
-    private:
-        CUdeviceptr address_ = 0;
-    };
-
-    // A registration ends with its context. Ranks that are threads share it, and the one that made
-    // it may end first, so it holds the context itself.
-    std::optional<Device> device_;
-    Registered registered_;
+    static void give_back(const Registered& registered);
 };
 
 }  // namespace symm

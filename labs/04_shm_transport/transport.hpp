@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,27 +25,23 @@
 #include <vector>
 
 #include "common/cuda/kernel_timeout.hpp"
-#include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/sys/deadline.hpp"
+#include "labs/04_shm_transport/fifo.hpp"
 #include "labs/04_shm_transport/host_path.hpp"
 #include "labs/04_shm_transport/host_segment.hpp"
 
 namespace symm {
 
 class Rank;
-struct FifoConnection;
-struct TransferKernel;
 
 /// How a transport is built. The values of a receiver shape the connections to it.
 struct TransportOptions {
     /// FIFOs, and so blocks, for each direction of a transfer; 0: 8 on a GPU, 2 on an emulated one.
     std::uint32_t channels = 0;
-    /// Threads per block; 0: 512 on a GPU, 32 on an emulated one.
-    unsigned threads = 0;
     /// Bytes of a slot, a multiple of 128.
     std::uint64_t slot_bytes = 64 * 1024;
-    /// The path to host memory; empty: cuMem where all ranks can use it. The same on all ranks.
+    /// The path to host memory; empty: cuMem where all ranks can use it.
     std::optional<HostPath> path;
     /// How long a kernel waits for its peer at one slot.
     std::chrono::nanoseconds limit = Deadline::standard_limit();
@@ -75,10 +72,9 @@ public:
     /// the rank's bootstrap. `rank` must outlive the transport. Throws on all ranks where it fails
     /// on one, and leaves nothing behind: std::invalid_argument for a rank that does not exist or
     /// options out of range.
-    ShmTransport(Rank& rank, std::span<const int> senders, const TransportOptions& options = {},
-                 Deadline deadline = Deadline::standard());
-    ShmTransport(ShmTransport&&) noexcept;
-    ShmTransport& operator=(ShmTransport&&) noexcept;
+    ShmTransport(Rank& rank, std::span<const int> senders, const TransportOptions& options = {});
+    ShmTransport(ShmTransport&&) noexcept = default;
+    ShmTransport& operator=(ShmTransport&&) noexcept = default;
     ~ShmTransport();
 
     /// Queues a send. The data may be changed once the stream has executed it. Throws
@@ -99,29 +95,28 @@ public:
     /// The path to host memory that the ranks took, and why not cuMem.
     const HostPathChoice& path() const { return path_; }
     /// This rank's segment, empty where it receives from nobody.
-    const HostSegment& segment() const;
-    /// The address, in this process, of the FIFOs to `peer` in that rank's segment. Throws as
-    /// send().
-    CUdeviceptr outbound_address(int peer) const;
-    /// Blocks that a send of `bytes` to `peer` takes. Throws as send().
-    std::uint32_t blocks(int peer, std::size_t bytes) const;
+    const HostSegment& segment() const { return *segment_; }
 
 private:
-    struct Peer;
     struct Plan;
+    /// A connection to a receiver, in that rank's segment as this process has it mapped.
+    struct Outbound {
+        std::shared_ptr<HostSegment> segment;
+        FifoConnection connection;
+    };
 
-    void build(Rank& rank, const std::vector<Plan>& plans, Deadline deadline);
+    void build(const std::vector<Plan>& plans);
     const FifoConnection& outbound_to(int peer) const;
     const FifoConnection& inbound_from(int peer) const;
     void queue(const Transfer* to, const Transfer* from, CUstream stream);
 
     Rank* rank_ = nullptr;
-    unsigned threads_ = 0;
     HostPathChoice path_;
-    std::shared_ptr<HostSegment> segment_;  // ranks that are threads use it as well
-    std::vector<Peer> peers_;
+    std::shared_ptr<HostSegment> segment_;   // ranks that are threads use it as well
+    std::map<int, Outbound> outbound_;       // by the rank that receives
+    std::map<int, FifoConnection> inbound_;  // by the rank that sends, in segment_
     std::optional<KernelTimeout> timeout_;
-    std::string broken_;
+    std::string broken_;  // why a transfer failed; empty where none has
 };
 
 }  // namespace symm

@@ -63,7 +63,6 @@ TEST_P(Segment, IsZeroAndAtLeastAsLargeAsAskedFor) {
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{3'000'001}}) {
         const HostSegment segment = make(bytes);
         ASSERT_GE(segment.size(), bytes);
-        EXPECT_EQ(segment.path(), GetParam());
         EXPECT_TRUE(std::all_of(bytes_of(segment), bytes_of(segment) + segment.size(),
                                 [](unsigned char byte) { return byte == 0; }));
     }

@@ -136,8 +136,6 @@ TEST(ShmTransport, RefusesWhatItCannotDoOnAllRanks) {
         options = small_slots();
         options.channels = odd_one ? 1000 : 1;
         refused(rank, peer, options);
-        options = small_slots(odd_one ? HostPath::kPosix : HostPath::kCuMem);
-        refused(rank, peer, options);
         // The bootstrap can still be used: the next transport is made, and refuses peers it does
         // not know.
         const std::span<const int> nobody;
@@ -147,6 +145,16 @@ TEST(ShmTransport, RefusesWhatItCannotDoOnAllRanks) {
         EXPECT_THROW(transport.receive(buffers.from(odd_one ? 1 : peer, 1), buffers.stream.get()),
                      std::invalid_argument);
         EXPECT_THROW(transport.send(buffers.to(7, 1), buffers.stream.get()), std::invalid_argument);
+    });
+}
+
+TEST(ShmTransport, TakesPosixWhereOneRankAsksForIt) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        const ShmTransport transport(
+            rank, {&peer, 1}, small_slots(rank.rank() == 1 ? HostPath::kPosix : HostPath::kCuMem));
+        EXPECT_EQ(transport.path().path, HostPath::kPosix);
+        EXPECT_EQ(transport.path().why_not_cumem, "rank 1: POSIX was asked for");
     });
 }
 

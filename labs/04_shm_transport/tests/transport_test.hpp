@@ -25,7 +25,6 @@ inline constexpr std::size_t kMost = 64 * 1024;
 inline TransportOptions small_slots(std::optional<HostPath> path = {}) {
     TransportOptions options;
     options.slot_bytes = 256;
-    options.threads = 16;
     options.path = path;
     return options;
 }

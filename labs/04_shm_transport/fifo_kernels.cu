@@ -1,4 +1,4 @@
-#include "labs/04_shm_transport/fifo_launch.hpp"
+#include "labs/04_shm_transport/fifo_kernels.hpp"
 
 #include "common/cuda/launch.hpp"
 
