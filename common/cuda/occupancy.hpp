@@ -12,7 +12,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/launch.hpp"
-#include "common/emu/kernels.hpp"
+#include "common/emu/launch.hpp"
 
 namespace symm {
 

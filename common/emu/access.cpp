@@ -2,7 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <atomic>
 
 #include "common/emu/address_space.hpp"
@@ -13,20 +12,8 @@
 namespace symm::emu {
 namespace {
 
-void* at(CUdeviceptr pointer) {
-    return reinterpret_cast<void*>(pointer);
-}
-
 constexpr unsigned char kRead = CU_MEM_ACCESS_FLAGS_PROT_READ;
 constexpr unsigned char kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-
-unsigned char all_rights(const Mapping& mapping) {
-    unsigned char rights = 0;
-    for (const unsigned char one : mapping.rights) {
-        rights |= one;
-    }
-    return rights;
-}
 
 unsigned char rights_of_those_at_work(const Emulator& e, const Mapping& mapping) {
     unsigned char rights = mapping.rights[kHost];
@@ -38,78 +25,43 @@ unsigned char rights_of_those_at_work(const Emulator& e, const Mapping& mapping)
         }
     }
     const bool copying = e.copies.load(std::memory_order_relaxed) > 0;
-    return anyone && !copying ? rights : all_rights(mapping);
+    return anyone && !copying ? rights : mapping.all_rights();
 }
 
-int protection_for(unsigned char rights) {
-    return rights == 0 ? PROT_NONE : rights == kRead ? PROT_READ : PROT_READ | PROT_WRITE;
-}
-
-void protect(Emulator& e, CUdeviceptr base, Mapping& mapping) {
-    const int protection = protection_for(rights_of_those_at_work(e, mapping));
+void protect(const Emulator& e, CUdeviceptr base, Mapping& mapping) {
+    const unsigned char rights = rights_of_those_at_work(e, mapping);
+    const int protection = rights == 0       ? PROT_NONE
+                           : rights == kRead ? PROT_READ
+                                             : PROT_READ | PROT_WRITE;
     if (protection != mapping.protection.load(std::memory_order_relaxed) &&
         ::mprotect(at(base), mapping.size, protection) == 0) {
         mapping.protection.store(protection, std::memory_order_relaxed);
     }
 }
 
-// Keeps streams apart that change protections at the same moment, without ordering the kernels they
-// run for ThreadSanitizer: relaxed, as is all that it guards.
-class UnorderedLock {
-public:
-    UnorderedLock() {
-        for (int round = 0; held().exchange(true, std::memory_order_relaxed); ++round) {
-            simt::back_off(round);
-        }
-    }
-    ~UnorderedLock() { held().store(false, std::memory_order_relaxed); }
-    UnorderedLock(const UnorderedLock&) = delete;
-    UnorderedLock& operator=(const UnorderedLock&) = delete;
-
-private:
-    static std::atomic<bool>& held() {
-        static constinit std::atomic<bool> value{false};
-        return value;
-    }
-};
-
-void note_restricted(Emulator& e, Mapping& mapping) {
-    const auto first = mapping.rights.begin();
-    const bool restricted = std::any_of(first, first + e.configuration.devices,
-                                        [&](unsigned char one) { return one != *first; });
-    e.restricted += restricted ? 1 : 0;
-    e.restricted -= mapping.restricted ? 1 : 0;
-    mapping.restricted = restricted;
-}
-
-// Where in the table of rights a location stands; negative for one that cannot be.
-int place_of(const CUmemLocation& location) {
+// The index of a location in the table of rights.
+CUresult find_place(const CUmemLocation& location, int& place) {
     switch (location.type) {
         case CU_MEM_LOCATION_TYPE_DEVICE:
-            return is_device(location.id) ? location.id : -1;
+            place = location.id;
+            return is_device(place) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
         case CU_MEM_LOCATION_TYPE_HOST:
         case CU_MEM_LOCATION_TYPE_HOST_NUMA:
         case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-            return kHost;
+            place = kHost;
+            return CUDA_SUCCESS;
         default:
-            return -1;
+            return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
 CUresult check_descriptor(const CUmemAccessDesc& descriptor, const Physical& physical) {
-    const CUmemLocation& location = descriptor.location;
-    const bool known_type = location.type >= CU_MEM_LOCATION_TYPE_DEVICE &&
-                            location.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
-    const bool known_flags = descriptor.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE ||
-                             descriptor.flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
-                             descriptor.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    if (!known_type || !known_flags) {
+    if (descriptor.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE && descriptor.flags != kRead &&
+        descriptor.flags != kReadWrite) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    const int place = place_of(location);
-    if (place < 0) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
+    int place = 0;
+    SYMM_EMU_TRY(find_place(descriptor.location, place));
     if (place == kHost && physical.on_device()) {
         return CUDA_ERROR_NOT_SUPPORTED;  // an H200's memory is not in the host's address space
     }
@@ -121,19 +73,15 @@ CUresult check_descriptor(const CUmemAccessDesc& descriptor, const Physical& phy
 }
 
 RangeFound find_in_reservation(Emulator& e, CUdeviceptr pointer, std::size_t size, bool write) {
-    RangeFound found{Range::kForbidden, -1};
-    const CUdeviceptr end = pointer + size;
-    for (CUdeviceptr next = pointer; next < end;) {
+    const unsigned char needed = write ? kReadWrite : kRead;
+    RangeFound found{Range::kForbidden};
+    for (CUdeviceptr next = pointer; next < pointer + size;) {
         const auto mapping = entry_at(e.mappings, next);
-        if (mapping == e.mappings.end()) {
-            return {Range::kForbidden, -1};
+        if (mapping == e.mappings.end() || (mapping->second.all_rights() & needed) != needed) {
+            return {Range::kForbidden};
         }
-        const unsigned char needed = write ? kReadWrite : kRead;
-        if ((all_rights(mapping->second) & needed) != needed) {
-            return {Range::kForbidden, -1};
-        }
-        if (found.owner < 0) {
-            found = {Range::kDevice, mapping->second.physical->owner()};
+        if (found.range == Range::kForbidden) {
+            found = {Range::kKnown, mapping->second.physical->owner()};
         }
         next = mapping->first + mapping->second.size;
     }
@@ -150,7 +98,7 @@ RangeFound find_range(CUdeviceptr pointer, std::size_t size, bool write) {
     Emulator& e = emulator();
     const ReadLock lock(e.mutex);
     if (pointer + size < pointer) {
-        return {Range::kForbidden, -1};
+        return {Range::kForbidden};
     }
     if (entry_at(e.reservations, pointer) != e.reservations.end()) {
         return find_in_reservation(e, pointer, size, write);
@@ -159,36 +107,31 @@ RangeFound find_range(CUdeviceptr pointer, std::size_t size, bool write) {
     if (plain == e.plain.end()) {
         return {};
     }
-    const auto& [base, memory] = *plain;
-    if (size > memory.size - (pointer - base)) {
-        return {Range::kForbidden, -1};
+    if (entry_at(e.plain, pointer, size) == e.plain.end()) {
+        return {Range::kForbidden};
     }
-    if (memory.kind == PlainMemory::Kind::kPinnedHost) {
-        return {Range::kHost, kHost};
-    }
-    return {Range::kDevice, memory.device};
+    const PlainMemory& memory = plain->second;
+    return {Range::kKnown, memory.on_host() ? kHost : memory.device};
 }
 
-WorkScope::WorkScope(int device_or_copy) : device_(device_or_copy) {
+WorkScope::WorkScope(std::atomic<int>& running) : running_(running) {
     Emulator& e = emulator();
     const ReadLock lock(e.mutex);
-    std::atomic<int>& counter = device_ == kCopy ? e.copies : e.devices[device_].kernels;
-    counter.fetch_add(1, std::memory_order_relaxed);
-    if (e.restricted > 0) {
-        const UnorderedLock alone;
-        for (auto& [base, mapping] : e.mappings) {
-            if (mapping.restricted) {
-                protect(e, base, mapping);
-            }
-        }
+    running_.fetch_add(1, std::memory_order_relaxed);
+    // Only one thread sets protections at a time. The lock is relaxed, as all that it guards is:
+    // ThreadSanitizer must not see it order the kernels of two streams.
+    static constinit std::atomic<bool> locked{false};
+    for (int round = 0; locked.exchange(true, std::memory_order_relaxed); ++round) {
+        simt::back_off(round);
     }
+    for (auto& [base, mapping] : e.mappings) {
+        protect(e, base, mapping);
+    }
+    locked.store(false, std::memory_order_relaxed);
 }
 
 WorkScope::~WorkScope() {
-    Emulator& e = emulator();
-    const ReadLock lock(e.mutex);
-    std::atomic<int>& counter = device_ == kCopy ? e.copies : e.devices[device_].kernels;
-    counter.fetch_sub(1, std::memory_order_relaxed);
+    running_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 CUresult cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc* descriptors,
@@ -211,10 +154,10 @@ CUresult cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc*
     for (auto one = first; one != last; ++one) {
         auto& [base, mapping] = *one;
         for (std::size_t i = 0; i < count; ++i) {
-            mapping.rights[place_of(descriptors[i].location)] =
-                static_cast<unsigned char>(descriptors[i].flags);
+            int place = 0;
+            SYMM_EMU_TRY(find_place(descriptors[i].location, place));
+            mapping.rights[place] = static_cast<unsigned char>(descriptors[i].flags);
         }
-        note_restricted(e, mapping);
         protect(e, base, mapping);
     }
     return CUDA_SUCCESS;
@@ -232,11 +175,8 @@ CUresult cuMemGetAccess(unsigned long long* flags, const CUmemLocation* location
     if (mapping == e.mappings.end()) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    const int place = place_of(*location);
-    if (place < 0) {
-        return location->type == CU_MEM_LOCATION_TYPE_DEVICE ? CUDA_ERROR_INVALID_DEVICE
-                                                             : CUDA_ERROR_INVALID_VALUE;
-    }
+    int place = 0;
+    SYMM_EMU_TRY(find_place(*location, place));
     *flags = mapping->second.rights[place];
     return CUDA_SUCCESS;
 }

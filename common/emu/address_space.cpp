@@ -6,31 +6,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 
 #include "common/emu/access.hpp"
 #include "common/emu/emulated_driver.hpp"
-#include "common/emu/physical_memory.hpp"
 #include "common/emu/shortage.hpp"
 
 namespace symm::emu {
 namespace {
 
-void* at(CUdeviceptr pointer) {
-    return reinterpret_cast<void*>(pointer);
-}
-
-bool is_power_of_two(std::uint64_t value) {
-    return (value & (value - 1)) == 0;
-}
-
-bool wraps(CUdeviceptr pointer, std::size_t size) {
-    return size > std::numeric_limits<CUdeviceptr>::max() - pointer;
-}
-
-/// Inaccessible addresses that cost nothing, `size` of them, aligned; null where there are none.
+// Inaccessible addresses that cost nothing, `size` of them, aligned; 0 where there are none.
 CUdeviceptr reserve_addresses(CUdeviceptr hint, std::size_t size, std::size_t alignment) {
-    const std::size_t asked = size + alignment;  // some multiple of the alignment lies early enough
+    const std::size_t asked = size + alignment;  // holds an aligned range, wherever it begins
     void* raw =
         ::mmap(at(hint), asked, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED) {
@@ -51,36 +37,33 @@ CUdeviceptr reserve_addresses(CUdeviceptr hint, std::size_t size, std::size_t al
 
 MappingRange whole_mappings(Emulator& e, CUdeviceptr pointer, std::size_t size, Holes holes) {
     const MappingRange none{e.mappings.end(), e.mappings.end()};
-    if (size == 0 || wraps(pointer, size)) {
-        return none;
-    }
-    if (const auto cut = entry_at(e.mappings, pointer);
-        cut != e.mappings.end() && cut->first != pointer) {
+    const CUdeviceptr end = pointer + size;
+    const auto cut = entry_at(e.mappings, pointer);
+    if (end <= pointer || (cut != e.mappings.end() && cut->first != pointer)) {
         return none;
     }
     const auto first = e.mappings.lower_bound(pointer);
     auto last = first;
     CUdeviceptr filled = pointer;
-    for (; last != e.mappings.end() && last->first < pointer + size; ++last) {
+    for (; last != e.mappings.end() && last->first < end; ++last) {
         if (holes == Holes::kNone && last->first != filled) {
             return none;
         }
         filled = last->first + last->second.size;
     }
-    const bool complete =
-        holes == Holes::kAllowed ? filled <= pointer + size : filled == pointer + size;
+    const bool complete = holes == Holes::kAllowed ? filled <= end : filled == end;
     return first != last && complete ? MappingRange{first, last} : none;
 }
 
 CUresult cuMemAddressReserve(CUdeviceptr* pointer, size_t size, size_t alignment,
                              CUdeviceptr address, unsigned long long flags) {
     SYMM_EMU_ENTER(cuMemAddressReserve);
-    if (pointer == nullptr || flags != 0 || size == 0 || !is_multiple(size, kGranularity) ||
-        !is_power_of_two(alignment)) {
+    if (pointer == nullptr || flags != 0 || size == 0 || size % kGranularity != 0 ||
+        (alignment & (alignment - 1)) != 0) {  // no power of two
         return CUDA_ERROR_INVALID_VALUE;
     }
     alignment = std::max(alignment, kGranularity);
-    if (wraps(alignment, size)) {
+    if (size + alignment < size) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     Emulator& e = emulator();
@@ -99,11 +82,8 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t size) {
     Emulator& e = emulator();
     const WriteLock lock(e.mutex);
     const auto reservation = e.reservations.find(pointer);
-    if (reservation == e.reservations.end() || reservation->second.size != size) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    const auto mapping = e.mappings.lower_bound(pointer);
-    if (mapping != e.mappings.end() && mapping->first < pointer + size) {
+    if (reservation == e.reservations.end() || reservation->second.size != size ||
+        overlaps(e.mappings, pointer, size)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     ::munmap(at(pointer), size);
@@ -114,8 +94,8 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t size) {
 CUresult cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
     SYMM_EMU_ENTER(cuMemMap);
-    if (size == 0 || !is_multiple(size, kGranularity) || !is_multiple(pointer, kGranularity) ||
-        offset != 0 || flags != 0) {
+    if (size == 0 || size % kGranularity != 0 || pointer % kGranularity != 0 || offset != 0 ||
+        flags != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     Emulator& e = emulator();
@@ -127,15 +107,9 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
     if (size > physical->size) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
-    const auto reservation = entry_at(e.reservations, pointer);
-    if (reservation == e.reservations.end() ||
-        size > reservation->second.size - (pointer - reservation->first)) {
+    if (entry_at(e.reservations, pointer, size) == e.reservations.end() ||
+        overlaps(e.mappings, pointer, size)) {
         return CUDA_ERROR_INVALID_VALUE;
-    }
-    const auto next = e.mappings.lower_bound(pointer);
-    if (entry_at(e.mappings, pointer) != e.mappings.end() ||
-        (next != e.mappings.end() && next->first < pointer + size)) {
-        return CUDA_ERROR_INVALID_VALUE;  // something is mapped there
     }
     if (::mmap(at(pointer), size, PROT_NONE, MAP_SHARED | MAP_FIXED, physical->fd.get(), 0) ==
         MAP_FAILED) {
@@ -154,16 +128,13 @@ CUresult cuMemUnmap(CUdeviceptr pointer, size_t size) {
     Emulator& e = emulator();
     const WriteLock lock(e.mutex);
     const auto [first, last] = whole_mappings(e, pointer, size, Holes::kAllowed);
-    const auto reservation = entry_at(e.reservations, pointer);
-    if (first == last || reservation == e.reservations.end() ||
-        size > reservation->second.size - (pointer - reservation->first)) {
+    if (first == last || entry_at(e.reservations, pointer, size) == e.reservations.end()) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     for (auto one = first; one != last; ++one) {
         auto& [base, mapping] = *one;
         ::mmap(at(base), mapping.size, PROT_NONE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-        e.restricted -= mapping.restricted ? 1 : 0;
         --mapping.physical->mappings;
         drop_if_unused(e, *mapping.physical);
     }
@@ -200,10 +171,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr point
     };
     const auto mapping = entry_at(e.mappings, pointer);
     if (mapping != e.mappings.end()) {
-        const auto& rights = mapping->second.rights;
-        const bool usable =
-            std::any_of(rights.begin(), rights.end(), [](auto one) { return one != 0; });
-        return usable ? answer(*mapping) : CUDA_ERROR_NOT_FOUND;
+        return mapping->second.all_rights() != 0 ? answer(*mapping) : CUDA_ERROR_NOT_FOUND;
     }
     const auto plain = entry_at(e.plain, pointer);
     return plain != e.plain.end() ? answer(*plain) : CUDA_ERROR_NOT_FOUND;

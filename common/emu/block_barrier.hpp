@@ -8,7 +8,7 @@
 
 namespace symm::emu {
 
-/// Thrown out of a barrier that nobody will complete, through the kernel, to its thread's end.
+/// Thrown by a barrier that will not open any more: ends the kernel in this thread.
 struct LaunchAbandoned {};
 
 /// A barrier for the threads of a block. Waiting threads sleep: there are many more of them than
@@ -34,7 +34,7 @@ public:
         }
     }
 
-    /// One thread will not come any more.
+    /// The calling thread has left the kernel.
     void leave() {
         const std::lock_guard lock(mutex_);
         --expected_;
@@ -43,7 +43,7 @@ public:
         }
     }
 
-    /// Sends everybody home who waits, and who comes later.
+    /// Lets LaunchAbandoned end the wait of all threads, also of those that come later.
     void abandon() {
         const std::lock_guard lock(mutex_);
         abandoned_ = true;

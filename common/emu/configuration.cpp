@@ -1,6 +1,5 @@
 #include "common/emu/configuration.hpp"
 
-#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -11,11 +10,7 @@
 namespace symm::emu {
 namespace {
 
-std::optional<unsigned long> whole_number(std::string_view text) {
-    return number_in(text, 0UL, std::numeric_limits<unsigned long>::max());
-}
-
-/// The parts of a list: "a,b" is two, "" is none.
+// The parts of a list: "a,b" has two, "" none.
 std::vector<std::string_view> split(std::string_view text, char at) {
     std::vector<std::string_view> parts;
     while (!text.empty()) {
@@ -26,7 +21,7 @@ std::vector<std::string_view> split(std::string_view text, char at) {
     return parts;
 }
 
-/// Takes over what `words` (`loads+copies`) says is lost. False where it is not understood.
+// Reads what is lost from `words`, as in `loads+copies`. False where it is not understood.
 bool set_what_is_lost(LossyPair& pair, std::string_view words) {
     pair.loads = pair.stores = pair.copies = false;
     for (const std::string_view word : split(words, '+')) {
@@ -44,20 +39,15 @@ std::vector<LossyPair> lossy_pairs(int devices) {
     std::vector<LossyPair> pairs;
     for (const std::string_view item : split(text, ',')) {
         const auto parts = split(item, ':');
-        const bool whole = (parts.size() == 2 || parts.size() == 3) && !item.ends_with(':') &&
-                           !item.ends_with('+');
-        const auto from = whole ? whole_number(parts[0]) : std::nullopt;
-        const auto owner = whole ? whole_number(parts[1]) : std::nullopt;
-        const auto known = [&](const auto& end) {
-            return end && *end < static_cast<unsigned>(devices);
+        const auto device = [&](std::size_t i) {
+            return i < parts.size() ? number_in(parts[i], 0, devices - 1).value_or(-1) : -1;
         };
-        LossyPair pair;
-        if (!known(from) || !known(owner) || *from == *owner ||
+        LossyPair pair{device(0), device(1)};
+        if (pair.from < 0 || pair.owner < 0 || pair.from == pair.owner || parts.size() > 3 ||
+            item.ends_with(':') || item.ends_with('+') ||
             (parts.size() == 3 && !set_what_is_lost(pair, parts[2]))) {
             env::refuse(*kVariable, text);
         }
-        pair.from = static_cast<int>(*from);
-        pair.owner = static_cast<int>(*owner);
         pairs.push_back(pair);
     }
     return pairs;
@@ -83,12 +73,13 @@ std::vector<PlannedFailure> planned_failures() {
     std::vector<PlannedFailure> failures;
     for (const std::string_view item : split(text, ',')) {
         const auto parts = split(item, ':');
-        const auto call = parts.size() == 3 ? whole_number(parts[1]) : std::nullopt;
-        if (!call || *call == 0 || *call > 1'000'000'000 || !is_driver_function(parts[0]) ||
+        const auto call =
+            parts.size() == 3 ? number_in(parts[1], 1L, 1'000'000'000L) : std::nullopt;
+        if (!call || !is_driver_function(parts[0]) ||
             (parts[2] != "SIGKILL" && result_named(parts[2]) == CUDA_SUCCESS)) {
             env::refuse(*kVariable, text);
         }
-        PlannedFailure failure{std::string(parts[0]), static_cast<long>(*call), std::nullopt};
+        PlannedFailure failure{std::string(parts[0]), *call, std::nullopt};
         if (parts[2] != "SIGKILL") {
             failure.result = result_named(parts[2]);
         }

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What the emulated machine looks like: the variables SYMM_EMU_* (common/environment/environment.hpp), read once,
-/// by cuInit.
+/// What the emulated machine looks like: the variables SYMM_EMU_*
+/// (common/environment/environment.hpp), read once, by cuInit.
 
 #include <cuda.h>
 
@@ -19,11 +19,11 @@ inline constexpr int kMaxDevices = 16;
 struct PlannedFailure {
     std::string function;
     long call = 1;
-    std::optional<CUresult> result;  ///< None: the process dies by SIGKILL in that call.
+    std::optional<CUresult> result;  ///< None: the process is killed in that call.
 };
 
-/// Accesses of one GPU to another's memory that end well and carry nothing: its stores and copies,
-/// where SYMM_EMU_LOSSY does not say which.
+/// Which accesses of one GPU to another's memory are lost without an error. Where SYMM_EMU_LOSSY
+/// does not say which, stores and copies are.
 struct LossyPair {
     int from = 0;   ///< Who accesses.
     int owner = 0;  ///< Whose memory it is.

@@ -1,5 +1,6 @@
 #include "common/emu/contexts.hpp"
 
+#include <deque>
 #include <mutex>
 #include <vector>
 
@@ -7,7 +8,6 @@
 #include "common/emu/emulator.hpp"
 #include "common/emu/events.hpp"
 #include "common/emu/log.hpp"
-#include "common/emu/plain_memory.hpp"
 #include "common/emu/streams.hpp"
 
 namespace symm::emu {
@@ -31,25 +31,21 @@ Context* find_context(const Emulator& e, CUcontext handle) {
 }
 
 void bring_to_life(Emulator& e, Context& context) {
-    if (context.alive) {
+    if (!e.contexts.insert(&context).second) {
         return;  // a primary context, retained again before its release was done
     }
-    context.default_stream = new_stream(context, Stream::Kind::kDefault);
-    e.contexts.insert(&context);
+    context.default_stream = new_stream(context);
     context.lost = CUDA_SUCCESS;
-    context.alive = true;
 }
 
-// Takes with it what was made in it. Work that is queued finishes first.
+// Destroys the context and what was made in it, once all queued work is done.
 void end_life(Context& context) {
     finish_all_work(context);
     Emulator& e = emulator();
     const WriteLock lock(e.mutex);
-    if (!context.alive || context.retained > 0) {
-        return;  // another thread destroyed it, or retained it again
+    if (context.retained > 0 || e.contexts.erase(&context) == 0) {
+        return;  // another thread retained it again, or destroyed it
     }
-    context.alive = false;
-    e.contexts.erase(&context);
     context.default_stream->close();
     context.default_stream.reset();
     std::erase_if(e.streams, [&](const auto& entry) {
@@ -61,15 +57,14 @@ void end_life(Context& context) {
     });
     std::erase_if(e.events, [&](const auto& entry) { return &entry.second->context == &context; });
     for (auto one = e.plain.begin(); one != e.plain.end();) {
-        const auto next = std::next(one);
-        if (one->second.context == context.handle()) {
-            drop_plain(e, one->first);
+        const auto& [pointer, memory] = *one++;
+        if (memory.context == &context) {
+            drop_plain(e, pointer);
         }
-        one = next;
     }
 }
 
-// Puts the context on top of the stack, or in the place of what is there.
+// Puts the context on top of the stack, or replaces what is on top.
 enum class Put { kOnTop, kInsteadOfTop };
 CUresult make_current(CUcontext handle, Put put) {
     Emulator& e = emulator();
@@ -88,29 +83,7 @@ CUresult make_current(CUcontext handle, Put put) {
     return CUDA_SUCCESS;
 }
 
-CUresult create(CUcontext* handle, unsigned flags, CUdevice device) {
-    if (handle == nullptr || (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) != 0) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (!is_device(device)) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
-    Emulator& e = emulator();
-    {
-        const WriteLock lock(e.mutex);
-        static std::vector<std::unique_ptr<Context>>& all =
-            *new std::vector<std::unique_ptr<Context>>;
-        all.push_back(std::make_unique<Context>(device, false));
-        bring_to_life(e, *all.back());
-        *handle = all.back()->handle();
-    }
-    return make_current(*handle, Put::kOnTop);
-}
-
 }  // namespace
-
-Context::Context(int device_ordinal, bool is_primary)
-    : device(device_ordinal), primary(is_primary) {}
 
 CUresult current_context(Context*& context, Lost lost) {
     context = current.top();
@@ -119,10 +92,10 @@ CUresult current_context(Context*& context, Lost lost) {
     }
     Emulator& e = emulator();
     const ReadLock lock(e.mutex);
-    if (!context->alive) {
+    if (!e.contexts.contains(context)) {
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
-    return lost == Lost::kAllowed ? CUDA_SUCCESS : context->lost.load(std::memory_order_relaxed);
+    return lost == Lost::kAllowed ? CUDA_SUCCESS : context->state();
 }
 
 void lose(Context& context, CUresult result, const Text& why) {
@@ -134,19 +107,23 @@ void lose(Context& context, CUresult result, const Text& why) {
 }
 
 void finish_all_work(Context& context) {
-    for (const auto& stream : streams_of(context)) {
+    std::vector<std::shared_ptr<Stream>> streams;
+    {
+        const std::lock_guard lock(context.streams_mutex);
+        for (const auto& one : context.streams) {
+            if (auto stream = one.lock()) {
+                streams.push_back(std::move(stream));
+            }
+        }
+    }
+    for (const auto& stream : streams) {
         stream->finish();
     }
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext* handle, CUdevice device) {
     SYMM_EMU_ENTER(cuDevicePrimaryCtxRetain);
-    if (handle == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (!is_device(device)) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
+    SYMM_EMU_TRY(check_arguments(handle, device));
     Emulator& e = emulator();
     const WriteLock lock(e.mutex);
     Context& context = *e.devices[device].primary;
@@ -177,17 +154,27 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
 }
 
 #if CUDA_VERSION >= 13000
-CUresult cuCtxCreate(CUcontext* context, CUctxCreateParams* /*parameters*/, unsigned int flags,
-                     CUdevice device) {
-    SYMM_EMU_ENTER(cuCtxCreate);
-    return create(context, flags, device);
-}
+CUresult cuCtxCreate(CUcontext* handle, CUctxCreateParams* /*parameters*/, unsigned int flags,
+                     CUdevice device)
 #else
-CUresult cuCtxCreate(CUcontext* context, unsigned int flags, CUdevice device) {
-    SYMM_EMU_ENTER(cuCtxCreate);
-    return create(context, flags, device);
-}
+CUresult cuCtxCreate(CUcontext* handle, unsigned int flags, CUdevice device)
 #endif
+{
+    SYMM_EMU_ENTER(cuCtxCreate);
+    if ((flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    SYMM_EMU_TRY(check_arguments(handle, device));
+    {
+        Emulator& e = emulator();
+        const WriteLock lock(e.mutex);
+        static std::deque<Context>& all = *new std::deque<Context>;
+        Context& context = all.emplace_back(device);
+        bring_to_life(e, context);
+        *handle = context.handle();
+    }
+    return make_current(*handle, Put::kOnTop);
+}
 
 CUresult cuCtxDestroy(CUcontext handle) {
     SYMM_EMU_ENTER(cuCtxDestroy);
@@ -197,7 +184,7 @@ CUresult cuCtxDestroy(CUcontext handle) {
         const ReadLock lock(e.mutex);
         context = find_context(e, handle);
     }
-    if (context == nullptr || context->primary) {
+    if (context == nullptr || context == e.devices[context->device].primary.get()) {
         return CUDA_ERROR_INVALID_CONTEXT;
     }
     end_life(*context);
@@ -258,7 +245,7 @@ CUresult cuCtxSynchronize() {
     Context* context = nullptr;
     SYMM_EMU_TRY(current_context(context, Lost::kAllowed));
     finish_all_work(*context);  // a lost kernel's other threads may still be running
-    return context->lost.load(std::memory_order_relaxed);
+    return context->state();
 }
 
 }  // namespace symm::emu

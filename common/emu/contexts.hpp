@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Contexts: whose work it is, and whether it is lost.
+/// Contexts: what a call belongs to, and whether an error has made it unusable (lost).
 
 #include <cuda.h>
 
@@ -15,15 +15,13 @@ namespace symm::emu {
 
 class Stream;
 
-/// A context. Never freed, so that a destroyed one is recognised wherever it is still current.
+/// A context. Never freed, so that a thread where a destroyed one is current recognises it.
 struct Context {
-    Context(int device_ordinal, bool is_primary);
+    explicit Context(int device_ordinal) : device(device_ordinal) {}
 
     const int device;
-    const bool primary;
-    bool alive = false;
     int retained = 0;  ///< Of a primary context.
-    /// Why no work runs in it any more: a kernel's illegal access, say. CUDA_SUCCESS while well.
+    /// Why no work runs in it any more, for example a kernel's illegal access; else CUDA_SUCCESS.
     std::atomic<CUresult> lost{CUDA_SUCCESS};
     std::shared_ptr<Stream> default_stream;  ///< Behind the null handle.
     std::mutex streams_mutex;                ///< Guards what follows.
@@ -31,17 +29,18 @@ struct Context {
     std::vector<std::weak_ptr<Stream>> streams;
 
     CUcontext handle() { return reinterpret_cast<CUcontext>(this); }
+    CUresult state() const { return lost.load(std::memory_order_relaxed); }
 };
 
-/// Whether a call still means something in a lost context: one that waits does.
+/// Whether a call is refused in a lost context. One that waits is not.
 enum class Lost { kRefused, kAllowed };
 
 /// The calling thread's context. Answers CUDA_ERROR_INVALID_CONTEXT where there is none,
-/// CUDA_ERROR_CONTEXT_IS_DESTROYED, or why it is lost.
+/// CUDA_ERROR_CONTEXT_IS_DESTROYED, or why the context is lost.
 CUresult current_context(Context*& context, Lost lost = Lost::kRefused);
 
-/// Marks the context lost, says why on stderr, and lets every later call in it answer `result`. The
-/// first reason stays.
+/// Marks the context as lost and says why on stderr. Every later call in it answers `result`. A
+/// context that is lost already keeps its first reason.
 void lose(Context& context, CUresult result, const Text& why);
 
 /// Waits until all work of all streams of the context is done.

@@ -1,11 +1,13 @@
-// Copies and fills, in a stream's order.
+// Copies and fills.
 
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 
 #include "common/emu/access.hpp"
 #include "common/emu/emulated_driver.hpp"
+#include "common/emu/emulator.hpp"
 #include "common/emu/fault_guard.hpp"
 #include "common/emu/faults.hpp"
 #include "common/emu/graphs.hpp"
@@ -16,29 +18,22 @@
 namespace symm::emu {
 namespace {
 
-void* at(CUdeviceptr pointer) {
-    return reinterpret_cast<void*>(pointer);
-}
-
-/// Queues `work`, which writes to memory of `owner`. The memory was there when this was called; it
-/// may have been unmapped when its turn comes, which a GPU answers with an illegal access.
-template <class Work>
-CUresult queue(const std::shared_ptr<Stream>& stream, int owner, Work work) {
+// Queues `work`, which writes to memory of `owner`. If that memory is unmapped before the stream
+// gets to the work, the context is lost to an illegal access, as on a GPU.
+CUresult queue(const std::shared_ptr<Stream>& stream, int owner, std::function<void()> work) {
     Context& context = stream->context();
     if (loses_copies(context.device, owner)) {
-        return CUDA_SUCCESS;  // claimed to have been written, and was not
+        return CUDA_SUCCESS;
     }
-    Operation operation;
-    operation.context = &context;
-    operation.run = [&context, work = std::move(work)] {
-        const WorkScope scope(WorkScope::kCopy);
-        std::uintptr_t address = 0;
-        if (!run_guarded(work, address)) {
-            lose(context, CUDA_ERROR_ILLEGAL_ADDRESS,
-                 Text("a copy or fill touched {:#x}, which is no longer accessible", address));
-        }
-    };
-    return submit(stream, std::move(operation));
+    return submit(stream,
+                  {&context, [&context, work = std::move(work)] {
+                       const WorkScope scope(emulator().copies);
+                       if (const auto address = run_guarded(work)) {
+                           lose(context, CUDA_ERROR_ILLEGAL_ADDRESS,
+                                Text("a copy or fill touched {:#x}, which is no longer accessible",
+                                     *address));
+                       }
+                   }});
 }
 
 CUresult copy(const std::shared_ptr<Stream>& stream, CUdeviceptr to, CUdeviceptr from,
@@ -52,33 +47,24 @@ CUresult copy(const std::shared_ptr<Stream>& stream, CUdeviceptr to, CUdeviceptr
         source.range == Range::kForbidden) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    // Pageable memory may be reused once the call returns: it is read now, and written before the
-    // end.
+    // The caller may use pageable memory again once the call returns: a source is read before that,
+    // a target written.
     const bool now = !is_capturing(*stream);
+    std::function<void()> work = [to, from, bytes] { std::memmove(at(to), at(from), bytes); };
     if (now && source.range == Range::kUnknown) {
         const std::shared_ptr<char[]> staged(new char[bytes]);
         std::memcpy(staged.get(), at(from), bytes);
-        const CUresult result = queue(stream, target.owner, [to, staged, bytes] {
-            std::memcpy(at(to), staged.get(), bytes);
-        });
-        if (result != CUDA_SUCCESS) {
-            return result;
-        }
-    } else {
-        const CUresult result = queue(stream, target.owner,
-                                      [to, from, bytes] { std::memmove(at(to), at(from), bytes); });
-        if (result != CUDA_SUCCESS) {
-            return result;
-        }
+        work = [to, staged, bytes] { std::memcpy(at(to), staged.get(), bytes); };
     }
+    SYMM_EMU_TRY(queue(stream, target.owner, std::move(work)));
     if (now && target.range == Range::kUnknown) {
         stream->finish();
-        return stream->context().lost.load(std::memory_order_relaxed);
+        return stream->context().state();
     }
     return CUDA_SUCCESS;
 }
 
-// The synchronous copies: `device` has to be memory the driver knows.
+// The synchronous copies. `device` is the end that has to be memory of the driver.
 CUresult copy_and_wait(CUdeviceptr to, CUdeviceptr from, CUdeviceptr device, std::size_t bytes) {
     std::shared_ptr<Stream> stream;
     SYMM_EMU_TRY(find_stream(nullptr, stream));
@@ -86,12 +72,12 @@ CUresult copy_and_wait(CUdeviceptr to, CUdeviceptr from, CUdeviceptr device, std
         return CUDA_ERROR_INVALID_VALUE;
     }
     SYMM_EMU_TRY(copy(stream, to, from, bytes));
-    // As a real driver: over once the pageable source has been staged, not once it has arrived.
+    // A real driver, too, returns when it has read the pageable source, before the data arrives.
     if (to == device && find_range(from, bytes, false).range == Range::kUnknown) {
         return CUDA_SUCCESS;
     }
     stream->finish();
-    return stream->context().lost.load(std::memory_order_relaxed);
+    return stream->context().state();
 }
 
 template <class Value>
@@ -106,7 +92,7 @@ CUresult fill(CUdeviceptr to, Value value, std::size_t count, CUstream handle) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     const RangeFound target = find_range(to, count * sizeof(Value), true);
-    if (target.range != Range::kDevice && target.range != Range::kHost) {
+    if (target.range != Range::kKnown) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     return queue(stream, target.owner, [to, value, count] {

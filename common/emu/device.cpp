@@ -1,57 +1,38 @@
-// cuInit and the questions about devices.
+// The state itself, cuInit, and the questions about devices.
 
-#include <algorithm>
+#include <cstdio>
 #include <cstring>
-#include <stdexcept>
-#include <string_view>
 
 #include "common/emu/access.hpp"
 #include "common/emu/contexts.hpp"
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/emulator.hpp"
-#include "common/emu/kernels.hpp"
+#include "common/emu/graphs.hpp"
+#include "common/emu/launch.hpp"
 #include "common/emu/log.hpp"
+#include "common/emu/streams.hpp"
 #include "common/simt/torn_pack.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm::emu {
 namespace {
 
-constexpr std::string_view kName = "Emulated GPU";
-
-// Of CUDA 13's header; older ones do not name it.
-constexpr int kHostNumaVmmSupported = 141;
-
-// The value of an attribute that somebody here asks for, or -1, which none has.
-int attribute_of(int attribute) {
+// The value of an attribute that this repository asks for, or -1, which none has.
+int attribute_of(CUdevice_attribute attribute) {
     switch (attribute) {
-        // A kernel's shape
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
             return kMaxBlock;
         case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
             return emulator().configuration.multiprocessors;
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
             return kThreadsOfMultiprocessor;
-        case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
-            return 32;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
-            return 48 * 1024;
-        case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-            return static_cast<int>(kMaxSharedBytes);
-        // What an H200 can do, and this too
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-            return 9;
         case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED:
-        case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED:
-        case kHostNumaVmmSupported:
         case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
             return 1;
-        case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-        case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
         case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
             return 0;
         default:
@@ -60,6 +41,22 @@ int attribute_of(int attribute) {
 }
 
 }  // namespace
+
+Emulator& emulator() {
+    static Emulator& kept = *new Emulator;
+    return kept;
+}
+
+bool is_device(int ordinal) {
+    return ordinal >= 0 && ordinal < emulator().configuration.devices;
+}
+
+CUresult check_arguments(const void* answer, int device) {
+    if (answer == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
 
 CUresult cuInit(unsigned int flags) {
     Emulator& e = emulator();
@@ -74,13 +71,13 @@ CUresult cuInit(unsigned int flags) {
         e.configured = true;
         simt::torn_packs.store(e.configuration.torn_packs, std::memory_order_relaxed);
         for (const PlannedFailure& failure : e.configuration.failures) {
-            // Counted from the process's start; what is past cannot fail any more.
+            // Counted from the start of the process; calls already made cannot fail any more.
             if (const long left = failure.call - calls_made(failure.function); left > 0) {
                 fail_call(failure.function, left, failure.result);
             }
         }
     }
-    SYMM_EMU_TRY(enter(index_of_function("cuInit"), Needs::kNothing));
+    SYMM_EMU_ENTER(cuInit);
     if (flags != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -88,7 +85,7 @@ CUresult cuInit(unsigned int flags) {
         return CUDA_ERROR_NO_DEVICE;
     }
     for (int i = 0; i < e.configuration.devices && !e.initialised; ++i) {
-        e.devices[i].primary = std::make_unique<Context>(i, true);
+        e.devices[i].primary = std::make_unique<Context>(i);
     }
     e.initialised.store(true, std::memory_order_release);
     return CUDA_SUCCESS;
@@ -96,12 +93,7 @@ CUresult cuInit(unsigned int flags) {
 
 CUresult cuDeviceGet(CUdevice* device, int ordinal) {
     SYMM_EMU_ENTER(cuDeviceGet);
-    if (device == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (!is_device(ordinal)) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
+    SYMM_EMU_TRY(check_arguments(device, ordinal));
     *device = ordinal;
     return CUDA_SUCCESS;
 }
@@ -117,26 +109,14 @@ CUresult cuDeviceGetCount(int* count) {
 
 CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
     SYMM_EMU_ENTER(cuDeviceGetName);
-    if (name == nullptr || length <= 0) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (!is_device(device)) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
-    const std::size_t copied = std::min(kName.size(), static_cast<std::size_t>(length) - 1);
-    std::memcpy(name, kName.data(), copied);
-    name[copied] = '\0';
+    SYMM_EMU_TRY(check_arguments(length > 0 ? name : nullptr, device));
+    std::snprintf(name, static_cast<std::size_t>(length), "Emulated GPU");
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
     SYMM_EMU_ENTER(cuDeviceGetUuid);
-    if (uuid == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (!is_device(device)) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
+    SYMM_EMU_TRY(check_arguments(uuid, device));
     std::memset(uuid, 0, sizeof(*uuid));
     std::memcpy(uuid->bytes, "symm-emulated", 13);
     uuid->bytes[15] = static_cast<char>(device);
@@ -145,24 +125,14 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
 
 CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
     SYMM_EMU_ENTER(cuDeviceTotalMem);
-    if (bytes == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (!is_device(device)) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
+    SYMM_EMU_TRY(check_arguments(bytes, device));
     *bytes = emulator().configuration.memory;
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
     SYMM_EMU_ENTER(cuDeviceGetAttribute);
-    if (value == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (!is_device(device)) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
+    SYMM_EMU_TRY(check_arguments(value, device));
     const int found = attribute_of(attribute);
     if (found < 0) {
         return CUDA_ERROR_INVALID_VALUE;
@@ -173,12 +143,8 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
 
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
     SYMM_EMU_ENTER(cuDeviceCanAccessPeer);
-    if (can == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (!is_device(device) || !is_device(peer)) {
-        return CUDA_ERROR_INVALID_DEVICE;
-    }
+    SYMM_EMU_TRY(check_arguments(can, device));
+    SYMM_EMU_TRY(check_arguments(can, peer));
     *can = device != peer && can_reach(device, peer) ? 1 : 0;  // not a peer of itself
     return CUDA_SUCCESS;
 }
@@ -186,10 +152,8 @@ CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
 CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice source,
                                  CUdevice destination) {
     SYMM_EMU_ENTER(cuDeviceGetP2PAttribute);
-    if (value == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (!is_device(source) || !is_device(destination) || source == destination) {
+    SYMM_EMU_TRY(check_arguments(value, source));
+    if (!is_device(destination) || source == destination) {
         return CUDA_ERROR_INVALID_DEVICE;
     }
     const int reachable = can_reach(source, destination) ? 1 : 0;
@@ -199,7 +163,6 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
             return CUDA_SUCCESS;
         case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
         case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
-        case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
             *value = reachable;
             return CUDA_SUCCESS;
         default:

@@ -1,29 +1,29 @@
 #pragma once
 /// \file
-/// The one emulated driver of this process: what exists, and the lock that guards it.
+/// The state of the emulated driver in this process: what exists, and the lock that guards it.
 ///
 /// Where to look:
 ///
 /// | file | holds |
 /// |---|---|
-/// | configuration, faults | what SYMM_EMU_* says; failing the k-th call |
+/// | configuration, faults | what SYMM_EMU_* says; calls that fail on request |
 /// | device, contexts | cuInit, cuDevice*, cuCtx* |
-/// | physical_memory, address_space, access | cuMemCreate, cuMemMap, cuMemSetAccess and their kin |
-/// | lossy | pairs of devices that lose what they claim to carry |
-/// | sharing, ipc | handles that travel to other processes |
-/// | plain_memory, host_register | cuMemAlloc, pinned host memory |
-/// | streams, copies, events, graphs | work in order, later |
-/// | kernels, block_barrier, thread_pool, fault_guard | a kernel's threads |
-/// | shortage | what the host has run out of |
+/// | physical_memory, address_space, access | cuMemCreate, cuMemMap, cuMemSetAccess and the like |
+/// | lossy | pairs of devices that lose loads, stores or copies |
+/// | sharing | handles for other processes |
+/// | plain_memory | cuMemAlloc, pinned and registered host memory |
+/// | streams, copies, events, graphs | work that is queued |
+/// | kernels, block_barrier, thread_pool, fault_guard | the threads of a kernel |
+/// | shortage | errors where the host has no more memory, threads or descriptors |
 /// | inventory | counts of all that exists, for leak tests |
 ///
-/// Locks. `mutex` guards what exists: calls that make or destroy things take it alone, calls that
-/// look things up share it. Sharing matters: shared holders are not ordered before each other, so
-/// ThreadSanitizer still sees a race between the kernels of two ranks that merely launched in turn.
-/// A stream's queue, an event and a capture have locks of their own, taken after `mutex`, never
-/// before it.
+/// Locks. `mutex` guards what exists: a call that makes or destroys something takes it exclusively,
+/// a call that only looks something up shares it. Two calls that share it are not ordered one after
+/// the other. So ThreadSanitizer still reports a race between kernels of two ranks, even where one
+/// was launched after the other. A stream's queue, an event and a capture have locks of their own.
+/// They are taken after `mutex`, never before it.
 ///
-/// The state is never destroyed: owners with static storage call the driver at exit.
+/// The state is never destroyed, because owners with static storage call the driver at exit.
 
 #include <cuda.h>
 
@@ -37,7 +37,6 @@
 #include <shared_mutex>
 #include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 #include "common/emu/configuration.hpp"
 #include "common/emu/faults.hpp"
@@ -50,7 +49,7 @@ class Stream;
 struct Event;
 struct Graph;
 
-/// What is kept of each emulated GPU.
+/// The state of one emulated GPU.
 struct Device {
     std::unique_ptr<Context> primary;  ///< Made by cuInit; alive while it is retained.
     std::size_t used = 0;              ///< Bytes allocated on it by this process.
@@ -70,7 +69,6 @@ struct Emulator {
     std::map<CUmemGenericAllocationHandle, std::unique_ptr<Physical>> physicals;
     std::map<CUdeviceptr, Reservation> reservations;
     std::map<CUdeviceptr, Mapping> mappings;
-    std::size_t restricted = 0;  ///< Mappings that some devices may touch and others not.
     std::map<CUdeviceptr, PlainMemory> plain;
 
     std::unordered_map<CUstream, std::shared_ptr<Stream>> streams;
@@ -80,7 +78,7 @@ struct Emulator {
 
     std::atomic<int> copies{0};  ///< Copies and fills that are running.
 
-    /// A value for a handle that was never one before, so that a stale handle is always recognised.
+    /// A value that no handle had before, so that a handle of something destroyed is recognised.
     std::uint64_t new_handle() { return next_handle_.fetch_add(0x10, std::memory_order_relaxed); }
     template <class Handle>
     Handle new_handle_as() {
@@ -96,7 +94,19 @@ Emulator& emulator();
 using ReadLock = std::shared_lock<std::shared_mutex>;
 using WriteLock = std::unique_lock<std::shared_mutex>;
 
+/// What the handle names in one of the emulator's maps, or null.
+template <class Map>
+auto find_in(const Map& map, typename Map::key_type handle) {
+    const ReadLock lock(emulator().mutex);
+    const auto found = map.find(handle);
+    return found != map.end() ? found->second : nullptr;
+}
+
 /// Whether there is a device of this number.
 bool is_device(int ordinal);
+
+/// Checks the arguments of a call that writes an answer about a device to `answer`:
+/// CUDA_ERROR_INVALID_VALUE for a null pointer, CUDA_ERROR_INVALID_DEVICE for no such device.
+CUresult check_arguments(const void* answer, int device);
 
 }  // namespace symm::emu

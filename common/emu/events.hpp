@@ -2,16 +2,17 @@
 /// \file
 /// Events: a place in a stream that others wait for.
 ///
-/// Each record makes a Moment of its own; whoever waits keeps the Moment that was the latest when
-/// it asked. So a later record of the same event does not disturb those who wait already.
+/// Each record makes a Moment of its own. A wait keeps the Moment that was the latest when it was
+/// queued, so a later record of the same event does not change it.
 
 #include <cuda.h>
 
 #include <chrono>
-#include <condition_variable>
+#include <cstddef>
+#include <future>
 #include <memory>
 #include <mutex>
-#include <vector>
+#include <set>
 
 #include "common/emu/contexts.hpp"
 
@@ -19,21 +20,12 @@ namespace symm::emu {
 
 struct Capture;
 
-/// One record: over when its stream has got there.
-class Moment {
-public:
-    void arrive();
-    void wait();
-    bool has_come() const;
-    /// When it came; only once it has.
-    std::chrono::steady_clock::time_point when() const { return when_; }
+/// One record of an event: when its stream got there.
+using Moment = std::shared_future<std::chrono::steady_clock::time_point>;
 
-private:
-    mutable std::mutex mutex_;
-    std::condition_variable came_;
-    bool has_come_ = false;
-    std::chrono::steady_clock::time_point when_;
-};
+inline bool has_come(const Moment& moment) {
+    return moment.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
 
 struct Event {
     Event(Context& made_in, unsigned creation_flags) : context(made_in), flags(creation_flags) {}
@@ -41,15 +33,11 @@ struct Event {
     Context& context;
     const unsigned flags;
 
-    std::mutex mutex;                ///< Guards what follows.
-    std::shared_ptr<Moment> latest;  ///< Null until recorded.
-    /// Recorded in a stream that was capturing: the capture, and the nodes that lie before the
-    /// record.
+    std::mutex mutex;  ///< Guards what follows.
+    Moment latest;     ///< Not valid() until recorded.
+    /// Where it was recorded in a stream that was capturing: the capture, and the nodes before it.
     std::shared_ptr<Capture> capture;
-    std::vector<int> after;
+    std::set<std::size_t> after;
 };
-
-/// The event of a handle, or null.
-std::shared_ptr<Event> find_event(CUevent handle);
 
 }  // namespace symm::emu

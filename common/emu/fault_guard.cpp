@@ -16,20 +16,14 @@ thread_local Guard* volatile active = nullptr;
 
 struct sigaction old_segv, old_bus;
 
-void on_fault(int signal, siginfo_t* info, void* context) {
+void on_fault(int signal, siginfo_t* info, void* /*context*/) {
     if (Guard* guard = active) {
         active = nullptr;
         guard->address = reinterpret_cast<std::uintptr_t>(info->si_addr);
         siglongjmp(guard->jump, 1);
     }
-    const struct sigaction& old = signal == SIGBUS ? old_bus : old_segv;
-    if ((old.sa_flags & SA_SIGINFO) != 0) {
-        old.sa_sigaction(signal, info, context);
-    } else if (old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN) {
-        old.sa_handler(signal);
-    } else {
-        ::sigaction(signal, &old, nullptr);  // the access is repeated, and ends the process as ever
-    }
+    // The access is repeated when this returns, and faults again.
+    ::sigaction(signal, signal == SIGBUS ? &old_bus : &old_segv, nullptr);
 }
 
 bool install() {
@@ -44,18 +38,17 @@ bool install() {
 
 }  // namespace
 
-bool run_guarded(void (*work)(void*), void* argument, std::uintptr_t& address) {
+std::optional<std::uintptr_t> run_guarded(const std::function<void()>& work) {
     [[maybe_unused]] static const bool installed = install();
     Guard guard;
-    if (sigsetjmp(guard.jump, 1) !=
-        0) {  // with the signal mask, in which the signal is blocked now
-        address = guard.address;
-        return false;
+    // Keeps the signal mask too: in the handler, from where the jump comes, the signal is blocked.
+    if (sigsetjmp(guard.jump, 1) != 0) {
+        return guard.address;
     }
     active = &guard;
-    work(argument);
+    work();
     active = nullptr;
-    return true;
+    return std::nullopt;
 }
 
 }  // namespace symm::emu

@@ -16,11 +16,11 @@ namespace {
 
 struct Plan {
     std::size_t function;
-    long call;                       ///< Counted from the process's start.
-    std::optional<CUresult> result;  ///< None: the process dies.
+    long call;                       ///< Counted from the start of the process.
+    std::optional<CUresult> result;  ///< None: the process is killed.
 };
 
-// Counters are relaxed and the plans are only looked at where there are any: a driver call must not
+// Counters are relaxed, and the mutex is only taken where there are plans: a driver call must not
 // order one rank's memory accesses before another's, or ThreadSanitizer would miss races.
 struct Faults {
     std::array<std::atomic<long>, kDriverFunctions.size()> calls{};
@@ -30,23 +30,22 @@ struct Faults {
 };
 
 Faults& faults() {
-    static Faults& kept = *new Faults;  // destructors that run at exit still call the driver
+    static Faults& kept = *new Faults;  // owners with static storage call the driver at exit
     return kept;
 }
 
 std::size_t find(std::string_view function) {
-    const auto found = std::find(kDriverFunctions.begin(), kDriverFunctions.end(), function);
-    if (found == kDriverFunctions.end()) {
+    if (!is_driver_function(function)) {
         throw std::invalid_argument(fmt::format("{} is not in driver_functions.inc", function));
     }
-    return static_cast<std::size_t>(found - kDriverFunctions.begin());
+    return static_cast<std::size_t>(std::ranges::find(kDriverFunctions, function) -
+                                    kDriverFunctions.begin());
 }
 
 }  // namespace
 
 bool is_driver_function(std::string_view name) {
-    return std::find(kDriverFunctions.begin(), kDriverFunctions.end(), name) !=
-           kDriverFunctions.end();
+    return std::ranges::find(kDriverFunctions, name) != kDriverFunctions.end();
 }
 
 void fail_call(std::string_view function, long k, std::optional<CUresult> result) {
@@ -71,7 +70,7 @@ long calls_made(std::string_view function) {
     return faults().calls[find(function)].load();
 }
 
-CUresult enter(std::size_t function, Needs needs) {
+CUresult enter(std::size_t function) {
     Faults& f = faults();
     const long call = f.calls[function].fetch_add(1, std::memory_order_relaxed) + 1;
     if (f.planned.load(std::memory_order_relaxed) > 0) {
@@ -89,7 +88,8 @@ CUresult enter(std::size_t function, Needs needs) {
             return result;
         }
     }
-    if (needs == Needs::kInit && !emulator().initialised.load(std::memory_order_acquire)) {
+    if (function != index_of_function("cuInit") &&
+        !emulator().initialised.load(std::memory_order_acquire)) {
         return CUDA_ERROR_NOT_INITIALIZED;
     }
     return CUDA_SUCCESS;

@@ -1,6 +1,7 @@
 #include "common/emu/graphs.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/emulator.hpp"
@@ -9,110 +10,78 @@
 namespace symm::emu {
 namespace {
 
-// Guards Stream::capture and all captures. Captures are set-up: one lock for all of them is enough.
+using State = Capture::State;
+
+// Guards all captures, and what streams keep of them. A capture is not a hot path: one lock for all
+// is enough.
 std::mutex& capture_mutex() {
     static std::mutex& kept = *new std::mutex;
     return kept;
 }
 
-// Begun by this thread, those that have ended among them until the next begins.
+// Begun by this thread. Those that have ended are removed when the next begins.
 thread_local std::vector<std::weak_ptr<Capture>> captures_of_thread;
 
-std::vector<int>& reached_by(Capture& capture, const Stream& stream) {
-    return std::find_if(capture.members.begin(), capture.members.end(),
-                        [&](const auto& member) { return member.stream.lock().get() == &stream; })
-        ->reached;
+// The capture a stream is in, or null. Needs the mutex. A capture that ends does not tell its
+// streams, so a stream forgets it here.
+Capture* capture_of(Stream& stream) {
+    if (stream.capture != nullptr && stream.capture->state == State::kEnded) {
+        stream.capture.reset();
+        stream.in_capture.store(false, std::memory_order_relaxed);
+    }
+    return stream.capture.get();
 }
 
-void add_to(std::vector<int>& nodes, const std::vector<int>& more) {
-    for (const int node : more) {
-        if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) {
-            nodes.push_back(node);
-        }
-    }
-}
-
-// Whether every node lies before one of `ends`, or is one.
-bool all_joined(const Graph& graph, const std::vector<int>& ends) {
-    std::vector<bool> seen(graph.nodes.size());
-    for (const int end : ends) {
-        seen[end] = true;
-    }
-    for (std::size_t i = graph.nodes.size(); i-- > 0;) {  // a node comes after earlier ones only
-        if (!seen[i]) {
-            return false;
-        }
-        for (const int before : graph.nodes[i].after) {
-            seen[before] = true;
-        }
-    }
-    return true;
-}
-
-void set_capture(Stream& stream, std::shared_ptr<Capture> capture) {
-    stream.in_capture.store(capture != nullptr, std::memory_order_relaxed);
+void join(Stream& stream, std::shared_ptr<Capture> capture, std::set<std::size_t> after) {
     stream.capture = std::move(capture);
+    stream.after = std::move(after);
+    stream.in_capture.store(true, std::memory_order_relaxed);
 }
 
-// Takes all its streams out of the capture.
-void end_capture(Capture& capture) {
-    capture.ended = true;
-    for (const auto& member : capture.members) {
-        if (const auto stream = member.stream.lock()) {
-            set_capture(*stream, nullptr);
+// Locks the mutex where the stream may be in a capture. Other work takes no lock, which would order
+// one rank's work after another's for ThreadSanitizer.
+struct CaptureLock {
+    explicit CaptureLock(Stream& stream) {
+        if (stream.in_capture.load(std::memory_order_relaxed)) {
+            lock = std::unique_lock(capture_mutex());
+            capture = capture_of(stream);
         }
     }
-}
+    std::unique_lock<std::mutex> lock;
+    Capture* capture = nullptr;
+};
 
-CUresult add_node(const std::shared_ptr<Stream>& stream, Operation operation) {
-    Capture& capture = *stream->capture;
-    if (capture.invalidated) {
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    }
-    std::vector<int>& reached = reached_by(capture, *stream);
-    capture.graph.nodes.push_back({std::move(operation), std::move(reached)});
-    reached = {static_cast<int>(capture.graph.nodes.size()) - 1};
-    return CUDA_SUCCESS;
-}
-
-// Null is a bad value; anything else that is not known was destroyed.
+// Null is a bad value; any other handle that is not known was destroyed.
 template <class Handle>
 CUresult unknown(Handle handle) {
     return handle == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
 }
 
-template <class Map>
-auto find_in(Map& map, typename Map::key_type handle) {
-    const ReadLock lock(emulator().mutex);
-    const auto found = map.find(handle);
-    return found != map.end() ? found->second : nullptr;
-}
-
 }  // namespace
 
 CUresult submit(const std::shared_ptr<Stream>& stream, Operation operation) {
-    if (is_capturing(*stream)) {
-        const std::lock_guard lock(capture_mutex());
-        if (stream->capture != nullptr) {
-            return add_node(stream, std::move(operation));
+    if (const CaptureLock found(*stream); found.capture != nullptr) {
+        if (found.capture->state != State::kActive) {
+            return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
         }
+        std::vector<Operation>& nodes = found.capture->graph.nodes;
+        stream->after.insert(nodes.size());
+        nodes.push_back(std::move(operation));
+        return CUDA_SUCCESS;
     }
     return stream->push(std::move(operation));
 }
 
-bool is_capturing(const Stream& stream) {
-    return stream.in_capture.load(std::memory_order_relaxed);
+bool is_capturing(Stream& stream) {
+    return CaptureLock(stream).capture != nullptr;
 }
 
 CUresult refuse_while_capturing(Stream& stream) {
-    if (!is_capturing(stream)) {
+    const CaptureLock found(stream);
+    if (found.capture == nullptr) {
         return CUDA_SUCCESS;
     }
-    const std::lock_guard lock(capture_mutex());
-    if (stream.capture == nullptr) {
-        return CUDA_SUCCESS;
-    }
-    stream.capture->invalidated = true;
+    found.capture->state = State::kInvalid;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
@@ -124,80 +93,72 @@ CUresult refuse_in_capturing_thread() {
     CUresult result = CUDA_SUCCESS;
     for (const auto& weak : captures_of_thread) {
         const auto capture = weak.lock();
-        if (capture != nullptr && !capture->ended &&
+        if (capture != nullptr && capture->state != State::kEnded &&
             capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
-            capture->invalidated = true;
+            capture->state = State::kInvalid;
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
     }
     return result;
 }
 
-bool capture_record(Stream& stream, Event& event, CUresult& result) {
-    if (!is_capturing(stream)) {
-        return false;
+std::optional<CUresult> capture_record(Stream& stream, Event& event) {
+    const CaptureLock found(stream);
+    if (found.capture == nullptr) {
+        return std::nullopt;
     }
-    const std::lock_guard lock(capture_mutex());
-    if (stream.capture == nullptr) {
-        return false;
-    }
-    if (stream.capture->invalidated) {
-        result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-        return true;
+    if (found.capture->state != State::kActive) {
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
     const std::lock_guard event_lock(event.mutex);
     event.capture = stream.capture;
-    event.after = reached_by(*stream.capture, stream);
-    return true;
+    event.after = stream.after;
+    return CUDA_SUCCESS;
 }
 
-bool capture_wait(const std::shared_ptr<Stream>& stream, CUstream handle, Event& event,
-                  CUresult& result) {
-    if (!is_capturing(*stream)) {
+std::optional<CUresult> capture_wait(Stream& stream, CUstream handle, Event& event) {
+    if (!is_capturing(stream)) {
         const std::lock_guard event_lock(event.mutex);
         if (event.capture == nullptr) {
-            return false;
+            return std::nullopt;
         }
     }
     const std::lock_guard lock(capture_mutex());
     const std::lock_guard event_lock(event.mutex);
+    Capture* const mine = capture_of(stream);
     if (event.capture == nullptr) {
-        if (stream->capture == nullptr) {
-            return false;
+        if (mine == nullptr) {
+            return std::nullopt;
         }
-        if (event.latest != nullptr) {  // a graph cannot depend on what is outside it
-            stream->capture->invalidated = true;
-            result = CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+        if (!event.latest.valid()) {
+            return CUDA_SUCCESS;  // never recorded: nothing to wait for
         }
-        return true;
+        mine->state = State::kInvalid;  // a graph cannot wait for what is outside it
+        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
     Capture& capture = *event.capture;
-    if (capture.invalidated) {
-        result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    } else if (is_default_stream(handle)) {
-        capture.invalidated = true;
-        result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    } else if (stream->capture != nullptr && stream->capture != event.capture) {
-        capture.invalidated = true;
-        stream->capture->invalidated = true;
-        result = CUDA_ERROR_STREAM_CAPTURE_MERGE;
-    } else if (stream->capture != nullptr) {
-        add_to(reached_by(capture, *stream), event.after);
-    } else {
-        set_capture(*stream, event.capture);
-        capture.members.push_back({stream, event.after});
+    if (capture.state != State::kActive) {
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
-    return true;
+    if (handle == nullptr) {
+        capture.state = State::kInvalid;
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+    if (mine == nullptr) {
+        join(stream, event.capture, event.after);
+    } else if (mine == &capture) {
+        stream.after.insert(event.after.begin(), event.after.end());
+    } else {
+        capture.state = mine->state = State::kInvalid;
+        return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+    }
+    return CUDA_SUCCESS;
 }
 
 void abandon_capture(Stream& stream) {
-    const std::lock_guard lock(capture_mutex());
-    if (const std::shared_ptr<Capture> capture = stream.capture) {
-        capture->invalidated = true;
-        if (capture->origin == &stream) {
-            end_capture(*capture);
-        }
-        set_capture(stream, nullptr);
+    if (const CaptureLock found(stream); found.capture != nullptr) {
+        const bool ends = found.capture->origin == &stream;
+        found.capture->state = ends ? State::kEnded : State::kInvalid;
     }
 }
 
@@ -205,28 +166,25 @@ CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     SYMM_EMU_ENTER(cuStreamBeginCapture);
     std::shared_ptr<Stream> stream;
     SYMM_EMU_TRY(find_stream(handle, stream));
-    if (is_default_stream(handle)) {
+    if (handle == nullptr) {
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    if (mode != CU_STREAM_CAPTURE_MODE_GLOBAL && mode != CU_STREAM_CAPTURE_MODE_THREAD_LOCAL &&
-        mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+    if (mode > CU_STREAM_CAPTURE_MODE_RELAXED) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     const std::lock_guard lock(capture_mutex());
-    if (stream->capture != nullptr) {
+    if (capture_of(*stream) != nullptr) {
         return CUDA_ERROR_ILLEGAL_STATE;
     }
-    auto capture = std::make_shared<Capture>();
-    capture->mode = mode;
-    capture->thread = std::this_thread::get_id();
-    capture->origin = stream.get();
-    capture->members.push_back({stream, {}});
+    join(*stream,
+         std::make_shared<Capture>(
+             Capture{State::kActive, {}, mode, std::this_thread::get_id(), stream.get()}),
+         {});
     std::erase_if(captures_of_thread, [](const auto& weak) {
         const auto former = weak.lock();
-        return former == nullptr || former->ended;
+        return former == nullptr || former->state == State::kEnded;
     });
-    captures_of_thread.push_back(capture);
-    set_capture(*stream, std::move(capture));
+    captures_of_thread.push_back(stream->capture);
     return CUDA_SUCCESS;
 }
 
@@ -238,49 +196,33 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     *graph = nullptr;
-    std::shared_ptr<Capture> capture;
+    auto captured = std::make_shared<Graph>();
     {
-        const std::lock_guard lock(capture_mutex());
-        capture = stream->capture;
+        const CaptureLock found(*stream);
+        Capture* const capture = found.capture;
         if (capture == nullptr) {
             return CUDA_ERROR_ILLEGAL_STATE;
         }
         if (capture->origin != stream.get()) {
-            capture->invalidated = true;
+            capture->state = State::kInvalid;
             return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
         }
         if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
             capture->thread != std::this_thread::get_id()) {
             return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
         }
-        end_capture(*capture);
-        if (capture->invalidated) {
+        *captured = std::move(capture->graph);
+        if (std::exchange(capture->state, State::kEnded) == State::kInvalid) {
             return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
         }
-        if (!all_joined(capture->graph, capture->members.front().reached)) {
-            capture->invalidated = true;
+        if (stream->after.size() < captured->nodes.size()) {
             return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
         }
-        capture->invalidated = true;  // for events that still know it
     }
     Emulator& e = emulator();
     const WriteLock lock(e.mutex);
     *graph = e.new_handle_as<CUgraph>();
-    e.graphs[*graph] = std::make_shared<const Graph>(std::move(capture->graph));
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
-    SYMM_EMU_ENTER(cuStreamIsCapturing);
-    std::shared_ptr<Stream> stream;
-    SYMM_EMU_TRY(find_stream(handle, stream));
-    if (status == nullptr) {
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    const std::lock_guard lock(capture_mutex());
-    *status = stream->capture == nullptr     ? CU_STREAM_CAPTURE_STATUS_NONE
-              : stream->capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                             : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    e.graphs[*graph] = std::move(captured);
     return CUDA_SUCCESS;
 }
 
@@ -296,7 +238,7 @@ CUresult cuGraphInstantiate(CUgraphExec* executable, CUgraph handle, unsigned lo
     }
     const WriteLock lock(e.mutex);
     *executable = e.new_handle_as<CUgraphExec>();
-    e.executables[*executable] = std::move(graph);  // a graph is never changed: no copy is needed
+    e.executables[*executable] = std::move(graph);  // a graph never changes: no copy is needed
     return CUDA_SUCCESS;
 }
 
@@ -308,14 +250,11 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream handle) {
     if (graph == nullptr) {
         return unknown(executable);
     }
-    Operation operation;
-    operation.context = &stream->context();
-    operation.run = [graph = std::move(graph)] {
-        for (const Node& node : graph->nodes) {
-            perform(node.operation);
-        }
-    };
-    return submit(stream, std::move(operation));
+    return submit(stream, {&stream->context(), [graph = std::move(graph)] {
+                               for (const Operation& node : graph->nodes) {
+                                   perform(node);
+                               }
+                           }});
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec executable) {

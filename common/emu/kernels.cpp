@@ -1,4 +1,4 @@
-#include "common/emu/kernels.hpp"
+#include "common/emu/launch.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -16,7 +16,6 @@
 #include "common/emu/emulator.hpp"
 #include "common/emu/fault_guard.hpp"
 #include "common/emu/graphs.hpp"
-#include "common/emu/launch.hpp"
 #include "common/emu/log.hpp"
 #include "common/emu/lossy.hpp"
 #include "common/emu/shortage.hpp"
@@ -30,36 +29,31 @@ namespace {
 class Running;
 thread_local const Running* current = nullptr;
 
-struct SharedBytes {
-    static constexpr std::align_val_t kAlignment{128};
-    // Shared memory holds what was there before: here, values that spoil every sum.
-    static constexpr int kPoison = 0xff;
-
-    explicit SharedBytes(std::size_t size) : data(::operator new(size + 1, kAlignment)) {
-        std::memset(data, kPoison, size);
-    }
-    ~SharedBytes() { ::operator delete(data, kAlignment); }
-    SharedBytes(const SharedBytes&) = delete;
-    SharedBytes& operator=(const SharedBytes&) = delete;
-    void* data;
-};
+// Shared memory is not zeroed on a GPU. Here it holds bytes that make every sum wrong.
+std::shared_ptr<void> new_shared_memory(std::size_t bytes) {
+    constexpr std::align_val_t kAlignment{128};
+    const std::shared_ptr<void> memory(::operator new(bytes + 1, kAlignment),
+                                       [](void* data) { ::operator delete(data, kAlignment); });
+    std::memset(memory.get(), 0xff, bytes);
+    return memory;
+}
 
 struct Block {
     Block(const KernelLaunch& launch, unsigned index)
-        : barrier(launch.block.x), shared(launch.shared_bytes) {
+        : barrier(launch.block.x), shared(new_shared_memory(launch.shared_bytes)) {
         host.group_index = dim3(index, 0, 0);
         host.grid_dim = launch.grid;
         host.size = launch.block.x;
-        host.shared = shared.data;
+        host.shared = shared.get();
         host.sync = [](void* state) { static_cast<BlockBarrier*>(state)->arrive_and_wait(); };
         host.sync_state = &barrier;
     }
     simt::HostBlock host;
     BlockBarrier barrier;
-    SharedBytes shared;
+    std::shared_ptr<void> shared;
 };
 
-/// One CUDA thread.
+// One CUDA thread.
 struct Thread final : Task {
     Thread(Running& in, Block& of, unsigned number) : running(in), block(of), rank(number) {}
     void run() override;
@@ -70,7 +64,7 @@ struct Thread final : Task {
     const unsigned rank;
 };
 
-/// A launch, from its first thread's start to its last one's end.
+// A launch, from the start of its first thread to the end of its last.
 class Running {
 public:
     Running(Context& context, const KernelLaunch& launch) : context_(context), launch_(launch) {
@@ -83,10 +77,11 @@ public:
         left_ = threads_.size();
     }
 
-    /// Starts all threads and waits for them.
+    // Starts all threads and waits for them.
     void run() {
+        int next = 0;
         for (Thread& thread : threads_) {
-            if (const int error = thread_pool().start(thread); error != 0) {
+            if (const int error = thread_pool().start(thread, next); error != 0) {
                 if (!is_abandoned()) {
                     fail(shortage("pthread_create", error), "not all of its threads could start");
                 }
@@ -128,25 +123,20 @@ private:
 
 void Thread::run() {
     current = &running;
-    std::uintptr_t address = 0;
-    const bool fine = run_guarded(
-        [this] {
-            try {
-                running.launch().thread(simt::ThreadBlock(&block.host, rank));
-            } catch (const LaunchAbandoned&) {
-            } catch (const std::bad_alloc&) {
-                running.fail(shortage("a kernel's thread", ENOMEM), "it ran out of memory");
-            } catch (const std::exception& error) {
-                running.fail(CUDA_ERROR_LAUNCH_FAILED, error.what());
-            } catch (...) {
-                running.fail(CUDA_ERROR_LAUNCH_FAILED, "it threw something that is no exception");
-            }
-        },
-        address);
-    if (!fine) {
+    const auto fault = run_guarded([this] {
+        try {
+            running.launch().thread(simt::ThreadBlock(&block.host, rank));
+        } catch (const LaunchAbandoned&) {
+        } catch (const std::bad_alloc&) {
+            running.fail(shortage("a kernel's thread", ENOMEM), "it ran out of memory");
+        } catch (const std::exception& error) {
+            running.fail(CUDA_ERROR_LAUNCH_FAILED, error.what());
+        }
+    });
+    if (fault) {
         running.fail(CUDA_ERROR_ILLEGAL_ADDRESS,
                      Text("thread {} of block {} touched {:#x}, which its device may not", rank,
-                          block.host.group_index.x, address));
+                          block.host.group_index.x, *fault));
     }
     block.barrier.leave();
     current = nullptr;
@@ -156,55 +146,42 @@ void Thread::done() {
     running.one_ended();
 }
 
-bool reserve_on_device(Device& device, int threads) {
-    int resident = device.threads.load(std::memory_order_relaxed);
-    while (resident + threads <= threads_of_device()) {
-        if (device.threads.compare_exchange_weak(resident, resident + threads,
-                                                 std::memory_order_relaxed)) {
-            return true;
-        }
+// Whether all threads got a place on the device and in the pool; none is kept otherwise.
+bool reserve(Device& device, int threads) {
+    if (!reserve_up_to(device.threads, threads, threads_of_device())) {
+        return false;
     }
-    return false;
-}
-
-// Polls, for a wake-up would order the kernel that made room before the one that takes it.
-template <class Try>
-bool poll_until(Deadline deadline, Try&& attempt) {
-    for (int round = 0; !attempt(); ++round) {
-        if (deadline.passed()) {
-            return false;
-        }
-        simt::back_off(round);
+    if (!thread_pool().reserve(threads)) {
+        device.threads.fetch_sub(threads, std::memory_order_relaxed);
+        return false;
     }
     return true;
 }
 
-/// Runs in the stream's thread: waits for room, as blocks do on a GPU, and for the kernel's end.
+// Runs in the stream's thread: waits for room, as blocks do on a GPU, and for the kernel's end.
 void run_kernel(Context& context, const KernelLaunch& launch) {
     Device& device = emulator().devices[context.device];
     const int threads = static_cast<int>(launch.grid.x * launch.block.x);
     const Deadline deadline = Deadline::standard();
-    if (!poll_until(deadline, [&] { return reserve_on_device(device, threads); })) {
-        lose(context, CUDA_ERROR_LAUNCH_TIMEOUT,
-             Text("kernel {} waited {:.1f} s for room for {} threads: other streams' kernels "
-                  "hold {} of the device's {}",
-                  launch.name, deadline.seconds(), threads, device.threads.load(),
-                  threads_of_device()));
-        return;
-    }
-    if (poll_until(deadline, [&] { return thread_pool().reserve(threads); })) {
-        {
-            const WorkScope scope(context.device);
-            const LossyView view(context.device);
-            Running(context, launch).run();
+    // Polls, because a wake-up would order the kernel that made room before the one that takes it.
+    for (int round = 0; !reserve(device, threads); ++round) {
+        if (deadline.passed()) {
+            lose(context, CUDA_ERROR_LAUNCH_TIMEOUT,
+                 Text("kernel {} waited {:.1f} s for room for {} threads: kernels of other streams "
+                      "hold {} of the device's {}, and all devices of a process have {} (use fewer "
+                      "ranks, blocks or threads)",
+                      launch.name, deadline.seconds(), threads, device.threads.load(),
+                      threads_of_device(), ThreadPool::kMaxThreads));
+            return;
         }
-        thread_pool().give_back(threads);
-    } else {
-        lose(context, CUDA_ERROR_LAUNCH_TIMEOUT,
-             Text("kernel {} waited {:.1f} s for {} of the {} threads that all emulated GPUs of a "
-                  "process share: use fewer ranks, blocks or threads",
-                  launch.name, deadline.seconds(), threads, ThreadPool::kMaxThreads));
+        simt::back_off(round);
     }
+    {
+        const WorkScope scope(device.kernels);
+        const LossyView view(context.device);
+        Running(context, launch).run();
+    }
+    thread_pool().give_back(threads);
     device.threads.fetch_sub(threads, std::memory_order_relaxed);
 }
 
@@ -217,8 +194,7 @@ CUresult check_shape(const KernelLaunch& launch) {
     const std::uint64_t threads = std::uint64_t{launch.grid.x} * launch.block.x;
     if (threads > static_cast<std::uint64_t>(threads_of_device())) {
         say("kernel {}: {} blocks of {} threads are more than the {} threads of an emulated GPU; "
-            "all "
-            "blocks have to be resident at once (SYMM_EMU_SMS={} multiprocessors of {})",
+            "all blocks have to be resident at once (SYMM_EMU_SMS={} multiprocessors of {})",
             launch.name, launch.grid.x, launch.block.x, threads_of_device(),
             emulator().configuration.multiprocessors, kThreadsOfMultiprocessor);
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
@@ -247,12 +223,8 @@ CUresult launch_kernel(CUstream handle, KernelLaunch launch) {
         return CUDA_ERROR_INVALID_HANDLE;  // a stream of another context
     }
     SYMM_EMU_TRY(check_shape(launch));
-    Operation operation;
-    operation.context = context;
-    operation.run = [context, kept = std::make_shared<const KernelLaunch>(std::move(launch))] {
-        run_kernel(*context, *kept);
-    };
-    return submit(stream, std::move(operation));
+    const auto kept = std::make_shared<const KernelLaunch>(std::move(launch));
+    return submit(stream, {context, [context, kept] { run_kernel(*context, *kept); }});
 }
 
 CUresult cuLaunchKernel(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int,
@@ -264,7 +236,6 @@ CUresult cuLaunchKernel(CUfunction, unsigned int, unsigned int, unsigned int, un
 
 CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
     SYMM_EMU_ENTER(cuFuncSetAttribute);
-    say("cuFuncSetAttribute: the emulated GPU has no functions to set attributes of");
     return CUDA_ERROR_INVALID_HANDLE;
 }
 

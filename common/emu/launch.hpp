@@ -1,6 +1,9 @@
 #pragma once
 /// \file
 /// How a kernel enters the emulated GPU: as host code, not as a CUfunction.
+///
+/// Each CUDA thread is a thread of the operating system, and all blocks of a launch run at once. A
+/// launch that does not fit is refused; a GPU would run its blocks in waves.
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -13,25 +16,31 @@
 
 namespace symm::emu {
 
+inline constexpr int kMaxBlock = 1024;
+inline constexpr int kThreadsOfMultiprocessor = 512;
+inline constexpr std::size_t kMaxSharedBytes = 227 * 1024;
+
+/// Threads that can be resident on a device at once.
+int threads_of_device();
+
 /// One launch of a kernel on an emulated GPU.
 struct KernelLaunch {
     std::string name;              ///< The kernel's type, for messages.
     dim3 grid{1, 1, 1};            ///< Blocks; only x may exceed 1.
-    dim3 block{1, 1, 1};           ///< Threads a block; only x may exceed 1.
+    dim3 block{1, 1, 1};           ///< Threads per block; only x may exceed 1.
     std::size_t shared_bytes = 0;  ///< Dynamic shared memory of each block.
     /// What each thread runs. Owns a copy of the kernel's parameters.
     std::function<void(const simt::ThreadBlock&)> thread;
 };
 
-/// Queues a kernel on a stream (or adds it to the graph the stream is capturing), as
-/// cuLaunchKernel. Errors: CUDA_ERROR_INVALID_VALUE for an empty, multi-dimensional or too large
-/// grid or block or too much shared memory, CUDA_ERROR_INVALID_HANDLE for an unknown stream,
-/// CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE where the blocks of all streams of the device could
-/// never be resident at once.
+/// Queues a kernel on a stream, as cuLaunchKernel, or adds it to the graph that the stream
+/// captures. Answers CUDA_ERROR_INVALID_VALUE for a grid, block or shared memory that is empty, too
+/// large or of several dimensions, CUDA_ERROR_INVALID_HANDLE for an unknown stream, and
+/// CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE where the blocks cannot all be resident at once.
 CUresult launch_kernel(CUstream stream, KernelLaunch launch);
 
-/// Whether the launch the calling thread plays a part in has lost a thread to a fault: what it
-/// still waits for may never come. False in all other threads.
+/// Whether the calling thread belongs to a launch that has lost a thread to a fault: what it still
+/// waits for may never come. False in all other threads.
 bool kernel_is_abandoned();
 
 }  // namespace symm::emu

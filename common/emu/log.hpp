@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What the emulated driver tells people, on stderr: why it refused what a GPU might have taken,
-/// and what a kernel did wrong. Result codes say too little for that.
+/// What the emulated driver writes to stderr: why it refuses what a GPU might accept, and what a
+/// kernel did wrong. Result codes say too little for that.
 
 #include <fmt/core.h>
 
@@ -13,7 +13,7 @@
 
 namespace symm::emu {
 
-/// A text of limited length, made without the heap: that may be what is exhausted.
+/// A text of limited length that needs no heap, which may be what has run out.
 class Text {
 public:
     template <class... Arguments>
@@ -28,7 +28,7 @@ private:
     std::size_t size_;
 };
 
-/// One line, written whole.
+/// Writes one line in one piece.
 template <class... Arguments>
 void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     const Text line("emulated driver: {}\n",

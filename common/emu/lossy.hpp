@@ -1,19 +1,18 @@
 #pragma once
 /// \file
-/// Pairs of GPUs that claim peer access and do not carry it (SYMM_EMU_LOSSY=a:b:loads+stores). Real machines
-/// do that, and a self-test (lab 02) that nothing ever fails tests nothing.
+/// Pairs of GPUs that claim peer access, but lose accesses (SYMM_EMU_LOSSY=0:1:loads+stores). Real
+/// machines do that, so lab 02 tests every pair; this tests that test.
 ///
-/// Pages know no devices, so while a kernel of device a runs, this process sees other pages where
-/// memory of b is mapped that a may touch:
+/// Pages are the same for all devices. So while a kernel of the first device runs, this process
+/// sees private copies (MAP_PRIVATE) of the second device's memory:
 ///
-/// | lost   | the kernel sees                        | when it has ended                     |
-/// |--------|----------------------------------------|---------------------------------------|
-/// | stores | copies (MAP_PRIVATE)                   | they are dropped                      |
-/// | loads  | copies with every word inverted        | words it changed go to the memory     |
-/// | both   | copies with every word inverted        | they are dropped                      |
+/// | lost   | the kernel sees                 | when it has ended                     |
+/// |--------|---------------------------------|---------------------------------------|
+/// | stores | copies                          | they are dropped                      |
+/// | loads  | copies with every word inverted | words it changed go to the memory     |
+/// | both   | copies with every word inverted | they are dropped                      |
 ///
-/// A changed word of four bytes is how a store is recognised: one of the inverted word itself is
-/// taken for none.
+/// A store of exactly the inverted word is not recognised.
 
 #include <cuda.h>
 
@@ -25,8 +24,8 @@ namespace symm::emu {
 /// Whether copies and fills that `from` makes to memory of `owner` are lost.
 bool loses_copies(int from, int owner);
 
-/// Shows this process what a kernel of `device` is to see, while it lives. Takes the emulator's
-/// mutex where there is anything to show.
+/// Exists while a kernel of `device` runs. Takes the emulator's mutex where the device is in a pair
+/// that loses loads or stores.
 class LossyView {
 public:
     explicit LossyView(int device);
@@ -35,12 +34,13 @@ public:
     LossyView& operator=(const LossyView&) = delete;
 
 private:
-    struct Shown {
+    struct View {
         CUdeviceptr base;
+        std::vector<std::uint32_t>
+            inverted;  ///< The words it began with; empty where not inverted.
         bool stores_arrive;
-        std::vector<std::uint32_t> held;  ///< What the memory held; empty where loads are right.
     };
-    std::vector<Shown> shown_;
+    std::vector<View> views_;
 };
 
 }  // namespace symm::emu

@@ -1,16 +1,16 @@
 #pragma once
 /// \file
-/// The emulator's notions of memory: physical memory, address ranges, mappings, plain allocations.
+/// The kinds of memory: physical memory, reserved addresses, mappings, plain allocations.
 ///
-/// Physical memory is a memfd: sparse, so that gigabytes cost nothing until touched, and a file
-/// descriptor, so that it travels between processes as the real thing does. After the data comes
-/// one page that says what it is:
+/// Physical memory is a memfd, for two reasons. It is sparse, so gigabytes cost nothing until they
+/// are written. And it is a file descriptor, so another process can get it. The page after the data
+/// says what the memory is:
 ///
 ///     0                          size                 size + 4096
 ///     | the allocation's bytes   | Trailer, zeros     |
 ///
-/// A mapping is that file mapped at a fixed address inside a reserved range. Its page protection is
-/// what devices and host may do (access.hpp).
+/// A mapping is that file, mapped at a fixed address inside a reserved range. Its page protection
+/// says what devices and host may do (access.hpp).
 
 #include <cuda.h>
 #include <sys/types.h>
@@ -19,28 +19,34 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "common/emu/configuration.hpp"
 #include "common/sys/descriptor.hpp"
 
 namespace symm::emu {
 
+struct Context;
+struct Emulator;
+
 /// Sizes, offsets and addresses of mappings are multiples of this, as on an H200.
 inline constexpr std::size_t kGranularity = std::size_t{2} << 20;
 inline constexpr std::size_t kPage = 4096;
 
-inline bool is_multiple(std::uint64_t value, std::size_t of) {
-    return value % of == 0;
+inline std::size_t whole_pages(std::size_t size) {
+    return (size + kPage - 1) / kPage * kPage;
 }
 
-/// The host's place in a table that has one entry a device.
+inline void* at(CUdeviceptr pointer) {
+    return reinterpret_cast<void*>(pointer);
+}
+
+/// The host's index in a table that has one entry per device.
 inline constexpr int kHost = kMaxDevices;
 
-/// The file behind an allocation, recognised whichever descriptor names it.
+/// What tells one file from all others, whichever descriptor names it.
 struct FileIdentity {
-    dev_t device = 0;
-    ino_t inode = 0;
+    dev_t device;
+    ino_t inode;
     bool operator==(const FileIdentity&) const = default;
 };
 
@@ -48,49 +54,75 @@ struct FileIdentity {
 struct Physical {
     CUmemGenericAllocationHandle handle = 0;
     UniqueFd fd;
-    FileIdentity identity;
     std::size_t size = 0;
     CUmemAllocationProp properties{};
-    int references = 0;     ///< Of the handle: one from its making, one for each retain and import.
-    int mappings = 0;       ///< That show it.
-    bool imported = false;  ///< Its bytes count where it was made, not here.
+    int references = 0;     ///< How many cuMemRelease are still due.
+    int mappings = 0;       ///< How many mappings show it.
+    bool imported = false;  ///< Its bytes count in the process that made it, not here.
 
     bool on_device() const { return properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE; }
     int owner() const { return on_device() ? properties.location.id : kHost; }
 };
 
-/// What cuMemAddressReserve gave: addresses with nothing behind them. Its key is its base.
+/// What cuMemAddressReserve gave: addresses without memory. Its key is its base.
 struct Reservation {
     std::size_t size = 0;
 };
 
-/// Physical memory seen at an address. Its key is its base.
+/// Physical memory at an address. Its key is its base.
 struct Mapping {
     std::size_t size = 0;
     Physical* physical = nullptr;
     /// What each device and the host may do: 0, 1 (read) or 3 (read and write).
     std::array<unsigned char, kMaxDevices + 1> rights{};
-    std::atomic<int> protection{0};  ///< As mprotect was told last.
-    bool restricted = false;         ///< Counted in Emulator::restricted.
-    bool lossy_view = false;         ///< Other pages stand there for now (lossy.hpp).
+    std::atomic<int> protection{0};  ///< What mprotect was told last.
+    bool lossy_view = false;         ///< Other pages are mapped there at the moment (lossy.hpp).
+
+    unsigned char all_rights() const {
+        unsigned char all = 0;
+        for (const unsigned char one : rights) {
+            all |= one;
+        }
+        return all;
+    }
 };
 
-/// What cuMemAlloc or cuMemHostAlloc gave, or cuIpcOpenMemHandle opened. Its key is its base.
+/// What cuMemAlloc or cuMemHostAlloc gave, cuMemHostRegister was given, or cuIpcOpenMemHandle
+/// opened. Its key is its base.
 struct PlainMemory {
-    enum class Kind { kDevice, kPinnedHost, kOpened };
+    enum class Kind { kDevice, kPinned, kRegistered, kOpened };
     Kind kind = Kind::kDevice;
-    bool registered = false;  ///< By cuMemHostRegister: the caller maps and frees it.
-    std::size_t size = 0;     ///< As asked for.
-    std::size_t mapped = 0;   ///< Whole pages.
+    std::size_t size = 0;  ///< As asked for; whole pages of it are mapped.
     int device = 0;
-    CUcontext context = nullptr;
-    UniqueFd fd;
-    FileIdentity identity;
+    Context* context = nullptr;
+    UniqueFd fd;       ///< Empty for registered memory, which the caller maps and frees.
     int openings = 0;  ///< How often an opened one was opened.
+
+    bool on_host() const { return kind == Kind::kPinned || kind == Kind::kRegistered; }
 };
 
 /// An anonymous file of `size` bytes, all zero. Empty where the system has no more: see errno.
 UniqueFd new_memory_file(const char* name, std::size_t size);
 FileIdentity identity_of(int fd);
+
+// The functions below need the emulator's mutex.
+
+/// What the handle names, or null where it names nothing (any more).
+Physical* find_physical(Emulator& e, CUmemGenericAllocationHandle handle);
+
+/// Frees physical memory that has no handle and no mapping any more.
+void drop_if_unused(Emulator& e, Physical& physical);
+
+/// Gives a handle to the memory behind a descriptor from this or another process. Memory that has a
+/// handle here keeps it, with one more reference. Answers CUDA_ERROR_INVALID_VALUE for any other
+/// file, and for memory that was not made to be shared in this way.
+CUresult import_physical(Emulator& e, UniqueFd fd, CUmemAllocationHandleType type,
+                         CUmemGenericAllocationHandle* handle);
+
+/// Maps the memory's file and keeps the memory under the address found.
+CUresult keep_plain(Emulator& e, PlainMemory memory, CUdeviceptr* pointer);
+
+/// Unmaps and forgets the plain memory at `pointer`, which must exist.
+void drop_plain(Emulator& e, CUdeviceptr pointer);
 
 }  // namespace symm::emu

@@ -1,6 +1,4 @@
-// cuMemCreate, cuMemRelease and what is asked of physical memory.
-
-#include "common/emu/physical_memory.hpp"
+// Physical memory: cuMemCreate, cuMemRelease and the questions about it.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -19,14 +17,10 @@ namespace {
 
 constexpr char kMagic[16] = "symm physical 1";
 
-// What the page after the data says. Fields of fixed size: another process reads them.
+// What the page after the data says, for a process that imports the memory.
 struct Trailer {
-    char magic[16];
-    std::uint64_t size;
-    std::int32_t location_type;
-    std::int32_t location_id;
-    std::uint32_t handle_types;
-    std::uint32_t rdma;
+    char magic[sizeof(kMagic)];
+    CUmemAllocationProp properties;
 };
 
 CUresult check_location(const CUmemLocation& location) {
@@ -59,33 +53,32 @@ CUresult check_properties(const CUmemAllocationProp* properties) {
 bool write_trailer(const Physical& physical) {
     Trailer trailer{};
     std::memcpy(trailer.magic, kMagic, sizeof(kMagic));
-    trailer.size = physical.size;
-    trailer.location_type = physical.properties.location.type;
-    trailer.location_id = physical.properties.location.id;
-    trailer.handle_types = physical.properties.requestedHandleTypes;
-    trailer.rdma = physical.properties.allocFlags.gpuDirectRDMACapable;
+    trailer.properties = physical.properties;
     return ::pwrite(physical.fd.get(), &trailer, sizeof(trailer),
                     static_cast<off_t>(physical.size)) == sizeof(trailer);
 }
 
 // False for any file that cuMemCreate did not make.
-bool read_trailer(int fd, Trailer& trailer) {
+bool read_trailer(Physical& physical) {
     struct stat status {};
-    if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+    if (::fstat(physical.fd.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
         status.st_size <= static_cast<off_t>(kPage)) {
         return false;
     }
+    Trailer trailer{};
     const off_t size = status.st_size - static_cast<off_t>(kPage);
-    return ::pread(fd, &trailer, sizeof(trailer), size) == sizeof(trailer) &&
-           std::memcmp(trailer.magic, kMagic, sizeof(kMagic)) == 0 &&
-           trailer.size == static_cast<std::uint64_t>(size) &&
-           is_multiple(trailer.size, kGranularity);
+    physical.size = static_cast<std::size_t>(size);
+    const bool read =
+        ::pread(physical.fd.get(), &trailer, sizeof(trailer), size) == sizeof(trailer);
+    physical.properties = trailer.properties;
+    return read && std::memcmp(trailer.magic, kMagic, sizeof(kMagic)) == 0;
 }
 
-Physical& keep(Emulator& e, std::unique_ptr<Physical> physical) {
-    physical->handle = e.new_handle();
+CUmemGenericAllocationHandle keep(Emulator& e, std::unique_ptr<Physical> physical) {
+    const auto handle = physical->handle = e.new_handle();
     physical->references = 1;
-    return *(e.physicals[physical->handle] = std::move(physical));
+    e.physicals[handle] = std::move(physical);
+    return handle;
 }
 
 }  // namespace
@@ -95,7 +88,7 @@ UniqueFd new_memory_file(const char* name, std::size_t size) {
     if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
         return {};
     }
-    // Nobody it travels to can cut it short under those who have it mapped.
+    // No process that gets it can make it shorter while others have it mapped.
     ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
     return fd;
 }
@@ -126,41 +119,29 @@ void drop_if_unused(Emulator& e, Physical& physical) {
 
 CUresult import_physical(Emulator& e, UniqueFd fd, CUmemAllocationHandleType type,
                          CUmemGenericAllocationHandle* handle) {
-    Trailer trailer{};
-    if (!read_trailer(fd.get(), trailer) ||
-        (trailer.handle_types & static_cast<unsigned>(type)) == 0) {
+    auto physical = std::make_unique<Physical>();
+    physical->fd = std::move(fd);
+    physical->imported = true;
+    if (!read_trailer(*physical) || (physical->properties.requestedHandleTypes & type) == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    auto physical = std::make_unique<Physical>();
-    physical->identity = identity_of(fd.get());
     for (const auto& [known_handle, known] : e.physicals) {
-        if (known->identity ==
-            physical->identity) {  // exported by this process, or imported before
-            ++known->references;
+        if (identity_of(known->fd.get()) == identity_of(physical->fd.get())) {
+            ++known->references;  // exported by this process, or imported before
             *handle = known_handle;
             return CUDA_SUCCESS;
         }
     }
-    physical->properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    physical->properties.location.type = static_cast<CUmemLocationType>(trailer.location_type);
-    physical->properties.location.id = trailer.location_id;
-    physical->properties.requestedHandleTypes =
-        static_cast<CUmemAllocationHandleType>(trailer.handle_types);
-    physical->properties.allocFlags.gpuDirectRDMACapable = trailer.rdma != 0;
-    if (check_location(physical->properties.location) != CUDA_SUCCESS) {
-        return CUDA_ERROR_INVALID_DEVICE;  // of a process with more devices than this one sees
-    }
-    physical->fd = std::move(fd);
-    physical->size = trailer.size;
-    physical->imported = true;
-    *handle = keep(e, std::move(physical)).handle;
+    // The process that made it may see more devices than this one.
+    SYMM_EMU_TRY(check_location(physical->properties.location));
+    *handle = keep(e, std::move(physical));
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp* properties,
                                        CUmemAllocationGranularity_flags option) {
     SYMM_EMU_ENTER(cuMemGetAllocationGranularity);
-    // The properties are not judged: a real driver leaves that to cuMemCreate.
+    // The properties are not checked: a real driver leaves that to cuMemCreate.
     if (granularity == nullptr || properties == nullptr ||
         (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
          option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)) {
@@ -173,7 +154,7 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
                      const CUmemAllocationProp* properties, unsigned long long flags) {
     SYMM_EMU_ENTER(cuMemCreate);
-    if (handle == nullptr || flags != 0 || size == 0 || !is_multiple(size, kGranularity)) {
+    if (handle == nullptr || flags != 0 || size == 0 || size % kGranularity != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     SYMM_EMU_TRY(check_properties(properties));
@@ -187,7 +168,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
     physical->properties = *properties;
     const WriteLock lock(e.mutex);
     const int owner = physical->owner();
-    // Host memory is not counted, only kept within reason.
+    // Host memory is not counted; this only refuses absurd sizes.
     const std::size_t room = owner == kHost ? e.configuration.memory * 16
                                             : e.configuration.memory - e.devices[owner].used;
     if (size > room) {
@@ -197,11 +178,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
     if (!physical->fd || !write_trailer(*physical)) {
         return shortage("memfd_create", errno);
     }
-    physical->identity = identity_of(physical->fd.get());
     if (owner != kHost) {
         e.devices[owner].used += size;
     }
-    *handle = keep(e, std::move(physical)).handle;
+    *handle = keep(e, std::move(physical));
     return CUDA_SUCCESS;
 }
 

@@ -1,11 +1,10 @@
-// cuMemAlloc, cuMemHostAlloc and back; cuMemGetInfo.
-
-#include "common/emu/plain_memory.hpp"
+// cuMemAlloc, pinned host memory, and host memory of the caller's own that kernels may use.
 
 #include <sys/mman.h>
 
 #include <cerrno>
 
+#include "common/emu/address_space.hpp"
 #include "common/emu/contexts.hpp"
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/emulator.hpp"
@@ -14,71 +13,75 @@
 namespace symm::emu {
 namespace {
 
-std::size_t whole_pages(std::size_t size) {
-    return (size + kPage - 1) / kPage * kPage;
-}
+using Kind = PlainMemory::Kind;
 
-bool holds(const PlainMemory& memory, bool host) {
-    return host ? memory.kind == PlainMemory::Kind::kPinnedHost && !memory.registered
-                : memory.kind == PlainMemory::Kind::kDevice;
-}
-
-CUresult allocate(PlainMemory memory, CUdeviceptr* pointer) {
+CUresult allocate(Kind kind, std::size_t size, CUdeviceptr* pointer) {
     Context* context = nullptr;
     SYMM_EMU_TRY(current_context(context));
-    if (pointer == nullptr || memory.size == 0) {
+    if (pointer == nullptr || size == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     Emulator& e = emulator();
     const WriteLock lock(e.mutex);
-    const bool host = memory.kind == PlainMemory::Kind::kPinnedHost;
+    PlainMemory memory{kind, size, context->device, context};
     std::size_t& used = e.devices[context->device].used;
-    const std::size_t room = host ? e.configuration.memory * 16 : e.configuration.memory - used;
-    if (memory.size > room || whole_pages(memory.size) > room) {
+    const std::size_t room =
+        memory.on_host() ? e.configuration.memory * 16 : e.configuration.memory - used;
+    if (size > room || whole_pages(size) > room) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    memory.mapped = whole_pages(memory.size);
-    memory.device = context->device;
-    memory.context = context->handle();
-    memory.fd = new_memory_file(host ? "symm-pinned" : "symm-plain", memory.mapped);
+    memory.fd = new_memory_file("symm-plain", whole_pages(size));
     if (!memory.fd) {
         return shortage("memfd_create", errno);
     }
-    memory.identity = identity_of(memory.fd.get());
-    const CUresult result = keep_plain(e, std::move(memory), pointer);
-    if (result == CUDA_SUCCESS && !host) {
-        used += whole_pages(e.plain[*pointer].size);
-    }
-    return result;
+    SYMM_EMU_TRY(keep_plain(e, std::move(memory), pointer));
+    used += kind == Kind::kDevice ? whole_pages(size) : 0;
+    return CUDA_SUCCESS;
 }
 
-// Waits for all work first, as the real driver does: what is queued may still use the memory.
-CUresult deallocate(CUdeviceptr pointer, bool host) {
+// Gives back memory of this kind. Waits for all work first, as the real driver does: what is queued
+// may still use the memory. Answers `unknown` where there is no such memory.
+CUresult give_back(CUdeviceptr pointer, Kind kind, CUresult unknown) {
     Emulator& e = emulator();
+    const auto owner_of = [&]() -> Context* {
+        const auto found = e.plain.find(pointer);
+        return found != e.plain.end() && found->second.kind == kind ? found->second.context
+                                                                    : nullptr;
+    };
     Context* owner = nullptr;
     {
         const ReadLock lock(e.mutex);
-        const auto found = e.plain.find(pointer);
-        if (found == e.plain.end() || !holds(found->second, host)) {
-            return CUDA_ERROR_INVALID_VALUE;
-        }
-        owner = reinterpret_cast<Context*>(found->second.context);
+        owner = owner_of();
+    }
+    if (owner == nullptr) {
+        return unknown;
     }
     finish_all_work(*owner);
     const WriteLock lock(e.mutex);
-    const auto found = e.plain.find(pointer);
-    if (found == e.plain.end() || !holds(found->second, host)) {
-        return CUDA_ERROR_INVALID_VALUE;  // two threads freed it
+    if (owner_of() == nullptr) {
+        return unknown;  // another thread has given it back meanwhile
     }
     drop_plain(e, pointer);
-    return owner->lost.load(std::memory_order_relaxed);
+    return owner->state();
+}
+
+// Whether the process has memory at all these pages. The range need not begin with a page.
+bool is_mapped(CUdeviceptr pointer, std::size_t size) {
+    unsigned char resident = 0;
+    const CUdeviceptr end = pointer + size;
+    for (CUdeviceptr page = pointer / kPage * kPage; page < end; page += kPage) {
+        if (::mincore(at(page), 1, &resident) != 0) {
+            return false;
+        }
+    }
+    return true;
 }
 
 }  // namespace
 
 CUresult keep_plain(Emulator& e, PlainMemory memory, CUdeviceptr* pointer) {
-    void* address =
-        ::mmap(nullptr, memory.mapped, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd.get(), 0);
+    void* address = ::mmap(nullptr, whole_pages(memory.size), PROT_READ | PROT_WRITE, MAP_SHARED,
+                           memory.fd.get(), 0);
     if (address == MAP_FAILED) {
         return shortage("mmap", errno);
     }
@@ -90,26 +93,24 @@ CUresult keep_plain(Emulator& e, PlainMemory memory, CUdeviceptr* pointer) {
 void drop_plain(Emulator& e, CUdeviceptr pointer) {
     const auto found = e.plain.find(pointer);
     const PlainMemory& memory = found->second;
-    if (memory.kind == PlainMemory::Kind::kDevice) {
-        e.devices[memory.device].used -= memory.mapped;
+    if (memory.kind == Kind::kDevice) {
+        e.devices[memory.device].used -= whole_pages(memory.size);
     }
-    if (!memory.registered) {
-        ::munmap(reinterpret_cast<void*>(pointer), memory.mapped);
+    if (memory.kind != Kind::kRegistered) {
+        ::munmap(at(pointer), whole_pages(memory.size));
     }
     e.plain.erase(found);
 }
 
 CUresult cuMemAlloc(CUdeviceptr* pointer, size_t size) {
     SYMM_EMU_ENTER(cuMemAlloc);
-    PlainMemory memory;
-    memory.kind = PlainMemory::Kind::kDevice;
-    memory.size = size;
-    return allocate(std::move(memory), pointer);
+    return allocate(Kind::kDevice, size, pointer);
 }
 
 CUresult cuMemFree(CUdeviceptr pointer) {
     SYMM_EMU_ENTER(cuMemFree);
-    return pointer == 0 ? CUDA_SUCCESS : deallocate(pointer, false);
+    return pointer == 0 ? CUDA_SUCCESS
+                        : give_back(pointer, Kind::kDevice, CUDA_ERROR_INVALID_VALUE);
 }
 
 CUresult cuMemHostAlloc(void** pointer, size_t size, unsigned int flags) {
@@ -119,20 +120,63 @@ CUresult cuMemHostAlloc(void** pointer, size_t size, unsigned int flags) {
     if (pointer == nullptr || (flags & ~kKnown) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    PlainMemory memory;
-    memory.kind = PlainMemory::Kind::kPinnedHost;
-    memory.size = size;
     CUdeviceptr address = 0;
-    const CUresult result = allocate(std::move(memory), &address);
-    if (result == CUDA_SUCCESS) {
-        *pointer = reinterpret_cast<void*>(address);
-    }
-    return result;
+    SYMM_EMU_TRY(allocate(Kind::kPinned, size, &address));
+    *pointer = at(address);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemFreeHost(void* pointer) {
     SYMM_EMU_ENTER(cuMemFreeHost);
-    return deallocate(reinterpret_cast<CUdeviceptr>(pointer), true);
+    return give_back(reinterpret_cast<CUdeviceptr>(pointer), Kind::kPinned,
+                     CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuMemHostRegister(void* memory, size_t size, unsigned int flags) {
+    SYMM_EMU_ENTER(cuMemHostRegister);
+    Context* context = nullptr;
+    SYMM_EMU_TRY(current_context(context));
+    constexpr unsigned kKnown = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+    const auto pointer = reinterpret_cast<CUdeviceptr>(memory);
+    if (memory == nullptr || size == 0 || pointer + size < pointer || (flags & ~kKnown) != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    Emulator& e = emulator();
+    const WriteLock lock(e.mutex);
+    if (overlaps(e.plain, pointer, size)) {
+        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+    }
+    if (overlaps(e.reservations, pointer, size) || !is_mapped(pointer, size)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    e.plain[pointer] = {Kind::kRegistered, size, context->device, context};
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostUnregister(void* memory) {
+    SYMM_EMU_ENTER(cuMemHostUnregister);
+    if (memory == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    return give_back(reinterpret_cast<CUdeviceptr>(memory), Kind::kRegistered,
+                     CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+}
+
+CUresult cuMemHostGetDevicePointer(CUdeviceptr* pointer, void* memory, unsigned int flags) {
+    SYMM_EMU_ENTER(cuMemHostGetDevicePointer);
+    Context* context = nullptr;
+    SYMM_EMU_TRY(current_context(context));
+    if (pointer == nullptr || memory == nullptr || flags != 0) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    Emulator& e = emulator();
+    const ReadLock lock(e.mutex);
+    const auto found = entry_at(e.plain, reinterpret_cast<CUdeviceptr>(memory));
+    if (found == e.plain.end() || !found->second.on_host()) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *pointer = reinterpret_cast<CUdeviceptr>(memory);  // the GPU's address is the host's
+    return CUDA_SUCCESS;
 }
 
 CUresult cuMemGetInfo(size_t* free, size_t* total) {

@@ -1,6 +1,5 @@
-// Handles that leave the process: file descriptors, fabric handles, dma-buf.
-
-#include "common/emu/sharing.hpp"
+// Handles for other processes: file descriptors, fabric handles, dma-buf, and cuIpc*, the older
+// way, for memory of cuMemAlloc only.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,8 +9,8 @@
 #include <string>
 
 #include "common/emu/address_space.hpp"
+#include "common/emu/contexts.hpp"
 #include "common/emu/emulated_driver.hpp"
-#include "common/emu/physical_memory.hpp"
 #include "common/emu/shortage.hpp"
 
 namespace symm::emu {
@@ -19,40 +18,48 @@ namespace {
 
 constexpr char kMagic[8] = "symm-fd";
 
-UniqueFd duplicate(int fd) {
-    return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-}
-
-}  // namespace
+// What fabric handles and cuIpcMemHandles hold: names an open file of a process of this user.
+// Another process opens /proc/PID/fd/N, so a process that ends leaves nothing behind.
+struct Ticket {
+    char magic[sizeof(kMagic)];
+    pid_t process;
+    int fd;
+    FileIdentity file;
+    std::size_t size;
+    int device;
+};
+static_assert(sizeof(Ticket) <= sizeof(CUmemFabricHandle));
+static_assert(sizeof(Ticket) <= sizeof(CUipcMemHandle));
 
 Ticket make_ticket(int fd, std::size_t size, int device) {
-    Ticket ticket{};
+    Ticket ticket{{}, ::getpid(), fd, identity_of(fd), size, device};
     std::memcpy(ticket.magic, kMagic, sizeof(kMagic));
-    const FileIdentity identity = identity_of(fd);
-    ticket.process = ::getpid();
-    ticket.fd = fd;
-    ticket.file_device = identity.device;
-    ticket.file_inode = identity.inode;
-    ticket.size = size;
-    ticket.device = device;
     return ticket;
 }
 
 bool is_ticket(const Ticket& ticket) {
-    return std::memcmp(ticket.magic, kMagic, sizeof(kMagic)) == 0 && ticket.process > 0 &&
-           ticket.fd >= 0;
+    return std::memcmp(ticket.magic, kMagic, sizeof(kMagic)) == 0;
 }
 
+// Opens the file, or nothing where the process or the file is gone.
 UniqueFd open_ticket(const Ticket& ticket) {
     const std::string path =
         "/proc/" + std::to_string(ticket.process) + "/fd/" + std::to_string(ticket.fd);
     UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-    // The number may name another file by now.
-    if (fd && identity_of(fd.get()) != FileIdentity{ticket.file_device, ticket.file_inode}) {
-        return {};
-    }
-    return fd;
+    return fd && identity_of(fd.get()) == ticket.file ? std::move(fd)
+                                                      : UniqueFd();  // the number is another file's
 }
+
+UniqueFd duplicate(int fd) {
+    return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+}
+
+// For memory that could not be opened: a shortage, or else `gone`.
+CUresult cannot_open(CUresult gone) {
+    return errno == EMFILE || errno == ENFILE ? shortage("opening the memory", errno) : gone;
+}
+
+}  // namespace
 
 CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type, unsigned long long flags) {
@@ -65,7 +72,6 @@ CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHan
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
-        static_assert(sizeof(Ticket) <= sizeof(CUmemFabricHandle));
         const Ticket ticket = make_ticket(physical->fd.get(), physical->size, physical->owner());
         std::memset(shareable, 0, sizeof(CUmemFabricHandle));
         std::memcpy(shareable, &ticket, sizeof(ticket));
@@ -91,7 +97,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
     UniqueFd fd;
     errno = 0;
     if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
-        // The number itself, in a pointer's clothes. The caller keeps and closes its own.
+        // The pointer's value is the descriptor. The caller keeps and closes its own.
         fd = duplicate(static_cast<int>(reinterpret_cast<std::intptr_t>(shareable)));
     } else if (type == CU_MEM_HANDLE_TYPE_FABRIC && shareable != nullptr) {
         Ticket ticket{};
@@ -101,8 +107,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
         }
     }
     if (!fd) {
-        return errno == EMFILE || errno == ENFILE ? shortage("opening the memory", errno)
-                                                  : CUDA_ERROR_INVALID_VALUE;
+        return cannot_open(CUDA_ERROR_INVALID_VALUE);
     }
     Emulator& e = emulator();
     const WriteLock lock(e.mutex);
@@ -110,32 +115,29 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
 }
 
 // The descriptor is an opening of the memory's own file, positioned at the range. A real dma-buf
-// begins with the range; a file cannot, so a range inside an allocation is mmap'ed at lseek's
-// answer.
+// begins with the range. A file cannot, so a range inside an allocation is mmap'ed at the offset
+// that lseek answers.
 CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr pointer, size_t size,
                                        CUmemRangeHandleType type, unsigned long long flags) {
     SYMM_EMU_ENTER(cuMemGetHandleForAddressRange);
     if (handle == nullptr || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || flags != 0 ||
-        size == 0 || !is_multiple(pointer, kPage) || !is_multiple(size, kPage)) {
+        size == 0 || pointer % kPage != 0 || size % kPage != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     Emulator& e = emulator();
     const ReadLock lock(e.mutex);
-    const auto mapping = entry_at(e.mappings, pointer);
+    const auto mapping = entry_at(e.mappings, pointer, size);
     const auto plain = entry_at(e.plain, pointer);
     CUdeviceptr base = 0;
-    std::size_t room = 0;
     int fd = -1;
     if (mapping != e.mappings.end()) {
         base = mapping->first;
-        room = mapping->second.size;
         fd = mapping->second.physical->fd.get();
-    } else if (plain != e.plain.end() && plain->second.kind == PlainMemory::Kind::kDevice) {
+    } else if (plain != e.plain.end() && plain->second.kind == PlainMemory::Kind::kDevice &&
+               size <= whole_pages(plain->second.size) - (pointer - plain->first)) {
         base = plain->first;
-        room = plain->second.mapped;
         fd = plain->second.fd.get();
-    }
-    if (fd < 0 || size > room - (pointer - base)) {
+    } else {
         return CUDA_ERROR_INVALID_VALUE;
     }
     const std::string path = "/proc/self/fd/" + std::to_string(fd);
@@ -145,6 +147,72 @@ CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr pointer, size_t
     }
     ::lseek(copy, static_cast<off_t>(pointer - base), SEEK_SET);
     std::memcpy(handle, &copy, sizeof(copy));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr pointer) {
+    SYMM_EMU_ENTER(cuIpcGetMemHandle);
+    Context* context = nullptr;
+    SYMM_EMU_TRY(current_context(context));
+    Emulator& e = emulator();
+    const ReadLock lock(e.mutex);
+    const auto found = entry_at(e.plain, pointer);
+    if (handle == nullptr || found == e.plain.end() ||
+        found->second.kind != PlainMemory::Kind::kDevice) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const PlainMemory& memory = found->second;
+    const Ticket ticket = make_ticket(memory.fd.get(), memory.size, memory.device);
+    std::memset(handle, 0, sizeof(*handle));
+    std::memcpy(handle, &ticket, sizeof(ticket));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenMemHandle(CUdeviceptr* pointer, CUipcMemHandle handle, unsigned int flags) {
+    SYMM_EMU_ENTER(cuIpcOpenMemHandle);
+    Context* context = nullptr;
+    SYMM_EMU_TRY(current_context(context));
+    Ticket ticket{};
+    std::memcpy(&ticket, &handle, sizeof(ticket));
+    if (pointer == nullptr || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || !is_ticket(ticket) ||
+        !is_device(ticket.device)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (ticket.process == ::getpid()) {
+        return CUDA_ERROR_INVALID_CONTEXT;  // only another process may open it
+    }
+    Emulator& e = emulator();
+    const WriteLock lock(e.mutex);
+    for (auto& [base, known] : e.plain) {
+        if (known.kind == PlainMemory::Kind::kOpened && known.context == context &&
+            identity_of(known.fd.get()) == ticket.file) {
+            ++known.openings;
+            *pointer = base;
+            return CUDA_SUCCESS;
+        }
+    }
+    PlainMemory memory{PlainMemory::Kind::kOpened, ticket.size, ticket.device, context};
+    memory.fd = open_ticket(ticket);
+    if (!memory.fd) {
+        return cannot_open(CUDA_ERROR_MAP_FAILED);  // the process, or the allocation, is gone
+    }
+    memory.openings = 1;
+    return keep_plain(e, std::move(memory), pointer);
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr pointer) {
+    SYMM_EMU_ENTER(cuIpcCloseMemHandle);
+    Context* context = nullptr;
+    SYMM_EMU_TRY(current_context(context));
+    Emulator& e = emulator();
+    const WriteLock lock(e.mutex);
+    const auto found = e.plain.find(pointer);
+    if (found == e.plain.end() || found->second.kind != PlainMemory::Kind::kOpened) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (--found->second.openings == 0) {
+        drop_plain(e, pointer);
+    }
     return CUDA_SUCCESS;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What the process or the system has run out of, said in a line and as a CUDA error. An emulated
-/// GPU's memory is no part of this: SYMM_EMU_MEMORY limits that.
+/// What the process or the system has run out of, as a line on stderr and a CUDA error. The memory
+/// of an emulated GPU (SYMM_EMU_MEMORY) is no part of this.
 
 #include <cuda.h>
 
@@ -10,7 +10,7 @@
 namespace symm::emu {
 
 /// For a system call that failed with `error` (errno): says on stderr what `call` could not get and
-/// which limits there are. Returns CUDA_ERROR_OUT_OF_MEMORY for memory and addresses,
+/// which limit to look at. Returns CUDA_ERROR_OUT_OF_MEMORY for memory and addresses,
 /// CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES for threads (EAGAIN), CUDA_ERROR_OPERATING_SYSTEM for file
 /// descriptors and everything else. Needs no heap.
 CUresult shortage(std::string_view call, int error);

@@ -11,10 +11,22 @@
 #include "common/emu/shortage.hpp"
 
 namespace symm::emu {
+namespace {
+
+CUresult synchronize(CUstream handle) {
+    std::shared_ptr<Stream> stream;
+    SYMM_EMU_TRY(find_stream(handle, stream, Lost::kAllowed));
+    SYMM_EMU_TRY(refuse_while_capturing(*stream));
+    SYMM_EMU_TRY(refuse_in_capturing_thread());
+    stream->finish();
+    return stream->context().state();
+}
+
+}  // namespace
 
 void perform(const Operation& operation) {
     Context& context = *operation.context;
-    if (!operation.even_if_lost && context.lost.load(std::memory_order_relaxed) != CUDA_SUCCESS) {
+    if (!operation.even_if_lost && context.state() != CUDA_SUCCESS) {
         return;
     }
     try {
@@ -24,52 +36,15 @@ void perform(const Operation& operation) {
     }
 }
 
-std::shared_ptr<Stream> new_stream(Context& context, Stream::Kind kind) {
-    auto stream = std::make_shared<Stream>(context, kind);
+std::shared_ptr<Stream> new_stream(Context& context) {
+    auto stream = std::make_shared<Stream>(context);
     const std::lock_guard lock(context.streams_mutex);
     std::erase_if(context.streams, [](const auto& one) { return one.expired(); });
     context.streams.push_back(stream);
     return stream;
 }
 
-std::vector<std::shared_ptr<Stream>> streams_of(Context& context) {
-    std::vector<std::shared_ptr<Stream>> streams;
-    const std::lock_guard lock(context.streams_mutex);
-    for (const auto& one : context.streams) {
-        if (auto stream = one.lock()) {
-            streams.push_back(std::move(stream));
-        }
-    }
-    return streams;
-}
-
-// What has to be waited for by the rule of the legacy default stream.
-std::vector<Operation> Stream::legacy_waits() {
-    std::vector<Operation> waits;
-    if (kind_ == Kind::kNonBlocking) {
-        return waits;
-    }
-    const Kind others = kind_ == Kind::kDefault ? Kind::kBlocking : Kind::kDefault;
-    for (const auto& other : streams_of(context_)) {
-        if (other->kind_ != others) {
-            continue;
-        }
-        const std::lock_guard lock(other->mutex_);
-        if (other->done_ < other->pushed_) {
-            waits.push_back(
-                {&context_, [other, until = other->pushed_] { other->finish(until); }, true});
-        }
-    }
-    return waits;
-}
-
-void Stream::queue(Operation operation) {
-    queue_.push_back(std::move(operation));
-    ++pushed_;
-}
-
 CUresult Stream::push(Operation operation) {
-    std::vector<Operation> waits = legacy_waits();
     const std::lock_guard lock(mutex_);
     if (!has_thread_) {
         try {
@@ -79,10 +54,8 @@ CUresult Stream::push(Operation operation) {
         }
         has_thread_ = true;
     }
-    for (Operation& wait : waits) {
-        queue(std::move(wait));
-    }
-    queue(std::move(operation));
+    queue_.push_back(std::move(operation));
+    ++pushed_;
     changed_.notify_all();
     return CUDA_SUCCESS;
 }
@@ -90,11 +63,6 @@ CUresult Stream::push(Operation operation) {
 void Stream::finish() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this, until = pushed_] { return done_ >= until; });
-}
-
-void Stream::finish(std::uint64_t until) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return done_ >= until; });
 }
 
 bool Stream::is_idle() const {
@@ -133,7 +101,7 @@ CUresult find_stream(CUstream handle, std::shared_ptr<Stream>& stream, Lost lost
     SYMM_EMU_TRY(current_context(context, lost));
     Emulator& e = emulator();
     const ReadLock lock(e.mutex);
-    if (is_default_stream(handle)) {
+    if (handle == nullptr) {
         stream = context->default_stream;
         return stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
@@ -142,8 +110,7 @@ CUresult find_stream(CUstream handle, std::shared_ptr<Stream>& stream, Lost lost
         return CUDA_ERROR_INVALID_HANDLE;
     }
     stream = found->second;
-    return lost == Lost::kAllowed ? CUDA_SUCCESS
-                                  : stream->context().lost.load(std::memory_order_relaxed);
+    return lost == Lost::kAllowed ? CUDA_SUCCESS : stream->context().state();
 }
 
 CUresult cuStreamCreate(CUstream* handle, unsigned int flags) {
@@ -153,9 +120,12 @@ CUresult cuStreamCreate(CUstream* handle, unsigned int flags) {
     if (handle == nullptr || (flags & ~static_cast<unsigned>(CU_STREAM_NON_BLOCKING)) != 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }
+    if (flags != CU_STREAM_NON_BLOCKING) {
+        say("cuStreamCreate: emulated streams have to be CU_STREAM_NON_BLOCKING");
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     Emulator& e = emulator();
-    auto stream = new_stream(*context, flags == CU_STREAM_NON_BLOCKING ? Stream::Kind::kNonBlocking
-                                                                       : Stream::Kind::kBlocking);
+    auto stream = new_stream(*context);
     const WriteLock lock(e.mutex);
     *handle = e.new_handle_as<CUstream>();
     e.streams[*handle] = std::move(stream);
@@ -165,38 +135,22 @@ CUresult cuStreamCreate(CUstream* handle, unsigned int flags) {
 CUresult cuStreamDestroy(CUstream handle) {
     SYMM_EMU_ENTER(cuStreamDestroy);
     Emulator& e = emulator();
-    std::shared_ptr<Stream> stream;
-    {
-        const WriteLock lock(e.mutex);
-        const auto found = e.streams.find(handle);
-        if (found == e.streams.end()) {
-            return CUDA_ERROR_INVALID_HANDLE;
-        }
-        stream = std::move(found->second);
-        e.streams.erase(found);
+    WriteLock lock(e.mutex);
+    const auto node = e.streams.extract(handle);
+    lock.unlock();
+    if (node.empty()) {
+        return CUDA_ERROR_INVALID_HANDLE;
     }
-    abandon_capture(*stream);
-    stream->close();
+    abandon_capture(*node.mapped());
+    node.mapped()->close();
     return CUDA_SUCCESS;
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
-    // One that is told to fail has waited all the same: what was queued is over, as after a real failure.
+    // A call that is told to fail waits as well: after a real failure, too, no queued work runs.
     const CUresult told = enter(index_of_function("cuStreamSynchronize"));
-    const auto answer = [told](CUresult result) { return told != CUDA_SUCCESS ? told : result; };
-    std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream, Lost::kAllowed);
-        result != CUDA_SUCCESS) {
-        return answer(result);
-    }
-    if (const CUresult result = refuse_while_capturing(*stream); result != CUDA_SUCCESS) {
-        return answer(result);
-    }
-    if (const CUresult result = refuse_in_capturing_thread(); result != CUDA_SUCCESS) {
-        return answer(result);
-    }
-    stream->finish();
-    return answer(stream->context().lost.load(std::memory_order_relaxed));
+    const CUresult result = synchronize(handle);
+    return told != CUDA_SUCCESS ? told : result;
 }
 
 CUresult cuStreamQuery(CUstream handle) {
@@ -207,7 +161,7 @@ CUresult cuStreamQuery(CUstream handle) {
     if (!stream->is_idle()) {
         return CUDA_ERROR_NOT_READY;
     }
-    return stream->context().lost.load(std::memory_order_relaxed);
+    return stream->context().state();
 }
 
 }  // namespace symm::emu

@@ -9,20 +9,8 @@
 namespace symm::emu {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-#else
-constexpr bool kSanitized = false;
-#endif
-
-// Kernels use little; instrumented frames are several times larger.
-constexpr std::size_t kStackBytes = (kSanitized ? 1024 : 256) * 1024;
+// Enough for frames that a sanitizer has made larger. Only pages that are used cost memory.
+constexpr std::size_t kStackBytes = 1024 * 1024;
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
@@ -34,30 +22,14 @@ ThreadPool::ThreadPool() : slots_(new Slot[kMaxThreads]) {
     }
 }
 
-bool ThreadPool::reserve(int count) {
-    int reserved = reserved_.load(kRelaxed);
-    while (reserved + count <= kMaxThreads) {
-        if (reserved_.compare_exchange_weak(reserved, reserved + count, kRelaxed)) {
+bool reserve_up_to(std::atomic<int>& used, int count, int most) {
+    int now = used.load(kRelaxed);
+    while (now + count <= most) {
+        if (used.compare_exchange_weak(now, now + count, kRelaxed)) {
             return true;
         }
     }
     return false;
-}
-
-// The first slot in that state from `from_slot` on, round the first `slots` slots; busy from now
-// on.
-ThreadPool::Slot* ThreadPool::claim(State from, int from_slot, int slots) {
-    for (int i = 0; i < slots; ++i) {
-        const int index = (from_slot + i) % slots;
-        Slot& slot = slots_[index];
-        int expected = from;
-        if (slot.state.load(kRelaxed) == from &&
-            slot.state.compare_exchange_strong(expected, kBusy, kRelaxed)) {
-            next_.store(index + 1, kRelaxed);
-            return &slot;
-        }
-    }
-    return nullptr;
 }
 
 int ThreadPool::create_thread(Slot& slot) {
@@ -71,27 +43,28 @@ int ThreadPool::create_thread(Slot& slot) {
     return error;
 }
 
-int ThreadPool::start(Task& task) {
+int ThreadPool::start(Task& task, int& next) {
     for (int round = 0;; ++round) {
-        const int created = created_.load(kRelaxed);
-        if (Slot* slot = claim(kIdle, next_.load(kRelaxed), created)) {
-            slot->task.store(&task, kRelaxed);
-            ::sem_post(&slot->given);
-            return 0;
-        }
-        if (Slot* slot = claim(kAbsent, created, kMaxThreads)) {
-            const int count = static_cast<int>(slot - slots_.get()) + 1;
-            int seen = created;
-            while (seen < count && !created_.compare_exchange_weak(seen, count, kRelaxed)) {
+        for (; next < kMaxThreads; ++next) {
+            Slot& slot = slots_[next];
+            int state = slot.state.load(kRelaxed);
+            if (state == kBusy || !slot.state.compare_exchange_strong(state, kBusy, kRelaxed)) {
+                continue;
             }
-            slot->task.store(&task, kRelaxed);
-            const int error = create_thread(*slot);
+            ++next;
+            slot.task.store(&task, kRelaxed);
+            if (state == kIdle) {
+                ::sem_post(&slot.given);
+                return 0;
+            }
+            const int error = create_thread(slot);
             if (error != 0) {
-                slot->state.store(kAbsent, kRelaxed);
+                slot.state.store(kAbsent, kRelaxed);
             }
             return error;
         }
-        simt::back_off(round);  // the reservation says that one is about to be idle
+        next = 0;
+        simt::back_off(round);  // the reservation says that a thread is about to be idle
     }
 }
 
@@ -100,7 +73,7 @@ void* ThreadPool::work(void* argument) {
     while (true) {
         Task* task = slot.task.load(kRelaxed);
         task->run();
-        slot.state.store(kIdle, kRelaxed);  // before done(): who waits for that may count on it
+        slot.state.store(kIdle, kRelaxed);  // before done(): then its caller finds the thread idle
         task->done();
         while (::sem_wait(&slot.given) != 0 && errno == EINTR) {
         }

@@ -1,12 +1,12 @@
 #pragma once
 /// \file
-/// The operating-system threads that play CUDA threads. Started when first needed, used again,
-/// never ended.
+/// The threads of the operating system that play CUDA threads. Each is started when it is first
+/// needed, used again, and never ended.
 ///
-/// What one task did is not ordered before the next task of another thread: a thread is handed a
-/// task through a semaphore (which orders the giver before the thread, never the other way), and
-/// the search for an idle one uses relaxed atomics. So ThreadSanitizer sees a kernel's accesses
-/// unordered with those of kernels elsewhere, as they are on GPUs.
+/// A task must not be ordered before the next task of another thread, or ThreadSanitizer would miss
+/// races between kernels. So a thread gets its task through a semaphore, which orders the giver
+/// before the thread and never the other way, and the search for an idle thread uses relaxed
+/// atomics.
 
 #include <semaphore.h>
 
@@ -15,30 +15,34 @@
 
 namespace symm::emu {
 
-/// What a pool thread does. Has to outlive done().
+/// What a thread of the pool does. Must live until done() returns.
 class Task {
 public:
     virtual void run() = 0;
-    /// Called when the thread is free again. The last use of the task.
+    /// Called when the thread is free again, as the last use of the task.
     virtual void done() = 0;
 
 protected:
     ~Task() = default;
 };
 
+/// Adds `count` to `used` unless more than `most` would be in use then. False where they would.
+bool reserve_up_to(std::atomic<int>& used, int count, int most);
+
 class ThreadPool {
 public:
-    /// ThreadSanitizer knows 8,128 threads; streams and the program's own need some as well.
+    /// ThreadSanitizer can follow 8,128 threads; streams and the program's own need some as well.
     static constexpr int kMaxThreads = 6000;
 
     ThreadPool();
 
     /// Sets `count` threads aside, all or none. False where not that many are free now.
-    bool reserve(int count);
+    bool reserve(int count) { return reserve_up_to(reserved_, count, kMaxThreads); }
     void give_back(int count) { reserved_.fetch_sub(count, std::memory_order_relaxed); }
 
-    /// Lets a thread of a reservation run the task. Returns 0, or pthread_create's error.
-    int start(Task& task);
+    /// Lets a reserved thread run the task. Looks for one from slot `next` on, and sets `next` to
+    /// the slot after it. Returns 0, or pthread_create's error.
+    int start(Task& task, int& next);
 
 private:
     enum State : int { kAbsent, kIdle, kBusy };
@@ -49,13 +53,10 @@ private:
     };
 
     static void* work(void* slot);
-    Slot* claim(State from, int from_slot, int slots);
     static int create_thread(Slot& slot);
 
     std::unique_ptr<Slot[]> slots_;
     std::atomic<int> reserved_{0};
-    std::atomic<int> created_{0};  ///< Slots below this had a thread once.
-    std::atomic<int> next_{0};     ///< Where to look first.
 };
 
 /// The process's pool. Never destroyed.

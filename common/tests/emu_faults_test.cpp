@@ -1,5 +1,5 @@
-// What goes wrong on purpose: calls that are told to fail, kernels that touch what they must not,
-// peers that lose writes, an environment that cannot be understood.
+// Failures on purpose: calls that are told to fail, kernels that touch forbidden memory, peers that
+// lose accesses, an environment that is not understood.
 
 #include <gtest/gtest-spi.h>
 
@@ -20,7 +20,7 @@ using Faults = EmulatedDriver;
 
 constexpr auto kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 
-// Two blocks; what a single thread is to do asks for `is_first`.
+// Launches run two blocks. What only one thread is to do checks `is_first`.
 bool is_first(const simt::ThreadBlock& block) {
     return block.grid_rank() == 0;
 }
@@ -131,14 +131,14 @@ TEST(FaultsOfTheEnvironment, AreNamedWhenNotUnderstood) {
     }
 }
 
-// Kernels that touch what they must not lose the context, so each has a process of its own.
+// A kernel that touches forbidden memory makes its context unusable, so each has its own process.
 
 void expect_lost(CUresult expected) {
     EXPECT_EQ(emu::cuCtxSynchronize(), expected);
     CUdeviceptr pointer = 0;
     CUstream stream = nullptr;
     EXPECT_EQ(emu::cuMemAlloc(&pointer, 1), expected);  // and it stays so
-    EXPECT_EQ(emu::cuStreamCreate(&stream, 0), expected);
+    EXPECT_EQ(emu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), expected);
     EXPECT_EQ(run(1, [](const simt::ThreadBlock&) {}), expected);
 }
 
@@ -155,7 +155,7 @@ TEST_F(Faults, DISABLED_TouchUnmappedMemory) {
               CUDA_SUCCESS);
     expect_lost(CUDA_ERROR_ILLEGAL_ADDRESS);
     EXPECT_EQ(emu::cuMemAddressFree(pointer, kBlock), CUDA_SUCCESS);
-    // Another device's context is well, and a fresh primary context is, too.
+    // Another device's context still works, and so does a new primary context.
     CUcontext other = nullptr;
     ASSERT_EQ(emu::cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuCtxPushCurrent(other), CUDA_SUCCESS);

@@ -158,8 +158,8 @@ TEST_F(Kernels, OfAllDevicesRunSideBySide) {
     EXPECT_EQ(gave_up, 0);
 }
 
-// Each device may touch its own memory only: protections change with whoever runs, under all of
-// them.
+// Each device may touch only its own memory: protections change with each kernel that starts, while
+// others run.
 TEST_F(Kernels, KeepTheirOwnMemoryWhileOthersRun) {
     constexpr int kDevices = 4;
     constexpr unsigned kRounds = 40;
@@ -238,7 +238,7 @@ TEST_F(Kernels, OfImpossibleShapeAreRefused) {
 TEST_F(Kernels, NeedAContextOfTheStreams) {
     CUcontext other = nullptr;
     CUstream stream = nullptr;
-    ASSERT_EQ(emu::cuStreamCreate(&stream, 0), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuCtxPushCurrent(other), CUDA_SUCCESS);
     EXPECT_EQ(launch_kernel(stream, kernel(1, 1, [](const simt::ThreadBlock&) {})),

@@ -46,14 +46,14 @@ TEST_F(Memory, OutlivesItsHandleWhileItIsMapped) {
     ASSERT_EQ(emu::cuMemMap(pointer, kBlock, 0, handle, 0), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuMemRelease(handle), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuMemRelease(handle), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(inventory().physical_allocations, 1u);
+    EXPECT_EQ(inventory()["physical allocations"], 1u);
     ASSERT_EQ(emu::cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(pointer + 17)),
               CUDA_SUCCESS);
     EXPECT_EQ(again, handle);
     EXPECT_EQ(emu::cuMemUnmap(pointer, kBlock), CUDA_SUCCESS);
-    EXPECT_EQ(inventory().physical_allocations, 1u);
+    EXPECT_EQ(inventory()["physical allocations"], 1u);
     EXPECT_EQ(emu::cuMemRelease(again), CUDA_SUCCESS);
-    EXPECT_EQ(inventory().physical_allocations, 0u);
+    EXPECT_EQ(inventory()["physical allocations"], 0u);
     EXPECT_EQ(emu::cuMemAddressFree(pointer, kBlock), CUDA_SUCCESS);
 }
 
@@ -192,7 +192,7 @@ TEST_F(Memory, ComesBackFromItsOwnDescriptor) {
                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
               CUDA_SUCCESS);
     ::close(fd);
-    EXPECT_EQ(inventory().physical_allocations, 1u);
+    EXPECT_EQ(inventory()["physical allocations"], 1u);
     CUmemAllocationProp properties{};
     ASSERT_EQ(emu::cuMemGetAllocationPropertiesFromHandle(&properties, imported), CUDA_SUCCESS);
     EXPECT_EQ(properties.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
@@ -286,7 +286,7 @@ TEST_F(Memory, CanBeMadeAndUnmadeByManyThreads) {
     }
 }
 
-// In processes of their own, with another machine around them.
+// In processes of their own, on other emulated machines.
 
 TEST_F(Memory, DISABLED_InAChildWithoutPeers) {
     Mapped memory(kBlock, device_memory(0));

@@ -168,7 +168,7 @@ TEST_F(Contexts, WithoutOneThereIsNothingToDoOrAsk) {
         CUcontext popped = nullptr;
         pop = cuCtxPopCurrent(&popped);
         CUstream stream = nullptr;
-        stream_made = cuStreamCreate(&stream, 0);
+        stream_made = cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
     }).join();
     EXPECT_RESULT(synchronize, CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_RESULT(device_of, CUDA_ERROR_INVALID_CONTEXT);

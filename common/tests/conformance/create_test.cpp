@@ -144,7 +144,7 @@ TEST_F(Create, DoesNotKnowTheCurrentNumaNode) {
     EXPECT_RESULT(create(handle, unit(), properties), CUDA_ERROR_INVALID_VALUE);
 }
 
-// The attribute may say yes where no IMEX channel is: the call itself is the only true probe.
+// The attribute may say yes where there is no IMEX channel: only the call itself tells.
 TEST_F(Create, TakesFabricHandlesOrSaysWhyNot) {
     CUmemGenericAllocationHandle handle = 0;
     const CUresult result = create(handle, unit(), memory_of(0, CU_MEM_HANDLE_TYPE_FABRIC));

@@ -91,14 +91,11 @@ TEST_F(Devices, ShareOneAddressSpaceWithTheHost) {
 TEST_F(Devices, SayHowTheyAreBuilt) {
     EXPECT_GE(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT), 1);
     EXPECT_GE(attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 32);
-    EXPECT_EQ(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE), 32);
-    EXPECT_GE(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK), 1024);
-    EXPECT_GE(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR), 7);
+    EXPECT_GE(attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR), 32);
 }
 
 TEST_F(Devices, AnswerYesOrNoToWhatLearnersAsk) {
     for (auto which : {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
-                       CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED,
                        CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
                        CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED}) {
         const int value = attribute(which);
@@ -117,12 +114,12 @@ TEST_F(Devices, KnowNoAttributeBeyondTheList) {
 
 TEST_F(Devices, ThatDoNotExistHaveNoAttributes) {
     int value = 0;
-    EXPECT_RESULT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, kNoDevice),
+    EXPECT_RESULT(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, kNoDevice),
                   CUDA_ERROR_INVALID_DEVICE);
 }
 
 TEST_F(Devices, TheirAttributesNeedSomewhereToGo) {
-    EXPECT_RESULT(cuDeviceGetAttribute(nullptr, CU_DEVICE_ATTRIBUTE_WARP_SIZE, device()),
+    EXPECT_RESULT(cuDeviceGetAttribute(nullptr, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device()),
                   CUDA_ERROR_INVALID_VALUE);
 }
 

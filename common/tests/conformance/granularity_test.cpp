@@ -51,7 +51,7 @@ TEST_F(Granularity, ExistsForHostMemoryOfANumaNode) {
     EXPECT_EQ(bytes, std::size_t{2} << 20);
 }
 
-// Only cuMemCreate judges the properties: here they may say nonsense (driver 580).
+// Only cuMemCreate checks the properties: here they may be nonsense (driver 580).
 
 TEST_F(Granularity, DoesNotLookForTheDevice) {
     std::size_t bytes = 0;

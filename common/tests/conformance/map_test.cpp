@@ -58,8 +58,8 @@ TEST_F(Map, RefusesABrokenAddress) {
 TEST_F(Map, StaysInsideTheReservation) {
     Memory memory(2);
     Range range(2 * unit());
-    // The manual wants all of it reserved. Driver 580 looks at the first address alone and maps
-    // what is not ours, too.
+    // The manual wants all of it reserved. Driver 580 looks only at the first address, and so maps
+    // what is not reserved, too.
     const CUresult result = cuMemMap(range.base() + unit(), 2 * unit(), 0, memory.handle(), 0);
     EXPECT_RESULT(result, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS);
     if (result == CUDA_SUCCESS) {

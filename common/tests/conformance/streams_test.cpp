@@ -43,12 +43,10 @@ protected:
 using Events = Streams;
 
 TEST_F(Streams, AreMadeAndDestroyed) {
-    for (unsigned flags : {0u, 1u * CU_STREAM_NON_BLOCKING}) {
-        CUstream stream = nullptr;
-        ASSERT_OK(cuStreamCreate(&stream, flags));
-        EXPECT_NE(stream, nullptr);
-        EXPECT_OK(cuStreamDestroy(stream));
-    }
+    CUstream stream = nullptr;
+    ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    EXPECT_NE(stream, nullptr);
+    EXPECT_OK(cuStreamDestroy(stream));
 }
 
 TEST_F(Streams, KnowNoOtherFlags) {
@@ -103,16 +101,6 @@ TEST_F(Streams, DestroyedWithWorkFinishIt) {
     EXPECT_OK(cuStreamDestroy(stream));
     EXPECT_OK(cuCtxSynchronize());
     EXPECT_EQ(read_bytes(memory_ + kBytes - 1, 1)[0], 6);
-}
-
-TEST_F(Streams, BlockingOnesComeBeforeTheDefaultOnesLaterWork) {
-    CUstream blocking = nullptr;
-    ASSERT_OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
-    for (unsigned char value = 1; value < 20; ++value) {
-        EXPECT_OK(cuMemsetD8Async(memory_, value, kBytes, blocking));
-        EXPECT_EQ(read_bytes(memory_ + kBytes - 1, 1)[0], value);  // a copy in the default stream
-    }
-    EXPECT_OK(cuStreamDestroy(blocking));
 }
 
 TEST_F(Streams, ServeSeveralThreads) {

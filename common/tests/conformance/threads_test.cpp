@@ -1,4 +1,4 @@
-// Several threads at the driver at once, and many rounds.
+// Several threads call the driver at the same time, for many rounds.
 
 #include <thread>
 

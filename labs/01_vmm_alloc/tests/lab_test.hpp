@@ -91,7 +91,7 @@ inline std::size_t fail_each_call(const std::function<std::shared_ptr<void>()>& 
         const emu::Inventory before = emu::inventory();
         expect_failure(call, [&] { kept = make(); });
         kept.reset();
-        EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before))
+        EXPECT_EQ(emu::inventory(), before)
             << "call " << call.number << " of " << call.function << " failed and left this behind";
     }
     return calls.size();
@@ -113,8 +113,7 @@ protected:
     void TearDown() override {
         if (is_emulated()) {
             emu::clear_failures();
-            EXPECT_EQ(emu::describe(emu::inventory()), emu::describe(before_))
-                << "the case left something behind";
+            EXPECT_EQ(emu::inventory(), before_) << "the case left something behind";
         }
     }
 
