@@ -21,6 +21,7 @@ std::string why_not_fabric(int device) {
         return fmt::format("device {} has no CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED",
                            device);
     }
+    // The error, if it is one of these; nothing if all calls succeed. Other errors are thrown.
     const auto refused = refusal({CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_NOT_SUPPORTED}, [&] {
         const CUmemAllocationProp properties = device_memory(device, CU_MEM_HANDLE_TYPE_FABRIC);
         export_fabric(PhysicalMemory::create(properties, granularity(properties)));

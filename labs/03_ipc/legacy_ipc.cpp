@@ -58,6 +58,7 @@ std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
     const Gpu gpu(rank.device());
     const PlainBuffer local;
     const auto of = [](int owner, CUdeviceptr at) -> pattern::Range {
+        // The third is the seed: each rank's data differs.
         return {at, kBytes / 4, static_cast<std::uint32_t>(owner)};
     };
     pattern::fill(gpu, of(rank.rank(), local.address()));

@@ -82,6 +82,7 @@ void walk_ring(Rank& rank, const SymmetricRange& range) {
     bootstrap.together("fill", [&] { pattern::fill(gpu, words(me, me, 0)); });
     bootstrap.together("read", [&] { compare(rank, right, words(right, right, 0)); });
     bootstrap.together("write", [&] { pattern::fill(gpu, words(left, me, 1)); });
+    // I am the left neighbour of my right one, so it has written here.
     bootstrap.together("check", [&] { found = compare(rank, me, words(me, right, 1)); });
     in_order(rank, "ring",
              fmt::format("read from rank {}, written by rank {}: {}", right, right, found));
@@ -101,6 +102,7 @@ void walk(Rank& rank, std::size_t bytes) {
                             ? "FABRIC"
                             : "POSIX file descriptor\nnot FABRIC: " + choice.why_not_fabric);
 
+    // The range asks again itself. Among threads it needs no handles.
     const SymmetricRange range(rank, bytes);
     rank.headline("\n4. The symmetric range: {} per rank, {} from one to the next",
                   format_bytes(range.size()), format_bytes(range.stride()));

@@ -13,7 +13,8 @@ auto exchange_handles(Bootstrap& bootstrap, const std::vector<UniqueFd>& sent) {
     return bootstrap.exchange("handles", sent);
 }
 
-// FABRIC: the handles are bytes like any others.
+// FABRIC: the handles are bytes like any others. allgather() takes values of one size: an array with
+// room for the largest batch.
 auto exchange_handles(Bootstrap& bootstrap, const std::vector<CUmemFabricHandle>& sent) {
     std::array<CUmemFabricHandle, kMaxDescriptors> local{};
     std::copy(sent.begin(), sent.end(), local.begin());
@@ -24,7 +25,9 @@ template <class Handle>
 void exchange_as(Handle (*export_memory)(const PhysicalMemory&), Rank& rank,
                  const std::vector<PhysicalMemory>& local,
                  const std::vector<std::vector<std::uint64_t>>& sizes, const TakeSegment& take) {
-    constexpr std::size_t kOpenAtOnce = 128;  // of 1024, which is a usual limit
+    // A rank receives `batch` file descriptors from each rank. Together they are at most 128, well
+    // below 1024, the usual limit of open files.
+    constexpr std::size_t kOpenAtOnce = 128;
     const std::size_t batch =
         std::clamp<std::size_t>(kOpenAtOnce / sizes.size(), 1, kMaxDescriptors);
     std::size_t most = 0;

@@ -6,7 +6,7 @@
 /// memory. cuMemExportToShareableHandle makes one of two kinds:
 ///
 /// - POSIX: a file descriptor. It is an index into this process's table of open files, so the
-///   kernel has to copy the entry into the other process's table. A UNIX socket does that for file
+///   operating system has to copy the entry into the other process's table. A UNIX socket does that for file
 ///   descriptors sent as SCM_RIGHTS (send_packet() in common/sys/socket.cpp).
 /// - FABRIC: 64 bytes, which may be sent in any way, also to other hosts of one NVLink fabric.
 ///
@@ -25,7 +25,8 @@
 /// | the mapping, on both sides     | cuMemMap       | Mapping        | cuMemUnmap, at the end    |
 ///
 /// So each process gives back its own references, and the exporter may end first: the importers'
-/// mappings keep the memory.
+/// mappings keep the memory. A file descriptor on its way in a socket is a reference too, which the
+/// operating system holds.
 ///
 /// Source: CUDA Driver API, "Virtual Memory Management"; NCCL's ncclP2pAllocateShareableBuffer and
 /// ncclP2pImportShareableBuffer in src/transport/p2p.cc.
@@ -53,8 +54,9 @@ PhysicalMemory import_memory(const UniqueFd& fd, std::size_t bytes);
 PhysicalMemory import_memory(const CUmemFabricHandle& handle, std::size_t bytes);
 
 /// Throws std::runtime_error, with what to do, where the GPU of `rank` cannot reach the memory of
-/// the GPU of `peer`. Call it before anything is created: cuMemSetAccess would only answer
-/// CUDA_ERROR_INVALID_DEVICE. A GPU that this process does not see is not checked.
+/// the GPU of `peer`. Call it before cuMemSetAccess, which would only answer
+/// CUDA_ERROR_INVALID_DEVICE. A GPU that this process does not see (CUDA_VISIBLE_DEVICES) is not
+/// checked.
 void require_peer_access(const Rank& rank, int peer);
 
 }  // namespace symm

@@ -25,7 +25,7 @@ SharedArray::SharedArray(Rank& rank, int root, std::size_t bytes) {
     const auto received = bootstrap.exchange("file descriptor", sent);
     bootstrap.together("map", [&] {
         const UniqueFd& fd = received[root_index].at(0);
-        if (!is_root) {
+        if (!is_root) {  // the root receives its own too, and does not need it
             memory = import_memory(fd, size);
         }
         range_ = AddressRange(size);

@@ -18,15 +18,19 @@
 /// How it is built (symmetric_range.cpp follows this table). Each step is collective: where it
 /// fails on one rank, all ranks throw and give back what they have.
 ///
-/// | step           | what a rank does                                          | exchanged     |
-/// |----------------|-----------------------------------------------------------|---------------|
-/// | 1 memory       | creates segments, or finds those behind its pointer       | handle kind   |
-/// | 2 descriptions | computes the stride, and the kind of handle that all have | sizes, kinds  |
-/// | 3 addresses    | reserves ranks * stride (threads: rank 0 does, for all)   | threads: base |
-/// | 4 mappings     | maps rank r's segments from base + r * stride on          | handles       |
-/// | 5 access       | opens the mappings to its device (threads: to all)        | nothing       |
+/// | step           | what a rank does                                         | exchanged          |
+/// |----------------|----------------------------------------------------------|--------------------|
+/// | 1 memory       | asks which kind of handle all devices have; creates      | what devices can   |
+/// |                | segments of that kind, or finds those behind its pointer |                    |
+/// | 2 descriptions | computes the stride; falls back to file descriptors if   | sizes, what memory |
+/// |                | somebody's memory was not created for FABRIC             | was created for    |
+/// | 3 addresses    | reserves ranks * stride                                  | nothing            |
+/// | 4 mappings     | maps rank r's segments from base + r * stride on         | handles            |
+/// | 5 access       | opens the mappings to its device                         | nothing            |
 ///
-/// Ranks that are threads need no handles: each maps its own segments for all.
+/// Ranks that are threads need no handles. In step 3 rank 0 reserves for all, and sends the others a
+/// number by which they find the range (common/ranks/registry.hpp). In step 4 each maps its own
+/// segments, and in step 5 opens them to the devices of all.
 
 #include <cuda.h>
 
@@ -53,8 +57,8 @@ public:
     /// with that rank's error, and leaves nothing behind; the bootstrap can still be used.
     SymmetricRange(Rank& rank, std::size_t bytes);
 
-    /// Shares memory that every rank has already (from mem_alloc, a DeviceBuffer, ...: anything
-    /// made by cuMemCreate), as ncclCommWindowRegister does. `pointer` is where this rank's memory
+    /// Shares memory that every rank has already, as ncclCommWindowRegister does. It was made by
+    /// cuMemCreate for a handle that is a POSIX file descriptor, as all memory of lab 01 is. `pointer` is where this rank's memory
     /// starts; `bytes` is the same on every rank. The memory remains the caller's, who may free it
     /// before the range or after.
     SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes);
