@@ -1,23 +1,10 @@
 #include "common/cuda/device.hpp"
 
 #include <array>
-#include <stdexcept>
 
 #include "common/cuda/check.hpp"
 
 namespace symm {
-namespace {
-
-CUdevice find(int ordinal) {
-    const int count = device_count();
-    if (ordinal < 0 || ordinal >= count) {
-        throw std::out_of_range(fmt::format(
-            "there is no device {}: this machine has {}, numbered from 0", ordinal, count));
-    }
-    return device_handle(ordinal);
-}
-
-}  // namespace
 
 int device_count() {
     int count = 0;
@@ -30,6 +17,13 @@ CUdevice device_handle(int ordinal) {
     CUdevice device = 0;
     cu_check(cuDeviceGet(&device, ordinal), "cuDeviceGet({})", ordinal);
     return device;
+}
+
+int device_attribute(int ordinal, CUdevice_attribute attribute) {
+    int value = 0;
+    cu_check(cuDeviceGetAttribute(&value, attribute, device_handle(ordinal)),
+             "cuDeviceGetAttribute({}, device={})", static_cast<int>(attribute), ordinal);
+    return value;
 }
 
 CUuuid device_uuid(int ordinal) {
@@ -49,7 +43,8 @@ bool can_access(int device, int owner) {
 }
 
 Device::Device(int ordinal) {
-    PrimaryContext retained{ordinal, find(ordinal)};
+    cu_check(cuInit(0), "cuInit(0)");
+    PrimaryContext retained{ordinal, device_handle(ordinal)};
     cu_check(cuDevicePrimaryCtxRetain(&retained.context, retained.device),
              "cuDevicePrimaryCtxRetain(device={})", ordinal);
     value_ = retained;
@@ -65,13 +60,6 @@ void Device::make_current() const {
     cu_check(cuCtxSetCurrent(context()), "cuCtxSetCurrent(device={})", ordinal());
 }
 
-int Device::attribute(CUdevice_attribute attribute) const {
-    int value = 0;
-    cu_check(cuDeviceGetAttribute(&value, attribute, handle()),
-             "cuDeviceGetAttribute({}, device={})", static_cast<int>(attribute), ordinal());
-    return value;
-}
-
 std::string Device::name() const {
     std::array<char, 256> text{};
     cu_check(cuDeviceGetName(text.data(), static_cast<int>(text.size()), handle()),
@@ -83,15 +71,6 @@ std::size_t Device::total_memory() const {
     std::size_t bytes = 0;
     cu_check(cuDeviceTotalMem(&bytes, handle()), "cuDeviceTotalMem(device={})", ordinal());
     return bytes;
-}
-
-CurrentContext::CurrentContext(CUcontext context) {
-    cu_check(cuCtxPushCurrent(context), "cuCtxPushCurrent()");
-}
-
-CurrentContext::~CurrentContext() {
-    CUcontext popped = nullptr;
-    cu_check_nothrow(cuCtxPopCurrent(&popped), "cuCtxPopCurrent()");
 }
 
 }  // namespace symm

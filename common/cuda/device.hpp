@@ -10,18 +10,21 @@
 
 namespace symm {
 
-/// GPUs the driver in use sees. Initialises the driver.
+/// How many GPUs the driver in use sees. Initialises the driver. Throws CudaError.
 int device_count();
 
-/// The driver's handle of device `ordinal`, which is what its calls want: that both are the same
-/// number on every machine so far is promised nowhere. Throws CudaError.
+/// The driver's handle of device `ordinal`, which its calls take. On every machine so far both are
+/// the same number, but no manual promises that. Throws CudaError.
 CUdevice device_handle(int ordinal);
+
+/// An attribute of device `ordinal`, as cuDeviceGetAttribute tells it. Throws CudaError.
+int device_attribute(int ordinal, CUdevice_attribute attribute);
 
 /// The device's UUID: the same in every process, whatever ordinal it has there. Throws CudaError.
 CUuuid device_uuid(int ordinal);
 
-/// Whether kernels of `device` can reach memory of `owner`: a device its own, or a peer's
-/// (cuDeviceCanAccessPeer, which is asked about two devices, never about one). Throws CudaError.
+/// Whether kernels of `device` can access memory of `owner`: its own, or a peer's
+/// (cuDeviceCanAccessPeer, which refuses to be asked about one device alone). Throws CudaError.
 bool can_access(int device, int owner);
 
 /// A reference to the primary context of a device.
@@ -36,8 +39,8 @@ struct PrimaryContext {
 /// Source: CUDA Driver API, "Primary Context Management".
 class Device : public Owner<Device, PrimaryContext> {
 public:
-    /// Retains the context and makes it the calling thread's current one.
-    /// Throws std::out_of_range for an ordinal that is no device, CudaError otherwise.
+    /// Retains the context and makes it the calling thread's current one. Initialises the driver.
+    /// Throws CudaError.
     explicit Device(int ordinal);
 
     int ordinal() const { return value_.ordinal; }
@@ -45,19 +48,9 @@ public:
     CUcontext context() const { return value_.context; }
     /// Makes this device's context the calling thread's current one.
     void make_current() const;
-    int attribute(CUdevice_attribute attribute) const;
     std::string name() const;
     std::size_t total_memory() const;
     static void give_back(const PrimaryContext& retained);
-};
-
-/// Makes a context current for a scope, then brings the former one back.
-class CurrentContext {
-public:
-    explicit CurrentContext(CUcontext context);
-    CurrentContext(const CurrentContext&) = delete;
-    CurrentContext& operator=(const CurrentContext&) = delete;
-    ~CurrentContext();
 };
 
 }  // namespace symm

@@ -7,9 +7,9 @@
 namespace symm {
 namespace {
 
-LaunchShape shape_for(const Device& device) {
+LaunchShape shape_for(int device) {
     const auto attribute = [&](CUdevice_attribute name) {
-        return static_cast<unsigned>(std::max(1, device.attribute(name)));
+        return static_cast<unsigned>(std::max(1, device_attribute(device, name)));
     };
     // On a GPU: 512 threads with eight loads of 16 bytes in flight each, twice on every
     // multiprocessor, are some 16 MiB on their way. That is far more than a link of 450 GB/s with a
@@ -26,7 +26,7 @@ LaunchShape shape_for(const Device& device) {
 
 }  // namespace
 
-Gpu::Gpu(int ordinal) : device_(ordinal), results_(kResultBytes), shape_(shape_for(device_)) {}
+Gpu::Gpu(int ordinal) : device_(ordinal), results_(kResultBytes), shape_(shape_for(ordinal)) {}
 
 std::vector<Gpu> all_gpus() {
     std::vector<Gpu> gpus;

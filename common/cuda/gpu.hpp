@@ -24,7 +24,7 @@ struct LaunchShape {
 /// One device in use. Move-only. Its constructor leaves the device's context current.
 class Gpu {
 public:
-    /// Throws std::out_of_range for an ordinal that is no device, CudaError otherwise.
+    /// Throws CudaError.
     explicit Gpu(int ordinal);
 
     int ordinal() const { return device_.ordinal(); }

@@ -1,12 +1,12 @@
 #pragma once
 /// \file
-/// The owner of a range of virtual addresses: room, without memory.
+/// The owner of a range of virtual addresses, without memory.
 ///
-/// `cuMemAddressReserve` sets addresses aside in the one address space that the host and all GPUs
-/// of a process share. Nothing stands behind them: touching one faults, on the host as on a GPU.
-/// Addresses are cheap (a process has 2^47 bytes of them), so a program may reserve far more than
-/// it will ever fill: that is how a buffer grows in place, and how every rank finds a peer's memory
-/// by arithmetic.
+/// `cuMemAddressReserve` reserves addresses in the one address space that the host and all GPUs of
+/// a process share. No memory is mapped there yet: a load or store faults, on the host and on a
+/// GPU. Addresses are cheap (a process has 2^47 of them), so a program may reserve far more than it
+/// will ever use. That is how a buffer grows in place, and how a rank computes the address of a
+/// peer's memory.
 ///
 /// Source: CUDA Driver API, cuMemAddressReserve, cuMemAddressFree.
 
@@ -18,8 +18,8 @@
 
 namespace symm {
 
-/// Owns one reservation. Move-only; empty has base 0. Whatever is mapped in it must have been
-/// unmapped before it goes: declare it before the Mappings that stand in it.
+/// Owns one reservation. Move-only; empty has base 0. Memory that is mapped in it must be unmapped
+/// first: declare it before its Mappings.
 class AddressRange : public Owner<AddressRange, Sized<CUdeviceptr>> {
 public:
     /// Owns nothing.
@@ -29,8 +29,7 @@ public:
     /// `alignment` (a power of two; 0 for the driver's own). Throws CudaError.
     explicit AddressRange(std::size_t bytes, std::size_t alignment = 0);
 
-    /// Becomes the owner of a reservation that was made elsewhere: exactly what one call of
-    /// cuMemAddressReserve returned.
+    /// Becomes the owner of a reservation: exactly what one call of cuMemAddressReserve returned.
     static AddressRange adopt(CUdeviceptr base, std::size_t bytes);
 
     /// The first address; 0 when empty.

@@ -12,15 +12,14 @@ MappedMemory::MappedMemory(const CUmemAllocationProp& properties, std::size_t by
     mapping_ = Mapping(range_.base(), rounded, memory_);
 }
 
-DeviceBuffer::DeviceBuffer(int device, std::size_t bytes, unsigned long long handle_types)
-    : MappedMemory(device_memory(device, handle_types), bytes) {
+DeviceBuffer::DeviceBuffer(int device, std::size_t bytes)
+    : MappedMemory(device_memory(device), bytes) {
     give_access(base(), size(), device);
 }
 
 void give_access(CUdeviceptr at, std::size_t bytes, int device) {
-    CUmemAccessDesc access{};
-    access.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device},
+                                    CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     cu_check(cuMemSetAccess(at, bytes, &access, 1),
              "cuMemSetAccess(address={:#x}, size={}, device={})", at, bytes, device);
 }

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The steps of an allocation in two owners: mapped memory that nobody may access yet, and a buffer
-/// that one device reads and writes.
+/// The steps of an allocation in two owners: MappedMemory, which nobody may access yet, and
+/// DeviceBuffer, which one device reads and writes.
 
 #include <cuda.h>
 
@@ -37,22 +37,21 @@ public:
     explicit operator bool() const { return base() != 0; }
 
 private:
-    // In the order of the steps. Destruction runs backwards, as the driver wants it: unmap, free
+    // In the order of the steps. Destruction runs backwards, as the driver requires: unmap, free
     // the addresses, release the memory.
     PhysicalMemory memory_;
     AddressRange range_;
     Mapping mapping_;
 };
 
-/// Memory of one device that this device may read and write: what cuMemAlloc gives, and a handle
-/// besides. Move-only.
+/// Memory of one device that this device may read and write: what cuMemAlloc gives, with a handle.
+/// Move-only.
 class DeviceBuffer : public MappedMemory {
 public:
     /// Owns nothing.
     DeviceBuffer() = default;
-    /// As MappedMemory, on `device`. `handle_types` as for device_memory(). Throws CudaError.
-    DeviceBuffer(int device, std::size_t bytes,
-                 unsigned long long handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    /// At least `bytes` (not 0) of `device`, rounded up to the granularity. Throws CudaError.
+    DeviceBuffer(int device, std::size_t bytes);
 };
 
 /// Lets `device` read and write the mappings that fill [at, at + bytes): step 5. What else

@@ -5,12 +5,14 @@
 #include <stdexcept>
 
 #include "labs/01_vmm_alloc/device_buffer.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/01_vmm_alloc/physical_memory.hpp"
 
 namespace symm {
 
-GrowableBuffer::GrowableBuffer(int device, std::size_t capacity, unsigned long long handle_types)
-    : properties_(device_memory(device, handle_types)),
-      unit_(granularity(properties_)),
+GrowableBuffer::GrowableBuffer(int device, std::size_t capacity)
+    : device_(device),
+      unit_(granularity(device_memory(device))),
       range_(round_up(capacity, unit_)) {}
 
 void GrowableBuffer::resize(std::size_t bytes) {
@@ -19,30 +21,19 @@ void GrowableBuffer::resize(std::size_t bytes) {
             "a buffer with room for {} bytes cannot grow to {}: reserve more when making it",
             capacity(), bytes));
     }
-    const std::size_t wanted = round_up(bytes, unit_);
-    if (wanted > size()) {
-        grow(wanted - size());
-    } else {
-        shrink(wanted);
-    }
-}
-
-void GrowableBuffer::grow(std::size_t by) {
-    pieces_.reserve(pieces_.size() + 1);  // the last step below must not fail
-    const CUdeviceptr at = base() + size();
-    Piece piece;
-    piece.memory = PhysicalMemory::create(properties_, by);
-    piece.mapping = Mapping(at, by, piece.memory);
-    give_access(at, by, properties_.location.id);
-    pieces_.push_back(std::move(piece));
-}
-
-void GrowableBuffer::shrink(std::size_t to) {
-    while (!pieces_.empty() && size() - pieces_.back().mapping.size() >= to) {
-        pieces_.back().mapping.close();  // refused: the piece is still whole
-        Piece gone = std::move(pieces_.back());
+    const CUdeviceptr wanted_end = base() + round_up(bytes, unit_);
+    while (!pieces_.empty() && pieces_.back().address() >= wanted_end) {
+        pieces_.back().close();
         pieces_.pop_back();
-        gone.memory.close();
+    }
+    const CUdeviceptr end = base() + size();
+    if (end < wanted_end) {
+        const std::size_t missing = wanted_end - end;
+        PhysicalMemory memory = PhysicalMemory::create(device_memory(device_), missing);
+        Mapping piece(end, missing, memory);
+        memory.close();  // the mapping keeps the memory
+        give_access(end, missing, device_);
+        pieces_.push_back(std::move(piece));
     }
 }
 

@@ -14,7 +14,6 @@ namespace {
 struct Options {
     std::size_t size = std::size_t{64} << 20;
     int device = 0;
-    std::string granularity = "recommended";
     std::size_t grow = 0;
 };
 
@@ -39,12 +38,9 @@ int run(const Options& options) {
     const Gpu gpu(options.device);
     fmt::print("device {}: {}, {} of memory\n\n", options.device, gpu.device().name(),
                format_bytes(gpu.device().total_memory()));
-    tell_attributes(gpu.device());
+    tell_attributes(options.device);
     fmt::print("\n");
-    bool right =
-        tell_allocation(gpu, options.size,
-                        options.granularity == "minimum" ? CU_MEM_ALLOC_GRANULARITY_MINIMUM
-                                                         : CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+    bool right = tell_allocation(gpu, options.size);
     if (options.grow != 0) {
         fmt::print("\n");
         right = tell_growth(gpu, options.size, options.grow) && right;
@@ -64,10 +60,6 @@ int main(int argc, char** argv) {
     symm::add_bytes_option(app, "--size", options.size, "Bytes to allocate");
     symm::add_number_option(app, "--device", options.device, 0, std::numeric_limits<int>::max(),
                             "Whose memory");
-    app.add_option("--granularity", options.granularity,
-                   "Which granularity the size is rounded up to")
-        ->check(CLI::IsMember({"minimum", "recommended"}))
-        ->capture_default_str();
     symm::add_bytes_option(app, "--grow", options.grow,
                            "Also show a buffer that grows in place from --size to this many bytes");
     return symm::run_main(app, argc, argv, [&] { return run(options); });

@@ -1,9 +1,9 @@
 #pragma once
 /// \file
-/// The owner of a mapping: physical memory standing at an address.
+/// The owner of a mapping: physical memory at an address.
 ///
-/// `cuMemMap` joins the two halves. What it does not do is allow anybody in: until `cuMemSetAccess`
-/// names a device (or the host), every access faults.
+/// `cuMemMap` gives the memory the addresses. It gives nobody access: until `cuMemSetAccess` names
+/// a device (or the host), every load and store faults.
 ///
 /// Source: CUDA Driver API, cuMemMap, cuMemUnmap.
 
@@ -16,9 +16,9 @@
 
 namespace symm {
 
-/// Owns one mapping and unmaps it. Move-only; empty has address 0. It keeps the physical memory
-/// alive by itself: the PhysicalMemory may go first. It does not wait for kernels that still use
-/// the addresses: synchronise first.
+/// Owns one mapping. Move-only; empty has address 0. It keeps the physical memory: the
+/// PhysicalMemory may be closed first. It does not wait for kernels that still use the addresses:
+/// synchronise first.
 class Mapping : public Owner<Mapping, Sized<CUdeviceptr>> {
 public:
     /// Owns nothing.
@@ -29,7 +29,7 @@ public:
     /// Throws CudaError.
     Mapping(CUdeviceptr at, std::size_t bytes, const PhysicalMemory& memory);
 
-    /// Where the memory stands; 0 when empty.
+    /// Where the memory is mapped; 0 when empty.
     CUdeviceptr address() const { return value_.handle; }
     /// Bytes mapped.
     std::size_t size() const { return value_.bytes; }

@@ -22,36 +22,19 @@ namespace {
 constexpr auto kPosix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 constexpr auto kFabric = CU_MEM_HANDLE_TYPE_FABRIC;
 
-CUdeviceptr address_of(const void* pointer) {
-    return reinterpret_cast<CUdeviceptr>(pointer);
-}
-
-int attribute(CUdevice_attribute which, int device) {
-    int value = 0;
-    cu_check(cuDeviceGetAttribute(&value, which, device_handle(device)),
-             "cuDeviceGetAttribute({}, device={})", static_cast<int>(which), device);
-    return value;
-}
-
-bool wants_virtual_memory(int device) {
-    return env::number("SYMM_CUMEM_ENABLE") == 1 &&
-           attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device) != 0;
-}
-
-// Devices (a bit each) where a FABRIC handle was refused although the attribute promised it: no
-// IMEX channel, most often. Asking again would be refused again.
+// Devices (one bit for each) where a FABRIC handle was refused although the attribute promised it,
+// most often for want of an IMEX channel. Asking again would be refused again.
 std::atomic<unsigned long long> fabric_refused{0};
 
 CUmemAllocationProp shareable_memory(int device) {
     unsigned long long types = kPosix;
     if ((fabric_refused.load(std::memory_order_relaxed) >> (device % 64) & 1) == 0 &&
-        attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, device) != 0) {
+        device_attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED) != 0) {
         types |= kFabric;
     }
     CUmemAllocationProp properties = device_memory(device, types);
-    // So that network cards may reach the memory too, where they can.
     properties.allocFlags.gpuDirectRDMACapable = static_cast<unsigned char>(
-        attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, device));
+        device_attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED));
     return properties;
 }
 
@@ -71,17 +54,14 @@ PhysicalMemory create_shareable(CUmemAllocationProp& properties, std::size_t byt
     return PhysicalMemory::create(properties, bytes);
 }
 
-// The device itself and every device that can reach its memory, reading and writing.
+// The device and its peers, reading and writing.
 std::vector<CUmemAccessDesc> access_for_all(int device) {
-    int count = 0;
-    cu_check(cuDeviceGetCount(&count), "cuDeviceGetCount()");
+    const int devices = device_count();
     std::vector<CUmemAccessDesc> all;
-    for (int other = 0; other < count; ++other) {
+    for (int other = 0; other < devices; ++other) {
         if (can_access(other, device)) {
-            CUmemAccessDesc access{};
-            access.location = {CU_MEM_LOCATION_TYPE_DEVICE, other};
-            access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-            all.push_back(access);
+            all.push_back(
+                {{CU_MEM_LOCATION_TYPE_DEVICE, other}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
         }
     }
     return all;
@@ -96,19 +76,13 @@ std::optional<PhysicalMemory> memory_at(CUdeviceptr address) {
 
 }  // namespace
 
-void* mem_alloc(std::size_t bytes, const MemAllocOptions& options) {
-    if (bytes == 0) {
-        throw CudaError(
-            CUDA_ERROR_INVALID_VALUE,
-            "mem_alloc(size=0) failed: CUDA_ERROR_INVALID_VALUE. Ask for a byte or more.");
-    }
-    int device = options.device;
-    if (device < 0) {
-        CUdevice current = 0;
-        cu_check(cuCtxGetDevice(&current), "cuCtxGetDevice()");
-        device = current;  // a handle, whose ordinal no call tells; NCCL takes it for one as well
-    }
-    if (!wants_virtual_memory(device)) {
+void* mem_alloc(std::size_t bytes, std::size_t segment_bytes) {
+    // A handle. No call tells its ordinal, and on every machine so far they are the same number;
+    // NCCL uses one for the other as well.
+    CUdevice device = 0;
+    cu_check(cuCtxGetDevice(&device), "cuCtxGetDevice()");
+    if (env::number("SYMM_CUMEM_ENABLE") == 0 ||
+        device_attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) == 0) {
         CUdeviceptr plain = 0;
         cu_check(cuMemAlloc(&plain, bytes), "cuMemAlloc(size={})", bytes);
         return reinterpret_cast<void*>(plain);
@@ -117,10 +91,10 @@ void* mem_alloc(std::size_t bytes, const MemAllocOptions& options) {
     CUmemAllocationProp properties = shareable_memory(device);
     const std::size_t unit = granularity(properties);
     const std::size_t total = round_up(bytes, unit);
-    const std::size_t piece = options.segment_bytes == 0 ? segment_size(total, unit)
-                                                         : round_up(options.segment_bytes, unit);
+    const std::size_t piece =
+        segment_bytes == 0 ? segment_size(total, unit) : round_up(segment_bytes, unit);
 
-    // In this order so that an exception undoes it backwards: mappings, then addresses.
+    // In this order, so that an exception first unmaps and then frees the addresses.
     AddressRange range(total + 2 * unit, unit);
     std::vector<Mapping> mappings;
     mappings.reserve(total / piece + 1);
@@ -129,14 +103,14 @@ void* mem_alloc(std::size_t bytes, const MemAllocOptions& options) {
         const std::size_t size = std::min(piece, total - offset);
         PhysicalMemory memory = create_shareable(properties, size);
         mappings.emplace_back(base + offset, size, memory);
-        memory.close();  // the mapping keeps the memory alive from here on
+        memory.close();  // the mapping keeps the memory
         offset += size;
     }
     const std::vector<CUmemAccessDesc> access = access_for_all(device);
     cu_check(cuMemSetAccess(base, total, access.data(), access.size()),
              "cuMemSetAccess(address={:#x}, size={}, devices={})", base, total, access.size());
 
-    // Nothing can fail any more: the pointer is the owner now.
+    // Nothing can fail any more: the pointer replaces the owners.
     for (Mapping& mapping : mappings) {
         (void)mapping.release();
     }
@@ -148,7 +122,7 @@ void mem_free(void* pointer) {
     if (pointer == nullptr) {
         return;
     }
-    const CUdeviceptr base = address_of(pointer);
+    const CUdeviceptr base = reinterpret_cast<CUdeviceptr>(pointer);
     const std::vector<Segment> segments = segments_from(pointer);
     if (segments.empty()) {
         cu_check(cuMemFree(base), "cuMemFree(address={:#x})", base);
@@ -169,7 +143,7 @@ void mem_free(void* pointer) {
 
 std::vector<Segment> segments_from(const void* pointer) {
     std::vector<Segment> segments;
-    CUdeviceptr at = address_of(pointer);
+    CUdeviceptr at = reinterpret_cast<CUdeviceptr>(pointer);
     while (std::optional<PhysicalMemory> memory = memory_at(at)) {
         CUdeviceptr start = 0;
         cu_check(cuMemGetAddressRange(&start, nullptr, at), "cuMemGetAddressRange(address={:#x})",

@@ -7,26 +7,18 @@
 
 namespace symm {
 
-namespace {
-
-CUmemAllocationProp pinned_memory_at(CUmemLocationType type, int id,
-                                     unsigned long long handle_types) {
+CUmemAllocationProp device_memory(int device, unsigned long long handle_types) {
     CUmemAllocationProp properties{};  // reserved fields must be zero
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location.type = type;
-    properties.location.id = id;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
     properties.requestedHandleTypes = static_cast<CUmemAllocationHandleType>(handle_types);
     return properties;
 }
 
-}  // namespace
-
-CUmemAllocationProp device_memory(int device, unsigned long long handle_types) {
-    return pinned_memory_at(CU_MEM_LOCATION_TYPE_DEVICE, device, handle_types);
-}
-
-CUmemAllocationProp host_numa_memory(int node, unsigned long long handle_types) {
-    return pinned_memory_at(CU_MEM_LOCATION_TYPE_HOST_NUMA, node, handle_types);
+CUmemAllocationProp host_numa_memory(int node) {
+    CUmemAllocationProp properties = device_memory(node);
+    properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    return properties;
 }
 
 std::size_t granularity(const CUmemAllocationProp& properties,
@@ -50,14 +42,7 @@ std::size_t segment_size(std::size_t bytes, std::size_t unit) {
 }
 
 const char* kind_name(const CUmemAllocationProp& properties) {
-    switch (properties.location.type) {
-        case CU_MEM_LOCATION_TYPE_DEVICE:
-            return "device";
-        case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-            return "host NUMA node";
-        default:
-            return "location";
-    }
+    return properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? "device" : "host NUMA node";
 }
 
 }  // namespace symm

@@ -1,16 +1,19 @@
 #pragma once
 /// \file
-/// A context of one's own, beside the primary one.
+/// A context beside the primary one.
 ///
-/// A context is a process's account on a GPU: its streams, events, modules and plain allocations.
-/// The runtime and every library share the primary context (common/cuda/device.hpp), and so should
-/// a program that works with them: a stream of one context is a stranger in another. One of one's
-/// own is for work that ends together: destroying it takes all that was made in it.
+/// A context holds what a process has made on a GPU: streams, events, modules, plain allocations.
+/// The runtime and every library share the device's primary context (common/cuda/device.hpp), and
+/// a program that works with them should use it too: a stream of one context cannot be used in
+/// another. A second context is for work that ends together: destroying the context frees all
+/// that was made in it.
 ///
 /// Source: CUDA Driver API, "Context Management".
 
 #include <cuda.h>
 
+#include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
 #include "common/sys/owner.hpp"
 
 namespace symm {
@@ -18,15 +21,28 @@ namespace symm {
 /// Owns a context made by cuCtxCreate. Move-only.
 class OwnContext : public Owner<OwnContext, CUcontext> {
 public:
-    /// Makes a context on `device`. Leaves the calling thread's current context as it was. Throws
-    /// CudaError.
-    explicit OwnContext(int device);
+    /// Makes a context on `device`; it is the calling thread's current one until it is destroyed.
+    /// Throws CudaError.
+    explicit OwnContext(int device) {
+        CUcontext context = nullptr;
+#if CUDA_VERSION >= 13000
+        cu_check(cuCtxCreate(&context, nullptr, CU_CTX_SCHED_AUTO, device_handle(device)),
+                 "cuCtxCreate(device={})", device);
+#else
+        cu_check(cuCtxCreate(&context, CU_CTX_SCHED_AUTO, device_handle(device)),
+                 "cuCtxCreate(device={})", device);
+#endif
+        value_ = context;
+    }
 
-    /// For CurrentContext (common/cuda/device.hpp), which makes it current for a scope.
-    CUcontext get() const { return value_; }
-    /// cuCtxDestroy: the context goes with all its streams, events and cuMemAlloc memory. It must
-    /// not be current on any other thread.
-    static void give_back(CUcontext context);
+    CUcontext get() const {
+        return value_;
+    }
+    /// cuCtxDestroy: the context goes with all its streams, events and cuMemAlloc memory, and the
+    /// context that was current before is current again.
+    static void give_back(CUcontext context) {
+        cu_check(cuCtxDestroy(context), "cuCtxDestroy()");
+    }
 };
 
 }  // namespace symm

@@ -1,44 +1,24 @@
 #include "labs/01_vmm_alloc/physical_memory.hpp"
 
-#include <fmt/format.h>
-
 #include "common/cuda/check.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 
 namespace symm {
 
-namespace {
-
-// Why cuMemCreate refused a size, where the size is why; empty otherwise. The driver says no more
-// than INVALID_VALUE.
-std::string size_remedy(const CUmemAllocationProp& properties, std::size_t bytes) {
-    std::size_t unit = 0;
-    if (cuMemGetAllocationGranularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) !=
-            CUDA_SUCCESS ||
-        unit == 0) {
-        return {};
-    }
-    if (bytes != 0 && bytes % unit == 0) {
-        return {};
-    }
-    return fmt::format(" Size must be a multiple of the granularity, {}, and not 0.", unit);
-}
-
-}  // namespace
-
 PhysicalMemory PhysicalMemory::create(const CUmemAllocationProp& properties, std::size_t bytes) {
     CUmemGenericAllocationHandle handle = 0;
     const CUresult result = cuMemCreate(&handle, bytes, &properties, 0);
-    if (result == CUDA_ERROR_INVALID_VALUE) {
-        if (const std::string remedy = size_remedy(properties, bytes); !remedy.empty()) {
-            throw CudaError(result, fmt::format("cuMemCreate(size={}, {} {}) failed: {}.{}", bytes,
-                                                kind_name(properties), properties.location.id,
-                                                name_of(result), remedy));
-        }
+    // The usual reason for INVALID_VALUE: the size is no multiple of the granularity.
+    std::string hint;
+    std::size_t unit = 0;
+    if (result == CUDA_ERROR_INVALID_VALUE &&
+        cuMemGetAllocationGranularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM) ==
+            CUDA_SUCCESS) {
+        hint = fmt::format("; the granularity is {}", unit);
     }
-    cu_check(result, "cuMemCreate(size={}, {} {})", bytes, kind_name(properties),
-             properties.location.id);
-    return PhysicalMemory(Sized<CUmemGenericAllocationHandle>{handle, bytes});
+    cu_check(result, "cuMemCreate(size={}, {} {}{})", bytes, kind_name(properties),
+             properties.location.id, hint);
+    return adopt(handle, bytes);
 }
 
 PhysicalMemory PhysicalMemory::adopt(CUmemGenericAllocationHandle handle, std::size_t bytes) {

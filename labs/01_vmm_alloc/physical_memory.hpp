@@ -2,13 +2,12 @@
 /// \file
 /// The owner of physical memory: a handle, without an address.
 ///
-/// `cuMemCreate` takes pages of a device (or of the host) and answers with a handle. The pages have
-/// no address yet and nobody can touch them: that is what AddressRange and Mapping are for. One
-/// handle may be mapped at several addresses, and in several processes.
+/// `cuMemCreate` takes pages of a device (or of the host) and returns a handle. The pages have no
+/// address yet and nobody can use them: AddressRange and Mapping give them one. One handle may be
+/// mapped at several addresses, and in several processes.
 ///
-/// The driver counts references. Each handle and each mapping is one: the pages go back when the
-/// last of them has gone. Releasing the handle while a mapping stands is therefore legal, and what
-/// most programs do.
+/// The driver counts references. Each handle is one, and each mapping is one; the last to go frees
+/// the pages. So a handle may be released while the memory is mapped, and most programs do that.
 ///
 /// Source: CUDA Driver API, cuMemCreate, cuMemRelease, cuMemRetainAllocationHandle.
 
@@ -26,16 +25,16 @@ public:
     /// Owns nothing.
     PhysicalMemory() = default;
 
-    /// Takes `bytes` of physical memory with the given properties. Rounds nothing: `bytes` must be
-    /// a multiple of the granularity, and the error says which that is. Throws CudaError.
+    /// Takes `bytes` of physical memory with these properties. Does not round: for a size that is
+    /// no multiple of the granularity the error names the granularity. Throws CudaError.
     static PhysicalMemory create(const CUmemAllocationProp& properties, std::size_t bytes);
 
-    /// Becomes the owner of a handle that came from elsewhere (an import, a retain).
+    /// Becomes the owner of a handle from another call (an import, a retain).
     static PhysicalMemory adopt(CUmemGenericAllocationHandle handle, std::size_t bytes);
 
-    /// A further reference to the memory that is mapped at `address`; size() is the length of that
-    /// mapping, which the driver tells only where somebody has access. Throws CudaError where nothing
-    /// made by cuMemCreate is mapped.
+    /// One more reference to the memory that is mapped at `address`; size() is the length of that
+    /// mapping, which the driver tells only where a device has access. Throws CudaError where
+    /// nothing made by cuMemCreate is mapped.
     static PhysicalMemory mapped_at(CUdeviceptr address);
 
     /// The driver's handle; 0 when empty.
@@ -46,7 +45,7 @@ public:
     /// With which properties the memory was created. Throws CudaError.
     CUmemAllocationProp properties() const;
 
-    /// cuMemRelease: the memory itself goes with the last reference or mapping.
+    /// cuMemRelease: the memory is freed with the last reference or mapping.
     static void give_back(const Sized<CUmemGenericAllocationHandle>& memory);
 
 private:

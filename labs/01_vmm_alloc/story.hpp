@@ -2,27 +2,22 @@
 /// \file
 /// What the program shows: one allocation, call by call, then a buffer that grows, then a context.
 
-#include <cuda.h>
-
 #include <cstddef>
 
 #include "common/cuda/gpu.hpp"
 
 namespace symm {
 
-/// Prints what the device says of its memory: the attributes that decide which allocations it can
-/// take part in. Throws CudaError.
-void tell_attributes(const Device& device);
+/// Prints the attributes that say which kinds of allocation the device supports. Throws CudaError.
+void tell_attributes(int device);
 
-/// Makes one allocation on the device in eight steps, and prints each call with its arguments, its
-/// result and its time. After step 5 a kernel writes every word and another reads it back. `bytes`
-/// is rounded up to the granularity `which` names. Returns whether all words read were right. Throws
-/// CudaError.
-bool tell_allocation(const Gpu& gpu, std::size_t bytes, CUmemAllocationGranularity_flags which);
+/// Makes one allocation in eight steps, and prints each call with its arguments, its result and its
+/// time. After step 5 a kernel writes every word and another kernel compares it. `bytes` is rounded
+/// up to the granularity. Returns whether all words were right. Throws CudaError.
+bool tell_allocation(const Gpu& gpu, std::size_t bytes);
 
-/// Grows a buffer of `bytes` in place to `to` bytes and shrinks it again. At each size it checks
-/// that the address has not changed and that every piece holds what was written to it. Returns
-/// whether that was so. Throws CudaError.
+/// Grows a buffer of `bytes` in place to `to` bytes and shrinks it again. Returns whether the
+/// address never changed and every piece held what was written to it. Throws CudaError.
 bool tell_growth(const Gpu& gpu, std::size_t bytes, std::size_t to);
 
 /// Makes a second context beside the device's primary one and uses memory in it. Returns whether

@@ -31,8 +31,7 @@ CUdeviceptr window_of_one_segment(Communicator& communicator, std::size_t bytes)
             log::error("{}", error.what());
         }
     };
-    const std::unique_ptr<void, void (*)(void*)> memory(mem_alloc(bytes, {.segment_bytes = bytes}),
-                                                        give_back);
+    const std::unique_ptr<void, void (*)(void*)> memory(mem_alloc(bytes, bytes), give_back);
     // The window holds the memory from here on.
     return communicator.register_memory(reinterpret_cast<CUdeviceptr>(memory.get()), bytes);
 }

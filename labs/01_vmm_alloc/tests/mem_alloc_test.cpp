@@ -72,7 +72,7 @@ TEST_F(MemAlloc, IsOneSegmentUpTo256MiBAndSegmentsOfThatBeyond) {
 
 TEST_F(MemAlloc, HasAsManySegmentsAsAsked) {
     for (std::size_t units : {1, 2, 7}) {
-        void* pointer = mem_alloc(units * unit(), {.segment_bytes = unit()});
+        void* pointer = mem_alloc(units * unit(), unit());
         const auto segments = segments_from(pointer);
         ASSERT_EQ(segments.size(), units);
         for (std::size_t i = 0; i < units; ++i) {
@@ -87,7 +87,7 @@ TEST_F(MemAlloc, HasAsManySegmentsAsAsked) {
 }
 
 TEST_F(MemAlloc, TheLastSegmentMayBeSmaller) {
-    void* pointer = mem_alloc(5 * unit(), {.segment_bytes = 2 * unit()});
+    void* pointer = mem_alloc(5 * unit(), 2 * unit());
     const auto segments = segments_from(pointer);
     ASSERT_EQ(segments.size(), 3u);
     EXPECT_EQ(segments[2].bytes, unit());
@@ -97,7 +97,7 @@ TEST_F(MemAlloc, TheLastSegmentMayBeSmaller) {
 TEST_F(MemAlloc, NeighboursStayApart) {
     std::vector<void*> pointers;
     for (unsigned i = 0; i < 8; ++i) {
-        pointers.push_back(mem_alloc(2 * unit(), {.segment_bytes = unit()}));
+        pointers.push_back(mem_alloc(2 * unit(), unit()));
         fill(address(pointers[i]), 2 * unit(), i);
     }
     for (unsigned i = 0; i < 8; i += 2) {
@@ -151,7 +151,7 @@ TEST_F(MemAlloc, OfNoBytesIsRefused) {
 TEST_F(MemAlloc, BeyondTheDeviceIsRefusedAndLeavesNothing) {
     for (std::size_t segment : {std::size_t{0}, device_->total_memory() / 4}) {
         try {
-            mem_alloc(2 * device_->total_memory(), {.segment_bytes = segment});
+            mem_alloc(2 * device_->total_memory(), segment);
             ADD_FAILURE() << "nothing was thrown";
         } catch (const CudaError& error) {
             EXPECT_EQ(error.result(), CUDA_ERROR_OUT_OF_MEMORY) << error.what();
@@ -164,7 +164,7 @@ TEST_F(MemAlloc, FreeingNothingIsFine) {
 }
 
 TEST_F(MemAlloc, FreeingFromTheMiddleIsRefusedAndChangesNothing) {
-    void* pointer = mem_alloc(3 * unit(), {.segment_bytes = unit()});
+    void* pointer = mem_alloc(3 * unit(), unit());
     fill(address(pointer), 3 * unit(), 3);
     char* bytes = static_cast<char*>(pointer);
     EXPECT_THROW(mem_free(bytes + 8), std::invalid_argument);
@@ -191,7 +191,7 @@ TEST_F(MemAlloc, FallsBackToPlainMemoryWhereVirtualMemoryIsOff) {
 
 TEST_F(MemAlloc, HundredRoundsLeaveNothingBehind) {
     for (std::size_t round = 0; round < 100; ++round) {
-        mem_free(mem_alloc((1 + round % 5) * unit(), {.segment_bytes = (1 + round % 3) * unit()}));
+        mem_free(mem_alloc((1 + round % 5) * unit(), (1 + round % 3) * unit()));
     }
 }
 

@@ -281,17 +281,20 @@ TEST_F(DeviceBufferTest, ThousandRoundsLeaveNothingBehind) {
     }
 }
 
-TEST_F(OwnContextTest, LeavesTheCurrentOneInPlace) {
-    const OwnContext own(0);
-    EXPECT_NE(own.get(), device_->context());
+TEST_F(OwnContextTest, IsCurrentUntilItIsDestroyed) {
     CUcontext current = nullptr;
+    {
+        const OwnContext own(0);
+        EXPECT_NE(own.get(), device_->context());
+        cu_check(cuCtxGetCurrent(&current), "cuCtxGetCurrent");
+        EXPECT_EQ(current, own.get());
+    }
     cu_check(cuCtxGetCurrent(&current), "cuCtxGetCurrent");
     EXPECT_EQ(current, device_->context());
 }
 
-TEST_F(OwnContextTest, WorksWhileItIsCurrentAndTakesItsAllocationsAlong) {
+TEST_F(OwnContextTest, WorksAndTakesItsAllocationsAlong) {
     const OwnContext own(0);
-    const CurrentContext current(own.get());
     CUdeviceptr memory = 0;
     cu_check(cuMemAlloc(&memory, 4000), "cuMemAlloc");
     write(memory, words(1000, 3));

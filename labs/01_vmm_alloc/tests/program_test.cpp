@@ -1,4 +1,4 @@
-// The program as a user runs it, and its drawings.
+// The program as a user runs it.
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/tests/run_program.hpp"
-#include "labs/01_vmm_alloc/drawing.hpp"
 
 namespace symm {
 namespace {
@@ -36,6 +35,7 @@ TEST(Program, TellsTheEightStepsInOrder) {
         at = finished.output.find(step, at);
         ASSERT_NE(at, std::string::npos) << step << " is missing in\n" << finished.output;
     }
+    EXPECT_TRUE(says(finished, "| open to device 0       |         |")) << finished.output;
     EXPECT_TRUE(says(finished, "All right.")) << finished.output;
 }
 
@@ -61,17 +61,27 @@ TEST(Program, RoundsOddSizesUp) {
 }
 
 TEST(Program, GrowsInPlace) {
-    const Finished finished = run_lab("--size 3M --grow 40M --granularity minimum");
+    const Finished finished = run_lab("--size 3M --grow 40M");
     EXPECT_EQ(finished.exit_code, 0) << finished.output;
     EXPECT_TRUE(says(finished, "grew to"));
     EXPECT_TRUE(says(finished, "shrank to"));
     EXPECT_TRUE(says(finished, "The pointer stayed"));
 }
 
+TEST(Program, DrawsEveryPieceOfAGrowingBuffer) {
+    const Finished finished = run_lab("--size 4M --grow 16M");
+    const std::string drawn[] = {
+        std::string(14, 'A') + std::string(42, '.'),
+        std::string(14, 'A') + std::string(14, 'B') + std::string(28, 'C')};
+    for (const std::string& bar : drawn) {
+        EXPECT_TRUE(says(finished, "[" + bar + "]")) << bar << "\n" << finished.output;
+    }
+}
+
 TEST(Program, HelpsWithEveryOption) {
     const Finished finished = run_lab("--help");
     EXPECT_EQ(finished.exit_code, 0);
-    for (const char* option : {"--size", "--device", "--granularity", "--grow", "--driver"}) {
+    for (const char* option : {"--size", "--device", "--grow", "--driver"}) {
         EXPECT_TRUE(says(finished, option)) << option;
     }
 }
@@ -79,7 +89,7 @@ TEST(Program, HelpsWithEveryOption) {
 TEST(Program, RefusesBadUsageWithOneLine) {
     for (const char* arguments :
          {"--size 0", "--size 12Q", "--size -5", "--size", "--device 99", "--device -1",
-          "--device x", "--granularity 5", "--size 8M --grow 4M", "--bogus", "--driver qemu"}) {
+          "--device x", "--size 8M --grow 4M", "--bogus", "--driver qemu"}) {
         expect_refused_in_one_line(run_lab(arguments), arguments);
     }
 }
@@ -105,10 +115,9 @@ TEST(Program, NamesTheCallThatFails) {
 }
 
 TEST(Program, FailsWhereSomethingCannotBeGivenBack) {
-    // All but the first two fail in destructors.
-    for (const char* call :
-         {"cuMemUnmap:1", "cuMemUnmap:2", "cuMemAddressFree:2", "cuMemRelease:4", "cuCtxDestroy:1",
-          "cuCtxPopCurrent:2", "cuDevicePrimaryCtxRelease:1"}) {
+    // All but the first three fail in destructors.
+    for (const char* call : {"cuMemUnmap:1", "cuMemUnmap:2", "cuMemRelease:4", "cuMemAddressFree:2",
+                             "cuCtxDestroy:1", "cuDevicePrimaryCtxRelease:1"}) {
         const Finished finished = run_lab(
             "--size 4M --grow 16M", std::string("SYMM_EMU_FAIL=") + call + ":CUDA_ERROR_UNKNOWN");
         EXPECT_EQ(finished.exit_code, 1) << call << "\n" << finished.output;
@@ -122,31 +131,6 @@ TEST(Program, FailsWhereItsOutputCannotBeWritten) {
          {"01_vmm_alloc --size 2M --grow 64M", "01_vmm_alloc --size 2M", "01_vmm_alloc --help"}) {
         expect_failure_without_stdout(command);
     }
-}
-
-TEST(Drawing, ShowsWhatThereIs) {
-    Picture picture;
-    picture.bytes = 4096;
-    EXPECT_EQ(draw(picture).find('+'), std::string::npos);
-    picture.memory = "device 3";
-    EXPECT_NE(draw(picture).find("memory of device 3"), std::string::npos);
-    EXPECT_EQ(draw(picture).find("0x"), std::string::npos);
-    picture.base = 0x200000;
-    EXPECT_NE(draw(picture).find("0x201000"), std::string::npos);
-    EXPECT_EQ(draw(picture).find("-->"), std::string::npos);
-    picture.mapped = true;
-    EXPECT_NE(draw(picture).find("-->"), std::string::npos);
-}
-
-TEST(Drawing, APieceIsALetter) {
-    EXPECT_EQ(draw_pieces({}, 64), "[" + std::string(64, '.') + "]");
-    EXPECT_EQ(draw_pieces({32, 16}, 64),
-              "[" + std::string(32, 'A') + std::string(16, 'B') + std::string(16, '.') + "]");
-}
-
-TEST(Drawing, AlwaysFitsTheBar) {
-    EXPECT_EQ(draw_pieces(std::vector<std::size_t>(1000, 1), 1000).size(), 66u);
-    EXPECT_EQ(draw_pieces({1, 1, 1}, std::size_t{1} << 50).size(), 66u);
 }
 
 }  // namespace
