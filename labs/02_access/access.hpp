@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Who may access a mapping.
+/// Who may access a mapping, and memory of one device that several devices access.
 ///
 /// Memory (`cuMemCreate`) that is mapped at an address (`cuMemMap`) is closed to everybody.
 /// `cuMemSetAccess` opens it to devices and to the host:
@@ -25,32 +25,25 @@
 #include <string_view>
 #include <vector>
 
+#include "labs/01_vmm_alloc/device_buffer.hpp"
+
 namespace symm {
 
 /// Gives `devices` access to the mappings that fill [at, at + bytes), with one call for all. An
-/// empty list changes nothing. Throws CudaError; all rights are then as they were before.
+/// empty list changes nothing. CU_MEM_ACCESS_FLAGS_PROT_NONE takes access away: a kernel that is
+/// still using the memory then faults, so wait for it first. Throws CudaError; all rights are then
+/// as they were before.
 void allow(CUdeviceptr at, std::size_t bytes, std::span<const int> devices,
            CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 
-/// The same with one call per device, as NCCL does it. The rights are the same, the time may
-/// differ. Throws CudaError; the devices before the one that failed keep what they were given.
-void allow_one_by_one(CUdeviceptr at, std::size_t bytes, std::span<const int> devices,
-                      CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+/// Lets the host read and write memory of its NUMA node `node`. For device memory the driver
+/// refuses this on most machines. Throws CudaError.
+void allow_host(CUdeviceptr at, std::size_t bytes, int node);
 
-/// Gives the host access to memory of the host's NUMA node `node`. For device memory the driver
-/// refuses this. Throws CudaError.
-void allow_host(CUdeviceptr at, std::size_t bytes, int node,
-                CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-
-/// Takes access away from `devices`. A kernel that is still using the memory then faults: wait for
-/// it first. Throws CudaError.
-void forbid(CUdeviceptr at, std::size_t bytes, std::span<const int> devices);
-
-/// What `device` may do at the mapped address `at`. Throws CudaError.
-CUmemAccess_flags access_of(CUdeviceptr at, int device);
-
-/// What the host may do at `at`, where memory of NUMA node `node` is mapped. Throws CudaError.
-CUmemAccess_flags host_access_of(CUdeviceptr at, int node);
+/// What device `id` may do at the mapped address `at`; with CU_MEM_LOCATION_TYPE_HOST_NUMA, what
+/// the host may do with memory of its node `id`. Throws CudaError.
+CUmemAccess_flags access_of(CUdeviceptr at, int id,
+                            CUmemLocationType type = CU_MEM_LOCATION_TYPE_DEVICE);
 
 /// `none`, `read`, `read/write`.
 std::string_view name_of(CUmemAccess_flags flags);
@@ -61,5 +54,19 @@ std::vector<int> all_devices();
 /// The devices that can be given access to memory of device `owner`: itself, and those for which
 /// cuDeviceCanAccessPeer says yes.
 std::vector<int> devices_that_reach(int owner);
+
+/// The host's NUMA node nearest to `device` (CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID); 0 where the driver
+/// names none. Throws CudaError.
+int host_node_of(int device);
+
+/// Memory of one device, at one address that is valid on all its users: a pointer into it can be
+/// given to a kernel on any of them. Move-only. Destruction does not wait for kernels.
+class SharedBuffer : public MappedMemory {
+public:
+    /// At least `bytes` (not 0) of device `owner`, rounded up to the granularity, which `users` and
+    /// the owner itself may read and write. Throws CudaError (CUDA_ERROR_INVALID_DEVICE, for
+    /// example, where a user is no peer of the owner), and then leaves nothing behind.
+    SharedBuffer(int owner, std::size_t bytes, std::span<const int> users);
+};
 
 }  // namespace symm

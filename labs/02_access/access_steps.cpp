@@ -2,19 +2,22 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-
 #include "common/cuda/check.hpp"
-#include "common/cuda/driver.hpp"
 #include "common/pattern/pattern.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
-#include "labs/02_access/shared_buffer.hpp"
 
 namespace symm {
+
+void StepReport::expect(bool as_it_has_to_be, const std::string& line) {
+    lines.push_back(as_it_has_to_be ? line : "WRONG: " + line);
+    right = right && as_it_has_to_be;
+}
+
 namespace {
 
 constexpr auto kNone = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+constexpr auto kRead = CU_MEM_ACCESS_FLAGS_PROT_READ;
 constexpr auto kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 
 /// A step at work: a buffer that nobody may access yet, who may use it, and the report.
@@ -30,35 +33,35 @@ struct Step {
     }
 
     void line(std::string text) { report.lines.push_back(std::move(text)); }
-    void expect(bool right, const std::string& text) {
-        line(fmt::format("{}{}", right ? "" : "WRONG: ", text));
-        report.right = report.right && right;
+    void set_access(const std::vector<int>& devices, CUmemAccess_flags flags) {
+        allow(buffer.base(), buffer.size(), devices, flags);
+        line(
+            fmt::format("cuMemSetAccess(devices {}, {})", fmt::join(devices, " "), name_of(flags)));
     }
     void expect_access(int device, CUmemAccess_flags wanted) {
         const CUmemAccess_flags flags = access_of(buffer.base(), device);
-        expect(flags == wanted,
-               fmt::format("cuMemGetAccess(device {}) says {}", device, name_of(flags)));
+        report.expect(flags == wanted,
+                      fmt::format("cuMemGetAccess(device {}) says {}", device, name_of(flags)));
     }
 
-    std::size_t words() const { return context.bytes / sizeof(std::uint32_t); }
-    const Gpu& gpu(int device) const { return context.gpus[static_cast<std::size_t>(device)]; }
-    void write(int device, std::uint32_t seed) const {
-        pattern::fill(gpu(device), {buffer.base(), words(), seed});
+    pattern::Range data(std::uint32_t seed) const {
+        return {buffer.base(), context.bytes / sizeof(std::uint32_t), seed};
     }
-    pattern::Result read(int device, std::uint32_t seed) const {
-        return pattern::compare(gpu(device), {buffer.base(), words(), seed});
+    void expect_read(int device, std::uint32_t seed, const std::string& what) {
+        const pattern::Result result = pattern::compare(context.gpu(device), data(seed));
+        report.expect(result.right(), fmt::format("{}: {}", what, result.describe()));
     }
     /// Each of these devices in turn writes data of its own, and each of them reads it. Returns the
     /// seed of the last data.
-    std::uint32_t use(std::span<const int> devices) {
+    std::uint32_t use(const std::vector<int>& devices) {
         for (const int writer : devices) {
             ++seed;
-            write(writer, seed);
+            pattern::fill(context.gpu(writer), data(seed));
             for (const int reader : devices) {
-                const pattern::Result result = read(reader, seed);
+                const pattern::Result result = pattern::compare(context.gpu(reader), data(seed));
                 if (!result.right()) {
-                    expect(false, fmt::format("device {} wrote, device {} read: {}", writer, reader,
-                                              result.describe()));
+                    report.expect(false, fmt::format("device {} wrote, device {} read: {}", writer,
+                                                     reader, result.describe()));
                 }
             }
         }
@@ -75,23 +78,14 @@ struct Step {
     Drained drained;  // after the buffer: see there
 };
 
-double microseconds_of(const std::function<void()>& work) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
-        .count();
-}
-
 }  // namespace
 
 StepReport all_at_once(const StepContext& context) {
     Step step(context, device_memory(context.owner), "access for all users in one call");
-    const MappedMemory& buffer = step.buffer;
-    step.line(fmt::format("{} bytes of device {} mapped at {:#x}", buffer.size(), context.owner,
-                          buffer.base()));
+    step.line(fmt::format("{} bytes of device {} mapped at {:#x}", step.buffer.size(),
+                          context.owner, step.buffer.base()));
     step.expect_access(context.owner, kNone);  // not even the owner has access at first
-    allow(buffer.base(), buffer.size(), step.users);
-    step.line(fmt::format("cuMemSetAccess(devices {}, read/write)", fmt::join(step.users, " ")));
+    step.set_access(step.users, kReadWrite);
     for (const int device : step.users) {
         step.expect_access(device, kReadWrite);
     }
@@ -101,14 +95,8 @@ StepReport all_at_once(const StepContext& context) {
 
 StepReport one_by_one(const StepContext& context) {
     Step step(context, device_memory(context.owner), "access for one device at a time");
-    const MappedMemory other(device_memory(context.owner), context.bytes);
-    const double once_us = microseconds_of([&] { allow(other.base(), other.size(), step.users); });
-    const double each_us = microseconds_of(
-        [&] { allow_one_by_one(step.buffer.base(), step.buffer.size(), step.users); });
-    step.line(fmt::format("one call for {} devices {:.1f} us, {} calls {:.1f} us{}",
-                          step.users.size(), once_us, step.users.size(), each_us,
-                          is_emulated() ? " (emulated: the times mean nothing)" : ""));
     for (const int device : step.users) {
+        step.set_access({device}, kReadWrite);
         step.expect_access(device, kReadWrite);
     }
     step.use(step.users);
@@ -118,40 +106,35 @@ StepReport one_by_one(const StepContext& context) {
 StepReport read_only(const StepContext& context) {
     Step step(context, device_memory(context.owner), "read-only");
     const int reader = step.users.back();
-    allow(step.buffer.base(), step.buffer.size(), step.users);
-    step.write(context.owner, 1);
-    if (const auto refused = refusal({CUDA_ERROR_NOT_SUPPORTED}, [&] {
-            allow(step.buffer.base(), step.buffer.size(), std::span(&reader, 1),
-                  CU_MEM_ACCESS_FLAGS_PROT_READ);
-        })) {
+    step.set_access(step.users, kReadWrite);
+    pattern::fill(context.gpu(context.owner), step.data(1));
+    if (const auto refused =
+            refusal({CUDA_ERROR_NOT_SUPPORTED}, [&] { step.set_access({reader}, kRead); })) {
         step.line(fmt::format("this driver has no read-only access: {}", refused->what()));
         return std::move(step.report);
     }
-    step.expect_access(reader, CU_MEM_ACCESS_FLAGS_PROT_READ);
-    const pattern::Result result = step.read(reader, 1);
-    step.expect(result.right(), fmt::format("device {} reads what device {} wrote: {}", reader,
-                                            context.owner, result.describe()));
+    step.expect_access(reader, kRead);
+    step.expect_read(reader, 1,
+                     fmt::format("device {} reads what device {} wrote", reader, context.owner));
     return std::move(step.report);
 }
 
 StepReport added_later(const StepContext& context) {
     Step step(context, device_memory(context.owner), "access added later");
-    const MappedMemory& buffer = step.buffer;
     const int added = step.users.back();
-    const std::span<const int> first(step.users.data(), step.users.size() - 1);
+    const std::vector<int> first(step.users.begin(), step.users.end() - 1);
     if (first.empty()) {
         step.line("only one device: nobody used the buffer before");
-        allow(buffer.base(), buffer.size(), step.users);
+        step.set_access({added}, kReadWrite);
     } else {
-        allow(buffer.base(), buffer.size(), first);
+        step.set_access(first, kReadWrite);
         const std::uint32_t seed = step.use(first);
         step.expect_access(added, kNone);
-        allow(buffer.base(), buffer.size(), std::span(&added, 1));
+        step.set_access({added}, kReadWrite);
         // The call named one device. The others keep their rights, and the memory its data.
         step.expect_access(first.front(), kReadWrite);
-        const pattern::Result result = step.read(added, seed);
-        step.expect(result.right(), fmt::format("device {} reads what was written before: {}",
-                                                added, result.describe()));
+        step.expect_read(added, seed,
+                         fmt::format("device {} reads what was written before", added));
     }
     step.expect_access(added, kReadWrite);
     step.use(step.users);
@@ -161,13 +144,12 @@ StepReport added_later(const StepContext& context) {
 StepReport taken_away(const StepContext& context) {
     Step step(context, device_memory(context.owner), "access taken away");
     const int removed = step.users.back();
-    allow(step.buffer.base(), step.buffer.size(), step.users);
+    step.set_access(step.users, kReadWrite);
     step.use(step.users);
-    forbid(step.buffer.base(), step.buffer.size(), std::span(&removed, 1));
-    step.line(fmt::format("cuMemSetAccess(device {}, none)", removed));
+    step.set_access({removed}, kNone);
     step.expect_access(removed, kNone);
     if (step.users.size() > 1) {
-        step.use(std::span<const int>(step.users.data(), step.users.size() - 1));
+        step.use({step.users.begin(), step.users.end() - 1});
     }
     return std::move(step.report);
 }
@@ -179,32 +161,29 @@ StepReport host_access(const StepContext& context) {
     step.line(fmt::format("{} bytes of the host's NUMA node {} mapped at {:#x}", buffer.size(),
                           node, buffer.base()));
     allow_host(buffer.base(), buffer.size(), node);
-    std::vector<int> devices;
+    const CUmemAccess_flags rights = access_of(buffer.base(), node, CU_MEM_LOCATION_TYPE_HOST_NUMA);
+    step.report.expect(rights == kReadWrite,
+                       fmt::format("cuMemGetAccess(host) says {}", name_of(rights)));
+    const std::span words(buffer.as<std::uint32_t>(), context.bytes / sizeof(std::uint32_t));
     for (const Gpu& gpu : context.gpus) {
-        devices.push_back(gpu.ordinal());
-    }
-    allow(buffer.base(), buffer.size(), devices);
-    const CUmemAccess_flags rights = host_access_of(buffer.base(), node);
-    step.expect(rights == kReadWrite, fmt::format("cuMemGetAccess(host) says {}", name_of(rights)));
-    auto* words = buffer.as<std::uint32_t>();
-    for (const int device : devices) {
+        const int device = gpu.ordinal();
+        step.set_access({device}, kReadWrite);
         const std::uint32_t seed = 2 * static_cast<std::uint32_t>(device);
-        for (std::size_t i = 0; i < step.words(); ++i) {
+        for (std::size_t i = 0; i < words.size(); ++i) {
             words[i] = pattern::word(seed, i);
         }
-        const pattern::Result seen = step.read(device, seed);
-        step.expect(seen.right(), fmt::format("the processor wrote, device {} read: {}", device,
-                                              seen.describe()));
-        step.write(device, seed + 1);
+        step.expect_read(device, seed, fmt::format("the processor wrote, device {} read", device));
+        pattern::fill(gpu, step.data(seed + 1));
         std::size_t wrong = 0;
-        for (std::size_t i = 0; i < step.words(); ++i) {
+        for (std::size_t i = 0; i < words.size(); ++i) {
             wrong += words[i] != pattern::word(seed + 1, i);
         }
-        step.expect(wrong == 0, fmt::format("device {} wrote, the processor read: {} words wrong",
-                                            device, wrong));
+        step.report.expect(wrong == 0, fmt::format("device {} wrote, the processor read: {} words "
+                                                   "wrong",
+                                                   device, wrong));
     }
 
-    // The results that drivers refuse with, as the conformance suite found them.
+    // Drivers refuse with different results: these are the ones that the conformance suite found.
     const MappedMemory of_device(device_memory(context.owner), context.bytes);
     const auto refused =
         refusal({CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE},
@@ -217,43 +196,32 @@ StepReport host_access(const StepContext& context) {
 
 StepReport written_by_all(const StepContext& context) {
     Step step(context, device_memory(context.owner), "one buffer that every user writes and reads");
-    allow(step.buffer.base(), step.buffer.size(), step.users);
-    const std::size_t each = step.words() / step.users.size();
+    step.set_access(step.users, kReadWrite);
+    const std::size_t words = context.bytes / sizeof(std::uint32_t);
+    const std::size_t each = words / step.users.size();
     const auto part = [&](std::size_t i) {
         const std::size_t first = i * each;
         return pattern::Range{step.buffer.base() + first * sizeof(std::uint32_t),
-                              i + 1 == step.users.size() ? step.words() - first : each,
+                              i + 1 == step.users.size() ? words - first : each,
                               static_cast<std::uint32_t>(step.users[i]), first};
     };
     // All write at the same time, each its own part. Nobody reads before all have written.
     for (std::size_t i = 0; i < step.users.size(); ++i) {
-        pattern::queue_fill(step.gpu(step.users[i]), part(i));
+        pattern::queue_fill(context.gpu(step.users[i]), part(i));
     }
     for (const int writer : step.users) {
-        step.gpu(writer).wait(fmt::format("the part of device {}", writer));
+        context.gpu(writer).wait(fmt::format("the part of device {}", writer));
     }
     for (const int reader : step.users) {
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < step.users.size(); ++i) {
-            wrong += pattern::compare(step.gpu(reader), part(i)).wrong;
+            wrong += pattern::compare(context.gpu(reader), part(i)).wrong;
         }
-        step.expect(wrong == 0,
-                    fmt::format("device {} wrote its part and read all {} words: {} wrong", reader,
-                                step.words(), wrong));
+        step.report.expect(wrong == 0,
+                           fmt::format("device {} wrote its part and read all {} words: {} wrong",
+                                       reader, words, wrong));
     }
     return std::move(step.report);
-}
-
-bool run_access_steps(const StepContext& context,
-                      const std::function<void(const StepReport&)>& tell) {
-    bool right = true;
-    for (const auto step : {all_at_once, one_by_one, read_only, added_later, taken_away,
-                            host_access, written_by_all}) {
-        const StepReport report = step(context);
-        right = right && report.right;
-        tell(report);
-    }
-    return right;
 }
 
 }  // namespace symm

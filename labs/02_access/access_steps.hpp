@@ -3,11 +3,10 @@
 /// Every way to give and take access, each shown by kernels that use it.
 ///
 /// In all steps the buffer is memory of one device, the *owner*; its *users* are the owner and its
-/// peers. Where a step says that a user reads and writes, it does so with a kernel of its own, and
-/// every word read is compared.
+/// peers. Where a step says that a user reads or writes, a kernel on that device does, and every
+/// word read is compared.
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,6 +21,8 @@ struct StepReport {
     std::string title;
     std::vector<std::string> lines;  ///< What happened, in order, for people.
     bool right = true;               ///< All data and all rights were as they have to be.
+    /// Adds a line about something that has to be right.
+    void expect(bool as_it_has_to_be, const std::string& line);
 };
 
 /// What the steps work with. References must outlive the call.
@@ -30,13 +31,14 @@ struct StepContext {
     const PeerMatrix& matrix;
     int owner;          ///< Whose memory is shared.
     std::size_t bytes;  ///< How much data; a multiple of 4, not 0.
+    const Gpu& gpu(int device) const { return gpus[static_cast<std::size_t>(device)]; }
 };
 
 /// Access for all users in one call of cuMemSetAccess; then every user writes and all read.
 StepReport all_at_once(const StepContext& context);
-/// One call per user: the rights are the same, and both times are shown.
+/// One call per user: the rights are the same.
 StepReport one_by_one(const StepContext& context);
-/// Read-only for one user, which reads. (What a store would do: forbidden.hpp.)
+/// Read-only for one user, which reads. (What happens to a store: forbidden.hpp.)
 StepReport read_only(const StepContext& context);
 /// A user is given access while the buffer is in use, and finds the data that was there before.
 StepReport added_later(const StepContext& context);
@@ -49,9 +51,9 @@ StepReport host_access(const StepContext& context);
 /// user reads all of it.
 StepReport written_by_all(const StepContext& context);
 
-/// All steps in this order. `tell` is called with each report as soon as it is there. Returns
-/// whether all were right. Throws CudaError where a call fails that must not.
-bool run_access_steps(const StepContext& context,
-                      const std::function<void(const StepReport&)>& tell);
+/// All steps, in the order in which the program shows them. Each throws CudaError where a call
+/// fails that must not.
+inline constexpr auto kAccessSteps = {all_at_once, one_by_one,  read_only,     added_later,
+                                      taken_away,  host_access, written_by_all};
 
 }  // namespace symm

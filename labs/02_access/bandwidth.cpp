@@ -3,70 +3,194 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "common/cli/table.hpp"
+#include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/cuda/event.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/pattern/pattern.hpp"
+#include "labs/02_access/kernels.hpp"
 #include "labs/02_access/latency.hpp"
-#include "labs/02_access/transfer.hpp"
 
 namespace symm {
 namespace {
 
-/// Runs those of the transfers that are possible, all at once, by each method, and keeps the rate
-/// of the slowest.
-void measure_rates(TransferBench& bench, const std::vector<Transfer>& transfers, int iterations,
-                   LinkSpeed& speed) {
-    for (std::size_t method = 0; method < std::size(kMethods); ++method) {
-        std::vector<Transfer> possible;
-        std::copy_if(transfers.begin(), transfers.end(), std::back_inserter(possible),
-                     [&](const Transfer& t) { return bench.possible(kMethods[method], t); });
-        if (!possible.empty()) {
-            const std::vector<double> rates = bench.run(kMethods[method], possible, iterations);
-            speed.gb_per_s[method] = *std::min_element(rates.begin(), rates.end());
-        }
-    }
+constexpr unsigned char kPoison = 0xA5;
+constexpr const char* kMethodNames[] = {"loads", "stores", "copy engine"};
+
+/// The access that a transfer takes.
+Pair access_for(Method method, const Transfer& transfer) {
+    return method == Method::kLoads ? Pair{transfer.destination, transfer.source}
+                                    : Pair{transfer.source, transfer.destination};
 }
+
+/// Holds back streams until it is opened. However a scope is left, it is opened, and all streams
+/// have ended before the flag goes, which the gate's kernel reads.
+class Gate {
+public:
+    /// Its kernel runs on the stream of `first`, whose context has to be current.
+    Gate(const Gpu& first, std::span<const Gpu> all)
+        : first_(first), flag_(sizeof(std::uint32_t)), drained_(all) {}
+    ~Gate() { open(); }
+
+    void close() const {
+        queue_gate(first_.stream(), flag_.as<std::uint32_t>(), timeout_.timeout());
+        opened_.record(first_.stream());
+    }
+    void hold_back(CUstream stream) const {
+        cu_check(cuStreamWaitEvent(stream, opened_.get(), CU_EVENT_WAIT_DEFAULT),
+                 "cuStreamWaitEvent()");
+    }
+    void open() const { simt::store(flag_.as<std::uint32_t>(), 1u, simt::Order::kRelaxed); }
+    /// Waits for the first stream. Throws where the gate gave up before it was opened.
+    void wait() { timeout_.synchronize(first_.owned_stream(), "the gate and what is behind it"); }
+
+private:
+    const Gpu& first_;
+    PinnedMemory flag_;
+    KernelTimeout timeout_;
+    Event opened_;
+    Drained drained_;
+};
 
 }  // namespace
 
-std::vector<LinkSpeed> measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix,
-                                     std::size_t bytes, int iterations) {
-    // 2 MiB: more lines than a first-level cache holds, and one page of the GPU.
-    constexpr std::size_t kChain = std::size_t{2} << 20;
-    const std::uint32_t hops = is_emulated() ? 256 : 16384;
-    TransferBench bench(gpus, matrix, bytes);
-    std::vector<LinkSpeed> speeds;
-    for (const Gpu& from : gpus) {
-        for (const Gpu& to : gpus) {
-            LinkSpeed& speed = speeds.emplace_back();
-            speed.from = std::to_string(from.ordinal());
-            speed.to = std::to_string(to.ordinal());
-            measure_rates(bench, {{from.ordinal(), to.ordinal()}}, iterations, speed);
-            if (matrix.usable({to.ordinal(), from.ordinal()})) {
-                speed.latency_ns = load_latency_ns(to, from, kChain, hops);
-            }
-        }
+struct TransferBench::Running {
+    Method method;
+    Transfer transfer;
+    const Gpu& gpu;  ///< Whose kernel or copy it is.
+    Event start{};
+    Event end{};
+
+    std::string describe() const {
+        return fmt::format("the transfer from device {} to device {} by {}", transfer.source,
+                           transfer.destination, kMethodNames[static_cast<int>(method)]);
     }
-    for (int step = 1; step < bench.devices(); ++step) {
-        std::vector<Transfer> transfers;
-        for (int source = 0; source < bench.devices(); ++source) {
-            transfers.push_back({source, (source + step) % bench.devices()});
-        }
-        measure_rates(bench, transfers, iterations,
-                      speeds.emplace_back(LinkSpeed{"each", fmt::format("i + {}", step), {}, {}}));
+};
+
+TransferBench::TransferBench(std::span<const Gpu> gpus, const PeerMatrix& matrix, std::size_t bytes)
+    : gpus_(gpus), matrix_(&matrix), bytes_(bytes) {
+    const Drained before_the_buffers_go(gpus_);
+    for (const Gpu& gpu : gpus_) {
+        const std::vector<int> users = matrix.users_of(gpu.ordinal());
+        outgoing_.emplace_back(gpu.ordinal(), bytes, users);
+        incoming_.emplace_back(gpu.ordinal(), bytes, users);
+        pattern::fill(gpu, {outgoing_.back().base(), bytes / sizeof(std::uint32_t),
+                            static_cast<std::uint32_t>(gpu.ordinal())});
     }
-    return speeds;
 }
 
-std::string table_of(std::span<const LinkSpeed> speeds) {
-    Table table({"from", "to", "loads GB/s", "stores GB/s", "copy engine GB/s", "latency ns"});
-    for (const LinkSpeed& speed : speeds) {
-        std::vector<std::string> cells{speed.from, speed.to};
-        for (const auto& rate : speed.gb_per_s) {
+std::optional<double> TransferBench::run(Method method, std::span<const Transfer> transfers,
+                                         int iterations) {
+    std::vector<Running> all;
+    for (const Transfer& transfer : transfers) {
+        const Pair access = access_for(method, transfer);
+        if (access.accessor != access.owner && matrix_->usable(access)) {
+            const Gpu& gpu = gpus_[static_cast<std::size_t>(access.accessor)];
+            gpu.make_current();
+            all.push_back({method, transfer, gpu});
+        }
+    }
+    if (all.empty()) {
+        return std::nullopt;
+    }
+    for (const Running& one : all) {
+        const auto index = static_cast<std::size_t>(one.transfer.destination);
+        const Gpu& destination = gpus_[index];
+        destination.make_current();
+        cu_check(cuMemsetD8Async(incoming_[index].base(), kPoison, bytes_, destination.stream()),
+                 "cuMemsetD8Async(size={}, device={})", bytes_, index);
+        destination.wait(fmt::format("the poison on device {}", index));
+    }
+    for (const Running& one : all) {  // loads the kernels, warms up the page tables
+        queue(one, 1);
+        one.gpu.wait(one.describe());
+    }
+
+    all.front().gpu.make_current();
+    Gate gate(all.front().gpu, gpus_);
+    gate.close();
+    for (const Running& one : all) {
+        gate.hold_back(one.gpu.stream());
+        one.start.record(one.gpu.stream());
+        queue(one, iterations);
+        one.end.record(one.gpu.stream());
+    }
+    gate.open();
+    gate.wait();
+
+    double slowest_us = 0;
+    for (const Running& one : all) {
+        one.gpu.wait(one.describe());
+        one.gpu.make_current();
+        slowest_us = std::max(slowest_us, elapsed_us(one.start, one.end));
+    }
+    for (const Running& one : all) {
+        const auto index = static_cast<std::size_t>(one.transfer.destination);
+        const pattern::Result result =
+            pattern::compare(gpus_[index], {incoming_[index].base(), bytes_ / sizeof(std::uint32_t),
+                                            static_cast<std::uint32_t>(one.transfer.source)});
+        if (!result.right()) {
+            throw std::runtime_error(
+                fmt::format("{} delivered wrong data: {}", one.describe(), result.describe()));
+        }
+    }
+    return static_cast<double>(bytes_) * iterations / slowest_us * 1e-3;
+}
+
+void TransferBench::queue(const Running& one, int iterations) const {
+    const CUdeviceptr from = outgoing_[static_cast<std::size_t>(one.transfer.source)].base();
+    const CUdeviceptr to = incoming_[static_cast<std::size_t>(one.transfer.destination)].base();
+    one.gpu.make_current();
+    for (int i = 0; i < iterations; ++i) {
+        if (one.method == Method::kCopyEngine) {
+            cu_check(cuMemcpyAsync(to, from, bytes_, one.gpu.stream()),
+                     "cuMemcpyAsync(size={}), {}", bytes_, one.describe());
+        } else {
+            queue_copy(one.gpu.stream(), one.gpu.shape(), to, from, bytes_);
+        }
+    }
+}
+
+std::string measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix, std::size_t bytes,
+                          int iterations) {
+    // 2 MiB of 128-byte lines: more than a first-level cache holds, and one page of the GPU.
+    constexpr std::size_t kLines = (std::size_t{2} << 20) / 128;
+    const std::uint32_t hops = is_emulated() ? 256 : 16384;
+    TransferBench bench(gpus, matrix, bytes);
+    const auto line = [&](const std::string& from, const std::string& to,
+                          const std::vector<Transfer>& transfers) {
+        std::vector<std::string> cells{from, to};
+        for (const Method method : kMethods) {
+            const std::optional<double> rate = bench.run(method, transfers, iterations);
             cells.push_back(rate ? fmt::format("{:.1f}", *rate) : "-");
         }
-        cells.push_back(speed.latency_ns ? fmt::format("{:.0f}", *speed.latency_ns) : "-");
-        table.add(cells);
+        return cells;
+    };
+
+    Table table({"from", "to", "loads GB/s", "stores GB/s", "copy engine GB/s", "latency ns"});
+    const int devices = static_cast<int>(gpus.size());
+    for (int from = 0; from < devices; ++from) {
+        for (int to = 0; to < devices; ++to) {
+            std::vector<std::string> cells =
+                line(std::to_string(from), std::to_string(to), {{from, to}});
+            cells.push_back(
+                matrix.usable({to, from})
+                    ? fmt::format("{:.0f}", load_latency_ns(gpus[static_cast<std::size_t>(to)],
+                                                            gpus[static_cast<std::size_t>(from)],
+                                                            kLines, hops))
+                    : "-");
+            table.add(cells);
+        }
+    }
+    for (int step = 1; step < devices; ++step) {
+        std::vector<Transfer> transfers;
+        for (int source = 0; source < devices; ++source) {
+            transfers.push_back({source, (source + step) % devices});
+        }
+        table.add(line("each", fmt::format("i + {}", step), transfers));
     }
     return table.text();
 }

@@ -4,7 +4,7 @@
 ///
 ///     from  to         loads GB/s  stores GB/s  copy engine GB/s  latency ns
 ///     ----------------------------------------------------------------------
-///     0     0                                                            146
+///     0     0                   -            -                 -         146
 ///     0     1               374.1        370.0             396.2         855
 ///     ...
 ///     each  i + 1           337.1        365.6             391.7
@@ -13,8 +13,20 @@
 /// of another, and the time of one load by the device `to` from the memory of `from`. In a line
 /// `each` all devices send at once, device i to device i + 1 (i + 2, ...), and the slowest of their
 /// rates is shown: a collective waits for the slowest.
+///
+/// Transfers are measured as nvbandwidth does it:
+///
+///     host      poison | queue everything        | open the gate | wait | compare every word
+///     stream 0         | gate, start, copies, end |  ... moving ... |
+///     stream 1         | gate, start, copies, end |  ... moving ... |
+///
+/// The gate is a kernel on the first stream, which waits for a flag; the other streams wait for the
+/// kernel's end. So all streams begin together, however long the host takes to queue their work. An
+/// untimed copy before it warms up. The poison (bytes that no source holds) and the comparison make
+/// sure that the time was spent on moving the right data.
+///
+/// Source: NVIDIA/nvbandwidth, memcpy.cpp and kernels.cu (spinKernel, simpleCopyKernel).
 
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -22,24 +34,55 @@
 #include <vector>
 
 #include "common/cuda/gpu.hpp"
+#include "labs/02_access/access.hpp"
 #include "labs/02_access/peer_matrix.hpp"
 
 namespace symm {
 
-/// A line of the table. What was not measured is empty: pairs that are not used.
-struct LinkSpeed {
-    std::string from;
-    std::string to;
-    std::array<std::optional<double>, 3> gb_per_s;  ///< By each of kMethods.
-    std::optional<double> latency_ns;
+/// Who moves the bytes from the source's memory to the destination's.
+enum class Method {
+    kLoads,       ///< A kernel on the destination, which loads from the source's memory.
+    kStores,      ///< A kernel on the source, which stores to the destination's memory.
+    kCopyEngine,  ///< The source's copy engine (cuMemcpyAsync); no multiprocessor takes part.
+};
+inline constexpr Method kMethods[] = {Method::kLoads, Method::kStores, Method::kCopyEngine};
+
+/// Data that goes from one device's memory to another's.
+struct Transfer {
+    int source;
+    int destination;
 };
 
-/// Measures all lines with transfers of `bytes` (a multiple of 16, not 0), each `iterations` times.
-/// `gpus[i]` is device i. Every transfer's data is compared. Throws as TransferBench::run().
-std::vector<LinkSpeed> measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix,
-                                     std::size_t bytes, int iterations);
+/// Owns two buffers on each device, outgoing and incoming, that its peers may use.
+class TransferBench {
+public:
+    /// `bytes` (a multiple of 16, not 0) per buffer. `gpus[i]` is device i; they and the matrix
+    /// must outlive this. Throws CudaError.
+    TransferBench(std::span<const Gpu> gpus, const PeerMatrix& matrix, std::size_t bytes);
 
-/// The table.
-std::string table_of(std::span<const LinkSpeed> speeds);
+    /// Moves a buffer `iterations` times for each of the transfers between two devices that may use
+    /// each other's memory in this way, all at the same time, and compares what arrived. Returns
+    /// the rate of the slowest in GB/s (10^9 bytes per second); nothing where no transfer is
+    /// possible. No device may be the source of two transfers, or the destination. Throws
+    /// std::runtime_error naming a transfer that delivered wrong data or did not end, CudaError.
+    std::optional<double> run(Method method, std::span<const Transfer> transfers, int iterations);
+
+private:
+    /// A transfer that is being measured; defined in the .cpp file.
+    struct Running;
+    void queue(const Running& one, int iterations) const;
+
+    std::span<const Gpu> gpus_;
+    const PeerMatrix* matrix_;
+    std::size_t bytes_;
+    std::vector<SharedBuffer> outgoing_;
+    std::vector<SharedBuffer> incoming_;
+};
+
+/// Measures and returns the table, with transfers of `bytes` (a multiple of 16, not 0), each
+/// `iterations` times. `gpus[i]` is device i. Pairs that are not usable have `-`. Throws as
+/// TransferBench::run().
+std::string measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix, std::size_t bytes,
+                          int iterations);
 
 }  // namespace symm

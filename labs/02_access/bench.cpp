@@ -5,13 +5,12 @@
 #include <fmt/core.h>
 
 #include <chrono>
+#include <span>
 #include <vector>
 
 #include "common/bench/bench_main.hpp"
 #include "common/cli/bytes.hpp"
-#include "common/cuda/driver.hpp"
 #include "common/cuda/gpu.hpp"
-#include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
 
@@ -20,20 +19,18 @@ namespace {
 using namespace symm;
 
 // Only the calls of cuMemSetAccess are timed: the memory is made and freed outside.
-void access_for_all_users(benchmark::State& state, std::size_t bytes, bool at_once) {
+void give_access_to_all(benchmark::State& state, std::size_t bytes, bool at_once) {
     const std::vector<int> users = devices_that_reach(0);
+    const std::size_t per_call = at_once ? users.size() : 1;
     for (auto _ : state) {
         const MappedMemory memory(device_memory(0), bytes);
         const auto start = std::chrono::steady_clock::now();
-        if (at_once) {
-            allow(memory.base(), memory.size(), users);
-        } else {
-            allow_one_by_one(memory.base(), memory.size(), users);
+        for (std::size_t first = 0; first < users.size(); first += per_call) {
+            allow(memory.base(), memory.size(), std::span(users).subspan(first, per_call));
         }
-        state.SetIterationTime(
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+        const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+        state.SetIterationTime(time.count());
     }
-    state.counters["devices"] = static_cast<double>(users.size());
 }
 
 void run() {
@@ -44,7 +41,7 @@ void run() {
             const std::string name = fmt::format("access/{}/{}", at_once ? "at_once" : "one_by_one",
                                                  format_bytes(bytes));
             benchmark::RegisterBenchmark(
-                name.c_str(), [=](auto& state) { access_for_all_users(state, bytes, at_once); })
+                name.c_str(), [=](auto& state) { give_access_to_all(state, bytes, at_once); })
                 ->Unit(benchmark::kMicrosecond)
                 ->Iterations(50)
                 ->UseManualTime();

@@ -8,13 +8,11 @@
 /// returns CUDA_ERROR_ILLEGAL_ADDRESS (700). The first call to report it is not the launch, which
 /// only queues the kernel, but the next one that waits. (The kernel log shows an `Xid 31`.)
 ///
-/// The child is this program, started again with a hidden option; the parent reads what it saw.
+/// The child is this program, started again with a hidden option.
 
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "common/sys/deadline.hpp"
 #include "labs/02_access/access_steps.hpp"
 
 namespace symm {
@@ -23,7 +21,7 @@ namespace symm {
 enum class Reason {
     kNeverAllowed,  ///< The memory is mapped; the device was never given access.
     kReadOnly,      ///< The device may only read.
-    kTakenAway,     ///< The device had access, and has it no more.
+    kTakenAway,     ///< The device had access, and no longer has it.
 };
 
 /// What a kernel does, and why it may not.
@@ -40,30 +38,21 @@ inline constexpr Forbidden kForbidden[] = {
     {"store-taken-away", false, Reason::kTakenAway},
 };
 
-/// What the child saw.
-struct ForbiddenReport {
-    std::string first;  ///< The error of the call that waited for the kernel.
-    std::string next;   ///< What a harmless call returned afterwards.
-    std::string child;  ///< How the child ended.
-    /// The kernel was stopped with CUDA_ERROR_ILLEGAL_ADDRESS and the context is lost.
-    bool as_expected() const;
-};
-
 /// The hidden option: `program --forbidden-child load-taken-away`.
 inline constexpr std::string_view kForbiddenOption = "--forbidden-child";
 
-/// Starts `program` with that option, on the driver in use here, and reads its report. Throws
-/// std::system_error where it cannot be started, std::runtime_error where it does not end before
-/// the deadline or reports nothing.
-ForbiddenReport show_forbidden(const std::string& program, const Forbidden& kind,
-                               Deadline deadline = Deadline::standard());
-
-/// Shows all kinds, one after the other, while this process keeps a buffer. Afterwards every user of
-/// the buffer reads it: another process's lost context has changed nothing here.
-StepReport show_all_forbidden(const std::string& program, const StepContext& context);
-
 /// The child's part: runs the forbidden kernel on the last device that can access memory of device
-/// 0, prints what happens to stdout and ends the process with status 0.
+/// 0, prints what happens and ends the process. The exit status is 0 where the kernel was stopped
+/// with CUDA_ERROR_ILLEGAL_ADDRESS and the context is lost, else 1.
 [[noreturn]] void run_forbidden(const Forbidden& kind);
+
+/// The parent's part: starts `program` with the hidden option, on the driver in use here. Returns
+/// whether the child ended with status 0. Throws std::system_error where it cannot be started,
+/// std::runtime_error where it does not end within SYMM_TIMEOUT.
+bool show_forbidden(const std::string& program, const Forbidden& kind);
+
+/// Shows all kinds, one after the other, while this process keeps a buffer. Afterwards every user
+/// of the buffer reads it: a context that another process has lost changes nothing here.
+StepReport show_all_forbidden(const std::string& program, const StepContext& context);
 
 }  // namespace symm

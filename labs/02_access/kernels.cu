@@ -2,13 +2,19 @@
 // thread runs, and the ThreadBlock tells the thread which one it is. What CUDA C++ writes as
 //
 //     __global__ void copy(uint4* to, const uint4* from, size_t count) {
-//         for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) ...
+//         size_t i = blockIdx.x * blockDim.x + threadIdx.x;
+//         for (; i < count; i += gridDim.x * blockDim.x) ...
 //     }
 //     copy<<<blocks, threads, 0, stream>>>(to, from, count);
 //
 // is here
 //
-//     struct Copy { uint4* to; const uint4* from; size_t count; __host__ __device__ void operator()(...) ... };
+//     struct Copy {
+//         uint4* to;
+//         const uint4* from;
+//         size_t count;
+//         __host__ __device__ void operator()(const ThreadBlock& block) const ...
+//     };
 //     launch(stream, blocks, threads, Copy{to, from, count});
 //
 // so that one source runs on two machines. On a GPU, launch() starts a __global__ template that
@@ -27,7 +33,7 @@ using simt::Pack16;
 using simt::ThreadBlock;
 
 /// All loads of a round are issued before the first of their values is used. A remote load takes
-/// more than half a microsecond; only having many of them in flight hides that.
+/// more than half a microsecond; only many loads in flight at a time hide that.
 struct Copy {
     static constexpr int kInFlight = 8;
     Pack16* to;

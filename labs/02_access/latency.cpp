@@ -10,8 +10,8 @@
 
 #include "common/cuda/copy.hpp"
 #include "common/cuda/event.hpp"
+#include "labs/02_access/access.hpp"
 #include "labs/02_access/kernels.hpp"
-#include "labs/02_access/shared_buffer.hpp"
 
 namespace symm {
 
@@ -29,27 +29,27 @@ std::vector<std::uint32_t> make_chain(std::size_t lines, std::uint32_t seed) {
     return chain;
 }
 
-double load_latency_ns(const Gpu& accessor, const Gpu& owner, std::size_t bytes,
+double load_latency_ns(const Gpu& accessor, const Gpu& owner, std::size_t lines,
                        std::uint32_t hops) {
-    const std::vector<std::uint32_t> chain = make_chain(
-        std::max<std::size_t>(1, bytes / (kWordsOfLine * sizeof(std::uint32_t))), 0x5eed);
-    const std::array users{accessor.ordinal()};
-    const SharedBuffer buffer(owner.ordinal(), chain.size() * sizeof(std::uint32_t), users);
+    const std::vector<std::uint32_t> chain = make_chain(lines, 0x5eed);
+    const std::size_t bytes = chain.size() * sizeof(std::uint32_t);
+    const SharedBuffer buffer(owner.ordinal(), bytes, std::array{accessor.ordinal()});
     owner.make_current();
-    copy_to_device(buffer.base(), chain.data(), chain.size() * sizeof(std::uint32_t));
+    copy_to_device(buffer.base(), chain.data(), bytes);
 
     const Drained before_the_buffer_goes(accessor);
     accessor.make_current();
     const Event start;
     const Event end;
+    const std::string what = fmt::format("the chain of device {} through memory of device {}",
+                                         accessor.ordinal(), owner.ordinal());
     auto* result = static_cast<std::uint32_t*>(accessor.results());
     const auto chase = [&](std::uint32_t count) {
         *result = ~0u;
         start.record(accessor.stream());
         queue_chase(accessor.stream(), buffer.base(), count, result);
         end.record(accessor.stream());
-        accessor.wait(fmt::format("the chain of device {} through memory of device {}",
-                                  accessor.ordinal(), owner.ordinal()));
+        accessor.wait(what);
         return elapsed_us(start, end);
     };
     chase(1);  // loads the kernel
@@ -60,11 +60,10 @@ double load_latency_ns(const Gpu& accessor, const Gpu& owner, std::size_t bytes,
         expected = chain[expected];
     }
     if (*result != expected) {
-        throw std::runtime_error(fmt::format(
-            "the chain of device {} through memory of device {} ended at word {} instead of {}",
-            accessor.ordinal(), owner.ordinal(), *result, expected));
+        throw std::runtime_error(
+            fmt::format("{} ended at word {} instead of {}", what, *result, expected));
     }
-    return us * 1e3 / std::max(1u, hops);
+    return us * 1e3 / hops;
 }
 
 }  // namespace symm

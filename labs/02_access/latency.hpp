@@ -2,10 +2,10 @@
 /// \file
 /// How long one load of another device's memory takes.
 ///
-/// One thread follows a chain of indices through the owner's memory. The next address is known only
-/// once the last value has arrived, so no two loads overlap, and the time per hop is the latency of
-/// a load. The chain visits every 128-byte line of the buffer once, in random order, so that no
-/// load finds its line in a cache.
+/// One thread follows a chain of indices through the owner's memory. Each load's value is the next
+/// load's address, so no two loads overlap, and the time per hop is the latency of a load. The
+/// chain visits every 128-byte line of the buffer once, in random order, so that no load finds its
+/// line in a cache.
 ///
 /// Source: NVIDIA/nvbandwidth, device_to_device_latency_sm (ptrChasingKernel).
 
@@ -24,10 +24,10 @@ inline constexpr std::size_t kWordsOfLine = 32;
 /// the first word of the next line; after `lines` hops from word 0 the chain is back at word 0.
 std::vector<std::uint32_t> make_chain(std::size_t lines, std::uint32_t seed);
 
-/// Nanoseconds per load of the accessor from the owner's memory, on average over `hops`. `bytes` is
-/// the chain's size, at least one line. Throws std::runtime_error where the chain ended at a wrong
-/// place, CudaError.
-double load_latency_ns(const Gpu& accessor, const Gpu& owner, std::size_t bytes,
+/// Nanoseconds per load of the accessor from the owner's memory, on average over `hops` (not 0) in
+/// a chain of `lines` (not 0). Throws std::runtime_error where the chain ended at a wrong place,
+/// CudaError.
+double load_latency_ns(const Gpu& accessor, const Gpu& owner, std::size_t lines,
                        std::uint32_t hops);
 
 }  // namespace symm

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <filesystem>
 #include <limits>
 
@@ -17,6 +16,8 @@
 #include "labs/02_access/peer_check.hpp"
 
 namespace {
+
+using namespace symm;
 
 constexpr const char* kWhatItDoes =
     R"(Lab 02: a buffer on one GPU that every GPU reads and writes.
@@ -40,88 +41,79 @@ struct Options {
     int owner = 0;
     bool bandwidth = false;
     std::size_t bytes = 0;  // 0: as measure() says
-    int iterations = 0;
     std::string forbidden;
 };
 
-void title(int number, std::string_view text) {
-    fmt::print("\n{}. {}\n", number, text);
-    std::fflush(stdout);
-}
-
-void print(const symm::StepReport& report) {
+// Returns whether all was right.
+bool print(const StepReport& report) {
     fmt::print("{}: {}\n", report.right ? "right" : "WRONG", report.title);
     for (const std::string& line : report.lines) {
         fmt::print("    {}\n", line);
     }
+    return report.right;
 }
 
-void check_the_peers(symm::PeerMatrix& matrix, std::span<const symm::Gpu> gpus, std::size_t bytes) {
-    const auto reports = symm::check_peers(matrix, gpus, bytes);
-    for (const symm::PeerReport& report : reports) {
-        if (!report.right()) {
-            fmt::print("BROKEN {}: {}; it will not be used\n", describe(report.pair),
-                       report.failure);
-        }
+// Returns how many pairs are broken.
+std::size_t check_the_peers(PeerMatrix& matrix, std::span<const Gpu> gpus, std::size_t bytes) {
+    const std::size_t tried = matrix.usable_pairs().size();
+    const std::vector<Pair> broken = check_peers(matrix, gpus, bytes);
+    for (const Pair& pair : broken) {
+        fmt::print("BROKEN {}: {}; it will not be used\n", describe(pair),
+                   matrix.link(pair).excluded);
     }
-    const std::size_t broken = matrix.excluded_pairs().size();
-    fmt::print("{} pairs tried with stores, loads and copies: {} deliver every word\n",
-               reports.size(), reports.size() - broken);
-    if (broken != 0) {
-        fmt::print("{}", matrix.text());
-    }
+    fmt::print("{} pairs tried with stores, loads and copies: {} deliver every word\n{}", tried,
+               tried - broken.size(), broken.empty() ? "" : matrix.text());
+    return broken.size();
 }
 
-void measure(std::span<const symm::Gpu> gpus, const symm::PeerMatrix& matrix,
-             const Options& options) {
-    const bool emulated = symm::is_emulated();
-    const std::size_t standard = emulated ? std::size_t{64} << 10 : std::size_t{512} << 20;
-    const std::size_t bytes = options.bytes == 0 ? standard : symm::round_up(options.bytes, 16);
-    const int iterations = options.iterations != 0 ? options.iterations : emulated ? 2 : 16;
+void measure(std::span<const Gpu> gpus, const PeerMatrix& matrix, std::size_t asked) {
+    const std::size_t standard = is_emulated() ? std::size_t{64} << 10 : std::size_t{512} << 20;
+    const std::size_t bytes = asked == 0 ? standard : round_up(asked, 16);
+    const int iterations = is_emulated() ? 2 : 16;
     fmt::print("{} per transfer, {} times; every word that arrived is compared\n{}{}",
-               symm::format_bytes(bytes), iterations,
-               emulated ? "(emulated GPUs: the times mean nothing)\n" : "",
-               table_of(symm::measure_links(gpus, matrix, bytes, iterations)));
+               format_bytes(bytes), iterations,
+               is_emulated() ? "(emulated GPUs: the times mean nothing)\n" : "",
+               measure_links(gpus, matrix, bytes, iterations));
 }
 
 int run(const Options& options) {
-    for (const symm::Forbidden& kind : symm::kForbidden) {
+    for (const Forbidden& kind : kForbidden) {
         if (kind.name == options.forbidden) {
-            symm::run_forbidden(kind);
+            run_forbidden(kind);
         }
     }
-    const int devices = symm::device_count();
+    const int devices = device_count();
     if (options.owner >= devices) {
-        throw symm::UsageError(fmt::format(
-            "--owner {}: this machine has {} devices, numbered from 0", options.owner, devices));
+        throw UsageError(fmt::format("--owner {}: this machine has {} devices, numbered from 0",
+                                     options.owner, devices));
     }
-    const std::size_t bytes = symm::round_up(options.size, sizeof(std::uint32_t));
-    fmt::print("{}\n", symm::describe_driver());
-    const std::vector<symm::Gpu> gpus = symm::all_gpus();
+    const std::size_t bytes = round_up(options.size, sizeof(std::uint32_t));
+    fmt::print("{}\n", describe_driver());
+    const std::vector<Gpu> gpus = all_gpus();
 
-    title(1, "The peer matrix: which device can use whose memory");
-    symm::PeerMatrix matrix = symm::PeerMatrix::query();
+    fmt::print("\n1. The peer matrix: which device can use whose memory\n");
+    PeerMatrix matrix = PeerMatrix::query();
     fmt::print("{}perf: the driver's PERFORMANCE_RANK of the link, 0 for the fastest kind\n",
                matrix.text());
-    title(2, "Self-test: does data arrive between the two devices of each pair?");
-    check_the_peers(matrix, gpus, bytes);
+    fmt::print("\n2. Self-test: does data arrive between the two devices of each pair?\n");
+    const std::size_t broken = check_the_peers(matrix, gpus, bytes);
 
-    title(3, "Access given and taken");
-    const symm::StepContext context{gpus, matrix, options.owner, bytes};
-    bool right = run_access_steps(context, print);
-    title(4, "What is forbidden");
-    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-    const symm::StepReport forbidden = show_all_forbidden(self, context);
-    print(forbidden);
-    right = right && forbidden.right;
-    if (options.bandwidth) {
-        title(5, "Bandwidth and latency");
-        measure(gpus, matrix, options);
+    fmt::print("\n3. Access given and taken\n");
+    const StepContext context{gpus, matrix, options.owner, bytes};
+    bool right = true;
+    for (const auto step : kAccessSteps) {
+        right = print(step(context)) && right;
     }
-    const std::size_t broken = matrix.excluded_pairs().size();
+    fmt::print("\n4. What is forbidden\n");
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    right = print(show_all_forbidden(self, context)) && right;
+    if (options.bandwidth) {
+        fmt::print("\n5. Bandwidth and latency\n");
+        measure(gpus, matrix, options.bytes);
+    }
     fmt::print("\n{}{}\n", right ? "all checked and right" : "NOT ALL WAS RIGHT, see above",
                broken == 0 ? "" : fmt::format("; {} broken pair(s) not used", broken));
-    return right ? symm::kExitRight : symm::kExitFailed;
+    return right ? kExitRight : kExitFailed;
 }
 
 }  // namespace
@@ -130,31 +122,26 @@ int main(int argc, char** argv) {
     Options options;
     CLI::App app(kWhatItDoes, "02_access");
     const auto not_zero = [](const std::string& text) {
-        return symm::parse_bytes(text) == 0 ? "give a size greater than 0, such as 1M" : "";
+        return parse_bytes(text) == 0 ? "give a size greater than 0, such as 1M" : "";
     };
-    symm::add_bytes_option(app, "--size", options.size, "Data in each buffer of the steps")
+    add_bytes_option(app, "--size", options.size, "Data in each buffer of the steps")
         ->check(not_zero);
-    symm::add_number_option(app, "--owner", options.owner, 0, std::numeric_limits<int>::max(),
-                            "The device whose memory is shared");
+    add_number_option(app, "--owner", options.owner, 0, std::numeric_limits<int>::max(),
+                      "The device whose memory is shared");
     CLI::Option* bandwidth =
         app.add_flag("--bandwidth", options.bandwidth,
                      "Measure loads, stores, the copy engine and the latency of every pair");
-    symm::add_bytes_option(app, "--bytes", options.bytes,
-                           "Size of each measured transfer (512M on a GPU, 64K emulated)")
+    add_bytes_option(app, "--bytes", options.bytes,
+                     "Size of each measured transfer (512M on a GPU, 64K emulated)")
         ->default_str("")
         ->check(not_zero)
         ->needs(bandwidth);
-    symm::add_number_option(
-        app, "--iterations", options.iterations, 1, 100000,
-        "How often each transfer is repeated in one timing (16 on a GPU, 2 emulated)")
-        ->default_str("")
-        ->needs(bandwidth);
     std::vector<std::string> kinds;
-    for (const symm::Forbidden& kind : symm::kForbidden) {
+    for (const Forbidden& kind : kForbidden) {
         kinds.emplace_back(kind.name);
     }
-    app.add_option(std::string(symm::kForbiddenOption), options.forbidden)
+    app.add_option(std::string(kForbiddenOption), options.forbidden)
         ->check(CLI::IsMember(kinds))
         ->group("");
-    return symm::run_main(app, argc, argv, [&] { return run(options); });
+    return run_main(app, argc, argv, [&] { return run(options); });
 }

@@ -6,11 +6,11 @@
 
 #include "common/cuda/check.hpp"
 #include "common/pattern/pattern.hpp"
-#include "labs/02_access/shared_buffer.hpp"
+#include "labs/02_access/access.hpp"
 
 namespace symm {
 
-PeerReport check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes) {
+std::string check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes) {
     const Pair pair{accessor.ordinal(), owner.ordinal()};
     const SharedBuffer remote(pair.owner, bytes, std::array{pair.accessor});
     const DeviceBuffer local(pair.accessor, bytes);
@@ -35,33 +35,33 @@ PeerReport check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes) 
     owner.wait(fmt::format("the poison on device {}", pair.owner));
     pattern::fill(accessor, data(remote.base(), 0));
     if (const std::string text = failure("stores of a kernel are lost", owner, 0); !text.empty()) {
-        return {pair, text};
+        return text;
     }
 
     pattern::fill(owner, data(remote.base(), 1));
     if (const std::string text = failure("loads of a kernel read something else", accessor, 1);
         !text.empty()) {
-        return {pair, text};
+        return text;
     }
 
     pattern::fill(accessor, data(local.base(), 2));
     cu_check(cuMemcpyAsync(remote.base(), local.base(), bytes, accessor.stream()),
              "cuMemcpyAsync(device {} to device {}, size={})", pair.accessor, pair.owner, bytes);
     accessor.wait(fmt::format("the copy from device {} to device {}", pair.accessor, pair.owner));
-    return {pair, failure("copies are lost", owner, 2)};
+    return failure("copies are lost", owner, 2);
 }
 
-std::vector<PeerReport> check_peers(PeerMatrix& matrix, std::span<const Gpu> gpus,
-                                    std::size_t bytes) {
-    std::vector<PeerReport> reports;
+std::vector<Pair> check_peers(PeerMatrix& matrix, std::span<const Gpu> gpus, std::size_t bytes) {
+    std::vector<Pair> broken;
     for (const Pair& pair : matrix.usable_pairs()) {
-        reports.push_back(check_pair(gpus[static_cast<std::size_t>(pair.accessor)],
-                                     gpus[static_cast<std::size_t>(pair.owner)], bytes));
-        if (!reports.back().right()) {
-            matrix.exclude(pair, reports.back().failure);
+        const std::string failure = check_pair(gpus[static_cast<std::size_t>(pair.accessor)],
+                                               gpus[static_cast<std::size_t>(pair.owner)], bytes);
+        if (!failure.empty()) {
+            matrix.exclude(pair, failure);
+            broken.push_back(pair);
         }
     }
-    return reports;
+    return broken;
 }
 
 }  // namespace symm

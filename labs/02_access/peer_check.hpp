@@ -2,9 +2,10 @@
 /// \file
 /// The self-test: does data really arrive between two devices that the driver calls peers?
 ///
-/// On some machines the driver says yes and writes are lost (an IOMMU or PCIe access control in
-/// between, a broken bridge or driver). Nothing fails then: kernels and copies end without an error,
-/// and results are wrong. So each pair is tried before it is used, in every way that the labs use it:
+/// On some machines the driver says yes and writes are lost: an IOMMU or PCIe access control sends
+/// them elsewhere, or a bridge or driver is broken. No call fails then: kernels and copies end
+/// without an error, and results are wrong. So each pair is tried before it is used, in every way
+/// that the labs use it:
 ///
 /// | step | accessor | owner | catches |
 /// |---|---|---|---|
@@ -29,20 +30,12 @@
 
 namespace symm {
 
-/// What the self-test found out about a pair.
-struct PeerReport {
-    Pair pair;
-    std::string failure;  ///< Empty where all data arrived; else which step, and what was seen.
-    bool right() const { return failure.empty(); }
-};
+/// Tries one pair with `bytes` (a multiple of 4, not 0). Returns which step went wrong and what was
+/// seen, or nothing where all data arrived. A driver call that fails throws CudaError.
+std::string check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes);
 
-/// Tries one pair with `bytes` (a multiple of 4, not 0). Wrong data is reported; a driver call that
-/// fails throws CudaError.
-PeerReport check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes);
-
-/// Tries all usable pairs of the matrix and excludes those that fail. `gpus[i]` is device i.
-/// Returns all reports, in the matrix's order.
-std::vector<PeerReport> check_peers(PeerMatrix& matrix, std::span<const Gpu> gpus,
-                                    std::size_t bytes);
+/// Tries all usable pairs of the matrix, excludes those that fail, and returns these. `gpus[i]` is
+/// device i. Throws CudaError.
+std::vector<Pair> check_peers(PeerMatrix& matrix, std::span<const Gpu> gpus, std::size_t bytes);
 
 }  // namespace symm

@@ -42,7 +42,6 @@ struct PeerLink {
     int performance = 0;
     bool atomics = false;  ///< The link carries atomic operations on the owner's memory.
     std::string excluded;  ///< Why the pair is not used although the driver allows it, or empty.
-    bool usable() const { return access && excluded.empty(); }
 };
 
 /// All pairs of a machine. Copyable; exclude() is the only change after query().
@@ -51,33 +50,25 @@ public:
     /// Asks the driver. Throws CudaError.
     static PeerMatrix query();
 
-    /// How many devices there are, numbered from 0.
-    int devices() const { return devices_; }
-    /// Throws std::out_of_range for a device that is not there.
+    /// Throws std::out_of_range for a device that does not exist.
     const PeerLink& link(const Pair& pair) const;
-    bool usable(const Pair& pair) const { return link(pair).usable(); }
-    /// Makes the pair unusable. The first reason given is kept. Throws std::out_of_range, and
-    /// std::invalid_argument for a device and itself.
+    /// The driver allows it and it is not excluded.
+    bool usable(const Pair& pair) const;
+    /// Makes the pair unusable.
     void exclude(const Pair& pair, const std::string& reason);
 
     /// All pairs of two different devices that may be used.
     std::vector<Pair> usable_pairs() const;
-    /// All pairs that were excluded.
-    std::vector<Pair> excluded_pairs() const;
     /// The devices that may use memory of `owner`, the owner among them.
     std::vector<int> users_of(int owner) const;
 
-    /// The table above; below it a line per excluded pair with the reason.
+    /// The table above.
     std::string text() const;
 
 private:
-    explicit PeerMatrix(int devices);
-    PeerLink& at(const Pair& pair);
-    template <class Condition>
-    std::vector<Pair> pairs_where(const Condition& condition) const;
+    int devices() const { return static_cast<int>(links_.size()); }
 
-    int devices_;
-    std::vector<PeerLink> links_;  // accessor * devices_ + owner
+    std::vector<std::vector<PeerLink>> links_;  // by accessor, then by owner
 };
 
 }  // namespace symm

@@ -5,7 +5,6 @@
 
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
-#include "labs/02_access/shared_buffer.hpp"
 #include "labs/03_ipc/memory_handle.hpp"
 
 namespace symm {

@@ -14,7 +14,7 @@
 #include "common/pattern/pattern.hpp"
 #include "common/ranks/rank_options.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
-#include "labs/02_access/shared_buffer.hpp"
+#include "labs/02_access/access.hpp"
 #include "labs/04_shm_transport/transport.hpp"
 
 namespace {

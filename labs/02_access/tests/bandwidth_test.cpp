@@ -1,0 +1,90 @@
+// Transfers at once, and the table made of them.
+
+#include "labs/02_access/bandwidth.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <array>
+
+#include "labs/02_access/tests/access_lab_test.hpp"
+
+namespace symm {
+namespace {
+
+using testing::ContainsRegex;
+
+constexpr std::size_t kBytes = 20'016;
+
+class Transfers : public AccessLabTest {
+protected:
+    PeerMatrix matrix_ = PeerMatrix::query();
+};
+
+TEST_F(Transfers, ArriveByEveryMethodInBothDirections) {
+    SYMM_NEED_PEERS();
+    const Pair pair = matrix_.usable_pairs().back();
+    TransferBench bench(gpus(), matrix_, kBytes);
+    const Transfer there{pair.accessor, pair.owner};
+    const Transfer back{pair.owner, pair.accessor};
+    for (const Method method : kMethods) {
+        EXPECT_GT(bench.run(method, std::array{there}, 1), 0);
+        EXPECT_GT(bench.run(method, std::array{there, back}, 3), 0);
+    }
+}
+
+TEST_F(Transfers, ThatAreImpossibleAreLeftOut) {
+    SYMM_NEED_PEERS();
+    const Pair pair = matrix_.usable_pairs().front();
+    const Transfer transfer{pair.accessor, pair.owner};
+    const Transfer back{pair.owner, pair.accessor};
+    TransferBench bench(gpus(), matrix_, kBytes);
+    EXPECT_FALSE(bench.run(Method::kStores, std::array{Transfer{0, 0}}, 1));
+    matrix_.exclude(pair, "for this test");
+    EXPECT_FALSE(bench.run(Method::kStores, std::array{transfer}, 1));
+    EXPECT_FALSE(bench.run(Method::kLoads, std::array{back}, 1))
+        << "loads go the other way than the data";
+    EXPECT_TRUE(bench.run(Method::kLoads, std::array{transfer}, 1));
+    EXPECT_TRUE(bench.run(Method::kLoads, std::array{transfer, back}, 1));
+}
+
+TEST_F(Transfers, GoOnAfterOneThatFailed) {
+    SYMM_NEED_PEERS();
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    const Pair pair = matrix_.usable_pairs().front();
+    TransferBench bench(gpus(), matrix_, kBytes);
+    const std::array transfers{Transfer{pair.accessor, pair.owner}};
+    emu::fail_call("cuMemcpyAsync", 2, CUDA_ERROR_UNKNOWN);  // after the warm-up, behind the gate
+    EXPECT_THROW(bench.run(Method::kCopyEngine, transfers, 2), CudaError);
+    EXPECT_TRUE(bench.run(Method::kCopyEngine, transfers, 2));
+}
+
+TEST_F(Transfers, FillEveryLineOfTheTable) {
+    const std::string table = measure_links(gpus(), matrix_, kBytes, 1);
+    const auto lines = static_cast<std::size_t>(std::count(table.begin(), table.end(), '\n'));
+    const std::size_t devices = gpus().size();
+    EXPECT_EQ(lines, 2 + devices * devices + devices - 1) << table;
+    EXPECT_THAT(table, ContainsRegex("\n0 +0 +- +- +- +[0-9]+\n"));
+    if (!matrix_.usable_pairs().empty()) {
+        EXPECT_THAT(table, ContainsRegex("\neach +i \\+ 1 +[0-9.]+ +[0-9.]+ +[0-9.]+\n"));
+    }
+}
+
+TEST_F(Transfers, LeaveOutWhatIsExcluded) {
+    SYMM_NEED_PEERS();
+    const Pair pair = matrix_.usable_pairs().front();
+    matrix_.exclude(pair, "for this test");
+    const std::string table = measure_links(gpus(), matrix_, kBytes, 1);
+    const auto line = [](int from, int to, const char* cells) {
+        return ContainsRegex(fmt::format("\n{} +{} {}\n", from, to, cells));
+    };
+    // The accessor's stores and copies are gone, and the loads that bring it the owner's data.
+    EXPECT_THAT(table, line(pair.accessor, pair.owner, "+[0-9.]+ +- +- +[0-9]+"));
+    EXPECT_THAT(table, line(pair.owner, pair.accessor, "+- +[0-9.]+ +[0-9.]+ +-"));
+}
+
+}  // namespace
+}  // namespace symm
