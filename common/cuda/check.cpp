@@ -1,5 +1,4 @@
 #include "common/cuda/check.hpp"
-#include "common/log/log.hpp"
 
 namespace symm {
 namespace {
@@ -9,8 +8,7 @@ std::string_view remedy(CUresult result) {
     switch (result) {
         case CUDA_ERROR_INVALID_VALUE:
             return "Check sizes and addresses against the allocation granularity, and that the "
-                   "range "
-                   "is reserved, mapped or free as the call wants it.";
+                   "range is reserved, mapped or free as the call needs it.";
         case CUDA_ERROR_OUT_OF_MEMORY:
             return "Ask for less, or free memory on that device (emulated: SYMM_EMU_MEMORY, or "
                    "the limit that the emulated driver has named).";
@@ -19,11 +17,11 @@ std::string_view remedy(CUresult result) {
         case CUDA_ERROR_NO_DEVICE:
             return "No GPU is visible: look at CUDA_VISIBLE_DEVICES, or use --driver emulated.";
         case CUDA_ERROR_INVALID_DEVICE:
-            return "Look at the number of devices and who is a peer.";
+            return "Check how many devices there are, and which of them are peers.";
         case CUDA_ERROR_INVALID_CONTEXT:
             return "Make a context current first.";
         case CUDA_ERROR_ILLEGAL_ADDRESS:
-            return "A kernel touched memory that its device may not: look at cuMemSetAccess. The "
+            return "A kernel used memory that its device may not: look at cuMemSetAccess. The "
                    "context is lost.";
         case CUDA_ERROR_NOT_PERMITTED:
             return "The system refuses it (FABRIC handles need an IMEX channel): use a POSIX "
@@ -35,20 +33,25 @@ std::string_view remedy(CUresult result) {
     }
 }
 
-std::string describe(CUresult result, const std::string& call) {
-    const std::string_view what_next = remedy(result);
-    return fmt::format("{} failed: {}{}{}", call, name_of(result), what_next.empty() ? "." : ". ",
-                       what_next);
-}
-
 }  // namespace
 
-void detail::throw_cuda_error(CUresult result, const std::string& call) {
-    throw CudaError(result, describe(result, call));
+// Written out: cuGetErrorName needs a driver, and an error has to be told where there is none.
+std::string_view name_of(CUresult result) {
+    switch (result) {
+#define SYMM_RESULT(code) \
+    case code:            \
+        return #code;
+#include "common/cuda/results.inc"
+#undef SYMM_RESULT
+        default:
+            return "an unlisted CUDA error";
+    }
 }
 
-void detail::log_cuda_error(CUresult result, const std::string& call) {
-    log::error("{}", describe(result, call));
+void detail::throw_cuda_error(CUresult result, const std::string& call) {
+    const std::string_view what_next = remedy(result);
+    throw CudaError(result, fmt::format("{} failed: {}{}{}", call, name_of(result),
+                                        what_next.empty() ? "." : ". ", what_next));
 }
 
 }  // namespace symm

@@ -5,8 +5,8 @@
 /// \code
 /// cu_check(cuMemCreate(&handle, bytes, &properties, 0), "cuMemCreate(size={})", bytes);
 /// \endcode
-/// The text names the call and the values that matter. What the driver said and what to do about it
-/// are added here: `cuMemCreate(size=12345) failed: CUDA_ERROR_INVALID_VALUE. Sizes must be ...`.
+/// The text names the call and the values that matter. What the driver answered and what to do is
+/// added here: `cuMemCreate(size=12345) failed: CUDA_ERROR_INVALID_VALUE. Check sizes and ...`.
 
 #include <cuda.h>
 #include <fmt/core.h>
@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "common/cuda/cuda_error.hpp"
+#include "common/sys/owner.hpp"
 
 namespace symm {
 
@@ -28,22 +29,20 @@ void cu_check(CUresult result, fmt::format_string<Arguments...> call, Arguments&
     }
 }
 
-/// The twin for destructors: logs what failed and returns whether the call succeeded.
+/// The same for destructors: logs what failed.
 template <class... Arguments>
-bool cu_check_nothrow(CUresult result, fmt::format_string<Arguments...> call,
+void cu_check_nothrow(CUresult result, fmt::format_string<Arguments...> call,
                       Arguments&&... arguments) noexcept {
-    if (result == CUDA_SUCCESS) {
-        return true;
-    }
     try {
-        detail::log_cuda_error(result, fmt::format(call, std::forward<Arguments>(arguments)...));
-    } catch (...) {  // out of memory while reporting: nothing is left to say
+        cu_check(result, call, std::forward<Arguments>(arguments)...);
+    } catch (...) {
+        detail::log_current_exception();
     }
-    return false;
 }
 
-/// For a call that some machines refuse: makes it, and returns the refusal where it answers one of `results`,
-/// nothing where it succeeds. Throws CudaError for any other answer: that is a failure, no refusal.
+/// For a call that some machines refuse: makes it. Returns the refusal where the call answers one
+/// of `results`, nothing where it succeeds. Throws CudaError for any other answer: that is a
+/// failure, not a refusal.
 template <class Call>
 std::optional<CudaError> refusal(std::initializer_list<CUresult> results, const Call& call) {
     try {

@@ -1,10 +1,10 @@
 #pragma once
 /// \file
-/// Copies between pageable host memory and a device that are over when they return.
+/// Copies between pageable host memory and a device that have ended when they return.
 ///
-/// `cuMemcpyHtoD` alone is not: it returns when its source has been staged, while the last bytes may
-/// still be on their way, in the order of the legacy default stream. The owners in stream.hpp do not
-/// wait for that stream, so a kernel launched next could read what was there before.
+/// `cuMemcpyHtoD` alone returns when it has copied its source aside, while the last bytes may still
+/// be on their way in the legacy default stream. The streams of stream.hpp do not wait for that
+/// stream, so a kernel launched next could read what was there before.
 /// Source: CUDA Driver API, "API synchronization behavior".
 
 #include <cuda.h>

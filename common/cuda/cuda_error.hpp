@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// A failed driver call as an exception. Apart from check.hpp, so that files with kernels, which
-/// nvcc reads twice, need not read a formatting library.
+/// A failed driver call as an exception. Not in check.hpp, so that files with kernels, which nvcc
+/// reads twice, need not include a formatting library.
 
 #include <cuda.h>
 
@@ -26,7 +26,6 @@ std::string_view name_of(CUresult result);
 
 namespace detail {
 [[noreturn]] void throw_cuda_error(CUresult result, const std::string& call);
-void log_cuda_error(CUresult result, const std::string& call);
 }  // namespace detail
 
 }  // namespace symm

@@ -1,7 +1,6 @@
 #pragma once
 /// \file
-/// The owner of a small piece of device memory from cuMemAlloc, for what no lab teaches: flags, counters,
-/// results of checks.
+/// The owner of a small piece of device memory from cuMemAlloc: flags, counters, results of checks.
 
 #include <cuda.h>
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/shortage.hpp"
 #include "common/environment/environment.hpp"
@@ -19,20 +20,13 @@ struct Choice {
     std::string asked;  ///< What choose_driver was told; empty: the environment.
     std::atomic<const DriverTable*> in_use{nullptr};
     DriverTable table;
-    DriverKind kind = DriverKind::kEmulated;
+    bool emulated = true;
     std::string reason;  ///< Why the emulated driver was taken.
 };
 
 Choice& choice() {
     static Choice& kept = *new Choice;  // outlives every owner with static storage
     return kept;
-}
-
-void require_known(std::string_view name) {
-    if (name != "auto" && name != "native" && name != "emulated") {
-        throw std::invalid_argument(
-            fmt::format("unknown driver '{}': say auto, native or emulated", name));
-    }
 }
 
 /// An emulated function that answers, as a driver does, where it has thrown for want of memory.
@@ -80,7 +74,7 @@ void load(Choice& c) {
     } else {
         std::string why_not;
         if (load_native_driver(c.table, why_not) && sees_a_gpu(c.table, why_not)) {
-            c.kind = DriverKind::kNative;
+            c.emulated = false;
             return;
         }
         if (asked == "native") {
@@ -91,14 +85,16 @@ void load(Choice& c) {
         }
         c.reason = why_not;
     }
-    c.kind = DriverKind::kEmulated;
     c.table = emulated_table();
 }
 
 }  // namespace
 
 void choose_driver(std::string_view name) {
-    require_known(name);
+    if (name != "auto" && name != "native" && name != "emulated") {
+        throw std::invalid_argument(
+            fmt::format("unknown driver '{}': say auto, native or emulated", name));
+    }
     Choice& c = choice();
     const std::lock_guard lock(c.mutex);
     if (c.in_use.load() != nullptr && name != c.asked) {
@@ -121,18 +117,15 @@ const DriverTable& driver_table() {
     return c.table;
 }
 
-DriverKind driver_kind() {
+bool is_emulated() {
     driver_table();
-    return choice().kind;
+    return choice().emulated;
 }
 
 std::string describe_driver() {
-    const bool native = driver_kind() == DriverKind::kNative;
-    int devices = 0;
-    cu_check(cuInit(0), "cuInit(0)");
-    cu_check(cuDeviceGetCount(&devices), "cuDeviceGetCount()");
+    const int devices = device_count();
     const std::string which =
-        native ? std::string("native") : fmt::format("emulated ({})", choice().reason);
+        is_emulated() ? fmt::format("emulated ({})", choice().reason) : std::string("native");
     return fmt::format("driver: {}, {} device{}", which, devices, devices == 1 ? "" : "s");
 }
 

@@ -13,20 +13,15 @@
 
 namespace symm {
 
-enum class DriverKind { kNative, kEmulated };
-
 /// Chooses before the first call of the driver: "auto", "native" or "emulated". Without it the
 /// environment variable SYMM_DRIVER decides, and "auto" where that is not set either: the real
 /// driver where it loads and sees a GPU, else the emulated one.
 /// Throws std::invalid_argument for another name, std::logic_error once a driver is in use.
 void choose_driver(std::string_view name);
 
-/// The driver in use; loads it. Throws std::runtime_error where "native" was asked for and fails.
-DriverKind driver_kind();
-
-inline bool is_emulated() {
-    return driver_kind() == DriverKind::kEmulated;
-}
+/// Whether the driver in use is the emulated one; loads it. Throws std::runtime_error where
+/// "native" was asked for and fails.
+bool is_emulated();
 
 /// One line for people: `driver: emulated (libcuda.so.1 cannot be loaded), 4 devices`.
 std::string describe_driver();

@@ -4,9 +4,9 @@
 
 namespace symm {
 
-Event::Event(unsigned flags) {
+Event::Event() {
     CUevent event = nullptr;
-    cu_check(cuEventCreate(&event, flags), "cuEventCreate(flags={})", flags);
+    cu_check(cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate()");
     value_ = event;
 }
 

@@ -11,8 +11,7 @@ namespace symm {
 /// A moment in a stream, to wait for or to measure between. Move-only.
 class Event : public Owner<Event, CUevent> {
 public:
-    /// With `flags` 0 it takes the time; CU_EVENT_DISABLE_TIMING makes it cheaper.
-    explicit Event(unsigned flags = CU_EVENT_DEFAULT);
+    Event();
 
     CUevent get() const { return value_; }
     /// Marks the point that the stream has reached when all work queued so far is done.

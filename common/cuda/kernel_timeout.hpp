@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The host's side of a kernel's timeout: the abort flag, and what becomes of the kernel's report.
+/// The host's side of a kernel's timeout: the abort flag, and the kernel's report as an exception.
 
 #include <chrono>
 #include <functional>
@@ -14,24 +14,23 @@
 
 namespace symm {
 
-/// Owns the abort flag and the report of one rank's kernels. Kernels are given `timeout()` among their
+/// Owns the abort flag and the report of one rank's kernels, which have `timeout()` among their
 /// parameters. Move-only.
 class KernelTimeout {
 public:
     /// No single wait in a kernel lasts longer than `limit`. Needs a current context: the kernels'.
     explicit KernelTimeout(std::chrono::nanoseconds limit = Deadline::standard_limit());
 
-    std::chrono::nanoseconds limit() const { return limit_; }
     simt::Timeout timeout() const {
         return {gave_up_.as<std::uint32_t>(), report(), static_cast<std::uint64_t>(limit_.count())};
     }
 
-    /// Waits for the stream. Then throws std::runtime_error with the kernel's report where one of its
-    /// waits gave up. A stream that goes on beyond the limit (many waits, or none) is aborted first, and
-    /// the report is what is thrown.
+    /// Waits for the stream. Then throws std::runtime_error with the kernel's report where one of
+    /// its waits gave up. Where the stream's work goes on beyond the limit (many waits, or none),
+    /// it is aborted first.
     ///
-    /// `meanwhile` (see Stream::synchronize) may throw because a peer that the kernel waits for is gone:
-    /// then the kernel is aborted, and that is what is thrown once it has ended.
+    /// `meanwhile` (see Stream::synchronize) may throw because a peer that the kernel waits for is
+    /// gone: then the kernel is aborted, and once it has ended that exception is thrown.
     void synchronize(const Stream& stream, std::string_view what,
                      const std::function<void()>& meanwhile = {});
 

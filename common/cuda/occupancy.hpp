@@ -3,8 +3,9 @@
 /// How many blocks of a kernel a device keeps resident at once: the one answer, for all labs.
 ///
 /// Blocks that wait for blocks of other ranks must all be running: a block that waits for a free
-/// multiprocessor while the others wait for it never starts. So a launch has at most this many blocks, over
-/// all ranks of one process that share the device. Only .cu files may include this, as launch.hpp.
+/// multiprocessor while the others wait for it never starts. So a launch has at most this many
+/// blocks, over all ranks of one process that share the device. Only .cu files may include this, as
+/// launch.hpp.
 ///
 /// Source: CUDA Runtime API, "Occupancy".
 
@@ -16,9 +17,9 @@
 
 namespace symm {
 
-/// Blocks of `threads` threads with `shared_bytes` of dynamic shared memory that the current context's
-/// device keeps resident at once, from the kernel's own registers and shared memory. 0 where not even one
-/// fits. Throws CudaError.
+/// How many blocks of `threads` threads with `shared_bytes` of dynamic shared memory the current
+/// context's device keeps resident at once. It depends on the kernel's registers and shared memory.
+/// 0 where not even one fits. Throws CudaError.
 template <class Kernel>
 unsigned resident_blocks(unsigned threads, unsigned shared_bytes = 0) {
     if (is_emulated()) {

@@ -5,7 +5,7 @@
 /// \code
 /// class Event : public Owner<Event, CUevent> {
 /// public:
-///     explicit Event(unsigned flags);            // calls cuEventCreate and sets value_
+///     Event();                                   // calls cuEventCreate and sets value_
 ///     static void give_back(CUevent event) {     // the only place that destroys an event
 ///         cu_check(cuEventDestroy(event), "cuEventDestroy()");
 ///     }
