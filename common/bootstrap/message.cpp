@@ -72,17 +72,14 @@ std::optional<Message> decode(std::span<const std::byte> packet, std::string& wh
     std::memcpy(&header, packet.data(), sizeof(header));
     if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
         why_not = "it does not speak this protocol, or another version of it";
-    } else if (header.kind < static_cast<std::uint16_t>(MessageKind::kHello) ||
-               header.kind > static_cast<std::uint16_t>(MessageKind::kFail)) {
-        why_not = fmt::format("there is no message of kind {}", header.kind);
     } else if (header.size < 1 || header.size > kMaxRanks || header.rank >= header.size) {
         why_not = fmt::format("there is no rank {} of {}", header.rank, header.size);
-    } else if (header.deadline_ns < 0 || header.limit_ns < 0) {
-        why_not = "its deadline is none";
     } else if (packet.size() > kMaxMessage) {
         why_not = fmt::format("it is longer than {} bytes", kMaxMessage);
-    } else if (header.name[kMaxName] != '\0') {
-        why_not = "its name has no end";
+    } else if (header.kind < static_cast<std::uint16_t>(MessageKind::kHello) ||
+               header.kind > static_cast<std::uint16_t>(MessageKind::kFail) ||
+               header.deadline_ns < 0 || header.limit_ns < 0 || header.name[kMaxName] != '\0') {
+        why_not = "its header is not valid";
     } else {
         Message message;
         message.kind = static_cast<MessageKind>(header.kind);

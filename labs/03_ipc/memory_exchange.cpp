@@ -13,8 +13,8 @@ auto exchange_handles(Bootstrap& bootstrap, const std::vector<UniqueFd>& sent) {
     return bootstrap.exchange("handles", sent);
 }
 
-// FABRIC: the handles are bytes like any others. allgather() takes values of one size: an array with
-// room for the largest batch.
+// FABRIC: the handles are bytes like any others. allgather() takes values of one size: an array
+// with room for the largest batch.
 auto exchange_handles(Bootstrap& bootstrap, const std::vector<CUmemFabricHandle>& sent) {
     std::array<CUmemFabricHandle, kMaxDescriptors> local{};
     std::copy(sent.begin(), sent.end(), local.begin());

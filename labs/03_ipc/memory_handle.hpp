@@ -6,8 +6,8 @@
 /// memory. cuMemExportToShareableHandle makes one of two kinds:
 ///
 /// - POSIX: a file descriptor. It is an index into this process's table of open files, so the
-///   operating system has to copy the entry into the other process's table. A UNIX socket does that for file
-///   descriptors sent as SCM_RIGHTS (send_packet() in common/sys/socket.cpp).
+///   operating system has to copy the entry into the other process's table. A UNIX socket does that
+///   for file descriptors sent as SCM_RIGHTS (send_packet() in common/sys/socket.cpp).
 /// - FABRIC: 64 bytes, which may be sent in any way, also to other hosts of one NVLink fabric.
 ///
 /// The memory must have been created for that kind (CUmemAllocationProp::requestedHandleTypes). A

@@ -25,8 +25,8 @@ struct SymmetricRange::Mapped {
 
 namespace {
 
-// Step 1, new memory. Each segment is one cuMemCreate with a handle of its own. On H200s access to a
-// segment of 512 MiB or more takes 10 ms, to smaller ones 2 ms, however many there are
+// Step 1, new memory. Each segment is one cuMemCreate with a handle of its own. On H200s access to
+// a segment of 512 MiB or more takes 10 ms, to smaller ones 2 ms, however many there are
 // (segment_size() in lab 01).
 std::vector<PhysicalMemory> create_segments(const CUmemAllocationProp& properties,
                                             std::size_t bytes) {
@@ -161,8 +161,8 @@ SymmetricRange::SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t byte
             mapped->mappings.resize(ranks);
         }
     });
-    // Threads: rank 0 sends the range's number, not a pointer: should rank 0 fail and free the range
-    // meanwhile, the others find nothing. The entry exists until the end of this constructor.
+    // Threads: rank 0 sends the range's number, not a pointer: should rank 0 fail and free the
+    // range meanwhile, the others find nothing. The entry exists until the end of this constructor.
     const Registry::Entry entry(rank.is_thread() ? mapped : nullptr);
     if (rank.is_thread()) {
         const auto numbers = bootstrap.allgather("shared range", entry.number());

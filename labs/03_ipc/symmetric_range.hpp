@@ -28,8 +28,8 @@
 /// | 4 mappings     | maps rank r's segments from base + r * stride on         | handles            |
 /// | 5 access       | opens the mappings to its device                         | nothing            |
 ///
-/// Ranks that are threads need no handles. In step 3 rank 0 reserves for all, and sends the others a
-/// number by which they find the range (common/ranks/registry.hpp). In step 4 each maps its own
+/// Ranks that are threads need no handles. In step 3 rank 0 reserves for all, and sends the others
+/// a number by which they find the range (common/ranks/registry.hpp). In step 4 each maps its own
 /// segments, and in step 5 opens them to the devices of all.
 
 #include <cuda.h>
@@ -58,9 +58,9 @@ public:
     SymmetricRange(Rank& rank, std::size_t bytes);
 
     /// Shares memory that every rank has already, as ncclCommWindowRegister does. It was made by
-    /// cuMemCreate for a handle that is a POSIX file descriptor, as all memory of lab 01 is. `pointer` is where this rank's memory
-    /// starts; `bytes` is the same on every rank. The memory remains the caller's, who may free it
-    /// before the range or after.
+    /// cuMemCreate for a handle that is a POSIX file descriptor, as all memory of lab 01 is.
+    /// `pointer` is where this rank's memory starts; `bytes` is the same on every rank. The memory
+    /// remains the caller's, who may free it before the range or after.
     SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes);
 
     SymmetricRange(SymmetricRange&&) = default;

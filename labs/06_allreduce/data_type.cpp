@@ -20,11 +20,4 @@ DataType data_type(std::string_view name) {
     throw UsageError(fmt::format("--dtype {}: say float or bfloat16", name));
 }
 
-ReduceOp reduce_op(std::string_view name) {
-    if (name == "sum") {
-        return ReduceOp::kSum;
-    }
-    throw UsageError(fmt::format("--op {}: only sum is there", name));
-}
-
 }  // namespace symm

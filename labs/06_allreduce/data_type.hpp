@@ -20,7 +20,5 @@ constexpr std::size_t size_of(DataType type) {
 std::string_view name_of(DataType type);
 /// The type by its name. Throws UsageError for another, naming those there are.
 DataType data_type(std::string_view name);
-/// The operation by its name, `sum`. Throws UsageError for another.
-ReduceOp reduce_op(std::string_view name);
 
 }  // namespace symm

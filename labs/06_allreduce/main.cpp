@@ -135,7 +135,6 @@ int main(int argc, char** argv) {
     Options options;
     std::string bytes = "1M";
     std::string dtype = "float";
-    std::string op = "sum";
     std::string algo = "auto";
     std::size_t count = 0;
     bool no_nccl = false;
@@ -152,7 +151,6 @@ int main(int argc, char** argv) {
         ->default_str("")
         ->excludes(bytes_option);
     app.add_option("--dtype", dtype, "Type: float or bfloat16")->capture_default_str();
-    app.add_option("--op", op, "Operation: sum")->capture_default_str();
     app.add_option("--algo", algo, "Algorithm: auto, oneshot or twoshot")->capture_default_str();
     app.add_flag("--inplace", options.comparison.in_place, "Input and output are the same buffer");
     app.add_flag("--graph", options.comparison.graph, "Replay the calls as a graph");
@@ -171,7 +169,6 @@ int main(int argc, char** argv) {
         "SYMM_TIMEOUT sets the deadline of every wait in seconds.");
     return run_main(app, argc, argv, [&] {
         options.comparison.type = data_type(dtype);
-        reduce_op(op);
         options.comparison.algorithm = algorithm_named(algo);
         options.comparison.nccl = !no_nccl;
         options.sizes = parse_sizes(bytes, options.sizes);

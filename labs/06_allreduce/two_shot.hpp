@@ -14,8 +14,8 @@
 /// | stores the sums | part r of every rank's `out` | plain            | before the release of the second barrier |
 /// | second barrier  | block b of all ranks         | release, acquire | all of `out` is written, no rank reads `in` any more |
 ///
-/// - The first barrier's arrival is relaxed: the end of the kernels before it has released their writes
-///   (barrier.hpp).
+/// - The first barrier's arrival is relaxed: the end of the kernels before it has released their
+///   writes (barrier.hpp).
 /// - No deadlock: see barrier.hpp; the launch keeps all blocks of all ranks resident at once.
 /// - The next call cannot overtake this one: a rank's kernel ends after all its blocks have met
 ///   those of all peers, so its next kernel finds no peer that still reads or writes for this call.

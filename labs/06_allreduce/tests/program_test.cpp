@@ -47,8 +47,8 @@ INSTANTIATE_TEST_SUITE_P(Program, Refused,
                                          "--ranks 8 --mode thread --bytes 300M", "--ranks two",
                                          "--mode 'a\nb'", "--count 0x10", "--count 1.5",
                                          "--count 0", "--count -1", "--count 4611686018427387904",
-                                         "--dtype int", "--op max", "--algo ring", "--mode fiber",
-                                         "--iters 0", "--driver cuda", "--bytes 1K --count 3",
+                                         "--dtype int", "--algo ring", "--mode fiber", "--iters 0",
+                                         "--driver cuda", "--bytes 1K --count 3",
                                          "--algo oneshot --bytes 1M", "--unknown", "extra"));
 
 TEST(Program, RefusesNonsenseInTheEnvironment) {
