@@ -11,7 +11,7 @@ endif()
 find_package(CUDAToolkit 12.4 REQUIRED)
 find_package(Threads REQUIRED)
 
-set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # what is set here holds for the options of fetched projects
+set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # fetched projects take the options set here
 set(BUILD_SHARED_LIBS OFF)
 set(BENCHMARK_ENABLE_TESTING OFF)
 FetchContent_Declare(CLI11
@@ -49,7 +49,7 @@ else()
   target_link_libraries(symm_fmt INTERFACE fmt::fmt-header-only)
 endif()
 
-# spdlog as headers, which only common/log reads.
+# spdlog as headers, which only common/log includes.
 add_library(symm_spdlog INTERFACE)
 target_include_directories(symm_spdlog SYSTEM INTERFACE
   $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)

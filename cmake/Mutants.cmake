@@ -1,14 +1,14 @@
-# Mutants: programs with one order, sync, flag or bank taken out, which a test has to find for that
-# reason.
+# Mutants: test programs from which one memory order, sync, flag check or buffer is removed. The
+# tests have to fail for exactly that reason.
 #
 # symm_mutants(NAME LABELS label... SOURCES file... [LINK target...] [ENVIRONMENT name=value...]
 #              MUTANTS "MACRO filter report" ...)
 #
 # Builds the GoogleTest program of SOURCES once as it is, which has to pass, and once per mutant
 # with SYMM_MUTANT_MACRO defined. A mutant runs the cases that match the filter, and what it prints
-# has to match the regular expression `report`: the race or the wrong value that the mutant was
-# planted for, not any other. ThreadSanitizer stops at its first report, so that is the one that is
-# judged. Only in the tsan preset: results alone show almost none of the missing orders.
+# has to match the regular expression `report`: the race or the wrong value that the mutant should
+# cause, and no other. ThreadSanitizer stops at its first report, so only that report counts. Only
+# in the tsan preset: without ThreadSanitizer almost no missing order is found.
 function(symm_mutants name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;SOURCES;LINK;ENVIRONMENT;MUTANTS")
   if(NOT SYMM_SANITIZE STREQUAL "thread")

@@ -3,7 +3,7 @@
 
 # What every target compiles and links with.
 add_library(symm_options INTERFACE)
-# Said as a flag: CMake 3.25 does not know that nvcc has C++20, and would ask it for C++17.
+# A flag, because CMake 3.25 does not know that nvcc has C++20 and would ask it for C++17.
 target_compile_options(symm_options INTERFACE -std=c++20)
 target_include_directories(symm_options INTERFACE "${PROJECT_SOURCE_DIR}")
 if(PROJECT_IS_TOP_LEVEL)
@@ -27,13 +27,13 @@ if(SYMM_SANITIZE)
   endforeach()
   target_link_options(symm_options INTERFACE -fsanitize=${SYMM_SANITIZE})
   if(SYMM_SANITIZE MATCHES "undefined")
-    # The check of vptr opens a pipe to read memory: where a test has used up all descriptors, it
-    # reports objects that are sound.
+    # The vptr check opens a pipe to read memory: where a test has used up all descriptors, it
+    # reports valid objects.
     target_compile_options(symm_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=vptr>)
   endif()
 endif()
-# fmt takes nvcc for a compiler without constexpr. What nvcc lacks is the check of format strings at
-# compile time, which g++ makes in the .cpp files.
+# fmt assumes that nvcc has no constexpr, which is wrong. But nvcc cannot check format strings at
+# compile time (consteval); g++ does so in the .cpp files.
 target_compile_definitions(symm_options INTERFACE
   $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1> $<$<COMPILE_LANGUAGE:CUDA>:FMT_CONSTEVAL=>)
 target_link_libraries(symm_options INTERFACE symm_fmt Threads::Threads ${CMAKE_DL_LIBS} rt)
@@ -45,15 +45,15 @@ foreach(include IN LISTS CUDAToolkit_INCLUDE_DIRS)
   endif()
 endforeach()
 
-# A sanitizer's build of programs and tests spends its time in the optimiser, and their runs spend
-# it in libraries.
+# With a sanitizer, most of the time to build programs and tests goes into optimisation, and most of
+# the time to run them is spent in libraries: so programs and tests are not optimised then.
 function(symm_quick_to_build target)
   if(SYMM_SANITIZE)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
   endif()
 endfunction()
 
-# GoogleTest's TEST leaves a member that nvcc, with clang as its host compiler, calls unused.
+# GoogleTest's TEST defines a member that nvcc, with clang as its host compiler, reports as unused.
 set(SYMM_TEST_CUDA_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-diag-suppress=177>)
 
 # symm_library(NAME SOURCES file... [LINK target...])
@@ -75,9 +75,9 @@ endfunction()
 # symm_test(NAME LABELS label... SOURCES file... [LINK target...] [PROGRAM target] [TIMEOUT seconds]
 #           [ONE_DEVICE])
 #
-# Each case is a test of ctest's. PROGRAM is what the test starts, and built before it. ONE_DEVICE:
-# all cases but those of programs run again with every rank on one emulated device, where ranks
-# share a context and wait for each other in more places.
+# Each case is a ctest test of its own. PROGRAM is a target that the test starts, so it is built
+# first. ONE_DEVICE: all cases but those of programs run a second time, with all ranks on one
+# emulated device, where ranks share a context and wait for each other in more places.
 function(symm_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_DEVICE" "PROGRAM;TIMEOUT" "LABELS;SOURCES;LINK")
   if(NOT PROJECT_IS_TOP_LEVEL)
@@ -102,7 +102,7 @@ endfunction()
 # symm_test_again(TEST SUFFIX LABELS label... ENVIRONMENT name=value... FILTER filter
 #                 [TIMEOUT seconds])
 #
-# The cases of a test that the filter names once more, on another emulated machine.
+# Runs the cases of a test that match the filter a second time, on another emulated machine.
 function(symm_test_again name suffix)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT;FILTER" "LABELS;ENVIRONMENT")
   if(PROJECT_IS_TOP_LEVEL)
@@ -111,7 +111,8 @@ function(symm_test_again name suffix)
   endif()
 endfunction()
 
-# One test of ctest's for each case of a program; disabled cases are children that others start.
+# One ctest test for each case of a program. Disabled cases are child processes that other cases
+# start.
 function(symm_cases name prefix)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT;FILTER" "LABELS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
@@ -147,7 +148,7 @@ function(symm_benchmark name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE symm_options ${arg_LINK} symm_bench CUDA::cudart_static)
   get_target_property(kind benchmark::benchmark TYPE)
-  if(kind STREQUAL "SHARED_LIBRARY")  # Debian's: it travels with the build directory
+  if(kind STREQUAL "SHARED_LIBRARY")  # Debian's: copied, so that the build directory can be moved
     set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
     add_custom_command(TARGET ${name} POST_BUILD COMMAND ${CMAKE_COMMAND} -E copy_if_different
       $<TARGET_FILE:benchmark::benchmark>

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Finds the CUDA Toolkit for ./lab, which sources this file, or makes a private one.
+# Finds the CUDA Toolkit for ./lab, which sources this file, or installs one in the user's cache.
 
 readonly private_cuda="${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/symm/cuda-13.0"
 
@@ -45,10 +45,10 @@ make_private_cuda() {
         --only-binary :all: --require-hashes --target "$parts" -r cmake/cuda_wheels.txt ||
         fail 1 "could not fetch the CUDA compiler (above): try again, or install the CUDA Toolkit"
     root="$parts/nvidia/cu13"
-    # Names that nvcc and CMake look for, and that the wheels leave out.
+    # Links that nvcc and CMake look for and the wheels do not have.
     ln -s lib "$root/lib64"
     ln -s libcudart.so.13 "$root/lib/libcudart.so"
-    # Where another ./lab was faster, its folder is as good.
+    # Where another ./lab has made the folder meanwhile, that one is used.
     mv -T "$root" "$private_cuda" 2>/dev/null || [[ -x "$private_cuda/bin/nvcc" ]] ||
         fail 1 "could not make $private_cuda"
     rm -rf "$parts"

@@ -1,6 +1,6 @@
-// fmt 9.1 as a static library. Debian and Ubuntu ship it shared only, which a program that is
-// copied to another machine would miss there; as a header it costs each file two seconds. These are
-// the templates that its headers leave to the library.
+// fmt 9.1 as a static library. Debian and Ubuntu have only a shared one, which may be missing on a
+// machine that a program is copied to; as a header-only library it costs two seconds of compile
+// time per file. Below are the templates that its headers expect in the library.
 
 #include <fmt/format-inl.h>
 

@@ -18,20 +18,20 @@
 namespace symm {
 namespace {
 
-// Where a program is started without stdin, stdout or stderr (`>&-`), the next descriptor it opens
-// would take that place, and what is printed would go into a socket. Read-only: writing still
-// fails, and is noticed.
+// Where a program is started without stdin, stdout or stderr (`>&-`), the next descriptor that it
+// opens would get that number, and output could go into a socket. /dev/null is opened read-only, so
+// that writing to it still fails and the error is noticed.
 void open_standard_descriptors() {
     int opened = 0;
     do {
-        opened = ::open("/dev/null", O_RDONLY);  // takes the lowest that is free
+        opened = ::open("/dev/null", O_RDONLY);  // takes the lowest free number
     } while (opened >= 0 && opened <= STDERR_FILENO);
     if (opened >= 0) {
         ::close(opened);
     }
 }
 
-// Most of what was printed is in a buffer until now: often only here a full disk shows.
+// Most output is in a buffer until now, so an error such as a full disk often shows only here.
 void require_written_output() {
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
         throw std::system_error(errno, std::generic_category(), "cannot write to stdout");
@@ -88,8 +88,8 @@ int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& b
     } catch (const UsageError& error) {
         return fail_usage(app, error);
     } catch (const std::system_error& error) {
-        // Where the buffer was full earlier, the printing library says of "file" that it cannot be
-        // written.
+        // Where the buffer was full earlier, the error is that of fmt, whose text does not name
+        // stdout.
         return fail(kExitFailed, std::ferror(stdout) == 0
                                      ? error_text(error)
                                      : "cannot write to stdout: " + error.code().message());

@@ -14,7 +14,7 @@ public:
     /// Adds a row; missing cells are empty. Throws std::invalid_argument for more cells than
     /// columns.
     void add(std::vector<std::string> cells);
-    /// All rows, a line each, with a rule under the header.
+    /// All rows, one per line, with a line of dashes under the header.
     std::string text() const;
 
 private:

@@ -3,7 +3,7 @@
 namespace symm {
 namespace {
 
-/// What a reader who meets this result should do next; empty where the name says all.
+/// What to do about this result; empty where the name says enough.
 std::string_view remedy(CUresult result) {
     switch (result) {
         case CUDA_ERROR_INVALID_VALUE:
@@ -35,7 +35,7 @@ std::string_view remedy(CUresult result) {
 
 }  // namespace
 
-// Written out: cuGetErrorName needs a driver, and an error has to be told where there is none.
+// Not cuGetErrorName: it needs a driver, and some errors say that there is none.
 std::string_view name_of(CUresult result) {
     switch (result) {
 #define SYMM_RESULT(code) \

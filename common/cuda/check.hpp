@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What a driver call's result becomes: an exception, or a line in the log.
+/// Turns the result of a driver call that failed into an exception, or into a line of the log.
 ///
 /// \code
 /// cu_check(cuMemCreate(&handle, bytes, &properties, 0), "cuMemCreate(size={})", bytes);
@@ -40,9 +40,9 @@ void cu_check_nothrow(CUresult result, fmt::format_string<Arguments...> call,
     }
 }
 
-/// For a call that some machines refuse: makes it. Returns the refusal where the call answers one
-/// of `results`, nothing where it succeeds. Throws CudaError for any other answer: that is a
-/// failure, not a refusal.
+/// Makes a call that some machines refuse. Returns the error where the result is one of `results`,
+/// nothing where the call succeeds. Throws CudaError for any other result: that is a failure, not a
+/// refusal.
 template <class Call>
 std::optional<CudaError> refusal(std::initializer_list<CUresult> results, const Call& call) {
     try {

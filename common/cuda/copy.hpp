@@ -1,10 +1,10 @@
 #pragma once
 /// \file
-/// Copies between pageable host memory and a device that have ended when they return.
+/// Copies between pageable host memory and a device, which are complete when the function returns.
 ///
-/// `cuMemcpyHtoD` alone returns when it has copied its source aside, while the last bytes may still
-/// be on their way in the legacy default stream. The streams of stream.hpp do not wait for that
-/// stream, so a kernel launched next could read what was there before.
+/// `cuMemcpyHtoD` alone returns when its source is copied to a staging buffer; the transfer from
+/// there to the device may still run in the legacy default stream. The streams of stream.hpp do not
+/// wait for that stream, so a kernel launched next could read old data.
 /// Source: CUDA Driver API, "API synchronization behavior".
 
 #include <cuda.h>
@@ -17,7 +17,7 @@ namespace symm {
 void copy_to_device(CUdeviceptr to, const void* from, std::size_t bytes);
 
 /// Copies `bytes` bytes from `from`, memory that the current context can reach. Work of other
-/// streams that writes there has to be over. Throws CudaError.
+/// streams that writes there must have finished. Throws CudaError.
 void copy_to_host(void* to, CUdeviceptr from, std::size_t bytes);
 
 }  // namespace symm

@@ -17,14 +17,14 @@ int device_count();
 /// the same number, but no manual promises that. Throws CudaError.
 CUdevice device_handle(int ordinal);
 
-/// An attribute of device `ordinal`, as cuDeviceGetAttribute tells it. Throws CudaError.
+/// An attribute of device `ordinal` (cuDeviceGetAttribute). Throws CudaError.
 int device_attribute(int ordinal, CUdevice_attribute attribute);
 
 /// The device's UUID: the same in every process, whatever ordinal it has there. Throws CudaError.
 CUuuid device_uuid(int ordinal);
 
 /// Whether kernels of `device` can access memory of `owner`: its own, or a peer's
-/// (cuDeviceCanAccessPeer, which refuses to be asked about one device alone). Throws CudaError.
+/// (cuDeviceCanAccessPeer, which says no for a device and itself). Throws CudaError.
 bool can_access(int device, int owner);
 
 /// A reference to the primary context of a device.

@@ -17,7 +17,7 @@ namespace {
 
 struct Choice {
     std::mutex mutex;
-    std::string asked;  ///< What choose_driver was told; empty: the environment.
+    std::string asked;  ///< What choose_driver() was given; empty: SYMM_DRIVER decides.
     std::atomic<const DriverTable*> in_use{nullptr};
     DriverTable table;
     bool emulated = true;
@@ -29,7 +29,7 @@ Choice& choice() {
     return kept;
 }
 
-/// An emulated function that answers, as a driver does, where it has thrown for want of memory.
+/// Wraps an emulated function: a std::bad_alloc becomes a CUDA error, as a driver returns it.
 template <auto function>
 struct Answering;
 template <class... Parameters, CUresult (*function)(Parameters...)>
@@ -66,7 +66,7 @@ bool sees_a_gpu(const DriverTable& table, std::string& why_not) {
     return result == CUDA_SUCCESS && devices > 0;
 }
 
-/// With the mutex held.
+/// The caller holds the mutex.
 void load(Choice& c) {
     const std::string asked = c.asked.empty() ? env::choice("SYMM_DRIVER") : c.asked;
     if (asked == "emulated") {
@@ -105,7 +105,7 @@ void choose_driver(std::string_view name) {
 
 const DriverTable& driver_table() {
     Choice& c = choice();
-    // Acquire: pairs with the release below, so that whoever sees the pointer sees the table.
+    // Acquire: pairs with the release below, so that a thread that sees the pointer sees the table.
     if (const DriverTable* table = c.in_use.load(std::memory_order_acquire)) {
         return *table;
     }

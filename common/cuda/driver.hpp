@@ -13,10 +13,11 @@
 
 namespace symm {
 
-/// Chooses before the first call of the driver: "auto", "native" or "emulated". Without it the
-/// environment variable SYMM_DRIVER decides, and "auto" where that is not set either: the real
-/// driver where it loads and sees a GPU, else the emulated one.
-/// Throws std::invalid_argument for another name, std::logic_error once a driver is in use.
+/// Chooses the driver before its first call: "native" (the real one), "emulated", or "auto": the
+/// real one where it loads and sees a GPU, else the emulated one. Without this call the environment
+/// variable SYMM_DRIVER decides; where that is not set either, it is "auto". Throws
+/// std::invalid_argument for another name, std::logic_error where a driver is in use already and
+/// `name` is not what was chosen before.
 void choose_driver(std::string_view name);
 
 /// Whether the driver in use is the emulated one; loads it. Throws std::runtime_error where
@@ -36,7 +37,7 @@ struct DriverTable {
 /// The table of the driver in use; loads it at the first call.
 const DriverTable& driver_table();
 
-/// Fills a table from libcuda.so.1. Returns false and says why where that cannot be.
+/// Fills a table from libcuda.so.1. Where that fails, returns false and the reason in `why_not`.
 bool load_native_driver(DriverTable& table, std::string& why_not);
 
 }  // namespace symm

@@ -8,7 +8,7 @@
 
 namespace symm {
 
-/// A moment in a stream, to wait for or to measure between. Move-only.
+/// A point in a stream's work, to wait for, or to measure the time from or to. Move-only.
 class Event : public Owner<Event, CUevent> {
 public:
     Event();

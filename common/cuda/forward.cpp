@@ -1,4 +1,4 @@
-// The driver's functions by their real names, each a step into the table of the driver in use.
+// The driver's functions by their real names: each calls the table of the driver in use.
 
 #include "common/cuda/driver.hpp"
 

@@ -11,10 +11,10 @@ LaunchShape shape_for(int device) {
     const auto attribute = [&](CUdevice_attribute name) {
         return static_cast<unsigned>(std::max(1, device_attribute(device, name)));
     };
-    // On a GPU: 512 threads with eight loads of 16 bytes in flight each, twice on every
-    // multiprocessor, are some 16 MiB on their way. That is far more than a link of 450 GB/s with a
-    // latency of a microsecond can hold. On an emulated one each thread is one of the operating
-    // system: enough to have several in a block.
+    // On a GPU: two blocks of 512 threads per multiprocessor, each thread with eight loads of 16
+    // bytes, have about 16 MiB in flight. A link of 450 GB/s with a latency of one microsecond
+    // needs far less. On an emulated GPU each thread is a thread of the operating system, so blocks
+    // are small.
     const unsigned threads =
         std::min(is_emulated() ? 32u : 512u, attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
     const unsigned resident =

@@ -40,7 +40,7 @@ public:
     LaunchShape shape() const { return shape_; }
     static constexpr unsigned kMostBlocks = 1024;
 
-    /// Where kernels leave what the host reads after them: pinned, kResultBytes long.
+    /// Pinned memory of kResultBytes, where kernels leave results for the host.
     void* results() const { return results_.data(); }
     static constexpr std::size_t kResultBytes = 64 * 1024;
 

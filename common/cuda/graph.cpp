@@ -5,7 +5,7 @@
 namespace symm {
 namespace {
 
-// What a stream has recorded, not instantiated.
+// A captured graph, not yet instantiated.
 class Recorded : public Owner<Recorded, CUgraph> {
 public:
     explicit Recorded(CUgraph graph) : Owner(graph) {}
@@ -21,7 +21,7 @@ Graph Graph::capture(CUstream stream, const std::function<void()>& queue) {
     try {
         queue();
     } catch (...) {
-        cuStreamEndCapture(stream, &graph);  // the first error is the one to tell
+        cuStreamEndCapture(stream, &graph);  // its result is ignored: the first error is thrown
         const Recorded to_be_destroyed(graph);
         throw;
     }

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Work recorded once and replayed with one call.
+/// CUDA graphs: work that is captured once and then launched with one call.
 
 #include <cuda.h>
 
@@ -13,11 +13,11 @@ namespace symm {
 /// Owns an instantiated graph. Move-only.
 class Graph : public Owner<Graph, CUgraphExec> {
 public:
-    /// Records what `queue` puts on the stream, without running it. An exception from `queue` ends
-    /// the recording and goes on to the caller.
+    /// Captures what `queue` puts on the stream, without running it. An exception from `queue` ends
+    /// the capture and is passed on to the caller.
     static Graph capture(CUstream stream, const std::function<void()>& queue);
 
-    /// Queues one replay.
+    /// Queues one launch of the graph.
     void launch(CUstream stream) const;
     static void give_back(CUgraphExec executable);
 

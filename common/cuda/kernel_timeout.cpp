@@ -37,7 +37,7 @@ void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
         if (lost) {
             std::rethrow_exception(lost);
         }
-        if (report()->failed != 0) {  // a wait gave up just then
+        if (report()->failed != 0) {  // meanwhile a wait gave up by itself
             simt::throw_if_gave_up(*report(), static_cast<std::uint64_t>(limit_.count()));
         }
         throw std::runtime_error(

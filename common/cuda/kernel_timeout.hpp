@@ -26,15 +26,17 @@ public:
     }
 
     /// Waits for the stream. Then throws std::runtime_error with the kernel's report where one of
-    /// its waits gave up. Where the stream's work goes on beyond the limit (many waits, or none),
-    /// it is aborted first.
+    /// its waits gave up. Where the kernels still run after the limit although no single wait gave
+    /// up, they are aborted first, and the exception says so.
     ///
     /// `meanwhile` (see Stream::synchronize) may throw because a peer that the kernel waits for is
-    /// gone: then the kernel is aborted, and once it has ended that exception is thrown.
+    /// gone. Then the kernel is aborted, and once it has ended, the exception of `meanwhile` is
+    /// thrown.
     void synchronize(const Stream& stream, std::string_view what,
                      const std::function<void()>& meanwhile = {});
 
-    /// Raises the abort flag: every kernel with this timeout ends, now and later. From any thread.
+    /// Sets the abort flag: all waits of kernels with this timeout end, also in kernels launched
+    /// later. From any thread.
     void abort();
 
 private:

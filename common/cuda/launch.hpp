@@ -23,13 +23,14 @@
 
 namespace symm {
 
-/// What the GPU starts: reads the parameters from the constant bank, where no thread copies them.
+/// The `__global__` function that is launched. With `__grid_constant__` all threads read the
+/// parameters from constant memory, without copies of their own.
 template <class Kernel>
 __global__ void entry(const __grid_constant__ Kernel kernel) {
     kernel(simt::ThreadBlock{});
 }
 
-/// A kernel's type as people write it.
+/// The name of a kernel's type as in the source, for messages.
 template <class Kernel>
 std::string kernel_name() {
     int status = 0;
@@ -38,8 +39,8 @@ std::string kernel_name() {
     return status == 0 ? text.get() : typeid(Kernel).name();
 }
 
-/// The device function behind a kernel, by its symbol: the runtime registered it when the program
-/// was loaded, and gives it for the current context. Throws CudaError.
+/// The CUfunction of a kernel in the current context. The runtime finds it by the address of
+/// `entry`, which was registered when the program was loaded. Throws CudaError.
 template <class Kernel>
 CUfunction function_of() {
     cudaFunction_t function = nullptr;

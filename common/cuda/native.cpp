@@ -8,13 +8,14 @@
 namespace symm {
 namespace {
 
-/// A macro's value as text: `cuMemGetInfo` is `cuMemGetInfo_v2`, which is its name in the library.
+/// The expansion of a macro as text: `cuMemGetInfo` gives `cuMemGetInfo_v2`, the symbol in the
+/// library.
 #define SYMM_TEXT_OF(name) #name
 #define SYMM_EXPANDED_TEXT_OF(name) SYMM_TEXT_OF(name)
 
-/// Looks up what a linker would have: the symbol the header's name stands for, with the header's
-/// parameters. cuGetProcAddress is no substitute, since it answers with the newest form that its
-/// version argument allows: of CUDA 13 it gives a cuCtxSynchronize that takes a context.
+/// Looks up the symbol that a linker would use for the header's name, so that the parameters are
+/// the header's. Not by cuGetProcAddress, which returns the newest version of a function that its
+/// version argument allows: for CUDA 13 a cuCtxSynchronize that takes a context.
 bool find(void* library, const char* symbol, void** function, std::string& why_not) {
     *function = dlsym(library, symbol);
     if (*function == nullptr) {
@@ -28,7 +29,7 @@ bool find(void* library, const char* symbol, void** function, std::string& why_n
 
 bool load_native_driver(DriverTable& table, std::string& why_not) {
     // Kernels of several ranks on one GPU wait for each other, so their streams must not share a
-    // queue of the hardware: 32 queues instead of 8, where the user has not said otherwise.
+    // hardware queue: 32 queues instead of 8, unless the user has set the variable.
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     // Never closed: owners with static storage may still give memory back at exit.
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);

@@ -1,11 +1,11 @@
 #pragma once
 /// \file
-/// How many blocks of a kernel a device keeps resident at once: the one answer, for all labs.
+/// How many blocks of a kernel a device keeps resident at once.
 ///
 /// Blocks that wait for blocks of other ranks must all be running: a block that waits for a free
-/// multiprocessor while the others wait for it never starts. So a launch has at most this many
-/// blocks, over all ranks of one process that share the device. Only .cu files may include this, as
-/// launch.hpp.
+/// multiprocessor while the others wait for it never starts. So the launches of all ranks of one
+/// process that share the device have at most this many blocks together. Like launch.hpp, only .cu
+/// files may include this.
 ///
 /// Source: CUDA Runtime API, "Occupancy".
 

@@ -28,8 +28,8 @@ bool Stream::finished() const {
 
 void Stream::synchronize(std::string_view what, Deadline deadline,
                          const std::function<void()>& meanwhile) const {
-    // Polls, since cuStreamSynchronize knows no deadline: at first as fast as it can (a short
-    // kernel's wait is part of what is measured), then leaving the processor to others.
+    // Polls, because cuStreamSynchronize takes no deadline: at first without a pause (the wait for
+    // a short kernel is part of the measured time), later with sleeps.
     for (int polls = 0; !finished(); ++polls) {
         if (deadline.passed()) {
             throw std::runtime_error(

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The owner of a stream, and a wait for it that ends.
+/// The owner of a stream, and a wait for it with a deadline.
 
 #include <cuda.h>
 
@@ -20,9 +20,9 @@ public:
     CUstream get() const { return value_; }
     /// True once everything queued has run. Throws CudaError for work that failed.
     bool finished() const;
-    /// Waits for everything queued. Throws CudaError for work that failed, std::runtime_error
-    /// saying what was waited for when the deadline passes first. Where it takes long, `meanwhile`
-    /// is called some hundred times a second; what it throws ends the wait.
+    /// Waits for everything queued. Throws CudaError for work that failed; where the deadline
+    /// passes first, std::runtime_error that names `what`. In long waits `meanwhile` is called
+    /// about a hundred times per second; an exception from it ends the wait.
     void synchronize(std::string_view what = "the stream", Deadline deadline = Deadline::standard(),
                      const std::function<void()>& meanwhile = {}) const;
 

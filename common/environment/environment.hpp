@@ -17,7 +17,7 @@ namespace symm::env {
 
 /// What a variable may hold.
 struct OneOf {
-    std::array<std::string_view, 5> words;  ///< Less than five: the rest is empty.
+    std::array<std::string_view, 5> words;  ///< If fewer than five, the rest is empty.
 };
 struct Number {
     long least, most;
@@ -25,7 +25,7 @@ struct Number {
 struct Bytes {};    ///< 1 or more, as bytes_in() reads them.
 struct Seconds {};  ///< A millisecond to a day.
 struct Text {
-    std::string_view form;  ///< Whoever reads it checks it.
+    std::string_view form;  ///< The code that reads the variable checks it.
 };
 
 struct Variable {
@@ -51,27 +51,29 @@ inline constexpr Variable kVariables[] = {
 
     {"SYMM_EMU_DEVICES", Number{0, 16}, "4", "devices; with none, cuInit fails"},
     {"SYMM_EMU_MEMORY", Bytes{}, "1G", "memory of each device"},
-    {"SYMM_EMU_SMS", Number{1, 1024}, "2", "multiprocessors of each device, for 512 threads each"},
+    {"SYMM_EMU_SMS", Number{1, 1024}, "2",
+     "multiprocessors of each device, each for at most 512 resident threads"},
     {"SYMM_EMU_P2P", Number{0, 1}, "1", "0: no device can access another's memory"},
     {"SYMM_EMU_FABRIC", Number{0, 1}, "0", "1: FABRIC handles are supported"},
     {"SYMM_EMU_TORN_PACKS", Number{0, 1}, "0",
-     "1: the halves of a 16-byte access that is polled (`simt::load_relaxed`, "
-     "`simt::store_relaxed`) come in either order, often with a pause in between"},
+     "1: a 16-byte access that is polled (`simt::load_relaxed`, `simt::store_relaxed`) is done in "
+     "two halves, in either order, often with a pause in between"},
     {"SYMM_EMU_LOSSY",
      Text{"pairs of the SYMM_EMU_DEVICES devices, as in 0:1,1:0 or 0:1:loads+stores+copies"}, "",
-     "the first device's accesses of the named kinds to the second's memory are lost, though peer "
-     "access is claimed; no kind named: stores and copies"},
+     "the first device's accesses of the named kinds to the second's memory are lost, although the "
+     "driver reports peer access; without a kind: stores and copies"},
     {"SYMM_EMU_FAIL", Text{"function:call:result, as in cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY"}, "",
-     "that call of that driver function returns the result; SIGKILL as the result: the process is "
-     "killed in it"},
+     "that call of that driver function (1 is the first) returns the result; with SIGKILL as the "
+     "result the call kills the process"},
 
     {"SYMM_LAUNCHER", OneOf{{"none"}}, "",
      "none: a launcher's variables are ignored, and the program starts its ranks itself"},
     {"SYMM_BOOTSTRAP", Text{"a text, the same for all ranks of a run"}, "",
-     "names the run that the ranks of a launcher belong to; a secret one keeps other users from "
+     "names the run that the ranks of a launcher belong to; a secret text keeps other users from "
      "taking the name first"},
     {"SYMM_RANK", Text{"a number"}, "", "set by the program that spawns ranks: the rank"},
-    {"SYMM_RANKS", Text{"a number"}, "", "set by the program that spawns ranks: how many"},
+    {"SYMM_RANKS", Text{"a number"}, "",
+     "set by the program that spawns ranks: the number of ranks"},
     {"SYMM_CONTROL", Text{"a number"}, "",
      "set by the program that spawns ranks: the descriptor of a socket to it"},
 };
@@ -110,7 +112,7 @@ std::string foreign(const char* name);
 /// The values that a variable may hold, in words.
 std::string describe(const Variable& variable);
 
-/// Throws UsageError: `SYMM_TIMEOUT=soon is not understood: give seconds, as in 30 or 0.5`.
+/// Throws UsageError: `SYMM_TIMEOUT=soon is not understood: give seconds, from 0.001 to 86400`.
 [[noreturn]] void refuse(const Variable& variable, std::string_view value);
 
 }  // namespace symm::env

@@ -1,4 +1,4 @@
-// The only file that reads spdlog, which takes longer to compile than most of this repository.
+// The only file that includes spdlog, which takes longer to compile than most of this repository.
 
 #include "common/log/log.hpp"
 
@@ -13,7 +13,7 @@ namespace symm::log {
 namespace {
 
 spdlog::logger& logger() {
-    // Kept to the end of the process and beyond: destructors of static objects log too.
+    // Never destroyed: destructors of static objects log too.
     static spdlog::logger& kept = [&]() -> spdlog::logger& {
         auto& made = *new spdlog::logger("symm", std::make_shared<spdlog::sinks::stderr_sink_mt>());
         made.set_pattern("%H:%M:%S.%e %l: %v");

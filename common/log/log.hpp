@@ -11,14 +11,14 @@ namespace symm::log {
 
 enum class Level { kDebug, kInfo, kWarn, kError };
 
-/// One line, as it is. Never throws: what cannot be logged is lost.
+/// Logs `text` as one line. Never throws: a line that cannot be written is lost.
 void write(Level level, std::string_view text) noexcept;
 
-/// Whether an error has been logged: a destructor, say, could not give something back and cannot
-/// throw. A program that has logged one does not end with 0.
+/// Whether an error has been logged, for example by a destructor, which cannot throw. A program
+/// that has logged an error does not end with exit status 0.
 bool told_an_error() noexcept;
 
-/// Lines in fmt's format. Not for places where forming the text may throw.
+/// The same with a format string of fmt. Formatting may throw: not for code that must not.
 template <class... Arguments>
 void debug(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
     write(Level::kDebug, fmt::format(text, std::forward<Arguments>(arguments)...));

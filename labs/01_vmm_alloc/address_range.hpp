@@ -18,8 +18,8 @@
 
 namespace symm {
 
-/// Owns one reservation. Move-only; empty has base 0. Memory that is mapped in it must be unmapped
-/// first: declare it before its Mappings.
+/// Owns one reservation. Move-only; empty has base 0. What is mapped in it must be unmapped first:
+/// declare the range before its Mappings.
 class AddressRange : public Owner<AddressRange, Sized<CUdeviceptr>> {
 public:
     /// Owns nothing.
@@ -36,7 +36,7 @@ public:
     CUdeviceptr base() const { return value_.handle; }
     /// Bytes reserved.
     std::size_t size() const { return value_.bytes; }
-    /// The address behind the last.
+    /// One past the last address.
     CUdeviceptr end() const { return base() + size(); }
 
     /// cuMemAddressFree, which the driver refuses while something is mapped in the range.

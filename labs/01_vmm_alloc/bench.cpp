@@ -33,7 +33,8 @@ using namespace symm;
 
 constexpr std::size_t kBytesOfCalls = std::size_t{64} << 20;
 
-// Makes a call, and does with its name and its time what a round of calls is run for.
+// A round passes each of its calls to a function of this type, which makes the call and registers
+// or times it.
 using Make = std::function<void(const std::string& name, const std::function<void()>& call)>;
 
 void calls_of_an_allocation(const Make& make) {
@@ -154,7 +155,7 @@ void run() {
     }
 
     add_calls(calls_of_an_allocation, 200);
-    add_calls(calls_of_a_context, 5);  // few: a GPU's context takes more than half a second
+    add_calls(calls_of_a_context, 5);  // few: cuCtxCreate takes more than half a second
     const std::size_t most = std::min(std::size_t{8} << 30, device.total_memory() / 2);
     for (std::size_t bytes = std::size_t{2} << 20; bytes <= most; bytes *= 4) {
         add_allocations(bytes, library.get());

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The steps of an allocation in two owners: MappedMemory, which nobody may access yet, and
-/// DeviceBuffer, which one device reads and writes.
+/// The steps of an allocation (numbered in README.md) in two owners: MappedMemory, which nobody may
+/// access yet, and DeviceBuffer, which one device reads and writes.
 
 #include <cuda.h>
 
@@ -44,8 +44,8 @@ private:
     Mapping mapping_;
 };
 
-/// Memory of one device that this device may read and write: what cuMemAlloc gives, with a handle.
-/// Move-only.
+/// Memory of one device that this device may read and write: like memory of cuMemAlloc, but with a
+/// handle. Move-only.
 class DeviceBuffer : public MappedMemory {
 public:
     /// Owns nothing.
@@ -54,8 +54,8 @@ public:
     DeviceBuffer(int device, std::size_t bytes);
 };
 
-/// Lets `device` read and write the mappings that fill [at, at + bytes): step 5. What else
-/// cuMemSetAccess can do is lab 02. Throws CudaError.
+/// Lets `device` read and write the mappings that fill [at, at + bytes): step 5. Lab 02 shows what
+/// else cuMemSetAccess can do. Throws CudaError.
 void give_access(CUdeviceptr at, std::size_t bytes, int device);
 
 }  // namespace symm

@@ -24,7 +24,7 @@
 namespace symm {
 
 /// Memory of one device that this device may read and write, as large as resize() last said.
-/// Move-only. Not for several threads at once.
+/// Move-only. Not thread-safe.
 class GrowableBuffer {
 public:
     /// Reserves `capacity` bytes of addresses (rounded up to the granularity) and takes no memory
@@ -33,11 +33,11 @@ public:
 
     /// Makes at least `bytes` usable and keeps what is in them.
     ///
-    /// Growing adds one piece; its contents are undefined. Shrinking gives back every piece that
-    /// lies wholly beyond `bytes`: a mapping cannot be cut, so size() may stay above `bytes`. Wait
-    /// for kernels that use the pieces before shrinking. Throws std::length_error beyond the
-    /// capacity, CudaError where the driver refuses; the buffer then has the pieces it had, or
-    /// fewer where the error came while shrinking.
+    /// Growing adds one piece, with undefined contents. Shrinking gives back every piece that lies
+    /// wholly beyond `bytes`. A mapping cannot be unmapped in part, so size() may stay above
+    /// `bytes`. Wait for kernels that use the pieces before shrinking. Throws std::length_error
+    /// beyond the capacity, CudaError where the driver refuses; the buffer then has the pieces it
+    /// had, or fewer where the error came while shrinking.
     void resize(std::size_t bytes);
 
     /// The first address. It never changes.

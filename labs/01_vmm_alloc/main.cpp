@@ -1,4 +1,4 @@
-// Lab 01: the eight steps of one allocation, told call by call.
+// Lab 01: the eight steps of one allocation, shown call by call.
 
 #include <fmt/format.h>
 

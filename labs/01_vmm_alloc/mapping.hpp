@@ -2,8 +2,8 @@
 /// \file
 /// The owner of a mapping: physical memory at an address.
 ///
-/// `cuMemMap` gives the memory the addresses. It gives nobody access: until `cuMemSetAccess` names
-/// a device (or the host), every load and store faults.
+/// `cuMemMap` places the memory at the addresses, but gives nobody access: until `cuMemSetAccess`
+/// names a device (or the host), every load and store faults.
 ///
 /// Source: CUDA Driver API, cuMemMap, cuMemUnmap.
 
@@ -16,17 +16,17 @@
 
 namespace symm {
 
-/// Owns one mapping. Move-only; empty has address 0. It keeps the physical memory: the
-/// PhysicalMemory may be closed first. It does not wait for kernels that still use the addresses:
-/// synchronise first.
+/// Owns one mapping. Move-only; empty has address 0. The mapping is a reference to the physical
+/// memory, so the PhysicalMemory may be closed first. Unmapping does not wait for kernels that
+/// still use the addresses: synchronise first.
 class Mapping : public Owner<Mapping, Sized<CUdeviceptr>> {
 public:
     /// Owns nothing.
     Mapping() = default;
 
-    /// Maps the first `bytes` of `memory` at `at`, which lies with all its bytes inside a
-    /// reservation where nothing is mapped yet. Address and size are multiples of the granularity.
-    /// Throws CudaError.
+    /// Maps the first `bytes` of `memory` at `at`. All of [at, at + bytes) must be reserved, and
+    /// nothing may be mapped there yet. Address and size are multiples of the granularity. Throws
+    /// CudaError.
     Mapping(CUdeviceptr at, std::size_t bytes, const PhysicalMemory& memory);
 
     /// Where the memory is mapped; 0 when empty.

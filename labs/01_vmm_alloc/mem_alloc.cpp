@@ -23,7 +23,7 @@ constexpr auto kPosix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 constexpr auto kFabric = CU_MEM_HANDLE_TYPE_FABRIC;
 
 // Devices (one bit for each) where a FABRIC handle was refused although the attribute promised it,
-// most often for want of an IMEX channel. Asking again would be refused again.
+// most often because there is no IMEX channel. Asking again would be refused again.
 std::atomic<unsigned long long> fabric_refused{0};
 
 CUmemAllocationProp shareable_memory(int device) {
@@ -38,7 +38,8 @@ CUmemAllocationProp shareable_memory(int device) {
     return properties;
 }
 
-// Creates memory, without FABRIC handles where those are refused; `properties` says which it got.
+// Creates memory, without FABRIC handles where those are refused; afterwards `properties` has the
+// handle types that it got.
 PhysicalMemory create_shareable(CUmemAllocationProp& properties, std::size_t bytes) {
     if ((properties.requestedHandleTypes & kFabric) != 0) {
         PhysicalMemory memory;
@@ -77,8 +78,8 @@ std::optional<PhysicalMemory> memory_at(CUdeviceptr address) {
 }  // namespace
 
 void* mem_alloc(std::size_t bytes, std::size_t segment_bytes) {
-    // A handle. No call tells its ordinal, and on every machine so far they are the same number;
-    // NCCL uses one for the other as well.
+    // This is a device handle, used as an ordinal below. No call returns the ordinal of a handle;
+    // on every machine so far both are the same number, and NCCL relies on that too.
     CUdevice device = 0;
     cu_check(cuCtxGetDevice(&device), "cuCtxGetDevice()");
     if (env::number("SYMM_CUMEM_ENABLE") == 0 ||

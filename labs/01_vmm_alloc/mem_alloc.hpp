@@ -1,12 +1,13 @@
 #pragma once
 /// \file
-/// An allocation known by its pointer alone: what ncclMemAlloc and ncclMemFree do, call by call.
+/// An allocation of which the program keeps only the pointer: what ncclMemAlloc and ncclMemFree do,
+/// call by call.
 ///
 /// A library that returns a `void*` cannot return owners. To free the memory again it asks the
 /// driver, which finds everything from the address: which handle is mapped here
 /// (cuMemRetainAllocationHandle), how long the mapping is (cuMemGetAddressRange), how the memory
 /// was made (cuMemGetAllocationPropertiesFromHandle). An allocation may consist of several
-/// segments, each a physical memory of its own, side by side in one reservation. A granule of
+/// segments, each with physical memory of its own, side by side in one reservation. A granule of
 /// addresses at either end stays unmapped: the one behind tells mem_free where to stop, and a
 /// kernel that runs beyond either end faults.
 ///
@@ -41,11 +42,11 @@ void* mem_alloc(std::size_t bytes, std::size_t segment_bytes = 0);
 
 /// Frees what mem_alloc returned; nothing for a null pointer. Does not wait for kernels. Throws
 /// CudaError where the driver refuses a call, std::invalid_argument for an address that is not the
-/// start of an allocation. After an error before the memory is unmapped, the pointer can be freed
-/// again.
+/// start of an allocation. Where the error comes before the memory is unmapped, mem_free can be
+/// called again.
 void mem_free(void* pointer);
 
-/// The segments from `pointer` on, up to the first unmapped address, as the driver knows them.
+/// The segments from `pointer` on, up to the first unmapped address, as the driver reports them.
 /// Empty where nothing made by cuMemCreate is mapped. Throws CudaError, and std::invalid_argument
 /// where `pointer` is not the start of a segment.
 std::vector<Segment> segments_from(const void* pointer);

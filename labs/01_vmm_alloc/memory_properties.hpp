@@ -16,7 +16,8 @@
 namespace symm {
 
 /// Memory of one device, pinned, whose handle may be exported as `handle_types` says (a bit set of
-/// CUmemAllocationHandleType, 0 for none). Handles that are not asked for here cannot be had later.
+/// CUmemAllocationHandleType, 0 for none). A handle type that is not requested here cannot be
+/// exported later.
 CUmemAllocationProp device_memory(
     int device, unsigned long long handle_types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 
@@ -25,9 +26,10 @@ CUmemAllocationProp device_memory(
 /// the node nearest to a device.
 CUmemAllocationProp host_numa_memory(int node);
 
-/// The unit in bytes in which memory with these properties is created, mapped and reserved.
-/// MINIMUM is what is allowed, RECOMMENDED what performs best; both are powers of two. A device
-/// that does not exist may get an answer too: cuMemCreate refuses it. Throws CudaError.
+/// The unit in bytes in which memory with these properties is created, mapped and reserved. MINIMUM
+/// is what is allowed, RECOMMENDED what performs best; both are powers of two. The driver may
+/// answer for a device that does not exist too; cuMemCreate refuses such a device. Throws
+/// CudaError.
 std::size_t granularity(
     const CUmemAllocationProp& properties,
     CUmemAllocationGranularity_flags flags = CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
@@ -36,9 +38,10 @@ std::size_t granularity(
 /// the largest multiple below SIZE_MAX: the driver then refuses the allocation and says why.
 std::size_t round_up(std::size_t bytes, std::size_t unit);
 
-/// How large the pieces should be in which `bytes` of shared memory are created, a multiple of
-/// `unit`: 256 MiB, or a 64th of `bytes` where that is more. To give a peer access to memory made
-/// in one piece of 512 MiB or more takes 10 ms on an H200; in smaller pieces 2 ms, however many.
+/// The size of the pieces in which `bytes` of shared memory should be created, a multiple of
+/// `unit`: 256 MiB, or a 64th of `bytes` where that is more. On an H200, access for a peer takes 10
+/// ms where memory is made in one piece of 512 MiB or more, and 2 ms in smaller pieces, however
+/// many.
 std::size_t segment_size(std::size_t bytes, std::size_t unit);
 
 /// Where the memory lies, for messages: `device`, `host NUMA node`.

@@ -21,8 +21,8 @@ namespace symm {
 /// Owns a context made by cuCtxCreate. Move-only.
 class OwnContext : public Owner<OwnContext, CUcontext> {
 public:
-    /// Makes a context on `device`; it is the calling thread's current one until it is destroyed.
-    /// Throws CudaError.
+    /// Makes a context on `device`; it is the calling thread's current context until it is
+    /// destroyed. Throws CudaError.
     explicit OwnContext(int device) {
         CUcontext context = nullptr;
 #if CUDA_VERSION >= 13000

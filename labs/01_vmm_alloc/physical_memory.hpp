@@ -6,8 +6,9 @@
 /// address yet and nobody can use them: AddressRange and Mapping give them one. One handle may be
 /// mapped at several addresses, and in several processes.
 ///
-/// The driver counts references. Each handle is one, and each mapping is one; the last to go frees
-/// the pages. So a handle may be released while the memory is mapped, and most programs do that.
+/// The driver counts references. Each handle is one reference, and each mapping is one; the pages
+/// are freed with the last of them. So a handle may be released while the memory is mapped, and
+/// most programs do that.
 ///
 /// Source: CUDA Driver API, cuMemCreate, cuMemRelease, cuMemRetainAllocationHandle.
 
@@ -33,7 +34,7 @@ public:
     static PhysicalMemory adopt(CUmemGenericAllocationHandle handle, std::size_t bytes);
 
     /// One more reference to the memory that is mapped at `address`; size() is the length of that
-    /// mapping, which the driver tells only where a device has access. Throws CudaError where
+    /// mapping, which the driver reports only where a device has access. Throws CudaError where
     /// nothing made by cuMemCreate is mapped.
     static PhysicalMemory mapped_at(CUdeviceptr address);
 
@@ -42,7 +43,7 @@ public:
     /// Bytes behind the handle.
     std::size_t size() const { return value_.bytes; }
 
-    /// With which properties the memory was created. Throws CudaError.
+    /// The properties that the memory was created with. Throws CudaError.
     CUmemAllocationProp properties() const;
 
     /// cuMemRelease: the memory is freed with the last reference or mapping.

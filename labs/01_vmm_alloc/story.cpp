@@ -26,8 +26,8 @@ namespace {
 
 constexpr std::size_t kWord = sizeof(std::uint32_t);
 
-// A step: prints the call before it is made, and what it returned afterwards. A call that fails
-// throws in between.
+// A step: the constructor prints the call, before it is made; done() prints what it returned. A
+// call that fails throws in between.
 class Step {
 public:
     explicit Step(const std::string& call) {

@@ -11,8 +11,8 @@
 ///   were. So rights can be given at once, one by one or later, and can be taken away again.
 /// - The device that the memory belongs to needs an entry too: without one it may not access its
 ///   own memory.
-/// - A peer needs no cuCtxEnablePeerAccess. That older call opens every cuMemAlloc of a device to
-///   another device; here each mapping has its own rights.
+/// - A peer needs no cuCtxEnablePeerAccess. That older call gives another device access to all
+///   cuMemAlloc memory of a device; here each mapping has its own rights.
 /// - The range has to consist of whole mappings: half a mapping cannot have other rights.
 ///
 /// Source: CUDA Driver API, cuMemSetAccess, cuMemGetAccess; NCCL's ncclMemAlloc in

@@ -20,7 +20,7 @@ constexpr auto kNone = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 constexpr auto kRead = CU_MEM_ACCESS_FLAGS_PROT_READ;
 constexpr auto kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 
-/// A step at work: a buffer that nobody may access yet, who may use it, and the report.
+/// What a step works with: a buffer that nobody may access yet, its users, and the report.
 struct Step {
     Step(const StepContext& context, const CUmemAllocationProp& properties, std::string title)
         : context(context), buffer(properties, context.bytes), drained(context.gpus) {
@@ -51,7 +51,7 @@ struct Step {
         const pattern::Result result = pattern::compare(context.gpu(device), data(seed));
         report.expect(result.right(), fmt::format("{}: {}", what, result.describe()));
     }
-    /// Each of these devices in turn writes data of its own, and each of them reads it. Returns the
+    /// Each of these devices in turn writes data of its own, and all of them read it. Returns the
     /// seed of the last data.
     std::uint32_t use(const std::vector<int>& devices) {
         for (const int writer : devices) {
@@ -75,7 +75,7 @@ struct Step {
     std::vector<int> users{context.owner};  // the owner first, then its peers
     std::uint32_t seed = 0;
     MappedMemory buffer;
-    Drained drained;  // after the buffer: see there
+    Drained drained;  // declared after the buffer: see gpu.hpp
 };
 
 }  // namespace
@@ -183,7 +183,8 @@ StepReport host_access(const StepContext& context) {
                                                    device, wrong));
     }
 
-    // Drivers refuse with different results: these are the ones that the conformance suite found.
+    // Drivers refuse this with different results: these are the ones that the conformance suite
+    // found.
     const MappedMemory of_device(device_memory(context.owner), context.bytes);
     const auto refused =
         refusal({CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE},

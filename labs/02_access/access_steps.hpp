@@ -20,8 +20,8 @@ namespace symm {
 struct StepReport {
     std::string title;
     std::vector<std::string> lines;  ///< What happened, in order, for people.
-    bool right = true;               ///< All data and all rights were as they have to be.
-    /// Adds a line about something that has to be right.
+    bool right = true;               ///< All data and all rights were as expected.
+    /// Adds a line about something that was checked; `right` becomes false where the check failed.
     void expect(bool as_it_has_to_be, const std::string& line);
 };
 
@@ -52,7 +52,7 @@ StepReport host_access(const StepContext& context);
 StepReport written_by_all(const StepContext& context);
 
 /// All steps, in the order in which the program shows them. Each throws CudaError where a call
-/// fails that must not.
+/// fails that should succeed.
 inline constexpr auto kAccessSteps = {all_at_once, one_by_one,  read_only,     added_later,
                                       taken_away,  host_access, written_by_all};
 

@@ -20,17 +20,17 @@ namespace {
 constexpr unsigned char kPoison = 0xA5;
 constexpr const char* kMethodNames[] = {"loads", "stores", "copy engine"};
 
-/// The access that a transfer takes.
+/// The pair whose access a transfer needs.
 Pair access_for(Method method, const Transfer& transfer) {
     return method == Method::kLoads ? Pair{transfer.destination, transfer.source}
                                     : Pair{transfer.source, transfer.destination};
 }
 
-/// Holds back streams until it is opened. However a scope is left, it is opened, and all streams
-/// have ended before the flag goes, which the gate's kernel reads.
+/// Holds back streams until it is opened. The destructor opens it and waits for all streams, and
+/// only then frees the flag that the gate's kernel reads.
 class Gate {
 public:
-    /// Its kernel runs on the stream of `first`, whose context has to be current.
+    /// The gate's kernel runs on the stream of `first`, whose context has to be current.
     Gate(const Gpu& first, std::span<const Gpu> all)
         : first_(first), flag_(sizeof(std::uint32_t)), drained_(all) {}
     ~Gate() { open(); }
@@ -156,7 +156,7 @@ void TransferBench::queue(const Running& one, int iterations) const {
 
 std::string measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix, std::size_t bytes,
                           int iterations) {
-    // 2 MiB of 128-byte lines: more than a first-level cache holds, and one page of the GPU.
+    // 2 MiB of 128-byte lines: more than an L1 cache holds, and one page of GPU memory.
     constexpr std::size_t kLines = (std::size_t{2} << 20) / 128;
     const std::uint32_t hops = is_emulated() ? 256 : 16384;
     TransferBench bench(gpus, matrix, bytes);

@@ -21,9 +21,10 @@
 ///     stream 1         | gate, start, copies, end |  ... moving ... |
 ///
 /// The gate is a kernel on the first stream, which waits for a flag; the other streams wait for the
-/// kernel's end. So all streams begin together, however long the host takes to queue their work. An
-/// untimed copy before it warms up. The poison (bytes that no source holds) and the comparison make
-/// sure that the time was spent on moving the right data.
+/// kernel's end. So all streams begin together, however long the host takes to queue their work.
+/// Before the gate is closed, each transfer runs once without being timed, as a warm-up. The poison
+/// (bytes that no source holds) and the comparison make sure that the time was spent on moving the
+/// right data.
 ///
 /// Source: NVIDIA/nvbandwidth, memcpy.cpp and kernels.cu (spinKernel, simpleCopyKernel).
 
@@ -53,18 +54,19 @@ struct Transfer {
     int destination;
 };
 
-/// Owns two buffers on each device, outgoing and incoming, that its peers may use.
+/// Owns two buffers on each device, outgoing and incoming, which the device's peers may access.
 class TransferBench {
 public:
     /// `bytes` (a multiple of 16, not 0) per buffer. `gpus[i]` is device i; they and the matrix
     /// must outlive this. Throws CudaError.
     TransferBench(std::span<const Gpu> gpus, const PeerMatrix& matrix, std::size_t bytes);
 
-    /// Moves a buffer `iterations` times for each of the transfers between two devices that may use
-    /// each other's memory in this way, all at the same time, and compares what arrived. Returns
-    /// the rate of the slowest in GB/s (10^9 bytes per second); nothing where no transfer is
-    /// possible. No device may be the source of two transfers, or the destination. Throws
-    /// std::runtime_error naming a transfer that delivered wrong data or did not end, CudaError.
+    /// Runs all possible ones of `transfers` at the same time, each `iterations` times, and
+    /// compares what arrived. A transfer is possible between two different devices of which the one
+    /// that makes the access may use the other's memory. Returns the rate of the slowest transfer
+    /// in GB/s (10^9 bytes per second); nothing where none is possible. No device may be the source
+    /// of two transfers, or the destination of two. Throws std::runtime_error for a transfer that
+    /// delivered wrong data or did not end, CudaError.
     std::optional<double> run(Method method, std::span<const Transfer> transfers, int iterations);
 
 private:

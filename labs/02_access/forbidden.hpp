@@ -1,12 +1,12 @@
 #pragma once
 /// \file
-/// What happens to a kernel without access, shown in a child process, because a process does not
-/// survive it.
+/// What happens to a kernel without access, shown in a child process, because the process cannot
+/// use the device any more after it.
 ///
-/// A forbidden load or store is no exception that can be caught. The GPU stops the kernel, and the
-/// driver declares the whole context lost: from then on every call of the process on that device
-/// returns CUDA_ERROR_ILLEGAL_ADDRESS (700). The first call to report it is not the launch, which
-/// only queues the kernel, but the next one that waits. (The kernel log shows an `Xid 31`.)
+/// A forbidden load or store does not throw an exception. The GPU stops the kernel, and the driver
+/// declares the whole context lost: from then on every call of the process on that device returns
+/// CUDA_ERROR_ILLEGAL_ADDRESS (700). The first call to report it is not the launch, which only
+/// queues the kernel, but the next one that waits. (The kernel log shows an `Xid 31`.)
 ///
 /// The child is this program, started again with a hidden option.
 
@@ -52,7 +52,7 @@ inline constexpr std::string_view kForbiddenOption = "--forbidden-child";
 bool show_forbidden(const std::string& program, const Forbidden& kind);
 
 /// Shows all kinds, one after the other, while this process keeps a buffer. Afterwards every user
-/// of the buffer reads it: a context that another process has lost changes nothing here.
+/// of the buffer reads it: a context that is lost in another process does not affect this one.
 StepReport show_all_forbidden(const std::string& program, const StepContext& context);
 
 }  // namespace symm

@@ -58,7 +58,7 @@ struct Copy {
     }
 };
 
-/// Relaxed loads of system scope: each goes to the memory itself, past the reader's own L1 cache.
+/// Relaxed loads of system scope: each bypasses the L1 cache of the device that reads.
 struct Chase {
     const std::uint32_t* next;
     std::uint32_t hops;

@@ -2,9 +2,9 @@
 /// \file
 /// The kernels of this lab: copy, chase, and the gate that starts several kernels at once.
 ///
-/// Each function below queues one on a stream. None of them knows on which device its memory is: a
-/// pointer is local to one device and remote to another. kernels.cu says how a kernel is written
-/// here.
+/// Each function below queues one of these kernels on a stream. A kernel does not know on which
+/// device its memory is: the same pointer is local to one device and remote to another. kernels.cu
+/// says how a kernel is written here.
 
 #include <cuda.h>
 

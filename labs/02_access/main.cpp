@@ -31,7 +31,7 @@ status is 0 only if all of it was right.
   02_access --size 64M --owner 1     with more memory, on device 1
   02_access --bandwidth              and how fast every pair is
 
-Without a GPU it runs on emulated ones, which can also be broken:
+Without a GPU it runs on emulated ones. These can also be faulty, or no peers:
   SYMM_EMU_LOSSY=1:0 02_access       device 1's writes to device 0 are lost
   SYMM_EMU_P2P=0 02_access           no peer access at all
 )";

@@ -16,7 +16,7 @@ std::string check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes)
     const DeviceBuffer local(pair.accessor, bytes);
     const Drained accessor_first(accessor);
     const Drained owner_first(owner);
-    // The seed is one that no other pair and no other step of this pair has.
+    // Each step of each pair has a seed of its own.
     const auto data = [&](CUdeviceptr at, std::uint32_t step) {
         return pattern::Range{at, bytes / sizeof(std::uint32_t),
                               0x10000u * static_cast<std::uint32_t>(pair.accessor + 1) +

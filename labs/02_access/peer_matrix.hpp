@@ -2,8 +2,8 @@
 /// \file
 /// Which device can use which device's memory, and how well the two are connected.
 ///
-/// Two devices are *peers* where the kernels and copies of one can access the memory of the other.
-/// Four GPUs, all peers of each other, of which pair 3 -> 1 was found broken:
+/// A device is a *peer* of another where its kernels and copies can access the other's memory. Four
+/// GPUs, all peers of each other, of which pair 3 -> 1 was found broken:
 ///
 ///     device         memory of 0         memory of 1         memory of 2         memory of 3
 ///     --------------------------------------------------------------------------------------
@@ -12,8 +12,8 @@
 ///     2       yes perf 0 atomics  yes perf 0 atomics                 own  yes perf 0 atomics
 ///     3       yes perf 0 atomics            EXCLUDED  yes perf 0 atomics                 own
 ///
-/// A pair has a direction: `{accessor, owner}` stands for the accessor's loads and stores in the
-/// owner's memory. The other direction can be different.
+/// A pair has a direction: `{accessor, owner}` stands for loads, stores and copies that the
+/// accessor makes in the owner's memory. The other direction can be different.
 ///
 /// Source: CUDA Driver API, "Peer Context Memory Access": cuDeviceCanAccessPeer,
 /// cuDeviceGetP2PAttribute. NCCL asks the same in src/transport/p2p.cc (p2pCanConnect), and finds
@@ -52,7 +52,7 @@ public:
 
     /// Throws std::out_of_range for a device that does not exist.
     const PeerLink& link(const Pair& pair) const;
-    /// The driver allows it and it is not excluded.
+    /// Whether the driver allows the access and the pair is not excluded.
     bool usable(const Pair& pair) const;
     /// Makes the pair unusable.
     void exclude(const Pair& pair, const std::string& reason);
