@@ -16,7 +16,7 @@ NcclCommunicator::NcclCommunicator(const NcclLibrary& library, NcclLibrary::Uniq
 }
 
 NcclCommunicator::~NcclCommunicator() {
-    // While an exception is on its way, other ranks may never come to calls that are queued, and
+    // If an exception destroys it, other ranks may never make the calls that are queued here, and
     // ncclCommDestroy would wait for them.
     if (std::uncaught_exceptions() > 0) {
         library_.comm_abort(comm_);
@@ -47,7 +47,7 @@ void NcclCommunicator::register_window(CUdeviceptr pointer, std::size_t bytes) {
     library_.check(library_.window_register(comm_, reinterpret_cast<void*>(pointer), bytes, &window,
                                             kNcclSymmetricWindow),
                    fmt::format("ncclCommWindowRegister(size={}, symmetric)", bytes));
-    if (window == nullptr) {  // the answer where windows cannot be had
+    if (window == nullptr) {  // NCCL's answer where windows are not supported
         throw std::runtime_error(
             "ncclCommWindowRegister() gave no window: it is not supported here");
     }

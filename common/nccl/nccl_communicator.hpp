@@ -10,8 +10,9 @@
 
 namespace symm {
 
-/// Owns a communicator and the windows registered with it. Move-only in spirit: neither copied nor
-/// moved. All calls are collective. The caller carries rank 0's unique id to the others.
+/// Owns a communicator and the windows registered with it. Neither copied nor moved. Construction,
+/// destruction and calls are collective, except unique_id(). The caller sends rank 0's unique id to
+/// the other ranks.
 class NcclCommunicator {
 public:
     /// ncclCommInitRank on the current device.

@@ -16,8 +16,8 @@
 namespace symm {
 namespace {
 
-// NVLink multicast can put GPUs that others share out of service, and the labs do without it:
-// whatever the environment says, NCCL does not use it here. Set before main(), while there is one
+// The labs do without NVLink multicast, which can make GPUs shared with others unusable. So NCCL
+// does not use it here either, whatever the environment says. Set before main(), while there is one
 // thread.
 [[maybe_unused]] const int no_multicast = setenv("NCCL_NVLS_ENABLE", "0", 1);
 
@@ -27,8 +27,8 @@ bool find(void* library, const char* name, Function& function) {
     return function != nullptr;
 }
 
-/// The directories under which the Python on PATH, and an environment that is active, keep
-/// packages.
+/// The prefixes under which Python may keep its packages: of an active environment, of the python3
+/// on PATH, and where pip installs.
 std::vector<std::string> python_prefixes() {
     std::vector<std::string> prefixes = {env::foreign("VIRTUAL_ENV"), env::foreign("CONDA_PREFIX")};
     std::istringstream path(env::foreign("PATH"));
@@ -46,7 +46,8 @@ std::vector<std::string> python_prefixes() {
     return prefixes;
 }
 
-/// SYMM_NCCL_LIB decides; else the linker's search, else Python's packages.
+/// Takes the file that SYMM_NCCL_LIB names; else searches as the linker does, then Python's
+/// packages.
 void* open_nccl(std::string& why_not) {
     const std::string chosen = env::text("SYMM_NCCL_LIB");
     const std::string name = chosen.empty() ? "libnccl.so.2" : chosen;

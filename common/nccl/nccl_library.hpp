@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// NCCL, found when a program runs: the programs compare with it, or say why they do not.
+/// NCCL's library, loaded when a program runs. Programs compare themselves with it, or say why they
+/// do not.
 
 #include <cstddef>
 #include <memory>
@@ -10,8 +11,8 @@ struct ncclComm;
 
 namespace symm {
 
-/// The few functions of libnccl.so.2 that the labs compare with, with their types from nccl.h (NCCL
-/// 2.28). Members that an older library lacks are null and marked so below.
+/// The functions of libnccl.so.2 that the comparisons need, with their types from nccl.h (NCCL
+/// 2.28). Those that an older library lacks are null, as marked below.
 struct NcclLibrary {
     struct UniqueId {
         char internal[128];
@@ -39,12 +40,12 @@ struct NcclLibrary {
 
     /// Throws std::runtime_error with the call and NCCL's own text unless `result` is 0.
     void check(int result, const std::string& call) const;
-    /// 2.28.9
+    /// For example `2.28.9`.
     std::string version() const;
 };
 
 /// The library of the Python package nvidia-nccl-cu12 or -cu13, in an active environment, beside
-/// the python3 on PATH or in ~/.local; an empty string where there is none.
+/// the python3 on PATH, in /usr/local or in ~/.local; an empty string where there is none.
 std::string nccl_of_python();
 
 /// Values of nccl.h's enumerations and flags.

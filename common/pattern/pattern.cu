@@ -41,7 +41,8 @@ struct Found {
 };
 
 /// Each thread counts for itself. Thread 0 adds up its block's counts and writes them to the
-/// block's own slot in host memory, where atomics of a GPU are not atomic for everybody.
+/// block's own slot in host memory. The slots need no atomics, which some buses between host and
+/// device do not have.
 struct Compare {
     const std::uint32_t* from;
     std::size_t words;

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The result check of the labs: memory is filled with a pattern, and read again by whoever should
-/// see it.
+/// The result check of the labs: memory is filled with a pattern, and read again by the GPU that
+/// should see it.
 ///
 /// Each word tells whose it is (the seed: a device, a rank, a round) and where it belongs (the
 /// index). Data that was lost, that arrived at another place or that came from somebody else is
@@ -31,7 +31,7 @@ struct Range {
     CUdeviceptr at;         ///< Aligned to 4 bytes.
     std::size_t words;      ///< Words of 4 bytes; any number.
     std::uint32_t seed;     ///< Whose data it is.
-    std::size_t first = 0;  ///< The index of the first word.
+    std::size_t first = 0;  ///< The pattern's index at `at`.
 };
 
 /// What compare() found.
@@ -39,8 +39,8 @@ struct Result {
     std::size_t words = 0;          ///< How many words were compared.
     std::uint64_t wrong = 0;        ///< How many of them differ.
     std::uint64_t first_wrong = 0;  ///< The lowest index among these, from the range's start.
-    std::uint32_t expected = 0;     ///< What should have been there,
-    std::uint32_t seen = 0;         ///< and what was.
+    std::uint32_t expected = 0;     ///< What should have been there.
+    std::uint32_t seen = 0;         ///< What was there.
     bool right() const { return wrong == 0; }
     /// `all 1024 words right`, `3 of 1024 words wrong, first word 17: expected 0x..., saw 0x...`.
     std::string describe() const;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The scalar accesses through which GPUs talk: system scope, one memory order each, named.
+/// The scalar accesses by which GPUs communicate: system scope, each with a named memory order.
 ///
 /// On a GPU these are `ld.acquire.sys`, `st.release.sys` and the like (PTX ISA, "Memory Consistency
 /// Model"); on the host the same order of the C++ model. System scope, because the other side is
@@ -17,9 +17,9 @@ enum class Order {
     kAcquire,  ///< A load: what comes after it is not done before it.
     kRelease,  ///< A store: what came before it is seen by whoever acquires its value.
     /// A store early in a kernel, for what earlier work of its stream has written: the end of that
-    /// work released it, so on a GPU the store is relaxed. Threads of the host, which play the
-    /// kernels of emulated GPUs, know no such end: there it is a release. (NCCL's symmetric kernels
-    /// begin so too.)
+    /// work released it, so on a GPU the store is relaxed. The C++ memory model has no such rule:
+    /// on emulated GPUs, whose threads are host threads, the store is a release. (NCCL's symmetric
+    /// kernels begin with a relaxed store too.)
     kReleasedByStream,
 };
 
@@ -46,19 +46,19 @@ __host__ __device__ T load(const T* pointer, Order order) {
     return detail::reference(pointer).load(detail::native(order));
 }
 
-/// Writes `*pointer`; `order` is kRelaxed or kRelease.
+/// Writes `*pointer`; `order` is kRelaxed, kRelease or kReleasedByStream.
 template <class T>
 __host__ __device__ void store(T* pointer, T value, Order order) {
     detail::reference(pointer).store(value, detail::native(order));
 }
 
-/// Adds to `*pointer` and returns what was there.
+/// Adds to `*pointer` and returns the old value.
 template <class T>
 __host__ __device__ T fetch_add(T* pointer, T value, Order order) {
     return detail::reference(pointer).fetch_add(value, detail::native(order));
 }
 
-/// Writes `desired` where `*pointer` is `expected`; says whether it did. Relaxed.
+/// Writes `desired` if `*pointer` is `expected`; returns whether it did. Relaxed.
 template <class T>
 __host__ __device__ bool claim(T* pointer, T expected, T desired) {
     return detail::reference(pointer).compare_exchange_strong(expected, desired,

@@ -6,8 +6,8 @@
 /// without a pause keeps the thread that it waits for from running. Yielding is not enough: Linux
 /// divides the processors among sessions first (autogroup, sched(7)), and a thread yields only to
 /// its own session. A launcher starts each rank in a session of its own, so ranks that only yield
-/// slow each other down until they time out. Hence waits sleep, except for short ones, which would
-/// suffer from it.
+/// slow each other down until they time out. So a long wait sleeps. A short one does not, since a
+/// sleep would make it longer.
 
 #include <chrono>
 #include <thread>

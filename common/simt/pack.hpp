@@ -4,10 +4,10 @@
 ///
 /// `load_relaxed` and `store_relaxed` are for words that another GPU polls while they are written.
 /// PTX promises that each 8-byte element of such an access arrives whole, never that the 16 bytes
-/// arrive together, so a reader has to check both (PTX ISA, memory consistency model, "Vector
-/// Data-types"). The host version makes exactly that promise: two relaxed accesses of 8 bytes,
-/// which SYMM_EMU_TORN_PACKS=1 takes apart (torn_pack.hpp). Data that flags put in order is read
-/// and written plainly, by assignment of a Pack16.
+/// arrive together, so a reader has to check both elements (PTX ISA, memory consistency model,
+/// "Vector Data-types"). The host version promises the same: it makes two relaxed accesses of 8
+/// bytes, with SYMM_EMU_TORN_PACKS=1 in either order and with a pause in between (torn_pack.hpp).
+/// Data that is ordered by flags is read and written plainly, by assignment of a Pack16.
 
 #include <cuda_runtime.h>
 

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// The thread block a kernel runs in, in the words of cooperative groups, on a GPU and on the host.
+/// The thread block that a kernel runs in, with the names of cooperative groups, on a GPU and on
+/// the host.
 ///
 /// A kernel of this repository is a struct of parameters with
 /// `__host__ __device__ void operator()(const simt::ThreadBlock& block) const`. On a GPU the block
@@ -23,7 +24,7 @@ struct HostBlock {
     unsigned size = 1;              ///< Threads in the block.
     void* shared = nullptr;         ///< The block's dynamic shared memory.
     void (*sync)(void*) = nullptr;  ///< Waits until every thread of the block has called it.
-    mutable unsigned voted = 0;     ///< Set once any thread has voted yes in sync_or().
+    mutable unsigned voted = 0;     ///< Set once any thread has voted true in sync_or().
     void* sync_state = nullptr;     ///< What `sync` works on.
 };
 
@@ -50,12 +51,13 @@ public:
     __host__ __device__ unsigned dim_blocks() const {
         NV_IF_TARGET(NV_IS_DEVICE, (return gridDim.x;), (return host_->grid_dim.x;))
     }
-    /// Waits for every thread of the block; what each wrote before is seen by all after.
+    /// Waits for every thread of the block; afterwards all see what each wrote before.
     __host__ __device__ void sync() const {
         NV_IF_TARGET(NV_IS_DEVICE, (__syncthreads();), (host_->sync(host_->sync_state);))
     }
-    /// As sync(), and tells every thread whether any of them voted yes, now or (on the host)
-    /// earlier in this launch: for verdicts that stay, as "gave up" does.
+    /// Like sync(), and tells every thread whether any of them voted true. On the host a true vote
+    /// from earlier in this launch counts too, so use it only for conditions that stay true, such
+    /// as "gave up".
     __host__ __device__ bool sync_or(bool vote) const {
         NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return __syncthreads_or(vote) != 0;),
                           (return host_sync_or(vote);))

@@ -9,9 +9,9 @@
 /// | `report->abort`    | host memory   | the host alone                   | waiting threads, every kPollsPerHostLook polls |
 /// | rest of `*report`  | host memory   | the thread that set `*gave_up`   | the host, when the stream has finished |
 ///
-/// All of them are relaxed: each carries only itself, and the report is ordered by the end of the
-/// kernel. In host memory each word has one writer, since some buses between host and device have
-/// no atomics.
+/// The order of a wait's own flag is the caller's. `*gave_up` and `abort` are relaxed, since no
+/// other data depends on them; the rest of the report is ordered by the end of the kernel. In host
+/// memory each word has one writer, since some buses between host and device have no atomics.
 ///
 /// Giving up ends the kernel: the first thread whose time is over sets `*gave_up`, and from then on
 /// every wait of this rank's kernels returns false, in this kernel and in those queued behind it.
@@ -55,7 +55,7 @@ struct WaitReport {
     std::uint32_t abort;   ///< The host asks all waits to end.
     std::uint32_t failed;  ///< A kernel gave up by itself: the rest says why.
     Waiting waiting;
-    std::uint64_t seen;  ///< In place of `waiting.expected`.
+    std::uint64_t seen;  ///< The value that was there instead of `waiting.expected`.
 };
 
 /// Nanoseconds of a clock that all threads of a device share.
@@ -70,7 +70,7 @@ __host__ __device__ inline std::uint64_t now_ns() {
                                                .count());))
 }
 
-/// How long a kernel may wait, and where it tells that it gave up: one of its parameters.
+/// How long a kernel may wait, and where it reports that it gave up. A parameter of the kernel.
 struct Timeout {
     std::uint32_t* gave_up;  ///< In device memory of the kernel's own device.
     WaitReport* report;      ///< In pinned host memory.
@@ -81,16 +81,17 @@ struct Timeout {
 /// short waits looks at the abort flag too.
 class Waiter {
 public:
-    /// `timeout` outlives it.
+    /// `timeout` must outlive the Waiter.
     __host__ __device__ explicit Waiter(const Timeout& timeout) : timeout_(timeout) {}
     Waiter(const Waiter&) = delete;
 
-    /// Polls until `poll(seen)` is true; `seen` takes what the poll saw, for the report. False when
-    /// this wait, or an earlier one of this rank, gave up: then leave.
+    /// Polls until `poll(seen)` is true; the poll stores what it saw in `seen`, for the report.
+    /// Returns false when this wait, or an earlier one of this rank, gave up: then leave the
+    /// kernel's loop.
     template <class Poll>
     __host__ __device__ bool until(const Waiting& waiting, Poll&& poll) {
         std::uint64_t seen = 0;
-        std::uint64_t start = 0;  // read at the first look: most waits end within a few polls
+        std::uint64_t start = 0;  // read at the first host look: most waits end before that
         [[maybe_unused]] int round = 0;
         count_ += kPollsPerWait;
         if (count_ - host_look_ >= kPollsPerHostLook) {
@@ -122,8 +123,8 @@ public:
 
 private:
     /// On H200s, thousands of threads that read host memory every 64 polls kept each other from
-    /// polling: 64K among four ranks took 240 us instead of 5. NCCL looks every 10,000 polls as
-    /// well.
+    /// polling: an AllReduce of 64K on four ranks took 240 us instead of 5. NCCL, too, looks only
+    /// every 10,000 polls.
 #ifdef __CUDA_ARCH__
     static constexpr std::uint32_t kPollsPerLook = 64;
     static constexpr std::uint32_t kPollsPerHostLook = 8192;
@@ -134,7 +135,8 @@ private:
     static constexpr std::uint32_t kPollsPerWait = 1;
 #endif
 
-    /// Gives up when it is time to.
+    /// Gives up if another thread has, or, less often, if the host has set the abort flag or the
+    /// time is over.
     __host__ __device__ void look(const Waiting& waiting, std::uint64_t seen,
                                   std::uint64_t& start) {
         gave_up_ = load(timeout_.gave_up, Order::kRelaxed) != 0;
@@ -154,11 +156,11 @@ private:
 
     const Timeout& timeout_;
     std::uint32_t count_ = 0;      ///< Polls in whole rounds, and kPollsPerWait per wait.
-    std::uint32_t host_look_ = 0;  ///< Its value at the last look at host memory.
+    std::uint32_t host_look_ = 0;  ///< `count_` at the last look at host memory.
     bool gave_up_ = false;
 };
 
-/// The report as a sentence: `rank 1 waited 10.0 s for a signal of rank 0: expected 3, saw 2`.
+/// The report as a sentence: `rank 1 waited 10.0 s in a kernel for a signal ...`.
 std::string describe(const WaitReport& report, std::uint64_t limit_ns);
 
 /// Throws std::runtime_error with that sentence where a kernel gave up. Call it once the stream has

@@ -1,10 +1,10 @@
 #pragma once
 /// \file
 /// Accesses of 16 bytes that a host thread makes in two parts, in either order and with a pause in
-/// between. PTX allows that, but no GPU that we know does it, and neither does a host thread often
-/// enough for a test: a reader that checks the flag of one half only would pass.
+/// between. PTX allows that, but no GPU that we know does it, and a host thread does it too rarely
+/// for a test: a reader that checks the flag of one half only would pass.
 ///
-/// Off until the emulated driver is told to (SYMM_EMU_TORN_PACKS=1).
+/// Off, unless SYMM_EMU_TORN_PACKS=1 is set and the driver is emulated.
 
 #include <atomic>
 #include <chrono>
@@ -25,7 +25,7 @@ void access_halves(const Access& access) {
         access(1);
         return;
     }
-    // Another sequence in each thread; the constants are Knuth's (MMIX).
+    // Each thread has its own random sequence; the constants are Knuth's (MMIX).
     thread_local std::uint64_t random = std::hash<std::thread::id>{}(std::this_thread::get_id());
     random = random * 6364136223846793005U + 1442695040888963407U;
     const int first = static_cast<int>(random >> 63);

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// SYMM_UNROLL before a loop asks nvcc to unroll it; its host compiler, which knows no such pragma,
-/// reads nothing.
+/// SYMM_UNROLL before a loop asks nvcc to unroll it; for the host compiler, which does not know
+/// this pragma, it is empty.
 
 #ifdef __CUDA_ARCH__
 #define SYMM_UNROLL _Pragma("unroll")

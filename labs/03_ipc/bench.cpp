@@ -1,5 +1,5 @@
-// 03_ipc_bench: how long it takes until ranks share memory, beside NCCL. Each round times a new
-// meeting of the ranks and a symmetric range; then NCCL's ncclCommInitRank, ncclMemAlloc and
+// 03_ipc_bench: how long it takes until ranks share memory, compared with NCCL. Each round times a
+// new meeting of the ranks and a symmetric range; then NCCL's ncclCommInitRank, ncclMemAlloc and
 // ncclCommWindowRegister, where its library is found and each rank has a GPU.
 
 #include <unistd.h>
@@ -23,7 +23,7 @@ using namespace symm;
 
 constexpr int kRounds = 3;
 
-// Milliseconds that a step takes on the slowest rank.
+// How many milliseconds a step takes on the slowest rank.
 template <class Step>
 double slowest(Rank& rank, const Step& step) {
     const auto start = std::chrono::steady_clock::now();
@@ -108,7 +108,7 @@ void time_set_up(Rank& rank, std::size_t bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app("Lab 03: how long it takes until ranks share memory, beside NCCL.",
+    CLI::App app("Lab 03: how long it takes until ranks share memory, compared with NCCL.",
                  "03_ipc_bench");
     RankOptions ranks;
     std::size_t bytes = 64 << 20;

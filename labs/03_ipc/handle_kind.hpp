@@ -2,14 +2,14 @@
 /// \file
 /// Which kind of handle the ranks use: FABRIC where all of them can, else file descriptors.
 ///
-/// FABRIC handles need an IMEX channel (a device file), which containers rarely have. A
-/// device attribute says only what the hardware could do: machines answer 1 for it and refuse
-/// cuMemCreate with CUDA_ERROR_NOT_PERMITTED. So each rank tries it: it creates memory and exports
-/// it. All ranks must agree: a rank that chose alone would wait for handles that the others never
-/// send.
+/// FABRIC handles need an IMEX channel (a device file), which containers rarely have. A device
+/// attribute says only what the hardware could do: on some machines it is 1, and cuMemCreate still
+/// fails with CUDA_ERROR_NOT_PERMITTED. So each rank creates memory for FABRIC and exports it. All
+/// ranks must agree: a rank that chose without asking the others would wait for handles that they
+/// never send.
 ///
 /// Source: CUDA Driver API, CUmemAllocationHandleType; NCCL's `ncclCuMemHandleType`
-/// (src/misc/cudawrap.cc), which src/mnnvl.cc sets to FABRIC after such a try.
+/// (src/misc/cudawrap.cc), which src/mnnvl.cc sets to FABRIC after it has tried in the same way.
 
 #include <cuda.h>
 
@@ -20,7 +20,7 @@
 
 namespace symm {
 
-/// A kind of handle, and why it is not FABRIC.
+/// A kind of handle and, if it is not FABRIC, the reason.
 struct HandleChoice {
     CUmemAllocationHandleType kind = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     std::string why_not_fabric;  ///< Empty where the kind is FABRIC.
@@ -28,7 +28,7 @@ struct HandleChoice {
 
 /// Collective: FABRIC where every rank can create and export such memory, else file descriptors,
 /// with the reason of the first rank that cannot. SYMM_FABRIC_ENABLE=0 on any rank leaves FABRIC
-/// out. Throws CudaError on all ranks for an error other than those that mean "not here".
+/// out. Any error that does not mean "FABRIC is refused" is thrown on all ranks.
 HandleChoice agree_on_handle_kind(Rank& rank);
 
 }  // namespace symm

@@ -58,7 +58,7 @@ std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
     const Gpu gpu(rank.device());
     const PlainBuffer local;
     const auto of = [](int owner, CUdeviceptr at) -> pattern::Range {
-        // The third is the seed: each rank's data differs.
+        // The last value is the seed: each rank's data differs.
         return {at, kBytes / 4, static_cast<std::uint32_t>(owner)};
     };
     pattern::fill(gpu, of(rank.rank(), local.address()));
@@ -84,7 +84,7 @@ std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
         }
         story += fmt::format(": opened at {:#x}, {}\n", peer.address(), result.describe());
     });
-    // together() was a barrier: no rank frees what another still reads.
+    // together() was a barrier: no rank frees memory that another rank still reads.
     return story;
 }
 

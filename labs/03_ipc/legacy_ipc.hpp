@@ -26,8 +26,9 @@
 namespace symm {
 
 /// Collective: every rank shares an allocation of cuMemAlloc in this way and reads its right
-/// neighbour's. `vmm_memory` is memory of cuMemCreate, to be refused. Returns what happened, one
-/// line each. Throws where the driver answers otherwise than described above, or data is wrong.
+/// neighbour's. `vmm_memory` is memory of cuMemCreate, which cuIpcGetMemHandle has to refuse.
+/// Returns what happened, one line each. Throws where the driver does not answer as described
+/// above, or data is wrong.
 std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory);
 
 }  // namespace symm

@@ -33,7 +33,7 @@ void check_bytes(const Rank& rank, std::size_t bytes) {
     }
 }
 
-// Prints a line of every rank, in the order of ranks.
+// Prints one line from each rank, in rank order.
 void in_order(Rank& rank, const char* name, const std::string& line) {
     for (int turn = 0; turn < rank.size(); ++turn) {
         if (turn == rank.rank()) {
@@ -43,7 +43,7 @@ void in_order(Rank& rank, const char* name, const std::string& line) {
     }
 }
 
-// Reads the memory of rank `owner` with a kernel of this rank's GPU. Returns what it found there;
+// Reads the memory of rank `owner` with a kernel on this rank's GPU. Returns what the kernel found;
 // throws where a word is wrong.
 std::string compare(const Rank& rank, int owner, const pattern::Range& expected) {
     const pattern::Result result = pattern::compare(Gpu(rank.device()), expected);
@@ -71,7 +71,7 @@ void walk_ring(Rank& rank, const SymmetricRange& range) {
     const int me = rank.rank();
     const int right = (me + 1) % rank.size();
     const int left = (me + rank.size() - 1) % rank.size();
-    // Every writer has its own seed in each round, so old data or another rank's is wrong.
+    // Every writer has its own seed in each round, so old data and another rank's data are wrong.
     const auto words = [&](int owner, int writer, int round) -> pattern::Range {
         return {range.peer(owner), range.size() / 4,
                 static_cast<std::uint32_t>(writer + round * kMaxRanks)};
@@ -82,7 +82,7 @@ void walk_ring(Rank& rank, const SymmetricRange& range) {
     bootstrap.together("fill", [&] { pattern::fill(gpu, words(me, me, 0)); });
     bootstrap.together("read", [&] { compare(rank, right, words(right, right, 0)); });
     bootstrap.together("write", [&] { pattern::fill(gpu, words(left, me, 1)); });
-    // I am the left neighbour of my right one, so it has written here.
+    // This rank is its right neighbour's left neighbour, so the right neighbour has written here.
     bootstrap.together("check", [&] { found = compare(rank, me, words(me, right, 1)); });
     in_order(rank, "ring",
              fmt::format("read from rank {}, written by rank {}: {}", right, right, found));
@@ -102,7 +102,8 @@ void walk(Rank& rank, std::size_t bytes) {
                             ? "FABRIC"
                             : "POSIX file descriptor\nnot FABRIC: " + choice.why_not_fabric);
 
-    // The range asks again itself. Among threads it needs no handles.
+    // SymmetricRange agrees on a kind again by itself. For ranks that are threads it needs no
+    // handles.
     const SymmetricRange range(rank, bytes);
     rank.headline("\n4. The symmetric range: {} per rank, {} from one to the next",
                   format_bytes(range.size()), format_bytes(range.stride()));

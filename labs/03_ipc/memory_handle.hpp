@@ -8,7 +8,7 @@
 /// - POSIX: a file descriptor. It is an index into this process's table of open files, so the
 ///   operating system has to copy the entry into the other process's table. A UNIX socket does that
 ///   for file descriptors sent as SCM_RIGHTS (send_packet() in common/sys/socket.cpp).
-/// - FABRIC: 64 bytes, which may be sent in any way, also to other hosts of one NVLink fabric.
+/// - FABRIC: 64 bytes, which may be sent in any way, also to other hosts of the same NVLink fabric.
 ///
 /// The memory must have been created for that kind (CUmemAllocationProp::requestedHandleTypes). A
 /// handle does not contain the size of the memory: send the size as well.
@@ -25,8 +25,8 @@
 /// | the mapping, on both sides     | cuMemMap       | Mapping        | cuMemUnmap, at the end    |
 ///
 /// So each process gives back its own references, and the exporter may end first: the importers'
-/// mappings keep the memory. A file descriptor on its way in a socket is a reference too, which the
-/// operating system holds.
+/// mappings keep the memory. A file descriptor that is in a socket, sent but not received, is a
+/// reference too, which the operating system holds.
 ///
 /// Source: CUDA Driver API, "Virtual Memory Management"; NCCL's ncclP2pAllocateShareableBuffer and
 /// ncclP2pImportShareableBuffer in src/transport/p2p.cc.
@@ -42,7 +42,7 @@ namespace symm {
 
 class Rank;
 
-/// A file descriptor of the memory. Throws CudaError.
+/// Exports the memory as a file descriptor. Throws CudaError.
 UniqueFd export_fd(const PhysicalMemory& memory);
 
 /// The memory as 64 bytes. Throws CudaError.

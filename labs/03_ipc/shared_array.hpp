@@ -24,8 +24,8 @@ namespace symm {
 /// Owns this rank's mapping of memory on the root's device. Move-only.
 class SharedArray {
 public:
-    /// Collective: `bytes` on the device of rank `root`. When it returns, all ranks may use the
-    /// memory. Throws on all ranks where it fails on one, and leaves nothing behind.
+    /// Collective: creates `bytes` on the device of rank `root`. When it returns, all ranks may use
+    /// the memory. If it fails on one rank, it throws on all ranks and leaves nothing behind.
     SharedArray(Rank& rank, int root, std::size_t bytes);
 
     CUdeviceptr base() const { return mapping_.address(); }

@@ -17,7 +17,7 @@
 
 namespace symm {
 
-// Ranks that are threads own one of these together, and each fills in its own mappings.
+// Ranks that are threads share one Mapped, and each adds its own mappings.
 struct SymmetricRange::Mapped {
     AddressRange range;
     std::vector<std::vector<Mapping>> mappings;  // by rank; unmapped before the range is freed
@@ -25,8 +25,8 @@ struct SymmetricRange::Mapped {
 
 namespace {
 
-// Step 1, new memory. Each segment is one cuMemCreate with a handle of its own. On H200s access to
-// a segment of 512 MiB or more takes 10 ms, to smaller ones 2 ms, however many there are
+// Step 1, new memory. Each segment is one cuMemCreate with a handle of its own. On H200s
+// cuMemSetAccess takes 10 ms if a segment has 512 MiB or more, else 2 ms for any number of segments
 // (segment_size() in lab 01).
 std::vector<PhysicalMemory> create_segments(const CUmemAllocationProp& properties,
                                             std::size_t bytes) {
@@ -40,7 +40,7 @@ std::vector<PhysicalMemory> create_segments(const CUmemAllocationProp& propertie
 }
 
 // Step 1, memory that the rank has already: the segments mapped at [pointer, pointer + bytes), in
-// order. The last may reach further.
+// order. The last one may end after pointer + bytes.
 std::vector<PhysicalMemory> find_segments(CUdeviceptr pointer, std::size_t bytes) {
     std::vector<PhysicalMemory> segments;
     for (std::size_t found = 0; found < bytes; found += segments.back().size()) {
@@ -57,7 +57,8 @@ std::vector<PhysicalMemory> find_segments(CUdeviceptr pointer, std::size_t bytes
     return segments;
 }
 
-// Step 2: what a rank tells the others of its memory. The sizes of its segments are sent beside it.
+// Step 2: what a rank tells the others about its memory. The sizes of its segments are sent
+// separately.
 struct Description {
     std::size_t bytes = 0;         // asked for
     std::size_t granularity = 0;   // of its device
@@ -79,7 +80,7 @@ std::vector<std::vector<std::uint64_t>> exchange_sizes(
     return all;
 }
 
-// Step 2: the distance from one rank's memory to the next has room for the longest. All ranks have
+// Step 2: the distance from one rank's memory to the next has room for the largest. All ranks have
 // the same descriptions, so all compute the same or all throw.
 std::size_t agreed_stride(const std::vector<Description>& descriptions,
                           const std::vector<std::vector<std::uint64_t>>& sizes) {
@@ -121,13 +122,13 @@ SymmetricRange::SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t byte
         if (bytes == 0) {
             throw std::invalid_argument("a symmetric range of 0 bytes: ask for at least 1");
         }
-        // New memory has both kinds: step 2 may fall back to file descriptors.
+        // New memory is created for both kinds: step 2 may fall back to file descriptors.
         const CUmemAllocationProp properties =
             device_memory(rank.device(), handles_.kind | CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
         segments =
             pointer == 0 ? create_segments(properties, bytes) : find_segments(pointer, bytes);
         description = {bytes, granularity(properties), properties.requestedHandleTypes};
-        // Of the kinds that this rank could use, those that each segment was created for.
+        // Of the kinds that this rank can use, keep those that all its segments were created for.
         for (const PhysicalMemory& segment : segments) {
             description.kinds &= segment.properties().requestedHandleTypes;
         }
@@ -161,8 +162,9 @@ SymmetricRange::SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t byte
             mapped->mappings.resize(ranks);
         }
     });
-    // Threads: rank 0 sends the range's number, not a pointer: should rank 0 fail and free the
-    // range meanwhile, the others find nothing. The entry exists until the end of this constructor.
+    // Threads: rank 0 sends the range's number, not a pointer: if rank 0 fails and frees the range
+    // meanwhile, the other ranks find nothing under the number. The entry exists until the end of
+    // this constructor.
     const Registry::Entry entry(rank.is_thread() ? mapped : nullptr);
     if (rank.is_thread()) {
         const auto numbers = bootstrap.allgather("shared range", entry.number());

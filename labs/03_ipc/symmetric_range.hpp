@@ -15,8 +15,8 @@
 /// Ranks that are threads share one range. With a second mapping of the same memory ThreadSanitizer
 /// would not see that two addresses are one place.
 ///
-/// How it is built (symmetric_range.cpp follows this table). Each step is collective: where it
-/// fails on one rank, all ranks throw and give back what they have.
+/// How it is built (symmetric_range.cpp follows this table). Each step is collective: if it fails
+/// on one rank, all ranks throw and give back what they have.
 ///
 /// | step           | what a rank does                                         | exchanged          |
 /// |----------------|----------------------------------------------------------|--------------------|
@@ -26,11 +26,11 @@
 /// |                | somebody's memory was not created for FABRIC             | was created for    |
 /// | 3 addresses    | reserves ranks * stride                                  | nothing            |
 /// | 4 mappings     | maps rank r's segments from base + r * stride on         | handles            |
-/// | 5 access       | opens the mappings to its device                         | nothing            |
+/// | 5 access       | gives its device access to the mappings                  | nothing            |
 ///
 /// Ranks that are threads need no handles. In step 3 rank 0 reserves for all, and sends the others
-/// a number by which they find the range (common/ranks/registry.hpp). In step 4 each maps its own
-/// segments, and in step 5 opens them to the devices of all.
+/// a number by which they find the range (common/ranks/registry.hpp). In step 4 each rank maps its
+/// own segments, and in step 5 gives the devices of all ranks access to them.
 
 #include <cuda.h>
 
@@ -53,14 +53,14 @@ public:
     SymmetricRange() = default;
 
     /// `bytes` of new memory on each rank's device, the same on every rank, not zeroed. When it
-    /// returns, the memory of all ranks may be used. Throws on all ranks where it fails on one,
-    /// with that rank's error, and leaves nothing behind; the bootstrap can still be used.
+    /// returns, the memory of all ranks may be used. If it fails on one rank, it throws on all
+    /// ranks, with that rank's error, and leaves nothing behind; the bootstrap can still be used.
     SymmetricRange(Rank& rank, std::size_t bytes);
 
-    /// Shares memory that every rank has already, as ncclCommWindowRegister does. It was made by
-    /// cuMemCreate for a handle that is a POSIX file descriptor, as all memory of lab 01 is.
-    /// `pointer` is where this rank's memory starts; `bytes` is the same on every rank. The memory
-    /// remains the caller's, who may free it before the range or after.
+    /// Shares memory that every rank has already, as ncclCommWindowRegister does. The memory must
+    /// be from cuMemCreate, with POSIX file descriptors among its requestedHandleTypes, as lab 01
+    /// creates it. `pointer` is where this rank's memory starts; `bytes` is the same on every rank.
+    /// The caller still owns the memory, and may free it before or after the range.
     SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes);
 
     SymmetricRange(SymmetricRange&&) = default;
@@ -68,9 +68,9 @@ public:
 
     /// The range's first address in this process: the memory of rank 0.
     CUdeviceptr base() const { return base_; }
-    /// From one rank's memory to the next, in bytes. A multiple of the granularity.
+    /// The distance from one rank's memory to the next, in bytes. A multiple of the granularity.
     std::size_t stride() const { return stride_; }
-    /// Bytes of each rank that were asked for.
+    /// The size of each rank's memory as asked for, in bytes.
     std::size_t size() const { return bytes_; }
     /// The address of a rank's memory in this process.
     CUdeviceptr peer(int rank) const { return base_ + static_cast<std::size_t>(rank) * stride_; }
@@ -81,7 +81,7 @@ public:
     T* at(int rank, std::size_t offset = 0) const {
         return reinterpret_cast<T*>(peer(rank) + offset);
     }
-    /// The kind of handle that was sent, and why it is not FABRIC.
+    /// The kind of handle that was sent and, if it is not FABRIC, the reason.
     const HandleChoice& handles() const { return handles_; }
     explicit operator bool() const { return mapped_ != nullptr; }
 

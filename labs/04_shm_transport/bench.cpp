@@ -18,7 +18,7 @@ namespace {
 
 using namespace symm;
 
-// Rank 0 sends to rank 1 (`both`: and rank 1 to rank 0 at once).
+// Rank 0 sends to rank 1; with `both`, rank 1 sends to rank 0 at the same time.
 void transfer(benchmark::State& state, bool both) {
     const HostPathChoice choice = probe_host_path(0);
     const auto path = static_cast<HostPath>(state.range(0));
@@ -69,7 +69,7 @@ void transfer(benchmark::State& state, bool both) {
                    (is_emulated() ? ", emulated: no measure of performance" : ""));
 }
 
-// Emulated GPUs are here to show that the benchmark runs: small sizes do.
+// On emulated GPUs the benchmark only shows that it runs, so small sizes are enough.
 void add(const char* name, bool both) {
     auto* benchmark = benchmark::RegisterBenchmark(name, transfer, both);
     benchmark->ArgNames({"path", "bytes"})->Unit(benchmark::kMicrosecond);

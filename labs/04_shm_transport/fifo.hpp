@@ -30,14 +30,14 @@
 ///   between them extends the order to all threads: wait, sync, copy, sync, store.
 /// - One FIFO cannot deadlock: head <= tail <= head + 8 always holds, so its two sides never both
 ///   wait. Two ranks that each send more than eight slots before they receive do wait for each
-///   other. So a transfer sends and receives in one kernel, in different blocks.
+///   other. So send_receive() does both in one kernel, in different blocks.
 /// - A message cannot overtake another: each side makes its steps in order. left[s mod 8] says how
-///   many bytes of the message remain from this slot on. The receiver compares it with the number
-///   that it expects: so it notices where the two sides name different sizes.
+///   many bytes of the message remain from this slot on. The receiver compares this with the number
+///   that it expects, and so notices when the two sides name different sizes.
 /// - The counters are never reset. A kernel finds its step by reading the counter that only its own
 ///   side writes, so a replayed graph is right as well.
 /// - A side whose wait has timed out changes neither slot nor counter. The other side then times
-///   out as well: it never takes incomplete data for complete data.
+///   out as well: it never accepts incomplete data as complete.
 ///
 /// Source: NCCL's `ncclSendMem` and `ncclRecvMem` in src/include/comm.h (NCCL_STEPS is 8 too), and
 /// `waitPeer` and `postPeer` in src/device/prims_simple.h.
@@ -56,7 +56,8 @@ namespace symm {
 /// Slots of a FIFO (NCCL_STEPS).
 inline constexpr unsigned kFifoSteps = 8;
 
-/// What the sender polls. It has its own cache lines, so that writes to RecvMem do not disturb it.
+/// What the sender polls. It has its own cache line, so that writes to RecvMem do not slow the
+/// polls down.
 struct alignas(128) SendMem {
     std::uint64_t head;  ///< Steps emptied. Written by the receiver.
 };
@@ -73,7 +74,7 @@ struct FifoControl {
     RecvMem receive;
 };
 
-/// One FIFO, as both sides see it (each at its own addresses).
+/// One FIFO. Both sides have one, each with the addresses of its own process.
 struct Fifo {
     FifoControl* control;
     std::byte* slots;  ///< kFifoSteps times slot_bytes, aligned to 128.
@@ -117,16 +118,16 @@ struct FifoBlockState {
     std::uint32_t ready;
 };
 
-/// The sending end, as seen by every thread of the one block that serves it.
+/// The sending end of a FIFO. Every thread of the one block that serves it has a FifoSender.
 class FifoSender {
 public:
     /// All threads of the block construct it together. `state` is in the block's shared memory, and
-    /// no other endpoint uses it.
+    /// no other end uses it.
     __host__ __device__ FifoSender(const simt::ThreadBlock& block, const Fifo& fifo,
                                    const FifoEnds& ends, FifoBlockState* state)
         : block_(block), fifo_(fifo), ends_(ends), state_(state), waiter_(ends_.timeout) {
         if (block.thread_rank() == 0) {
-            // Relaxed: only this side writes the counter, and its former launch has ended.
+            // Relaxed: only this side writes the counter, and its previous launch has ended.
             state->step = simt::load(&fifo.control->receive.tail, simt::Order::kRelaxed);
         }
         block.sync();
@@ -189,7 +190,7 @@ private:
     std::uint64_t head_;  // of thread 0: the last head seen
 };
 
-/// The receiving end, as seen by every thread of the one block that serves it.
+/// The receiving end of a FIFO. Every thread of the one block that serves it has a FifoReceiver.
 class FifoReceiver {
 public:
     /// As FifoSender's constructor.
@@ -197,7 +198,7 @@ public:
                                      const FifoEnds& ends, FifoBlockState* state)
         : block_(block), fifo_(fifo), ends_(ends), state_(state), waiter_(ends_.timeout) {
         if (block.thread_rank() == 0) {
-            // Relaxed: only this side writes the counter, and its former launch has ended.
+            // Relaxed: only this side writes the counter, and its previous launch has ended.
             state->step = simt::load(&fifo.control->send.head, simt::Order::kRelaxed);
         }
         block.sync();

@@ -3,9 +3,9 @@
 /// The kernel of the transport: one launch sends a message, receives one, or does both at once.
 ///
 /// A message is cut into chunks, each as large as a slot. Chunk k goes through channel k mod
-/// channels, so both sides compute from its number where it is. Each block serves one channel in
+/// channels, so both sides compute its channel from its number. Each block serves one channel in
 /// one direction: the first blocks send, the blocks after them receive. All blocks must run at the
-/// same time, which any GPU can do with so few.
+/// same time. They are few enough for any GPU.
 
 #include <cuda.h>
 
@@ -79,7 +79,7 @@ struct FifoMessage {
     }
 };
 
-/// The kernel. Needs sizeof(FifoBlockState) of shared memory, and blocks() blocks.
+/// The kernel. Needs sizeof(FifoBlockState) bytes of shared memory, and blocks() blocks.
 struct TransferKernel {
     FifoMessage<const std::byte> outbound;
     FifoMessage<std::byte> inbound;
@@ -127,8 +127,8 @@ private:
     }
 };
 
-/// Queues the transfer with `threads` threads per block; queues nothing where there is nothing to
-/// move. Throws CudaError. (In a .cu file, so that other files need no nvcc.)
+/// Queues the transfer with `threads` threads per block; queues nothing if all messages are empty.
+/// Throws CudaError. (In a .cu file, so that other files need no nvcc.)
 void launch_transfer(CUstream stream, unsigned threads, const TransferKernel& transfer);
 
 }  // namespace symm

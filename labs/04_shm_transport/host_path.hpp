@@ -7,9 +7,9 @@
 /// - POSIX: shared memory of the operating system, mapped with mmap and then registered with the
 ///   driver (`cuMemHostRegister`). It works with every driver.
 ///
-/// cuMem is preferred. Some machines refuse it, and no device attribute says so. So
-/// probe_host_path() tries all steps once with one granule. Only the refusals listed in
-/// host_path.cpp lead to POSIX; every other error is thrown.
+/// cuMem is preferred. Some machines and containers refuse it, so probe_host_path() tries all steps
+/// once with one granule. Only the refusals listed in host_path.cpp lead to POSIX; every other
+/// error is thrown.
 ///
 /// `SYMM_CUMEM_HOST_ENABLE=0` selects POSIX without a probe.
 ///
@@ -30,7 +30,7 @@ enum class HostPath { kCuMem, kPosix };
 /// `cuMem` or `POSIX`.
 std::string_view name_of(HostPath path);
 
-/// A path, and why cuMem was not taken.
+/// A path and, if it is not cuMem, the reason.
 struct HostPathChoice {
     HostPath path = HostPath::kCuMem;
     std::string why_not_cumem;  ///< Empty where the path is cuMem.
@@ -42,8 +42,7 @@ HostPathChoice probe_host_path(int device);
 
 /// Collective: cuMem where the probe of every rank succeeded, else POSIX, with the reason of the
 /// first rank that cannot use cuMem. All ranks must take the same path: the file descriptor that
-/// one rank sends is useless to a rank on the other path. `wanted` takes the place of this rank's
-/// probe.
+/// one rank sends is useless to a rank on the other path. With `wanted` this rank does not probe.
 HostPathChoice agree_on_host_path(Rank& rank, std::optional<HostPath> wanted = {});
 
 }  // namespace symm

@@ -25,18 +25,20 @@ namespace symm {
 
 /// Owns this process's view of a segment. Move-only. Destruction does not wait for kernels:
 /// synchronise first. POSIX: construction makes the primary context of `devices[0]` current, and at
-/// destruction some context is.
+/// destruction some context must be current.
 class HostSegment {
 public:
     /// Owns nothing.
     HostSegment() = default;
 
-    /// New memory, all zero, at least `bytes` (not 0), rounded up; near `devices[0]`. `devices` (at
-    /// least one) and the host may read and write it. Throws CudaError or std::system_error.
+    /// New memory, all zero, at least `bytes` (not 0), rounded up. cuMem: on the NUMA node of
+    /// `devices[0]`; POSIX: on the node of the calling thread. `devices` (at least one) and the
+    /// host may read and write it. Throws CudaError or std::system_error.
     static HostSegment create(HostPath path, std::size_t bytes, std::span<const int> devices);
 
-    /// The memory behind a file descriptor of share(), from this or another process. `bytes` is
-    /// size() there. Throws CudaError or std::runtime_error for a descriptor of anything else.
+    /// The memory behind a file descriptor that share() returned, in this or another process.
+    /// `bytes` is the size() of that segment. Throws CudaError or std::runtime_error for a
+    /// descriptor of anything else.
     static HostSegment attach(HostPath path, UniqueFd fd, std::size_t bytes,
                               std::span<const int> devices);
 

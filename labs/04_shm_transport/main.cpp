@@ -56,7 +56,7 @@ std::optional<HostPath> path_named(std::string_view name) {
     return {};
 }
 
-// Prints a line of every rank, in their order.
+// Prints one line from each rank, in rank order.
 void in_order(Rank& rank, const std::string& line) {
     for (int turn = 0; turn < rank.size(); ++turn) {
         if (turn == rank.rank()) {
@@ -95,7 +95,8 @@ void ring(Rank& rank, const Options& options) {
                   format_bytes(options.bytes), (options.bytes - 1) / slot + 1, format_bytes(slot));
     double microseconds = 0;
     for (int i = 0; i < options.iterations; ++i) {
-        // Every rank has its own seed in each iteration, so old data or another rank's is wrong.
+        // Every rank has its own seed in each iteration, so old data and another rank's data are
+        // wrong.
         const auto words = [&](const DeviceBuffer& buffer, int sender) -> pattern::Range {
             return {buffer.base(), options.bytes / 4,
                     static_cast<std::uint32_t>(sender + i * kMaxRanks)};

@@ -16,7 +16,7 @@
 namespace symm {
 namespace {
 
-// Nobody who has the file descriptor can shrink the memory while another reads it, or undo that.
+// No process that has the file descriptor can change the size of the memory, or add more seals.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 // Refuses more than the machine has: fallocate would take all its memory before it fails, and the
@@ -70,7 +70,7 @@ SharedMemoryFile SharedMemoryFile::attach(UniqueFd fd, std::size_t bytes) {
     if (fstat(fd.get(), &status) != 0) {
         throw_errno("fstat() of the file descriptor received");
     }
-    // Pipes and ordinary files have no such seals: only what create() makes has.
+    // Pipes and ordinary files do not have these seals.
     if ((fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals) {
         throw std::runtime_error("the file descriptor received is not one of sealed shared memory");
     }
@@ -89,7 +89,7 @@ HostRegistration::HostRegistration(int device, void* data, std::size_t bytes) {
         cuMemHostRegister(data, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
         "cuMemHostRegister(address={}, size={}, PORTABLE|DEVICEMAP)", data, bytes);
     value_ = {data, 0, context};
-    // Mostly the host's address. The driver is asked all the same, as NCCL does.
+    // Usually the same as the host's address. The driver is asked anyway, as NCCL does.
     cu_check(cuMemHostGetDevicePointer(&value_.address, data, 0),
              "cuMemHostGetDevicePointer(address={})", data);
 }

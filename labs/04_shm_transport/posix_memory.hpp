@@ -5,10 +5,10 @@
 ///     memfd_create, fallocate, mmap        makes memory that processes can share
 ///     cuMemHostRegister                    lets the GPUs of this process use it
 ///
-/// A memfd is a file in memory, used here instead of a file in /dev/shm: it has no name that could
-/// be taken already, be guessed, or stay behind a killed process, and it does not count against the
-/// 64 MB that containers give /dev/shm. The memory is freed with its last file descriptor or
-/// mapping, like memory of cuMemCreate.
+/// A memfd is a file in memory, used here instead of a file in /dev/shm: it has no name that
+/// another program could use or guess, or that remains after a process is killed, and it does not
+/// count against the 64 MB that containers give /dev/shm. The memory is freed with its last file
+/// descriptor or mapping, like memory of cuMemCreate.
 ///
 /// Source: memfd_create(2), fcntl(2) "File Sealing"; CUDA Driver API, cuMemHostRegister; NCCL's
 /// ncclShmOpen in src/misc/shmutils.cc.
@@ -30,8 +30,8 @@ public:
     /// Owns nothing.
     SharedMemoryFile() = default;
     /// New memory, all zero: at least `bytes` (not 0), rounded up to whole pages. All pages are
-    /// allocated here, so a lack of memory is an error here and not a SIGBUS later. The size can
-    /// never change. Throws std::system_error.
+    /// allocated here, so a lack of memory is an error here, not a SIGBUS later. The size can never
+    /// change. Throws std::system_error.
     static SharedMemoryFile create(std::size_t bytes);
     /// Maps the memory behind a file descriptor. Throws std::runtime_error where create() did not
     /// make it, or where its size is not `bytes`.
@@ -49,8 +49,9 @@ private:
     UniqueFd fd_;
 };
 
-/// Memory that is registered, and the context of the device that registered it. A registration ends
-/// with its context, and the rank that made a segment may end before others that share it.
+/// Memory that is registered, and the device that registered it. A registration ends with the
+/// context in which it was made. The rank that made a segment may end before other ranks that share
+/// the segment, so `device` keeps the context.
 struct Registered {
     void* data = nullptr;
     CUdeviceptr address = 0;
@@ -64,8 +65,8 @@ class HostRegistration : public Owner<HostRegistration, Registered> {
 public:
     /// Owns nothing.
     HostRegistration() = default;
-    /// Registers `bytes` at `data`, both whole pages, in the primary context of `device`, which
-    /// becomes current. Throws CudaError.
+    /// Registers `bytes` at `data`, both multiples of the page size, in the primary context of
+    /// `device`, which becomes current. Throws CudaError.
     HostRegistration(int device, void* data, std::size_t bytes);
 
     /// The address for GPUs.

@@ -38,7 +38,7 @@ std::uint64_t set_of(const Rank& rank, std::span<const int> senders) {
 }
 
 TransportOptions completed(TransportOptions options) {
-    // On an emulated GPU each thread is a thread of the host: more of them gain nothing.
+    // On an emulated GPU each thread is a host thread: more channels gain nothing.
     if (options.channels == 0) {
         options.channels = is_emulated() ? 2 : 8;
     }
@@ -57,7 +57,7 @@ TransportOptions completed(TransportOptions options) {
 
 }  // namespace
 
-// What the other ranks have to know of a rank that receives.
+// What the other ranks have to know about a rank that receives.
 struct ShmTransport::Plan {
     std::uint64_t senders;
     std::uint64_t slot_bytes;
@@ -70,7 +70,7 @@ struct ShmTransport::Plan {
     std::size_t bytes() const {
         return static_cast<std::size_t>(std::popcount(senders)) * connection_bytes();
     }
-    // One connection behind the other, in the order of the senders.
+    // The connections follow one another in the order of the senders.
     FifoConnection connection(const HostSegment& segment, int sender) const {
         const std::uint64_t lower = senders & ((std::uint64_t{1} << sender) - 1);
         const auto place = static_cast<std::size_t>(std::popcount(lower));

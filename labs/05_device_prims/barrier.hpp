@@ -13,20 +13,21 @@
 /// | thread p    | polls until e is reached  | its own `inbox[b][p]`   | acquire   | rank r sees rank p's writes after it |
 /// | all threads | `block.sync()`            |                         | block     | no thread reads before all ranks have arrived |
 ///
-/// \* In a kernel's first barrier the arrival may be relaxed: nothing has been written in this
-/// kernel yet, and the end of the kernel before it has already released what earlier kernels of the
-/// stream wrote. The host's threads have no such end, so emulated GPUs release there too
-/// (simt::Order::kReleasedByStream).
+/// \* In a kernel's first barrier the arrival may be relaxed: this kernel has written nothing yet,
+/// and the end of the previous kernel of the stream has already released what earlier kernels
+/// wrote. The C++ memory model has no such rule, so on emulated GPUs, whose threads are host
+/// threads, the arrival is a release there too (simt::Order::kReleasedByStream).
 ///
 /// - No deadlock: a rank stores to all peers before it waits for any, and each peer has a thread of
 ///   its own. Block b of all ranks must be running at once, which the launch ensures
 ///   (common/cuda/occupancy.hpp).
-/// - The next barrier cannot overtake this one: a peer in barrier e + 1 has stored e + 1, which has
-///   reached e too. It cannot reach e + 2 before this rank has stored e + 1.
+/// - The next barrier cannot overtake this one: a peer that is already in barrier e + 1 has stored
+///   e + 1, which satisfies a wait for e too. The peer cannot store e + 2 before this rank has
+///   stored e + 1.
 /// - If one thread times out, its whole block gives up and sends no more signals, so its peers time
-///   out too: no block takes what is there for a result.
-/// - Each block counts its own epochs in device memory, so a graph that replays the kernel counts
-///   on. Epochs wrap; the comparison allows for it.
+///   out too: no block uses incomplete data.
+/// - Each block counts its own epochs in device memory, so a replayed graph continues the count.
+///   Epochs wrap; the comparison allows for it.
 ///
 /// Source: NCCL's LSA barrier (src/include/nccl_device/impl/lsa_barrier__funcs.h).
 
@@ -38,7 +39,7 @@
 
 namespace symm {
 
-/// The most blocks and ranks that meet.
+/// The most blocks of a rank, and the most ranks, in a barrier.
 inline constexpr unsigned kMaxBarrierBlocks = 128;
 inline constexpr int kMaxBarrierRanks = 8;
 
@@ -65,8 +66,8 @@ struct BarrierView {
     __host__ __device__ BarrierMemory* local() const { return peer(rank); }
 };
 
-/// One block's side of its barriers in one kernel. Every thread of the block holds one, and all
-/// call each member together. `store_epoch` comes last.
+/// One block's side of its barriers in one kernel. Every thread of the block has one, and all call
+/// each member together. `store_epoch` is called last.
 class Barrier {
 public:
     __host__ __device__ Barrier(const simt::ThreadBlock& block, const BarrierView& view,
@@ -76,8 +77,8 @@ public:
           waiter_(timeout),
           epoch_(view.local()->epoch[block.group_index()]) {}
 
-    /// Waits for the same block of every rank. False, on all threads of the block, when one of them
-    /// gave up.
+    /// Waits for the same block of every rank. Returns false, on all threads of the block, when one
+    /// of them gave up.
     template <simt::Order kArrival = simt::Order::kRelease>
     __host__ __device__ bool arrive_and_wait() {
         ++epoch_;
@@ -108,7 +109,7 @@ public:
 #endif
     }
 
-    /// Keeps the count for the next kernel of the stream.
+    /// Stores the count in device memory for the next kernel of the stream.
     __host__ __device__ void store_epoch() const {
         if (block_.thread_rank() == 0) {
             view_.local()->epoch[block_.group_index()] = epoch_;

@@ -14,7 +14,8 @@ using namespace symm;
 
 constexpr std::uint32_t kRounds = 1000;
 
-/// One iteration is `kRounds` rounds; its time is that of one, as the GPU's events measured it.
+/// One iteration runs `kRounds` rounds. Its reported time is that of one round (for one_way, of one
+/// way), measured by the GPU's events.
 template <class Play>
 void measure(benchmark::State& state, Play&& play) {
     if (is_emulated()) {

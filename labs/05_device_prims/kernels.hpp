@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The latency test's kernels: a payload sent to and fro, and rounds of barriers. Both check what
-/// arrives.
+/// The latency test's kernels: a payload sent back and forth, and rounds of barriers. Both check
+/// what arrives.
 
 #include <cuda.h>
 
@@ -30,16 +30,16 @@ struct LatencyTestMemory {
     std::uint64_t errors;  ///< Counted by this rank.
 };
 
-/// What rank `rank` sends in round `round` from its block `block`: no other rank, round or block
-/// sends it.
+/// What block `block` of rank `rank` sends in round `round`. No two payloads are equal.
 __host__ __device__ inline std::uint64_t unique_payload(int rank, std::uint32_t round,
                                                         unsigned block = 0) {
     return (std::uint64_t{round} << 32) ^ (std::uint64_t{block} << 8) ^
            static_cast<std::uint64_t>(rank + 1);
 }
 
-/// One thread on each of two ranks: `rounds` times there and back, so a round takes twice the
-/// latency. One block of one thread. Rounds are numbered from `first`, on both sides the same.
+/// One thread on each of two ranks sends `rounds` payloads and receives as many, in turn, so a
+/// round takes twice the latency. Needs one block of one thread. Both sides number the rounds from
+/// `first`.
 struct PingPong {
     LatencyTestMemory* local;
     LatencyTestMemory* remote;
@@ -131,7 +131,8 @@ struct BarrierRounds {
         Barrier barrier(block, view, timeout);
         const unsigned b = block.group_index();
         for (std::uint32_t round = first; round != first + rounds; ++round) {
-            // The last thread writes, the first ones signal: the block's sync alone connects them.
+            // The last thread writes and the first ones signal: only the block's sync orders the
+            // two.
             if (block.thread_rank() == block.size() - 1) {
                 memory_of(view.rank)->buffer[round % 2][b] = unique_payload(view.rank, round, b);
             }
@@ -150,11 +151,11 @@ struct BarrierRounds {
     }
 };
 
-/// Queue the kernels, from host code that nvcc need not read. Throw CudaError.
+/// Queue the kernels. Throw CudaError. (In a .cu file, so that other files need no nvcc.)
 void launch_ping_pong(CUstream stream, const PingPong& kernel);
 void launch_barrier_rounds(CUstream stream, const BarrierRounds& kernel, unsigned blocks,
                            unsigned threads);
-/// Blocks of `threads` threads of BarrierRounds that the current device keeps resident at once.
+/// How many blocks of BarrierRounds, of `threads` threads each, the current device keeps resident.
 unsigned resident_barrier_blocks(unsigned threads);
 
 }  // namespace symm

@@ -47,8 +47,8 @@ double LatencyTest::ping_pong(Carrier carrier, std::uint32_t rounds) {
     const std::uint32_t first = rounds_ + 1;
     rounds_ += rounds;
     double microseconds = 0;
-    // The other ranks stay until the test has ended: what they would free waits for all kernels on
-    // their device, and a rank whose kernel has not started yet would wait for them.
+    // The other ranks stay until the test has ended: to free memory they would wait for all kernels
+    // on their device, and a rank whose kernel has not started yet would wait for them.
     rank_.bootstrap().together("ping-pong", [&] {
         if (rank_.rank() > 1) {
             return;

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The latency test: the primitives on symmetric memory of all ranks, set up, run, checked and
-/// timed.
+/// The latency test: sets up symmetric memory of all ranks, runs the primitives on it, checks what
+/// arrives and measures the time.
 
 #include <cstdint>
 #include <string_view>
@@ -17,28 +17,30 @@ namespace symm {
 /// `signal`, `relaxed` or `packet`.
 std::string_view name_of(Carrier carrier);
 
-/// One rank's latency test. Construction and all calls are collective: all ranks, the same order.
+/// One rank's latency test. Construction and all calls are collective: all ranks make them, in the
+/// same order.
 class LatencyTest {
 public:
     /// No wait in a kernel lasts longer than `limit`.
     explicit LatencyTest(Rank& rank, std::chrono::nanoseconds limit = Deadline::standard_limit());
     LatencyTest(const LatencyTest&) = delete;
     LatencyTest& operator=(const LatencyTest&) = delete;
-    /// When an exception is on its way, the other ranks are told at once.
+    /// If an exception destroys it, the other ranks are told at once.
     ~LatencyTest();
 
-    /// Ranks 0 and 1 send a payload to and fro, `rounds` times; the others wait for them. Returns
-    /// the time of one way in microseconds (0 on the others). Throws std::runtime_error for a lost
-    /// or wrong payload, std::invalid_argument with fewer than two ranks.
+    /// Ranks 0 and 1 send a payload back and forth, `rounds` times; the other ranks wait for them.
+    /// Returns the time of one way in microseconds (0 on the other ranks). Throws
+    /// std::runtime_error for a lost or wrong payload, std::invalid_argument with fewer than two
+    /// ranks.
     double ping_pong(Carrier carrier, std::uint32_t rounds);
 
     /// All ranks pass `rounds` barriers with `blocks` blocks of `threads` threads each. Returns the
-    /// time of one barrier in microseconds, checks included. Throws
-    /// std::runtime_error for a wrong value.
+    /// time of one barrier in microseconds, checks included. Throws std::runtime_error for a wrong
+    /// value.
     double barriers(std::uint32_t rounds, unsigned blocks, unsigned threads);
 
 private:
-    /// Waits for the kernel, throws for what it complained of, and returns its time a round in
+    /// Waits for the kernel, throws if it found wrong values, and returns its time per round in
     /// microseconds.
     double finish(std::string_view what, std::uint32_t rounds);
     LatencyTestMemory* memory_of(int rank) const { return range_.at<LatencyTestMemory>(rank); }
@@ -49,9 +51,9 @@ private:
     Stream stream_;
     Event start_;
     Event end_;
-    std::uint32_t rounds_ = 0;    ///< Payloads so far: numbers go on, so nothing is cleared.
-    std::uint32_t barriers_ = 0;  ///< Barriers so far: the two buffers alternate from call to call.
-    std::uint64_t errors_ = 0;    ///< Reported already.
+    std::uint32_t rounds_ = 0;    ///< Sent so far. Never reset, so nothing has to be cleared.
+    std::uint32_t barriers_ = 0;  ///< Passed so far. The two buffers alternate across calls.
+    std::uint64_t errors_ = 0;    ///< Wrong values that were reported already.
 };
 
 }  // namespace symm

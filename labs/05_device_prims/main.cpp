@@ -1,4 +1,4 @@
-// Lab 05: how kernels on different GPUs communicate. A flag with data behind it, a packet that is
+// Lab 05: how kernels on different GPUs communicate. A flag that follows data, a packet that is
 // both, and a barrier of all ranks, in device code, each checked and timed.
 
 #include <fmt/core.h>
@@ -20,7 +20,7 @@ struct Options {
     unsigned threads = 32;
 };
 
-/// Emulated times would show how fast this machine wakes threads, and nothing of a GPU.
+/// Emulated times would show how fast this machine wakes threads, and nothing about a GPU.
 std::string time_text(double microseconds) {
     return is_emulated() ? "(emulated)" : fmt::format("{:.2f} us", microseconds);
 }
@@ -75,13 +75,9 @@ int main(int argc, char** argv) {
                       "Blocks of the barrier's kernel");
     add_number_option(app, "--threads", options.threads, 1U, 1024U, "Threads of each block");
     app.footer(
-        "What to look for: a signal with data behind it takes two trips over the link, a packet "
-        "one. A barrier "
-        "of\n"
-        "all ranks takes little longer than a signal, since all ranks store at the same time. "
-        "SYMM_TIMEOUT is "
-        "the\n"
-        "limit of every wait, in seconds.");
+        "What to look for: data followed by a signal takes two trips over the link, a packet one.\n"
+        "A barrier of all ranks takes only a little longer than a signal, since all ranks store\n"
+        "at the same time. SYMM_TIMEOUT is the limit of every wait, in seconds.");
     return run_main(app, argc, argv, [&] {
         return run_ranks(options.ranks, [&](Rank& rank) {
             require_resident(rank, options);

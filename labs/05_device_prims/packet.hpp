@@ -10,7 +10,7 @@
 /// A signal takes two trips, one after the other: first the data, then, when the release knows that
 /// the data has arrived, the flag. A packet takes one: the receiver polls the packet itself. It
 /// knows that both data words are there when it sees both flags, since data and flag of one half
-/// arrive together. The price: half of the bytes are flags. So packets are for small sizes.
+/// arrive together. But half of the bytes are flags, so packets are for small sizes.
 ///
 /// | who          | does                            | to what             | order             | why  |
 /// |--------------|---------------------------------|---------------------|-------------------|------|
@@ -29,14 +29,14 @@
 
 namespace symm {
 
-/// Sends eight bytes, as two words, under a flag that the slot does not hold.
+/// Sends eight bytes, as two words, each with `flag`. The slot must not hold this flag yet.
 __host__ __device__ inline void write_packet(simt::Pack16* slot, std::uint64_t data,
                                              std::uint32_t flag) {
     const std::uint64_t high = std::uint64_t{flag} << 32;
     simt::store_relaxed(slot, simt::Pack16{{(data & 0xffffffffU) | high, (data >> 32) | high}});
 }
 
-/// True when `packet` was written under `flag`, and both halves are there.
+/// True when both halves of `packet` have the flag `flag`.
 __host__ __device__ inline bool has_flag(const simt::Pack16& packet, std::uint32_t flag) {
 #ifdef SYMM_MUTANT_ONE_FLAG  // a mutant: the verifier must find halves that arrive apart
     return static_cast<std::uint32_t>(packet.half[0] >> 32) == flag;

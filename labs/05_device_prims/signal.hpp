@@ -11,8 +11,8 @@
 /// The flag lies in the receiver's memory: the store crosses the link once, and polling stays
 /// local. Each poll of a remote flag would cost a round trip over the link.
 ///
-/// Values only grow, and the comparison allows them to wrap. So a sender that is already one value
-/// ahead does no harm to a receiver that has not looked yet, and nothing is ever cleared.
+/// Values only grow, and the comparison allows them to wrap. A receiver that polls late may see a
+/// later value than it waits for; that value ends its wait too. So nothing is ever cleared.
 ///
 /// Source: NCCL's src/device/prims_simple.h (waitPeer, postPeer); MSCCL++'s "signal" and "relaxed
 /// signal".
@@ -42,10 +42,10 @@ __host__ __device__ void signal(std::uint32_t* flag, std::uint32_t value) {
 }
 
 /// Polls `flag` until it has reached `waiting.expected`. With kAcquire, what the sender wrote
-/// before its signal may be read after. False when the wait gave up (see timeout.hpp).
+/// before its signal may be read afterwards. Returns false when the wait gave up (see timeout.hpp).
 ///
-/// Every poll acquires. On H200s that is faster than relaxed polls with a fence behind them, by 1.1
-/// us for a barrier of four GPUs.
+/// Every poll acquires. On H200s a barrier of four GPUs is 1.1 us faster than with relaxed polls
+/// and a fence after them.
 template <simt::Order kOrder = simt::Order::kAcquire>
 __host__ __device__ bool wait_signal(simt::Waiter& waiter, const std::uint32_t* flag,
                                      const simt::Waiting& waiting) {

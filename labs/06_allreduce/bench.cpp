@@ -1,5 +1,5 @@
-// AllReduce under Google Benchmark, as many ranks as GPUs, each a thread: ours, then NCCL's two
-// ways, in turn. The table beside NCCL, size by size, is `06_allreduce --bytes 1K:1G`.
+// AllReduce under Google Benchmark, with as many ranks as GPUs, each a thread: ours, NCCL's default
+// path and NCCL's symmetric path in turn. `06_allreduce --bytes 1K:1G` prints the same as a table.
 
 #include <benchmark/benchmark.h>
 

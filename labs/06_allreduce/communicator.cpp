@@ -37,7 +37,7 @@ int ranks_that_may_meet(const Rank& rank) {
     return rank.size();
 }
 
-/// Blocks of `threads` threads of any kernel of an AllReduce that the device keeps resident.
+/// How many blocks, of `threads` threads each, the device keeps resident of any AllReduce kernel.
 unsigned resident_blocks(int ranks, unsigned threads) {
     unsigned least = kMaxBlocks * 32;
     for (const DataType type : {DataType::kFloat, DataType::kBfloat16}) {
@@ -62,8 +62,8 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     if (options.max_blocks != 0) {
         most_.blocks = std::min(most_.blocks, options.max_blocks);
     }
-    // Block b of each rank waits for block b of every other, so all launch what the smallest device
-    // keeps.
+    // Block b of each rank waits for block b of every other, so all ranks launch as many blocks as
+    // the rank that can launch the fewest.
     for (const Shape& other : rank.bootstrap().allgather("launch shapes", most_)) {
         most_.blocks = std::min(most_.blocks, other.blocks);
     }

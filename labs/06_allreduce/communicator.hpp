@@ -18,16 +18,16 @@ namespace symm {
 
 /// How a communicator is built. The same on all ranks.
 struct CommunicatorOptions {
-    /// No wait in a kernel lasts longer.
+    /// No wait in a kernel lasts longer than this.
     std::chrono::nanoseconds limit = Deadline::standard_limit();
     /// The most blocks of a launch; 0: as many as the device keeps resident, at most kMaxBlocks.
-    /// Several communicators on one device share what it keeps (residency.hpp).
+    /// Several communicators on one device share its resident blocks (residency.hpp).
     unsigned max_blocks = 0;
 };
 
-/// One rank's communicator, as ncclComm. Construction, windows and calls are collective: all ranks,
-/// in the same order. Calls are asynchronous and belong to one stream at a time: two in flight at
-/// once would share flags.
+/// One rank's communicator, like NCCL's ncclComm. Construction, windows and calls are collective:
+/// all ranks, in the same order. Calls are asynchronous and belong to one stream at a time: two in
+/// flight at once would share flags.
 class Communicator {
 public:
     /// Throws std::invalid_argument for more than kMaxAllReduceRanks ranks, and where the device
@@ -35,37 +35,40 @@ public:
     explicit Communicator(Rank& rank, const CommunicatorOptions& options = {});
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
-    /// When an exception is on its way, first ends the kernels that may wait for other ranks.
+    /// If an exception destroys it, it first ends its kernels, which may wait for other ranks.
     ~Communicator();
 
-    /// Bytes of device memory that a communicator of `ranks` takes on each, beside its windows.
+    /// How many bytes of device memory a communicator of `ranks` ranks takes on each rank, in
+    /// addition to its windows.
     static std::size_t state_bytes(int ranks);
 
     int rank() const { return rank_.rank(); }
     int ranks() const { return rank_.size(); }
 
     /// A window of new memory, `bytes` on every rank: ncclMemAlloc and ncclCommWindowRegister in
-    /// one. Returns this rank's address of it. It lives until release() or as long as the
-    /// communicator.
+    /// one. Returns the address of this rank's memory. The window lives until release(), or as long
+    /// as the communicator.
     CUdeviceptr allocate(std::size_t bytes);
-    /// Makes a window of memory that each rank has (from mem_alloc, say): ncclCommWindowRegister.
-    /// The memory stays the caller's; the address to use is the one given back.
+    /// Makes a window of memory that each rank has already (for example from mem_alloc):
+    /// ncclCommWindowRegister. The caller still owns the memory, but calls must use the address
+    /// that is returned.
     CUdeviceptr register_memory(CUdeviceptr pointer, std::size_t bytes);
-    /// Gives a window back. Collective; waits for the work of all ranks, so that none still uses
-    /// it. Throws std::invalid_argument for an address that allocate() or register_memory() did not
-    /// return.
+    /// Destroys a window. Collective; waits for the work of all ranks, so that none still uses the
+    /// window. Throws std::invalid_argument for an address that allocate() or register_memory() did
+    /// not return.
     void release(CUdeviceptr window);
 
-    /// Queues: `out[i]` becomes the sum over all ranks of `in[i]`, on every rank, the same bits.
-    /// `in` and `out` hold `count` elements each: the same buffer, or two that do not overlap, at
-    /// multiples of the element's size (of 16 bytes for speed). For twoshot, at the same place of
-    /// the same windows on all ranks; for auto, in windows on all ranks or on none.
-    /// Returns what was chosen. Throws std::invalid_argument for what cannot be done, CudaError.
+    /// Queues the call: `out[i]` becomes the sum of all ranks' `in[i]`, with the same bits on every
+    /// rank. `in` and `out` hold `count` elements each: the same buffer, or two that do not
+    /// overlap, at multiples of the element's size (of 16 bytes for speed). For twoshot they lie at
+    /// the same offsets in the same windows on all ranks; for auto, in windows on all ranks or on
+    /// none. Returns the plan that was chosen. Throws CudaError, and std::invalid_argument for a
+    /// call that is not possible.
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
 
-    /// Waits for the stream. Throws where a kernel gave up waiting, saying for whom, and where a
-    /// rank has failed or is gone, which ends the kernels that wait for it; after that the
+    /// Waits for the stream. Throws where a kernel gave up waiting, and says for which rank. If a
+    /// rank has failed or is gone, ends the kernels that wait for it, and throws. After that the
     /// communicator can only be destroyed.
     void synchronize(const Stream& stream, std::string_view what) {
         timeout_.synchronize(stream, what, [&] { rank_.bootstrap().throw_async_error(what); });
@@ -83,7 +86,7 @@ private:
     Rank& rank_;
     SymmetricRange state_;  ///< BarrierMemory, OneShotMemory, then the packets' banks.
     KernelTimeout timeout_;
-    Shape most_;  ///< What each launch may have.
+    Shape most_;  ///< The most blocks and threads of a launch.
     std::optional<ResidencyShare> share_;
     std::list<SymmetricRange> windows_;
 };

@@ -2,9 +2,9 @@
 /// \file
 /// The element types as kernels see them: packed in words, added up in float.
 ///
-/// Every type gives: `Storage`, what memory holds; `to_float` and `from_float`; and `Sums<Words>`,
-/// the running float sums of as many elements as `Words` 4-byte words hold. Sums are rounded to the
-/// type once, at the end.
+/// Every type gives: `Storage`, what memory holds; `to_float` and `from_float`, for one element;
+/// `unpack` and `pack`, for the elements of a 4-byte word. `Sums` holds the running float sums of
+/// the elements in `kWords` words, and rounds them to the type once, at the end.
 
 #include <cuda_runtime.h>
 

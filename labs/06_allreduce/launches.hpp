@@ -47,7 +47,7 @@ struct TwoShotArguments {
     std::size_t barrier_stride;
 };
 
-/// Blocks of `threads` threads of each kernel that the current device keeps resident at once.
+/// How many blocks of the kernel, of `threads` threads each, the current device keeps resident.
 unsigned one_shot_resident_blocks(DataType type, int ranks, unsigned threads);
 unsigned two_shot_resident_blocks(DataType type, int ranks, unsigned threads);
 

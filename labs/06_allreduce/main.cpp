@@ -1,5 +1,5 @@
-// Lab 06: an AllReduce on symmetric memory, checked against a double-precision reference, beside
-// NCCL where it is.
+// Lab 06: an AllReduce on symmetric memory, checked against a double-precision reference, and
+// compared with NCCL where its library is found.
 
 #include <fmt/core.h>
 
@@ -141,10 +141,10 @@ int main(int argc, char** argv) {
     int iterations = 0;
     add_rank_options(app, options.ranks, kMaxAllReduceRanks);
     auto* bytes_option =
-        app.add_option("--bytes", bytes, "Size of a buffer, as 64K, 1M or 1G, or a range as 1K:1G")
+        app.add_option("--bytes", bytes, "Size of a buffer, such as 64K, or a range, such as 1K:1G")
             ->capture_default_str();
     add_number_option<std::size_t>(app, "--factor", options.sizes.factor, 2, 1024,
-                                   "From one size of a range to the next");
+                                   "Factor from one size of a range to the next");
     add_number_option<std::size_t>(app, "--count", count, 1,
                                    std::numeric_limits<std::size_t>::max(),
                                    "Elements instead of bytes, at least 1")
@@ -155,18 +155,18 @@ int main(int argc, char** argv) {
     app.add_flag("--inplace", options.comparison.in_place, "Input and output are the same buffer");
     app.add_flag("--graph", options.comparison.graph, "Replay the calls as a graph");
     add_number_option(app, "--iters", iterations, 1, 1000,
-                      "Calls of a turn (default 20; emulated 2)")
+                      "Calls per turn (default 20; emulated 2)")
         ->default_str("");
     add_number_option(app, "--rounds", options.comparison.rounds, 1, 1000,
-                      "Turns of each candidate");
+                      "Turns of ours and of each of NCCL's paths");
     app.add_flag("--no-nccl", no_nccl, "Do not compare with NCCL");
     app.footer(
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
         "     06_allreduce --ranks 8 --bytes 1K:1G --graph      (on a machine with 8 GPUs: the "
-        "table beside NCCL)\n"
+        "table with NCCL)\n"
         "NCCL is found at run time (LD_LIBRARY_PATH), and runs without NVLink's multicast "
         "(NCCL_NVLS_ENABLE=0 is set).\n"
-        "SYMM_TIMEOUT sets the deadline of every wait in seconds.");
+        "SYMM_TIMEOUT is the limit of every wait, in seconds.");
     return run_main(app, argc, argv, [&] {
         options.comparison.type = data_type(dtype);
         options.comparison.algorithm = algorithm_named(algo);

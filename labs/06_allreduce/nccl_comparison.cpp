@@ -20,8 +20,9 @@ double median(std::vector<double> values) {
     return *middle;
 }
 
-/// A window whose memory is one segment. NCCL 2.28 registers the first segment of a window alone,
-/// and its kernels run off its end; ours would be made of several above 256 MiB.
+/// A window whose memory is one segment. NCCL 2.28 registers only the first segment of a window,
+/// and its kernels access memory beyond the end of that segment. Communicator::allocate() makes
+/// several segments above 256 MiB.
 CUdeviceptr window_of_one_segment(Communicator& communicator, std::size_t bytes) {
     bytes = std::max<std::size_t>(bytes, 1);
     const auto give_back = [](void* memory) {
@@ -32,7 +33,7 @@ CUdeviceptr window_of_one_segment(Communicator& communicator, std::size_t bytes)
         }
     };
     const std::unique_ptr<void, void (*)(void*)> memory(mem_alloc(bytes, bytes), give_back);
-    // The window holds the memory from here on.
+    // From now on the window keeps the memory.
     return communicator.register_memory(reinterpret_cast<CUdeviceptr>(memory.get()), bytes);
 }
 
@@ -141,7 +142,8 @@ double NcclComparison::time_turn(std::size_t count, const Call& call, Rounding r
     communicator_.synchronize(stream_, "the timed AllReduces");
     const double mine = elapsed_us(start_, end_) / options_.iterations;
     const auto all = rank_.bootstrap().allgather("time", mine);
-    // In place the timed calls have added up their own results; their check is a call of its own.
+    // In place the timed calls have added up their own results, so one more call is made and
+    // checked.
     if (options_.in_place) {
         check_call(count, call, rounding);
     } else {

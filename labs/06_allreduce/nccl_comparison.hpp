@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Ours and NCCL's in one run: the same process, buffers and loop, in turn, results checked
-/// after each turn.
+/// Our AllReduce and NCCL's in one run: timed in turn, in the same process and loop, on the same
+/// buffers, with results checked after each turn.
 
 #include <memory>
 #include <optional>
@@ -18,9 +18,9 @@ namespace symm {
 struct ComparisonOptions {
     DataType type = DataType::kFloat;
     Algorithm algorithm = Algorithm::kAuto;
-    std::size_t most_bytes = 1 << 20;  ///< Of the largest call; decides what is allocated.
+    std::size_t most_bytes = 1 << 20;  ///< Of the largest call: the size of the buffers.
     int iterations = 20;               ///< Calls between two events.
-    int rounds = 5;                    ///< Turns of each candidate; the median counts.
+    int rounds = 5;                    ///< Turns per candidate; the result is their median.
     bool in_place = false;
     bool graph = false;  ///< The calls of a turn are one graph rather than launched one by one.
     bool nccl = true;    ///< Compare with NCCL where it is there.
@@ -34,8 +34,7 @@ struct Measured {
     std::optional<double> nccl_symmetric;  ///< On registered symmetric windows.
 };
 
-/// Bytes that a GPU sends for a call's payload over the call's time, in GB/s: bytes/time x
-/// 2(n-1)/n.
+/// The bus bandwidth in GB/s, as nccl-tests defines it: bytes/time x 2(n-1)/n.
 double bus_bandwidth(std::size_t bytes, int ranks, double microseconds);
 
 /// One rank's side of the comparison. Construction and calls are collective.
@@ -45,7 +44,7 @@ public:
 
     /// Why the comparison with NCCL is skipped; empty where it is not.
     const std::string& why_no_nccl() const { return why_no_nccl_; }
-    /// NCCL's version, where it is compared with.
+    /// NCCL's version; empty where the comparison is skipped.
     std::string nccl_version() const { return library_ ? library_->version() : ""; }
 
     /// Checks one call, then times all candidates in turn. Throws std::runtime_error on every rank

@@ -3,24 +3,25 @@
 /// AllReduce in one shot: every rank sends all of its input to every other, in packets, and adds up
 /// what arrives.
 ///
-/// For small sizes only latency counts, and this takes one trip over the link. No barrier comes
-/// before it: the packets go to scratch memory that is known to be free. None comes after: a packet
-/// is its own flag. Thread i of rank r, in epoch e (the number of the call), whose bank of scratch
-/// memory is e % 2:
+/// For small sizes only latency counts, and one shot takes one trip over the link. It needs no
+/// barrier before it: the packets go to scratch memory that is known to be free. It needs no
+/// barrier after it: a packet carries its own flag. In epoch e (the number of the call), which uses
+/// bank e % 2 of the scratch memory, thread i of rank r:
 ///
 /// | does                               | to what                            | order   | why                  |
 /// |------------------------------------|------------------------------------|---------|----------------------|
 /// | stores packet i with flag e        | `scratch[bank][r][i]` of all peers | relaxed | data and flag are one |
 /// | polls until all peers' flags are e | its own `scratch[bank][p][i]`      | relaxed | as above             |
 /// | adds up, in the order of the ranks | `out[i]`                           | plain   | for this rank's stream only |
-/// | clears one unused packet per peer  | its own `scratch[bank][p][e / 2 % size]` | relaxed | no flag may outlive its epoch's number |
+/// | clears one unused packet per peer  | its own `scratch[bank][p][e / 2 % packets_per_bank]` | relaxed | no old flag may equal a later epoch: see below |
 ///
-/// - Epochs are counted in device memory (`OneShotMemory::epochs`), so a replayed graph counts on.
-/// - No flag is mistaken for a later one: a slot's flag is older than e, and since each call clears
-///   one slot of its bank, none is older than 2 x `packets_per_bank` calls. So the 32 bits of an
-///   epoch may wrap.
-/// - No deadlock: packet i is sent before packet i of any peer is waited for, all threads of all
-///   ranks run at once, and no thread waits for another of its rank.
+/// - Epochs are counted in device memory (`OneShotMemory::epochs`), so a replayed graph continues
+///   the count.
+/// - No old flag equals a later epoch: each call clears one slot of its bank unless it has just
+///   used it, so no flag stays in a slot for more than 2 x `packets_per_bank` calls. So the 32 bits
+///   of an epoch may wrap.
+/// - No deadlock: a thread sends packet i before it waits for packet i of any peer, all threads of
+///   all ranks run at the same time, and no thread waits for another thread of its rank.
 /// - The next call cannot overtake this one: epoch e + 1 uses the other bank. Epoch e + 2 uses this
 ///   bank again. A rank that begins e + 2 has ended e + 1, so every peer has sent packets of e + 1,
 ///   so every peer's kernel of epoch e has ended, and with it all its reading and clearing of this
@@ -43,21 +44,21 @@ namespace symm {
 inline constexpr unsigned kMaxBlocks = 128;  ///< Of a launch.
 inline constexpr int kMaxAllReduceRanks = 8;
 
-/// What each rank keeps for one-shot calls, in symmetric memory, zeroed before the first use; its
-/// banks follow.
+/// What each rank keeps for one-shot calls, in symmetric memory, zeroed before the first use. The
+/// banks come after it.
 struct OneShotMemory {
-    /// Calls so far. One counter per block, all equal between kernels. Each block reads the counter
-    /// of its number alone, so that no block can see another's update too early.
+    /// Calls so far. One counter per block, all equal between kernels. Block b reads counter b
+    /// only, so that no block can see another's update too early.
     std::uint32_t epochs[kMaxBlocks];
 };
 
-/// The next epoch. Never 0, which is what fresh memory holds. Even and odd numbers alternate also
-/// where it wraps, since the lowest bit chooses the bank.
+/// The next epoch. Never 0, which is what zeroed memory holds. The lowest bit chooses the bank, so
+/// even and odd epochs also alternate where the number wraps.
 __host__ __device__ inline std::uint32_t next_epoch(std::uint32_t epoch) {
     return epoch + 1 == 0 ? 2 : epoch + 1;
 }
 
-/// The kernel: any count from 1, any alignment of the elements' own.
+/// The kernel: any count from 1; `in` and `out` need only the alignment of an element.
 template <class Element, int kRanks>
 struct OneShot {
     static constexpr int kPerPacket = 2 * Element::kPerWord;
@@ -108,7 +109,7 @@ struct OneShot {
     }
 
 private:
-    /// Packet i that `sender` has for `receiver`.
+    /// The slot in `receiver`'s memory for packet i from `sender`.
     __host__ __device__ simt::Pack16* slot(int receiver, std::uint32_t epoch, int sender,
                                            std::size_t i) const {
         simt::Pack16* banks = reinterpret_cast<simt::Pack16*>(
@@ -117,7 +118,8 @@ private:
         return banks + (bank * kRanks + static_cast<std::size_t>(sender)) * packets_per_bank + i;
     }
 
-    /// Polls packet i of all peers at once, until all have arrived. False when the wait gave up.
+    /// Polls packet i of all peers at once, until all have arrived. Returns false when the wait
+    /// gave up.
     __host__ __device__ bool receive(simt::Waiter& waiter, std::uint32_t epoch, std::size_t i,
                                      simt::Pack16 (&arrived)[kRanks]) const {
         simt::Waiting waiting{simt::Wait::kPacket, rank, rank, epoch};
@@ -158,7 +160,7 @@ private:
         return result.word[0] | (std::uint64_t{result.word[1]} << 32);
     }
 
-    /// Clears the slot of each peer whose turn it is, unless this call has just used it.
+    /// For each peer, clears the slot whose turn it is, unless this call has just used it.
     __host__ __device__ void clear_unused(const simt::ThreadBlock& block, std::uint32_t epoch,
                                           std::size_t packets) const {
         for (std::size_t p = block.grid_rank(); p < kRanks; p += block.grid_size()) {

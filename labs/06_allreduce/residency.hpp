@@ -1,12 +1,12 @@
 #pragma once
 /// \file
-/// Who holds which part of a device: communicators of one process whose kernels may run at the same
-/// time.
+/// How communicators of one process, whose kernels may run at the same time, share a device.
 ///
 /// Blocks of an AllReduce wait for blocks of other ranks. Suppose two communicators were launched
-/// in opposite orders on two GPUs, and each kernel filled its GPU: then each would wait for blocks
-/// that the other keeps out. So all communicators of a device must fit on it together, whatever
-/// runs first. Each takes a share when it is created, and one that does not fit is refused.
+/// in opposite orders on two GPUs, and each kernel filled its GPU: then each kernel would wait for
+/// blocks that cannot start, because the other kernel fills their GPU. So all communicators of a
+/// device must fit on it together, whatever runs first. Each takes a share when it is created, and
+/// one that does not fit is refused.
 
 #include <list>
 
@@ -15,9 +15,9 @@ namespace symm {
 /// A communicator's share of the blocks that a device keeps resident. Any thread may create one.
 class ResidencyShare {
 public:
-    /// Takes `blocks` blocks of `device`, which keeps `resident` blocks of the caller's largest
-    /// kernel. Throws std::invalid_argument where the shares of this process would exceed what the
-    /// device keeps, by the largest kernel of any of them.
+    /// Takes `blocks` blocks of `device`. `resident` is how many blocks of the caller's largest
+    /// kernel the device keeps resident. Throws std::invalid_argument where all shares of this
+    /// process on the device would exceed the smallest `resident` among them.
     ResidencyShare(int device, unsigned blocks, unsigned resident);
     ResidencyShare(const ResidencyShare&) = delete;
     ResidencyShare& operator=(const ResidencyShare&) = delete;

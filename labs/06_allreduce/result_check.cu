@@ -70,7 +70,7 @@ struct Check {
     }
 };
 
-/// Enough for memory's rate on a GPU; an emulated one has a host thread for each.
+/// Enough threads for the memory bandwidth of a GPU; on an emulated GPU each is a host thread.
 void launch_over(CUstream stream, std::size_t count, const auto& kernel) {
     const unsigned threads = is_emulated() ? 16 : 256;
     const std::size_t most = is_emulated() ? 2 : 1024;

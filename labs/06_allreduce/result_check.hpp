@@ -2,10 +2,10 @@
 /// \file
 /// The result check: inputs filled, outputs poisoned, results compared with a reference.
 ///
-/// Every element is a hash of its rank, its index and a salt that changes from call to call: a
-/// result with one rank's element missing, taken twice, of another index or of an earlier call is
-/// wrong by far more than rounding. The reference is added up in double precision from the elements
-/// as the type rounds them.
+/// Every element is a hash of its rank, its index and a salt that changes with each fill: a result
+/// with one rank's element missing, taken twice, of another index or of an earlier call is wrong by
+/// far more than rounding. The reference is added up in double precision from the elements as the
+/// type rounds them.
 
 #include <cuda.h>
 
@@ -38,7 +38,7 @@ enum class Rounding : std::uint32_t {
 /// What a check found. In device memory, zeroed.
 struct CheckReport {
     std::uint64_t wrong;        ///< Elements beyond their tolerance.
-    std::uint64_t first_index;  ///< Any one of them.
+    std::uint64_t first_index;  ///< The index of any one of them.
     double got;
     double expected;
     std::uint32_t claimed;
@@ -50,7 +50,8 @@ class Verifier {
 public:
     Verifier(int rank, int ranks) : rank_(rank), ranks_(ranks), report_(sizeof(CheckReport)) {}
 
-    /// Another input than ever before on this verifier. All ranks do this in the same order.
+    /// Fills `in` with an input that this verifier has not used before. All ranks make these calls
+    /// in the same order.
     void fill(const Stream& stream, DataType type, CUdeviceptr in, std::size_t count);
     /// Overwrites `bytes` with a pattern that is no number of either type.
     static void poison(const Stream& stream, CUdeviceptr out, std::size_t bytes);

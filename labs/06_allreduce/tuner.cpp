@@ -46,8 +46,8 @@ Algorithm algorithm_named(std::string_view name) {
 }
 
 std::size_t one_shot_preferred(int ranks) {
-    // Two H200s: 512K take 5.7 us in one shot, 7.5 in two. The others are expected from that: what
-    // one shot sends grows with the ranks, what two shots send does not.
+    // Two H200s: 512K takes 5.7 us in one shot, 7.5 us in two. The limits for more ranks are not
+    // measured but expected: per link one shot sends 2 (n-1) x the bytes, two shots less than 2 x.
     if (ranks <= 2) {
         return 512 * 1024;
     }
@@ -62,8 +62,8 @@ std::string describe(TunerReason reason, int ranks) {
         case TunerReason::kSmall:
             return fmt::format("up to {}: one trip takes less time than two barriers", limit);
         case TunerReason::kLarge:
-            // Per link, 2 (n-1) x the bytes in packets, half of which are flags; 2 (n-1)/n x in two
-            // shots.
+            // Per link, one shot sends 2 (n-1) x the bytes (half of a packet is flags), two shots
+            // send 2 (n-1)/n x the bytes.
             return fmt::format("above {}: one shot would send {} times the bytes", limit, ranks);
         case TunerReason::kNoWindow:
             return "a buffer lies in no window: only one shot is possible";

@@ -2,8 +2,8 @@
 /// \file
 /// The tuner: which algorithm a call takes, with how many blocks, and why.
 ///
-/// It chooses only from what all ranks know alike (type, count, whether the buffers lie in
-/// windows), so that all ranks choose the same.
+/// Its choice depends only on what is the same on all ranks (type, count, whether the buffers lie
+/// in windows), so that all ranks choose the same.
 
 #include <cstddef>
 #include <string>
@@ -43,13 +43,13 @@ struct CallPlan {
 std::string describe(TunerReason reason, int ranks);
 
 /// Payload bytes up to which one shot is expected to be faster than two shots, and up to which it
-/// is possible. The first falls with the number of ranks, since each sends everything to each
+/// is possible. The first is smaller with more ranks, since each rank sends all its data to every
 /// other.
 std::size_t one_shot_preferred(int ranks);
 inline constexpr std::size_t kOneShotLimit = 512 * 1024;
 
-/// Chooses for a call, with no more blocks and threads than `most`. Throws std::invalid_argument
-/// where `asked` cannot do it, saying what can.
+/// Chooses for a call, with no more blocks and threads than `most`. If `asked` cannot do the call,
+/// throws std::invalid_argument and says what can.
 CallPlan plan_call(const CallSize& call, Algorithm asked, const Shape& most);
 
 }  // namespace symm

@@ -3,8 +3,8 @@
 /// AllReduce in two shots, without a copy: each rank reads its part of every rank's input, adds it
 /// up, and writes the sum into every rank's output.
 ///
-/// Every byte crosses a link twice, the least that is possible unless the switch itself adds up.
-/// Both buffers must lie in windows: the kernel reads its peers' inputs and writes their outputs in
+/// Every byte crosses a link twice, the least that is possible unless the switch adds up. Both
+/// buffers must lie in windows: the kernel reads its peers' inputs and writes their outputs in
 /// place. Block b of rank r:
 ///
 /// | does            | to what                      | order            | why                                |
@@ -14,13 +14,14 @@
 /// | stores the sums | part r of every rank's `out` | plain            | before the release of the second barrier |
 /// | second barrier  | block b of all ranks         | release, acquire | all of `out` is written, no rank reads `in` any more |
 ///
-/// - The first barrier's arrival is relaxed: the end of the kernels before it has released their
-///   writes (barrier.hpp).
+/// - The first barrier's arrival is relaxed: the end of the earlier kernels of the stream has
+///   released their writes (barrier.hpp).
 /// - No deadlock: see barrier.hpp; the launch keeps all blocks of all ranks resident at once.
 /// - The next call cannot overtake this one: a rank's kernel ends after all its blocks have met
-///   those of all peers, so its next kernel finds no peer that still reads or writes for this call.
-/// - In place is no different: only rank r reads part r of any buffer, and it loads before it
-///   stores.
+///   those of all peers in the second barrier, so its next kernel finds no peer that still reads or
+///   writes for this call.
+/// - In-place calls need nothing else: only rank r reads part r of any buffer, and it loads before
+///   it stores.
 /// - Part r is added up by rank r alone: all ranks agree to the last bit.
 ///
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST).
@@ -46,8 +47,8 @@ struct SymmetricPointer {
     }
 };
 
-/// The kernel: any count, any alignment of the elements' own (16-byte aligned buffers are the fast
-/// ones).
+/// The kernel: any count; `in` and `out` need only the alignment of an element (buffers aligned to
+/// 16 bytes are faster).
 template <class Element, int kRanks>
 struct TwoShot {
     using Storage = typename Element::Storage;
@@ -82,7 +83,8 @@ private:
     __host__ __device__ static std::size_t part(std::size_t total, int rank) {
         return total / kRanks * rank + (total % kRanks) * rank / kRanks;
     }
-    /// The peers in this rank's order, itself first: so that not all read from one rank at once.
+    /// All ranks in this rank's order, itself first, so that not all ranks read from the same one
+    /// at once.
     __host__ __device__ int peer(int step) const { return (view.rank + step) % kRanks; }
 
     __host__ __device__ void reduce_packs(const simt::ThreadBlock& block, std::size_t begin,
@@ -133,7 +135,7 @@ private:
         }
     }
 
-    /// What is left behind the last whole pack, or everything where a buffer is not aligned.
+    /// The elements after the last whole pack, or all elements where a buffer is not aligned.
     __host__ __device__ void reduce_elements(const simt::ThreadBlock& block, std::size_t begin,
                                              std::size_t end) const {
         for (std::size_t i = begin + block.grid_rank(); i < end; i += block.grid_size()) {
