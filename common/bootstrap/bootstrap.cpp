@@ -34,7 +34,7 @@ void Bootstrap::agree(std::string_view name, const std::exception_ptr& error, De
     try {
         all = allgather_text(name, local, deadline);
     } catch (const BootstrapError&) {
-        if (error) {  // says more: a rank that is missing here is often the one the step waited for
+        if (error) {  // the step's error says more: often it waited for the rank that is missing
             std::rethrow_exception(error);
         }
         throw;

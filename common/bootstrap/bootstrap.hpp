@@ -3,9 +3,9 @@
 /// How ranks exchange sizes, addresses and handles before their GPUs can reach each other, and how
 /// they learn that one of them has failed.
 ///
-/// NCCL calls this the bootstrap (src/bootstrap.cc). It is an interface here: a program that has
-/// MPI or PyTorch brings its own. The one of this repository runs over UNIX sockets
-/// (socket_bootstrap.hpp).
+/// NCCL calls this the bootstrap (src/bootstrap.cc). Here it is an interface: a program that uses
+/// MPI or PyTorch can implement it with those. The implementation of this repository uses UNIX
+/// sockets (socket_bootstrap.hpp).
 
 #include <cstddef>
 #include <cstring>
@@ -25,8 +25,8 @@ namespace symm {
 
 /// The most ranks of one run.
 inline constexpr int kMaxRanks = 64;
-/// The most bytes and descriptors that one rank contributes to one call: each bootstrap takes as
-/// many.
+/// The most bytes and descriptors that one rank contributes to one call. Every implementation takes
+/// that many.
 inline constexpr std::size_t kMaxContribution = 32 * 1024;
 inline constexpr std::size_t kMaxDescriptors = 64;
 
@@ -37,7 +37,7 @@ public:
         : runtime_error(text), rank_(rank), remote_(remote) {}
     /// The rank at fault; -1 where none is known.
     int rank() const { return rank_; }
-    /// Another rank failed and said so, or is gone (as ncclRemoteError): the cause is there.
+    /// The cause is on another rank, which failed and said so, or is gone (as ncclRemoteError).
     bool remote() const { return remote_; }
 
 private:
@@ -47,8 +47,8 @@ private:
 
 /// One rank's connection to the others. Calls are collective: every rank makes the same calls in
 /// the same order, with the same names. All throw BootstrapError naming the rank at fault; after
-/// that the bootstrap is broken, and every later call throws the same error. Used by one thread at
-/// a time.
+/// that, unless a function says otherwise, the bootstrap is broken, and every later call throws the
+/// same error. Used by one thread at a time.
 class Bootstrap {
 public:
     virtual ~Bootstrap() = default;
@@ -56,7 +56,7 @@ public:
     virtual int rank() const = 0;
     virtual int size() const = 0;
 
-    /// Everybody's bytes, by rank. At most kMaxContribution bytes each; lengths may differ.
+    /// The bytes of every rank, by rank. At most kMaxContribution bytes each; lengths may differ.
     virtual std::vector<std::vector<std::byte>> allgather_bytes(
         std::string_view name, std::span<const std::byte> local,
         Deadline deadline = Deadline::standard()) = 0;
@@ -64,20 +64,20 @@ public:
     /// Returns when every rank has called it.
     virtual void barrier(std::string_view name, Deadline deadline = Deadline::standard()) = 0;
 
-    /// Gives `local` (at most kMaxDescriptors, none is fine) to every rank, and returns everybody's
-    /// by rank: new descriptors of the same open files, this rank's own included. `local` stays the
-    /// caller's. Needed where ranks are processes and handles are descriptors (lab 03).
+    /// Gives `local` (0 to kMaxDescriptors) to every rank, and returns the descriptors of all ranks
+    /// by rank: new ones of the same open files, for this rank's own too. The caller keeps `local`.
+    /// Needed where ranks are processes and handles are descriptors (lab 03).
     virtual std::vector<std::vector<UniqueFd>> exchange(
         std::string_view name, std::span<const UniqueFd> local,
         Deadline deadline = Deadline::standard()) = 0;
 
-    /// Whether a rank has failed or is gone, for waits elsewhere (in a kernel that polls what a
-    /// peer writes). Does not wait, and takes nothing that the next call needs. `waiting_for` goes
-    /// into the error's text.
+    /// The error where a rank has failed or is gone. For use while this rank waits outside of the
+    /// bootstrap (for a kernel that polls what a peer writes). Does not wait, and receives nothing
+    /// that the next call needs. `waiting_for` goes into the error's text.
     virtual std::optional<BootstrapError> async_error(std::string_view waiting_for) = 0;
 
-    /// Tells every rank that this one cannot go on: their present or next call throws with the
-    /// text.
+    /// Tells every rank that this one cannot go on: the call that a rank is in, or its next one,
+    /// throws with the text.
     virtual void fail(std::string_view text) noexcept = 0;
 
     // Built on these:
@@ -85,7 +85,8 @@ public:
     /// Throws what async_error() finds.
     void throw_async_error(std::string_view waiting_for);
 
-    /// Everybody's value, by rank.
+    /// The values of all ranks, by rank. Throws BootstrapError where a rank's value has another
+    /// size; the bootstrap stays usable.
     template <class T>
     std::vector<T> allgather(std::string_view name, const T& local,
                              Deadline deadline = Deadline::standard()) {
@@ -100,21 +101,22 @@ public:
         return values;
     }
 
-    /// Everybody's text, by rank.
+    /// The texts of all ranks, by rank.
     std::vector<std::string> allgather_text(std::string_view name, std::string_view local,
                                             Deadline deadline = Deadline::standard());
 
     /// Runs `step` on each rank, then tells all ranks whether it succeeded. Where it threw on any
-    /// rank, every rank throws: a rank whose own step threw that exception, the others
-    /// BootstrapError with the text of the first that did. The bootstrap stays usable.
+    /// rank, every rank throws. A rank whose own step threw rethrows that exception. The others
+    /// throw BootstrapError with the text of the lowest rank whose step threw. The bootstrap stays
+    /// usable.
     template <class Step>
     void together(std::string_view name, Step&& step, Deadline deadline) {
         agree(name, error_of(step), deadline);
     }
-    /// The same for a step that has a limit of its own, SYMM_TIMEOUT, such as a wait for a kernel.
-    /// A rank whose step has succeeded waits for the others a little longer than SYMM_TIMEOUT, so
-    /// that a step that times out can say what it waited for. A rank whose step has failed waits
-    /// only for what is left of SYMM_TIMEOUT, and that little longer.
+    /// The same for a step that itself waits up to SYMM_TIMEOUT, for example for a kernel. A rank
+    /// whose step has succeeded then waits SYMM_TIMEOUT + kStepGrace for the others, so that a step
+    /// that times out on another rank can say what it waited for. A rank whose step has failed
+    /// waits only for what is left of its SYMM_TIMEOUT, + kStepGrace.
     template <class Step>
     void together(std::string_view name, Step&& step) {
         const Deadline wait = Deadline::standard();
@@ -126,7 +128,7 @@ protected:
     Bootstrap() = default;
 
 private:
-    /// How much longer than SYMM_TIMEOUT a rank waits for those whose step waits.
+    /// How much longer than SYMM_TIMEOUT a rank waits for ranks whose step still waits.
     static constexpr std::chrono::seconds kStepGrace{3};
 
     /// What the step threw, or nothing.
@@ -136,7 +138,7 @@ private:
             step();
             return nullptr;
         } catch (const BootstrapError&) {
-            throw;  // the others are beyond reach
+            throw;  // the ranks can no longer be told
         } catch (...) {
             return std::current_exception();
         }

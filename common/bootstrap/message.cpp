@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kMagic[8] = {'s', 'y', 'm', 'm', '-', '0', '0', '2'};
 
-// The packet's head as it travels: both ends are on one machine, so its own byte order will do.
+// The header in a packet. Both ends are on one machine, so the byte order is the machine's own.
 struct Header {
     char magic[8];
     std::int64_t deadline_ns;  // of the steady clock

@@ -7,7 +7,7 @@
 ///           | magic | deadline | limit | number | kind | rank | size | zero | name | payload ... |
 ///           +-------+----------+-------+--------+------+------+------+------+------+-------------+
 ///
-/// A packet may come from any process that can reach the socket: everything in it is checked here.
+/// A packet may come from any process that can reach the socket, so decode() checks its header.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@
 
 namespace symm {
 
-/// Kinds of packets, as in the table of socket_bootstrap.hpp.
+/// Kinds of packets. The table of socket_bootstrap.hpp says who sends which.
 enum class MessageKind : std::uint16_t {
     kHello = 1,
     kWelcome,
@@ -39,9 +39,9 @@ std::string_view name_of(MessageKind kind);
 /// The content of one packet. Descriptors travel beside it.
 struct Message {
     MessageKind kind = MessageKind::kBarrier;
-    int rank = 0;              ///< Whose contribution or failure this is.
+    int rank = 0;              ///< The rank whose contribution or failure this is.
     int size = 1;              ///< Ranks of the run, as the sender knows it.
-    std::uint32_t number = 0;  ///< Which call this belongs to, from 0.
+    std::uint32_t number = 0;  ///< The number of the call that this belongs to, from 0.
     /// When the sender stops waiting. It is a point in time, not a duration: a receiver that reads
     /// the packet late must not wait longer.
     Deadline deadline = Deadline::after({});
@@ -59,10 +59,10 @@ extern const std::size_t kMaxMessage;
 /// than kMaxContribution.
 std::vector<std::byte> encode(const Message& message);
 
-/// The message in a packet; nothing, and the reason in `why_not`, where the packet is not valid.
+/// The message in a packet. Where the packet is not valid: nothing, and the reason in `why_not`.
 std::optional<Message> decode(std::span<const std::byte> packet, std::string& why_not);
 
-/// A text as payload, cut to 4,096 characters, and back.
+/// A text as payload, cut to 4,096 characters; a payload as text.
 std::vector<std::byte> as_payload(std::string_view text);
 std::string as_text(std::span<const std::byte> payload);
 

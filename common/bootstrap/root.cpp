@@ -1,5 +1,5 @@
 // Joining: the first row of the table in socket_bootstrap.hpp. Rank 0 is the root, to which the
-// others come.
+// others connect.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 namespace symm {
 namespace {
 
-// A connection that has not said yet who it is has this long, and this many may be in that state.
+// How long a connection may take to say which rank it is, and how many may not have said so yet.
 constexpr std::chrono::seconds kSilence{5};
 constexpr std::size_t kMaxPending = 2 * kMaxRanks;
 
@@ -77,7 +77,7 @@ private:
         return ranks;
     }
 
-    // Waits for anything to happen and deals with it: a connection, a hello, a rank that is lost.
+    // Waits until there is a connection, a HELLO or a lost rank, and handles what there is.
     void step() {
         std::vector<int> watched{listener_.get()};
         Deadline until = deadline_;
@@ -101,7 +101,7 @@ private:
         for (const std::size_t index : ready) {
             if (index == 0) {
                 accept_one();
-            } else if (index > known) {  // one that has come says nothing more before its welcome
+            } else if (index > known) {  // after its HELLO a rank sends nothing: it has closed
                 const int rank = static_cast<int>(index - 1 - known);
                 throw BootstrapError(
                     fmt::format(
@@ -133,7 +133,7 @@ private:
             } else {
                 refuse_oldest("this process has too many files open");
             }
-            return;  // and tries again in the next step
+            return;  // the next step tries again
         }
         if (!socket) {
             return;
@@ -151,7 +151,7 @@ private:
         pending_.push_back({std::move(socket), Deadline::after(kSilence)});
     }
 
-    // A connection has said something: a rank's hello, or whatever a stranger says.
+    // Receives the first packet of a connection: the HELLO of a rank, or anything else.
     void hear(UniqueFd socket) {
         Packet packet;
         std::string why_not;
@@ -163,7 +163,7 @@ private:
         if (packet.cut) {
             why_not = fmt::format("its first message is longer than {} bytes", kMaxMessage);
         } else if (!hello) {
-            // said by decode()
+            // decode() has set it
         } else if (hello->kind != MessageKind::kHello || !packet.descriptors.empty()) {
             why_not = "its first message is no hello";
         } else if (hello->size != size_) {
@@ -201,12 +201,12 @@ private:
     Deadline deadline_;  // the earliest of all ranks that have come
     UniqueFd listener_;
     Connections connections_;
-    // Closed after a failure has been told, not before: so never in a local variable.
+    // A member, not a local variable: closed only after the ranks have been told of a failure.
     std::vector<Pending> pending_;  // the oldest first
     std::string shortage_;          // why the last connection could not be accepted
 };
 
-// Another rank's part: says hello and waits to be welcomed.
+// Another rank's part: sends HELLO and waits for WELCOME.
 UniqueFd connect_to_root(int rank, int size, std::string_view name, Deadline deadline) {
     const auto give_up = [&](int culprit, bool remote, const std::string& text) {
         throw BootstrapError(fmt::format("rank {} of {} cannot join: {}", rank, size, text),
@@ -226,7 +226,7 @@ UniqueFd connect_to_root(int rank, int size, std::string_view name, Deadline dea
                             "that others cannot guess",
                             peer.pid, peer.uid, name));
     }
-    // Whatever became of the hello: what the root has said tells more.
+    // The result is not checked: where the root has refused this rank, its answer says more.
     const Message hello{MessageKind::kHello, rank, size, 0, deadline, "join", {}};
     send_packet(root.get(), encode(hello), {}, deadline);
 

@@ -1,4 +1,4 @@
-// The calls: the second and third row of the table in socket_bootstrap.hpp.
+// Calls and failures: the second and third row of the table in socket_bootstrap.hpp.
 
 #include "common/bootstrap/socket_bootstrap.hpp"
 
@@ -15,8 +15,8 @@
 namespace symm {
 namespace {
 
-// How long a rank may be gone before one that waits elsewhere takes it for lost: at the end of a
-// run it may leave while a peer's kernel is still at its last instructions.
+// How long after a rank has closed its connection async_error() reports it as lost. At the end of a
+// run a rank may leave while a peer's kernel still runs its last instructions.
 constexpr std::chrono::seconds kLeave{3};
 
 std::string call_name(MessageKind kind, std::string_view name) {
@@ -31,7 +31,7 @@ struct SocketBootstrap::Contribution {
     std::vector<UniqueFd> descriptors;
 };
 
-// A call on one rank. `local` is the message that this rank contributes, but for its descriptors.
+// A call on one rank. `local` is the message that this rank contributes, without descriptors.
 class SocketBootstrap::Call {
 public:
     Call(const SocketBootstrap& self, Message local, std::span<const UniqueFd> descriptors)
@@ -52,7 +52,7 @@ private:
     }
     std::string rank_name(int rank) const { return self_.name_of_rank(rank); }
     std::string what() const { return call_name(local_.kind, local_.name); }
-    // A barrier's result is that it came.
+    // How many RESULTs each rank gets. That of a barrier is empty.
     int results() const { return local_.kind == MessageKind::kBarrier ? 1 : self_.size_; }
 
     void as_root(std::vector<Contribution>& all) {
@@ -67,7 +67,7 @@ private:
         std::vector<int> missing(static_cast<std::size_t>(self_.size_) - 1);
         std::iota(missing.begin(), missing.end(), 1);
         while (!missing.empty()) {
-            // Those who have come are watched too: one that dies now is named at once.
+            // Also watches the ranks whose CALL has come: one that dies now is named at once.
             const auto ready = wait_readable(sockets, deadline_);
             if (ready.empty()) {
                 throw_missing(missing);
@@ -79,7 +79,7 @@ private:
                 deadline_ = Deadline::earlier(deadline_, message.deadline);
             }
         }
-        // A rank that does not read is named before the others blame this one.
+        // Time to name a rank that does not read, before the others blame this one.
         if (deadline_.left() < std::chrono::seconds(1)) {
             deadline_ = Deadline::after(std::chrono::seconds(1));
         }
@@ -107,7 +107,7 @@ private:
         }
     }
 
-    // Takes one packet of a connection apart. A failure that its sender tells is thrown.
+    // Receives a packet and decodes it. Throws the failure where the packet is a FAIL.
     Message receive(int from, Deadline until, Contribution& into) {
         Packet packet;
         const Io io = receive_packet(socket_of(from), kMaxMessage, packet, until);
@@ -150,7 +150,7 @@ private:
                                  to, false);
         }
         if (io == Io::kClosed) {
-            // Before it went it may have said why.
+            // It may have sent a FAIL before it closed.
             Contribution ignored;
             receive(to, Deadline::after({}), ignored);
             throw_lost(to);
@@ -189,7 +189,7 @@ private:
     const SocketBootstrap& self_;
     Message local_;
     std::span<const UniqueFd> descriptors_;
-    Deadline deadline_;  // the earliest of all ranks that have come
+    Deadline deadline_;  // on rank 0: the earliest of all CALLs that have come
 };
 
 std::vector<Connections> connected_sockets(int size) {
@@ -210,7 +210,7 @@ void send_to_all(std::span<const UniqueFd> sockets, const Message& message) noex
             if (socket) {
                 send_packet(socket.get(), encode(message), {}, deadline);
             }
-        } catch (const std::exception&) {  // this is about a failure already
+        } catch (const std::exception&) {  // the caller has an error to report already
         }
     }
 }
@@ -312,7 +312,7 @@ std::optional<BootstrapError> SocketBootstrap::async_error(std::string_view wait
 
 void SocketBootstrap::fail(std::string_view text) noexcept {
     if (broken_) {
-        return;  // all have been told
+        return;  // all have been told already
     }
     try {
         broken_ = BootstrapError(fmt::format("rank {} failed: {}", rank_, text), rank_, false);

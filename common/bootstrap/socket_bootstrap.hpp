@@ -2,10 +2,10 @@
 /// \file
 /// The bootstrap over UNIX sockets: ranks are processes or threads of one machine.
 ///
-/// Handles of memory are file descriptors (lab 03), and descriptors travel over UNIX sockets only,
-/// so one kind of socket does all. Rank 0 is the root: every other rank has one connection, to it.
-/// All messages are packets (SOCK_SEQPACKET): one arrives whole, with its descriptors, or not at
-/// all.
+/// Handles of memory are file descriptors (lab 03), and only UNIX sockets carry descriptors, so
+/// UNIX sockets carry everything here. Rank 0 is the root: every other rank has one connection, to
+/// rank 0. All messages are packets (SOCK_SEQPACKET): a packet arrives whole, with its descriptors,
+/// or not at all.
 ///
 /// | step    | rank r > 0 sends      | rank 0 waits for    | rank 0 sends         | r waits for |
 /// |---------|-----------------------|---------------------|----------------------|-------------|
@@ -13,13 +13,16 @@
 /// | call k  | CALL k name bytes fds | CALL k of every one | RESULT k of 0, 1 ... | all RESULTs |
 /// | failure | FAIL text             | (instead of a CALL) | FAIL text, to all    | (instead)   |
 ///
+/// CALL is BARRIER, ALLGATHER or EXCHANGE. A barrier has one RESULT, the others have one for each
+/// rank. A connection that cannot be a rank of this run gets REFUSED text instead of WELCOME.
+///
 /// - It cannot deadlock: a rank sends its CALL before it waits, the root reads all CALLs before it
 ///   sends a RESULT, and a rank that is sent a RESULT is already reading.
-/// - One call cannot overtake another: a connection keeps its order, the root takes exactly one
-///   CALL per connection and call, and number and name travel along. Rank 1 in barrier `a` while
-///   rank 2 is in allgather `b` is an error on every rank that says so.
-/// - Every wait ends: a CALL carries the moment until which its sender waits. The root gives up at
-///   the first of these moments, names who is missing, and tells all (FAIL). The others wait
+/// - One call cannot overtake another: a connection keeps the order of its packets, the root takes
+///   exactly one CALL per connection and call, and each CALL has its number and name. Where rank 1
+///   is in barrier `a` and rank 2 in allgather `b`, every rank gets an error that says so.
+/// - Every wait ends: a CALL carries its sender's deadline. The root gives up at the earliest of
+///   these deadlines, names the missing ranks, and tells all (FAIL). The other ranks wait
 ///   kVerdictGrace longer, and only then blame rank 0.
 ///
 /// Joining is for ranks that a launcher has started (join()). Where one process starts all ranks,
@@ -46,7 +49,7 @@ std::vector<Connections> connected_sockets(int size);
 
 class SocketBootstrap final : public Bootstrap {
 public:
-    /// Takes connected sockets. Returns when all ranks have come here.
+    /// Takes connected sockets. Collective: returns when all ranks have called it.
     SocketBootstrap(int rank, int size, Connections connections,
                     Deadline deadline = Deadline::standard());
 
@@ -71,35 +74,35 @@ private:
                                    std::span<const UniqueFd> descriptors, Deadline deadline);
     /// `rank 2 (pid 123)`
     std::string name_of_rank(int rank) const;
-    /// Tells all ranks what has broken this one.
+    /// Sends all ranks the error that has broken this bootstrap.
     void tell_all() const noexcept;
 
     int rank_;
     int size_;
     Connections connections_;
-    std::vector<int> processes_;  ///< By rank; empty until all have come.
+    std::vector<int> processes_;  ///< By rank; empty until all have joined.
     std::uint32_t number_ = 0;    ///< Of the next call.
     std::optional<BootstrapError> broken_;
-    /// When async_error() first saw a rank gone.
+    /// Set when async_error() first sees a closed connection: when it is to report that.
     std::optional<Deadline> closed_;
 };
 
-/// Connects the ranks that come to a name in the abstract socket namespace, where rank 0 listens.
-/// Another user can neither join nor pass for rank 0: both ends look who the other is. The name
-/// must be one that no other run uses. Throws BootstrapError naming who is missing.
+/// Joins a run: rank 0 listens at a name in the abstract socket namespace, and the other ranks
+/// connect to it. No other run may use the name. Another user can neither join nor pass for rank 0:
+/// both ends check the user of the other. Throws BootstrapError naming who is missing.
 std::unique_ptr<SocketBootstrap> join(int rank, int size, std::string_view name,
                                       Deadline deadline = Deadline::standard());
 
-/// How much longer than its own limit a rank waits for the root to say who is missing.
+/// How much longer than its own deadline a rank waits for the root to say who is missing.
 inline constexpr std::chrono::seconds kVerdictGrace{2};
 
-/// `deadline` and the grace.
+/// The deadline, kVerdictGrace later.
 inline Deadline with_grace(Deadline deadline) {
     return Deadline::at(deadline.end() + kVerdictGrace, deadline.limit());
 }
 
-/// Sends a message to each socket that is one, without waiting for long: a peer that is gone or
-/// does not read is left alone.
+/// Sends a message to each socket that is not empty. Waits at most 1 s for all of them together: a
+/// peer that is gone or does not read is skipped.
 void send_to_all(std::span<const UniqueFd> sockets, const Message& message) noexcept;
 
 }  // namespace symm

@@ -118,8 +118,8 @@ WorkScope::WorkScope(std::atomic<int>& running) : running_(running) {
     Emulator& e = emulator();
     const ReadLock lock(e.mutex);
     running_.fetch_add(1, std::memory_order_relaxed);
-    // Only one thread sets protections at a time. The lock is relaxed, as all that it guards is:
-    // ThreadSanitizer must not see it order the kernels of two streams.
+    // Only one thread sets protections at a time. The lock uses relaxed atomics, as does what it
+    // guards: it must not order the kernels of two streams for ThreadSanitizer.
     static constinit std::atomic<bool> locked{false};
     for (int round = 0; locked.exchange(true, std::memory_order_relaxed); ++round) {
         simt::back_off(round);

@@ -1,16 +1,17 @@
 #pragma once
 /// \file
-/// Who may touch what, and how the protection of pages enforces it.
+/// Who may access which memory, and how the protection of pages enforces it.
 ///
 /// Each mapping has a table of what every device and the host may do. A page has one protection for
-/// all threads of the process, whichever device's kernel they run. So the protection allows what
-/// any of those may do that might touch the page now: the host and the devices that run kernels, or
-/// all devices while no kernel runs or while a copy does. It is set again whenever a kernel or a
-/// copy starts.
+/// all threads of the process, whichever device's kernel they run. So it combines the rights of the
+/// host and of the devices that run kernels at the moment. While no kernel runs, or while a copy
+/// runs, it combines the rights of all devices. It is set when a kernel or a copy starts, and by
+/// cuMemSetAccess.
 ///
-/// So a kernel that touches memory its device may not touch faults, unless a kernel of a device
-/// that may runs at the same time. Host code that touches device memory faults only where no device
-/// has access. Plain memory (cuMemAlloc) is open to every device.
+/// A kernel that touches memory its device has no access to faults, unless a copy, or a kernel of a
+/// device with access, runs at the same time. Host code is subject to the same protection, so not
+/// every access of the host to device memory faults. Every device has access to plain memory
+/// (cuMemAlloc).
 
 #include <cuda.h>
 
@@ -25,8 +26,8 @@ bool can_reach(int device, int owner);
 /// What an address range is to a copy.
 enum class Range {
     kUnknown,    ///< Nothing the driver knows: pageable host memory.
-    kForbidden,  ///< It begins in memory of the driver, but leaves it or may not be touched.
-    kKnown,      ///< Memory of the driver, wholly accessible.
+    kForbidden,  ///< It begins in memory of the driver, but is not all mapped and accessible.
+    kKnown,      ///< Memory of the driver, all of it accessible.
 };
 struct RangeFound {
     Range range = Range::kUnknown;
@@ -39,7 +40,7 @@ RangeFound find_range(CUdeviceptr pointer, std::size_t size, bool write);
 /// Exists while a kernel or a copy runs, and protects the pages for it.
 class WorkScope {
 public:
-    /// Counts it in Device::kernels or in Emulator::copies.
+    /// `running` is Device::kernels or Emulator::copies.
     explicit WorkScope(std::atomic<int>& running);
     ~WorkScope();
     WorkScope(const WorkScope&) = delete;

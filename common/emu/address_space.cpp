@@ -1,4 +1,5 @@
-// cuMemAddressReserve, cuMemMap and back; cuMemRetainAllocationHandle, cuMemGetAddressRange.
+// cuMemAddressReserve, cuMemAddressFree, cuMemMap, cuMemUnmap; cuMemRetainAllocationHandle,
+// cuMemGetAddressRange.
 
 #include "common/emu/address_space.hpp"
 
@@ -14,7 +15,7 @@
 namespace symm::emu {
 namespace {
 
-// Inaccessible addresses that cost nothing, `size` of them, aligned; 0 where there are none.
+// The base of `size` bytes of addresses, aligned, without memory or access; 0 where mmap failed.
 CUdeviceptr reserve_addresses(CUdeviceptr hint, std::size_t size, std::size_t alignment) {
     const std::size_t asked = size + alignment;  // holds an aligned range, wherever it begins
     void* raw =
@@ -59,7 +60,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* pointer, size_t size, size_t alignment
                              CUdeviceptr address, unsigned long long flags) {
     SYMM_EMU_ENTER(cuMemAddressReserve);
     if (pointer == nullptr || flags != 0 || size == 0 || size % kGranularity != 0 ||
-        (alignment & (alignment - 1)) != 0) {  // no power of two
+        (alignment & (alignment - 1)) != 0) {  // not a power of two
         return CUDA_ERROR_INVALID_VALUE;
     }
     alignment = std::max(alignment, kGranularity);

@@ -23,7 +23,7 @@ auto entry_at(Map& map, CUdeviceptr pointer, std::size_t size = 1) {
     return offset < length && size <= length - offset ? next : map.end();
 }
 
-/// Whether an entry of the map has an address of [pointer, pointer + size).
+/// Whether an entry of the map overlaps [pointer, pointer + size).
 template <class Map>
 bool overlaps(const Map& map, CUdeviceptr pointer, std::size_t size) {
     const auto next = map.lower_bound(pointer);
@@ -31,8 +31,8 @@ bool overlaps(const Map& map, CUdeviceptr pointer, std::size_t size) {
            entry_at(map, pointer) != map.end();
 }
 
-/// The mappings that fill [pointer, pointer + size) exactly or, with kAllowed, up to holes: the
-/// first and one past the last. Empty where the range cuts a mapping in two or holds none.
+/// The mappings in [pointer, pointer + size): the first and one past the last. Empty where the
+/// range cuts a mapping in two or holds none, and, with Holes::kNone, where they do not fill it.
 using MappingRange =
     std::pair<std::map<CUdeviceptr, Mapping>::iterator, std::map<CUdeviceptr, Mapping>::iterator>;
 enum class Holes { kAllowed, kNone };

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What ThreadBlock::sync() is on the host.
+/// The barrier behind ThreadBlock::sync() on an emulated GPU.
 
 #include <condition_variable>
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace symm::emu {
 
-/// Thrown by a barrier that will not open any more: ends the kernel in this thread.
+/// Thrown by a barrier of an abandoned launch: ends the kernel in this thread.
 struct LaunchAbandoned {};
 
 /// A barrier for the threads of a block. Waiting threads sleep: there are many more of them than
@@ -43,7 +43,7 @@ public:
         }
     }
 
-    /// Lets LaunchAbandoned end the wait of all threads, also of those that come later.
+    /// From now on every thread that waits, or comes to wait, throws LaunchAbandoned.
     void abandon() {
         const std::lock_guard lock(mutex_);
         abandoned_ = true;

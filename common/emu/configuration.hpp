@@ -15,15 +15,15 @@ namespace symm::emu {
 /// The most GPUs that can be emulated; SYMM_EMU_DEVICES says how many are.
 inline constexpr int kMaxDevices = 16;
 
-/// The call of a function that is to fail, counted from 1.
+/// A call that is to fail: the `call`-th of `function` in this process, from 1.
 struct PlannedFailure {
     std::string function;
     long call = 1;
     std::optional<CUresult> result;  ///< None: the process is killed in that call.
 };
 
-/// Which accesses of one GPU to another's memory are lost without an error. Where SYMM_EMU_LOSSY
-/// does not say which, stores and copies are.
+/// Which accesses of one GPU to another's memory are lost without an error. The default is that of
+/// SYMM_EMU_LOSSY: stores and copies.
 struct LossyPair {
     int from = 0;   ///< Who accesses.
     int owner = 0;  ///< Whose memory it is.

@@ -13,8 +13,8 @@
 namespace symm::emu {
 namespace {
 
-// The calling thread's stack of contexts. Plain data: owners with static storage call the driver
-// after the main thread's destructors have run.
+// The calling thread's stack of contexts. It has no destructor: owners with static storage call the
+// driver after the main thread's thread_local objects are destroyed.
 struct CurrentStack {
     static constexpr int kDeepest = 64;
     Context* contexts[kDeepest];
@@ -38,7 +38,7 @@ void bring_to_life(Emulator& e, Context& context) {
     context.lost = CUDA_SUCCESS;
 }
 
-// Destroys the context and what was made in it, once all queued work is done.
+// Waits for all queued work, then destroys the context and what was made in it.
 void end_life(Context& context) {
     finish_all_work(context);
     Emulator& e = emulator();
@@ -244,7 +244,7 @@ CUresult cuCtxSynchronize() {
     SYMM_EMU_ENTER(cuCtxSynchronize);
     Context* context = nullptr;
     SYMM_EMU_TRY(current_context(context, Lost::kAllowed));
-    finish_all_work(*context);  // a lost kernel's other threads may still be running
+    finish_all_work(*context);  // other threads of a failed kernel may still run
     return context->state();
 }
 

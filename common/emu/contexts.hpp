@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Contexts: what a call belongs to, and whether an error has made it unusable (lost).
+/// Contexts: every call belongs to one. An error in its work makes a context unusable (lost).
 
 #include <cuda.h>
 
@@ -15,15 +15,15 @@ namespace symm::emu {
 
 class Stream;
 
-/// A context. Never freed, so that a thread where a destroyed one is current recognises it.
+/// A context. Never freed: a destroyed one may still be current in a thread, which must notice.
 struct Context {
     explicit Context(int device_ordinal) : device(device_ordinal) {}
 
     const int device;
-    int retained = 0;  ///< Of a primary context.
+    int retained = 0;  ///< How often a primary context is retained.
     /// Why no work runs in it any more, for example a kernel's illegal access; else CUDA_SUCCESS.
     std::atomic<CUresult> lost{CUDA_SUCCESS};
-    std::shared_ptr<Stream> default_stream;  ///< Behind the null handle.
+    std::shared_ptr<Stream> default_stream;  ///< The stream that the null handle names.
     std::mutex streams_mutex;                ///< Guards what follows.
     /// All streams with work or a handle: destroyed ones stay until their work is done.
     std::vector<std::weak_ptr<Stream>> streams;
@@ -32,7 +32,7 @@ struct Context {
     CUresult state() const { return lost.load(std::memory_order_relaxed); }
 };
 
-/// Whether a call is refused in a lost context. One that waits is not.
+/// Whether a call is refused in a lost context. Calls that wait, and cuCtxGetDevice, are not.
 enum class Lost { kRefused, kAllowed };
 
 /// The calling thread's context. Answers CUDA_ERROR_INVALID_CONTEXT where there is none,

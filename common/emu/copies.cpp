@@ -19,7 +19,7 @@ namespace symm::emu {
 namespace {
 
 // Queues `work`, which writes to memory of `owner`. If that memory is unmapped before the stream
-// gets to the work, the context is lost to an illegal access, as on a GPU.
+// runs the work, that is an illegal access, and the context is lost, as on a GPU.
 CUresult queue(const std::shared_ptr<Stream>& stream, int owner, std::function<void()> work) {
     Context& context = stream->context();
     if (loses_copies(context.device, owner)) {
@@ -47,8 +47,8 @@ CUresult copy(const std::shared_ptr<Stream>& stream, CUdeviceptr to, CUdeviceptr
         source.range == Range::kForbidden) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    // The caller may use pageable memory again once the call returns: a source is read before that,
-    // a target written.
+    // The caller may use pageable memory again once the call returns. So a pageable source is read,
+    // and a pageable target is written, before that.
     const bool now = !is_capturing(*stream);
     std::function<void()> work = [to, from, bytes] { std::memmove(at(to), at(from), bytes); };
     if (now && source.range == Range::kUnknown) {

@@ -1,4 +1,4 @@
-// The state itself, cuInit, and the questions about devices.
+// The emulator's state, cuInit, and the calls that ask about devices.
 
 #include <cstdio>
 #include <cstring>
@@ -17,7 +17,7 @@
 namespace symm::emu {
 namespace {
 
-// The value of an attribute that this repository asks for, or -1, which none has.
+// The value of an attribute that this repository asks for; -1 for any other.
 int attribute_of(CUdevice_attribute attribute) {
     switch (attribute) {
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:

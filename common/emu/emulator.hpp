@@ -9,7 +9,7 @@
 /// | configuration, faults | what SYMM_EMU_* says; calls that fail on request |
 /// | device, contexts | cuInit, cuDevice*, cuCtx* |
 /// | physical_memory, address_space, access | cuMemCreate, cuMemMap, cuMemSetAccess and the like |
-/// | lossy | pairs of devices that lose loads, stores or copies |
+/// | lossy | pairs of devices whose loads, stores or copies are lost |
 /// | sharing | handles for other processes |
 /// | plain_memory | cuMemAlloc, pinned and registered host memory |
 /// | streams, copies, events, graphs | work that is queued |
@@ -61,10 +61,10 @@ struct Emulator {
     std::shared_mutex mutex;
     std::atomic<bool> initialised{false};
     bool configured = false;
-    Configuration configuration;  ///< Written once, by the first cuInit that understood it.
+    Configuration configuration;  ///< Written once, by the first cuInit that could read it.
 
     std::array<Device, kMaxDevices> devices;
-    std::unordered_set<Context*> contexts;  ///< Those alive.
+    std::unordered_set<Context*> contexts;  ///< Those that exist: not destroyed yet.
 
     std::map<CUmemGenericAllocationHandle, std::unique_ptr<Physical>> physicals;
     std::map<CUdeviceptr, Reservation> reservations;
@@ -78,7 +78,7 @@ struct Emulator {
 
     std::atomic<int> copies{0};  ///< Copies and fills that are running.
 
-    /// A value that no handle had before, so that a handle of something destroyed is recognised.
+    /// A value that no handle had before: the handle of something destroyed stays invalid.
     std::uint64_t new_handle() { return next_handle_.fetch_add(0x10, std::memory_order_relaxed); }
     template <class Handle>
     Handle new_handle_as() {

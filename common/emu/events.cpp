@@ -8,8 +8,8 @@
 namespace symm::emu {
 namespace {
 
-// The latest record. Answers CUDA_ERROR_CAPTURED_EVENT where that is part of a graph, which has no
-// time.
+// The latest record. Answers CUDA_ERROR_CAPTURED_EVENT where the event was recorded in a stream
+// that was capturing: such a record never happens.
 CUresult latest_moment(CUevent handle, std::shared_ptr<Event>& event, Moment& moment) {
     event = find_in(emulator().events, handle);
     if (event == nullptr) {

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Events: a place in a stream that others wait for.
+/// Events: each marks a place in a stream, and others wait until the stream has reached it.
 ///
 /// Each record makes a Moment of its own. A wait keeps the Moment that was the latest when it was
 /// queued, so a later record of the same event does not change it.
@@ -20,7 +20,7 @@ namespace symm::emu {
 
 struct Capture;
 
-/// One record of an event: when its stream got there.
+/// One record of an event: the time when its stream reached it. Ready from then on.
 using Moment = std::shared_future<std::chrono::steady_clock::time_point>;
 
 inline bool has_come(const Moment& moment) {

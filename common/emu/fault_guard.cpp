@@ -11,7 +11,7 @@ struct Guard {
     volatile std::uintptr_t address;
 };
 
-// Null in threads that run nothing guarded. Plain data: the handler may read it at any time.
+// Null in threads that run no guarded code. A plain pointer: the handler may read it at any time.
 thread_local Guard* volatile active = nullptr;
 
 struct sigaction old_segv, old_bus;
@@ -41,7 +41,7 @@ bool install() {
 std::optional<std::uintptr_t> run_guarded(const std::function<void()>& work) {
     [[maybe_unused]] static const bool installed = install();
     Guard guard;
-    // Keeps the signal mask too: in the handler, from where the jump comes, the signal is blocked.
+    // 1: the jump restores the signal mask too. In the handler the signal is blocked.
     if (sigsetjmp(guard.jump, 1) != 0) {
         return guard.address;
     }

@@ -1,11 +1,11 @@
 #pragma once
 /// \file
-/// Runs code that may touch memory it must not touch, and keeps the process alive.
+/// Runs code that may make an illegal access, without ending the process.
 ///
 /// On a GPU an illegal access makes the context unusable. On the host it is a signal, SIGSEGV or
-/// SIGBUS. A handler of these signals jumps out of the guarded code. Faults of threads that run
-/// none go to the handler that was there before. The jump calls no destructors, so guarded code
-/// that faults may leak what it held.
+/// SIGBUS. A handler of these signals jumps out of the guarded code. Faults of threads that run no
+/// guarded code go to the handler that was there before. The jump calls no destructors, so guarded
+/// code that faults may leak what it held.
 
 #include <cstdint>
 #include <functional>

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The first step of every emulated function: counts the call, lets it fail where a test asked for
+/// The first step of every emulated function: counts the call, makes it fail where a test asked for
 /// that, and refuses it before cuInit.
 
 #include <cuda.h>
@@ -13,12 +13,13 @@
 
 namespace symm::emu {
 
-/// Instead of a result: the process is killed in that call, by SIGKILL.
+/// For fail_call(), instead of a result: SIGKILL ends the process in that call.
 inline constexpr std::nullopt_t kKilled = std::nullopt;
 
-/// Lets the k-th call of `function` from now on (the next is 1) do nothing but answer `result`. A
-/// kernel launch counts as cuLaunchKernel. Throws std::invalid_argument for a name that is not in
-/// driver_functions.inc and for k < 1. Safe from any thread.
+/// Makes the k-th call of `function` from now on (the next is 1) answer `result` and do nothing
+/// else; cuStreamSynchronize still waits. A kernel launch counts as cuLaunchKernel. Throws
+/// std::invalid_argument for a name that is not in driver_functions.inc and for k < 1. Safe from
+/// any thread.
 void fail_call(std::string_view function, long k, std::optional<CUresult> result);
 
 /// Forgets all failures that are still to come, also those of SYMM_EMU_FAIL.
@@ -46,7 +47,7 @@ consteval std::size_t index_of_function(std::string_view name) {
     return index;
 }
 
-/// Counts the call. Answers what the function has to return at once, or CUDA_SUCCESS to go on.
+/// Counts the call. Answers CUDA_SUCCESS where the function is to go on, else what it must return.
 CUresult enter(std::size_t function);
 
 }  // namespace symm::emu

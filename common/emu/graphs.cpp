@@ -12,8 +12,7 @@ namespace {
 
 using State = Capture::State;
 
-// Guards all captures, and what streams keep of them. A capture is not a hot path: one lock for all
-// is enough.
+// Guards all captures, and what streams keep of them. Captures are rare, so one lock is enough.
 std::mutex& capture_mutex() {
     static std::mutex& kept = *new std::mutex;
     return kept;
@@ -22,8 +21,8 @@ std::mutex& capture_mutex() {
 // Begun by this thread. Those that have ended are removed when the next begins.
 thread_local std::vector<std::weak_ptr<Capture>> captures_of_thread;
 
-// The capture a stream is in, or null. Needs the mutex. A capture that ends does not tell its
-// streams, so a stream forgets it here.
+// The capture a stream is in, or null. Needs the mutex. The end of a capture does not change its
+// streams, so a stream that is still in an ended capture leaves it here.
 Capture* capture_of(Stream& stream) {
     if (stream.capture != nullptr && stream.capture->state == State::kEnded) {
         stream.capture.reset();

@@ -2,16 +2,17 @@
 /// \file
 /// Stream capture and graphs.
 ///
-/// While a stream captures, work that is queued on it becomes a node of a graph. The stream knows
-/// which nodes come before its next one. An event that is recorded there takes them along. A stream
-/// that waits for the event joins the capture and comes after those nodes (fork), and where the
-/// origin waits for an event of the other, the branches meet again (join).
+/// While a stream captures, work that is queued on it becomes a node of a graph. The stream keeps
+/// the set of nodes that its next node comes after. An event recorded in the stream gets a copy of
+/// that set. Another stream that waits for the event joins the capture, and its nodes come after
+/// that set (fork). Where the first stream, the origin, waits for an event of the other stream, its
+/// next node comes after the nodes of both (join).
 ///
 ///     origin:  A ---record--- B ------------wait--- D
 ///     other:         \--wait--- C ---record--/              nodes A B C D; D after A, B and C
 ///
-/// A graph runs node after node in the order of capture, which keeps all of that; branches do not
-/// run at the same time.
+/// A graph runs its nodes one after the other, in the order of capture, which respects all these
+/// dependencies. Branches do not run at the same time.
 
 #include <cuda.h>
 
@@ -36,8 +37,8 @@ struct Capture {
     State state = State::kActive;
     Graph graph;
     CUstreamCaptureMode mode;
-    std::thread::id thread;  ///< That began it.
-    const Stream* origin;
+    std::thread::id thread;  ///< The thread that began it.
+    const Stream* origin;    ///< The stream on which it began.
 };
 
 /// Queues the operation on the stream, or adds it to the graph that the stream captures.
@@ -46,12 +47,12 @@ CUresult submit(const std::shared_ptr<Stream>& stream, Operation operation);
 /// Whether work submitted to the stream would be captured.
 bool is_capturing(Stream& stream);
 
-/// Where the stream captures: makes the capture invalid, and answers
-/// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
+/// If the stream captures, makes the capture invalid and answers
+/// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; else CUDA_SUCCESS.
 CUresult refuse_while_capturing(Stream& stream);
 
-/// The same for all captures that this thread has begun, except for relaxed ones: for a call that
-/// the manual calls unsafe in a thread that captures, whatever stream it names.
+/// The same for all captures that this thread has begun, except for relaxed ones. For calls that
+/// the manual calls unsafe while the thread captures, on whichever stream.
 CUresult refuse_in_capturing_thread();
 
 /// Makes the record part of the stream's capture, and returns the answer. Nothing where the stream
@@ -62,7 +63,7 @@ std::optional<CUresult> capture_record(Stream& stream, Event& event);
 /// returns the answer. Nothing where neither is in a capture.
 std::optional<CUresult> capture_wait(Stream& stream, CUstream handle, Event& event);
 
-/// For a stream that is destroyed: its capture cannot be completed.
+/// For a stream that is destroyed: its capture can no longer be completed.
 void abandon_capture(Stream& stream);
 
 }  // namespace symm::emu

@@ -8,8 +8,8 @@
 
 namespace symm::emu {
 
-/// How many there are of each kind of thing, as in {"mappings", 2}. Kinds of which there are none
-/// are left out.
+/// How many there are of each kind of thing, as in {"mappings", 2}. Kinds with a count of 0 are
+/// left out.
 using Inventory = std::map<std::string, std::size_t>;
 
 /// What exists now. Safe from any thread.

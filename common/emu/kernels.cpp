@@ -29,7 +29,7 @@ namespace {
 class Running;
 thread_local const Running* current = nullptr;
 
-// Shared memory is not zeroed on a GPU. Here it holds bytes that make every sum wrong.
+// Shared memory is not zeroed on a GPU. Here it holds 0xff: a sum that needs zeros comes out wrong.
 std::shared_ptr<void> new_shared_memory(std::size_t bytes) {
     constexpr std::align_val_t kAlignment{128};
     const std::shared_ptr<void> memory(::operator new(bytes + 1, kAlignment),
@@ -64,7 +64,7 @@ struct Thread final : Task {
     const unsigned rank;
 };
 
-// A launch, from the start of its first thread to the end of its last.
+// A launch that runs: from the start of its first thread to the end of its last.
 class Running {
 public:
     Running(Context& context, const KernelLaunch& launch) : context_(context), launch_(launch) {
@@ -146,7 +146,8 @@ void Thread::done() {
     running.one_ended();
 }
 
-// Whether all threads got a place on the device and in the pool; none is kept otherwise.
+// Reserves all the threads on the device and in the pool. False, with none reserved, where that
+// many are not free.
 bool reserve(Device& device, int threads) {
     if (!reserve_up_to(device.threads, threads, threads_of_device())) {
         return false;
@@ -163,7 +164,7 @@ void run_kernel(Context& context, const KernelLaunch& launch) {
     Device& device = emulator().devices[context.device];
     const int threads = static_cast<int>(launch.grid.x * launch.block.x);
     const Deadline deadline = Deadline::standard();
-    // Polls, because a wake-up would order the kernel that made room before the one that takes it.
+    // Polls: for ThreadSanitizer a wake-up would order the kernel that made room before this one.
     for (int round = 0; !reserve(device, threads); ++round) {
         if (deadline.passed()) {
             lose(context, CUDA_ERROR_LAUNCH_TIMEOUT,

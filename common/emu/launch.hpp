@@ -34,13 +34,15 @@ struct KernelLaunch {
 };
 
 /// Queues a kernel on a stream, as cuLaunchKernel, or adds it to the graph that the stream
-/// captures. Answers CUDA_ERROR_INVALID_VALUE for a grid, block or shared memory that is empty, too
-/// large or of several dimensions, CUDA_ERROR_INVALID_HANDLE for an unknown stream, and
-/// CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE where the blocks cannot all be resident at once.
+/// captures. Answers
+/// - CUDA_ERROR_INVALID_VALUE for a grid or a block that is empty or has several dimensions, and
+///   for more than kMaxBlock threads per block or kMaxSharedBytes of shared memory,
+/// - CUDA_ERROR_INVALID_HANDLE for an unknown stream or one of another context,
+/// - CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE where the blocks cannot all be resident at once.
 CUresult launch_kernel(CUstream stream, KernelLaunch launch);
 
-/// Whether the calling thread belongs to a launch that has lost a thread to a fault: what it still
-/// waits for may never come. False in all other threads.
+/// Whether the calling thread belongs to a launch that has failed (a thread faulted, threw or could
+/// not start): what it still waits for may never come. False in all other threads.
 bool kernel_is_abandoned();
 
 }  // namespace symm::emu

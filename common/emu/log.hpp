@@ -13,7 +13,7 @@
 
 namespace symm::emu {
 
-/// A text of limited length that needs no heap, which may be what has run out.
+/// A text of limited length. It needs no heap: memory may be what has run out.
 class Text {
 public:
     template <class... Arguments>
@@ -28,7 +28,7 @@ private:
     std::size_t size_;
 };
 
-/// Writes one line in one piece.
+/// Writes one line, with one call of fwrite.
 template <class... Arguments>
 void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     const Text line("emulated driver: {}\n",

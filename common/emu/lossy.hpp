@@ -1,18 +1,18 @@
 #pragma once
 /// \file
-/// Pairs of GPUs that claim peer access, but lose accesses (SYMM_EMU_LOSSY=0:1:loads+stores). Real
-/// machines do that, so lab 02 tests every pair; this tests that test.
+/// Pairs of GPUs that claim peer access, but lose accesses (SYMM_EMU_LOSSY=0:1:loads+stores). There
+/// are real machines that do that, so lab 02 checks every pair. With this, its check can be tested.
 ///
-/// Pages are the same for all devices. So while a kernel of the first device runs, this process
-/// sees private copies (MAP_PRIVATE) of the second device's memory:
+/// All devices of a process see the same pages. So while a kernel of the first device of a pair
+/// runs, the whole process sees private copies (MAP_PRIVATE) of the second device's memory:
 ///
-/// | lost   | the kernel sees                 | when it has ended                     |
-/// |--------|---------------------------------|---------------------------------------|
-/// | stores | copies                          | they are dropped                      |
-/// | loads  | copies with every word inverted | words it changed go to the memory     |
-/// | both   | copies with every word inverted | they are dropped                      |
+/// | lost   | the kernel sees                 | when it has ended                      |
+/// |--------|---------------------------------|----------------------------------------|
+/// | stores | copies                          | they are dropped                       |
+/// | loads  | copies with every word inverted | words it changed are written to memory |
+/// | both   | copies with every word inverted | they are dropped                       |
 ///
-/// A store of exactly the inverted word is not recognised.
+/// Where only loads are lost, a store of the very word that the copy held is lost too.
 
 #include <cuda.h>
 
@@ -37,7 +37,7 @@ private:
     struct View {
         CUdeviceptr base;
         std::vector<std::uint32_t>
-            inverted;  ///< The words it began with; empty where not inverted.
+            inverted;  ///< The words as the kernel first saw them; empty where not inverted.
         bool stores_arrive;
     };
     std::vector<View> views_;

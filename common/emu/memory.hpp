@@ -4,13 +4,13 @@
 ///
 /// Physical memory is a memfd, for two reasons. It is sparse, so gigabytes cost nothing until they
 /// are written. And it is a file descriptor, so another process can get it. The page after the data
-/// says what the memory is:
+/// (Trailer) says what properties the memory was made with:
 ///
 ///     0                          size                 size + 4096
 ///     | the allocation's bytes   | Trailer, zeros     |
 ///
-/// A mapping is that file, mapped at a fixed address inside a reserved range. Its page protection
-/// says what devices and host may do (access.hpp).
+/// A mapping is that file, mapped at a fixed address inside a reserved range. The protection of its
+/// pages says what devices and host may do (access.hpp).
 
 #include <cuda.h>
 #include <sys/types.h>
@@ -40,10 +40,10 @@ inline void* at(CUdeviceptr pointer) {
     return reinterpret_cast<void*>(pointer);
 }
 
-/// The host's index in a table that has one entry per device.
+/// The host's index in a table that has one entry for each device and one for the host.
 inline constexpr int kHost = kMaxDevices;
 
-/// What tells one file from all others, whichever descriptor names it.
+/// Equal for two descriptors of the same file, different for descriptors of two files.
 struct FileIdentity {
     dev_t device;
     ino_t inode;
@@ -56,27 +56,27 @@ struct Physical {
     UniqueFd fd;
     std::size_t size = 0;
     CUmemAllocationProp properties{};
-    int references = 0;     ///< How many cuMemRelease are still due.
-    int mappings = 0;       ///< How many mappings show it.
+    int references = 0;     ///< How many calls of cuMemRelease are still due.
+    int mappings = 0;       ///< How many mappings it has.
     bool imported = false;  ///< Its bytes count in the process that made it, not here.
 
     bool on_device() const { return properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE; }
     int owner() const { return on_device() ? properties.location.id : kHost; }
 };
 
-/// What cuMemAddressReserve gave: addresses without memory. Its key is its base.
+/// What cuMemAddressReserve gave: addresses without memory. Found by its base address.
 struct Reservation {
     std::size_t size = 0;
 };
 
-/// Physical memory at an address. Its key is its base.
+/// Physical memory at an address. Found by its base address.
 struct Mapping {
     std::size_t size = 0;
     Physical* physical = nullptr;
     /// What each device and the host may do: 0, 1 (read) or 3 (read and write).
     std::array<unsigned char, kMaxDevices + 1> rights{};
-    std::atomic<int> protection{0};  ///< What mprotect was told last.
-    bool lossy_view = false;         ///< Other pages are mapped there at the moment (lossy.hpp).
+    std::atomic<int> protection{0};  ///< What mprotect set last.
+    bool lossy_view = false;         ///< Private copies are mapped there now (lossy.hpp).
 
     unsigned char all_rights() const {
         unsigned char all = 0;
@@ -88,7 +88,7 @@ struct Mapping {
 };
 
 /// What cuMemAlloc or cuMemHostAlloc gave, cuMemHostRegister was given, or cuIpcOpenMemHandle
-/// opened. Its key is its base.
+/// opened. Found by its base address.
 struct PlainMemory {
     enum class Kind { kDevice, kPinned, kRegistered, kOpened };
     Kind kind = Kind::kDevice;
@@ -96,18 +96,18 @@ struct PlainMemory {
     int device = 0;
     Context* context = nullptr;
     UniqueFd fd;       ///< Empty for registered memory, which the caller maps and frees.
-    int openings = 0;  ///< How often an opened one was opened.
+    int openings = 0;  ///< Of kOpened: how many calls of cuIpcCloseMemHandle are still due.
 
     bool on_host() const { return kind == Kind::kPinned || kind == Kind::kRegistered; }
 };
 
-/// An anonymous file of `size` bytes, all zero. Empty where the system has no more: see errno.
+/// A memfd of `size` bytes, all zero. Empty, with errno set, where it could not be made.
 UniqueFd new_memory_file(const char* name, std::size_t size);
 FileIdentity identity_of(int fd);
 
 // The functions below need the emulator's mutex.
 
-/// What the handle names, or null where it names nothing (any more).
+/// What the handle names, or null where it names nothing or was released.
 Physical* find_physical(Emulator& e, CUmemGenericAllocationHandle handle);
 
 /// Frees physical memory that has no handle and no mapping any more.
@@ -119,7 +119,7 @@ void drop_if_unused(Emulator& e, Physical& physical);
 CUresult import_physical(Emulator& e, UniqueFd fd, CUmemAllocationHandleType type,
                          CUmemGenericAllocationHandle* handle);
 
-/// Maps the memory's file and keeps the memory under the address found.
+/// Maps the memory's file and records the memory under the address of that mapping.
 CUresult keep_plain(Emulator& e, PlainMemory memory, CUdeviceptr* pointer);
 
 /// Unmaps and forgets the plain memory at `pointer`, which must exist.

@@ -1,4 +1,4 @@
-// Physical memory: cuMemCreate, cuMemRelease and the questions about it.
+// Physical memory: cuMemCreate, cuMemRelease, and the calls that ask about it.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -88,7 +88,7 @@ UniqueFd new_memory_file(const char* name, std::size_t size) {
     if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
         return {};
     }
-    // No process that gets it can make it shorter while others have it mapped.
+    // No process that gets it can change its size while others have it mapped.
     ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
     return fd;
 }
@@ -132,7 +132,7 @@ CUresult import_physical(Emulator& e, UniqueFd fd, CUmemAllocationHandleType typ
             return CUDA_SUCCESS;
         }
     }
-    // The process that made it may see more devices than this one.
+    // The process that made the memory may see more devices than this one.
     SYMM_EMU_TRY(check_location(physical->properties.location));
     *handle = keep(e, std::move(physical));
     return CUDA_SUCCESS;

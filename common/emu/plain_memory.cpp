@@ -1,4 +1,4 @@
-// cuMemAlloc, pinned host memory, and host memory of the caller's own that kernels may use.
+// cuMemAlloc, and host memory that kernels may use: pinned (cuMemHostAlloc) and registered.
 
 #include <sys/mman.h>
 
@@ -39,8 +39,8 @@ CUresult allocate(Kind kind, std::size_t size, CUdeviceptr* pointer) {
     return CUDA_SUCCESS;
 }
 
-// Gives back memory of this kind. Waits for all work first, as the real driver does: what is queued
-// may still use the memory. Answers `unknown` where there is no such memory.
+// Frees or unregisters memory of this kind. Waits for all work of its context first, as the real
+// driver does: queued work may still use the memory. Answers `unknown` where no such memory is.
 CUresult give_back(CUdeviceptr pointer, Kind kind, CUresult unknown) {
     Emulator& e = emulator();
     const auto owner_of = [&]() -> Context* {
@@ -65,7 +65,7 @@ CUresult give_back(CUdeviceptr pointer, Kind kind, CUresult unknown) {
     return owner->state();
 }
 
-// Whether the process has memory at all these pages. The range need not begin with a page.
+// Whether the process has memory at all pages of the range, which may begin inside a page.
 bool is_mapped(CUdeviceptr pointer, std::size_t size) {
     unsigned char resident = 0;
     const CUdeviceptr end = pointer + size;

@@ -1,5 +1,5 @@
-// Handles for other processes: file descriptors, fabric handles, dma-buf, and cuIpc*, the older
-// way, for memory of cuMemAlloc only.
+// Handles for other processes: file descriptors, fabric handles, dma-buf, and the older cuIpc*, for
+// memory of cuMemAlloc only.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -18,8 +18,8 @@ namespace {
 
 constexpr char kMagic[8] = "symm-fd";
 
-// What fabric handles and cuIpcMemHandles hold: names an open file of a process of this user.
-// Another process opens /proc/PID/fd/N, so a process that ends leaves nothing behind.
+// The content of a CUmemFabricHandle and of a CUipcMemHandle: it names an open file of a process of
+// this user. Another process opens /proc/PID/fd/N, so a process that ends leaves nothing behind.
 struct Ticket {
     char magic[sizeof(kMagic)];
     pid_t process;
@@ -47,14 +47,14 @@ UniqueFd open_ticket(const Ticket& ticket) {
         "/proc/" + std::to_string(ticket.process) + "/fd/" + std::to_string(ticket.fd);
     UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
     return fd && identity_of(fd.get()) == ticket.file ? std::move(fd)
-                                                      : UniqueFd();  // the number is another file's
+                                                      : UniqueFd();  // now another file's number
 }
 
 UniqueFd duplicate(int fd) {
     return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
 }
 
-// For memory that could not be opened: a shortage, or else `gone`.
+// The error for memory that could not be opened: shortage() for lack of descriptors, else `gone`.
 CUresult cannot_open(CUresult gone) {
     return errno == EMFILE || errno == ENFILE ? shortage("opening the memory", errno) : gone;
 }
@@ -114,9 +114,9 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
     return import_physical(e, std::move(fd), type, handle);
 }
 
-// The descriptor is an opening of the memory's own file, positioned at the range. A real dma-buf
-// begins with the range. A file cannot, so a range inside an allocation is mmap'ed at the offset
-// that lseek answers.
+// The descriptor opens the memory's own file again, with its file offset at the range. A real
+// dma-buf begins with the range. A file cannot, so who maps the descriptor of a range inside an
+// allocation passes mmap the offset that lseek answers.
 CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr pointer, size_t size,
                                        CUmemRangeHandleType type, unsigned long long flags) {
     SYMM_EMU_ENTER(cuMemGetHandleForAddressRange);

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What the process or the system has run out of, as a line on stderr and a CUDA error. The memory
-/// of an emulated GPU (SYMM_EMU_MEMORY) is no part of this.
+/// What the process or the system has run out of, as a line on stderr and a CUDA error. Not for the
+/// memory of an emulated GPU, whose limit is SYMM_EMU_MEMORY.
 
 #include <cuda.h>
 

@@ -89,7 +89,7 @@ void Stream::work(std::shared_ptr<Stream> self) {
             stream.queue_.pop_front();
             lock.unlock();
             perform(operation);
-        }  // what the operation held is gone before it counts as done
+        }  // the operation is destroyed before it counts as done
         lock.lock();
         ++stream.done_;
         stream.changed_.notify_all();
@@ -147,7 +147,7 @@ CUresult cuStreamDestroy(CUstream handle) {
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
-    // A call that is told to fail waits as well: after a real failure, too, no queued work runs.
+    // A call that is told to fail waits first: after a real failure, no queued work runs either.
     const CUresult told = enter(index_of_function("cuStreamSynchronize"));
     const CUresult result = synchronize(handle);
     return told != CUDA_SUCCESS ? told : result;

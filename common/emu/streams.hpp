@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Streams: work that is done later and in order, by a thread of the stream's own.
+/// Streams: each has a thread that does the queued work in order.
 ///
 /// The thread starts with the first work and ends with the stream. All streams are non-blocking:
 /// they do not wait for the null stream, and it does not wait for them.
@@ -27,11 +27,11 @@ struct Capture;
 struct Operation {
     Context* context = nullptr;
     std::function<void()> run;
-    /// Whether it is done in a lost context, too: an event has to happen.
+    /// Whether it is done even in a lost context: waits for an event have to end.
     bool even_if_lost = false;
 };
 
-/// Does the operation unless its context is lost. The context is lost where memory runs out in it.
+/// Does the operation unless its context is lost. If it runs out of memory, the context is lost.
 void perform(const Operation& operation);
 
 class Stream : public std::enable_shared_from_this<Stream> {
@@ -40,19 +40,19 @@ public:
 
     Context& context() const { return context_; }
 
-    /// Queues the operation. Answers with shortage() where no thread can be had.
+    /// Queues the operation. Answers shortage()'s error where the stream's thread cannot start.
     CUresult push(Operation operation);
     /// Waits until all that is queued now is done.
     void finish();
     bool is_idle() const;
-    /// No more work comes. What is queued is still done, then the thread ends.
+    /// To be called when no more work comes: the thread does what is queued, then ends.
     void close();
 
     /// The capture it is in, and the nodes that come before its next one. For graphs.cpp, under its
     /// mutex.
     std::shared_ptr<Capture> capture;
     std::set<std::size_t> after;
-    /// False where `capture` is null: work that is not captured then takes no lock to find out.
+    /// False where `capture` is null. Read without a lock, so work that is not captured takes none.
     std::atomic<bool> in_capture{false};
 
 private:
@@ -62,18 +62,18 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     std::deque<Operation> queue_;
-    std::uint64_t pushed_ = 0;  ///< Operations ever queued.
-    std::uint64_t done_ = 0;
+    std::uint64_t pushed_ = 0;  ///< Operations queued so far.
+    std::uint64_t done_ = 0;    ///< How many of them are done.
     bool has_thread_ = false;
     bool closed_ = false;
 };
 
-/// A stream that its context knows.
+/// A new stream, listed in Context::streams.
 std::shared_ptr<Stream> new_stream(Context& context);
 
 /// The stream of a handle; the null handle names the current context's default stream. Answers
-/// CUDA_ERROR_INVALID_CONTEXT without a context, CUDA_ERROR_INVALID_HANDLE for no stream, or why
-/// the stream's context is lost.
+/// CUDA_ERROR_INVALID_CONTEXT without a context, CUDA_ERROR_INVALID_HANDLE for an unknown handle,
+/// or why the stream's context is lost.
 CUresult find_stream(CUstream handle, std::shared_ptr<Stream>& stream, Lost lost = Lost::kRefused);
 
 }  // namespace symm::emu

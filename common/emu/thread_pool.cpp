@@ -64,7 +64,7 @@ int ThreadPool::start(Task& task, int& next) {
             return error;
         }
         next = 0;
-        simt::back_off(round);  // the reservation says that a thread is about to be idle
+        simt::back_off(round);  // it is reserved, so a thread will soon be idle
     }
 }
 
@@ -73,7 +73,7 @@ void* ThreadPool::work(void* argument) {
     while (true) {
         Task* task = slot.task.load(kRelaxed);
         task->run();
-        slot.state.store(kIdle, kRelaxed);  // before done(): then its caller finds the thread idle
+        slot.state.store(kIdle, kRelaxed);  // before done(), which lets another launch reserve it
         task->done();
         while (::sem_wait(&slot.given) != 0 && errno == EINTR) {
         }

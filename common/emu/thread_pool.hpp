@@ -1,12 +1,12 @@
 #pragma once
 /// \file
-/// The threads of the operating system that play CUDA threads. Each is started when it is first
+/// The threads of the operating system that run CUDA threads. Each is started when it is first
 /// needed, used again, and never ended.
 ///
-/// A task must not be ordered before the next task of another thread, or ThreadSanitizer would miss
-/// races between kernels. So a thread gets its task through a semaphore, which orders the giver
-/// before the thread and never the other way, and the search for an idle thread uses relaxed
-/// atomics.
+/// The pool must not order one kernel's tasks before another's, or ThreadSanitizer would miss races
+/// between the two. So a thread gets its task through a semaphore, which orders what start()'s
+/// caller did before the task, and never the task before what the caller does next. The search for
+/// an idle thread uses relaxed atomics.
 
 #include <semaphore.h>
 
@@ -26,12 +26,12 @@ protected:
     ~Task() = default;
 };
 
-/// Adds `count` to `used` unless more than `most` would be in use then. False where they would.
+/// Adds `count` to `used`. Where the sum would exceed `most`, adds nothing and returns false.
 bool reserve_up_to(std::atomic<int>& used, int count, int most);
 
 class ThreadPool {
 public:
-    /// ThreadSanitizer can follow 8,128 threads; streams and the program's own need some as well.
+    /// ThreadSanitizer can follow 8,128 threads; streams and the program itself need some of them.
     static constexpr int kMaxThreads = 6000;
 
     ThreadPool();
@@ -40,7 +40,7 @@ public:
     bool reserve(int count) { return reserve_up_to(reserved_, count, kMaxThreads); }
     void give_back(int count) { reserved_.fetch_sub(count, std::memory_order_relaxed); }
 
-    /// Lets a reserved thread run the task. Looks for one from slot `next` on, and sets `next` to
+    /// Runs the task on a reserved thread. Looks for a free slot from `next` on, and sets `next` to
     /// the slot after it. Returns 0, or pthread_create's error.
     int start(Task& task, int& next);
 

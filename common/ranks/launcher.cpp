@@ -29,11 +29,11 @@ constexpr Launcher kLaunchers[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
-    // Not SLURM_NTASKS: a batch script has it too, and is no rank.
+    // Not SLURM_NTASKS: it is also set in a batch script, which is no rank.
     {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr},
 };
 
-// What tells a run from others of its launcher. Each is the same for all ranks of a run.
+// They tell the runs of one launcher apart. Each is the same for all ranks of a run.
 constexpr const char* kRunVariables[] = {
     "MASTER_ADDR",    "MASTER_PORT",  "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
     "PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID"};
@@ -73,7 +73,7 @@ bool is_rank(long process) {
 }
 
 // The process that started the ranks, as its number and the time of its start: the nearest ancestor
-// that is no rank itself, since scripts and tools may stand between.
+// that is no rank itself. Between it and this process there may be scripts and tools.
 std::string launching_process() {
     long process = ::getppid();
     while (true) {
@@ -102,7 +102,7 @@ std::string name_of_run(const Launcher& launcher) {
             run += fmt::format("\n{}", env::foreign(name));
         }
     }
-    // All can read the names of sockets: not the text, which may be a secret.
+    // A hash: the text may be secret, and every user can read the names of sockets.
     return fmt::format("symm-{}-{:016x}", ::geteuid(), std::hash<std::string>{}(run));
 }
 
@@ -113,7 +113,7 @@ std::optional<Placement> placement_from_environment() {
         return {};
     }
     for (const Launcher& launcher : kLaunchers) {
-        // Both, since RANK alone is a name that anybody may use for anything.
+        // Both have to be set: RANK alone may be set for another purpose.
         if (!is_set(launcher.rank) || !is_set(launcher.size)) {
             continue;
         }

@@ -1,17 +1,17 @@
 #pragma once
 /// \file
-/// Which rank this process is, where a launcher started it as one.
+/// Which rank this process is, if a launcher started it as a rank.
 ///
-/// | launcher | rank                 | ranks                | of them on this host       |
+/// | launcher | rank                 | number of ranks      | ranks on this host         |
 /// |----------|----------------------|----------------------|----------------------------|
 /// | torchrun | RANK                 | WORLD_SIZE           | LOCAL_WORLD_SIZE           |
 /// | Open MPI | OMPI_COMM_WORLD_RANK | OMPI_COMM_WORLD_SIZE | OMPI_COMM_WORLD_LOCAL_SIZE |
 /// | MPICH    | PMI_RANK             | PMI_SIZE             | MPI_LOCALNRANKS            |
 /// | srun     | SLURM_PROCID         | SLURM_STEP_NUM_TASKS | (SLURM_STEP_NUM_NODES)     |
 ///
-/// Memory is shared within one host here, so all ranks have to be on one. SYMM_LAUNCHER=none makes
-/// a program start its own ranks, whatever else the environment says. An empty variable counts as
-/// one that is not set.
+/// SLURM_STEP_NUM_NODES is the number of hosts instead. Memory is shared within one host here, so
+/// all ranks have to be on one. SYMM_LAUNCHER=none makes a program start its own ranks, whatever
+/// else the environment says. An empty variable counts as one that is not set.
 
 #include <optional>
 #include <string>
@@ -23,9 +23,9 @@ struct Placement {
     int rank = 0;
     int size = 1;
     std::string launcher;  ///< `torchrun`, ...
-    /// The name under which the ranks of this run, and no others, meet: made of SYMM_BOOTSTRAP,
-    /// where that is set; else of what the launcher says of the job (ports, job and step numbers)
-    /// and of the process that started the ranks, which two runs do not have in common.
+    /// The name under which the ranks of this run, and no others, meet. Made of SYMM_BOOTSTRAP
+    /// where that is set. Else made of the process that started the ranks, and of what the launcher
+    /// says about the job (ports, job and step numbers): no two runs have all of that in common.
     std::string name;
 };
 

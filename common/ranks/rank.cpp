@@ -109,7 +109,7 @@ void Rank::require_printed() const {
 
 bool print_lines(int descriptor, std::string_view prefix, std::string_view text) {
     // One thread at a time: another one's write could fill the pipe between poll() and write().
-    // Whoever comes after one that has waited in vain does not wait again.
+    // Once a wait has timed out, later calls do not wait.
     static std::mutex mutex;
     static std::array<bool, STDERR_FILENO + 1> nobody_reads{};
     const std::lock_guard lock(mutex);
@@ -123,7 +123,7 @@ bool print_lines(int descriptor, std::string_view prefix, std::string_view text)
     if (text.ends_with('\n')) {
         text.remove_suffix(1);
     }
-    // One write of at most PIPE_BUF bytes comes out in one piece, from whatever thread or process.
+    // One write of at most PIPE_BUF bytes is not mixed with those of other threads and processes.
     std::string piece;
     bool written_all = true;
     const auto flush = [&] {

@@ -23,15 +23,16 @@ std::string_view name_of(RankMode mode);
 /// The mode by its name. Throws UsageError for another.
 RankMode rank_mode(std::string_view name);
 
-/// Writes text to a descriptor, each line behind `prefix` and in one piece. False, with errno set,
-/// where it could not: ETIMEDOUT where nobody reads what a pipe holds, for SYMM_TIMEOUT.
+/// Writes text to a descriptor. Each line begins with `prefix`, and is not mixed with other lines
+/// (in a pipe, up to PIPE_BUF bytes). False, with errno set, where not all could be written:
+/// ETIMEDOUT where a pipe stayed full for SYMM_TIMEOUT.
 bool print_lines(int descriptor, std::string_view prefix, std::string_view text);
 
 /// One rank of a run, given to the body by run_ranks(). Used by its own thread only.
 class Rank {
 public:
-    /// Takes the device with this ordinal; without one, `rank % device_count()`, so that more ranks
-    /// than GPUs share them. Collective.
+    /// Takes the device with this ordinal. The default is `rank % device_count()`, so that more
+    /// ranks than GPUs share them. Collective.
     Rank(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device = {});
 
     int rank() const { return bootstrap_->rank(); }
@@ -41,12 +42,12 @@ public:
     /// The ordinal of this rank's GPU. Its primary context is current on the rank's thread.
     int device() const { return gpu_.ordinal(); }
     const Device& gpu() const { return gpu_; }
-    /// The process that a rank lives in.
+    /// The number of the process that a rank runs in.
     int process_of(int peer) const { return places_.at(static_cast<std::size_t>(peer)).process; }
     /// The ordinal that a rank's GPU has in this process; nothing where this process does not see
-    /// it. Ordinals of two processes do not compare (CUDA_VISIBLE_DEVICES), UUIDs do.
+    /// it. Found by UUID: an ordinal may name another GPU in each process (CUDA_VISIBLE_DEVICES).
     std::optional<int> device_of(int peer) const;
-    /// The most ranks of one process that share a device: their kernels have to be resident
+    /// How many ranks of one process share a device, at most: their kernels have to be resident
     /// together.
     int most_on_a_device() const;
     Bootstrap& bootstrap() { return *bootstrap_; }
@@ -54,16 +55,16 @@ public:
     /// Called by the destructors of objects that kernels of several ranks use, before they free
     /// anything. Freeing device memory waits for all kernels of the device. Where ranks are threads
     /// that share a device, those kernels may be waiting for this rank. So where an exception
-    /// causes the destruction, this tells the other ranks, which then abort their kernels. It ends
-    /// the run, even if the exception is caught later.
+    /// causes the destruction and ranks are threads, this tells the other ranks, which then abort
+    /// their kernels. That ends the run, even if the exception is caught later.
     void tell_if_unwinding() noexcept;
 
-    /// Prints text, each line behind `[rank] ` and in one piece, whatever the other ranks print.
+    /// Prints text. Each line begins with `[rank] ` and is not mixed with what other ranks print.
     template <class... Arguments>
     void say(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
         print(fmt::format(text, std::forward<Arguments>(arguments)...), true);
     }
-    /// Prints text on rank 0 only, as it is: for tables and what concerns all.
+    /// Prints text on rank 0 only, without a prefix: for tables and what concerns all ranks.
     template <class... Arguments>
     void headline(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
         if (rank() == 0) {
@@ -71,8 +72,9 @@ public:
         }
     }
 
-    /// Throws std::system_error where some output could not be written (a full disk). Called at the
-    /// end of a run: before, other ranks may be in kernels that wait for this rank.
+    /// Throws where some output could not be written: std::system_error (a full disk), or
+    /// std::runtime_error where a pipe stayed full for SYMM_TIMEOUT. Called at the end of a run:
+    /// before, other ranks may be in kernels that wait for this rank.
     void require_printed() const;
 
 private:

@@ -17,7 +17,7 @@
 namespace symm {
 namespace {
 
-// A report: this, then the text.
+// The head of a report; the text follows.
 struct Report {
     std::int64_t when;
     bool usage;
@@ -77,7 +77,7 @@ void report(int socket, const RankFailure& failure) noexcept {
         std::memcpy(packet.data(), &head, sizeof(head));
         std::memcpy(packet.data() + sizeof(head), text.data(), text.size());
         send_packet(socket, packet, {}, Deadline::after(std::chrono::seconds(1)));
-    } catch (const std::exception&) {  // the exit code will have to do
+    } catch (const std::exception&) {  // the exit code still tells that the rank failed
     }
 }
 

@@ -19,8 +19,8 @@ namespace symm {
 struct RankFailure {
     int rank = 0;
     bool usage = false;     ///< The rank threw UsageError.
-    bool remote = false;    ///< It is the consequence of another rank's.
-    bool killed = false;    ///< A signal ended or stopped the process.
+    bool remote = false;    ///< Another rank's failure caused it.
+    bool killed = false;    ///< A signal ended the process.
     std::int64_t when = 0;  ///< Nanoseconds of the steady clock, the same for all processes.
     std::string text;
 };
@@ -28,7 +28,7 @@ struct RankFailure {
 /// A failure at this moment.
 RankFailure failure_now(int rank, std::string text);
 
-/// What an exception of a rank amounts to.
+/// The failure of a rank that ended with this exception.
 RankFailure failure_of(int rank, const std::exception_ptr& error);
 
 /// The cause among the failures of a run (at least one): a killed process first; then the errors
@@ -38,10 +38,10 @@ const RankFailure& cause_of(const std::vector<RankFailure>& failures);
 /// Throws the cause as run_ranks() promises.
 [[noreturn]] void throw_cause(const std::vector<RankFailure>& failures);
 
-/// Reports a failure to the process at the other end of a socket; gives up silently.
+/// Reports a failure to the process at the other end of a socket. Where it cannot, does nothing.
 void report(int socket, const RankFailure& failure) noexcept;
 
-/// Takes the failure that was reported, if there is one, into `failure`. Does not wait.
+/// Receives a reported failure into `failure`. False where there is none. Does not wait.
 bool take_report(int socket, RankFailure& failure);
 
 }  // namespace symm

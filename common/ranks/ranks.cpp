@@ -53,7 +53,7 @@ std::optional<RankFailure> run_rank(int number, RankMode mode, const MakeBootstr
     return {};
 }
 
-// A process that is one rank of a run: this program's main() can be that once.
+// For a process that is one rank of a run: it can be that only once.
 void require_first_run() {
     static std::atomic<bool> has_run = false;
     if (has_run.exchange(true)) {
@@ -91,8 +91,8 @@ int run_launched(const Placement& place, const RankOptions& options, const Body&
 std::vector<RankFailure> run_threads(const RankOptions& options, const Body& body) {
     std::mutex mutex;
     std::vector<RankFailure> failures;
-    // Contexts outlive all ranks: else each that ends last on its device takes the context with it,
-    // and the next one makes it anew, for most of a second.
+    // Keeps the contexts until all ranks have ended. Else the last rank on a device would destroy
+    // its context, and a rank that comes later would make a new one, which takes most of a second.
     std::vector<Device> kept;
     const auto run = [&](int rank, Connections connections) {
         const auto failure = run_rank(
@@ -115,13 +115,13 @@ std::vector<RankFailure> run_threads(const RankOptions& options, const Body& bod
         }
     };
     auto connections = connected_sockets(options.ranks);
-    std::vector<std::jthread> threads;  // joined before what they use goes
+    std::vector<std::jthread> threads;  // joined before what they use is destroyed
     try {
         for (int rank = 0; rank < options.ranks; ++rank) {
             threads.emplace_back(run, rank, std::move(connections[static_cast<std::size_t>(rank)]));
         }
     } catch (const std::system_error& error) {
-        connections.clear();  // those that run find the others gone
+        connections.clear();  // ranks that have started then find the others gone
         threads.clear();
         throw_system_error(error.code().value(), "starting a thread for each rank");
     }

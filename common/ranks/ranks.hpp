@@ -8,8 +8,8 @@
 ///
 /// - `thread`: N threads of this process, each with its Rank.
 /// - `process`: this process spawns N copies of itself, with its own arguments (spawn.hpp). A copy
-///   finds its number in the environment (SYMM_RANK), comes to the same run_ranks() and runs the
-///   body there. Copies die with the process that spawned them.
+///   finds its rank in the environment (SYMM_RANK), calls the same run_ranks() and runs the body
+///   there. Copies die with the process that spawned them.
 /// - Under a launcher (torchrun, mpirun, srun) this process already is one rank: see launcher.hpp.
 
 #include <functional>
@@ -26,7 +26,7 @@ struct RankOptions {
     RankMode mode = RankMode::kProcess;
     /// What rank processes run; empty: this program with this program's arguments.
     std::vector<std::string> command;
-    /// The ordinal of a rank's GPU; empty: the ranks go round the devices.
+    /// The ordinal of a rank's GPU; empty: `rank % device_count()`.
     std::function<int(int rank)> device;
 };
 
@@ -34,9 +34,9 @@ struct RankOptions {
 ///
 /// Where the ranks are started here, throws what went wrong: UsageError where a rank threw
 /// UsageError or `ranks` is out of bounds; else std::runtime_error with the cause (cause_of() in
-/// rank_failure.hpp). In a process that is a rank itself (a copy, or started by a launcher), never
-/// throws for the body: reports the error, tells the other ranks and returns the exit code 1, or 2
-/// for UsageError. In process mode it works once per program: a copy that comes here twice throws
+/// rank_failure.hpp). In a process that is a rank itself (a copy, or started by a launcher), does
+/// not throw what the body throws: reports the error, tells the other ranks and returns the exit
+/// code 1, or 2 for UsageError. Such a process can call it once: the second call throws
 /// std::logic_error.
 int run_ranks(const RankOptions& options, const std::function<void(Rank&)>& body);
 

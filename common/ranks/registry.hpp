@@ -16,7 +16,8 @@ namespace symm {
 /// Objects of this process, found by number while somebody owns them. Safe from any thread.
 class Registry {
 public:
-    /// Registers an object, which others own, while the entry lives. Number 0 without an object.
+    /// Registers an object for as long as the entry lives, without owning it. number() is 0 where
+    /// the pointer is null.
     class Entry {
     public:
         explicit Entry(const std::shared_ptr<void>& object) {

@@ -19,17 +19,19 @@
 namespace symm {
 namespace {
 
-/// For the other ranks of a run that has failed. All that wait notice within a few seconds.
+/// How long the other ranks of a run may still run after one has failed. Those that wait notice
+/// within a few seconds.
 constexpr std::chrono::seconds kTimeToEnd{4};
+/// How long to wait for the end of a rank after SIGKILL.
 constexpr std::chrono::seconds kTimeToObey{2};
-/// How often to look for ranks that are stopped: nothing tells.
+/// How often to look for ranks that are stopped: no event reports them.
 constexpr std::chrono::seconds kLookAgain{1};
 
 struct Child {
     int rank;
     UniqueFd control;
     Process process;
-    std::optional<Deadline> stopped;  // until when it may be
+    std::optional<Deadline> stopped;  // set while it is stopped: for how long it may be
 };
 
 class Children {
@@ -44,7 +46,7 @@ public:
         for (int rank = 0; rank < ranks; ++rank) {
             auto [ours, theirs] = socket_pair();
             Connections& given = connections[static_cast<std::size_t>(rank)];
-            std::vector<UniqueFd> valid;  // without rank 0's empty place
+            std::vector<UniqueFd> valid;  // rank 0's place for itself is empty
             for (UniqueFd& one : given) {
                 if (one) {
                     valid.push_back(std::move(one));
@@ -77,7 +79,7 @@ public:
     std::vector<RankFailure> failures;
 
 private:
-    // Takes down how a rank has ended, or ends one that is stuck.
+    // Records how a rank has ended; kills one that is stuck. False while the rank may go on.
     bool has_ended(Child& child) {
         const auto status = child.process.wait(Deadline::after({}));
         if (status) {
@@ -105,7 +107,7 @@ private:
             fmt::format("rank {} (pid {}) {}", child.rank, child.process.id(),
                         is_stopped ? "was stopped by a signal and did not go on (SIGCONT)"
                                    : "did not end after another rank had failed, and was killed"));
-        // What the others said of it is told first: it says what they waited for.
+        // What the others reported counts as the cause: it says what they waited for.
         stuck.remote = !failures.empty();
         log::warn("{}", stuck.text);
         add(stuck);
@@ -120,7 +122,7 @@ private:
     }
 
     std::vector<Child> children_;
-    std::optional<Deadline> patience_;  // since one has failed
+    std::optional<Deadline> patience_;  // set when the first rank has failed
 };
 
 }  // namespace

@@ -7,12 +7,12 @@
 
 namespace symm {
 
-/// A moment on the steady clock. Copyable; passed down so that nested waits share one limit.
+/// A point in time on the steady clock. Copied into nested waits, so that they share one limit.
 class Deadline {
 public:
     using Clock = std::chrono::steady_clock;
 
-    /// The moment `limit` from now.
+    /// The point in time `limit` from now.
     static Deadline after(std::chrono::nanoseconds limit) {
         return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(limit), limit);
     }
@@ -24,7 +24,7 @@ public:
     static Deadline earlier(Deadline a, Deadline b) { return a.end_ <= b.end_ ? a : b; }
     /// SYMM_TIMEOUT from now.
     static Deadline standard();
-    /// SYMM_TIMEOUT, 30 s where it is not set. Throws UsageError where it is not understood.
+    /// SYMM_TIMEOUT; 30 s where it is not set. Throws UsageError where it is not understood.
     static std::chrono::nanoseconds standard_limit();
 
     Clock::time_point end() const { return end_; }

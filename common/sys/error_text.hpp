@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Errors as one line for people.
+/// Errors as one line of text for the user.
 
 #include <exception>
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace symm {
 
-/// The text with its control characters written as `\n`, `\t` or `\x1b`: an argument may hold some.
+/// The text with its control characters written as `\n`, `\t` or `\x1b`: it may quote an argument
+/// that has some.
 std::string one_line(std::string_view text);
 
 /// What an exception says, in one line. Where a limit of the system is the cause (descriptors,

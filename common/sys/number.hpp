@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Numbers as people write them.
+/// Numbers in the text that a user has written.
 
 #include <cctype>
 #include <charconv>
@@ -12,8 +12,8 @@
 
 namespace symm {
 
-/// The number that `text` is, in decimal (`010` is ten) and from its first to its last character,
-/// if it lies from `least` to `most`.
+/// All of `text` as a decimal number (`010` is ten). Nothing where it is not a number from `least`
+/// to `most`.
 template <class T>
 std::optional<T> number_in(std::string_view text, T least, T most) {
     T value{};
@@ -25,8 +25,8 @@ std::optional<T> number_in(std::string_view text, T least, T most) {
     return value;
 }
 
-/// The number of bytes that `text` is: a whole number, then nothing, K, M, G or T (powers of 1024;
-/// also as KB or KiB, in any case), up to 2^56.
+/// A number of bytes, up to 2^56: a whole number, then nothing, B, K, M, G or T. The units are
+/// powers of 1024. They may be written as KB or KiB too, in upper or lower case.
 inline std::optional<std::size_t> bytes_in(std::string_view text) {
     constexpr std::string_view kUnits = "bkmgt";
     const std::string_view digits = text.substr(0, text.find_first_not_of("0123456789"));

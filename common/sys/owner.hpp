@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What all owners of a handle share: they move, are never copied, and give their handle back once.
+/// The base of all owners of a handle: they can be moved, not copied, and give it back once.
 ///
 /// \code
 /// class Event : public Owner<Event, CUevent> {
@@ -12,8 +12,8 @@
 /// };
 /// \endcode
 ///
-/// Source: the wrappers of CCCL (cuda::stream, cuda::event): explicit construction, move by
-/// exchange, release().
+/// Source: the wrappers of CCCL (cuda::stream, cuda::event) have explicit construction, move by
+/// exchange and release() too.
 
 #include <cstddef>
 #include <utility>

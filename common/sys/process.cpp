@@ -77,7 +77,7 @@ Process::Process(const Command& command) {
         id_ = -1;
         throw_system_error(error, "posix_spawn(" + arguments[0] + ")");
     }
-    // Old kernels and some containers refuse: wait() looks now and then instead.
+    // Old Linux kernels and some containers refuse it: then wait() polls.
     handle_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, id_, 0)));
 }
 

@@ -29,9 +29,9 @@ struct Command {
         arguments;  ///< The program (a path, or found in PATH), then its arguments.
     std::vector<std::string>
         environment;           ///< `NAME=value`, added to this process's or replacing it.
-    int standard_output = -1;  ///< A descriptor to be its output, or -1 for this process's.
-    int standard_error = -1;   ///< The same for its errors.
-    int inherited = -1;        ///< A descriptor that it has under the same number, or -1.
+    int standard_output = -1;  ///< The descriptor for its stdout, or -1 for this process's stdout.
+    int standard_error = -1;   ///< The same for its stderr.
+    int inherited = -1;        ///< A descriptor that it inherits, with the same number, or -1.
 };
 
 /// Owns a child process: the destructor kills it where it still runs, and reaps it. Move-only.
@@ -53,7 +53,8 @@ public:
     ~Process();
 
     pid_t id() const { return id_; }
-    /// A descriptor that can be read once the process has ended (pidfd_open(2)); -1 where refused.
+    /// A descriptor that becomes readable when the process ends (pidfd_open(2)); -1 where Linux
+    /// refuses it.
     int handle() const { return handle_.get(); }
     /// Waits for its end. Empty once the deadline has passed.
     std::optional<ExitStatus> wait(Deadline deadline);

@@ -201,7 +201,7 @@ Io receive_packet(int socket, std::size_t most, Packet& packet, Deadline deadlin
             return Io::kClosed;  // no packet here is empty
         }
         if (errno == ECONNRESET && !was_reset) {
-            was_reset = true;  // told once, before what the peer had sent: that comes next
+            was_reset = true;  // reported once; what the peer sent before can still be received
             continue;
         }
         if (is_gone(errno)) {

@@ -2,9 +2,9 @@
 /// \file
 /// UNIX sockets that carry packets, file descriptors, and the peer's identity.
 ///
-/// With SOCK_SEQPACKET a message stays whole: one send is one receive, with all its descriptors, or
-/// nothing. Names are in the abstract namespace: there is no file, and the kernel frees the name
-/// with the socket. Every call ends by its deadline. Errors of the system are thrown as
+/// With SOCK_SEQPACKET a message stays whole: one receive returns what one send has sent, with all
+/// descriptors. Names are in the abstract namespace: there is no file, and the name is free again
+/// when the socket is closed. Every call ends by its deadline. Errors of the system are thrown as
 /// std::system_error. See unix(7) and cmsg(3).
 
 #include <sys/socket.h>
@@ -38,7 +38,7 @@ UniqueFd listen_at(std::string_view name, int backlog);
 /// Connects, and tries again while nobody listens at the name. Empty once the deadline has passed.
 UniqueFd connect_to(std::string_view name, Deadline deadline);
 
-/// A connection somebody has made; empty where there is none now. Does not wait.
+/// Accepts a connection; empty where there is none now. Does not wait.
 UniqueFd accept_now(const UniqueFd& listener);
 
 /// Two connected sockets.
@@ -51,8 +51,8 @@ ucred peer_credentials(int socket);
 struct Packet {
     std::vector<std::byte> bytes;
     std::vector<UniqueFd> descriptors;  ///< Close-on-exec.
-    /// The packet was longer than asked for, or not all descriptors could be taken (this process
-    /// has too many open): whatever did arrive has been closed.
+    /// The packet was longer than asked for, or not all descriptors could be received (this process
+    /// has too many open): those that arrived have been closed.
     bool cut = false;
 };
 
@@ -65,7 +65,7 @@ Io receive_packet(int socket, std::size_t most, Packet& packet, Deadline deadlin
 
 /// What can be seen of a connection without taking anything from it.
 struct Peek {
-    bool closed = false;  ///< The peer is gone. What it sent before may still be there.
+    bool closed = false;  ///< The peer is gone. What it sent before may still be unread.
     /// The packet that comes next, at most `most` bytes of it; empty for none.
     std::vector<std::byte> first;
 };

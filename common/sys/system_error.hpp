@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Errors of system calls as exceptions. What to do about them, error_text.hpp says.
+/// Errors of system calls as exceptions. error_text.hpp says what to do about them.
 
 #include <fmt/core.h>
 
@@ -16,7 +16,7 @@ namespace symm {
     throw std::system_error(error, std::generic_category(), call);
 }
 
-/// Throws what `errno` says of the call.
+/// Throws std::system_error with `errno` for the call.
 template <class... Arguments>
 [[noreturn]] void throw_errno(fmt::format_string<Arguments...> call, Arguments&&... arguments) {
     const int error = errno;

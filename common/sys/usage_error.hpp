@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Bad usage as an exception, and what programs answer with. Apart from cli.hpp, which reads CLI11.
+/// Bad usage as an exception, and the exit codes of programs. Not in cli.hpp, which includes CLI11.
 
 #include <stdexcept>
 

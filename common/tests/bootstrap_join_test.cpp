@@ -39,7 +39,7 @@ Message hello(int rank, int size) {
     return message;
 }
 
-// What join() throws; empty where it does not. Ranks that have joined make one call.
+// What join(), or one call after it, throws; empty where neither does.
 std::string error_of_rank(int rank, int size, const std::string& name, Deadline deadline) {
     try {
         const auto bootstrap = join(rank, size, name, deadline);
@@ -55,8 +55,7 @@ std::future<std::string> start_rank(int rank, int size, const std::string& name,
                       [=] { return error_of_rank(rank, size, name, deadline); });
 }
 
-// Two ranks, of which the second comes only after `stranger` has done what it does at the root's
-// door.
+// Expects that two ranks join, the second only after `stranger` has done something to the root.
 void expect_joined_after(const std::function<void(const std::string& name)>& stranger) {
     const std::string name = new_name();
     auto root = start_rank(0, 2, name);
@@ -65,7 +64,7 @@ void expect_joined_after(const std::function<void(const std::string& name)>& str
     EXPECT_EQ(root.get(), "");
 }
 
-// The root's answer to a first message: why it refuses it.
+// Sends the root a first message, and returns why the root refuses the connection.
 std::string refusal_of(const std::string& name, std::span<const std::byte> bytes,
                        std::span<const UniqueFd> descriptors = {}) {
     const UniqueFd socket = connect_to(name, patient());
@@ -146,8 +145,8 @@ TEST(Join, AConnectionThatClosesAtOnceIsForgotten) {
     expect_joined_after([](const std::string& name) { connect_to(name, patient()).reset(); });
 }
 
-// More silent connections than the root keeps: neither do they hold up a rank that comes, nor can
-// another rank 0 take the name meanwhile.
+// More silent connections than the root keeps. They do not delay a rank that comes later, and
+// another rank 0 still cannot take the name.
 TEST(Join, SilentConnectionsHoldNobodyUp) {
     std::vector<UniqueFd> silent;
     const auto start = std::chrono::steady_clock::now();
@@ -160,12 +159,12 @@ TEST(Join, SilentConnectionsHoldNobodyUp) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
 }
 
-// Where the root has no descriptor left, silent connections make room.
+// Where the root has no descriptor left, it closes a silent connection.
 TEST(Join, TooManyOpenFilesAreNoEnd) {
     const int before = open_descriptors();
     expect_joined_after([&](const std::string& name) {
         const UniqueFd silent = connect_to(name, patient());
-        // The root's socket, both ends of the connection: the root has accepted it.
+        // 3: the root's listener and both ends of the connection. The root has accepted it.
         for (const Deadline end = patient(); open_descriptors() < before + 3 && !end.passed();) {
             std::this_thread::yield();
         }
@@ -193,7 +192,7 @@ TEST(Join, AnotherUsersProcessIsRefused) {
     constexpr uid_t kNobody = 65534;
     expect_joined_after([&](const std::string& name) {
         std::jthread([&] {
-            // The system call, not the function: this changes one thread only.
+            // The system call changes this thread only; glibc's function would change all.
             ASSERT_EQ(::syscall(SYS_setresuid, -1, kNobody, -1), 0);
             const UniqueFd socket = connect_to(name, patient());
             Packet packet;
@@ -202,7 +201,7 @@ TEST(Join, AnotherUsersProcessIsRefused) {
             EXPECT_THAT(as_text(decode(packet.bytes, ignored)->payload),
                         HasSubstr("belongs to user 65534"));
         }).join();
-        ::prctl(PR_SET_DUMPABLE, 1);  // lost with the change of user; leak checkers need it
+        ::prctl(PR_SET_DUMPABLE, 1);  // the change of user cleared it; leak checkers need it
     });
 }
 

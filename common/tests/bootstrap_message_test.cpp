@@ -1,4 +1,4 @@
-// What may arrive from anybody is taken apart without harm.
+// Packets may come from any process: decode() must refuse or correctly decode whatever it gets.
 
 #include "common/bootstrap/message.hpp"
 
@@ -59,7 +59,7 @@ TEST(Message, EveryTruncationOfTheHeadIsRefused) {
     }
 }
 
-// Random damage: whatever decode() accepts must keep what the type promises.
+// Random changes: whatever decode() accepts must be within the limits that Message has.
 TEST(Message, DamagedPacketsAreRefusedOrHarmless) {
     std::mt19937 random(20240601);
     int accepted = 0;
@@ -87,7 +87,7 @@ TEST(Message, DamagedPacketsAreRefusedOrHarmless) {
         ASSERT_GE(got->deadline.end().time_since_epoch().count(), 0);
         ASSERT_NE(name_of(got->kind), "unknown");
     }
-    EXPECT_GT(accepted, 100);  // the damage reached further than the magic
+    EXPECT_GT(accepted, 100);  // not every change was in the magic
 }
 
 TEST(Message, TooMuchIsNotSent) {

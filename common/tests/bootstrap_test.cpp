@@ -26,7 +26,7 @@ TEST(Bootstrap, GathersEveryRanksBytes) {
     for (const int size : {1, 2, 3, 8}) {
         const auto errors = meet(size, [&](Bootstrap& bootstrap) {
             for (int call = 0; call < 20; ++call) {
-                // Lengths differ from rank to rank, nothing and the most allowed among them.
+                // In most calls each rank has another length; 0 and kMaxContribution occur.
                 const auto length = [&](int rank) {
                     return call == 7 ? kMaxContribution
                                      : static_cast<std::size_t>(rank * call * 37);
@@ -95,7 +95,7 @@ TEST(Bootstrap, BarrierLetsNobodyPassBeforeAllHaveCome) {
 TEST(Bootstrap, DescriptorsReachEveryRank) {
     const int before = open_descriptors();
     const auto errors = meet(3, [](Bootstrap& bootstrap) {
-        // Rank r gives r files: rank 0 none.
+        // Rank r gives r files.
         std::vector<UniqueFd> mine;
         for (int i = 0; i < bootstrap.rank(); ++i) {
             mine.emplace_back(::memfd_create("symm-test", MFD_CLOEXEC));
@@ -175,7 +175,7 @@ TEST(Bootstrap, ValuesOfAnotherSizeAreAnErrorThatNamesTheRank) {
     EXPECT_THAT(errors[1], AllOf(HasSubstr("rank 0"), HasSubstr("4 bytes")));
 }
 
-// A rank that leaves before a call: rank 0 (the root), the first other and the last.
+// A rank that leaves before a call: rank 0 (the root), rank 1 and the last.
 TEST(Bootstrap, ALostRankIsNamedInEveryKindOfCall) {
     for (const int lost : {0, 1, 3}) {
         for (const int kind : {0, 1, 2}) {
@@ -217,7 +217,7 @@ TEST(Bootstrap, AMissingRankIsNamedToAllWhoWait) {
             return;
         }
         try {
-            // Only rank 3 is in a hurry: the root gives up when the first of those who wait does.
+            // Only rank 3 has a short deadline: the root gives up at the earliest of all.
             bootstrap.barrier("mapped", bootstrap.rank() == 3 ? soon() : patient());
         } catch (const BootstrapError& error) {
             EXPECT_EQ(error.rank(), 2);
@@ -267,7 +267,7 @@ TEST(Bootstrap, AFailureIsToldToAll) {
             } catch (const BootstrapError& error) {
                 EXPECT_EQ(error.remote(), bootstrap.rank() != failing);
                 EXPECT_EQ(error.rank(), failing);
-                // And it stays broken, at once.
+                // Every later call throws, without waiting.
                 EXPECT_THROW(bootstrap.allgather("after", 1, patient()), BootstrapError);
                 throw;
             }
@@ -317,7 +317,7 @@ TEST(Bootstrap, LookingTakesNothingFromTheNextCall) {
         const auto all = bootstrap.allgather("next", bootstrap.rank(), patient());
         EXPECT_EQ(all, (std::vector{0, 1, 2}));
         bootstrap.throw_async_error(
-            "a kernel");  // where a rank may have left: it had nothing more to do
+            "a kernel");  // a rank may have left already, at its end: that is no error
     });
     EXPECT_THAT(errors, Each(IsEmpty()));
 }

@@ -1,5 +1,5 @@
-// Failures on purpose: calls that are told to fail, kernels that touch forbidden memory, peers that
-// lose accesses, an environment that is not understood.
+// Failures on request, and wrong use: calls that are told to fail, kernels that make illegal
+// accesses, peers that lose accesses, an environment that is not understood.
 
 #include <gtest/gtest-spi.h>
 
@@ -20,7 +20,7 @@ using Faults = EmulatedDriver;
 
 constexpr auto kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 
-// Launches run two blocks. What only one thread is to do checks `is_first`.
+// run() launches two blocks. Kernels use is_first() for what one thread only is to do.
 bool is_first(const simt::ThreadBlock& block) {
     return block.grid_rank() == 0;
 }
@@ -131,13 +131,13 @@ TEST(FaultsOfTheEnvironment, AreNamedWhenNotUnderstood) {
     }
 }
 
-// A kernel that touches forbidden memory makes its context unusable, so each has its own process.
+// A kernel that makes an illegal access loses its context, so each such test has its own process.
 
 void expect_lost(CUresult expected) {
     EXPECT_EQ(emu::cuCtxSynchronize(), expected);
     CUdeviceptr pointer = 0;
     CUstream stream = nullptr;
-    EXPECT_EQ(emu::cuMemAlloc(&pointer, 1), expected);  // and it stays so
+    EXPECT_EQ(emu::cuMemAlloc(&pointer, 1), expected);  // every later call too
     EXPECT_EQ(emu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), expected);
     EXPECT_EQ(run(1, [](const simt::ThreadBlock&) {}), expected);
 }
@@ -150,7 +150,7 @@ TEST_F(Faults, DISABLED_TouchUnmappedMemory) {
                       if (block.grid_rank() == 3) {
                           *reinterpret_cast<volatile int*>(pointer + 64) = 1;
                       }
-                      block.sync();  // the others are not left waiting
+                      block.sync();  // ends for the other threads too
                   }),
               CUDA_SUCCESS);
     expect_lost(CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -186,7 +186,7 @@ TEST_F(Faults, DISABLED_WriteReadOnlyMemory) {
     expect_lost(CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// Device 1 may, device 0 may not.
+// Device 1 has access, device 0 has none.
 TEST_F(Faults, DISABLED_TouchAnothersMemory) {
     Mapped memory(kBlock, device_memory(1));
     ASSERT_EQ(memory.allow({access_of(1, kReadWrite)}), CUDA_SUCCESS);
@@ -223,7 +223,7 @@ TEST_F(Faults, DISABLED_Throw) {
                   [&](const simt::ThreadBlock& block) {
                       ++started;
                       if (is_first(block)) {
-                          for (int round = 0; started < 4; ++round) {  // the others see it happen
+                          for (int round = 0; started < 4; ++round) {  // until all threads run
                               simt::back_off(round);
                           }
                           throw std::runtime_error("a kernel threw");
@@ -247,7 +247,7 @@ TEST(FaultsOfKernels, LoseTheContext) {
     expect_passes("Faults.DISABLED_Throw");
 }
 
-// Host code's own faults still end the process.
+// An illegal access of host code still ends the process.
 TEST_F(Faults, DISABLED_OfTheHost) {
     ASSERT_EQ(run(1, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
@@ -265,12 +265,12 @@ TEST_F(Faults, DISABLED_LoseWrites) {
     ASSERT_EQ(here.allow_devices(2), CUDA_SUCCESS);
     ASSERT_EQ(there.allow_devices(2), CUDA_SUCCESS);
     unsigned seen = 0;
-    // By copy from 0 to 1: lost. The other way: not.
+    // A copy of device 0 to memory of device 1 is lost.
     ASSERT_EQ(emu::cuMemsetD32Async(here.pointer, 5, 1, nullptr), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuMemcpyAsync(there.pointer, here.pointer, 4, nullptr), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuMemcpyDtoH(&seen, there.pointer, 4), CUDA_SUCCESS);
     EXPECT_EQ(seen, 0u);
-    // By kernel: the same.
+    // So is a store of its kernel there. A store to device 0's own memory is not.
     auto *mine = here.as<unsigned>(), *peers = there.as<unsigned>();
     ASSERT_EQ(run(1,
                   [=](const simt::ThreadBlock& block) {
@@ -285,7 +285,7 @@ TEST_F(Faults, DISABLED_LoseWrites) {
     EXPECT_EQ(seen, 9u);
 }
 
-// Only what the pair's words say: here loads of device 0 from device 1.
+// SYMM_EMU_LOSSY names only loads of device 0 from device 1: all other accesses arrive.
 TEST_F(Faults, DISABLED_LoseLoads) {
     Mapped here(kBlock, device_memory(0)), there(kBlock, device_memory(1));
     ASSERT_EQ(here.allow_devices(2), CUDA_SUCCESS);
@@ -305,14 +305,14 @@ TEST_F(Faults, DISABLED_LoseLoads) {
     ASSERT_EQ(emu::cuMemcpyDtoH(seen, here.pointer, 8), CUDA_SUCCESS);
     EXPECT_NE(seen[0], 5u);
     EXPECT_NE(seen[1], 5u);
-    // The copy arrived, and so did the store; its neighbours are as they were.
+    // The fill and the store arrived; the words beside the store are unchanged.
     ASSERT_EQ(emu::cuMemcpyDtoH(seen, there.pointer, 12), CUDA_SUCCESS);
     EXPECT_EQ(seen[0], 5u);
     EXPECT_EQ(seen[1], 9u);
     EXPECT_EQ(seen[2], 5u);
 }
 
-// Copies and fills of device 0 to device 1 are lost, what its kernels do is not.
+// Copies and fills of device 0 to device 1 are lost, loads and stores of its kernels are not.
 TEST_F(Faults, DISABLED_LoseCopies) {
     Mapped there(kBlock, device_memory(1));
     ASSERT_EQ(there.allow_devices(2), CUDA_SUCCESS);

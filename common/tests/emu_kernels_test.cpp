@@ -28,8 +28,8 @@ std::chrono::nanoseconds now_of(clockid_t clock) {
     return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// Ranks that have a session each would otherwise time out: a yield leaves the processor to no other
-// session.
+// A yield gives the processor only to threads of the same session. Ranks in sessions of their own
+// that only yield would slow each other down until they time out.
 TEST(BackOff, LeavesTheProcessorToOthers) {
     const auto start = now_of(CLOCK_MONOTONIC), busy = now_of(CLOCK_THREAD_CPUTIME_ID);
     for (int round = 0; round < 150; ++round) {
@@ -114,7 +114,7 @@ TEST_F(Kernels, FindSharedMemoryAlignedAndNotZeroed) {
     EXPECT_EQ(wrong, 0);
 }
 
-// Two devices' kernels wait for each other, many times, so both have to be resident.
+// The kernels of all devices wait for each other in each round, so all have to be resident.
 TEST_F(Kernels, OfAllDevicesRunSideBySide) {
     constexpr int kDevices = 4, kRounds = 5;
     constexpr unsigned kThreads = 8;
@@ -158,8 +158,8 @@ TEST_F(Kernels, OfAllDevicesRunSideBySide) {
     EXPECT_EQ(gave_up, 0);
 }
 
-// Each device may touch only its own memory: protections change with each kernel that starts, while
-// others run.
+// Each device has access to its own memory only. So each kernel that starts changes the protection
+// of pages while other kernels run.
 TEST_F(Kernels, KeepTheirOwnMemoryWhileOthersRun) {
     constexpr int kDevices = 4;
     constexpr unsigned kRounds = 40;
@@ -253,7 +253,7 @@ TEST_F(Kernels, NeedAContextOfTheStreams) {
         .join();
 }
 
-// A reader has to check the flags of both halves, whichever it looks at first.
+// Either half of a 16-byte store may arrive first, so a reader has to check the flags of both.
 TEST_F(Kernels, DISABLED_SeeEitherHalfOfAStoreFirst) {
     constexpr std::uint64_t kStores = 400;
     simt::Pack16 pack{};

@@ -128,7 +128,7 @@ TEST_F(Memory, MapsOnlyInsideAReservationAndOntoNothing) {
     EXPECT_EQ(emu::cuMemMap(base + 2 * kBlock, kBlock, 0, handle, 0), CUDA_ERROR_INVALID_VALUE);
     ASSERT_EQ(emu::cuMemMap(base, kBlock, 0, handle, 0), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuMemAddressFree(base, 4 * kBlock), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_EQ(emu::cuMemUnmap(base, 2 * kBlock), CUDA_ERROR_INVALID_VALUE);  // cuts the second
+    EXPECT_EQ(emu::cuMemUnmap(base, 2 * kBlock), CUDA_ERROR_INVALID_VALUE);  // cuts a mapping
     EXPECT_EQ(emu::cuMemUnmap(base + 2 * kBlock, kBlock), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(emu::cuMemUnmap(base + 3 * kBlock, kBlock),
               CUDA_ERROR_INVALID_VALUE);                         // nothing there
@@ -142,7 +142,7 @@ TEST_F(Memory, AccessIsKeptForEachDevice) {
     Mapped memory(kBlock);
     char byte = 7;
     EXPECT_EQ(emu::cuMemcpyHtoD(memory.pointer, &byte, 1),
-              CUDA_ERROR_INVALID_VALUE);  // nobody may yet
+              CUDA_ERROR_INVALID_VALUE);  // no device has access
     ASSERT_EQ(memory.allow({access_of(0, kReadWrite), access_of(2, CU_MEM_ACCESS_FLAGS_PROT_READ)}),
               CUDA_SUCCESS);
     const std::array<unsigned long long, 3> expected = {3, 0, 1};
@@ -153,7 +153,7 @@ TEST_F(Memory, AccessIsKeptForEachDevice) {
         EXPECT_EQ(flags, expected[device]) << "device " << device;
     }
     EXPECT_EQ(emu::cuMemcpyHtoD(memory.pointer, &byte, 1), CUDA_SUCCESS);
-    ASSERT_EQ(emu::cuStreamSynchronize(nullptr), CUDA_SUCCESS);  // it has only been staged
+    ASSERT_EQ(emu::cuStreamSynchronize(nullptr), CUDA_SUCCESS);  // the copy has only been staged
     ASSERT_EQ(memory.allow({access_of(0, CU_MEM_ACCESS_FLAGS_PROT_READ)}), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuMemcpyHtoD(memory.pointer, &byte, 1), CUDA_ERROR_INVALID_VALUE);
     char back = 0;
@@ -286,7 +286,7 @@ TEST_F(Memory, CanBeMadeAndUnmadeByManyThreads) {
     }
 }
 
-// In processes of their own, on other emulated machines.
+// Tests in processes of their own, with other values of SYMM_EMU_*.
 
 TEST_F(Memory, DISABLED_InAChildWithoutPeers) {
     Mapped memory(kBlock, device_memory(0));
@@ -323,7 +323,7 @@ TEST_F(Memory, TravelsByFabricWherePermitted) {
     expect_passes("Memory.DISABLED_InAChildWithFabric", "SYMM_EMU_FABRIC=1");
 }
 
-// The child opens what the parent's handle, in hexadecimal, names.
+// The child opens the parent's handle, which it gets in hexadecimal.
 TEST_F(Memory, DISABLED_InAChildWithAnIpcHandle) {
     const std::string text = std::getenv("SYMM_TEST_HANDLE");
     CUipcMemHandle handle{};

@@ -1,5 +1,5 @@
-// What the host runs out of - threads, memory, file descriptors - becomes a CUDA error and a line
-// that names the limit. Each case limits a process of its own.
+// Where the host has no more threads, memory or file descriptors, there is a CUDA error and a line
+// that names the limit. Each case sets limits in a process of its own.
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -14,7 +14,8 @@
 namespace symm::emu {
 namespace {
 
-// A sanitizer's own memory takes terabytes of addresses. g++ and clang++ name it differently.
+// False under a sanitizer, whose own memory takes terabytes of addresses. g++ and clang++ have
+// different macros for that.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kLimitsAddresses = false;
 #elif defined(__has_feature)
@@ -64,7 +65,7 @@ TEST_F(Shortage, DISABLED_OfMemoryForAKernelsBlocks) {
     ::testing::internal::CaptureStderr();
     limit_addresses(512 * 1024);
     ASSERT_EQ(launch_kernel(nullptr, {"test kernel", dim3(500), dim3(1), 200 * 1024,
-                                      [](const simt::ThreadBlock&) {}}),  // more than malloc has
+                                      [](const simt::ThreadBlock&) {}}),  // malloc has less
               CUDA_SUCCESS);
     EXPECT_EQ(emu::cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
     limit(RLIMIT_AS, RLIM_INFINITY);
@@ -75,7 +76,7 @@ TEST_F(Shortage, DISABLED_OfThreads) {
     ASSERT_EQ(run(1, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
     ::testing::internal::CaptureStderr();
-    limit_addresses(4 << 20);  // for some of their stacks
+    limit_addresses(4 << 20);  // for the stacks of some, not all
     ASSERT_EQ(run(64, [](const simt::ThreadBlock& block) { block.sync(); }), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuCtxSynchronize(), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     limit(RLIMIT_AS, RLIM_INFINITY);
@@ -99,7 +100,7 @@ TEST_F(Shortage, DISABLED_OfDescriptors) {
     const CUmemAllocationProp properties = device_memory();
     Mapped memory(kBlock, properties);
     ::testing::internal::CaptureStderr();
-    int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);  // the lowest that is free
+    int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);  // gets the lowest free number
     limit(RLIMIT_NOFILE, next + 1);
     CUmemGenericAllocationHandle handle = 0;
     CUdeviceptr pointer = 0;

@@ -188,7 +188,7 @@ TEST_F(Streams, ReplayWhatTheyCaptured) {
     for (int i = 0; i < 3; ++i) {
         ASSERT_EQ(emu::cuGraphLaunch(executable, stream_), CUDA_SUCCESS);
     }
-    ASSERT_EQ(emu::cuGraphExecDestroy(executable), CUDA_SUCCESS);  // launched ones still run
+    ASSERT_EQ(emu::cuGraphExecDestroy(executable), CUDA_SUCCESS);  // queued launches still run
     EXPECT_EQ(emu::cuGraphExecDestroy(executable), CUDA_ERROR_INVALID_HANDLE);
     ASSERT_EQ(emu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuMemcpyDtoH(out, memory.pointer, 8), CUDA_SUCCESS);
@@ -208,14 +208,14 @@ TEST_F(Streams, SayWhatSpoilsACapture) {
               CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     EXPECT_EQ(emu::cuStreamEndCapture(stream_, &graph), CUDA_ERROR_ILLEGAL_STATE);
 
-    begin();  // synchronised in between
+    begin();  // the stream is synchronised during the capture
     EXPECT_EQ(emu::cuStreamSynchronize(stream_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     EXPECT_EQ(run(stream_, [] {}), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     EXPECT_EQ(emu::cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     EXPECT_EQ(graph, nullptr);
     EXPECT_EQ(emu::cuStreamSynchronize(stream_), CUDA_SUCCESS);
 
-    begin();  // a branch that never comes back
+    begin();  // a branch that is not joined
     ASSERT_EQ(emu::cuEventRecord(event, stream_), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuStreamWaitEvent(other_, event, 0), CUDA_SUCCESS);
     ASSERT_EQ(run(other_, [] {}), CUDA_SUCCESS);
@@ -229,7 +229,7 @@ TEST_F(Streams, SayWhatSpoilsACapture) {
     EXPECT_EQ(emu::cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
 
     ASSERT_EQ(emu::cuEventRecord(event, other_), CUDA_SUCCESS);
-    begin();  // waits for what lies outside
+    begin();  // waits for an event outside the capture
     EXPECT_EQ(emu::cuStreamWaitEvent(stream_, event, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
     EXPECT_EQ(emu::cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 

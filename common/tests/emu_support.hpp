@@ -21,7 +21,7 @@ namespace symm::emu {
 
 inline constexpr std::size_t kBlock = std::size_t{2} << 20;  ///< The granularity.
 
-/// cuInit, device 0's primary context made current; afterwards nothing may be left over.
+/// Before a test: cuInit, and device 0's primary context made current. After it: nothing is left.
 class EmulatedDriver : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -42,7 +42,7 @@ private:
     Inventory before_;
 };
 
-/// Assigned, not listed: newer headers hold `id` in a union.
+/// Assigns the members one by one: in newer headers `id` is in a union.
 inline CUmemLocation location(CUmemLocationType type, int id) {
     CUmemLocation place{};
     place.type = type;

@@ -1,4 +1,4 @@
-// Errors as one line for people.
+// Errors as one line of text for the user.
 
 #include "common/sys/error_text.hpp"
 

@@ -1,5 +1,5 @@
-// A library with the functions of libnccl.so.2 that NcclLibrary asks for, of which only the version
-// answers: 99.1.2.
+// A library with the functions of libnccl.so.2 that NcclLibrary asks for. Only ncclGetVersion
+// succeeds: 99.1.2.
 
 extern "C" {
 int ncclGetVersion(int* version) {

@@ -21,7 +21,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// The environment for a scope: only these of all variables that matter here.
+// Sets these variables for a scope, and unsets all others that placement_from_environment() reads.
 class Environment {
 public:
     explicit Environment(const std::map<std::string, std::string>& variables) {
@@ -113,7 +113,7 @@ TEST(Launcher, TheNameThatIsAskedForIsAllThatCounts) {
     EXPECT_THAT(name_with({{"SYMM_BOOTSTRAP", "secret"}}), ::testing::Not(HasSubstr("secret")));
 }
 
-// The name that a process started by `script` has; "$0" in it is a program that prints it.
+// What a shell script prints in which "$0" is this program.
 std::string name_from(const std::string& script) {
     const std::string command =
         "exec bash -c '" + script + "' " + std::filesystem::canonical("/proc/self/exe").string();
@@ -123,7 +123,7 @@ std::string name_from(const std::string& script) {
     EXPECT_EQ(::pclose(pipe), 0) << script;
     return {buffer.data(), length};
 }
-// In two processes with two ancestors; alone it does nothing.
+// For the next test, which runs this one in processes of its own; elsewhere it does nothing.
 TEST(Launcher, PrintsItsNameWhereAskedTo) {
     if (std::getenv("SYMM_TEST_PRINT") != nullptr) {
         std::printf("%s\n", placement_from_environment()->name.c_str());
@@ -140,7 +140,7 @@ TEST(Launcher, RunsOfTwoLaunchingProcessesMeetApart) {
     const std::string both = "for rank in 0 1; do " + run + "; done";
     const std::string first = name_from(both);
     const std::string second = name_from(both);
-    // Tools stand between the ranks and the shell that started them.
+    // Between each rank and the shell that started it are `timeout` and `setsid`.
     ASSERT_EQ(first.size() % 2, 0u) << first;
     EXPECT_EQ(first.substr(0, first.size() / 2), first.substr(first.size() / 2));
     EXPECT_NE(first, second);

@@ -17,13 +17,13 @@ namespace symm::testing {
 inline Deadline patient() {
     return Deadline::after(std::chrono::seconds(60));
 }
-/// A limit that is meant to pass.
+/// A deadline for waits that are to time out.
 inline Deadline soon() {
     return Deadline::after(std::chrono::milliseconds(300));
 }
 
-/// Descriptors of this process that are open files or sockets. Pipes do not count: sanitizers open
-/// some.
+/// How many descriptors of this process are open files or sockets. Pipes do not count: sanitizers
+/// open some.
 int open_descriptors();
 
 /// Runs `body` on `size` connected threads. Returns what each threw, empty where nothing.
@@ -46,7 +46,7 @@ inline std::vector<std::string> meet(int size, const std::function<void(Bootstra
     return errors;
 }
 
-/// Bytes that no other rank and call has.
+/// Bytes that are different for each rank and call.
 inline std::vector<std::byte> unique_bytes(int rank, int call, std::size_t count) {
     std::vector<std::byte> bytes(count);
     for (std::size_t i = 0; i < count; ++i) {

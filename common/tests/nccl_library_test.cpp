@@ -1,4 +1,4 @@
-// Where NCCL is looked for, with a library of no use in those places (fake_nccl.cpp).
+// Where NCCL is looked for. In those places is a fake library (fake_nccl.cpp).
 
 #include "common/nccl/nccl_library.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A prefix of Python that has the package nvidia-nccl-cu13, and no variable that leads to another.
+/// A Python prefix with the package nvidia-nccl-cu13. No environment variable leads to another one.
 class NcclOfPython : public testing::Test {
 protected:
     void SetUp() override {

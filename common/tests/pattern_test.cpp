@@ -13,7 +13,7 @@
 namespace symm {
 namespace {
 
-// One word, around a round of the grid, and far beyond.
+// Numbers of words: fewer than a grid has threads and, on emulated GPUs, more.
 constexpr std::size_t kSizes[] = {1, 2, 31, 63, 64, 65, 1023, 4097, 65'537};
 constexpr std::uint32_t kPoison = 0xdeadbeef;
 

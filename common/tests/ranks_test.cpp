@@ -120,7 +120,7 @@ TEST(Ranks, LinesAreNeverMixed) {
     run_as(RankMode::kThread, kSize, [](Rank& rank) {
         rank.headline("headline\nof two lines");
         for (int i = 0; i < kLines; ++i) {
-            // Two lines, together longer than a pipe takes in one piece.
+            // A long line and a short one.
             const std::string text(static_cast<std::size_t>(2500),
                                    static_cast<char>('a' + rank.rank()));
             rank.say("{} {}\nsecond {}", i, text, i);

@@ -23,7 +23,8 @@ inline void PrintTo(RankMode mode, std::ostream* out) {
 
 namespace symm::testing {
 
-/// A rank process whose filter matches no test would end well without having been a rank.
+/// A rank process whose filter matches no test would exit with 0 without having been a rank. This
+/// makes it fail.
 class RankProcessRunsOneTest : public ::testing::EmptyTestEventListener {
     void OnTestProgramStart(const ::testing::UnitTest& tests) override {
         if (std::getenv("SYMM_RANK") != nullptr && tests.test_to_run_count() != 1) {
@@ -38,7 +39,7 @@ inline const bool kRunsOneTest = [] {
     return true;
 }();
 
-/// Options for `ranks` ranks. Rank processes run the current test, down to its run_ranks().
+/// Options for `ranks` ranks. Rank processes run the current test up to its run_ranks().
 inline RankOptions ranks_of_this_test(int ranks, RankMode mode) {
     const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
     unsetenv("GTEST_TOTAL_SHARDS");  // a copy runs this one test, whichever shard it is in here
@@ -51,19 +52,20 @@ inline RankOptions ranks_of_this_test(int ranks, RankMode mode) {
     return options;
 }
 
-/// True in a rank process, where a test ends with its run_ranks(): what follows is the parent's.
+/// Whether this process is a rank. If so, a test returns after run_ranks(): only the parent checks.
 inline bool is_rank_process() {
     return std::getenv("SYMM_RANK") != nullptr;
 }
 
-/// What a rank process has to know of the loop that its parent is in: a run is one process, and
-/// comes to its run_ranks() in the first turn. Returns the parent's `value` in both.
+/// For a test that calls run_ranks() in a loop. A rank process calls it in the first turn of the
+/// loop, whichever turn its parent is in. The parent passes its `value` in an environment variable.
+/// Returns the parent's value in the parent and in the rank process.
 inline std::string told_to_ranks(const char* variable, const std::string& value) {
     ::setenv(variable, value.c_str(), is_rank_process() ? 0 : 1);
     return std::getenv(variable);
 }
 
-/// Runs `body` on every rank and expects all to end well.
+/// Runs `body` on every rank and expects that none fails.
 inline void run_as(RankMode mode, int ranks, const std::function<void(Rank&)>& body) {
     try {
         EXPECT_EQ(run_ranks(ranks_of_this_test(ranks, mode), body), 0);

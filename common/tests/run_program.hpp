@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Runs one of this build's programs, as a user would, and keeps what it said.
+/// Runs one of this build's programs, as a user would, and keeps its output.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -13,14 +13,14 @@
 
 namespace symm {
 
-/// What a program left behind.
+/// How a program ended, and its output.
 struct Finished {
     int exit_code =
         -1;  ///< 128 and more: killed by that signal, as a shell counts; 124: it took too long.
     std::string output;  ///< What it wrote to stdout and stderr, in order.
 };
 
-/// Where this build's programs lie: beside this test, wherever the build has been copied to.
+/// The directory of this build's programs: that of this test, also where the build has been copied.
 inline std::string binary_directory() {
     return std::filesystem::canonical("/proc/self/exe").parent_path();
 }
@@ -64,8 +64,8 @@ inline void expect_passes(const std::string& test, const std::string& environmen
     EXPECT_EQ(finished.exit_code, 0) << environment << "\n" << finished.output;
 }
 
-/// Runs it where stdout is a full disk, and where it is closed: expects exit status 1, and an error
-/// that names stdout.
+/// Runs the command where stdout is a full disk, and where stdout is closed: expects exit status 1,
+/// and an error that names stdout.
 inline void expect_failure_without_stdout(const std::string& command_line) {
     for (const char* to : {">/dev/full", ">&-"}) {
         const Finished finished = run_program(command_line + " 2>&1 " + to + "; exit $?");
@@ -74,7 +74,7 @@ inline void expect_failure_without_stdout(const std::string& command_line) {
     }
 }
 
-/// Expects what bad usage ends with: exit status 2, and an error that is one line, the last.
+/// Expects that the program refused its arguments: exit status 2, and as the last line an error.
 inline void expect_refused_in_one_line(const Finished& finished, const std::string& arguments) {
     EXPECT_EQ(finished.exit_code, 2) << arguments << "\n" << finished.output;
     const std::size_t error = finished.output.find("error: ");

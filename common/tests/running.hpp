@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Programs run by tests, with all they print.
+/// Programs that tests start, with their output.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ inline std::string text_of(const std::filesystem::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A program that runs, its temporary files in a directory of its own.
+/// A running program, with its own directory for temporary files.
 class Running {
 public:
     explicit Running(std::vector<std::string> arguments, std::vector<std::string> environment = {})
@@ -45,7 +45,7 @@ public:
         process = Process(command);
     }
 
-    /// Waits for the end, long enough for any machine.
+    /// Waits until the program ends, long enough for any machine.
     ExitStatus end() {
         const auto status = process.wait(Deadline::after(std::chrono::seconds(100)));
         EXPECT_TRUE(status) << "the program does not end:\n" << output() << errors();
@@ -68,7 +68,7 @@ private:
     std::filesystem::path temporary_;
 
 public:
-    Process process;  // ends before its files go
+    Process process;  // destroyed before its files are removed
 };
 
 }  // namespace symm::testing

@@ -1,4 +1,4 @@
-// The small things of common/ that every program leans on.
+// Small parts of common/ that every program uses.
 
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ TEST(Graph, GivesTheRecordingBackWhenTheQueueingThrows) {
     EXPECT_THROW(Graph::capture(stream.get(), [] { throw std::runtime_error("no"); }),
                  std::runtime_error);
     const Event event;
-    event.record(stream.get());  // the stream records no more
+    event.record(stream.get());  // the stream no longer captures
     EXPECT_NO_THROW(stream.synchronize());
 }
 
@@ -106,7 +106,7 @@ TEST(KernelTimeout, TellsWhatTheKernelReported) {
 }
 
 TEST(NcclLibrary, NeverUsesMulticast) {
-    EXPECT_STREQ(std::getenv("NCCL_NVLS_ENABLE"), "0");  // before anything is loaded
+    EXPECT_STREQ(std::getenv("NCCL_NVLS_ENABLE"), "0");  // set before NCCL is loaded
 }
 
 TEST(NcclLibrary, SaysWhyItIsNotThere) {

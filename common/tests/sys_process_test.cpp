@@ -55,7 +55,7 @@ TEST(Process, IsWaitedForAgainAndAgain) {
     process.signal(SIGTERM);
     EXPECT_EQ(process.wait(patient())->signal, SIGTERM);
     EXPECT_EQ(process.wait(patient())->signal, SIGTERM);
-    process.signal(SIGKILL);  // ended: the number may be another's by now
+    process.signal(SIGKILL);  // sends nothing: another process may have the number by now
 }
 
 TEST(Process, GoesWithItsOwner) {

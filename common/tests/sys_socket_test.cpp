@@ -87,7 +87,7 @@ TEST(Socket, DescriptorsBeyondTheProcesssLimitAreNoticedAndClosed) {
         files.push_back(files[0].duplicate());
     }
     ASSERT_EQ(send_packet(a.get(), bytes_of(1, 1), files, patient()), Io::kDone);
-    // Room for a few more, not for ten.
+    // Leaves room for a few descriptors, not for ten.
     rlimit before{};
     ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
     const int lowest_free = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)).get();
@@ -106,7 +106,7 @@ TEST(Socket, DescriptorsBeyondTheProcesssLimitAreNoticedAndClosed) {
 TEST(Socket, WhatWasSentBeforeTheEndStillArrives) {
     for (const bool unread : {false, true}) {
         auto [a, b] = socket_pair();
-        if (unread) {  // a closes with something unread: b is told of a reset first
+        if (unread) {  // a closes with unread data: b gets ECONNRESET first
             ASSERT_EQ(send_packet(b.get(), bytes_of(5, 1), {}, patient()), Io::kDone);
         }
         ASSERT_EQ(send_packet(a.get(), bytes_of(9, 3), {}, patient()), Io::kDone);
@@ -153,7 +153,7 @@ TEST(Socket, KnowsThePeer) {
     }
     EXPECT_THROW(listen_at(name, 1), std::system_error);
     listener.reset();
-    EXPECT_TRUE(listen_at(name, 1));  // the name is free with the socket
+    EXPECT_TRUE(listen_at(name, 1));  // the name is free once the socket is closed
     EXPECT_THROW(listen_at("", 1), std::invalid_argument);
     EXPECT_THROW(listen_at(std::string(108, 'n'), 1), std::invalid_argument);
 }

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A directory of a test's own.
+/// A temporary directory for a test.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 namespace symm {
 
-/// A new directory under $TMPDIR or /tmp, removed with all that is in it.
+/// A new directory under $TMPDIR or /tmp. The destructor removes it and all that is in it.
 class TemporaryDirectory {
 public:
     TemporaryDirectory() {

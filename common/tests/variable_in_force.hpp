@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The environment for a scope.
+/// Environment variables that are set for a scope.
 
 #include <cstdlib>
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace symm {
 
-/// A variable's value while this lives, for this process and those that it starts; nothing: it is
-/// not set.
+/// Sets a variable, or unsets it where there is no value, for this process and those that it
+/// starts. The destructor restores it.
 class VariableInForce {
 public:
     VariableInForce(std::string name, const std::optional<std::string>& value)

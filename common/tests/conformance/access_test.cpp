@@ -144,7 +144,7 @@ TEST_F(Access, KnowsNoWritingWithoutReading) {
         CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED);
 }
 
-// "Users cannot specify HOST_NUMA accessibility for allocations created with other location types."
+// The manual of cuMemSetAccess: HOST_NUMA access is only for memory made with that location type.
 TEST_F(Access, OfTheHostToDeviceMemoryIsRefused) {
     const int node = attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
     if (node < 0) {

@@ -12,7 +12,7 @@
 namespace symm::conformance {
 
 int run_child(const std::string& name, const std::string& argument, int fd) {
-    // A duplicate that, unlike the driver's descriptors, survives exec.
+    // A duplicate that, unlike the driver's descriptors, stays open after exec.
     const UniqueFd inherited(fd >= 0 ? fcntl(fd, F_DUPFD, 3) : -1);
     Command command;
     command.arguments = {"/proc/self/exe", "--child=" + name,
@@ -24,7 +24,7 @@ int run_child(const std::string& name, const std::string& argument, int fd) {
 
 namespace {
 
-// Reads pattern 5, writes pattern 6. Each failure is a code of its own.
+// Reads pattern 5, writes pattern 6. Each failure has its own code.
 int exchange_patterns(CUdeviceptr at, std::size_t bytes) {
     std::vector<unsigned char> read(bytes);
     if (cuMemcpyDtoH(read.data(), at, bytes) != CUDA_SUCCESS) {
@@ -51,7 +51,7 @@ int map_child(std::size_t bytes, int fd) {
     int again = -1;
     if (cuMemExportToShareableHandle(&again, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0) !=
         CUDA_ERROR_INVALID_VALUE) {
-        return 13;  // only who made the memory hands it out
+        return 13;  // only the process that made memory can export it
     }
     CUdeviceptr base = 0;
     const CUmemAccessDesc access = access_for(0);
@@ -83,7 +83,7 @@ int ipc_child(const std::string& hexadecimal, std::size_t bytes) {
     CUdeviceptr again = 0;
     if (cuIpcOpenMemHandle(&again, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) != CUDA_SUCCESS ||
         again != base || cuIpcCloseMemHandle(again) != CUDA_SUCCESS) {
-        return 32;  // opened twice is counted twice
+        return 32;  // same address; the second opening needs a close too
     }
     if (const int failed = exchange_patterns(base, bytes); failed != 0) {
         return failed;

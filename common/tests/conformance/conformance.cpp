@@ -51,7 +51,7 @@ int Driver::attribute(CUdevice_attribute which, int ordinal) {
 }
 
 CUcontext Driver::primary_context() {
-    // Never released: making it costs a real driver a good part of a second.
+    // Never released: a real driver takes most of a second to make it.
     static const CUcontext context = [] {
         CUcontext made = nullptr;
         EXPECT_OK(cuDevicePrimaryCtxRetain(&made, device(0)));

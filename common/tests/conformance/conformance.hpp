@@ -41,14 +41,14 @@ protected:
     static CUcontext primary_context();
     /// The granularity of device 0's memory.
     static std::size_t unit();
-    /// Skips nothing by itself: `if (!peers()) GTEST_SKIP() << "needs two devices that are peers";`
+    /// Whether devices 0 and 1 are peers. A case that needs that calls GTEST_SKIP() where not.
     static bool peers();
 };
 
 /// Properties for memory of a device, with a POSIX descriptor unless `types` says otherwise.
 CUmemAllocationProp memory_of(int device,
                               unsigned long long types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-/// The device of the properties, reading and writing.
+/// Access for a device: reading and writing, unless `flags` says otherwise.
 CUmemAccessDesc access_for(int device,
                            CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 
@@ -64,7 +64,7 @@ public:
 
     CUmemGenericAllocationHandle handle() const { return handle_; }
     std::size_t size() const { return bytes_; }
-    /// Releases the handle before the end.
+    /// Releases the handle now.
     void release();
 
 private:
@@ -72,7 +72,7 @@ private:
     std::size_t bytes_ = 0;
 };
 
-/// A reservation that ends with the case; unmaps first what was mapped through it.
+/// A reservation that is freed at the end of the case, after what map() has mapped in it.
 class Range {
 public:
     explicit Range(std::size_t bytes, std::size_t alignment = 0);
@@ -107,16 +107,19 @@ struct Buffer {
     std::size_t size() const { return range.size(); }
 };
 
-/// Bytes that differ with position and seed, 251 apart so that no power of two hides a shift.
+/// Bytes that depend on position and seed. They repeat after 251, which is prime, so that data
+/// shifted by a power of two is found.
 std::vector<unsigned char> pattern(std::size_t bytes, unsigned seed);
 /// Copies to the device and back with the synchronous calls; EXPECTs success.
 void write_bytes(CUdeviceptr to, const std::vector<unsigned char>& bytes);
 std::vector<unsigned char> read_bytes(CUdeviceptr from, std::size_t bytes);
 
-/// Runs this program again as child `name` (see children.cpp) with `argument`, the descriptor `fd`
-/// (or -1) as its descriptor 3, and returns its exit status; -1 where it had to be killed.
+/// Runs this program again as child `name` (see children.cpp) with `argument`. The child inherits a
+/// duplicate of the descriptor `fd`, unless that is -1. Returns its exit status; -1 where a signal
+/// ended it or it took too long.
 int run_child(const std::string& name, const std::string& argument, int fd = -1);
-/// What main() does when it is such a child. Returns the exit status: 0 where all went well.
+/// What main() does in such a child. `argument` ends with `:` and the number of the descriptor.
+/// Returns the exit status: 0 where nothing failed.
 int child_main(const std::string& name, const std::string& argument);
 
 }  // namespace symm::conformance

@@ -1,4 +1,4 @@
-// Contexts: the primary one that everybody shares, own ones, and what is current on a thread.
+// Contexts: the primary one, those of cuCtxCreate, and which one is current on a thread.
 
 #include <thread>
 

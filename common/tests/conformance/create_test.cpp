@@ -144,7 +144,7 @@ TEST_F(Create, DoesNotKnowTheCurrentNumaNode) {
     EXPECT_RESULT(create(handle, unit(), properties), CUDA_ERROR_INVALID_VALUE);
 }
 
-// The attribute may say yes where there is no IMEX channel: only the call itself tells.
+// The attribute may be 1 where there is no IMEX channel: only the call shows whether it works.
 TEST_F(Create, TakesFabricHandlesOrSaysWhyNot) {
     CUmemGenericAllocationHandle handle = 0;
     const CUresult result = create(handle, unit(), memory_of(0, CU_MEM_HANDLE_TYPE_FABRIC));
@@ -158,7 +158,7 @@ TEST_F(Create, GivesBackWhatItTook) {
     std::size_t total = 0;
     ASSERT_OK(cuDeviceTotalMem(&total, device()));
     const std::size_t most = total / 4 / unit() * unit();
-    for (int round = 0; round < 8; ++round) {  // twice what there is, were nothing given back
+    for (int round = 0; round < 8; ++round) {  // without release, twice the memory
         Memory memory(memory_of(0), most);
         ASSERT_NE(memory.handle(), 0u) << "round " << round;
     }

@@ -51,7 +51,7 @@ TEST_F(Granularity, ExistsForHostMemoryOfANumaNode) {
     EXPECT_EQ(bytes, std::size_t{2} << 20);
 }
 
-// Only cuMemCreate checks the properties: here they may be nonsense (driver 580).
+// Driver 580 checks the properties only in cuMemCreate. Here any will do.
 
 TEST_F(Granularity, DoesNotLookForTheDevice) {
     std::size_t bytes = 0;

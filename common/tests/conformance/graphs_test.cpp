@@ -82,7 +82,7 @@ TEST_F(Capture, IsLostWhenItsThreadWaitsForAnotherStream) {
     EXPECT_RESULT(cuStreamSynchronize(side_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     CUgraph graph = nullptr;
     EXPECT_RESULT(cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    EXPECT_OK(cuStreamSynchronize(side_));  // and then it may
+    EXPECT_OK(cuStreamSynchronize(side_));  // allowed again after the capture
 }
 
 TEST_F(Capture, BeginsOnce) {

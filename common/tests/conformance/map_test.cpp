@@ -58,8 +58,8 @@ TEST_F(Map, RefusesABrokenAddress) {
 TEST_F(Map, StaysInsideTheReservation) {
     Memory memory(2);
     Range range(2 * unit());
-    // The manual wants all of it reserved. Driver 580 looks only at the first address, and so maps
-    // what is not reserved, too.
+    // According to the manual the whole range has to be reserved. Driver 580 checks only the first
+    // address.
     const CUresult result = cuMemMap(range.base() + unit(), 2 * unit(), 0, memory.handle(), 0);
     EXPECT_RESULT(result, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS);
     if (result == CUDA_SUCCESS) {
@@ -191,7 +191,7 @@ TEST_F(Map, UnmapTakesNoPartOfAMapping) {
     range.map(memory, 0, {0});
     EXPECT_RESULT(cuMemUnmap(range.base(), unit()), CUDA_ERROR_INVALID_VALUE);
     EXPECT_RESULT(cuMemUnmap(range.base() + unit(), unit()), CUDA_ERROR_INVALID_VALUE);
-    const auto written = pattern(2 * unit(), 11);  // it is still there, all of it
+    const auto written = pattern(2 * unit(), 11);  // all of it is still mapped
     write_bytes(range.base(), written);
     EXPECT_EQ(read_bytes(range.base(), 2 * unit()), written);
 }

@@ -14,7 +14,7 @@ namespace {
 using Plain = Driver;
 using Ipc = Driver;
 
-// Device memory from cuMemAlloc for the length of a case.
+// Device memory from cuMemAlloc, freed by the destructor.
 struct Allocation {
     explicit Allocation(std::size_t bytes) { EXPECT_OK(cuMemAlloc(&base, bytes)); }
     ~Allocation() { EXPECT_OK(cuMemFree(base)); }
@@ -129,7 +129,7 @@ TEST_F(Plain, PinnedMemoryIsSeenByTheDevice) {
     EXPECT_OK(cuMemFreeHost(pinned));
 }
 
-// Memory of the program's own, whole pages of it, made page-locked for the length of a case.
+// Whole pages of the program's own memory, registered (page-locked) until destroyed.
 struct Registered {
     explicit Registered(std::size_t bytes) : memory(std::aligned_alloc(4096, bytes)) {
         EXPECT_OK(cuMemHostRegister(memory, bytes, CU_MEMHOSTREGISTER_DEVICEMAP));

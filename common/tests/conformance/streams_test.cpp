@@ -166,7 +166,7 @@ TEST_F(Events, OrderTwoStreams) {
 TEST_F(Events, AWaitIsForTheRecordBeforeIt) {
     EXPECT_OK(cuEventRecord(untimed_, first_));
     EXPECT_OK(cuStreamWaitEvent(second_, untimed_, 0));
-    EXPECT_OK(cuEventRecord(untimed_, second_));  // recorded anew: the wait above is none of it
+    EXPECT_OK(cuEventRecord(untimed_, second_));  // the wait above is not for this one
     EXPECT_OK(cuStreamSynchronize(second_));
     EXPECT_OK(cuEventQuery(untimed_));
 }

@@ -76,7 +76,7 @@ TEST_F(Threads, OneMapsWhatAnotherCreated) {
 }
 
 TEST_F(Threads, RoundsLeaveNothingBehind) {
-    // More rounds than descriptors a process may have: a driver that leaked one would stop.
+    // More rounds than open files a process may have: a leak of one per round would be an error.
     for (int round = 0; round < 1500; ++round) {
         ASSERT_OK(one_round(unit(), static_cast<unsigned char>(round))) << "round " << round;
     }

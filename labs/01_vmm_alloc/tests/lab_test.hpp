@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// What the tests of the labs about memory share: a fixture that counts what is left behind, and
-/// the test that lets every driver call of a path fail once.
+/// functions that make every driver call of some code fail once.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ inline std::map<std::string_view, long> calls_so_far() {
     return calls;
 }
 
-/// A driver call of a path: the `number`-th of `function`, from 1.
+/// One driver call of the code that is tested (the path): the `number`-th of `function`, from 1.
 struct CallOfPath {
     std::string_view function;
     long number = 1;
@@ -48,11 +48,11 @@ inline std::vector<CallOfPath> calls_of(const std::function<void()>& path) {
     return calls;
 }
 
-/// What injected failures answer: a result that no path here knows a way around.
+/// The result of calls that are made to fail: no code here handles it.
 inline constexpr CUresult kInjected = CUDA_ERROR_SYSTEM_NOT_READY;
 
 /// Runs `path` with the given call failing. Expects a CudaError that names the call and carries the
-/// result; whoever catches everything, retries or answers with something else fails here.
+/// result. So a path that swallows the error, retries or throws something else fails the test.
 inline void expect_failure(const CallOfPath& call, const std::function<void()>& path) {
     SCOPED_TRACE(fmt::format("failing call {} of {}", call.number, call.function));
     emu::fail_call(call.function, call.number, kInjected);
@@ -80,9 +80,9 @@ inline std::string logged_by(const std::function<void()>& work) {
     return ::testing::internal::GetCapturedStderr();
 }
 
-/// Lets every driver call that `make` makes fail, one after the other, and expects each time an
-/// error that names the call and nothing left behind. `make` returns what owns the result, so that
-/// only calls on the way up are counted. Returns how many calls there were.
+/// Makes every driver call of `make` fail, one in each run, and expects each time an error that
+/// names the call, and nothing left behind. `make` returns the owner of what it made, so that the
+/// calls that destroy it are not counted. Returns how many calls there were.
 inline std::size_t fail_each_call(const std::function<std::shared_ptr<void>()>& make) {
     std::shared_ptr<void> kept;
     const std::vector<CallOfPath> calls = calls_of([&] { kept = make(); });

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The fixture of this lab's tests: all devices, and nothing left behind at the end of a case.
+/// The fixture of this lab's tests: has all devices, and checks that a case leaves nothing behind.
 
 #include <vector>
 
@@ -18,7 +18,7 @@ protected:
         LabTest::SetUp();
     }
 
-    /// One for each device, for the whole program: contexts are expensive on a real machine.
+    /// One for each device, kept until the program ends: a real context is slow to make.
     static const std::vector<Gpu>& gpus() {
         static const std::vector<Gpu>& kept = *new std::vector<Gpu>(all_gpus());
         return kept;

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Memory of several segments, as mem_alloc or a growing buffer makes it.
+/// Memory of several segments (pieces of physical memory), like that of mem_alloc or a growing one.
 
 #include <cstddef>
 #include <span>
@@ -14,7 +14,8 @@
 
 namespace symm::testing {
 
-/// Segments of so many granules each, at neighbouring addresses, open to their own device.
+/// Segments of the given numbers of granules, one after the other in one range of addresses. Their
+/// device has access to them.
 class Segments {
 public:
     Segments(int device, const std::vector<std::size_t>& granules) {

@@ -20,7 +20,7 @@ inline std::ostream& operator<<(std::ostream& out, const SegmentCounts& counts) 
     return out << counts.descriptors << " descriptors and " << counts.mappings << " mappings";
 }
 
-/// Counts by name, which other descriptors of the process do not have.
+/// Finds them by their name, which no other descriptor of the process has.
 inline SegmentCounts segment_counts() {
     constexpr const char* kName = "symm-host-segment";
     SegmentCounts counts;

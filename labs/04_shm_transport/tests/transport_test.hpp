@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What the tests of ShmTransport share: buffers whose bytes say whose they are, and the ways to
-/// run.
+/// What the tests of ShmTransport share: buffers with different bytes for each sender and message,
+/// and the parameters of the tests.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace symm::testing {
 
 inline constexpr std::size_t kMost = 64 * 1024;
 
-/// Small, so that few bytes go round the slots often.
+/// Small slots, so that a short message uses each of them many times.
 inline TransportOptions small_slots(std::optional<HostPath> path = {}) {
     TransportOptions options;
     options.slot_bytes = 256;
@@ -29,7 +29,7 @@ inline TransportOptions small_slots(std::optional<HostPath> path = {}) {
     return options;
 }
 
-/// A rank's buffers, and what lies in them.
+/// A rank's buffers, and the bytes that they hold.
 struct Buffers {
     explicit Buffers(const Rank& rank)
         : source(rank.device(), kMost), destination(rank.device(), kMost) {}
@@ -47,7 +47,7 @@ struct Buffers {
         std::fill(data.begin(), data.end(), 0xa5);
         copy_to_device(destination.base(), data.data(), kMost);
     }
-    /// The message from `sender` and, behind it, nothing.
+    /// Expects the message from `sender`, and after it bytes that were not written.
     void expect(int sender, unsigned message, std::size_t bytes) const {
         std::vector<unsigned char> data(kMost);
         copy_to_host(data.data(), destination.base(), kMost);
@@ -65,7 +65,7 @@ struct Buffers {
     Stream stream;
 };
 
-/// What ranks are, and which memory they share.
+/// Whether ranks are threads or processes, and which host memory they share.
 struct Way {
     RankMode mode;
     HostPath path;
@@ -73,7 +73,7 @@ struct Way {
 inline void PrintTo(const Way& way, std::ostream* out) {
     *out << name_of(way.mode) << ", " << name_of(way.path);
 }
-/// A test of each way that this machine has.
+/// A test that runs in each way that this machine has.
 class Transport : public ::testing::TestWithParam<Way> {
 protected:
     void SetUp() override {

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The AllReduce kernels of two ranks, for float and as few packets as a test needs: sound, or as a
-/// mutant (cmake/Mutants.cmake). Apart from the library, which is compiled once and for all types.
+/// The AllReduce kernels of two ranks, for float and as few packets as a test needs: correct, or as
+/// a mutant (cmake/Mutants.cmake). Not in the library, which is compiled only once, for all types.
 
 #include <cuda.h>
 
@@ -24,7 +24,8 @@ struct ProtocolMemory {
     alignas(16) float out[kElements];
 };
 
-/// Fresh flags, but `epoch` as the epoch of the last call, and `stale` as the flag of all packets.
+/// Resets the barrier, and sets the epoch of the last call to `epoch` and the flags of all packets
+/// to `stale`.
 void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch,
                   std::uint32_t stale);
 /// Writes the input of `rank` in call `call`, and poisons the output.
@@ -34,8 +35,8 @@ void launch_protocol_one_shot(CUstream stream, ProtocolMemory* first, std::size_
                               std::size_t count, const simt::Timeout& timeout);
 void launch_protocol_two_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
                               std::size_t count, const simt::Timeout& timeout);
-/// Adds to `*wrong`, in device memory, the elements that are neither the sum nor, from `count` on,
-/// poison.
+/// Adds to `*wrong`, in device memory, the number of wrong elements: the first `count` must be the
+/// sum, the others poison.
 void launch_compare(CUstream stream, const ProtocolMemory* memory, std::size_t count, unsigned call,
                     unsigned* wrong);
 
