@@ -17,7 +17,7 @@ namespace symm::env {
 
 /// What a variable may hold.
 struct OneOf {
-    std::array<std::string_view, 5> words;  ///< If fewer than five, the rest is empty.
+    std::array<std::string_view, 4> words;  ///< If fewer than four, the rest is empty.
 };
 struct Number {
     long least, most;
@@ -39,8 +39,7 @@ inline constexpr Variable kVariables[] = {
     {"SYMM_DRIVER", OneOf{{"auto", "native", "emulated"}}, "auto",
      "which CUDA driver is used, where `--driver` does not say"},
     {"SYMM_TIMEOUT", Seconds{}, "30", "the limit of every wait, on the host and in kernels"},
-    {"SYMM_DEBUG", OneOf{{"error", "warn", "info", "debug", "trace"}}, "warn",
-     "what is logged to stderr"},
+    {"SYMM_DEBUG", OneOf{{"error", "warn", "info", "debug"}}, "warn", "what is logged to stderr"},
     {"SYMM_CUMEM_ENABLE", Number{0, 1}, "1",
      "0: `mem_alloc` allocates with cuMemAlloc, as with NCCL_CUMEM_ENABLE=0"},
     {"SYMM_FABRIC_ENABLE", Number{0, 1}, "1", "0: FABRIC handles are never used"},

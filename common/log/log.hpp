@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The log, on stderr. `SYMM_DEBUG=error|warn|info|debug|trace` sets its level (default warn).
+/// The log, on stderr. `SYMM_DEBUG=error|warn|info|debug` sets its level (default warn).
 
 #include <fmt/core.h>
 

@@ -270,7 +270,18 @@ TEST_F(Faults, DISABLED_LoseWrites) {
     ASSERT_EQ(emu::cuMemcpyAsync(there.pointer, here.pointer, 4, nullptr), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuMemcpyDtoH(&seen, there.pointer, 4), CUDA_SUCCESS);
     EXPECT_EQ(seen, 0u);
-    // So is a store of its kernel there. A store to device 0's own memory is not.
+    // A copy of device 1 to memory of device 0 arrives.
+    CUcontext other = nullptr;
+    ASSERT_EQ(emu::cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxPushCurrent(other), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuMemsetD32Async(there.pointer + 8, 6, 1, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuMemcpyAsync(here.pointer + 8, there.pointer + 8, 4, nullptr), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxPopCurrent(&other), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuMemcpyDtoH(&seen, here.pointer + 8, 4), CUDA_SUCCESS);
+    EXPECT_EQ(seen, 6u);
+    // A store of device 0's kernel there is lost. A store to device 0's own memory is not.
     auto *mine = here.as<unsigned>(), *peers = there.as<unsigned>();
     ASSERT_EQ(run(1,
                   [=](const simt::ThreadBlock& block) {

@@ -116,14 +116,13 @@ TEST(Ranks, BadUsageStaysBadUsage) {
 TEST(Ranks, LinesAreNeverMixed) {
     constexpr int kSize = 6;
     constexpr int kLines = 60;
+    constexpr std::size_t kLong = 2500;  // what a rank says at a time is longer than PIPE_BUF
     ::testing::internal::CaptureStdout();
     run_as(RankMode::kThread, kSize, [](Rank& rank) {
         rank.headline("headline\nof two lines");
         for (int i = 0; i < kLines; ++i) {
-            // A long line and a short one.
-            const std::string text(static_cast<std::size_t>(2500),
-                                   static_cast<char>('a' + rank.rank()));
-            rank.say("{} {}\nsecond {}", i, text, i);
+            const std::string text(kLong, static_cast<char>('a' + rank.rank()));
+            rank.say("{} {}\nsecond {}\nthird {} {}", i, text, i, i, text);
         }
     });
     std::istringstream output(::testing::internal::GetCapturedStdout());
@@ -131,14 +130,14 @@ TEST(Ranks, LinesAreNeverMixed) {
     for (std::string line; std::getline(output, line);) {
         lines.insert(line);
     }
-    EXPECT_EQ(lines.size(), 2u + 2 * kSize * kLines);
+    EXPECT_EQ(lines.size(), 2u + 3 * kSize * kLines);
     EXPECT_EQ(lines.count("headline"), 1u);
     for (int rank = 0; rank < kSize; ++rank) {
         for (int i = 0; i < kLines; ++i) {
-            EXPECT_EQ(lines.count(fmt::format("[{}] {} {}", rank, i,
-                                              std::string(2500, static_cast<char>('a' + rank)))),
-                      1u);
+            const std::string text(kLong, static_cast<char>('a' + rank));
+            EXPECT_EQ(lines.count(fmt::format("[{}] {} {}", rank, i, text)), 1u);
             EXPECT_EQ(lines.count(fmt::format("[{}] second {}", rank, i)), 1u);
+            EXPECT_EQ(lines.count(fmt::format("[{}] third {} {}", rank, i, text)), 1u);
         }
     }
 }

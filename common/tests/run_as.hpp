@@ -5,14 +5,17 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <ostream>
 #include <string>
 
 #include "common/ranks/ranks.hpp"
 #include "common/sys/process.hpp"
+#include "common/tests/temporary_directory.hpp"
 
 namespace symm {
 /// How GoogleTest names a mode.
@@ -64,6 +67,23 @@ inline std::string told_to_ranks(const char* variable, const std::string& value)
     ::setenv(variable, value.c_str(), is_rank_process() ? 0 : 1);
     return std::getenv(variable);
 }
+
+/// A moment in a run that its ranks set, and that the process that started them can ask for.
+class Moment {
+public:
+    using Clock = std::chrono::steady_clock;
+    void set() const { std::ofstream(path_) << Clock::now().time_since_epoch().count(); }
+    /// How long ago a rank has set it.
+    Clock::duration passed() const {
+        Clock::rep then = 0;
+        EXPECT_TRUE(std::ifstream(path_) >> then) << "no rank has set it";
+        return Clock::now().time_since_epoch() - Clock::duration(then);
+    }
+
+private:
+    TemporaryDirectory directory_;
+    std::string path_ = told_to_ranks("SYMM_TEST_MOMENT", directory_.path() / "moment");
+};
 
 /// Runs `body` on every rank and expects that none fails.
 inline void run_as(RankMode mode, int ranks, const std::function<void(Rank&)>& body) {

@@ -84,11 +84,14 @@ void ring(Rank& rank, const Options& options) {
     if (!path.why_not_cumem.empty()) {
         rank.headline("   not cuMem: {}", path.why_not_cumem);
     }
-    rank.headline("\n2. Each rank owns a segment for what it receives, next to its GPU");
+    rank.headline("\n2. Each rank owns a segment for what it receives");
     const HostSegment& segment = transport.segment();
-    in_order(rank, fmt::format("pid {}, GPU {}: {} at {:#x} on NUMA node {}, for rank {} to write",
-                               ::getpid(), rank.device(), format_bytes(segment.size()),
-                               segment.address(), host_node_of(rank.device()), previous));
+    const std::string node = path.path == HostPath::kCuMem
+                                 ? fmt::format(" on NUMA node {}", host_node_of(rank.device()))
+                                 : "";
+    in_order(rank, fmt::format("pid {}, GPU {}: {} at {:#x}{}, for rank {} to write", ::getpid(),
+                               rank.device(), format_bytes(segment.size()), segment.address(), node,
+                               previous));
 
     const std::uint64_t slot = options.transport.slot_bytes;
     rank.headline("\n3. A ring: each rank sends {} to the next, in {} step(s) of {}",

@@ -58,7 +58,7 @@ struct Check {
             if (!(fabs(got - expected) <= tolerance)) {  // a NaN is wrong too
                 ++wrong;
                 if (simt::claim(&report->claimed, std::uint32_t{0}, std::uint32_t{1})) {
-                    report->first_index = i;
+                    report->index = i;
                     report->got = got;
                     report->expected = expected;
                 }
@@ -113,7 +113,7 @@ void Verifier::check(const Stream& stream, DataType type, CUdeviceptr out, std::
     if (report.wrong != 0) {
         throw std::runtime_error(fmt::format(
             "rank {}: {} of {} elements are wrong, element {} among them: {} instead of {}", rank_,
-            report.wrong, count, report.first_index, report.got, report.expected));
+            report.wrong, count, report.index, report.got, report.expected));
     }
 }
 

@@ -37,8 +37,8 @@ enum class Rounding : std::uint32_t {
 
 /// What a check found. In device memory, zeroed.
 struct CheckReport {
-    std::uint64_t wrong;        ///< Elements beyond their tolerance.
-    std::uint64_t first_index;  ///< The index of any one of them.
+    std::uint64_t wrong;  ///< Elements beyond their tolerance.
+    std::uint64_t index;  ///< The index of any one of them.
     double got;
     double expected;
     std::uint32_t claimed;
