@@ -71,7 +71,7 @@ std::optional<Message> decode(std::span<const std::byte> packet, std::string& wh
     }
     std::memcpy(&header, packet.data(), sizeof(header));
     if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) {
-        why_not = "it does not speak this protocol, or another version of it";
+        why_not = "it speaks another protocol, or another version of this one";
     } else if (header.size < 1 || header.size > kMaxRanks || header.rank >= header.size) {
         why_not = fmt::format("there is no rank {} of {}", header.rank, header.size);
     } else if (packet.size() > kMaxMessage) {

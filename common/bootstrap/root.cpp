@@ -19,7 +19,8 @@
 namespace symm {
 namespace {
 
-// How long a connection may take to say which rank it is, and how many may not have said so yet.
+// The time a connection has to say which rank it is, and the most connections that can be waiting
+// to say it.
 constexpr std::chrono::seconds kSilence{5};
 constexpr std::size_t kMaxPending = 2 * kMaxRanks;
 
@@ -112,7 +113,7 @@ private:
         }
         if (const auto ranks = missing(); !ranks.empty() && deadline_.passed()) {
             throw BootstrapError(
-                fmt::format("{} {} of {} did not come within {:.3g} s to join as '{}'{}",
+                fmt::format("{} {} of {} did not come within {:.3g} s to join at the socket '{}'{}",
                             ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), size_,
                             deadline_.seconds(), name_, shortage_.empty() ? "" : ". " + shortage_),
                 ranks.front(), false);
@@ -201,7 +202,8 @@ private:
     Deadline deadline_;  // the earliest of all ranks that have come
     UniqueFd listener_;
     Connections connections_;
-    // A member, not a local variable: closed only after the ranks have been told of a failure.
+    // A member, so it outlives accept_all(): a rank that has not said HELLO yet sees its connection
+    // closed only after the ranks that have joined were told the cause.
     std::vector<Pending> pending_;  // the oldest first
     std::string shortage_;          // why the last connection could not be accepted
 };
@@ -213,8 +215,8 @@ UniqueFd connect_to_root(int rank, int size, std::string_view name, Deadline dea
                              culprit, remote);
     };
     const std::string late = fmt::format(
-        "no word from rank 0 within {:.3g} s as '{}'. Ranks find each other where one "
-        "launcher started them, or by SYMM_BOOTSTRAP",
+        "no word from rank 0 within {:.3g} s at the socket '{}'. Ranks find each other if one "
+        "launcher started them all, or if all have the same SYMM_BOOTSTRAP",
         deadline.seconds(), name);
     UniqueFd root = connect_to(name, deadline);
     if (!root) {

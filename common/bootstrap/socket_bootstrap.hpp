@@ -83,7 +83,7 @@ private:
     std::vector<int> processes_;  ///< By rank; empty until all have joined.
     std::uint32_t number_ = 0;    ///< Of the next call.
     std::optional<BootstrapError> broken_;
-    /// Set when async_error() first sees a closed connection: when it is to report that.
+    /// When async_error() will report a closed connection. Empty until it first sees one.
     std::optional<Deadline> closed_;
 };
 

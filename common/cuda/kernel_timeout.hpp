@@ -42,8 +42,8 @@ public:
 private:
     simt::WaitReport* report() const { return report_.as<simt::WaitReport>(); }
 
-    DeviceMemory gave_up_;  ///< One word.
-    PinnedMemory report_;
+    DeviceMemory gave_up_;  ///< One word, set by the first thread that gives up.
+    PinnedMemory report_;   ///< A simt::WaitReport, which has the abort flag.
     std::chrono::nanoseconds limit_;
 };
 

@@ -3,10 +3,10 @@
 /// Who may access which memory, and how the protection of pages enforces it.
 ///
 /// Each mapping has a table of what every device and the host may do. A page has one protection for
-/// all threads of the process, whichever device's kernel they run. So it combines the rights of the
-/// host and of the devices that run kernels at the moment. While no kernel runs, or while a copy
-/// runs, it combines the rights of all devices. It is set when a kernel or a copy starts, and by
-/// cuMemSetAccess.
+/// all threads of the process, whichever device's kernel they run. It is set when a kernel or
+/// a copy starts, and by cuMemSetAccess, and stays until the next time. It then combines the rights
+/// of the host and of the devices that run kernels at that moment, or those of all devices where no
+/// kernel or some copy runs.
 ///
 /// A kernel that touches memory its device has no access to faults, unless a copy, or a kernel of a
 /// device with access, runs at the same time. Host code is subject to the same protection, so not

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Contexts: every call belongs to one. An error in its work makes a context unusable (lost).
+/// Contexts: streams, events, queued work and plain memory belong to one. An error in its work
+/// makes a context unusable (lost).
 
 #include <cuda.h>
 
@@ -39,8 +40,8 @@ enum class Lost { kRefused, kAllowed };
 /// CUDA_ERROR_CONTEXT_IS_DESTROYED, or why the context is lost.
 CUresult current_context(Context*& context, Lost lost = Lost::kRefused);
 
-/// Marks the context as lost and says why on stderr. Every later call in it answers `result`. A
-/// context that is lost already keeps its first reason.
+/// Marks the context as lost and says why on stderr. Later calls that queue work or need a
+/// usable context answer `result`. A context that is lost already keeps its first reason.
 void lose(Context& context, CUresult result, const Text& why);
 
 /// Waits until all work of all streams of the context is done.

@@ -9,7 +9,8 @@ namespace symm::emu {
 namespace {
 
 // The latest record. Answers CUDA_ERROR_CAPTURED_EVENT where the event was recorded in a stream
-// that was capturing: such a record never happens.
+// that was capturing: such a record only orders the nodes of the graph, so no stream ever reaches
+// it.
 CUresult latest_moment(CUevent handle, std::shared_ptr<Event>& event, Moment& moment) {
     event = find_in(emulator().events, handle);
     if (event == nullptr) {

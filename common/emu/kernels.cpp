@@ -195,9 +195,11 @@ CUresult check_shape(const KernelLaunch& launch) {
     const std::uint64_t threads = std::uint64_t{launch.grid.x} * launch.block.x;
     if (threads > static_cast<std::uint64_t>(threads_of_device())) {
         say("kernel {}: {} blocks of {} threads are more than the {} threads of an emulated GPU; "
-            "all blocks have to be resident at once (SYMM_EMU_SMS={} multiprocessors of {})",
+            "all blocks have to be resident at once (SYMM_EMU_SMS={} multiprocessors of {}, but at "
+            "most {} threads)",
             launch.name, launch.grid.x, launch.block.x, threads_of_device(),
-            emulator().configuration.multiprocessors, kThreadsOfMultiprocessor);
+            emulator().configuration.multiprocessors, kThreadsOfMultiprocessor,
+            ThreadPool::kMaxThreads);
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     }
     return CUDA_SUCCESS;

@@ -12,7 +12,8 @@
 /// | loads  | copies with every word inverted | words it changed are written to memory |
 /// | both   | copies with every word inverted | they are dropped                       |
 ///
-/// Where only loads are lost, a store of the very word that the copy held is lost too.
+/// Where only loads are lost, a store of exactly the inverted value is lost too: the word then
+/// looks unchanged.
 
 #include <cuda.h>
 

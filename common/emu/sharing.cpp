@@ -115,8 +115,8 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
 }
 
 // The descriptor opens the memory's own file again, with its file offset at the range. A real
-// dma-buf begins with the range. A file cannot, so who maps the descriptor of a range inside an
-// allocation passes mmap the offset that lseek answers.
+// dma-buf begins with the range, but this file begins with the allocation: to map a range that
+// begins later, pass mmap the offset that lseek(fd, 0, SEEK_CUR) returns.
 CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr pointer, size_t size,
                                        CUmemRangeHandleType type, unsigned long long flags) {
     SYMM_EMU_ENTER(cuMemGetHandleForAddressRange);

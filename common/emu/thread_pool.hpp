@@ -4,9 +4,9 @@
 /// needed, used again, and never ended.
 ///
 /// The pool must not order one kernel's tasks before another's, or ThreadSanitizer would miss races
-/// between the two. So a thread gets its task through a semaphore, which orders what start()'s
-/// caller did before the task, and never the task before what the caller does next. The search for
-/// an idle thread uses relaxed atomics.
+/// between the two. So a thread gets its task through a semaphore: what start()'s caller has done
+/// is ordered before the task, but the task is not ordered before what the caller does next. The
+/// search for an idle thread uses relaxed atomics.
 
 #include <semaphore.h>
 

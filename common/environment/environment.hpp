@@ -42,7 +42,7 @@ inline constexpr Variable kVariables[] = {
     {"SYMM_DEBUG", OneOf{{"error", "warn", "info", "debug"}}, "warn", "what is logged to stderr"},
     {"SYMM_CUMEM_ENABLE", Number{0, 1}, "1",
      "0: `mem_alloc` allocates with cuMemAlloc, as with NCCL_CUMEM_ENABLE=0"},
-    {"SYMM_FABRIC_ENABLE", Number{0, 1}, "1", "0: FABRIC handles are never used"},
+    {"SYMM_FABRIC_ENABLE", Number{0, 1}, "1", "0: ranks do not exchange FABRIC handles"},
     {"SYMM_CUMEM_HOST_ENABLE", Number{0, 1}, "1",
      "0: host segments are POSIX shared memory, not memory of cuMemCreate on a NUMA node"},
     {"SYMM_NCCL_LIB", Text{"a file"}, "",

@@ -18,7 +18,7 @@ void write(Level level, std::string_view text) noexcept;
 /// that has logged an error does not end with exit status 0.
 bool told_an_error() noexcept;
 
-/// The same with a format string of fmt. Formatting may throw: not for code that must not.
+/// Like write(), with a format string of fmt. Formatting may throw: not for code that must not.
 template <class... Arguments>
 void debug(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
     write(Level::kDebug, fmt::format(text, std::forward<Arguments>(arguments)...));

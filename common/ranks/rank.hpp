@@ -73,8 +73,9 @@ public:
     }
 
     /// Throws where some output could not be written: std::system_error (a full disk), or
-    /// std::runtime_error where a pipe stayed full for SYMM_TIMEOUT. Called at the end of a run:
-    /// before, other ranks may be in kernels that wait for this rank.
+    /// std::runtime_error where a pipe stayed full for SYMM_TIMEOUT. Called at the end of a run,
+    /// since earlier other ranks may be in kernels that wait for this rank. Only for a full pipe do
+    /// say() and headline() call it at once.
     void require_printed() const;
 
 private:

@@ -24,7 +24,8 @@ namespace symm {
 struct RankOptions {
     int ranks = 2;  ///< 1 to kMaxRanks.
     RankMode mode = RankMode::kProcess;
-    /// What rank processes run; empty: this program with this program's arguments.
+    /// The arguments of rank processes, which run this program; entry 0 is not used. Empty: the
+    /// arguments of this process.
     std::vector<std::string> command;
     /// The ordinal of a rank's GPU; empty: `rank % device_count()`.
     std::function<int(int rank)> device;

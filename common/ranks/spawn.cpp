@@ -37,10 +37,10 @@ struct Child {
 class Children {
 public:
     Children(int ranks, std::vector<std::string> command) {
-        // Not argv[0], which may name another file by now, or need PATH.
         if (command.empty()) {
             command = own_arguments();
         }
+        // The file that runs now: argv[0] may name another file by now, or need PATH.
         command.at(0) = "/proc/self/exe";
         auto connections = connected_sockets(ranks);
         for (int rank = 0; rank < ranks; ++rank) {

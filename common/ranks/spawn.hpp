@@ -17,10 +17,11 @@
 
 namespace symm {
 
-/// Spawns `ranks` copies of `command` (empty: this program and its arguments), waits for all, and
-/// returns what went wrong. A copy that still runs some seconds after another has failed is killed.
-/// So is a copy that is stopped (SIGSTOP) for some seconds longer than SYMM_TIMEOUT. Where a signal
-/// ends this process, the Linux kernel kills the copies (die_with_parent()).
+/// Spawns this program `ranks` times with the arguments in `command`, from entry 1 on (empty: its
+/// own arguments), waits for all, and returns what went wrong. A copy that still runs some seconds
+/// after another has failed is killed. So is a copy that is stopped (SIGSTOP) for some seconds
+/// longer than SYMM_TIMEOUT. Where a signal ends this process, the Linux kernel kills the copies
+/// (die_with_parent()).
 std::vector<RankFailure> spawn_ranks(int ranks, const std::vector<std::string>& command);
 
 /// A spawned rank's own side.

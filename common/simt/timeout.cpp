@@ -12,7 +12,7 @@ std::string_view words(Wait wait) {
         case Wait::kSignal:
             return "a signal";
         case Wait::kBarrier:
-            return "the arrival at a barrier";
+            return "a barrier arrival";
         case Wait::kPacket:
             return "a packet";
         case Wait::kFifoData:

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A point in time by which a wait must have ended. Every wait of this repository has one.
+/// A point in time by which a wait must have ended. Every wait for another rank or process has one.
 
 #include <algorithm>
 #include <chrono>

@@ -96,6 +96,10 @@ std::optional<double> TransferBench::run(Method method, std::span<const Transfer
     if (all.empty()) {
         return std::nullopt;
     }
+    for (const Running& one : all) {  // loads the kernels, warms up the page tables
+        queue(one, 1);
+        one.gpu.wait(one.describe());
+    }
     for (const Running& one : all) {
         const auto index = static_cast<std::size_t>(one.transfer.destination);
         const Gpu& destination = gpus_[index];
@@ -103,10 +107,6 @@ std::optional<double> TransferBench::run(Method method, std::span<const Transfer
         cu_check(cuMemsetD8Async(incoming_[index].base(), kPoison, bytes_, destination.stream()),
                  "cuMemsetD8Async(size={}, device={})", bytes_, index);
         destination.wait(fmt::format("the poison on device {}", index));
-    }
-    for (const Running& one : all) {  // loads the kernels, warms up the page tables
-        queue(one, 1);
-        one.gpu.wait(one.describe());
     }
 
     all.front().gpu.make_current();

@@ -22,9 +22,9 @@
 ///
 /// The gate is a kernel on the first stream, which waits for a flag; the other streams wait for the
 /// kernel's end. So all streams begin together, however long the host takes to queue their work.
-/// Before the gate is closed, each transfer runs once without being timed, as a warm-up. The poison
-/// (bytes that no source holds) and the comparison make sure that the time was spent on moving the
-/// right data.
+/// Before the poison, each transfer runs once without being timed, as a warm-up. The poison (bytes
+/// that no source holds) and the comparison make sure that the time was spent on moving the right
+/// data.
 ///
 /// Source: NVIDIA/nvbandwidth, memcpy.cpp and kernels.cu (spinKernel, simpleCopyKernel).
 

@@ -80,8 +80,8 @@ std::vector<std::vector<std::uint64_t>> exchange_sizes(
     return all;
 }
 
-// Step 2: the distance from one rank's memory to the next has room for the largest. All ranks have
-// the same descriptions, so all compute the same or all throw.
+// Step 2: the distance from one rank's memory to the next has room for the largest. Each rank
+// has the gathered descriptions of all ranks, so all compute the same or all throw.
 std::size_t agreed_stride(const std::vector<Description>& descriptions,
                           const std::vector<std::vector<std::uint64_t>>& sizes) {
     std::size_t unit = 1;
@@ -122,7 +122,8 @@ SymmetricRange::SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t byte
         if (bytes == 0) {
             throw std::invalid_argument("a symmetric range of 0 bytes: ask for at least 1");
         }
-        // New memory is created for both kinds: step 2 may fall back to file descriptors.
+        // New memory is created for file descriptors too: if another rank brings memory without
+        // FABRIC, step 2 falls back to them.
         const CUmemAllocationProp properties =
             device_memory(rank.device(), handles_.kind | CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
         segments =

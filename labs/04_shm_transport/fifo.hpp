@@ -22,10 +22,10 @@
 /// | fill: sender    | head + 8 > s | acquire (1) | writes the slot | tail = s + 1 | release (2) |
 /// | empty: receiver | tail > s     | acquire (3) | reads the slot  | head = s + 1 | release (4) |
 ///
-/// - (2) with (3): the receiver that sees the tail sees the slot's data. Without either, it can
-///   read what was in the slot eight steps earlier.
-/// - (4) with (1): the sender that sees the head knows that the slot has been read. Without either,
-///   it can overwrite a slot that is still being read.
+/// - (2) with (3): the receiver that sees the tail sees the slot's data. If one of the two is
+///   missing, it can read what was in the slot eight steps earlier.
+/// - (4) with (1): the sender that sees the head knows that the slot has been read. If one of the
+///   two is missing, it can overwrite a slot that is still being read.
 /// - One thread of a block waits and stores the counter, all threads copy. The block's sync()
 ///   between them extends the order to all threads: wait, sync, copy, sync, store.
 /// - One FIFO cannot deadlock: head <= tail <= head + 8 always holds, so its two sides never both

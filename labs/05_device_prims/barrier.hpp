@@ -13,10 +13,11 @@
 /// | thread p    | polls until e is reached  | its own `inbox[b][p]`   | acquire   | rank r sees rank p's writes after it |
 /// | all threads | `block.sync()`            |                         | block     | no thread reads before all ranks have arrived |
 ///
-/// \* In a kernel's first barrier the arrival may be relaxed: this kernel has written nothing yet,
-/// and the end of the previous kernel of the stream has already released what earlier kernels
-/// wrote. The C++ memory model has no such rule, so on emulated GPUs, whose threads are host
-/// threads, the arrival is a release there too (simt::Order::kReleasedByStream).
+/// \* In a kernel's first barrier the arrival may be relaxed, and the sync before it left out: this
+/// kernel has written nothing yet, and the end of the previous kernel of the stream has already
+/// released what earlier kernels wrote. The C++ memory model has no such rule, so on emulated GPUs,
+/// whose threads are host threads, the arrival is a release there too
+/// (simt::Order::kReleasedByStream).
 ///
 /// - No deadlock: a rank stores to all peers before it waits for any, and each peer has a thread of
 ///   its own. Block b of all ranks must be running at once, which the launch ensures

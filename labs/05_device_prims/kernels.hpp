@@ -15,7 +15,7 @@ namespace symm {
 /// What carries the payload.
 enum class Carrier : std::uint32_t {
     kSignal,   ///< The payload, then a flag with release; the receiver acquires.
-    kRelaxed,  ///< A flag alone.
+    kRelaxed,  ///< No payload: a relaxed flag alone, to compare its time.
     kPacket,   ///< A packet that is both.
 };
 

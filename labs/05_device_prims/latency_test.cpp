@@ -47,8 +47,9 @@ double LatencyTest::ping_pong(Carrier carrier, std::uint32_t rounds) {
     const std::uint32_t first = rounds_ + 1;
     rounds_ += rounds;
     double microseconds = 0;
-    // The other ranks stay until the test has ended: to free memory they would wait for all kernels
-    // on their device, and a rank whose kernel has not started yet would wait for them.
+    // The other ranks stay until the test has ended. If they freed memory earlier, that call would
+    // wait for all kernels on their device, and a kernel of the test that has not been launched yet
+    // would have to wait for that call: a deadlock.
     rank_.bootstrap().together("ping-pong", [&] {
         if (rank_.rank() > 1) {
             return;

@@ -139,8 +139,9 @@ CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t c
     }
     const std::size_t bytes = count * size_of(type);
     if (in % size_of(type) != 0 || out % size_of(type) != 0) {
-        throw std::invalid_argument(fmt::format("buffers of {} have to be multiples of {} bytes",
-                                                name_of(type), size_of(type)));
+        throw std::invalid_argument(
+            fmt::format("the addresses of {} buffers have to be multiples of {}", name_of(type),
+                        size_of(type)));
     }
     if (in != out && overlap(in, out, bytes)) {
         throw std::invalid_argument("input and output overlap: they have to be one buffer or two");

@@ -52,8 +52,8 @@ struct OneShotMemory {
     std::uint32_t epochs[kMaxBlocks];
 };
 
-/// The next epoch. Never 0, which is what zeroed memory holds. The lowest bit chooses the bank, so
-/// even and odd epochs also alternate where the number wraps.
+/// The next epoch. Never 0, which is what zeroed memory holds. After 2^32 - 1, which is odd, comes
+/// 2: the lowest bit chooses the bank, and banks must alternate.
 __host__ __device__ inline std::uint32_t next_epoch(std::uint32_t epoch) {
     return epoch + 1 == 0 ? 2 : epoch + 1;
 }
