@@ -44,8 +44,8 @@ CLI::Option* add_number_option(CLI::App& app, const std::string& name, T& number
 
 /// Adds `--driver auto|native|emulated`, parses the command line, runs `body` and returns the exit
 /// code: what `body` returns; kExitUsage for bad usage, also in the environment; kExitFailed for
-/// any other exception, where an error was logged, and where stdout could not be written. Says why
-/// on stderr, in one line.
+/// any other exception, and if an error was logged or stdout could not be written. Says why on
+/// stderr, in one line.
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
 }  // namespace symm

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// A failed driver call as an exception. Not in check.hpp, so that files with kernels, which nvcc
-/// reads twice, need not include a formatting library.
+/// A failed driver call as an exception. Not in check.hpp, so that launch.hpp, which every file
+/// with kernels includes and nvcc reads twice, needs no formatting library.
 
 #include <cuda.h>
 

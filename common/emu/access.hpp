@@ -4,14 +4,14 @@
 ///
 /// Each mapping has a table of what every device and the host may do. A page has one protection for
 /// all threads of the process, whichever device's kernel they run. It is set when a kernel or
-/// a copy starts, and by cuMemSetAccess, and stays until the next time. It then combines the rights
-/// of the host and of the devices that run kernels at that moment, or those of all devices where no
-/// kernel or some copy runs.
+/// a copy starts, and by cuMemSetAccess, and stays until the next time. If kernels run and no
+/// copy does, it combines the rights of the host and of the devices that run kernels; otherwise
+/// those of the host and of all devices.
 ///
-/// A kernel that touches memory its device has no access to faults, unless a copy, or a kernel of a
-/// device with access, runs at the same time. Host code is subject to the same protection, so not
-/// every access of the host to device memory faults. Every device has access to plain memory
-/// (cuMemAlloc).
+/// A kernel faults when it touches memory that its device has no access to, unless the host has
+/// access, or a copy or a kernel of a device with access runs at the same time. Host code is
+/// subject to the same protection, so not every access of the host to device memory faults. Every
+/// device has access to plain memory (cuMemAlloc).
 
 #include <cuda.h>
 

@@ -22,7 +22,7 @@ struct OneOf {
 struct Number {
     long least, most;
 };
-struct Bytes {};    ///< 1 or more, as bytes_in() reads them.
+struct Bytes {};    ///< As bytes_in() reads them, but not 0.
 struct Seconds {};  ///< A millisecond to a day.
 struct Text {
     std::string_view form;  ///< The code that reads the variable checks it.

@@ -15,7 +15,8 @@
 namespace symm::simt {
 
 /// To be called after each poll that found nothing; `round` is 0 at the first and counts up.
-/// Returns at once, then yields, then sleeps: 20 us, 40 us and so on up to 1 ms.
+/// The first calls return at once, the next ones yield, later ones sleep: 20 us, 40 us, 60 us
+/// and so on up to 1 ms.
 inline void back_off(int round) {
     constexpr int kBare = 4;
     constexpr int kYields = 16;

@@ -28,7 +28,8 @@ struct HostBlock {
     void* sync_state = nullptr;     ///< What `sync` works on.
 };
 
-/// A one-dimensional block of threads (all kernels here are). Cheap to copy; valid inside a kernel.
+/// A one-dimensional block of threads (no kernel here has others). Cheap to copy; valid inside a
+/// kernel.
 class ThreadBlock {
 public:
     ThreadBlock() = default;

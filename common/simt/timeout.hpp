@@ -14,9 +14,9 @@
 /// memory each word has one writer, since some buses between host and device have no atomics.
 ///
 /// Giving up ends the kernel: the first thread whose time is over sets `*gave_up`, and from then on
-/// every wait of this rank's kernels returns false, in this kernel and in those queued behind it.
-/// Whoever gets false leaves its loop and signals nobody. Threads of a block that must leave
-/// together agree by ThreadBlock::sync_or().
+/// the waits of this rank's kernels return false as soon as their thread looks at it, in this
+/// kernel and in those queued behind it. Whoever gets false leaves its loop and signals nobody.
+/// Threads of a block that must leave together agree by ThreadBlock::sync_or().
 ///
 /// Source: NCCL's checkAbort (src/device/prims_simple.h) and its `abortFlag`.
 
@@ -135,8 +135,8 @@ private:
     static constexpr std::uint32_t kPollsPerWait = 1;
 #endif
 
-    /// Gives up if another thread has, or, less often, if the host has set the abort flag or the
-    /// time is over.
+    /// Gives up if another thread has. Every kPollsPerHostLook polls it also checks the abort flag
+    /// and the time.
     __host__ __device__ void look(const Waiting& waiting, std::uint64_t seen,
                                   std::uint64_t& start) {
         gave_up_ = load(timeout_.gave_up, Order::kRelaxed) != 0;

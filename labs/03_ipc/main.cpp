@@ -22,8 +22,8 @@ using namespace symm;
 
 void check_bytes(const Rank& rank, std::size_t bytes) {
     if (bytes < 4 || bytes % 4 != 0) {
-        throw UsageError(
-            fmt::format("--bytes {} is not a multiple of 4: type, for example, --bytes 1M", bytes));
+        throw UsageError(fmt::format(
+            "--bytes {} is not a multiple of 4, at least 4: type, for example, --bytes 1M", bytes));
     }
     const std::size_t memory = rank.gpu().total_memory();
     if (bytes > memory) {

@@ -35,8 +35,8 @@ namespace symm {
 
 class Rank;
 
-/// How a transport is built. Of a connection, the receiver's `channels` and `slot_bytes` count; the
-/// sender's are ignored.
+/// How a transport is built. A connection uses the `channels` and `slot_bytes` of its
+/// receiver; its sender's are ignored.
 struct TransportOptions {
     /// FIFOs, and so blocks, per direction of a transfer; 0: 8 on a GPU, 2 on an emulated one.
     std::uint32_t channels = 0;

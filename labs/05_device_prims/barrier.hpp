@@ -19,9 +19,8 @@
 /// whose threads are host threads, the arrival is a release there too
 /// (simt::Order::kReleasedByStream).
 ///
-/// - No deadlock: a rank stores to all peers before it waits for any, and each peer has a thread of
-///   its own. Block b of all ranks must be running at once, which the launch ensures
-///   (common/cuda/occupancy.hpp).
+/// - No deadlock: each thread stores to all its peers before it waits for any of them. Block b of
+///   all ranks must be running at once, which the launch ensures (common/cuda/occupancy.hpp).
 /// - The next barrier cannot overtake this one: a peer that is already in barrier e + 1 has stored
 ///   e + 1, which satisfies a wait for e too. The peer cannot store e + 2 before this rank has
 ///   stored e + 1.

@@ -47,8 +47,8 @@ public:
     /// NCCL's version; empty where the comparison is skipped.
     std::string nccl_version() const { return library_ ? library_->version() : ""; }
 
-    /// Checks one call, then times all candidates in turn. Throws std::runtime_error on every rank
-    /// where a result is wrong on one.
+    /// Checks one call, then times all candidates in turn. If a result is wrong on one
+    /// rank, throws std::runtime_error on every rank.
     Measured run(std::size_t count);
 
 private:

@@ -21,7 +21,8 @@
 ///   used it, so no flag stays in a slot for more than 2 x `packets_per_bank` calls. So the 32 bits
 ///   of an epoch may wrap.
 /// - No deadlock: a thread sends packet i before it waits for packet i of any peer, all threads of
-///   all ranks run at the same time, and no thread waits for another thread of its rank.
+///   all ranks run at the same time, and no thread waits for another thread of its rank before its
+///   own waits have ended.
 /// - The next call cannot overtake this one: epoch e + 1 uses the other bank. Epoch e + 2 uses this
 ///   bank again. A rank that begins e + 2 has ended e + 1, so every peer has sent packets of e + 1,
 ///   so every peer's kernel of epoch e has ended, and with it all its reading and clearing of this

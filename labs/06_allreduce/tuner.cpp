@@ -64,7 +64,8 @@ std::string describe(TunerReason reason, int ranks) {
         case TunerReason::kLarge:
             // Per link, one shot sends 2 (n-1) x the bytes (half of a packet is flags), two shots
             // send 2 (n-1)/n x the bytes.
-            return fmt::format("above {}: one shot would send {} times the bytes", limit, ranks);
+            return fmt::format("above {}: one shot would send {} times as many bytes", limit,
+                               ranks);
         case TunerReason::kNoWindow:
             return "a buffer lies in no window: only one shot is possible";
     }

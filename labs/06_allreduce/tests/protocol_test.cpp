@@ -16,8 +16,6 @@
 namespace symm {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr std::size_t kMost = 2 * ProtocolMemory::kPackets;  // elements of one shot
 
 using Launch = decltype(&launch_protocol_one_shot);
@@ -29,7 +27,7 @@ void call_on_two_ranks(Launch launch, unsigned calls,
                        std::uint32_t stale = 0) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         const SymmetricRange range(rank, sizeof(ProtocolMemory));
-        KernelTimeout timeout(5s);
+        KernelTimeout timeout;
         const DeviceMemory wrong(sizeof(unsigned));
         const Stream stream;
         auto* local = range.at<ProtocolMemory>(rank.rank());

@@ -34,7 +34,7 @@ TEST(Tuner, FillsNoMoreThanTheDevice) {
 
 TEST(Tuner, SaysWhatTwoShotsSave) {
     const CallPlan large = plan_call({DataType::kFloat, 1 << 20, 8, true}, Algorithm::kAuto, kMost);
-    EXPECT_EQ(describe(large.reason, 8), "above 32K: one shot would send 8 times the bytes");
+    EXPECT_EQ(describe(large.reason, 8), "above 32K: one shot would send 8 times as many bytes");
 }
 
 TEST(Tuner, SaysWhatCannotBeDone) {
