@@ -83,7 +83,8 @@ private:
     std::vector<int> processes_;  ///< By rank; empty until all have joined.
     std::uint32_t number_ = 0;    ///< Of the next call.
     std::optional<BootstrapError> broken_;
-    /// When async_error() will report a closed connection. Empty until it first sees one.
+    /// From this time on async_error() reports a closed connection; before, the peer may just have
+    /// ended its run earlier. Empty until it first sees one.
     std::optional<Deadline> closed_;
 };
 

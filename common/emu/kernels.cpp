@@ -32,8 +32,8 @@ thread_local const Running* current = nullptr;
 // Shared memory is not zeroed on a GPU. Here it holds 0xff: a sum that needs zeros comes out wrong.
 std::shared_ptr<void> new_shared_memory(std::size_t bytes) {
     constexpr std::align_val_t kAlignment{128};
-    const std::shared_ptr<void> memory(::operator new(bytes + 1, kAlignment),
-                                       [](void* data) { ::operator delete(data, kAlignment); });
+    std::shared_ptr<void> memory(::operator new(bytes + 1, kAlignment),
+                                 [](void* data) { ::operator delete(data, kAlignment); });
     std::memset(memory.get(), 0xff, bytes);
     return memory;
 }

@@ -118,7 +118,8 @@ std::string describe(const Variable& variable);
 
 namespace symm {
 
-/// Throws UsageError for the first variable of the table that holds a value it may not hold.
+/// Throws UsageError for the first variable of the table that holds a value it may not hold. Does
+/// not check Text: the code that reads it does.
 void require_environment();
 
 }  // namespace symm

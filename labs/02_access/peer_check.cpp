@@ -34,12 +34,12 @@ std::string check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes)
              pair.owner);
     owner.wait(fmt::format("the poison on device {}", pair.owner));
     pattern::fill(accessor, data(remote.base(), 0));
-    if (const std::string text = failure("stores of a kernel are lost", owner, 0); !text.empty()) {
+    if (std::string text = failure("stores of a kernel are lost", owner, 0); !text.empty()) {
         return text;
     }
 
     pattern::fill(owner, data(remote.base(), 1));
-    if (const std::string text = failure("loads of a kernel read something else", accessor, 1);
+    if (std::string text = failure("loads of a kernel read something else", accessor, 1);
         !text.empty()) {
         return text;
     }

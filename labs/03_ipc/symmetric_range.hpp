@@ -21,8 +21,8 @@
 /// | step           | what a rank does                                         | exchanged          |
 /// |----------------|----------------------------------------------------------|--------------------|
 /// | 1 memory       | asks which kind of handle all devices have; creates      | what devices can   |
-/// |                | segments of that kind and for file descriptors, or finds |                    |
-/// |                | those behind its pointer                                 |                    |
+/// |                | segments that can be exported as that kind and as file   |                    |
+/// |                | descriptors, or finds the segments behind its pointer    |                    |
 /// | 2 descriptions | computes the stride; falls back to file descriptors if   | sizes, what memory |
 /// |                | somebody's memory was not created for FABRIC             | was created for    |
 /// | 3 addresses    | reserves ranks * stride                                  | nothing            |

@@ -250,7 +250,7 @@ private:
 
     __host__ __device__ bool is_expected(std::uint64_t left) {
         const std::uint64_t sent = fifo_.control->receive.left[step_ % kFifoSteps];
-        if (sent != left) {  // the data of the other channels is wrong too: end their waits
+        if (sent != left) {  // the sizes differ: the whole transfer has failed
             waiter_.fail({simt::Wait::kFifoMessage, ends_.rank, ends_.peer, left}, sent);
         }
         return sent == left;
