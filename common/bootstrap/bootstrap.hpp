@@ -109,18 +109,22 @@ public:
     /// rank, every rank throws. A rank whose own step threw rethrows that exception. The others
     /// throw BootstrapError with the text of the lowest rank whose step threw. The bootstrap stays
     /// usable.
-    template <class Step>
-    void together(std::string_view name, Step&& step, Deadline deadline) {
-        agree(name, error_of(step), deadline);
-    }
-    /// The same for a step that itself waits up to SYMM_TIMEOUT, for example for a kernel. A rank
-    /// whose step has succeeded then waits SYMM_TIMEOUT + kStepGrace for the others, so that a step
-    /// that times out on another rank can say what it waited for. A rank whose step has failed
-    /// waits only for what is left of its SYMM_TIMEOUT, + kStepGrace.
+    ///
+    /// The step may itself wait up to SYMM_TIMEOUT, for example for a kernel. So a rank whose step
+    /// has succeeded waits SYMM_TIMEOUT + kStepGrace for the others: a step that times out on
+    /// another rank can then say what it waited for. A rank whose step has failed waits only for
+    /// what is left of its SYMM_TIMEOUT, + kStepGrace.
     template <class Step>
     void together(std::string_view name, Step&& step) {
         const Deadline wait = Deadline::standard();
-        const std::exception_ptr error = error_of(step);
+        std::exception_ptr error;
+        try {
+            step();
+        } catch (const BootstrapError&) {
+            throw;  // the ranks can no longer be told
+        } catch (...) {
+            error = std::current_exception();
+        }
         agree(name, error, Deadline::after((error ? wait.left() : wait.limit()) + kStepGrace));
     }
 
@@ -131,18 +135,6 @@ private:
     /// How much longer than SYMM_TIMEOUT a rank waits for ranks whose step still waits.
     static constexpr std::chrono::seconds kStepGrace{3};
 
-    /// What the step threw, or nothing.
-    template <class Step>
-    static std::exception_ptr error_of(Step&& step) {
-        try {
-            step();
-            return nullptr;
-        } catch (const BootstrapError&) {
-            throw;  // the ranks can no longer be told
-        } catch (...) {
-            return std::current_exception();
-        }
-    }
     void agree(std::string_view name, const std::exception_ptr& error, Deadline deadline);
     static void require_size(int rank, std::string_view name, std::size_t bytes,
                              std::size_t expected);

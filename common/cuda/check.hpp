@@ -29,17 +29,6 @@ void cu_check(CUresult result, fmt::format_string<Arguments...> call, Arguments&
     }
 }
 
-/// The same for destructors: logs what failed.
-template <class... Arguments>
-void cu_check_nothrow(CUresult result, fmt::format_string<Arguments...> call,
-                      Arguments&&... arguments) noexcept {
-    try {
-        cu_check(result, call, std::forward<Arguments>(arguments)...);
-    } catch (...) {
-        detail::log_current_exception();
-    }
-}
-
 /// Makes a call that some machines refuse. Returns the error where the result is one of `results`,
 /// nothing where the call succeeds. Throws CudaError for any other result: that is a failure, not a
 /// refusal.

@@ -27,7 +27,6 @@ namespace symm::emu {
 namespace {
 
 class Running;
-thread_local const Running* current = nullptr;
 
 // Shared memory is not zeroed on a GPU. Here it holds 0xff: a sum that needs zeros comes out wrong.
 std::shared_ptr<void> new_shared_memory(std::size_t bytes) {
@@ -82,7 +81,7 @@ public:
         int next = 0;
         for (Thread& thread : threads_) {
             if (const int error = thread_pool().start(thread, next); error != 0) {
-                if (!is_abandoned()) {
+                if (!abandoned_.load(std::memory_order_relaxed)) {
                     fail(shortage("pthread_create", error), "not all of its threads could start");
                 }
                 thread.done();
@@ -108,7 +107,6 @@ public:
     }
 
     const KernelLaunch& launch() const { return launch_; }
-    bool is_abandoned() const { return abandoned_.load(std::memory_order_relaxed); }
 
 private:
     Context& context_;
@@ -122,7 +120,6 @@ private:
 };
 
 void Thread::run() {
-    current = &running;
     const auto fault = run_guarded([this] {
         try {
             running.launch().thread(simt::ThreadBlock(&block.host, rank));
@@ -139,7 +136,6 @@ void Thread::run() {
                           block.host.group_index.x, *fault));
     }
     block.barrier.leave();
-    current = nullptr;
 }
 
 void Thread::done() {
@@ -210,10 +206,6 @@ CUresult check_shape(const KernelLaunch& launch) {
 int threads_of_device() {
     return std::min(emulator().configuration.multiprocessors * kThreadsOfMultiprocessor,
                     ThreadPool::kMaxThreads);
-}
-
-bool kernel_is_abandoned() {
-    return current != nullptr && current->is_abandoned();
 }
 
 CUresult launch_kernel(CUstream handle, KernelLaunch launch) {

@@ -41,8 +41,4 @@ struct KernelLaunch {
 /// - CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE where the blocks cannot all be resident at once.
 CUresult launch_kernel(CUstream stream, KernelLaunch launch);
 
-/// Whether the calling thread belongs to a launch that has failed (a thread faulted, threw or could
-/// not start): what it still waits for may never come. False in all other threads.
-bool kernel_is_abandoned();
-
 }  // namespace symm::emu

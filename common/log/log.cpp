@@ -23,19 +23,9 @@ spdlog::logger& logger() {
     return kept;
 }
 
-spdlog::level::level_enum native(Level level) {
-    switch (level) {
-        case Level::kDebug:
-            return spdlog::level::debug;
-        case Level::kInfo:
-            return spdlog::level::info;
-        case Level::kWarn:
-            return spdlog::level::warn;
-        case Level::kError:
-            break;
-    }
-    return spdlog::level::err;
-}
+// By Level.
+constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
+                                                 spdlog::level::warn, spdlog::level::err};
 
 std::atomic<bool> error_told = false;
 
@@ -50,7 +40,8 @@ void write(Level level, std::string_view text) noexcept {
         error_told = true;
     }
     try {
-        logger().log(native(level), spdlog::string_view_t(text.data(), text.size()));
+        logger().log(kLevels[static_cast<std::size_t>(level)],
+                     spdlog::string_view_t(text.data(), text.size()));
     } catch (...) {  // nothing is left to say it with
     }
 }

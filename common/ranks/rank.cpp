@@ -86,6 +86,15 @@ void Rank::tell_if_unwinding() noexcept {
     }
 }
 
+void Rank::say_in_order(std::string_view line) {
+    for (int turn = 0; turn < size(); ++turn) {
+        if (turn == rank()) {
+            say("{}", line);
+        }
+        bootstrap().barrier("print in order");
+    }
+}
+
 void Rank::print(std::string_view text, bool prefixed) const {
     if (print_error_ == 0 &&
         !print_lines(STDOUT_FILENO, prefixed ? fmt::format("[{}] ", rank()) : "", text)) {

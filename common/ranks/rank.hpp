@@ -64,6 +64,8 @@ public:
     void say(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {
         print(fmt::format(text, std::forward<Arguments>(arguments)...), true);
     }
+    /// Prints one line per rank, in rank order. Collective.
+    void say_in_order(std::string_view line);
     /// Prints text on rank 0 only, without a prefix: for tables and what concerns all ranks.
     template <class... Arguments>
     void headline(fmt::format_string<Arguments...> text, Arguments&&... arguments) const {

@@ -16,6 +16,14 @@
 #include "common/simt/atomic.hpp"
 #include "common/simt/torn_pack.hpp"
 
+/// Before a loop, asks nvcc to unroll it. Empty for the host compiler, which does not know this
+/// pragma.
+#ifdef __CUDA_ARCH__
+#define SYMM_UNROLL _Pragma("unroll")
+#else
+#define SYMM_UNROLL
+#endif
+
 namespace symm::simt {
 
 /// Sixteen bytes, aligned to sixteen, of whatever type (hence may_alias).

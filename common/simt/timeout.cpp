@@ -28,32 +28,27 @@ std::string_view words(Wait wait) {
 
 }  // namespace
 
-std::string describe(const WaitReport& report, std::uint64_t limit_ns) {
+void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
     const Waiting& waiting = report.waiting;
     const double seconds = static_cast<double>(limit_ns) * 1e-9;
+    if (report.failed == 0 && report.abort == 0) {
+        return;
+    }
     if (report.failed == 0) {
-        return report.abort == 0
-                   ? "no wait gave up"
-                   : fmt::format(
-                         "the kernel was aborted, before one of its waits had lasted {:.1f} s "
-                         "(SYMM_TIMEOUT)",
-                         seconds);
+        throw std::runtime_error(
+            fmt::format("the kernel was aborted, before one of its waits had lasted {:.1f} s "
+                        "(SYMM_TIMEOUT)",
+                        seconds));
     }
     if (waiting.what == Wait::kFifoMessage) {
-        return fmt::format(
+        throw std::runtime_error(fmt::format(
             "rank {} expected {} more bytes of a message from rank {}, which sends {}: both sides "
             "must name the same number of bytes, in the same order of calls",
-            waiting.rank, waiting.expected, waiting.peer, report.seen);
+            waiting.rank, waiting.expected, waiting.peer, report.seen));
     }
-    return fmt::format("rank {} waited {:.1f} s in a kernel for {} of rank {}: expected {}, saw {}",
-                       waiting.rank, seconds, words(waiting.what), waiting.peer, waiting.expected,
-                       report.seen);
-}
-
-void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
-    if (report.failed != 0 || report.abort != 0) {
-        throw std::runtime_error(describe(report, limit_ns));
-    }
+    throw std::runtime_error(fmt::format(
+        "rank {} waited {:.1f} s in a kernel for {} of rank {}: expected {}, saw {}", waiting.rank,
+        seconds, words(waiting.what), waiting.peer, waiting.expected, report.seen));
 }
 
 }  // namespace symm::simt

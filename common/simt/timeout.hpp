@@ -160,11 +160,8 @@ private:
     bool gave_up_ = false;
 };
 
-/// The report as a sentence: `rank 1 waited 10.0 s in a kernel for a signal ...`.
-std::string describe(const WaitReport& report, std::uint64_t limit_ns);
-
-/// Throws std::runtime_error with that sentence where a kernel gave up. Call it once the stream has
-/// finished.
+/// Throws std::runtime_error where a kernel gave up, with the report as a sentence: `rank 1 waited
+/// 10.0 s in a kernel for a signal ...`. Call it once the stream has finished.
 void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns);
 
 }  // namespace symm::simt

@@ -327,14 +327,11 @@ TEST(Bootstrap, AFailedStepIsKnownToAllAndTheNextCallWorks) {
         for (int round = 0; round < 5; ++round) {
             const int failing = round % 5;  // in the last round nobody fails
             try {
-                bootstrap.together(
-                    "step",
-                    [&] {
-                        if (bootstrap.rank() == failing) {
-                            throw std::out_of_range(fmt::format("no chair in round {}", round));
-                        }
-                    },
-                    patient());
+                bootstrap.together("step", [&] {
+                    if (bootstrap.rank() == failing) {
+                        throw std::out_of_range(fmt::format("no chair in round {}", round));
+                    }
+                });
                 EXPECT_EQ(failing, 4);
             } catch (const std::out_of_range&) {
                 EXPECT_EQ(bootstrap.rank(), failing);

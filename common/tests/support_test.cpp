@@ -61,7 +61,6 @@ TEST(Check, NamesCallResultAndRemedy) {
         EXPECT_NE(text.find("granularity"), std::string::npos) << text;
     }
     EXPECT_NO_THROW(cu_check(CUDA_SUCCESS, "cuInit(0)"));
-    EXPECT_NO_THROW(cu_check_nothrow(CUDA_SUCCESS, "cuInit(0)"));
 }
 
 TEST(Driver, IsChosenOnceAndByAKnownName) {

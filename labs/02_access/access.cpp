@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "common/cuda/check.hpp"
@@ -47,15 +46,13 @@ std::string_view name_of(CUmemAccess_flags flags) {
                                                     : "read/write";
 }
 
-std::vector<int> all_devices() {
-    std::vector<int> devices(static_cast<std::size_t>(device_count()));
-    std::iota(devices.begin(), devices.end(), 0);
-    return devices;
-}
-
 std::vector<int> devices_that_reach(int owner) {
-    std::vector<int> devices = all_devices();
-    std::erase_if(devices, [&](int device) { return !can_access(device, owner); });
+    std::vector<int> devices;
+    for (int device = 0; device < device_count(); ++device) {
+        if (can_access(device, owner)) {
+            devices.push_back(device);
+        }
+    }
     return devices;
 }
 

@@ -48,9 +48,6 @@ CUmemAccess_flags access_of(CUdeviceptr at, int id,
 /// `none`, `read`, `read/write`.
 std::string_view name_of(CUmemAccess_flags flags);
 
-/// 0, 1, ... for all devices that the driver sees.
-std::vector<int> all_devices();
-
 /// The devices that can be given access to memory of device `owner`: itself, and those for which
 /// cuDeviceCanAccessPeer says yes.
 std::vector<int> devices_that_reach(int owner);

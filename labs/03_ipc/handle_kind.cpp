@@ -13,11 +13,7 @@ std::string why_not_fabric(int device) {
     if (env::number("SYMM_FABRIC_ENABLE") == 0) {
         return "SYMM_FABRIC_ENABLE=0";
     }
-    int supported = 0;
-    cu_check(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED,
-                                  device_handle(device)),
-             "cuDeviceGetAttribute(HANDLE_TYPE_FABRIC_SUPPORTED, device={})", device);
-    if (supported == 0) {
+    if (device_attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED) == 0) {
         return fmt::format("device {} has no CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED",
                            device);
     }

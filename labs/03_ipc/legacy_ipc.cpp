@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/device_memory.hpp"
 #include "common/pattern/pattern.hpp"
 #include "common/sys/owner.hpp"
 
@@ -10,20 +11,6 @@ namespace symm {
 namespace {
 
 constexpr std::size_t kBytes = 64 * 1024;
-
-// Memory of cuMemAlloc.
-class PlainBuffer : public Owner<PlainBuffer, CUdeviceptr> {
-public:
-    PlainBuffer() {
-        CUdeviceptr address = 0;
-        cu_check(cuMemAlloc(&address, kBytes), "cuMemAlloc(size={})", kBytes);
-        value_ = address;
-    }
-    CUdeviceptr address() const { return value_; }
-    static void give_back(CUdeviceptr address) {
-        cu_check(cuMemFree(address), "cuMemFree({:#x})", address);
-    }
-};
 
 CUipcMemHandle legacy_handle(CUdeviceptr pointer) {
     CUipcMemHandle handle{};
@@ -56,7 +43,7 @@ std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
     std::string story = fmt::format("memory of cuMemCreate: {}\n", name_of(no_handle->result()));
 
     const Gpu gpu(rank.device());
-    const PlainBuffer local;
+    const DeviceMemory local(kBytes);
     const auto of = [](int owner, CUdeviceptr at) -> pattern::Range {
         // The last value is the seed: each rank's data differs.
         return {at, kBytes / 4, static_cast<std::uint32_t>(owner)};

@@ -33,16 +33,6 @@ void check_bytes(const Rank& rank, std::size_t bytes) {
     }
 }
 
-// Prints one line from each rank, in rank order.
-void in_order(Rank& rank, const char* name, const std::string& line) {
-    for (int turn = 0; turn < rank.size(); ++turn) {
-        if (turn == rank.rank()) {
-            rank.say("{}", line);
-        }
-        rank.bootstrap().barrier(name);
-    }
-}
-
 // Reads the memory of rank `owner` with a kernel on this rank's GPU. Returns what the kernel found;
 // throws where a word is wrong.
 std::string compare(const Rank& rank, int owner, const pattern::Range& expected) {
@@ -64,7 +54,7 @@ void share_array(Rank& rank, std::size_t bytes) {
     });
     std::string found;
     rank.bootstrap().together("read", [&] { found = compare(rank, 0, words); });
-    in_order(rank, "handle", array.story() + ": " + found);
+    rank.say_in_order(array.story() + ": " + found);
 }
 
 void walk_ring(Rank& rank, const SymmetricRange& range) {
@@ -84,14 +74,14 @@ void walk_ring(Rank& rank, const SymmetricRange& range) {
     bootstrap.together("write", [&] { pattern::fill(gpu, words(left, me, 1)); });
     // This rank is its right neighbour's left neighbour, so the right neighbour has written here.
     bootstrap.together("check", [&] { found = compare(rank, me, words(me, right, 1)); });
-    in_order(rank, "ring",
-             fmt::format("read from rank {}, written by rank {}: {}", right, right, found));
+    rank.say_in_order(
+        fmt::format("read from rank {}, written by rank {}: {}", right, right, found));
 }
 
 void walk(Rank& rank, std::size_t bytes) {
     rank.headline("1. The ranks have met. Ranks: {}, mode: {}", rank.size(), name_of(rank.mode()));
-    in_order(rank, "introduction",
-             fmt::format("pid {}, GPU {} ({})", ::getpid(), rank.device(), rank.gpu().name()));
+    rank.say_in_order(
+        fmt::format("pid {}, GPU {} ({})", ::getpid(), rank.device(), rank.gpu().name()));
 
     rank.headline("\n2. One handle, by hand: rank 0's memory, exported, sent, imported, mapped");
     share_array(rank, bytes);
@@ -111,7 +101,7 @@ void walk(Rank& rank, std::size_t bytes) {
     for (int peer = 1; peer < rank.size(); ++peer) {
         addresses += fmt::format(", rank {} at {:#x}", peer, range.peer(peer));
     }
-    in_order(rank, "range", addresses);
+    rank.say_in_order(addresses);
 
     rank.headline(
         "\n5. A ring: each rank reads its right neighbour's memory and writes its left one's");
@@ -122,10 +112,10 @@ void walk(Rank& rank, std::size_t bytes) {
     rank.bootstrap().together("dma-buf", [&] {
         dma_buf = try_dma_buf(range.local(), std::min<std::size_t>(range.stride(), 2 << 20));
     });
-    in_order(rank, "dma-buf", dma_buf);
+    rank.say_in_order(dma_buf);
 
     rank.headline("\n7. The older cuIpc handles");
-    in_order(rank, "legacy", walk_legacy_ipc(rank, range.local()));
+    rank.say_in_order(walk_legacy_ipc(rank, range.local()));
     rank.headline("\nAll checked and right.");
 }
 

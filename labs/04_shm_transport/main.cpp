@@ -56,16 +56,6 @@ std::optional<HostPath> path_named(std::string_view name) {
     return {};
 }
 
-// Prints one line from each rank, in rank order.
-void in_order(Rank& rank, const std::string& line) {
-    for (int turn = 0; turn < rank.size(); ++turn) {
-        if (turn == rank.rank()) {
-            rank.say("{}", line);
-        }
-        rank.bootstrap().barrier("04: print");
-    }
-}
-
 void ring(Rank& rank, const Options& options) {
     const int next = (rank.rank() + 1) % rank.size();
     const int previous = (rank.rank() + rank.size() - 1) % rank.size();
@@ -89,9 +79,9 @@ void ring(Rank& rank, const Options& options) {
     const std::string node = path.path == HostPath::kCuMem
                                  ? fmt::format(" on NUMA node {}", host_node_of(rank.device()))
                                  : "";
-    in_order(rank, fmt::format("pid {}, GPU {}: {} at {:#x}{}, for rank {} to write", ::getpid(),
-                               rank.device(), format_bytes(segment.size()), segment.address(), node,
-                               previous));
+    rank.say_in_order(fmt::format("pid {}, GPU {}: {} at {:#x}{}, for rank {} to write", ::getpid(),
+                                  rank.device(), format_bytes(segment.size()), segment.address(),
+                                  node, previous));
 
     const std::uint64_t slot = options.transport.slot_bytes;
     rank.headline("\n3. A ring: each rank sends {} to the next, in {} step(s) of {}",
@@ -128,8 +118,8 @@ void ring(Rank& rank, const Options& options) {
         is_emulated() ? ""
                       : fmt::format(", the last in {:.0f} us, {:.2f} GB/s", microseconds,
                                     static_cast<double>(options.bytes) * 1e-3 / microseconds);
-    in_order(rank, fmt::format("{} message(s) from rank {}, every word right{}", options.iterations,
-                               previous, speed));
+    rank.say_in_order(fmt::format("{} message(s) from rank {}, every word right{}",
+                                  options.iterations, previous, speed));
     rank.headline("\nAll checked and right.");
 }
 

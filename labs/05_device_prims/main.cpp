@@ -20,11 +20,6 @@ struct Options {
     unsigned threads = 32;
 };
 
-/// Emulated times would show how fast this machine wakes threads, and nothing about a GPU.
-std::string time_text(double microseconds) {
-    return is_emulated() ? "(emulated)" : fmt::format("{:.2f} us", microseconds);
-}
-
 /// Blocks wait for each other: all ranks' blocks on a device must be resident at once.
 void require_resident(const Rank& rank, const Options& options) {
     const unsigned most =
@@ -43,7 +38,8 @@ void run(Rank& rank, const Options& options) {
     Table table({"what", "checked", "time"});
     const auto row = [&](std::string what, double microseconds) {
         table.add({std::move(what), fmt::format("{} rounds right", options.rounds),
-                   time_text(microseconds)});
+                   // Emulated times would show how fast this machine wakes threads.
+                   is_emulated() ? "(emulated)" : fmt::format("{:.2f} us", microseconds)});
     };
     if (rank.size() >= 2) {
         latency_test.ping_pong(Carrier::kPacket,

@@ -64,7 +64,7 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     }
     // Block b of each rank waits for block b of every other, so all ranks launch as many blocks as
     // the rank that can launch the fewest.
-    for (const Shape& other : rank.bootstrap().allgather("launch shapes", most_)) {
+    for (const LaunchShape& other : rank.bootstrap().allgather("launch shapes", most_)) {
         most_.blocks = std::min(most_.blocks, other.blocks);
     }
     rank_.bootstrap().together("resident blocks", [&] {
@@ -76,7 +76,10 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
                             rank.device(), resident, most_.threads));
         }
         share_.emplace(rank.device(), most_.blocks, resident);
-        zero_state();
+        const Stream stream;
+        cu_check(cuMemsetD8Async(state_.local(), 0, state_.size(), stream.get()),
+                 "cuMemsetD8Async(size={})", state_.size());
+        stream.synchronize("zeroing the communicator's state");
     });
 }
 
@@ -84,20 +87,13 @@ Communicator::~Communicator() {
     rank_.tell_if_unwinding();
     if (std::uncaught_exceptions() > 0) {
         timeout_.abort();
-        cu_check_nothrow(cuCtxSynchronize(), "cuCtxSynchronize()");
+        cuCtxSynchronize();  // its result is ignored: the exception that is thrown says more
     }
 }
 
 std::size_t Communicator::state_bytes(int ranks) {
     return kScratchOffset +
            2 * static_cast<std::size_t>(ranks) * kPacketsPerBank * sizeof(simt::Pack16);
-}
-
-void Communicator::zero_state() {
-    const Stream stream;
-    cu_check(cuMemsetD8Async(state_.local(), 0, state_.size(), stream.get()),
-             "cuMemsetD8Async(size={})", state_.size());
-    stream.synchronize("zeroing the communicator's state");
 }
 
 CUdeviceptr Communicator::allocate(std::size_t bytes) {
@@ -120,12 +116,11 @@ void Communicator::release(CUdeviceptr window) {
     windows_.erase(found);
 }
 
-std::optional<Communicator::Place> Communicator::find(CUdeviceptr pointer,
-                                                      std::size_t bytes) const {
+std::optional<SymmetricPointer> Communicator::find(CUdeviceptr pointer, std::size_t bytes) const {
     for (const SymmetricRange& range : windows_) {
         if (pointer >= range.local() && pointer - range.local() <= range.size() &&
             bytes <= range.size() - (pointer - range.local())) {
-            return Place{range.peer(0) + (pointer - range.local()), range.stride()};
+            return SymmetricPointer{range.peer(0) + (pointer - range.local()), range.stride()};
         }
     }
     return std::nullopt;
@@ -152,16 +147,19 @@ CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t c
     if (count == 0) {
         return chosen;
     }
-    const CallArguments call{type, count, timeout_.timeout(), rank(), ranks()};
+    const simt::Timeout timeout = timeout_.timeout();
     if (chosen.algorithm == Algorithm::kOneShot) {
-        launch_one_shot(
-            stream, chosen.shape, call,
-            {in, out, state_.at<OneShotMemory>(rank(), kOneShotOffset),
-             state_.at<simt::Pack16>(0, kScratchOffset), state_.stride(), kPacketsPerBank});
+        launch_one_shot(stream, chosen.shape, type, ranks(),
+                        {in, out, count, state_.at<OneShotMemory>(rank(), kOneShotOffset),
+                         state_.at<simt::Pack16>(0, kScratchOffset), state_.stride(),
+                         kPacketsPerBank, timeout, rank()});
     } else {
-        launch_two_shot(stream, chosen.shape, call,
-                        {in_place->of_rank_0, in_place->stride, out_place->of_rank_0,
-                         out_place->stride, state_.at<BarrierMemory>(0), state_.stride()});
+        launch_two_shot(stream, chosen.shape, type, ranks(),
+                        {*in_place,
+                         *out_place,
+                         count,
+                         {state_.at<BarrierMemory>(0), state_.stride(), rank(), ranks()},
+                         timeout});
     }
     return chosen;
 }

@@ -13,6 +13,7 @@
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/06_allreduce/residency.hpp"
 #include "labs/06_allreduce/tuner.hpp"
+#include "labs/06_allreduce/two_shot.hpp"
 
 namespace symm {
 
@@ -75,18 +76,13 @@ public:
     }
 
 private:
-    /// A place in a window, as every rank sees it.
-    struct Place {
-        CUdeviceptr of_rank_0;
-        std::size_t stride;
-    };
-    std::optional<Place> find(CUdeviceptr pointer, std::size_t bytes) const;
-    void zero_state();
+    /// Where all ranks' buffers are, if this one lies in a window.
+    std::optional<SymmetricPointer> find(CUdeviceptr pointer, std::size_t bytes) const;
 
     Rank& rank_;
     SymmetricRange state_;  ///< BarrierMemory, OneShotMemory, then the packets' banks.
     KernelTimeout timeout_;
-    Shape most_;  ///< The most blocks and threads of a launch.
+    LaunchShape most_;  ///< The most blocks and threads of a launch.
     std::optional<ResidencyShare> share_;
     std::list<SymmetricRange> windows_;
 };

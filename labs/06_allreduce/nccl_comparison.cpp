@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <functional>
 #include <vector>
 
 #include "common/cuda/driver.hpp"
@@ -98,8 +97,8 @@ void NcclComparison::find_nccl() {
     }
 }
 
-template <class Call>
-void NcclComparison::check_call(std::size_t count, const Call& call, Rounding rounding) {
+void NcclComparison::check_call(std::size_t count, const std::function<void()>& call,
+                                Rounding rounding) {
     verifier_.fill(stream_, options_.type, in_, count);
     if (!options_.in_place) {
         Verifier::poison(stream_, out_, count * size_of(options_.type));
@@ -111,8 +110,8 @@ void NcclComparison::check_call(std::size_t count, const Call& call, Rounding ro
     });
 }
 
-template <class Call>
-double NcclComparison::time_turn(std::size_t count, const Call& call, Rounding rounding) {
+double NcclComparison::time_turn(std::size_t count, const std::function<void()>& call,
+                                 Rounding rounding) {
     std::optional<Graph> graph;
     call();  // what a candidate sets up at its first call must not be captured
     communicator_.synchronize(stream_, "a first AllReduce");

@@ -3,6 +3,7 @@
 /// Our AllReduce and NCCL's in one run: timed in turn, in the same process and loop, on the same
 /// buffers, with results checked after each turn.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,10 +53,8 @@ public:
     Measured run(std::size_t count);
 
 private:
-    template <class Call>
-    double time_turn(std::size_t count, const Call& call, Rounding rounding);
-    template <class Call>
-    void check_call(std::size_t count, const Call& call, Rounding rounding);
+    double time_turn(std::size_t count, const std::function<void()>& call, Rounding rounding);
+    void check_call(std::size_t count, const std::function<void()>& call, Rounding rounding);
     void find_nccl();
 
     Rank& rank_;

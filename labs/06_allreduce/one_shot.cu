@@ -5,17 +5,11 @@
 
 namespace symm {
 
-void launch_one_shot(CUstream stream, Shape shape, const CallArguments& call,
-                     const OneShotArguments& where) {
-    dispatch(call.type, call.ranks, [&](auto element, auto ranks) {
-        using Element = decltype(element);
-        using Storage = typename Element::Storage;
-        launch(
-            stream, shape.blocks, shape.threads,
-            OneShot<Element, decltype(ranks)::value>{
-                reinterpret_cast<const Storage*>(where.in), reinterpret_cast<Storage*>(where.out),
-                call.count, where.memory, where.scratch, where.stride, where.packets_per_bank,
-                call.timeout, call.rank, where.in % 8 == 0 && where.out % 8 == 0});
+void launch_one_shot(CUstream stream, LaunchShape shape, DataType type, int ranks,
+                     const OneShotCall& call) {
+    dispatch(type, ranks, [&](auto element, auto number) {
+        launch(stream, shape.blocks, shape.threads,
+               OneShot<decltype(element), decltype(number)::value>{call});
     });
 }
 

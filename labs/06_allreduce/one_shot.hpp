@@ -32,11 +32,12 @@
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (AGxLL_R) and
 /// src/include/nccl_device/ll_a2a.h.
 
+#include <cuda.h>
+
 #include <cstddef>
 #include <cstdint>
 
 #include "common/simt/thread_block.hpp"
-#include "common/simt/unroll.hpp"
 #include "labs/05_device_prims/packet.hpp"
 #include "labs/06_allreduce/element.hpp"
 
@@ -59,9 +60,22 @@ __host__ __device__ inline std::uint32_t next_epoch(std::uint32_t epoch) {
     return epoch + 1 == 0 ? 2 : epoch + 1;
 }
 
-/// The kernel: any count from 1; `in` and `out` need only the alignment of an element.
+/// What a call's kernel is given, whatever the type and the number of ranks.
+struct OneShotCall {
+    CUdeviceptr in;  ///< `in` and `out` need only the alignment of an element.
+    CUdeviceptr out;
+    std::size_t count;             ///< Elements, from 1.
+    OneShotMemory* memory;         ///< This rank's.
+    simt::Pack16* scratch;         ///< Rank 0's banks: `[2][kRanks][packets_per_bank]`.
+    std::size_t stride;            ///< From one rank's scratch to the next, bytes.
+    std::size_t packets_per_bank;  ///< Packets of one sender in one bank: a power of two.
+    simt::Timeout timeout;
+    int rank;
+};
+
+/// The kernel.
 template <class Element, int kRanks>
-struct OneShot {
+struct OneShot : OneShotCall {
     static constexpr int kPerPacket = 2 * Element::kPerWord;
 #ifdef SYMM_MUTANT_ONE_BANK  // a mutant: a fast peer overwrites what has not been read
     static constexpr unsigned kBanks = 1;
@@ -69,17 +83,6 @@ struct OneShot {
     static constexpr unsigned kBanks = 2;
 #endif
     using Storage = typename Element::Storage;
-
-    const Storage* in;
-    Storage* out;
-    std::size_t count;
-    OneShotMemory* memory;         ///< This rank's.
-    simt::Pack16* scratch;         ///< Rank 0's banks: `[2][kRanks][packets_per_bank]`.
-    std::size_t stride;            ///< From one rank's scratch to the next, bytes.
-    std::size_t packets_per_bank;  ///< Packets of one sender in one bank: a power of two.
-    simt::Timeout timeout;
-    int rank;
-    bool aligned;  ///< `in` and `out` are multiples of 8 bytes.
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         const unsigned b = block.group_index();
@@ -180,7 +183,7 @@ private:
     }
 
     __host__ __device__ bool is_whole(std::size_t i) const {
-        return aligned && (i + 1) * kPerPacket <= count;
+        return (in | out) % 8 == 0 && (i + 1) * kPerPacket <= count;
     }
 
     __host__ __device__ std::uint64_t load_elements(std::size_t i) const {
@@ -189,7 +192,7 @@ private:
         }
         Storage elements[kPerPacket] = {};
         for (int e = 0; e < kPerPacket && i * kPerPacket + e < count; ++e) {
-            elements[e] = in[i * kPerPacket + e];
+            elements[e] = reinterpret_cast<const Storage*>(in)[i * kPerPacket + e];
         }
         return bits_as<std::uint64_t>(elements);
     }
@@ -202,7 +205,7 @@ private:
         Storage elements[kPerPacket];
         memcpy(elements, &data, sizeof(data));
         for (int e = 0; e < kPerPacket && i * kPerPacket + e < count; ++e) {
-            out[i * kPerPacket + e] = elements[e];
+            reinterpret_cast<Storage*>(out)[i * kPerPacket + e] = elements[e];
         }
     }
 };

@@ -16,7 +16,7 @@ unsigned divide_up(std::size_t items, std::size_t by) {
 }
 
 /// One thread per item, in whole warps, and no more blocks than fit.
-Shape shape_for(std::size_t items, const Shape& most) {
+LaunchShape shape_for(std::size_t items, const LaunchShape& most) {
     const unsigned threads =
         std::clamp(std::min(divide_up(items, 32), 32U) * 32, 32U, most.threads);
     return {std::clamp(divide_up(items, threads), 1U, most.blocks), threads};
@@ -72,7 +72,7 @@ std::string describe(TunerReason reason, int ranks) {
     return "unknown";
 }
 
-CallPlan plan_call(const CallSize& call, Algorithm asked, const Shape& most) {
+CallPlan plan_call(const CallSize& call, Algorithm asked, const LaunchShape& most) {
     const std::size_t bytes = call.count * size_of(call.type);
     const bool one_shot_can = bytes <= kOneShotLimit;
     TunerReason reason = TunerReason::kAsked;

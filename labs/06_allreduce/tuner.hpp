@@ -35,7 +35,7 @@ enum class TunerReason { kAsked, kSmall, kLarge, kNoWindow };
 /// What the tuner chose.
 struct CallPlan {
     Algorithm algorithm;  ///< Never kAuto.
-    Shape shape;
+    LaunchShape shape;
     TunerReason reason;
 };
 
@@ -50,6 +50,6 @@ inline constexpr std::size_t kOneShotLimit = 512 * 1024;
 
 /// Chooses for a call, with no more blocks and threads than `most`. If `asked` cannot do the call,
 /// throws std::invalid_argument and says what can.
-CallPlan plan_call(const CallSize& call, Algorithm asked, const Shape& most);
+CallPlan plan_call(const CallSize& call, Algorithm asked, const LaunchShape& most);
 
 }  // namespace symm

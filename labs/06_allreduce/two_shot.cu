@@ -7,19 +7,11 @@
 
 namespace symm {
 
-void launch_two_shot(CUstream stream, Shape shape, const CallArguments& call,
-                     const TwoShotArguments& where) {
-    dispatch(call.type, call.ranks, [&](auto element, auto ranks) {
-        using Element = decltype(element);
-        using Storage = typename Element::Storage;
+void launch_two_shot(CUstream stream, LaunchShape shape, DataType type, int ranks,
+                     const TwoShotCall& call) {
+    dispatch(type, ranks, [&](auto element, auto number) {
         launch(stream, shape.blocks, shape.threads,
-               TwoShot<Element, decltype(ranks)::value>{
-                   {reinterpret_cast<const Storage*>(where.in_of_rank_0), where.in_stride},
-                   {reinterpret_cast<Storage*>(where.out_of_rank_0), where.out_stride},
-                   call.count,
-                   {where.barrier_of_rank_0, where.barrier_stride, call.rank, call.ranks},
-                   call.timeout,
-                   where.in_of_rank_0 % 16 == 0 && where.out_of_rank_0 % 16 == 0});
+               TwoShot<decltype(element), decltype(number)::value>{call});
     });
 }
 

@@ -26,48 +26,49 @@
 ///
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST).
 
+#include <cuda.h>
+
 #include <cstddef>
-#include <cstdint>
 
 #include "common/simt/pack.hpp"
-#include "common/simt/unroll.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/06_allreduce/element.hpp"
 
 namespace symm {
 
-/// A buffer of all ranks: rank p's begins at `first + p * stride`.
-template <class T>
+/// A buffer of all ranks: rank p's begins at `of_rank_0 + p * stride`.
 struct SymmetricPointer {
-    T* first;
+    CUdeviceptr of_rank_0;
     std::size_t stride;  ///< Bytes.
+    template <class T>
     __host__ __device__ T* peer(int rank) const {
-        return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(first) +
-                                    static_cast<std::size_t>(rank) * stride);
+        return reinterpret_cast<T*>(of_rank_0 + static_cast<std::size_t>(rank) * stride);
     }
 };
 
-/// The kernel: any count; `in` and `out` need only the alignment of an element (buffers aligned to
-/// 16 bytes are faster).
+/// What a call's kernel is given, whatever the type and the number of ranks.
+struct TwoShotCall {
+    SymmetricPointer in;  ///< `in` and `out` need only the alignment of an element; 16 is faster.
+    SymmetricPointer out;
+    std::size_t count;  ///< Elements.
+    BarrierView view;
+    simt::Timeout timeout;
+};
+
+/// The kernel.
 template <class Element, int kRanks>
-struct TwoShot {
+struct TwoShot : TwoShotCall {
     using Storage = typename Element::Storage;
     static constexpr int kPerPack = 4 * Element::kPerWord;
     /// Packs of each peer that a thread has in flight: enough bytes to cover the latency of a link.
     static constexpr int kUnroll = kRanks <= 2 ? 8 : kRanks <= 4 ? 4 : 2;
-
-    SymmetricPointer<const Storage> in;
-    SymmetricPointer<Storage> out;
-    std::size_t count;
-    BarrierView view;
-    simt::Timeout timeout;
-    bool aligned;  ///< `in` and `out` are multiples of 16 bytes.
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         Barrier barrier(block, view, timeout);
         if (!barrier.arrive_and_wait<simt::Order::kReleasedByStream>()) {
             return;
         }
+        const bool aligned = (in.of_rank_0 | out.of_rank_0) % sizeof(simt::Pack16) == 0;
         const std::size_t packs = aligned ? count / kPerPack : 0;
         reduce_packs(block, part(packs, view.rank), part(packs, view.rank + 1));
         const std::size_t rest = count - packs * kPerPack;
@@ -93,8 +94,8 @@ private:
         simt::Pack16* target[kRanks];
         SYMM_UNROLL
         for (int p = 0; p < kRanks; ++p) {
-            source[p] = reinterpret_cast<const simt::Pack16*>(in.peer(peer(p)));
-            target[p] = reinterpret_cast<simt::Pack16*>(out.peer(peer(p)));
+            source[p] = in.peer<const simt::Pack16>(peer(p));
+            target[p] = out.peer<simt::Pack16>(peer(p));
         }
         const std::size_t step = block.grid_size();
         std::size_t i = begin + block.grid_rank();
@@ -139,15 +140,15 @@ private:
     __host__ __device__ void reduce_elements(const simt::ThreadBlock& block, std::size_t begin,
                                              std::size_t end) const {
         for (std::size_t i = begin + block.grid_rank(); i < end; i += block.grid_size()) {
-            float sum = Element::to_float(in.peer(peer(0))[i]);
+            float sum = Element::to_float(in.peer<const Storage>(peer(0))[i]);
             SYMM_UNROLL
             for (int p = 1; p < kRanks; ++p) {
-                sum += Element::to_float(in.peer(peer(p))[i]);
+                sum += Element::to_float(in.peer<const Storage>(peer(p))[i]);
             }
             const Storage rounded = Element::from_float(sum);
             SYMM_UNROLL
             for (int p = 0; p < kRanks; ++p) {
-                out.peer(peer(p))[i] = rounded;
+                out.peer<Storage>(peer(p))[i] = rounded;
             }
         }
     }

@@ -2,6 +2,7 @@
 /// \file
 /// The fixture of this lab's tests: has all devices, and checks that a case leaves nothing behind.
 
+#include <numeric>
 #include <vector>
 
 #include "common/cuda/gpu.hpp"
@@ -24,6 +25,12 @@ protected:
         return kept;
     }
     static const Gpu& gpu(int device) { return gpus()[static_cast<std::size_t>(device)]; }
+    /// 0, 1, ... for all devices that the driver sees.
+    static std::vector<int> all_devices() {
+        std::vector<int> devices(gpus().size());
+        std::iota(devices.begin(), devices.end(), 0);
+        return devices;
+    }
     static int last_device() { return static_cast<int>(gpus().size()) - 1; }
 };
 

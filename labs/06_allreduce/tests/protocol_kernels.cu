@@ -61,6 +61,10 @@ struct Compare {
     }
 };
 
+CUdeviceptr address_of(const void* pointer) {
+    return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
 }  // namespace
 
 void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch,
@@ -76,21 +80,20 @@ void launch_protocol_one_shot(CUstream stream, ProtocolMemory* first, std::size_
                               std::size_t count, const simt::Timeout& timeout) {
     auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
                                                     static_cast<std::size_t>(rank) * stride);
-    launch(
-        stream, 2, 8,
-        OneShot<Float, 2>{local->in, local->out, count, &local->one_shot, &first->scratch[0][0][0],
-                          stride, ProtocolMemory::kPackets, timeout, rank, true});
+    launch(stream, 2, 8,
+           OneShot<Float, 2>{{address_of(local->in), address_of(local->out), count,
+                              &local->one_shot, &first->scratch[0][0][0], stride,
+                              ProtocolMemory::kPackets, timeout, rank}});
 }
 
 void launch_protocol_two_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
                               std::size_t count, const simt::Timeout& timeout) {
     launch(stream, 2, 8,
-           TwoShot<Float, 2>{{first->in, stride},
-                             {first->out, stride},
-                             count,
-                             {&first->barrier, stride, rank, 2},
-                             timeout,
-                             true});
+           TwoShot<Float, 2>{{{address_of(first->in), stride},
+                              {address_of(first->out), stride},
+                              count,
+                              {&first->barrier, stride, rank, 2},
+                              timeout}});
 }
 
 void launch_compare(CUstream stream, const ProtocolMemory* memory, std::size_t count, unsigned call,

@@ -7,7 +7,7 @@
 namespace symm {
 namespace {
 
-constexpr Shape kMost{128, 512};
+constexpr LaunchShape kMost{128, 512};
 
 TEST(Tuner, TakesOneShotForSmallAndTwoForLarge) {
     for (int ranks = 1; ranks <= 8; ++ranks) {
