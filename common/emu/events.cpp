@@ -106,6 +106,7 @@ CUresult cuEventSynchronize(CUevent handle) {
 
 CUresult cuEventQuery(CUevent handle) {
     SYMM_EMU_ENTER(cuEventQuery);
+    SYMM_EMU_TRY(refuse_unsafe_call());
     std::shared_ptr<Event> event;
     Moment moment;
     SYMM_EMU_TRY(latest_moment(handle, event, moment));

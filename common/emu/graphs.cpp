@@ -1,6 +1,7 @@
 #include "common/emu/graphs.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "common/emu/emulated_driver.hpp"
@@ -18,8 +19,22 @@ std::mutex& capture_mutex() {
     return kept;
 }
 
-// Begun by this thread. Those that have ended are removed when the next begins.
-thread_local std::vector<std::weak_ptr<Capture>> captures_of_thread;
+// Those that may not have ended, and how many: a thread that finds none takes no lock, which would
+// order one rank's work after another's for ThreadSanitizer.
+std::vector<std::shared_ptr<Capture>>& captures() {
+    static auto& kept = *new std::vector<std::shared_ptr<Capture>>;
+    return kept;
+}
+std::atomic<std::size_t> capture_count{0};
+
+// What this thread asked for with cuThreadExchangeStreamCaptureMode.
+thread_local CUstreamCaptureMode mode_of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+// Removes the captures that have ended. Needs the mutex.
+void forget_ended_captures() {
+    std::erase_if(captures(), [](const auto& one) { return one->state == State::kEnded; });
+    capture_count.store(captures().size(), std::memory_order_relaxed);
+}
 
 // The capture a stream is in, or null. Needs the mutex. The end of a capture does not change its
 // streams, so a stream that is still in an ended capture leaves it here.
@@ -84,16 +99,19 @@ CUresult refuse_while_capturing(Stream& stream) {
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-CUresult refuse_in_capturing_thread() {
-    if (captures_of_thread.empty()) {
+CUresult refuse_unsafe_call() {
+    if (mode_of_thread == CU_STREAM_CAPTURE_MODE_RELAXED ||
+        capture_count.load(std::memory_order_relaxed) == 0) {
         return CUDA_SUCCESS;
     }
     const std::lock_guard lock(capture_mutex());
     CUresult result = CUDA_SUCCESS;
-    for (const auto& weak : captures_of_thread) {
-        const auto capture = weak.lock();
-        if (capture != nullptr && capture->state != State::kEnded &&
-            capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED) {
+    forget_ended_captures();
+    for (const auto& capture : captures()) {
+        const bool mine = capture->thread == std::this_thread::get_id() &&
+                          capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+        if (mine || (capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                     mode_of_thread == CU_STREAM_CAPTURE_MODE_GLOBAL)) {
             capture->state = State::kInvalid;
             result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
@@ -158,6 +176,7 @@ void abandon_capture(Stream& stream) {
     if (const CaptureLock found(stream); found.capture != nullptr) {
         const bool ends = found.capture->origin == &stream;
         found.capture->state = ends ? State::kEnded : State::kInvalid;
+        forget_ended_captures();
     }
 }
 
@@ -179,11 +198,9 @@ CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
          std::make_shared<Capture>(
              Capture{State::kActive, {}, mode, std::this_thread::get_id(), stream.get()}),
          {});
-    std::erase_if(captures_of_thread, [](const auto& weak) {
-        const auto former = weak.lock();
-        return former == nullptr || former->state == State::kEnded;
-    });
-    captures_of_thread.push_back(stream->capture);
+    forget_ended_captures();
+    captures().push_back(stream->capture);
+    ++capture_count;
     return CUDA_SUCCESS;
 }
 
@@ -211,7 +228,9 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
             return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
         }
         *captured = std::move(capture->graph);
-        if (std::exchange(capture->state, State::kEnded) == State::kInvalid) {
+        const State state = std::exchange(capture->state, State::kEnded);
+        forget_ended_captures();
+        if (state == State::kInvalid) {
             return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
         }
         if (stream->after.size() < captured->nodes.size()) {
@@ -222,6 +241,15 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     const WriteLock lock(e.mutex);
     *graph = e.new_handle_as<CUgraph>();
     e.graphs[*graph] = std::move(captured);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
+    SYMM_EMU_ENTER(cuThreadExchangeStreamCaptureMode);
+    if (*mode > CU_STREAM_CAPTURE_MODE_RELAXED) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *mode = std::exchange(mode_of_thread, *mode);
     return CUDA_SUCCESS;
 }
 

@@ -51,9 +51,10 @@ bool is_capturing(Stream& stream);
 /// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; else CUDA_SUCCESS.
 CUresult refuse_while_capturing(Stream& stream);
 
-/// The same for all captures that this thread has begun, except for relaxed ones. For calls that
-/// the manual calls unsafe while the thread captures, on whichever stream.
-CUresult refuse_in_capturing_thread();
+/// The same for the captures that forbid this thread the calls that the manual calls potentially
+/// unsafe: those that it has begun itself, except for relaxed ones, and other threads' global ones.
+/// See cuThreadExchangeStreamCaptureMode, by which a thread asks for less.
+CUresult refuse_unsafe_call();
 
 /// Makes the record part of the stream's capture, and returns the answer. Nothing where the stream
 /// does not capture.

@@ -8,6 +8,7 @@
 #include "common/emu/contexts.hpp"
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/emulator.hpp"
+#include "common/emu/graphs.hpp"
 #include "common/emu/shortage.hpp"
 
 namespace symm::emu {
@@ -18,6 +19,7 @@ using Kind = PlainMemory::Kind;
 CUresult allocate(Kind kind, std::size_t size, CUdeviceptr* pointer) {
     Context* context = nullptr;
     SYMM_EMU_TRY(current_context(context));
+    SYMM_EMU_TRY(refuse_unsafe_call());
     if (pointer == nullptr || size == 0) {
         return CUDA_ERROR_INVALID_VALUE;
     }

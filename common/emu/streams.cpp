@@ -17,7 +17,7 @@ CUresult synchronize(CUstream handle) {
     std::shared_ptr<Stream> stream;
     SYMM_EMU_TRY(find_stream(handle, stream, Lost::kAllowed));
     SYMM_EMU_TRY(refuse_while_capturing(*stream));
-    SYMM_EMU_TRY(refuse_in_capturing_thread());
+    SYMM_EMU_TRY(refuse_unsafe_call());
     stream->finish();
     return stream->context().state();
 }

@@ -1,5 +1,7 @@
 // Capture of a stream into a graph, and its replay.
 
+#include <thread>
+
 #include "common/tests/conformance/conformance.hpp"
 
 namespace symm::conformance {
@@ -139,6 +141,80 @@ TEST_F(Capture, ItsEventsAreNotForTheHost) {
     }
     EXPECT_OK(cuEventRecord(fork_, stream_));
     EXPECT_OK(cuEventSynchronize(fork_));
+}
+
+TEST_F(Capture, IsLostWhenItsThreadAllocates) {
+    begin();
+    void* memory = nullptr;
+    EXPECT_RESULT(cuMemHostAlloc(&memory, 64, 0), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CUgraph graph = nullptr;
+    EXPECT_RESULT(cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    EXPECT_OK(cuMemHostAlloc(&memory, 64, 0));
+    EXPECT_OK(cuMemFreeHost(memory));
+}
+
+// Allocates in another thread, which first asks for `mode`, while this one captures with `capture`.
+CUresult allocate_beside(CUstream stream, CUstreamCaptureMode capture, CUstreamCaptureMode mode) {
+    CUcontext context = nullptr;
+    EXPECT_OK(cuCtxGetCurrent(&context));
+    EXPECT_OK(cuStreamBeginCapture(stream, capture));
+    CUresult result = CUDA_SUCCESS;
+    CUdeviceptr memory = 0;
+    std::thread([&] {
+        EXPECT_OK(cuCtxSetCurrent(context));
+        EXPECT_OK(cuThreadExchangeStreamCaptureMode(&mode));
+        EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);  // what a thread begins with
+        result = cuMemAlloc(&memory, 64);
+    }).join();
+    CUgraph graph = nullptr;
+    EXPECT_RESULT(cuStreamEndCapture(stream, &graph),
+                  result == CUDA_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    if (graph != nullptr) {
+        EXPECT_OK(cuGraphDestroy(graph));
+    }
+    EXPECT_OK(cuMemFree(memory));
+    return result;
+}
+
+TEST_F(Capture, ForbidsOtherThreadsToAllocateIfBothAreGlobal) {
+    constexpr auto kGlobal = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    constexpr auto kLocal = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    constexpr auto kRelaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
+    EXPECT_EQ(allocate_beside(stream_, kGlobal, kGlobal), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    EXPECT_OK(allocate_beside(stream_, kGlobal, kLocal));
+    EXPECT_OK(allocate_beside(stream_, kGlobal, kRelaxed));
+    EXPECT_OK(allocate_beside(stream_, kLocal, kGlobal));
+    EXPECT_OK(allocate_beside(stream_, kRelaxed, kGlobal));
+}
+
+TEST_F(Capture, IsLostWhenAnotherThreadAsksForAnEvent) {
+    EXPECT_OK(cuEventRecord(fork_, side_));
+    EXPECT_OK(cuStreamSynchronize(side_));
+    EXPECT_OK(cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    CUcontext context = nullptr;
+    EXPECT_OK(cuCtxGetCurrent(&context));
+    std::thread([&] {
+        EXPECT_OK(cuCtxSetCurrent(context));
+        EXPECT_RESULT(cuEventQuery(fork_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        EXPECT_OK(cuThreadExchangeStreamCaptureMode(&mode));
+        EXPECT_OK(cuEventQuery(fork_));
+    }).join();
+    CUgraph graph = nullptr;
+    EXPECT_RESULT(cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+TEST_F(Capture, LetsARelaxedThreadAllocate) {
+    begin();
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    EXPECT_OK(cuThreadExchangeStreamCaptureMode(&mode));
+    EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    void* memory = nullptr;
+    EXPECT_OK(cuMemHostAlloc(&memory, 64, 0));
+    EXPECT_OK(cuThreadExchangeStreamCaptureMode(&mode));
+    EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+    EXPECT_OK(cuGraphDestroy(end()));
+    EXPECT_OK(cuMemFreeHost(memory));
 }
 
 TEST_F(Capture, SpreadsOverAnEvent) {
