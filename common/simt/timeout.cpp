@@ -20,6 +20,8 @@ std::string_view words(Wait wait) {
         case Wait::kFifoSpace:
             return "a free FIFO slot";
         case Wait::kFifoMessage:
+        case Wait::kFifoEntry:
+        case Wait::kDescriptor:
         case Wait::kNothing:
             break;
     }
@@ -31,7 +33,8 @@ std::string_view words(Wait wait) {
 void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
     const Waiting& waiting = report.waiting;
     const double seconds = static_cast<double>(limit_ns) * 1e-9;
-    if (report.failed == 0 && report.abort == 0) {
+    // The abort flag may be set by any thread, at any time.
+    if (report.failed == 0 && load(&report.abort, Order::kRelaxed) == 0) {
         return;
     }
     if (report.failed == 0) {
@@ -45,6 +48,18 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
             "rank {} expected {} more bytes of a message from rank {}, which sends {}: both sides "
             "must name the same number of bytes, in the same order of calls",
             waiting.rank, waiting.expected, waiting.peer, report.seen));
+    }
+    if (waiting.what == Wait::kFifoEntry) {
+        throw std::runtime_error(fmt::format(
+            "rank {} refused a step of rank {}: its data at offset {} does not lie in the "
+            "connection's buffer of {} bytes",
+            waiting.rank, waiting.peer, report.seen, waiting.expected));
+    }
+    if (waiting.what == Wait::kDescriptor) {
+        throw std::runtime_error(fmt::format(
+            "rank {} refused a piece from rank {} for offset {}: it does not fit into the bounce "
+            "buffer or the message, or lies outside the user's buffer of {} bytes",
+            waiting.rank, waiting.peer, report.seen, waiting.expected));
     }
     throw std::runtime_error(fmt::format(
         "rank {} waited {:.1f} s in a kernel for {} of rank {}: expected {}, saw {}", waiting.rank,

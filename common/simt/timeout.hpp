@@ -40,6 +40,8 @@ enum class Wait : std::uint32_t {
     kFifoData,     ///< A filled slot of a FIFO.
     kFifoSpace,    ///< A free slot of a FIFO.
     kFifoMessage,  ///< No wait: the FIFO brought a message of another length than expected.
+    kFifoEntry,    ///< No wait: a FIFO entry points outside the buffer.
+    kDescriptor,   ///< No wait: a descriptor points outside the buffers.
 };
 
 /// Who waits for what.

@@ -1,93 +1,222 @@
-// The bandwidth of the transport between two GPUs.
+// Each way of the transport beside what limits it: plain copies between a GPU and pinned memory, by
+// the copy engine, and peer access where there is any. The unpack queue beside plain TCP.
 //
-// Transfers are timed by the host, from the launch to the end of the stream, between two ranks that
-// are threads; the time of a transfer is the mean of many queued back to back.
+// The ranks are threads. The transport's times are GPU times, on the receiver, from the start of
+// the first transfer to the end of the last of several queued back to back.
 
 #include <benchmark/benchmark.h>
+#include <fmt/core.h>
+#include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "common/bench/bench_main.hpp"
+#include "common/cli/bytes.hpp"
+#include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/cuda/event.hpp"
 #include "common/ranks/ranks.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
+#include "labs/02_access/access.hpp"
+#include "labs/04_shm_transport/tcp_unpacker.hpp"
 #include "labs/04_shm_transport/transport.hpp"
 
 namespace {
 
 using namespace symm;
 
-// Rank 0 sends to rank 1; with `both`, rank 1 sends to rank 0 at the same time.
-void transfer(benchmark::State& state, bool both) {
-    const HostPathChoice choice = probe_host_path(0);
-    const auto path = static_cast<HostPath>(state.range(0));
-    if (path == HostPath::kCuMem && choice.path != HostPath::kCuMem) {
-        state.SkipWithError(choice.why_not_cumem.c_str());
-        return;
+// Seconds per call of `queue`, which queues work on the stream.
+template <class Queue>
+double seconds_per_call(int calls, const Stream& stream, const Queue& queue) {
+    const Event start;
+    const Event end;
+    start.record(stream.get());
+    for (int i = 0; i < calls; ++i) {
+        queue();
     }
-    const auto bytes = static_cast<std::size_t>(state.range(1));
-    TransportOptions options;
-    options.path = path;
-    const int queued = is_emulated() ? 2 : bytes > (16 << 20) ? 5 : 50;
+    end.record(stream.get());
+    stream.synchronize("the copies");
+    return elapsed_us(start, end) * 1e-6 / calls;
+}
+
+int calls_for(std::size_t bytes) {
+    return is_emulated() ? 2 : bytes > (16 << 20) ? 10 : 100;
+}
+
+// For each iteration the seconds that `measure` returns, and the rate.
+template <class Measure>
+void time_all(benchmark::State& state, std::size_t bytes, const Measure& measure) {
     for (auto _ : state) {
+        state.SetIterationTime(measure());
+    }
+    state.SetBytesProcessed(static_cast<std::int64_t>(bytes) *
+                            static_cast<std::int64_t>(state.iterations()));
+}
+
+// From a GPU's memory to pinned memory, or the other way.
+void pinned_copy(benchmark::State& state, std::size_t bytes, bool to_host) {
+    const Device device(0);
+    const PinnedMemory host = pinned_calloc(bytes);
+    const DeviceBuffer memory(0, bytes);
+    const Stream stream;
+    const auto copy = [&] {
+        cu_check(cuMemcpyAsync(to_host ? host.address() : memory.base(),
+                               to_host ? memory.base() : host.address(), bytes, stream.get()),
+                 "cuMemcpyAsync(size={})", bytes);
+    };
+    seconds_per_call(1, stream, copy);
+    time_all(state, bytes, [&] { return seconds_per_call(calls_for(bytes), stream, copy); });
+}
+
+// From one GPU's memory to another's: the copy engine over the link between them.
+void peer_copy(benchmark::State& state, std::size_t bytes) {
+    const Device device(0);
+    const DeviceBuffer source(0, bytes);
+    const int users[] = {0};
+    const SharedBuffer target(1, bytes, users);
+    const Stream stream;
+    const auto copy = [&] {
+        cu_check(cuMemcpyAsync(target.base(), source.base(), bytes, stream.get()),
+                 "cuMemcpyAsync(size={})", bytes);
+    };
+    seconds_per_call(1, stream, copy);
+    time_all(state, bytes, [&] { return seconds_per_call(calls_for(bytes), stream, copy); });
+}
+
+// Rank 0 sends, rank 1 receives.
+void transfer(benchmark::State& state, std::size_t bytes, const TransportOptions& options) {
+    time_all(state, bytes, [&] {
         double seconds = 0;
         run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
             const int peer = 1 - rank.rank();
-            ShmTransport transport(rank, {&peer, 1}, options);
-            const DeviceBuffer source(rank.device(), bytes);
-            const DeviceBuffer destination(rank.device(), bytes);
+            const DeviceBuffer memory(rank.device(), bytes);
+            const std::span<const int> nobody;
+            ShmTransport transport(rank, rank.rank() == 1 ? std::span(&peer, 1) : nobody, options);
             const Stream stream;
-            const auto run = [&](int times) {
-                rank.bootstrap().barrier("start");
-                const auto start = std::chrono::steady_clock::now();
-                for (int i = 0; i < times; ++i) {
-                    if (both) {
-                        transport.send_receive({peer, source.base(), bytes},
-                                               {peer, destination.base(), bytes}, stream.get());
-                    } else if (rank.rank() == 0) {
-                        transport.send({peer, source.base(), bytes}, stream.get());
-                    } else {
-                        transport.receive({peer, destination.base(), bytes}, stream.get());
-                    }
-                }
-                transport.finish(stream);
-                const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-                return took.count() / times;
+            const auto once = [&] {
+                const Transfer all{peer, memory.base(), bytes};
+                rank.rank() == 0 ? transport.send(all, stream.get())
+                                 : transport.receive(all, stream.get());
             };
-            run(2);
-            const double took = run(queued);
+            once();
+            transport.finish(stream);
+            rank.bootstrap().barrier("start");
+            const double took = seconds_per_call(calls_for(bytes), stream, once);
+            transport.finish(stream);
             if (rank.rank() == 1) {
                 seconds = took;
             }
         });
-        state.SetIterationTime(seconds);
-    }
-    state.SetBytesProcessed(static_cast<std::int64_t>(bytes) *
-                            static_cast<std::int64_t>(state.iterations()));
-    state.SetLabel(std::string(name_of(path)) +
-                   (is_emulated() ? ", emulated: no measure of performance" : ""));
+        return seconds;
+    });
+}
+
+// Loopback TCP: into pinned memory and no further, or put together in a GPU's memory by a kernel.
+void tcp(benchmark::State& state, std::size_t bytes, bool unpack) {
+    const Device device(0);
+    constexpr std::size_t kPiece = 1 << 20;
+    const std::vector<std::byte> piece(std::min(bytes, kPiece));
+    time_all(state, bytes, [&] {
+        auto [client, server] = loopback_tcp_pair();
+        const DeviceBuffer memory(0, bytes);
+        const PinnedMemory pinned = pinned_calloc(kPiece);
+        const Stream stream;
+        std::optional<TcpUnpacker> unpacker;
+        if (unpack) {
+            unpacker.emplace(std::move(server), 1, 0);
+        }
+        const auto start = std::chrono::steady_clock::now();
+        std::thread sender([&, socket = &client] {
+            for (std::size_t done = 0; done < bytes; done += piece.size()) {
+                send_piece(*socket, done, piece);
+            }
+        });
+        if (unpack) {
+            unpacker->receive(memory.base(), bytes, bytes, stream.get());
+            unpacker->finish(stream);
+        } else {
+            const std::size_t headers = (bytes + piece.size() - 1) / piece.size() * 16;
+            for (std::size_t done = 0; done < bytes + headers;) {
+                const ssize_t got = ::recv(server.get(), pinned.data(), 256 << 10, 0);
+                if (got <= 0) {
+                    throw std::runtime_error("recv() over the loopback failed");
+                }
+                done += static_cast<std::size_t>(got);
+            }
+        }
+        sender.join();
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        return took.count();
+    });
 }
 
 // On emulated GPUs the benchmark only shows that it runs, so small sizes are enough.
-void add(const char* name, bool both) {
-    auto* benchmark = benchmark::RegisterBenchmark(name, transfer, both);
-    benchmark->ArgNames({"path", "bytes"})->Unit(benchmark::kMicrosecond);
-    benchmark->UseManualTime()->Iterations(3);
-    const std::int64_t most = is_emulated() ? 1 << 20 : 256 << 20;
-    for (const HostPath path : {HostPath::kCuMem, HostPath::kPosix}) {
-        for (std::int64_t bytes = 4096; bytes <= most; bytes *= 16) {
-            benchmark->Args({static_cast<std::int64_t>(path), bytes});
+template <class Run>
+void add(const std::string& name, std::size_t bytes, const Run& run) {
+    benchmark::RegisterBenchmark(fmt::format("{}/{}", name, format_bytes(bytes)).c_str(),
+                                 [=](auto& state) { run(state, bytes); })
+        ->Unit(benchmark::kMicrosecond)
+        ->UseManualTime()
+        ->Iterations(3);
+}
+
+constexpr const char* kProxies[] = {"kernel", "proxy_sender", "proxy_receiver", "proxy_both"};
+
+// What the numbers of channels and the sizes of slots are worth.
+void add_shapes(std::size_t bytes) {
+    for (unsigned proxy = 0; proxy < 4; ++proxy) {
+        for (const unsigned channels : {4U, 8U, 16U, 32U}) {
+            for (const std::uint64_t slot : {64U << 10, 256U << 10, 1U << 20, 2U << 20, 4U << 20}) {
+                if (proxy == 0 ? slot > (256 << 10) : slot < (1 << 20) || channels > 8) {
+                    continue;
+                }
+                TransportOptions options;
+                options.proxy = static_cast<ProxySide>(proxy);
+                options.channels = is_emulated() ? 1 : channels;
+                options.slot_bytes = is_emulated() ? 4096 : slot;
+                add(fmt::format("shape/{}/{}_of_{}", kProxies[proxy], channels, format_bytes(slot)),
+                    bytes, [=](auto& s, auto n) { transfer(s, n, options); });
+            }
         }
     }
+}
+
+void run() {
+    tell_driver();
+    const std::size_t most = is_emulated() ? 1 << 20 : 64 << 20;
+    for (std::size_t bytes = 64 << 10; bytes <= most; bytes *= is_emulated() ? 16 : 32) {
+        add("tcp/to_pinned", bytes, [](auto& s, auto n) { tcp(s, n, false); });
+        add("tcp/to_gpu_by_kernel", bytes, [](auto& s, auto n) { tcp(s, n, true); });
+        add("pinned_copy/to_host", bytes, [](auto& s, auto n) { pinned_copy(s, n, true); });
+        add("pinned_copy/to_device", bytes, [](auto& s, auto n) { pinned_copy(s, n, false); });
+        if (device_count() > 1 && can_access(0, 1)) {
+            add("peer_copy", bytes, peer_copy);
+        }
+        for (const HostPath path : {HostPath::kCuMem, HostPath::kPosix}) {
+            if (path == HostPath::kCuMem && probe_host_path(0).path != path) {
+                continue;
+            }
+            for (unsigned proxy = 0; proxy < 4; ++proxy) {
+                TransportOptions options;
+                options.path = path;
+                options.proxy = static_cast<ProxySide>(proxy);
+                add(fmt::format("transport/{}/{}", name_of(path), kProxies[proxy]), bytes,
+                    [=](auto& s, auto n) { transfer(s, n, options); });
+            }
+        }
+    }
+    add_shapes(is_emulated() ? 64 << 10 : 64 << 20);
+    benchmark::RunSpecifiedBenchmarks();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    return symm::bench_main(argc, argv, [] {
-        add("one_way", false);
-        add("both_ways", true);
-        benchmark::RunSpecifiedBenchmarks();
-    });
+    return symm::bench_main(argc, argv, run);
 }

@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -27,6 +29,8 @@ struct Options {
     std::size_t bytes = 1 << 20;
     int iterations = 3;
     int silent = -1;
+    std::string locality = "receiver";
+    std::string proxy = "none";
 };
 
 void require_sizes(const Rank& rank, const Options& options) {
@@ -56,6 +60,23 @@ std::optional<HostPath> path_named(std::string_view name) {
     return {};
 }
 
+Locality locality_named(std::string_view name) {
+    if (name != "sender" && name != "receiver") {
+        throw UsageError(fmt::format("unknown locality {}: type sender or receiver", name));
+    }
+    return name == "sender" ? Locality::kSender : Locality::kReceiver;
+}
+
+ProxySide proxy_named(std::string_view name) {
+    constexpr std::string_view kNames[] = {"none", "sender", "receiver", "both"};
+    const auto found = std::find(std::begin(kNames), std::end(kNames), name);
+    if (found == std::end(kNames)) {
+        throw UsageError(
+            fmt::format("unknown proxy {}: type none, sender, receiver or both", name));
+    }
+    return static_cast<ProxySide>(found - std::begin(kNames));
+}
+
 void ring(Rank& rank, const Options& options) {
     const int next = (rank.rank() + 1) % rank.size();
     const int previous = (rank.rank() + rank.size() - 1) % rank.size();
@@ -74,16 +95,17 @@ void ring(Rank& rank, const Options& options) {
     if (!path.why_not_cumem.empty()) {
         rank.headline("   not cuMem: {}", path.why_not_cumem);
     }
-    rank.headline("\n2. Each rank owns a segment for what it receives");
+    rank.headline("\n2. Each rank owns a segment. Slots: near the {}; copy engine: {}",
+                  options.locality, options.proxy);
     const HostSegment& segment = transport.segment();
     const std::string node = path.path == HostPath::kCuMem
                                  ? fmt::format(" on NUMA node {}", host_node_of(rank.device()))
                                  : "";
-    rank.say_in_order(fmt::format("pid {}, GPU {}: {} at {:#x}{}, for rank {} to write", ::getpid(),
+    rank.say_in_order(fmt::format("pid {}, GPU {}: {} at {:#x}{}, shared with rank {}", ::getpid(),
                                   rank.device(), format_bytes(segment.size()), segment.address(),
                                   node, previous));
 
-    const std::uint64_t slot = options.transport.slot_bytes;
+    const std::uint64_t slot = transport.slot_bytes_from(previous);
     rank.headline("\n3. A ring: each rank sends {} to the next, in {} step(s) of {}",
                   format_bytes(options.bytes), (options.bytes - 1) / slot + 1, format_bytes(slot));
     double microseconds = 0;
@@ -144,15 +166,26 @@ int main(int argc, char** argv) {
         ->capture_default_str();
     add_number_option(app, "--channels", options.transport.channels, 0U,
                       std::numeric_limits<std::uint32_t>::max(),
-                      "FIFOs from one rank to another, each served by a block; 0: 8, emulated 2");
+                      "Channels from one rank to another, each served by a block; 0: 32, with a\n"
+                      "proxy 4, emulated 2");
     add_bytes_option(app, "--slot", slot,
-                     "Bytes of each of a FIFO's eight slots, a multiple of 128");
+                     "Bytes of each of a channel's eight slots, a multiple of 128; 0: 64K, with a\n"
+                     "proxy on a GPU 2M");
+    app.add_option("--locality", options.locality,
+                   "In whose segment the slots are: sender or receiver")
+        ->capture_default_str();
+    app.add_option("--proxy", options.proxy,
+                   "Whose copy engine moves the data, started by a host thread: none, sender,\n"
+                   "receiver or both")
+        ->capture_default_str();
     add_number_option(app, "--silent", options.silent, 0, kMaxRanks - 1,
                       "This rank sends and receives nothing, to see what the others report")
         ->default_str("");
     return run_main(app, argc, argv, [&] {
         options.transport.path = path_named(path);
         options.transport.slot_bytes = slot;
+        options.transport.locality = locality_named(options.locality);
+        options.transport.proxy = proxy_named(options.proxy);
         return run_ranks(options.ranks, [&](Rank& rank) {
             require_sizes(rank, options);
             try {

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <bit>
 #include <exception>
 #include <stdexcept>
 
@@ -11,18 +10,18 @@
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
 #include "common/ranks/registry.hpp"
-#include "labs/04_shm_transport/fifo_kernels.hpp"
+#include "common/simt/back_off.hpp"
+#include "labs/04_shm_transport/transfer.hpp"
 
 namespace symm {
 namespace {
 
 constexpr std::uint32_t kMostChannels = 64;
 constexpr std::uint64_t kMostSlotBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostStagingBytes = std::uint64_t{1} << 34;
+constexpr std::uint64_t kSlotBytes = 64 * 1024;
+constexpr std::uint64_t kProxySlotBytes = 2 * 1024 * 1024;  // each copy costs the engine 2 us more
 static_assert(kMaxRanks <= 64, "a set of ranks is the bits of one word");
-
-bool contains(std::uint64_t set, int rank) {
-    return (set >> rank & 1) != 0;
-}
 
 std::uint64_t set_of(const Rank& rank, std::span<const int> senders) {
     std::uint64_t set = 0;
@@ -37,59 +36,59 @@ std::uint64_t set_of(const Rank& rank, std::span<const int> senders) {
     return set;
 }
 
-TransportOptions completed(TransportOptions options) {
-    // On an emulated GPU each thread is a host thread: more channels gain nothing.
+TransportOptions completed(TransportOptions options, int ranks_on_a_device) {
+    // Measured on H200s. On an emulated GPU each thread is a host thread: more channels gain
+    // nothing.
+    const bool by_kernels = options.proxy == ProxySide::kNone;
     if (options.channels == 0) {
-        options.channels = is_emulated() ? 2 : 8;
+        const unsigned all = by_kernels ? 32 : 4;
+        options.channels =
+            is_emulated() ? 2 : std::max(1U, all / static_cast<unsigned>(ranks_on_a_device));
     }
-    if (options.channels > kMostChannels || options.slot_bytes == 0 ||
-        options.slot_bytes % alignof(FifoControl) != 0 || options.slot_bytes > kMostSlotBytes ||
-        options.limit.count() <= 0) {
-        throw std::invalid_argument(
-            fmt::format("no transport of {} channels with slots of {} bytes: at most {} channels, "
-                        "and the bytes "
-                        "of a slot a multiple of {} up to {}",
-                        options.channels, options.slot_bytes, kMostChannels, alignof(FifoControl),
-                        kMostSlotBytes));
+    if (options.slot_bytes == 0) {
+        options.slot_bytes = by_kernels || is_emulated() ? kSlotBytes : kProxySlotBytes;
     }
     return options;
 }
 
+// Also for the plans of other ranks, which come from other processes.
+void require_in_range(const ConnectionPlan& plan) {
+    constexpr std::size_t kUnit = alignof(RecvMem);
+    if (plan.channels == 0 || plan.channels > kMostChannels || plan.slot_bytes == 0 ||
+        plan.slot_bytes % kUnit != 0 || plan.slot_bytes > kMostSlotBytes ||
+        plan.staging_bytes % kUnit != 0 || plan.staging_bytes > kMostStagingBytes) {
+        throw std::invalid_argument(fmt::format(
+            "no transport of {} channels with slots of {} bytes and {} bytes of staging: at most "
+            "{} channels, and the bytes of a slot a multiple of {} up to {}, of staging up to {}",
+            plan.channels, plan.slot_bytes, plan.staging_bytes, kMostChannels, kUnit,
+            kMostSlotBytes, kMostStagingBytes));
+    }
+}
+
+unsigned threads_per_block() {
+    return is_emulated() ? 32 : 512;
+}
+
+bool has_side(ProxySide proxy, ProxySide side) {
+    return (static_cast<unsigned>(proxy) & static_cast<unsigned>(side)) != 0;
+}
+
 }  // namespace
-
-// What the other ranks have to know about a rank that receives.
-struct ShmTransport::Plan {
-    std::uint64_t senders;
-    std::uint64_t slot_bytes;
-    std::uint32_t channels;
-    int device;
-
-    std::size_t connection_bytes() const {
-        return FifoConnection::bytes_needed(channels, slot_bytes);
-    }
-    std::size_t bytes() const {
-        return static_cast<std::size_t>(std::popcount(senders)) * connection_bytes();
-    }
-    // The connections follow one another in the order of the senders.
-    FifoConnection connection(const HostSegment& segment, int sender) const {
-        const std::uint64_t lower = senders & ((std::uint64_t{1} << sender) - 1);
-        const auto place = static_cast<std::size_t>(std::popcount(lower));
-        return {reinterpret_cast<std::byte*>(segment.address() + place * connection_bytes()),
-                slot_bytes, channels};
-    }
-};
 
 ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
                            const TransportOptions& options)
     : rank_(&rank) {
-    Plan local{};
+    const RelaxedCaptureMode relaxed;  // a user may be capturing
+    ConnectionPlan local{};
     rank.bootstrap().together("04: options", [&] {
-        const TransportOptions all = completed(options);
-        local = {set_of(rank, senders), all.slot_bytes, all.channels, rank.device()};
-        timeout_.emplace(all.limit);
+        const TransportOptions all = completed(options, rank.most_on_a_device());
+        local = {set_of(rank, senders), all.slot_bytes, all.staging_bytes,
+                 all.channels,          all.locality,   rank.device()};
+        require_in_range(local);
+        timeout_ = std::make_unique<KernelTimeout>(all.limit);
     });
     path_ = agree_on_host_path(rank, options.path);
-    build(rank.bootstrap().allgather("04: plans", local));
+    build(rank.bootstrap().allgather("04: plans", local), options.proxy);
 }
 
 ShmTransport::~ShmTransport() {
@@ -103,32 +102,35 @@ ShmTransport::~ShmTransport() {
     }
 }
 
-void ShmTransport::build(const std::vector<Plan>& plans) {
-    Bootstrap& bootstrap = rank_->bootstrap();
-    const int me = rank_->rank();
-    const Plan& local = plans[static_cast<std::size_t>(me)];
-
+void ShmTransport::build(const std::vector<ConnectionPlan>& plans, ProxySide proxy) {
     // Ranks that are threads share one mapping of each segment, open to the devices of all. With
     // several mappings ThreadSanitizer would not see that two addresses are the same memory.
     std::vector<int> devices{rank_->device()};
-    for (const Plan& plan : plans) {
+    std::vector<SegmentLayout> layouts;
+    for (int peer = 0; peer < rank_->size(); ++peer) {
+        layouts.emplace_back(plans, peer);
+        const int device = plans[static_cast<std::size_t>(peer)].device;
         if (rank_->is_thread() &&
-            std::find(devices.begin(), devices.end(), plan.device) == devices.end()) {
-            devices.push_back(plan.device);
+            std::find(devices.begin(), devices.end(), device) == devices.end()) {
+            devices.push_back(device);
         }
     }
-
-    std::vector<UniqueFd> local_fd;  // empty where this rank receives from nobody
-    bootstrap.together("04: make segments", [&] {
+    rank_->bootstrap().together("04: make segments", [&] {
+        std::for_each(plans.begin(), plans.end(), require_in_range);
         segment_ = std::make_shared<HostSegment>();
-        if (local.senders != 0) {
-            *segment_ = HostSegment::create(path_.path, local.bytes(), devices);
-            if (!rank_->is_thread()) {
-                local_fd.push_back(segment_->share());
-            }
+        const std::size_t bytes = layouts[static_cast<std::size_t>(rank_->rank())].bytes();
+        if (bytes != 0) {
+            *segment_ = HostSegment::create(path_.path, bytes, devices);
         }
     });
+    attach(layouts, devices);
+    rank_->bootstrap().together("04: connect", [&] { connect(plans, layouts, proxy); });
+}
 
+void ShmTransport::attach(const std::vector<SegmentLayout>& layouts,
+                          const std::vector<int>& devices) {
+    Bootstrap& bootstrap = rank_->bootstrap();
+    const int me = rank_->rank();
     struct Segment {
         std::size_t bytes;
         std::uint64_t number;  // in the registry
@@ -136,45 +138,166 @@ void ShmTransport::build(const std::vector<Plan>& plans) {
     const Registry::Entry entry(segment_);
     const auto segments =
         bootstrap.allgather("04: segments", Segment{segment_->size(), entry.number()});
+    std::vector<UniqueFd> local_fd;  // empty where nobody needs it
+    bootstrap.together("04: share segments", [&] {
+        if (*segment_ && !rank_->is_thread()) {
+            local_fd.push_back(segment_->share());
+        }
+    });
     auto fds = bootstrap.exchange("04: file descriptors", local_fd);
 
     bootstrap.together("04: attach segments", [&] {
+        const SegmentLayout& local = layouts[static_cast<std::size_t>(me)];
         for (int peer = 0; peer < rank_->size(); ++peer) {
             const auto index = static_cast<std::size_t>(peer);
-            if (contains(local.senders, peer)) {
-                inbound_[peer] = local.connection(*segment_, peer);
-            }
-            if (!contains(plans[index].senders, me)) {
+            if (!local.has(Part::kSend, me, peer) && !local.has(Part::kReceive, peer, me)) {
                 continue;
             }
-            std::shared_ptr<HostSegment> segment;
-            if (rank_->is_thread() || peer == me) {
-                segment =
+            if (segments[index].bytes < layouts[index].bytes()) {
+                throw std::runtime_error(
+                    fmt::format("rank {}'s segment of {} bytes is smaller than its connections, {}",
+                                peer, segments[index].bytes, layouts[index].bytes()));
+            }
+            if (peer == me) {
+                segments_[peer] = segment_;
+            } else if (rank_->is_thread()) {
+                segments_[peer] =
                     std::static_pointer_cast<HostSegment>(Registry::find(segments[index].number));
-                if (!segment) {
+                if (!segments_[peer]) {
                     throw std::runtime_error(fmt::format("rank {} has given up its segment", peer));
                 }
             } else {
-                segment = std::make_shared<HostSegment>(HostSegment::attach(
+                segments_[peer] = std::make_shared<HostSegment>(HostSegment::attach(
                     path_.path, std::move(fds[index].at(0)), segments[index].bytes, devices));
             }
-            outbound_[peer] = {segment, plans[index].connection(*segment, me)};
         }
     });
     // All have attached: a rank that ends now does not take its segment from the others.
 }
 
-const FifoConnection& ShmTransport::outbound_to(int peer) const {
+void ShmTransport::connect(const std::vector<ConnectionPlan>& plans,
+                           const std::vector<SegmentLayout>& layouts, ProxySide proxy) {
+    const int me = rank_->rank();
+    std::uint64_t channels = 0;  // of all this rank's ends
+    const auto shared = [&](int from, int to) -> Connection {
+        const ConnectionPlan& plan = plans[static_cast<std::size_t>(to)];
+        const auto part = [&](Part which, int owner) {
+            const std::shared_ptr<HostSegment>& segment =
+                owner == me ? segment_ : segments_.at(owner);
+            return segment->address() +
+                   layouts[static_cast<std::size_t>(owner)].offset(which, from, to);
+        };
+        channels += plan.channels;
+        const int owner = plan.locality == Locality::kSender ? from : to;
+        return {reinterpret_cast<SendMem*>(part(Part::kSend, from)),
+                reinterpret_cast<RecvMem*>(part(Part::kReceive, to)),
+                nullptr,
+                reinterpret_cast<std::byte*>(part(Part::kBuffer, owner)),
+                plan.slot_bytes,
+                plan.staging_bytes,
+                plan.channels};
+    };
+    std::vector<ProxyRoute> sends;
+    std::vector<ProxyRoute> receives;
+    for (int peer = 0; peer < rank_->size(); ++peer) {
+        if (plans[static_cast<std::size_t>(peer)].receives_from(me)) {
+            Connection connection = shared(me, peer);
+            const auto staging =
+                reinterpret_cast<CUdeviceptr>(connection.buffer + connection.slots_bytes());
+            if (has_side(proxy, ProxySide::kSender)) {
+                const Connection& hop = add_hop(peer, connection, true);
+                for (std::uint32_t channel = 0; channel < hop.channels; ++channel) {
+                    sends.push_back({hop.end(channel), connection.end(channel), peer});
+                }
+                connection = hop;
+            }
+            outbound_[peer] = {connection, staging};
+        }
+        if (plans[static_cast<std::size_t>(me)].receives_from(peer)) {
+            Connection connection = shared(peer, me);
+            if (has_side(proxy, ProxySide::kReceiver)) {
+                const Connection& hop = add_hop(peer, connection, false);
+                for (std::uint32_t channel = 0; channel < hop.channels; ++channel) {
+                    receives.push_back({connection.end(channel), hop.end(channel), peer});
+                }
+                connection = hop;
+            }
+            inbound_[peer] = connection;
+        }
+    }
+    if (channels == 0) {
+        return;
+    }
+    require_resident();
+    steps_.emplace(channels * sizeof(std::uint64_t));
+    auto* next = steps_->as<std::uint64_t>();
+    for (auto& [peer, outbound] : outbound_) {
+        outbound.connection.steps = next;
+        next += outbound.connection.channels;
+    }
+    for (auto& [peer, connection] : inbound_) {
+        connection.steps = next;
+        next += connection.channels;
+    }
+    for (const auto& [peer, segment] : segments_) {
+        if (!hops_.empty() && segment->host() != reinterpret_cast<void*>(segment->address())) {
+            throw std::runtime_error(
+                "a proxy needs host memory with one address for the host and for GPUs, and this "
+                "machine gives registered memory two");
+        }
+    }
+    const auto abort = [timeout = timeout_.get()] { timeout->abort(); };
+    if (!sends.empty()) {
+        send_proxy_ = std::make_unique<Proxy>(rank_->device(), sends, abort);
+    }
+    if (!receives.empty()) {
+        receive_proxy_ = std::make_unique<Proxy>(rank_->device(), receives, abort);
+    }
+}
+
+// All blocks of a transfer must run at the same time, and so must those of ranks of this process
+// that share its device.
+void ShmTransport::require_resident() const {
+    unsigned most_out = 0;
+    unsigned most_in = 0;
+    for (const auto& [peer, outbound] : outbound_) {
+        most_out = std::max(most_out, outbound.connection.channels);
+    }
+    for (const auto& [peer, connection] : inbound_) {
+        most_in = std::max(most_in, connection.channels);
+    }
+    const unsigned resident = transfer_resident_blocks(threads_per_block()) /
+                              static_cast<unsigned>(rank_->most_on_a_device());
+    if (most_out + most_in > resident) {
+        throw std::invalid_argument(fmt::format(
+            "{} channels to send and {} to receive are more blocks than the {} that device {} "
+            "keeps resident at once per rank: use fewer channels",
+            most_out, most_in, resident, rank_->device()));
+    }
+}
+
+const Connection& ShmTransport::add_hop(int peer, const Connection& shared, bool sends) {
+    const std::size_t control_bytes = shared.channels * (sizeof(SendMem) + sizeof(RecvMem));
+    LocalHop& hop = hops_.emplace_back(LocalHop{
+        pinned_calloc(control_bytes), DeviceMemory(shared.slots_bytes()), shared, peer, sends});
+    hop.connection.send = hop.control.as<SendMem>();
+    hop.connection.receive = reinterpret_cast<RecvMem*>(hop.connection.send + shared.channels);
+    hop.connection.buffer = hop.slots.as<std::byte>();
+    hop.connection.staging_bytes = 0;
+    return hop.connection;
+}
+
+const ShmTransport::Outbound& ShmTransport::outbound_to(int peer) const {
     const auto found = outbound_.find(peer);
     if (found == outbound_.end()) {
         throw std::invalid_argument(
             fmt::format("rank {} cannot send to rank {}, which did not name it as a sender",
                         rank_->rank(), peer));
     }
-    return found->second.connection;
+    return found->second;
 }
 
-const FifoConnection& ShmTransport::inbound_from(int peer) const {
+const Connection& ShmTransport::inbound_from(int peer) const {
     const auto found = inbound_.find(peer);
     if (found == inbound_.end()) {
         throw std::invalid_argument(
@@ -182,6 +305,10 @@ const FifoConnection& ShmTransport::inbound_from(int peer) const {
                         rank_->rank(), peer));
     }
     return found->second;
+}
+
+CUdeviceptr ShmTransport::staging(int peer) const {
+    return outbound_to(peer).staging;
 }
 
 void ShmTransport::queue(const Transfer* to, const Transfer* from, CUstream stream) {
@@ -192,14 +319,14 @@ void ShmTransport::queue(const Transfer* to, const Transfer* from, CUstream stre
     kernel.rank = rank_->rank();
     kernel.timeout = timeout_->timeout();
     if (to != nullptr) {
-        kernel.outbound = {outbound_to(to->peer), reinterpret_cast<const std::byte*>(to->data),
-                           to->bytes, to->peer};
+        kernel.outbound = {outbound_to(to->peer).connection,
+                           reinterpret_cast<const std::byte*>(to->data), to->bytes, to->peer};
     }
     if (from != nullptr) {
         kernel.inbound = {inbound_from(from->peer), reinterpret_cast<std::byte*>(from->data),
                           from->bytes, from->peer};
     }
-    launch_transfer(stream, is_emulated() ? 32 : 512, kernel);
+    launch_transfer(stream, threads_per_block(), kernel);
 }
 
 void ShmTransport::send(const Transfer& to, CUstream stream) {
@@ -221,9 +348,49 @@ void ShmTransport::finish(const Stream& stream) {
     try {
         constexpr std::string_view kWhat = "a transfer through host memory";
         timeout_->synchronize(stream, kWhat, [&] { rank_->bootstrap().throw_async_error(kWhat); });
+        drain();
     } catch (const std::exception& error) {
-        broken_ = error.what();
-        throw;
+        broken_ = proxy_failure();  // where a proxy has failed, it has aborted the kernel
+        if (broken_.empty()) {
+            broken_ = error.what();
+            throw;
+        }
+        throw std::runtime_error(broken_);
+    }
+}
+
+std::string ShmTransport::proxy_failure() const {
+    const std::string failure = send_proxy_ ? send_proxy_->failure() : "";
+    return failure.empty() && receive_proxy_ ? receive_proxy_->failure() : failure;
+}
+
+// A kernel has sent when its data is in the slots of its GPU; the proxy may still have to copy it.
+// Not so for receives: a peer's next message may be waiting in the proxy's slots already.
+void ShmTransport::drain() const {
+    const Deadline deadline =
+        Deadline::after(std::chrono::nanoseconds(timeout_->timeout().limit_ns));
+    for (const LocalHop& hop : hops_) {
+        for (std::uint32_t channel = 0; hop.sends && channel < hop.connection.channels; ++channel) {
+            const ConnectionEnd end = hop.connection.end(channel);
+            // Relaxed: the kernel that stored it has ended.
+            const std::uint64_t tail = simt::load(&end.receive->tail, simt::Order::kRelaxed);
+            const auto handed_over = [&] {
+                const std::uint64_t head = simt::load(&end.send->head, simt::Order::kRelaxed);
+                return static_cast<std::int64_t>(head - tail) >= 0;
+            };
+            for (int round = 0; !handed_over(); ++round) {
+                if (const std::string failure = proxy_failure(); !failure.empty()) {
+                    throw std::runtime_error(failure);
+                }
+                rank_->bootstrap().throw_async_error("a transfer through host memory");
+                if (deadline.passed()) {
+                    throw std::runtime_error(fmt::format(
+                        "rank {}'s proxy waited {:.1f} s for a free FIFO slot of rank {}",
+                        rank_->rank(), deadline.seconds(), hop.peer));
+                }
+                simt::back_off(round);
+            }
+        }
     }
 }
 

@@ -2,13 +2,15 @@
 /// \file
 /// Sending and receiving between ranks whose GPUs cannot reach each other: through host memory.
 ///
-/// Each rank that receives owns one HostSegment, with a FifoConnection for each rank that sends to
-/// it. A load over the bus has to wait for the answer, a store does not. So the segment is near the
-/// receiver, which loads (on the cuMem path, on its GPU's NUMA node), as with NCCL's default of
-/// NCCL_SHM_LOCALITY.
+/// Each rank owns one HostSegment; segment_layout.hpp says what lies where. Both sides of a
+/// connection map both segments. The data is copied by the kernels themselves, or, on either side,
+/// by the copy engine (proxy.hpp):
 ///
-///     rank 0 --store--> [ rank 1's segment: from 0 | from 2 ] --load--> rank 1
-///     rank 2 --store-----------------------------------^
+///     proxy      sender's GPU                       host memory            receiver's GPU
+///     none       kernel ----------------------------> slots -----------------------------> kernel
+///     sender     kernel -> device slots -> engine --> slots -----------------------------> kernel
+///     receiver   kernel ----------------------------> slots --> engine -> device slots --> kernel
+///     both       kernel -> device slots -> engine --> slots --> engine -> device slots --> kernel
 ///
 /// Source: NCCL's src/transport/shm.cc.
 
@@ -17,31 +19,48 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/cuda/device_memory.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/sys/deadline.hpp"
-#include "labs/04_shm_transport/fifo.hpp"
+#include "labs/04_shm_transport/connection.hpp"
 #include "labs/04_shm_transport/host_path.hpp"
 #include "labs/04_shm_transport/host_segment.hpp"
+#include "labs/04_shm_transport/pinned_calloc.hpp"
+#include "labs/04_shm_transport/proxy.hpp"
+#include "labs/04_shm_transport/segment_layout.hpp"
 
 namespace symm {
 
 class Rank;
 
-/// How a transport is built. A connection uses the `channels` and `slot_bytes` of its
-/// receiver; its sender's are ignored.
+/// On which side the copy engine moves the data (NCCL_SHM_MEMCPY_MODE 1, 2, 3).
+enum class ProxySide : unsigned { kNone, kSender, kReceiver, kBoth };
+
+/// How a transport is built. A connection uses the `channels`, `slot_bytes`, `staging_bytes` and
+/// `locality` of its receiver; its sender's are ignored.
 struct TransportOptions {
-    /// FIFOs, and so blocks, per direction of a transfer; 0: 8 on a GPU, 2 on an emulated one.
+    /// Channels, and so blocks, per direction of a transfer; 0: 32, with a proxy 4, shared by ranks
+    /// of one process that share a GPU; on an emulated GPU 2.
     std::uint32_t channels = 0;
-    /// Bytes of a slot, a multiple of 128.
-    std::uint64_t slot_bytes = 64 * 1024;
+    /// Bytes of a slot, a multiple of 128; 0: 64 KiB, with a proxy on a GPU 2 MiB.
+    std::uint64_t slot_bytes = 0;
+    /// Bytes of staging() per connection, a multiple of 128.
+    std::uint64_t staging_bytes = 0;
+    /// In whose segment the slots are.
+    Locality locality = Locality::kReceiver;
+    /// Which sides of this rank's connections use the copy engine. The other ranks need not do the
+    /// same.
+    ProxySide proxy = ProxySide::kNone;
     /// The path to host memory; empty: cuMem where all ranks can use it.
     std::optional<HostPath> path;
     /// How long a kernel waits for its peer at one slot.
@@ -59,6 +78,10 @@ struct Transfer {
 /// One rank's transport. Move-only. Used by its rank's thread only, and needs that rank's context
 /// current, at its destruction too.
 ///
+/// With a sender's proxy, call finish() before the destruction: what the proxy has not handed over
+/// yet is lost. With any proxy, make no call that waits for the device (see proxy.hpp) until
+/// finish() has returned.
+///
 /// Declare it after the buffers that it moves, so that it is destroyed before them. If an exception
 /// destroys the transport, it tells the other ranks, ends its own kernels and waits for them. If
 /// the buffers went first, freeing them could wait for the kernels of other ranks on the same
@@ -75,7 +98,6 @@ public:
     /// not exist or options out of range.
     ShmTransport(Rank& rank, std::span<const int> senders, const TransportOptions& options = {});
     ShmTransport(ShmTransport&&) noexcept = default;
-    ShmTransport& operator=(ShmTransport&&) noexcept = default;
     ~ShmTransport();
 
     /// Queues a send. The data may be changed once the stream has executed it. Throws CudaError,
@@ -87,36 +109,64 @@ public:
     /// only after its receive has begun. Throws as send().
     void send_receive(const Transfer& to, const Transfer& from, CUstream stream);
 
-    /// Waits for all that was queued on `stream`. Throws std::runtime_error where a transfer
-    /// failed. The error names the peer: the wait for it timed out, or it has failed, is gone, or
-    /// sent another number of bytes. The received data is then undefined and the counters of the
-    /// two sides differ, so every later call throws the same.
+    /// Host memory of the connection to `peer`, for kernels and copies of this rank to write. What
+    /// is sent from there is not copied into slots, unless this rank has a sender's proxy. Its size
+    /// is the receiver's
+    /// `staging_bytes`. Throws std::invalid_argument where `peer` does not receive from this rank.
+    CUdeviceptr staging(int peer) const;
+
+    /// Waits for all that was queued on `stream`; with a sender's proxy, also until it has handed
+    /// over what kernels of this rank have sent, on whichever stream. Throws std::runtime_error
+    /// where a transfer failed. The error names the peer: the wait for it timed out, or it has
+    /// failed, is gone, or sent another number of bytes; or it is the proxy's. The received data is
+    /// then undefined and the counters of the two sides differ, so every later call throws the
+    /// same.
     void finish(const Stream& stream);
 
     /// The path to host memory that the ranks took and, if it is not cuMem, the reason.
     const HostPathChoice& path() const { return path_; }
-    /// This rank's segment, empty where it receives from nobody.
+    /// Bytes of a slot of the connection from `peer`, from which this rank receives.
+    std::uint64_t slot_bytes_from(int peer) const { return inbound_from(peer).slot_bytes; }
+    /// This rank's segment, empty where it has no connection.
     const HostSegment& segment() const { return *segment_; }
 
 private:
-    struct Plan;
-    /// A connection to a receiver, in that rank's segment, which this process has mapped.
+    /// The connection between a kernel and the proxy of its rank.
+    struct LocalHop {
+        PinnedMemory control;  ///< SendMem and RecvMem of all channels.
+        DeviceMemory slots;
+        Connection connection;
+        int peer;
+        bool sends;
+    };
     struct Outbound {
-        std::shared_ptr<HostSegment> segment;
-        FifoConnection connection;
+        Connection connection;  ///< The kernel's: to the proxy, if there is one.
+        CUdeviceptr staging;
     };
 
-    void build(const std::vector<Plan>& plans);
-    const FifoConnection& outbound_to(int peer) const;
-    const FifoConnection& inbound_from(int peer) const;
+    void build(const std::vector<ConnectionPlan>& plans, ProxySide proxy);
+    void attach(const std::vector<SegmentLayout>& layouts, const std::vector<int>& devices);
+    void connect(const std::vector<ConnectionPlan>& plans,
+                 const std::vector<SegmentLayout>& layouts, ProxySide proxy);
+    void require_resident() const;
+    const Connection& add_hop(int peer, const Connection& shared, bool sends);
+    const Outbound& outbound_to(int peer) const;
+    const Connection& inbound_from(int peer) const;
     void queue(const Transfer* to, const Transfer* from, CUstream stream);
+    void drain() const;
+    std::string proxy_failure() const;
 
     Rank* rank_ = nullptr;
     HostPathChoice path_;
-    std::shared_ptr<HostSegment> segment_;   // shared with the other ranks if ranks are threads
-    std::map<int, Outbound> outbound_;       // by the rank that receives
-    std::map<int, FifoConnection> inbound_;  // by the rank that sends, in segment_
-    std::optional<KernelTimeout> timeout_;
+    std::shared_ptr<HostSegment> segment_;  // shared with the other ranks if ranks are threads
+    std::map<int, std::shared_ptr<HostSegment>> segments_;  // of the ranks it is connected with
+    std::optional<DeviceMemory> steps_;                     // of all kernels' ends
+    std::map<int, Outbound> outbound_;                      // by the rank that receives
+    std::map<int, Connection> inbound_;                     // by the rank that sends
+    std::list<LocalHop> hops_;
+    std::unique_ptr<KernelTimeout> timeout_;
+    std::unique_ptr<Proxy> send_proxy_;  // each direction has a thread and a stream of its own
+    std::unique_ptr<Proxy> receive_proxy_;
     std::string broken_;  // why a transfer failed; empty where none has
 };
 

@@ -141,11 +141,40 @@ TEST(ShmTransport, RefusesWhatItCannotDoOnAllRanks) {
         // not know.
         const std::span<const int> nobody;
         ShmTransport transport(rank, odd_one ? std::span(&peer, 1) : nobody, small_slots());
-        EXPECT_EQ(static_cast<bool>(transport.segment()), odd_one);
         const Buffers buffers(rank);
         EXPECT_THROW(transport.receive(buffers.from(odd_one ? 1 : peer, 1), buffers.stream.get()),
                      std::invalid_argument);
         EXPECT_THROW(transport.send(buffers.to(7, 1), buffers.stream.get()), std::invalid_argument);
+    });
+}
+
+// The proxy's copy fails: its kernel ends at once, and the error is the copy's.
+TEST(ShmTransport, SaysWhyItsProxyFailed) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    run_as(RankMode::kProcess, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        TransportOptions options = small_slots();
+        options.proxy = ProxySide::kReceiver;
+        ShmTransport transport(rank, {&peer, 1}, options);
+        const Buffers buffers(rank);
+        if (rank.rank() == 0) {
+            transport.send(buffers.to(1, 2000), buffers.stream.get());  // fits into the slots
+            transport.finish(buffers.stream);
+        } else {
+            emu::fail_call("cuMemcpyAsync", 3, CUDA_ERROR_ILLEGAL_ADDRESS);
+            transport.receive(buffers.from(0, 2000), buffers.stream.get());
+            std::string said;
+            try {
+                transport.finish(buffers.stream);
+            } catch (const std::exception& error) {
+                said = error.what();
+            }
+            EXPECT_THAT(said, HasSubstr("the proxy of the transport failed: cuMemcpyAsync(size="));
+            EXPECT_THAT(said, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+        }
+        rank.bootstrap().barrier("end");
     });
 }
 

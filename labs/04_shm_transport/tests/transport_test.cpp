@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "common/cuda/check.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
@@ -56,7 +57,9 @@ TEST_P(Transport, LeavesNothingBehind) {
         rank.bootstrap().barrier("counted");
         for (int round = 0; round < 20; ++round) {
             const int peer = 1 - rank.rank();
-            const ShmTransport transport(rank, {&peer, 1}, small_slots(GetParam().path));
+            TransportOptions options = small_slots(GetParam().path);
+            options.proxy = static_cast<ProxySide>(round % 4);
+            const ShmTransport transport(rank, {&peer, 1}, options);
         }
         rank.bootstrap().barrier("after");
         EXPECT_EQ(segment_counts(), segments);
@@ -64,6 +67,104 @@ TEST_P(Transport, LeavesNothingBehind) {
             EXPECT_EQ(emu::inventory(), inventory);
         }
         rank.bootstrap().barrier("looked");
+    });
+}
+
+// The copy engine on either side, the slots near either side, in each mode and over each path.
+TEST_P(Transport, MovesMessagesByTheCopyEngineToo) {
+    run_as(GetParam().mode, 2, [](Rank& rank) {
+        for (const ProxySide proxy : {ProxySide::kSender, ProxySide::kReceiver, ProxySide::kBoth}) {
+            TransportOptions options = small_slots(GetParam().path);
+            options.proxy = proxy;
+            options.locality =
+                proxy == ProxySide::kSender ? Locality::kSender : Locality::kReceiver;
+            ring(rank, options);
+        }
+    });
+}
+
+TEST(ShmTransport, MovesMessagesThroughSlotsNearTheSender) {
+    run_as(RankMode::kProcess, 3, [](Rank& rank) {
+        TransportOptions options = small_slots(HostPath::kPosix);
+        options.locality = Locality::kSender;
+        ring(rank, options);
+    });
+}
+
+// Rank 0 asks for another place and other proxies than rank 1: each connection takes its receiver's
+// place, and each side its own proxy.
+TEST(ShmTransport, TakesEachRanksOwnProxyAndEachReceiversPlace) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        TransportOptions options = small_slots(HostPath::kPosix);
+        options.locality = rank.rank() == 0 ? Locality::kSender : Locality::kReceiver;
+        options.proxy = rank.rank() == 0 ? ProxySide::kSender : ProxySide::kNone;
+        ring(rank, options);
+    });
+}
+
+// A user may be capturing, in any thread and in the strictest mode, when a transport is made.
+TEST(ShmTransport, CanBeMadeWhileAnotherThreadCaptures) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        TransportOptions options = small_slots();
+        options.proxy = ProxySide::kBoth;
+        Buffers buffers(rank);
+        const Stream captured;
+        cu_check(cuStreamBeginCapture(captured.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), "begin");
+        rank.bootstrap().barrier("both capture");
+        std::optional<ShmTransport> transport(std::in_place, rank, std::span(&peer, 1), options);
+        transport->send_receive(buffers.to(peer, 3000), buffers.from(peer, 3000), captured.get());
+        rank.bootstrap().barrier("both queued");
+        CUgraph graph = nullptr;
+        EXPECT_EQ(cuStreamEndCapture(captured.get(), &graph), CUDA_SUCCESS);
+        EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+    });
+}
+
+TEST(ShmTransport, SendsFromItsStagingMemory) {
+    for (const ProxySide proxy : {ProxySide::kNone, ProxySide::kBoth}) {
+        run_as(RankMode::kThread, 2, [=](Rank& rank) {
+            const int peer = 1 - rank.rank();
+            TransportOptions options = small_slots();
+            options.staging_bytes = 8192;
+            options.proxy = proxy;
+            ShmTransport transport(rank, {&peer, 1}, options);
+            Buffers buffers(rank);
+            const CUdeviceptr staging = transport.staging(peer);
+            for (unsigned message = 1; message <= 4; ++message) {
+                buffers.fill(rank.rank(), message);
+                cu_check(cuMemcpyAsync(staging, buffers.source.base(), 8000, buffers.stream.get()),
+                         "cuMemcpyAsync()");
+                transport.send_receive({peer, staging, 8000}, buffers.from(peer, 8000),
+                                       buffers.stream.get());
+                transport.finish(buffers.stream);
+                buffers.expect(peer, message, 8000);
+            }
+            EXPECT_THROW(transport.staging(7), std::invalid_argument);
+        });
+    }
+}
+
+// A proxy of a rank that is done may still have to hand over what it sent: finish() waits for it.
+TEST(ShmTransport, ProxiesHandOverWhatWasSentBeforeTheSenderEnds) {
+    run_as(RankMode::kProcess, 2, [](Rank& rank) {
+        TransportOptions options = small_slots();
+        options.proxy = ProxySide::kSender;
+        const int peer = 1 - rank.rank();
+        Buffers buffers(rank);
+        buffers.fill(rank.rank(), 1);
+        std::optional<ShmTransport> transport(std::in_place, rank, std::span(&peer, 1), options);
+        if (rank.rank() == 0) {
+            transport->send(buffers.to(1, 2000), buffers.stream.get());
+            transport->finish(buffers.stream);
+            transport.reset();
+            rank.bootstrap().barrier("sent");
+        } else {
+            rank.bootstrap().barrier("sent");
+            transport->receive(buffers.from(0, 2000), buffers.stream.get());
+            transport->finish(buffers.stream);
+            buffers.expect(0, 1, 2000);
+        }
     });
 }
 

@@ -5,7 +5,7 @@
 /// A message is cut into chunks, each as large as a slot. Chunk k goes through channel k mod
 /// channels, so both sides compute its channel from its number. Each block serves one channel in
 /// one direction: the first blocks send, the blocks after them receive. All blocks must run at the
-/// same time. They are few enough for any GPU.
+/// same time.
 
 #include <cuda.h>
 
@@ -13,7 +13,8 @@
 #include <cstdint>
 
 #include "common/simt/pack.hpp"
-#include "labs/04_shm_transport/fifo.hpp"
+#include "common/simt/thread_block.hpp"
+#include "labs/04_shm_transport/connection.hpp"
 
 namespace symm {
 
@@ -52,8 +53,8 @@ __host__ __device__ inline void copy_with_block(const simt::ThreadBlock& block,
 
 /// One direction of a transfer.
 template <class Byte>
-struct FifoMessage {
-    FifoConnection connection;
+struct Message {
+    Connection connection;
     Byte* data;
     std::uint64_t bytes;
     int peer;
@@ -77,12 +78,17 @@ struct FifoMessage {
         const std::uint64_t rest = left(chunk);
         return rest < connection.slot_bytes ? rest : connection.slot_bytes;
     }
+    /// Whether the data lies in the connection's staging memory already.
+    __host__ __device__ bool is_staged() const {
+        const std::byte* staging = connection.buffer + connection.slots_bytes();
+        return data >= staging && data + bytes <= staging + connection.staging_bytes;
+    }
 };
 
-/// The kernel. Needs sizeof(FifoBlockState) bytes of shared memory, and blocks() blocks.
+/// The kernel. Needs sizeof(EndState) bytes of shared memory, and blocks() blocks.
 struct TransferKernel {
-    FifoMessage<const std::byte> outbound;
-    FifoMessage<std::byte> inbound;
+    Message<const std::byte> outbound;
+    Message<std::byte> inbound;
     int rank;
     simt::Timeout timeout;
 
@@ -101,27 +107,41 @@ struct TransferKernel {
 
 private:
     __host__ __device__ void send(const simt::ThreadBlock& block, std::uint32_t channel) const {
-        FifoSender sender(block, outbound.connection.fifo(channel), {rank, outbound.peer, timeout},
-                          block.shared<FifoBlockState>());
-        for (std::uint64_t k = channel; k < outbound.chunks(); k += outbound.connection.channels) {
+        const Message<const std::byte>& message = outbound;
+        ConnectionSender sender(block, message.connection.end(channel),
+                                {rank, message.peer, timeout}, block.shared<EndState>());
+        const bool staged = message.is_staged();
+        for (std::uint64_t k = channel; k < message.chunks(); k += message.connection.channels) {
             std::byte* slot = sender.acquire();
             if (slot == nullptr) {
                 return;  // as all threads of the block do
             }
-            copy_with_block(block, slot, outbound.at(k), outbound.chunk_bytes(k));
-            sender.post(outbound.left(k));
+            const std::uint64_t bytes = message.chunk_bytes(k);
+            if (staged) {
+                const auto offset =
+                    static_cast<std::uint64_t>(message.at(k) - message.connection.buffer);
+                sender.post({StepMode::kOffset, offset, bytes, message.left(k)});
+            } else {
+                copy_with_block(block, slot, message.at(k), bytes);
+                sender.post({StepMode::kNormal, 0, bytes, message.left(k)});
+            }
+        }
+        if (staged) {
+            sender.drained();  // the caller may write the data again once this kernel has ended
         }
     }
 
     __host__ __device__ void receive(const simt::ThreadBlock& block, std::uint32_t channel) const {
-        FifoReceiver receiver(block, inbound.connection.fifo(channel),
-                              {rank, inbound.peer, timeout}, block.shared<FifoBlockState>());
-        for (std::uint64_t k = channel; k < inbound.chunks(); k += inbound.connection.channels) {
-            const std::byte* slot = receiver.acquire(inbound.left(k));
-            if (slot == nullptr) {
+        const Message<std::byte>& message = inbound;
+        ConnectionReceiver receiver(block, message.connection.end(channel),
+                                    {rank, message.peer, timeout}, block.shared<EndState>());
+        for (std::uint64_t k = channel; k < message.chunks(); k += message.connection.channels) {
+            const std::uint64_t bytes = message.chunk_bytes(k);
+            const std::byte* data = receiver.acquire(bytes, message.left(k));
+            if (data == nullptr) {
                 return;  // as all threads of the block do
             }
-            copy_with_block(block, inbound.at(k), slot, inbound.chunk_bytes(k));
+            copy_with_block(block, message.at(k), data, bytes);
             receiver.release();
         }
     }
@@ -130,5 +150,8 @@ private:
 /// Queues the transfer with `threads` threads per block; queues nothing if all messages are empty.
 /// Throws CudaError. (In a .cu file, so that other files need no nvcc.)
 void launch_transfer(CUstream stream, unsigned threads, const TransferKernel& transfer);
+
+/// How many blocks of the kernel, of `threads` threads each, the current device keeps resident.
+unsigned transfer_resident_blocks(unsigned threads);
 
 }  // namespace symm

@@ -1,6 +1,6 @@
-// The FIFO and its kernel alone: memory from cuMemHostAlloc, two GPUs of one process, no transport.
-// It needs nothing of this lab's library, so that it can be built again with one order of memory
-// accesses taken out (SYMM_MUTANT_FIFO_*): ThreadSanitizer has to report each of those.
+// The connection and its kernel alone: memory from cuMemHostAlloc, two GPUs of one process, no
+// transport. It needs nothing of this lab's library, so that it can be built again with one order
+// or sync taken out (SYMM_MUTANT_CONNECTION_*): ThreadSanitizer has to report each of those.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "common/cuda/launch.hpp"
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
-#include "labs/04_shm_transport/fifo_kernels.hpp"
+#include "labs/04_shm_transport/transfer.hpp"
 
 namespace symm {
 namespace {
@@ -61,7 +61,7 @@ struct Side {
 
     void start(const TransferKernel& kernel) const {
         device.make_current();
-        launch(stream.get(), kernel.blocks(), kThreads, kernel, sizeof(FifoBlockState));
+        launch(stream.get(), kernel.blocks(), kThreads, kernel, sizeof(EndState));
     }
 
     int rank;
@@ -78,31 +78,59 @@ struct RelayKernel {
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         const auto& [outbound, inbound, rank, timeout] = transfer;
-        auto* states = block.shared<FifoBlockState>();
-        FifoReceiver receiver(block, inbound.connection.fifo(0), {rank, inbound.peer, timeout},
-                              &states[0]);
-        FifoSender sender(block, outbound.connection.fifo(0), {rank, outbound.peer, timeout},
-                          &states[1]);
+        auto* states = block.shared<EndState>();
+        ConnectionReceiver receiver(block, inbound.connection.end(0), {rank, inbound.peer, timeout},
+                                    &states[0]);
+        ConnectionSender sender(block, outbound.connection.end(0), {rank, outbound.peer, timeout},
+                                &states[1]);
         for (std::uint64_t k = 0; k < inbound.chunks(); ++k) {
-            const std::byte* full = receiver.acquire(inbound.left(k));
+            const std::uint64_t bytes = inbound.chunk_bytes(k);
+            const std::byte* full = receiver.acquire(bytes, inbound.left(k));
             std::byte* empty = sender.acquire();
             if (full == nullptr || empty == nullptr) {
                 return;
             }
-            copy_with_block(block, empty, full, inbound.chunk_bytes(k));
-            sender.post(outbound.left(k));
+            copy_with_block(block, empty, full, bytes);
+            sender.post({StepMode::kNormal, 0, bytes, outbound.left(k)});
             receiver.release();
         }
     }
 };
 
-class FifoKernel : public testing::Test {
-protected:
-    FifoKernel() : a(0, 60s), b(1, 60s) {}
+// Everything that a connection has, in one piece of memory.
+struct ConnectionMemory {
+    static constexpr std::uint32_t kMostChannels = 4;
+    static constexpr std::size_t kStaging = 4096;
+    SendMem send[kMostChannels];
+    RecvMem receive[kMostChannels];
+    std::uint64_t sender_steps[kMostChannels];
+    std::uint64_t receiver_steps[kMostChannels];
+    alignas(128) std::byte buffer[kMostChannels * kSteps * kSlot + kStaging];
+};
 
-    FifoConnection connection(std::uint32_t channels, int direction = 0) {
-        return {memory.as<std::byte>() + static_cast<std::size_t>(direction) * kMost, kSlot,
-                channels};
+class Transfers : public testing::Test {
+protected:
+    Transfers() : a(0, 60s), b(1, 60s) {}
+
+    // Both sides' views of a connection.
+    struct Views {
+        ConnectionMemory* memory;
+        Connection sender;
+        Connection receiver;
+    };
+    Views connection(std::uint32_t channels, int direction = 0) {
+        auto* all = memory.as<ConnectionMemory>() + direction;
+        Connection view{all->send,   all->receive, all->sender_steps,
+                        all->buffer, kSlot,        ConnectionMemory::kStaging,
+                        channels};
+        const Connection sender = view;
+        view.steps = all->receiver_steps;
+        return {all, sender, view};
+    }
+    // The counters of channel 0, as if so many steps had been made.
+    static void begin_at(const Views& by, std::uint64_t step) {
+        by.memory->send[0].head = by.memory->receive[0].tail = step;
+        by.memory->sender_steps[0] = by.memory->receiver_steps[0] = step;
     }
     TransferKernel kernel_of(Side& side) {
         TransferKernel kernel{};
@@ -110,16 +138,16 @@ protected:
         kernel.timeout = side.timeout.timeout();
         return kernel;
     }
-    TransferKernel sending(Side& side, const FifoConnection& by, std::size_t bytes,
-                           std::size_t offset = 0) {
+    TransferKernel sending(Side& side, const Views& by, std::size_t bytes, std::size_t offset = 0) {
         TransferKernel kernel = kernel_of(side);
-        kernel.outbound = {by, side.source.as<std::byte>() + offset, bytes, 1 - side.rank};
+        kernel.outbound = {by.sender, side.source.as<std::byte>() + offset, bytes, 1 - side.rank};
         return kernel;
     }
-    TransferKernel receiving(Side& side, const FifoConnection& by, std::size_t bytes,
+    TransferKernel receiving(Side& side, const Views& by, std::size_t bytes,
                              std::size_t offset = 0) {
         TransferKernel kernel = kernel_of(side);
-        kernel.inbound = {by, side.destination.as<std::byte>() + offset, bytes, 1 - side.rank};
+        kernel.inbound = {by.receiver, side.destination.as<std::byte>() + offset, bytes,
+                          1 - side.rank};
         return kernel;
     }
     static void finish(Side& side) { side.timeout.synchronize(side.stream, "the transfer"); }
@@ -139,12 +167,12 @@ protected:
 
     Side a;
     Side b;
-    PinnedMemory memory{2 * kMost};
+    PinnedMemory memory{2 * sizeof(ConnectionMemory)};
 };
 
-TEST_F(FifoKernel, MovesMessagesOfAnySize) {
+TEST_F(Transfers, MovesMessagesOfAnySize) {
     unsigned message = 0;
-    const FifoConnection by = connection(1);
+    const Views by = connection(1);
     for (const std::size_t bytes : {1, 3, 16, 17, 127, 128, 129, 1023, 1024, 1025, 4099}) {
         a.fill(++message, bytes);
         b.fill(message, bytes);
@@ -156,9 +184,9 @@ TEST_F(FifoKernel, MovesMessagesOfAnySize) {
     }
 }
 
-TEST_F(FifoKernel, MovesMessagesThroughSeveralChannels) {
+TEST_F(Transfers, MovesMessagesThroughSeveralChannels) {
     unsigned message = 100;
-    const FifoConnection by = connection(3);
+    const Views by = connection(3);
     for (const std::size_t bytes : {5, 200, 383, 384, 385, 3073, 9001}) {
         a.fill(++message, bytes);
         b.fill(message, bytes);
@@ -170,9 +198,9 @@ TEST_F(FifoKernel, MovesMessagesThroughSeveralChannels) {
     }
 }
 
-TEST_F(FifoKernel, MovesBytesFromAndToAnyAddress) {
+TEST_F(Transfers, MovesBytesFromAndToAnyAddress) {
     unsigned message = 200;
-    const FifoConnection by = connection(2);
+    const Views by = connection(2);
     for (const std::size_t offset : {1, 4, 8, 13}) {
         const std::size_t bytes = 1500 + offset;
         a.fill(++message, kMost);
@@ -190,8 +218,8 @@ TEST_F(FifoKernel, MovesBytesFromAndToAnyAddress) {
     }
 }
 
-TEST_F(FifoKernel, QueuedTransfersDoNotOvertakeEachOther) {
-    const FifoConnection by = connection(2);
+TEST_F(Transfers, QueuedTransfersDoNotOvertakeEachOther) {
+    const Views by = connection(2);
     constexpr std::size_t kBytes = 700;  // six slots in two channels
     constexpr unsigned kMessages = 20;
     a.fill(7, kMost);
@@ -211,12 +239,11 @@ TEST_F(FifoKernel, QueuedTransfersDoNotOvertakeEachOther) {
     }
 }
 
-TEST_F(FifoKernel, GoesOnWhereTheCountersStand) {
+TEST_F(Transfers, GoesOnWhereTheCountersStand) {
     // 2^64 slots never come to pass; that the counters may wrap shows that nothing depends on
     // where they are.
-    const FifoConnection by = connection(1);
-    by.fifo(0).control->send.head = ~std::uint64_t{0} - 4;
-    by.fifo(0).control->receive.tail = ~std::uint64_t{0} - 4;
+    const Views by = connection(1);
+    begin_at(by, ~std::uint64_t{0} - 4);
     a.fill(1, 3000);
     b.fill(1, 3000);
     a.start(sending(a, by, 3000));
@@ -224,14 +251,14 @@ TEST_F(FifoKernel, GoesOnWhereTheCountersStand) {
     finish(a);
     finish(b);
     b.expect(1, 0, 3000);
-    EXPECT_EQ(by.fifo(0).control->send.head, 19U);  // 24 slots later
-    EXPECT_EQ(by.fifo(0).control->receive.tail, 19U);
+    EXPECT_EQ(by.memory->send[0].head, 19U);  // 24 slots later
+    EXPECT_EQ(by.memory->receive[0].tail, 19U);
 }
 
-TEST_F(FifoKernel, SendsAndReceivesAtOnce) {
+TEST_F(Transfers, SendsAndReceivesAtOnce) {
     // More than the slots hold in both directions: one after the other would wait for ever.
-    const FifoConnection forth = connection(2, 0);
-    const FifoConnection back = connection(2, 1);
+    const Views forth = connection(2, 0);
+    const Views back = connection(2, 1);
     for (unsigned message = 1; message <= 5; ++message) {
         const std::size_t there = 5000 + message;
         const std::size_t here = 6000 - message;
@@ -250,11 +277,10 @@ TEST_F(FifoKernel, SendsAndReceivesAtOnce) {
     }
 }
 
-TEST_F(FifoKernel, TwoEndpointsInOneBlockHaveTheirOwnSteps) {
-    const FifoConnection forth = connection(1, 0);
-    const FifoConnection back = connection(1, 1);
-    back.fifo(0).control->send.head = 1003;  // so that the two steps differ
-    back.fifo(0).control->receive.tail = 1003;
+TEST_F(Transfers, TwoEndpointsInOneBlockHaveTheirOwnSteps) {
+    const Views forth = connection(1, 0);
+    const Views back = connection(1, 1);
+    begin_at(back, 1003);  // so that the two steps differ
     for (unsigned message = 1; message <= 20; ++message) {
         const std::size_t bytes = 3000 + message;
         a.fill(message, bytes);
@@ -264,15 +290,15 @@ TEST_F(FifoKernel, TwoEndpointsInOneBlockHaveTheirOwnSteps) {
         relayed.outbound = sending(b, back, bytes).outbound;
         a.start(on_a);
         b.device.make_current();
-        launch(b.stream.get(), 1, kThreads, RelayKernel{relayed}, 2 * sizeof(FifoBlockState));
+        launch(b.stream.get(), 1, kThreads, RelayKernel{relayed}, 2 * sizeof(EndState));
         finish(a);
         finish(b);
         a.expect(message, 0, bytes);
     }
 }
 
-TEST_F(FifoKernel, CanBeReplayedInAGraph) {
-    const FifoConnection by = connection(2);
+TEST_F(Transfers, CanBeReplayedInAGraph) {
+    const Views by = connection(2);
     constexpr std::size_t kBytes = 2500;
     a.device.make_current();
     const Graph sends = Graph::capture(a.stream.get(), [&] { a.start(sending(a, by, kBytes)); });
@@ -292,7 +318,7 @@ TEST_F(FifoKernel, CanBeReplayedInAGraph) {
     }
 }
 
-TEST_F(FifoKernel, ReceiverNamesASenderThatDoesNotCome) {
+TEST_F(Transfers, ReceiverNamesASenderThatDoesNotCome) {
     make_impatient(b);
     b.fill(1, 0);
     b.start(receiving(b, connection(2), 1000));
@@ -302,14 +328,14 @@ TEST_F(FifoKernel, ReceiverNamesASenderThatDoesNotCome) {
     b.expect(1, 0, 0);  // and nothing was written
 }
 
-TEST_F(FifoKernel, SenderThatGivesUpLeavesTheSlotsAlone) {
-    const FifoConnection by = connection(1);
+TEST_F(Transfers, SenderThatGivesUpLeavesTheSlotsAlone) {
+    const Views by = connection(1);
     make_impatient(a);
     a.fill(1, 2000);  // 16 slots for a FIFO of 8
     a.start(sending(a, by, 2000));
     EXPECT_EQ(failure_of(a),
               "rank 0 waited 0.2 s in a kernel for a free FIFO slot of rank 1: expected 1, saw 0");
-    EXPECT_EQ(by.fifo(0).control->receive.tail, 8U);
+    EXPECT_EQ(by.memory->receive[0].tail, 8U);
 
     // What had been sent is still right, and the rest never comes: no wrong data is taken for
     // right.
@@ -322,8 +348,8 @@ TEST_F(FifoKernel, SenderThatGivesUpLeavesTheSlotsAlone) {
     b.expect(1, 0, 8 * kSlot);
 }
 
-TEST_F(FifoKernel, ReceiverNoticesAMessageOfAnotherLength) {
-    const FifoConnection by = connection(2);
+TEST_F(Transfers, ReceiverNoticesAMessageOfAnotherLength) {
+    const Views by = connection(2);
     a.fill(1, 1000);
     b.fill(1, 0);
     a.start(sending(a, by, 1000));
@@ -337,6 +363,59 @@ TEST_F(FifoKernel, ReceiverNoticesAMessageOfAnotherLength) {
                             "872: both sides must name the same number of bytes"))
         << failure;
     b.expect(1, 0, 0);
+}
+
+// What is sent from the staging memory is not copied into slots.
+TEST_F(Transfers, SendsFromTheStagingMemoryWithoutACopy) {
+    const Views by = connection(2);
+    std::byte* const staging = by.sender.buffer + by.sender.slots_bytes();
+    for (unsigned message = 1; message <= 10; ++message) {
+        const std::size_t bytes = 3000 + message;
+        b.fill(message, 0);
+        for (std::size_t i = 0; i < bytes; ++i) {
+            staging[message + i] = expected_byte(message, 0, i);
+        }
+        std::memset(by.memory->buffer, 0x5a, by.sender.slots_bytes());
+        TransferKernel kernel = kernel_of(a);
+        kernel.outbound = {by.sender, staging + message, bytes, 1};
+        a.start(kernel);
+        b.start(receiving(b, by, bytes));
+        finish(a);
+        // The sender's kernel has ended, so the data may be written again, whatever the receiver's
+        // kernel still does.
+        std::memset(staging, 0x5b, ConnectionMemory::kStaging);
+        finish(b);
+        b.expect(message, 0, bytes);
+        EXPECT_EQ(by.memory->buffer[0], std::byte{0x5a});
+    }
+}
+
+TEST_F(Transfers, ReceiverRefusesAnEntryThatPointsOutsideTheBuffer) {
+    const Views by = connection(1);
+    const std::uint64_t buffer_bytes = by.receiver.end(0).buffer_bytes;
+    struct Bad {
+        StepMode mode;
+        std::uint64_t offset;
+        std::uint64_t size;
+    };
+    for (const Bad& bad : {Bad{StepMode::kOffset, buffer_bytes - 99, 100},
+                           Bad{StepMode::kOffset, ~std::uint64_t{0} - 49, 100},
+                           Bad{StepMode::kOffset, std::uint64_t{1} << 40, 100},
+                           Bad{static_cast<StepMode>(7), 0, 100}}) {
+        begin_at(by, 0);
+        by.memory->receive[0].fifo[0] = {bad.mode, bad.offset, bad.size, bad.size};
+        by.memory->receive[0].tail = 1;
+        b.device.make_current();
+        b.timeout = KernelTimeout(60s);
+        b.fill(1, 0);
+        b.start(receiving(b, by, 100));
+        EXPECT_EQ(failure_of(b), "rank 1 refused a step of rank 0: its data at offset " +
+                                     std::to_string(bad.offset) +
+                                     " does not lie in the connection's buffer of " +
+                                     std::to_string(buffer_bytes) + " bytes");
+        b.expect(1, 0, 0);
+        EXPECT_EQ(by.memory->send[0].head, 0U);
+    }
 }
 
 }  // namespace

@@ -1,0 +1,10 @@
+#include "common/cuda/launch.hpp"
+#include "labs/04_shm_transport/unpack_queue.hpp"
+
+namespace symm {
+
+void launch_unpack(CUstream stream, const UnpackKernel& kernel) {
+    launch(stream, 1, is_emulated() ? 32 : 1024, kernel, sizeof(UnpackState));
+}
+
+}  // namespace symm

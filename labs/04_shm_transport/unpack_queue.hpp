@@ -1,0 +1,144 @@
+#pragma once
+/// \file
+/// A network-device queue: what arrives from a network in pieces is put together by a kernel.
+///
+/// A network card, or TCP, delivers a message in pieces, each at some place of a bounce buffer in
+/// pinned host memory. A host thread that copied the pieces into place would copy every byte once
+/// more. So it only describes them, and a kernel fetches them into the user's buffer:
+///
+///     TCP --recv--> [ bounce buffer: pages ] ------ loads ------> kernel --stores--> user's buffer
+///     host thread --> [ queue: descriptors, tail | head ] <-----> kernel
+///
+/// Descriptor i describes a piece in page i mod kUnpackDepth. Both counters only grow.
+///
+/// | who    | waits for                 | order   | then does                          | then stores  | order   |
+/// |--------|---------------------------|---------|------------------------------------|--------------|---------|
+/// | host   | head + kUnpackDepth > i   | acquire | receives into the page, writes descriptor i | tail = i + 1 | release |
+/// | kernel | tail > i                  | acquire | reads descriptor i, loads the piece, stores it | head = i + 1 | release |
+///
+/// - As in connection.hpp: release with acquire in both directions, so no piece is read before it
+///   has arrived, and no page is overwritten before it was read.
+/// - Pieces may come in any order and have any length: the descriptor names the place in the user's
+///   buffer. The kernel ends when it has stored as many bytes as it was told.
+/// - A descriptor that points outside the bounce buffer or the user's buffer is refused: the kernel
+///   ends with an error, and stores nothing for it.
+/// - No deadlock: the host thread waits only for the kernel, and the kernel only for the host
+///   thread; head <= tail <= head + kUnpackDepth, so never both at once. The kernel's wait has a
+///   limit; the host thread's ends with the queue.
+///
+/// SYMM_MUTANT_UNPACK_* take one order or the sync out, for the tests.
+///
+/// Source: NCCL's src/device/network/unpack/unpack.h (ncclNetDeviceUnpack), made for Google's TCPX
+/// plug-in, with `loadMeta {src_off, len, dst_off}` in unpack_defs.h.
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/simt/timeout.hpp"
+#include "labs/04_shm_transport/transfer.hpp"
+
+namespace symm {
+
+/// Descriptors and pages of a queue.
+inline constexpr unsigned kUnpackDepth = 64;
+
+/// One piece.
+struct UnpackDescriptor {
+    std::uint64_t source;       ///< From the begin of the bounce buffer, bytes.
+    std::uint64_t length;       ///< Bytes.
+    std::uint64_t destination;  ///< From the begin of the user's buffer, bytes.
+};
+
+/// In pinned host memory, zeroed before the first use.
+struct UnpackQueue {
+    alignas(128) std::uint64_t head;  ///< Written by the kernel.
+    alignas(128) std::uint64_t tail;  ///< Written by the host thread.
+    UnpackDescriptor descriptors[kUnpackDepth];
+};
+
+/// What thread 0 tells its block, in shared memory.
+struct UnpackState {
+    std::uint64_t next;  ///< The first descriptor of a batch.
+    std::uint64_t end;   ///< The one after its last; `next` where the kernel has to end.
+};
+
+/// The kernel: one block, with sizeof(UnpackState) bytes of shared memory. Stores `bytes` bytes and
+/// ends. The next launch goes on with the next descriptor.
+struct UnpackKernel {
+    UnpackQueue* queue;
+    const std::byte* bounce;
+    std::uint64_t bounce_bytes;
+    std::byte* user;
+    std::uint64_t user_bytes;
+    std::uint64_t bytes;
+    simt::Timeout timeout;
+    int rank;
+    int peer;  ///< Who sends, for messages.
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        auto* state = block.shared<UnpackState>();
+        simt::Waiter waiter(timeout);
+        std::uint64_t next = simt::load(&queue->head, simt::Order::kRelaxed);  // its own counter
+        for (std::uint64_t stored = 0; stored < bytes;) {
+            if (block.thread_rank() == 0) {
+                *state = {next, wait_for_tail(waiter, next)};
+            }
+            block.sync();
+            const std::uint64_t end = state->end;
+            if (end == next) {
+                return;  // the wait timed out, as all threads of the block see
+            }
+            for (; next != end && stored < bytes; ++next) {
+                const UnpackDescriptor piece = queue->descriptors[next % kUnpackDepth];
+                if (!is_inside(piece, bytes - stored)) {
+                    if (block.thread_rank() == 0) {
+                        waiter.fail({simt::Wait::kDescriptor, rank, peer, user_bytes},
+                                    piece.destination);
+                    }
+                    return;
+                }
+                copy_with_block(block, user + piece.destination, bounce + piece.source,
+                                piece.length);
+                stored += piece.length;
+            }
+#ifndef SYMM_MUTANT_UNPACK_NO_SYNC  // thread 0 gives pages back while others still read them
+            block.sync();
+#endif
+            if (block.thread_rank() == 0) {
+#ifdef SYMM_MUTANT_UNPACK_HEAD_STORE_RELAXED  // the loads of a page race with the next receive
+                simt::store(&queue->head, next, simt::Order::kRelaxed);
+#else
+                simt::store(&queue->head, next, simt::Order::kRelease);
+#endif
+            }
+        }
+    }
+
+private:
+    /// The tail, once it is beyond `next`; `next` where the wait timed out.
+    __host__ __device__ std::uint64_t wait_for_tail(simt::Waiter& waiter,
+                                                    std::uint64_t next) const {
+        std::uint64_t tail = next;
+        waiter.until({simt::Wait::kFifoData, rank, peer, next + 1}, [&](std::uint64_t& seen) {
+#ifdef SYMM_MUTANT_UNPACK_TAIL_LOAD_RELAXED  // the loads of a piece race with its receive
+            tail = seen = simt::load(&queue->tail, simt::Order::kRelaxed);
+#else
+            tail = seen = simt::load(&queue->tail, simt::Order::kAcquire);
+#endif
+            return tail != next;
+        });
+        return tail - next <= kUnpackDepth ? tail : next;
+    }
+    __host__ __device__ bool is_inside(const UnpackDescriptor& piece, std::uint64_t most) const {
+        return piece.length != 0 && piece.length <= most && piece.source <= bounce_bytes &&
+               piece.length <= bounce_bytes - piece.source && piece.destination <= user_bytes &&
+               piece.length <= user_bytes - piece.destination;
+    }
+};
+
+/// Queues the kernel. Throws CudaError.
+void launch_unpack(CUstream stream, const UnpackKernel& kernel);
+
+}  // namespace symm
