@@ -1,13 +1,19 @@
 #include "common/emu/launch.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <deque>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "common/emu/access.hpp"
@@ -39,7 +45,23 @@ std::shared_ptr<void> new_shared_memory(std::size_t bytes) {
 
 struct Block {
     Block(const KernelLaunch& launch, unsigned index)
-        : barrier(launch.block.x), shared(new_shared_memory(launch.shared_bytes)) {
+        : barrier(launch.block.x),
+          warps((launch.block.x + simt::kWarpSize - 1) / simt::kWarpSize),
+          shared(new_shared_memory(launch.shared_bytes)) {
+        for (unsigned rest = launch.block.x, i = 0; rest > 0; ++i) {
+            const unsigned lanes = std::min(rest, simt::kWarpSize);
+            BlockBarrier& of_warp = warp_barriers.emplace_back(lanes);
+            warps[i].sync = [](void* state) {
+                static_cast<BlockBarrier*>(state)->arrive_and_wait();
+            };
+            warps[i].state = &of_warp;
+            rest -= lanes;
+        }
+        host.warps = warps.data();
+        host.named_sync = [](void* block, unsigned number, unsigned threads) {
+            static_cast<Block*>(block)->named(number, threads).arrive_and_wait();
+        };
+        host.named_state = this;
         host.group_index = dim3(index, 0, 0);
         host.grid_dim = launch.grid;
         host.size = launch.block.x;
@@ -47,8 +69,47 @@ struct Block {
         host.sync = [](void* state) { static_cast<BlockBarrier*>(state)->arrive_and_wait(); };
         host.sync_state = &barrier;
     }
+    // The named barrier of this number, for as many threads as its first user says.
+    BlockBarrier& named(unsigned number, unsigned threads) {
+        const std::lock_guard lock(mutex);
+        auto& [one, expected] = named_barriers.at(number);
+        if (!one) {
+            one = std::make_unique<BlockBarrier>(threads);
+            expected = threads;
+            if (abandoned) {
+                one->abandon();
+            }
+        }
+        if (expected != threads) {
+            throw std::logic_error(
+                fmt::format("named barrier {} is for {} threads, and one waits there "
+                            "for {}",
+                            number, expected, threads));
+        }
+        return *one;
+    }
+    void abandon() {
+        barrier.abandon();
+        for (BlockBarrier& one : warp_barriers) {
+            one.abandon();
+        }
+        const std::lock_guard lock(mutex);
+        abandoned = true;
+        for (auto& [one, expected] : named_barriers) {
+            if (one) {
+                one->abandon();
+            }
+        }
+    }
+
     simt::HostBlock host;
     BlockBarrier barrier;
+    std::deque<BlockBarrier> warp_barriers;
+    std::vector<simt::HostWarp> warps;
+    std::mutex mutex;  // guards the rest
+    std::array<std::pair<std::unique_ptr<BlockBarrier>, unsigned>, simt::kNamedBarriers>
+        named_barriers;
+    bool abandoned = false;
     std::shared_ptr<void> shared;
 };
 
@@ -95,7 +156,7 @@ public:
         lose(context_, result, Text("kernel {}: {}", launch_.name, why));
         abandoned_.store(true, std::memory_order_relaxed);
         for (Block& block : blocks_) {
-            block.barrier.abandon();
+            block.abandon();
         }
     }
 
@@ -136,6 +197,7 @@ void Thread::run() {
                           block.host.group_index.x, *fault));
     }
     block.barrier.leave();
+    block.warp_barriers[rank / simt::kWarpSize].leave();
 }
 
 void Thread::done() {

@@ -13,9 +13,22 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <nv/target>
 
 namespace symm::simt {
+
+/// Threads of a warp.
+inline constexpr unsigned kWarpSize = 32;
+/// Named barriers of a block; number 0 is ThreadBlock::sync()'s.
+inline constexpr unsigned kNamedBarriers = 16;
+
+/// What the threads of one emulated warp share.
+struct HostWarp {
+    void (*sync)(void*) = nullptr;  ///< Waits until every thread of the warp has called it.
+    void* state = nullptr;          ///< What `sync` works on.
+    mutable std::uint64_t exchange[kWarpSize] = {};  ///< A value per lane, for shuffles and votes.
+};
 
 /// What the threads of one emulated block share. Kernels never see it; the emulator fills it in.
 struct HostBlock {
@@ -26,6 +39,10 @@ struct HostBlock {
     void (*sync)(void*) = nullptr;  ///< Waits until every thread of the block has called it.
     mutable unsigned voted = 0;     ///< Set once any thread has voted true in sync_or().
     void* sync_state = nullptr;     ///< What `sync` works on.
+    const HostWarp* warps = nullptr;
+    /// Waits until `threads` threads have called it for barrier `number`.
+    void (*named_sync)(void* block, unsigned number, unsigned threads) = nullptr;
+    void* named_state = nullptr;  ///< The `block` of named_sync.
 };
 
 /// A one-dimensional block of threads (no kernel here has others). Cheap to copy; valid inside a
@@ -78,6 +95,12 @@ public:
     }
     /// Threads in the whole grid.
     __host__ __device__ std::size_t grid_size() const { return std::size_t{dim_blocks()} * size(); }
+
+    /// For Warp and WarpSpan (warp.hpp), on the host.
+    __host__ const HostWarp* host_warps() const { return host_->warps; }
+    __host__ void host_named_sync(unsigned number, unsigned threads) const {
+        host_->named_sync(host_->named_state, number, threads);
+    }
 
 private:
     __host__ bool host_sync_or(bool vote) const {

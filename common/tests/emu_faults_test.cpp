@@ -10,6 +10,7 @@
 
 #include "common/emu/launch.hpp"
 #include "common/simt/back_off.hpp"
+#include "common/simt/warp.hpp"
 #include "common/sys/deadline.hpp"
 #include "common/tests/emu_support.hpp"
 
@@ -217,6 +218,17 @@ TEST_F(Faults, DISABLED_TouchAnothersMemory) {
     expect_lost(CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
+// A named barrier is for one number of threads.
+TEST_F(Faults, DISABLED_DisagreeOnANamedBarrier) {
+    ASSERT_EQ(run(64,
+                  [](const simt::ThreadBlock& block) {
+                      const bool second = block.thread_rank() >= simt::kWarpSize;
+                      simt::WarpSpan(block, second ? 1 : 0, second ? 1 : 2, 3).sync();
+                  }),
+              CUDA_SUCCESS);
+    expect_lost(CUDA_ERROR_LAUNCH_FAILED);
+}
+
 TEST_F(Faults, DISABLED_Throw) {
     std::atomic<int> started{0}, left{0};
     ASSERT_EQ(run(2,
@@ -244,6 +256,7 @@ TEST_F(Faults, DISABLED_Throw) {
 
 TEST(FaultsOfKernels, LoseTheContext) {
     expect_passes("Faults.DISABLED_TouchUnmappedMemory");
+    expect_passes("Faults.DISABLED_DisagreeOnANamedBarrier");
     expect_passes("Faults.DISABLED_WriteReadOnlyMemory");
     expect_passes("Faults.DISABLED_TouchAnothersMemory");
     expect_passes("Faults.DISABLED_Throw");

@@ -1,0 +1,132 @@
+// Warps and spans of warps, on whichever driver there is: shuffles, votes, barriers.
+
+#include <gtest/gtest.h>
+
+#include "common/cuda/device.hpp"
+#include "common/cuda/launch.hpp"
+#include "common/cuda/pinned_memory.hpp"
+#include "common/cuda/stream.hpp"
+#include "common/simt/warp.hpp"
+
+namespace symm {
+namespace {
+
+constexpr unsigned kRounds = 50;
+
+// Every lane checks what it gets from the others. Different in each round, warp and lane.
+struct Exchange {
+    unsigned* errors;  // per thread
+
+    __host__ __device__ static std::uint64_t value(unsigned round, unsigned warp, unsigned lane) {
+        return (std::uint64_t{round} << 40) | (std::uint64_t{warp} << 20) | (lane + 1);
+    }
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        const simt::Warp warp(block);
+        const unsigned me = warp.thread_rank();
+        const unsigned number = warp.meta_group_rank();
+        unsigned wrong = 0;
+        for (unsigned round = 0; round < kRounds; ++round) {
+            const unsigned source = (me + round) % warp.size();
+            wrong += warp.shfl(value(round, number, me), source) != value(round, number, source);
+            const auto small = static_cast<std::uint32_t>(round * 100 + me);
+            wrong += warp.shfl(small, source) != round * 100 + source;
+            const float real = 0.5F * static_cast<float>(me);
+            wrong += warp.shfl(real, 0) != 0.0F;
+            if (warp.size() == simt::Warp::kSize) {
+                wrong += warp.shfl_xor(small, 5) != round * 100 + (me ^ 5U);
+            }
+            const unsigned chosen = round % warp.size();
+            wrong += warp.ballot(me == chosen) != 1U << chosen;
+            wrong += !warp.any(me == chosen);
+            wrong += warp.any(false);
+            wrong += warp.all(me != chosen);
+            wrong += !warp.all(true);
+        }
+        errors[block.grid_rank()] = wrong;
+    }
+};
+
+// Two spans of one block, of different size and with different numbers of rounds: each passes
+// values on in shared memory, by its own barrier.
+struct TwoSpans {
+    unsigned* errors;  // per thread
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        const bool second = block.thread_rank() >= 2 * simt::kWarpSize;
+        const simt::WarpSpan span =
+            second ? simt::WarpSpan(block, 2, 1, 2) : simt::WarpSpan(block, 0, 2, 1);
+        unsigned* words = block.shared<unsigned>() + (second ? 2 * simt::kWarpSize : 0);
+        const unsigned next = (span.thread_rank() + 1) % span.size();
+        unsigned wrong = 0;
+        for (unsigned round = 0; round < (second ? kRounds : 2 * kRounds); ++round) {
+            words[span.thread_rank()] = round * 1000 + span.thread_rank();
+#ifndef SYMM_MUTANT_NO_SPAN_SYNC
+            span.sync();
+#endif
+            wrong += words[next] != round * 1000 + next;
+            span.sync();
+        }
+        errors[block.grid_rank()] = wrong;
+    }
+};
+
+// A lane of each warp writes, the others read after the warp's barrier.
+struct WarpBarrier {
+    unsigned* errors;  // per thread
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        const simt::Warp warp(block);
+        unsigned* word = block.shared<unsigned>() + warp.meta_group_rank();
+        unsigned wrong = 0;
+        for (unsigned round = 0; round < kRounds; ++round) {
+            if (warp.thread_rank() == round % warp.size()) {
+                *word = round;
+            }
+#ifndef SYMM_MUTANT_NO_WARP_SYNC
+            warp.sync();
+#endif
+            wrong += *word != round;
+            warp.sync();
+        }
+        errors[block.grid_rank()] = wrong;
+    }
+};
+
+class Groups : public testing::Test {
+protected:
+    static constexpr unsigned kMost = 1024;
+    template <class Kernel>
+    void run(unsigned blocks, unsigned threads) {
+        for (unsigned i = 0; i < kMost; ++i) {
+            errors_.as<unsigned>()[i] = 77;  // a thread that did not run
+        }
+        launch(stream_.get(), blocks, threads, Kernel{errors_.as<unsigned>()}, 1024);
+        stream_.synchronize("the kernel");
+        for (unsigned i = 0; i < blocks * threads; ++i) {
+            ASSERT_EQ(errors_.as<unsigned>()[i], 0U) << "thread " << i << " of " << threads;
+        }
+    }
+
+    Device device_{0};
+    Stream stream_;
+    PinnedMemory errors_{kMost * sizeof(unsigned)};
+};
+
+TEST_F(Groups, WarpsExchangeValuesAndVotes) {
+    for (const unsigned threads : {1U, 7U, 32U, 33U, 64U, 80U, 96U}) {
+        run<Exchange>(2, threads);
+    }
+}
+
+TEST_F(Groups, WarpsHaveABarrier) {
+    for (const unsigned threads : {2U, 32U, 48U, 96U}) {
+        run<WarpBarrier>(2, threads);
+    }
+}
+
+TEST_F(Groups, SpansOfOneBlockHaveBarriersOfTheirOwn) {
+    run<TwoSpans>(2, 96);
+}
+
+}  // namespace
+}  // namespace symm
