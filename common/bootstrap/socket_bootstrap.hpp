@@ -83,8 +83,9 @@ private:
     std::vector<int> processes_;  ///< By rank; empty until all have joined.
     std::uint32_t number_ = 0;    ///< Of the next call.
     std::optional<BootstrapError> broken_;
-    /// From this time on async_error() reports a closed connection; before, the peer may just have
-    /// ended its run earlier. Empty until it first sees one.
+    /// async_error() reports a closed connection only from this time on: until then the peer may
+    /// simply have finished its run before us. Empty until async_error() first sees a closed
+    /// connection.
     std::optional<Deadline> closed_;
 };
 

@@ -8,8 +8,8 @@
 /// copy does, it combines the rights of the host and of the devices that run kernels; otherwise
 /// those of the host and of all devices.
 ///
-/// A kernel faults when it touches memory that its device has no access to. It does not fault where
-/// the host has access, nor while any copy runs, or a kernel of a device with access. Host code is
+/// A kernel that touches memory without access faults, except in three cases: the host has access
+/// to the memory; a copy is running; a kernel of a device that has access is running. Host code is
 /// subject to the same protection, so not every access of the host to device memory faults. Every
 /// device has access to plain memory (cuMemAlloc).
 

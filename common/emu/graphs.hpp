@@ -51,9 +51,10 @@ bool is_capturing(Stream& stream);
 /// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; else CUDA_SUCCESS.
 CUresult refuse_while_capturing(Stream& stream);
 
-/// The same for the captures that forbid this thread the calls that the manual calls potentially
-/// unsafe: those that it has begun itself, except for relaxed ones, and other threads' global ones.
-/// See cuThreadExchangeStreamCaptureMode, by which a thread asks for less.
+/// The same, for calls that the manual names potentially unsafe. Two kinds of capture forbid them
+/// to this thread: a capture that this thread began, unless its mode is relaxed, and a capture that
+/// another thread began in mode global. With cuThreadExchangeStreamCaptureMode a thread can free
+/// itself from one or both.
 CUresult refuse_unsafe_call();
 
 /// Makes the record part of the stream's capture, and returns the answer. Nothing where the stream

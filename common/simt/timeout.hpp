@@ -41,7 +41,7 @@ enum class Wait : std::uint32_t {
     kFifoSpace,    ///< A free slot of a FIFO.
     kFifoMessage,  ///< No wait: the FIFO brought a message of another length than expected.
     kFifoEntry,    ///< No wait: a FIFO entry points outside the buffer.
-    kDescriptor,   ///< No wait: a descriptor points outside the buffers.
+    kDescriptor,   ///< No wait: an entry of lab 04's unpack queue points outside the buffers.
 };
 
 /// Who waits for what.

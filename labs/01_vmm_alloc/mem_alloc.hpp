@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// An allocation of which the program keeps only the pointer: what ncclMemAlloc and ncclMemFree do,
-/// call by call.
+/// An allocation of which the program keeps only the pointer, by the driver calls that ncclMemAlloc
+/// and ncclMemFree make.
 ///
 /// A library that returns a `void*` cannot return owners. To free the memory again it asks the
 /// driver, which finds everything from the address: which handle is mapped here

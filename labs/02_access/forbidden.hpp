@@ -6,7 +6,8 @@
 /// A forbidden load or store does not throw an exception. The GPU stops the kernel, and the driver
 /// declares the whole context lost: from then on every call of the process on that device returns
 /// CUDA_ERROR_ILLEGAL_ADDRESS (700). The first call to report it is not the launch, which only
-/// queues the kernel, but the next one that waits. (The kernel log shows an `Xid 31`.)
+/// queues the kernel, but a later one: here cuStreamQuery, by which the program waits. (The kernel
+/// log shows an `Xid 31`.)
 ///
 /// The child is this program, started again with a hidden option.
 

@@ -20,7 +20,7 @@
 ///
 /// | step           | what a rank does                                         | exchanged          |
 /// |----------------|----------------------------------------------------------|--------------------|
-/// | 1 memory       | asks which kind of handle all devices have; creates      | what devices can   |
+/// | 1 memory       | asks which kind of handle all devices have; creates      | who has FABRIC     |
 /// |                | segments that can be exported as that kind and as file   |                    |
 /// |                | descriptors, or finds the segments behind its pointer    |                    |
 /// | 2 descriptions | computes the stride; falls back to file descriptors if   | sizes, what memory |

@@ -127,9 +127,12 @@ void tcp(benchmark::State& state, std::size_t bytes, bool unpack) {
         const DeviceBuffer memory(0, bytes);
         const PinnedMemory pinned = pinned_calloc(kPiece);
         const Stream stream;
+        UniqueFd plain;
         std::optional<TcpUnpacker> unpacker;
         if (unpack) {
             unpacker.emplace(std::move(server), 1, 0);
+        } else {
+            plain = std::move(server);
         }
         const auto start = std::chrono::steady_clock::now();
         std::thread sender([&, socket = &client] {
@@ -143,7 +146,7 @@ void tcp(benchmark::State& state, std::size_t bytes, bool unpack) {
         } else {
             const std::size_t headers = (bytes + piece.size() - 1) / piece.size() * 16;
             for (std::size_t done = 0; done < bytes + headers;) {
-                const ssize_t got = ::recv(server.get(), pinned.data(), 256 << 10, 0);
+                const ssize_t got = ::recv(plain.get(), pinned.data(), 256 << 10, 0);
                 if (got <= 0) {
                     throw std::runtime_error("recv() over the loopback failed");
                 }

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// A connection from one GPU to another: a FIFO of eight slots, in memory that both can reach.
+/// A connection from one GPU to another: one or more channels, each a FIFO of eight slots in memory
+/// that both can reach. This is one channel:
 ///
 ///     sender's GPU               memory near the sender             receiver's GPU
 ///                            +--------------------------+
@@ -16,7 +17,7 @@
 ///                            +--------------------------+
 ///
 /// Each side polls a counter near it, and writes the counter near the other. What lies where is
-/// the caller's choice: this lab takes host memory, lab 05 also memory of the GPUs.
+/// the caller's choice: this lab takes host memory; with a proxy, slots in a GPU's memory too.
 ///
 /// Data moves in steps, numbered from 0 for as long as the connection lives. Step s uses slot
 /// s mod 8. `tail` is the number of steps that the sender has filled, `head` the number that the
@@ -35,9 +36,10 @@
 ///   missing, it can read what was in the slot eight steps earlier.
 /// - (4) with (1): the sender that sees the head knows that the slot has been read. If one of the
 ///   two is missing, it can overwrite a slot that is still being read.
-/// - One thread of a group waits and stores the counter, all threads copy. The group's sync()
-///   between them extends the order to all threads: wait, sync, copy, sync, store.
-/// - One connection cannot deadlock: head <= tail <= head + 8 always holds, so its two sides never
+/// - A side is a group of threads, here a block. One thread waits and stores the counter, all copy.
+///   The group's sync() between them extends the order to all threads: wait, sync, copy, sync,
+///   store.
+/// - One channel cannot deadlock: head <= tail <= head + 8 always holds, so its two sides never
 ///   both wait. Two ranks that each send more than eight slots before they receive do wait for each
 ///   other. So send_receive() does both in one kernel, in different blocks.
 /// - A message cannot overtake another: each side makes its steps in order. `left` of a fifo entry

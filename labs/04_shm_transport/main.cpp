@@ -101,9 +101,9 @@ void ring(Rank& rank, const Options& options) {
     const std::string node = path.path == HostPath::kCuMem
                                  ? fmt::format(" on NUMA node {}", host_node_of(rank.device()))
                                  : "";
-    rank.say_in_order(fmt::format("pid {}, GPU {}: {} at {:#x}{}, shared with rank {}", ::getpid(),
-                                  rank.device(), format_bytes(segment.size()), segment.address(),
-                                  node, previous));
+    rank.say_in_order(fmt::format("pid {}, GPU {}: {} at {:#x}{}, shared with its neighbours",
+                                  ::getpid(), rank.device(), format_bytes(segment.size()),
+                                  segment.address(), node));
 
     const std::uint64_t slot = transport.slot_bytes_from(previous);
     rank.headline("\n3. A ring: each rank sends {} to the next, in {} step(s) of {}",

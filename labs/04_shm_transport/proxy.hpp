@@ -54,7 +54,7 @@ namespace symm {
 struct ProxyRoute {
     ConnectionEnd from;
     ConnectionEnd to;
-    int peer;  ///< The rank at the other end, for messages.
+    int peer;  ///< The rank at the other end, for error messages.
 };
 
 /// One route, and how far it is.
@@ -81,8 +81,8 @@ private:
 /// The thread, with all routes of a rank in one direction. Starts at construction.
 class Proxy {
 public:
-    /// `device` is the rank's; its context is current. `on_failure` is called by the thread when a
-    /// copy has failed: it should abort the kernels, which would wait for the proxy in vain. Throws
+    /// `device` is the rank's; its context is current. `on_failure` is called by the thread when an
+    /// error ends it: it should abort the kernels, which would wait for the proxy in vain. Throws
     /// CudaError.
     Proxy(int device, const std::vector<ProxyRoute>& routes, std::function<void()> on_failure);
     Proxy(const Proxy&) = delete;

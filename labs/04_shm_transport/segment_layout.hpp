@@ -6,7 +6,7 @@
 /// the connections on which it sends, the RecvMem of those on which it receives. The buffer of a
 /// connection lies in the segment of its sender or of its receiver:
 ///
-///     rank 0's segment: [ SendMem 0->1 | RecvMem 1->0, buffer 1->0 | ... ]
+///     rank 0's segment: [ RecvMem 1->0, buffer 1->0 | SendMem 0->1 | ... ]
 ///     rank 1's segment: [ RecvMem 0->1, buffer 0->1 | SendMem 1->0 | ... ]
 ///
 /// A load over a bus has to wait for the answer, a store does not. So the buffer is near the

@@ -37,7 +37,7 @@ void send_piece(const UniqueFd& socket, std::uint64_t destination, std::span<con
 /// The receiving side. Needs the context that is current at construction, also later.
 class TcpUnpacker {
 public:
-    /// `socket` is a connected TCP socket. `rank` and `peer`, which sends, are for messages.
+    /// `socket` is a connected TCP socket. `rank` and `peer`, which sends, are for error messages.
     /// `page_bytes` is the most that becomes one descriptor.
     TcpUnpacker(UniqueFd socket, int rank, int peer, std::size_t page_bytes = 256 * 1024,
                 std::chrono::nanoseconds limit = Deadline::standard_limit());

@@ -49,8 +49,8 @@ enum class ProxySide : unsigned { kNone, kSender, kReceiver, kBoth };
 /// How a transport is built. A connection uses the `channels`, `slot_bytes`, `staging_bytes` and
 /// `locality` of its receiver; its sender's are ignored.
 struct TransportOptions {
-    /// Channels, and so blocks, per direction of a transfer; 0: 32, with a proxy 4, shared by ranks
-    /// of one process that share a GPU; on an emulated GPU 2.
+    /// Channels, and so blocks, per direction of a transfer; 0: 32, with a proxy 4, divided by the
+    /// number of ranks of this process on the GPU; on an emulated GPU 2.
     std::uint32_t channels = 0;
     /// Bytes of a slot, a multiple of 128; 0: 64 KiB, with a proxy on a GPU 2 MiB.
     std::uint64_t slot_bytes = 0;
@@ -58,8 +58,8 @@ struct TransportOptions {
     std::uint64_t staging_bytes = 0;
     /// In whose segment the slots are.
     Locality locality = Locality::kReceiver;
-    /// Which sides of this rank's connections use the copy engine. The other ranks need not do the
-    /// same.
+    /// Whether this rank uses its copy engine where it sends, where it receives, or both. What its
+    /// peers do at their ends, they choose themselves.
     ProxySide proxy = ProxySide::kNone;
     /// The path to host memory; empty: cuMem where all ranks can use it.
     std::optional<HostPath> path;

@@ -9,6 +9,7 @@
 ///     TCP --recv--> [ bounce buffer: pages ] ------ loads ------> kernel --stores--> user's buffer
 ///     host thread --> [ queue: descriptors, tail | head ] <-----> kernel
 ///
+/// The bounce buffer is divided into kUnpackDepth parts of equal size, called pages here.
 /// Descriptor i describes a piece in page i mod kUnpackDepth. Both counters only grow.
 ///
 /// | who    | waits for                 | order   | then does                          | then stores  | order   |
@@ -22,9 +23,12 @@
 ///   buffer. The kernel ends when it has stored as many bytes as it was told.
 /// - A descriptor that points outside the bounce buffer or the user's buffer is refused: the kernel
 ///   ends with an error, and stores nothing for it.
-/// - No deadlock: the host thread waits only for the kernel, and the kernel only for the host
-///   thread; head <= tail <= head + kUnpackDepth, so never both at once. The kernel's wait has a
-///   limit; the host thread's ends with the queue.
+/// - The kernel takes all descriptors up to the tail that it saw, a *batch*, and then stores the
+///   head once for the whole batch.
+/// - No deadlock: the host thread waits for the kernel only where the queue is full, and the kernel
+///   for the host thread only where it is empty, so never both at once. (The host thread also waits
+///   for the network.) The kernel's wait has a limit; the host thread's ends when its TcpUnpacker
+///   is destroyed.
 ///
 /// SYMM_MUTANT_UNPACK_* take one order or the sync out, for the tests.
 ///
@@ -75,7 +79,7 @@ struct UnpackKernel {
     std::uint64_t bytes;
     simt::Timeout timeout;
     int rank;
-    int peer;  ///< Who sends, for messages.
+    int peer;  ///< Who sends, for error messages.
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         auto* state = block.shared<UnpackState>();
