@@ -4,15 +4,22 @@
 #include "common/cuda/occupancy.hpp"
 
 namespace symm {
+namespace {
 
-void launch_transfer(CUstream stream, unsigned threads, const TransferKernel& transfer) {
+unsigned threads_per_block() {
+    return is_emulated() ? 32 : 512;
+}
+
+}  // namespace
+
+void launch_transfer(CUstream stream, const TransferKernel& transfer) {
     if (transfer.blocks() > 0) {
-        launch(stream, transfer.blocks(), threads, transfer, sizeof(EndState));
+        launch(stream, transfer.blocks(), threads_per_block(), transfer, sizeof(EndState));
     }
 }
 
-unsigned transfer_resident_blocks(unsigned threads) {
-    return resident_blocks<TransferKernel>(threads, sizeof(EndState));
+unsigned transfer_resident_blocks() {
+    return resident_blocks<TransferKernel>(threads_per_block(), sizeof(EndState));
 }
 
 }  // namespace symm

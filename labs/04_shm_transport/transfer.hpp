@@ -147,11 +147,11 @@ private:
     }
 };
 
-/// Queues the transfer with `threads` threads per block; queues nothing if all messages are empty.
-/// Throws CudaError. (In a .cu file, so that other files need no nvcc.)
-void launch_transfer(CUstream stream, unsigned threads, const TransferKernel& transfer);
+/// Queues the transfer; queues nothing if all messages are empty. Throws CudaError. (In a .cu file,
+/// so that other files need no nvcc.)
+void launch_transfer(CUstream stream, const TransferKernel& transfer);
 
-/// How many blocks of the kernel, of `threads` threads each, the current device keeps resident.
-unsigned transfer_resident_blocks(unsigned threads);
+/// How many of its blocks the current device keeps resident.
+unsigned transfer_resident_blocks();
 
 }  // namespace symm

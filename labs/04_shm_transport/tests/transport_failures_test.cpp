@@ -137,6 +137,12 @@ TEST(ShmTransport, RefusesWhatItCannotDoOnAllRanks) {
         options = small_slots();
         options.channels = odd_one ? 1000 : 1;
         refused(rank, peer, options);
+        options = small_slots();
+        options.staging_bytes = odd_one ? 100 : 128;
+        refused(rank, peer, options);
+        options = small_slots();
+        options.limit = odd_one ? 0s : 60s;
+        refused(rank, peer, options);
         // The bootstrap can still be used: the next transport is made, and refuses peers it does
         // not know.
         const std::span<const int> nobody;
