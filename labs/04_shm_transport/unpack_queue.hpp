@@ -62,13 +62,7 @@ struct UnpackQueue {
     UnpackDescriptor descriptors[kUnpackDepth];
 };
 
-/// What thread 0 tells its block, in shared memory.
-struct UnpackState {
-    std::uint64_t next;  ///< The first descriptor of a batch.
-    std::uint64_t end;   ///< The one after its last; `next` where the kernel has to end.
-};
-
-/// The kernel: one block, with sizeof(UnpackState) bytes of shared memory. Stores `bytes` bytes and
+/// The kernel: one block, with a word of shared memory. Stores `bytes` bytes and
 /// ends. The next launch goes on with the next descriptor.
 struct UnpackKernel {
     UnpackQueue* queue;
@@ -82,17 +76,17 @@ struct UnpackKernel {
     int peer;  ///< Who sends, for error messages.
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        auto* state = block.shared<UnpackState>();
+        auto* batch_end = block.shared<std::uint64_t>();  // what thread 0 tells its block
         simt::Waiter waiter(timeout);
         std::uint64_t next = simt::load(&queue->head, simt::Order::kRelaxed);  // its own counter
         for (std::uint64_t stored = 0; stored < bytes;) {
             if (block.thread_rank() == 0) {
-                *state = {next, wait_for_tail(waiter, next)};
+                *batch_end = wait_for_tail(waiter, next);
             }
             block.sync();
-            const std::uint64_t end = state->end;
+            const std::uint64_t end = *batch_end;
             if (end == next) {
-                return;  // the wait timed out, as all threads of the block see
+                return;  // the wait failed, as all threads of the block see
             }
             for (; next != end && stored < bytes; ++next) {
                 const UnpackDescriptor piece = queue->descriptors[next % kUnpackDepth];
@@ -121,7 +115,8 @@ struct UnpackKernel {
     }
 
 private:
-    /// The tail, once it is beyond `next`; `next` where the wait timed out.
+    /// The tail, once it is beyond `next`; `next` where the wait timed out, or where more
+    /// descriptors are said to be there than the queue holds.
     __host__ __device__ std::uint64_t wait_for_tail(simt::Waiter& waiter,
                                                     std::uint64_t next) const {
         std::uint64_t tail = next;
@@ -133,7 +128,11 @@ private:
 #endif
             return tail != next;
         });
-        return tail - next <= kUnpackDepth ? tail : next;
+        if (tail - next > kUnpackDepth) {
+            waiter.fail({simt::Wait::kDescriptor, rank, peer, user_bytes}, tail);
+            return next;
+        }
+        return tail;
     }
     __host__ __device__ bool is_inside(const UnpackDescriptor& piece, std::uint64_t most) const {
         return piece.length != 0 && piece.length <= most && piece.source <= bounce_bytes &&

@@ -143,6 +143,18 @@ TEST_F(TcpUnpackerTest, RefusesADescriptorOutsideTheBounceBuffer) {
     }
 }
 
+// More descriptors than the queue holds: the kernel must not end as if all were right.
+TEST_F(TcpUnpackerTest, RefusesAnImpossibleTail) {
+    const PinnedMemory queue = pinned_calloc(sizeof(UnpackQueue));
+    const PinnedMemory bounce = pinned_calloc(1000);
+    KernelTimeout timeout(60s);
+    queue.as<UnpackQueue>()->tail = kUnpackDepth + 1;
+    launch_unpack(stream.get(), {queue.as<UnpackQueue>(), bounce.as<std::byte>(), 1000,
+                                 user.as<std::byte>(), kUser, 100, timeout.timeout(), 1, 0});
+    EXPECT_THROW(timeout.synchronize(stream, "the kernel"), std::runtime_error);
+    EXPECT_EQ(queue.as<UnpackQueue>()->head, 0U);
+}
+
 TEST_F(TcpUnpackerTest, SaysWhenTheSenderEndsTooEarly) {
     const auto start = std::chrono::steady_clock::now();
     TcpUnpacker unpacker(std::move(receiver), 1, 0);
