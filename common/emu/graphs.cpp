@@ -19,7 +19,7 @@ std::mutex& capture_mutex() {
     return kept;
 }
 
-// Those that may not have ended, and how many: a thread that finds none takes no lock, which would
+// Those that have not ended, and how many: a thread that finds none takes no lock, which would
 // order one rank's work after another's for ThreadSanitizer.
 std::vector<std::shared_ptr<Capture>>& captures() {
     static auto& kept = *new std::vector<std::shared_ptr<Capture>>;
@@ -106,7 +106,6 @@ CUresult refuse_unsafe_call() {
     }
     const std::lock_guard lock(capture_mutex());
     CUresult result = CUDA_SUCCESS;
-    forget_ended_captures();
     for (const auto& capture : captures()) {
         const bool mine = capture->thread == std::this_thread::get_id() &&
                           capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -198,7 +197,6 @@ CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
          std::make_shared<Capture>(
              Capture{State::kActive, {}, mode, std::this_thread::get_id(), stream.get()}),
          {});
-    forget_ended_captures();
     captures().push_back(stream->capture);
     ++capture_count;
     return CUDA_SUCCESS;

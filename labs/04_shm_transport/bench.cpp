@@ -59,34 +59,32 @@ void time_all(benchmark::State& state, std::size_t bytes, const Measure& measure
                             static_cast<std::int64_t>(state.iterations()));
 }
 
-// From a GPU's memory to pinned memory, or the other way.
-void pinned_copy(benchmark::State& state, std::size_t bytes, bool to_host) {
-    const Device device(0);
-    const PinnedMemory host = pinned_calloc(bytes);
-    const DeviceBuffer memory(0, bytes);
+// Copies by the copy engine, in the current context.
+void time_copies(benchmark::State& state, std::size_t bytes, CUdeviceptr to, CUdeviceptr from) {
     const Stream stream;
     const auto copy = [&] {
-        cu_check(cuMemcpyAsync(to_host ? host.address() : memory.base(),
-                               to_host ? memory.base() : host.address(), bytes, stream.get()),
-                 "cuMemcpyAsync(size={})", bytes);
+        cu_check(cuMemcpyAsync(to, from, bytes, stream.get()), "cuMemcpyAsync(size={})", bytes);
     };
     seconds_per_call(1, stream, copy);
     time_all(state, bytes, [&] { return seconds_per_call(calls_for(bytes), stream, copy); });
 }
 
-// From one GPU's memory to another's: the copy engine over the link between them.
+// From a GPU's memory to pinned memory, or the other way.
+void pinned_copy(benchmark::State& state, std::size_t bytes, bool to_host) {
+    const Device device(0);
+    const PinnedMemory host = pinned_calloc(bytes);
+    const DeviceBuffer memory(0, bytes);
+    time_copies(state, bytes, to_host ? host.address() : memory.base(),
+                to_host ? memory.base() : host.address());
+}
+
+// From one GPU's memory to another's, over the link between them.
 void peer_copy(benchmark::State& state, std::size_t bytes) {
     const Device device(0);
     const DeviceBuffer source(0, bytes);
     const int users[] = {0};
     const SharedBuffer target(1, bytes, users);
-    const Stream stream;
-    const auto copy = [&] {
-        cu_check(cuMemcpyAsync(target.base(), source.base(), bytes, stream.get()),
-                 "cuMemcpyAsync(size={})", bytes);
-    };
-    seconds_per_call(1, stream, copy);
-    time_all(state, bytes, [&] { return seconds_per_call(calls_for(bytes), stream, copy); });
+    time_copies(state, bytes, target.base(), source.base());
 }
 
 // Rank 0 sends, rank 1 receives.

@@ -168,6 +168,17 @@ struct EndState {
     std::byte* data;
 };
 
+/// The step with which an end begins, for all threads of its group.
+template <class Group>
+__host__ __device__ std::uint64_t first_step(const Group& group, const ConnectionEnd& end,
+                                             EndState* state) {
+    if (group.thread_rank() == 0) {
+        state->step = *end.step;
+    }
+    group.sync();
+    return state->step;
+}
+
 /// The sending end of a channel. Every thread of the one group that serves it has one. A group is a
 /// simt::ThreadBlock, or has its `thread_rank()` and `sync()`.
 template <class Group>
@@ -177,14 +188,13 @@ public:
     /// no other end uses it.
     __host__ __device__ ConnectionSender(const Group& group, const ConnectionEnd& end,
                                          const Ends& ends, EndState* state)
-        : group_(group), end_(end), ends_(ends), state_(state), waiter_(ends.timeout) {
-        if (group.thread_rank() == 0) {
-            state->step = *end.step;
-        }
-        group.sync();
-        step_ = state->step;
-        head_ = step_ - kSteps;  // not read yet: assume that there is no credit
-    }
+        : group_(group),
+          end_(end),
+          ends_(ends),
+          state_(state),
+          waiter_(ends.timeout),
+          step_(first_step(group, end, state)),
+          head_(step_ - kSteps) {}  // not read yet: assume that there is no credit
 
     /// Waits until the next slot is free. All threads call it. All get the slot, or all get null
     /// where the wait timed out: then leave, and do not post.
@@ -192,12 +202,13 @@ public:
         if (group_.thread_rank() == 0) {
             state_->data = wait_for_head(step_ + 1 - kSteps) ? end_.slot(step_) : nullptr;
         }
-        sync_after_wait();
+#ifndef SYMM_MUTANT_CONNECTION_NO_SYNC_AFTER_HEAD  // others write before thread 0 has seen the head
+        group_.sync();
+#endif
         return state_->data;
     }
 
-    /// Gives the step to the receiver: `size` bytes, in the slot or, with kOffset, at `offset`.
-    /// `left` is the bytes of the message from here on.
+    /// Gives the step to the receiver, with what `entry` says of it.
     __host__ __device__ void post(const FifoEntry& entry) {
 #ifndef SYMM_MUTANT_CONNECTION_NO_SYNC_BEFORE_TAIL  // thread 0 posts while others still write
         group_.sync();
@@ -227,12 +238,6 @@ public:
     }
 
 private:
-    __host__ __device__ void sync_after_wait() const {
-#ifndef SYMM_MUTANT_CONNECTION_NO_SYNC_AFTER_HEAD  // others write before thread 0 has seen the head
-        group_.sync();
-#endif
-    }
-
     __host__ __device__ bool wait_for_head(std::uint64_t needed) {
         // A poll is a load over the bus: poll only when the head seen last is not enough. The
         // difference is read as a signed number, so the counters may wrap.
@@ -270,14 +275,13 @@ public:
     /// As ConnectionSender's constructor.
     __host__ __device__ ConnectionReceiver(const Group& group, const ConnectionEnd& end,
                                            const Ends& ends, EndState* state)
-        : group_(group), end_(end), ends_(ends), state_(state), waiter_(ends.timeout) {
-        if (group.thread_rank() == 0) {
-            state->step = *end.step;
-        }
-        group.sync();
-        step_ = state->step;
-        tail_ = step_;  // not read yet: assume that the FIFO is empty
-    }
+        : group_(group),
+          end_(end),
+          ends_(ends),
+          state_(state),
+          waiter_(ends.timeout),
+          step_(first_step(group, end, state)),
+          tail_(step_) {}  // not read yet: assume that the FIFO is empty
 
     /// Waits for the next step, with `size` bytes of a message of which `left` remain. All threads
     /// call it. All get the data, or all get null where the wait timed out, the sender named other

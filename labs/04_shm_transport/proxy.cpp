@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <exception>
 #include <stdexcept>
 
@@ -67,44 +68,29 @@ bool ProxyChannel::end_copy() {
 }
 
 Proxy::Proxy(int device, const std::vector<ProxyRoute>& routes, std::function<void()> on_failure)
-    : device_(device), on_failure_(std::move(on_failure)) {
-    for (const ProxyRoute& route : routes) {
-        channels_.emplace_back(route);
-    }
-    thread_ = std::thread([this] {
-        try {
-            run();
-        } catch (const std::exception& error) {
-            cuStreamSynchronize(
-                stream_.get());  // copies use slots; the error that came first counts
-            {
-                const std::lock_guard lock(mutex_);
-                failure_ = fmt::format("the proxy of the transport failed: {}", error.what());
-            }
-            on_failure_();
-        }
-    });
-}
+    : device_(device),
+      channels_(routes.begin(), routes.end()),
+      thread_(
+          [this](const ServiceThread& thread) {
+              try {
+                  run(thread);
+              } catch (const std::exception& error) {
+                  cuStreamSynchronize(stream_.get());  // copies use slots; its result is ignored
+                  throw std::runtime_error(
+                      fmt::format("the proxy of the transport failed: {}", error.what()));
+              }
+          },
+          std::move(on_failure)) {}
 
-Proxy::~Proxy() {
-    stop_.store(true, std::memory_order_relaxed);
-    thread_.join();
-}
-
-std::string Proxy::failure() const {
-    const std::lock_guard lock(mutex_);
-    return failure_;
-}
-
-void Proxy::run() {
+void Proxy::run(const ServiceThread& thread) {
     device_.make_current();
     const RelaxedCaptureMode relaxed;  // a user may be capturing in mode GLOBAL
-    for (int idle = 0; !stop_.load(std::memory_order_relaxed); ++idle) {
+    for (int idle = 0; !thread.stopping();) {
+        bool any = false;
         for (ProxyChannel& channel : channels_) {
-            if (channel.progress(stream_.get())) {
-                idle = 0;
-            }
+            any |= channel.progress(stream_.get());
         }
+        idle = any ? 0 : std::min(idle + 1, 2 * kPollsBeforeSleep);
         if (idle > kPollsBeforeSleep) {
             simt::back_off(idle - kPollsBeforeSleep);
         }

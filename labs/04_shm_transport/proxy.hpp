@@ -33,19 +33,17 @@
 /// (NCCL_SHM_USE_CUDA_MEMCPY, NCCL_SHM_MEMCPY_MODE).
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/event.hpp"
 #include "common/cuda/stream.hpp"
 #include "labs/04_shm_transport/connection.hpp"
+#include "labs/04_shm_transport/service_thread.hpp"
 
 namespace symm {
 
@@ -78,34 +76,28 @@ private:
     std::array<Event, kSteps> copied_;
 };
 
-/// The thread, with all routes of a rank in one direction. Starts at construction.
+/// The thread, with all routes of a rank in one direction. Starts at construction. Destruction
+/// stops it and waits for its copies; steps that are not handed over yet are lost.
 class Proxy {
 public:
     /// `device` is the rank's; its context is current. `on_failure` is called by the thread when an
     /// error ends it: it should abort the kernels, which would wait for the proxy in vain. Throws
     /// CudaError.
     Proxy(int device, const std::vector<ProxyRoute>& routes, std::function<void()> on_failure);
-    Proxy(const Proxy&) = delete;
-    /// Stops the thread and waits for its copies. Steps that are not handed over yet are lost.
-    ~Proxy();
 
     /// The error that ended the thread; empty where none has.
-    std::string failure() const;
+    std::string failure() const { return thread_.failure(); }
 
 private:
     /// A proxy that sleeps adds latency; one that polls all the time takes a processor.
     static constexpr int kPollsBeforeSleep = 2000;
 
-    void run();
+    void run(const ServiceThread& thread);
 
     Device device_;
     Stream stream_;
     std::list<ProxyChannel> channels_;
-    std::function<void()> on_failure_;
-    std::atomic<bool> stop_{false};
-    mutable std::mutex mutex_;
-    std::string failure_;  ///< Guarded by the mutex.
-    std::thread thread_;
+    ServiceThread thread_;
 };
 
 }  // namespace symm

@@ -87,27 +87,13 @@ TcpUnpacker::TcpUnpacker(UniqueFd socket, int rank, int peer, std::size_t page_b
       queue_(pinned_calloc(sizeof(UnpackQueue))),
       bounce_(pinned_calloc(kUnpackDepth * page_bytes)),
       timeout_(limit),
-      thread_([this] {
-          try {
-              run();
-          } catch (const std::exception& error) {
-              {
-                  const std::lock_guard lock(mutex_);
-                  failure_ = error.what();
-              }
-              timeout_.abort();
-          }
-      }) {}
-
-TcpUnpacker::~TcpUnpacker() {
-    stop_.store(true, std::memory_order_relaxed);
-    thread_.join();
-}
+      thread_([this](const ServiceThread& thread) { run(thread); }, [this] { timeout_.abort(); }) {}
 
 // Waits for data, and receives what there is. 0 where the sender has closed the connection, or the
 // unpacker is destroyed.
-std::size_t TcpUnpacker::receive_some(std::byte* to, std::size_t most) {
-    while (!stop_.load(std::memory_order_relaxed)) {
+std::size_t TcpUnpacker::receive_some(const ServiceThread& thread, std::byte* to,
+                                      std::size_t most) {
+    while (!thread.stopping()) {
         const ssize_t received = ::recv(socket_.get(), to, most, 0);
         if (received >= 0) {
             return static_cast<std::size_t>(received);
@@ -119,14 +105,11 @@ std::size_t TcpUnpacker::receive_some(std::byte* to, std::size_t most) {
     return 0;
 }
 
-// False where the connection ends before the first byte.
-bool TcpUnpacker::receive_all(std::byte* to, std::size_t bytes) {
+// False where the connection ends before the first byte, or the thread is to end.
+bool TcpUnpacker::receive_all(const ServiceThread& thread, std::byte* to, std::size_t bytes) {
     for (std::size_t done = 0; done < bytes;) {
-        const std::size_t received = receive_some(to + done, bytes - done);
-        if (received == 0 && done == 0) {
-            return false;
-        }
-        if (received == 0 && !stop_.load(std::memory_order_relaxed)) {
+        const std::size_t received = receive_some(thread, to + done, bytes - done);
+        if (received == 0 && done > 0 && !thread.stopping()) {
             throw std::runtime_error(
                 fmt::format("rank {} closed its TCP connection within a header", peer_));
         }
@@ -138,7 +121,7 @@ bool TcpUnpacker::receive_all(std::byte* to, std::size_t bytes) {
     return true;
 }
 
-void TcpUnpacker::run() {
+void TcpUnpacker::run(const ServiceThread& thread) {
     // A wait with a limit inside recv(): one system call per piece, not two.
     if (::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kLookEvery, sizeof(kLookEvery)) !=
         0) {
@@ -147,22 +130,22 @@ void TcpUnpacker::run() {
     auto* queue = queue_.as<UnpackQueue>();
     std::uint64_t next = 0;  // the next descriptor
     Header header{};
-    while (receive_all(reinterpret_cast<std::byte*>(&header), sizeof(header))) {
+    while (receive_all(thread, reinterpret_cast<std::byte*>(&header), sizeof(header))) {
         while (header.length > 0) {
             // Acquire: the kernel has read the page before it is received into again.
             for (int round = 0;
                  next - simt::load(&queue->head, simt::Order::kAcquire) >= kUnpackDepth; ++round) {
-                if (stop_.load(std::memory_order_relaxed)) {
+                if (thread.stopping()) {
                     return;
                 }
                 simt::back_off(round);
             }
             const std::size_t page = next % kUnpackDepth * page_bytes_;
             const std::size_t received =
-                receive_some(bounce_.as<std::byte>() + page,
+                receive_some(thread, bounce_.as<std::byte>() + page,
                              std::min<std::uint64_t>(page_bytes_, header.length));
             if (received == 0) {
-                if (stop_.load(std::memory_order_relaxed)) {
+                if (thread.stopping()) {
                     return;
                 }
                 throw std::runtime_error(
@@ -179,11 +162,6 @@ void TcpUnpacker::run() {
         }
     }
     closed_.store(true, std::memory_order_release);
-}
-
-std::string TcpUnpacker::failure() const {
-    const std::lock_guard lock(mutex_);
-    return failure_;
 }
 
 void TcpUnpacker::receive(CUdeviceptr user, std::size_t user_bytes, std::size_t bytes,
@@ -205,7 +183,7 @@ void TcpUnpacker::finish(const Stream& stream) {
             }
         });
     } catch (const std::exception&) {
-        if (const std::string why = failure(); !why.empty()) {
+        if (const std::string why = thread_.failure(); !why.empty()) {
             throw std::runtime_error(why);
         }
         throw;

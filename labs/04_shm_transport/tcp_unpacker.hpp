@@ -13,16 +13,14 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
-#include <string>
-#include <thread>
 #include <utility>
 
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/sys/descriptor.hpp"
 #include "labs/04_shm_transport/pinned_calloc.hpp"
+#include "labs/04_shm_transport/service_thread.hpp"
 #include "labs/04_shm_transport/unpack_queue.hpp"
 
 namespace symm {
@@ -41,8 +39,6 @@ public:
     /// `page_bytes` is the most that becomes one descriptor.
     TcpUnpacker(UniqueFd socket, int rank, int peer, std::size_t page_bytes = 256 * 1024,
                 std::chrono::nanoseconds limit = Deadline::standard_limit());
-    TcpUnpacker(const TcpUnpacker&) = delete;
-    ~TcpUnpacker();
 
     /// Queues the kernel that stores the next `bytes` bytes of pieces in `user`, which has
     /// `user_bytes`. Throws CudaError.
@@ -52,10 +48,9 @@ public:
     void finish(const Stream& stream);
 
 private:
-    void run();
-    bool receive_all(std::byte* to, std::size_t bytes);
-    std::size_t receive_some(std::byte* to, std::size_t most);
-    std::string failure() const;
+    void run(const ServiceThread& thread);
+    bool receive_all(const ServiceThread& thread, std::byte* to, std::size_t bytes);
+    std::size_t receive_some(const ServiceThread& thread, std::byte* to, std::size_t most);
 
     UniqueFd socket_;
     int rank_;
@@ -67,10 +62,7 @@ private:
     std::uint64_t asked_ = 0;               ///< Bytes of all receive() so far.
     std::atomic<std::uint64_t> posted_{0};  ///< Bytes of all descriptors so far.
     std::atomic<bool> closed_{false};       ///< No more will be posted.
-    std::atomic<bool> stop_{false};
-    mutable std::mutex mutex_;
-    std::string failure_;  ///< Guarded by the mutex.
-    std::thread thread_;
+    ServiceThread thread_;
 };
 
 }  // namespace symm

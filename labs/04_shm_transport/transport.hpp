@@ -136,6 +136,7 @@ private:
         PinnedMemory control;  ///< SendMem and RecvMem of all channels.
         DeviceMemory slots;
         Connection connection;
+        Connection shared;  ///< The other connection of the proxy.
         int peer;
         bool sends;
     };
@@ -149,6 +150,8 @@ private:
     void connect(const std::vector<ConnectionPlan>& plans,
                  const std::vector<SegmentLayout>& layouts, ProxySide proxy);
     void require_resident() const;
+    void add_steps();
+    void start_proxies();
     const Connection& add_hop(int peer, const Connection& shared, bool sends);
     const Outbound& outbound_to(int peer) const;
     const Connection& inbound_from(int peer) const;

@@ -164,16 +164,13 @@ void ShmTransport::attach(const std::vector<SegmentLayout>& layouts,
 void ShmTransport::connect(const std::vector<ConnectionPlan>& plans,
                            const std::vector<SegmentLayout>& layouts, ProxySide proxy) {
     const int me = rank_->rank();
-    std::uint64_t channels = 0;  // of all this rank's ends
     const auto shared = [&](int from, int to) -> Connection {
         const ConnectionPlan& plan = plans[static_cast<std::size_t>(to)];
         const auto part = [&](Part which, int owner) {
-            const std::shared_ptr<HostSegment>& segment =
-                owner == me ? segment_ : segments_.at(owner);
-            return segment->address() +
+            const HostSegment& segment = owner == me ? *segment_ : *segments_.at(owner);
+            return segment.address() +
                    layouts[static_cast<std::size_t>(owner)].offset(which, from, to);
         };
-        channels += plan.channels;
         const int owner = plan.locality == Locality::kSender ? from : to;
         return {reinterpret_cast<SendMem*>(part(Part::kSend, from)),
                 reinterpret_cast<RecvMem*>(part(Part::kReceive, to)),
@@ -183,53 +180,63 @@ void ShmTransport::connect(const std::vector<ConnectionPlan>& plans,
                 plan.staging_bytes,
                 plan.channels};
     };
-    std::vector<ProxyRoute> sends;
-    std::vector<ProxyRoute> receives;
+    // The kernel's connection: to the proxy, if this side has one.
+    const auto of_kernel = [&](int peer, const Connection& connection, bool sends) {
+        const bool hop = has_side(proxy, sends ? ProxySide::kSender : ProxySide::kReceiver);
+        return hop ? add_hop(peer, connection, sends) : connection;
+    };
     for (int peer = 0; peer < rank_->size(); ++peer) {
         if (plans[static_cast<std::size_t>(peer)].receives_from(me)) {
-            Connection connection = shared(me, peer);
-            const auto staging =
-                reinterpret_cast<CUdeviceptr>(connection.buffer + connection.slots_bytes());
-            if (has_side(proxy, ProxySide::kSender)) {
-                const Connection& hop = add_hop(peer, connection, true);
-                for (std::uint32_t channel = 0; channel < hop.channels; ++channel) {
-                    sends.push_back({hop.end(channel), connection.end(channel), peer});
-                }
-                connection = hop;
-            }
-            outbound_[peer] = {connection, staging};
+            const Connection connection = shared(me, peer);
+            outbound_[peer] = {
+                of_kernel(peer, connection, true),
+                reinterpret_cast<CUdeviceptr>(connection.buffer + connection.slots_bytes())};
         }
         if (plans[static_cast<std::size_t>(me)].receives_from(peer)) {
-            Connection connection = shared(peer, me);
-            if (has_side(proxy, ProxySide::kReceiver)) {
-                const Connection& hop = add_hop(peer, connection, false);
-                for (std::uint32_t channel = 0; channel < hop.channels; ++channel) {
-                    receives.push_back({connection.end(channel), hop.end(channel), peer});
-                }
-                connection = hop;
-            }
-            inbound_[peer] = connection;
+            inbound_[peer] = of_kernel(peer, shared(peer, me), false);
         }
     }
-    if (channels == 0) {
-        return;
-    }
     require_resident();
-    steps_.emplace(channels * sizeof(std::uint64_t));
-    auto* next = steps_->as<std::uint64_t>();
+    add_steps();
+    start_proxies();
+}
+
+// A counter of its own for each channel of each of this rank's ends.
+void ShmTransport::add_steps() {
+    std::vector<Connection*> all;
     for (auto& [peer, outbound] : outbound_) {
-        outbound.connection.steps = next;
-        next += outbound.connection.channels;
+        all.push_back(&outbound.connection);
     }
     for (auto& [peer, connection] : inbound_) {
-        connection.steps = next;
-        next += connection.channels;
+        all.push_back(&connection);
     }
-    for (const auto& [peer, segment] : segments_) {
-        if (!hops_.empty() && segment->host() != reinterpret_cast<void*>(segment->address())) {
-            throw std::runtime_error(
-                "a proxy needs host memory with one address for the host and for GPUs, and this "
-                "machine gives registered memory two");
+    if (all.empty()) {
+        return;
+    }
+    steps_.emplace(all.size() * kMostChannels * sizeof(std::uint64_t));
+    auto* next = steps_->as<std::uint64_t>();
+    for (Connection* connection : all) {
+        connection->steps = next;
+        next += kMostChannels;
+    }
+}
+
+void ShmTransport::start_proxies() {
+    std::vector<ProxyRoute> sends;
+    std::vector<ProxyRoute> receives;
+    for (const LocalHop& hop : hops_) {
+        for (const auto& segment : {segment_, segments_.at(hop.peer)}) {
+            if (segment->host() != reinterpret_cast<void*>(segment->address())) {
+                throw std::runtime_error(
+                    "a proxy needs host memory with one address for the host and for GPUs, and "
+                    "this machine gives registered memory two");
+            }
+        }
+        for (std::uint32_t channel = 0; channel < hop.connection.channels; ++channel) {
+            const ConnectionEnd local = hop.connection.end(channel);
+            const ConnectionEnd shared = hop.shared.end(channel);
+            hop.sends ? sends.push_back({local, shared, hop.peer})
+                      : receives.push_back({shared, local, hop.peer});
         }
     }
     const auto abort = [timeout = timeout_.get()] { timeout->abort(); };
@@ -264,8 +271,9 @@ void ShmTransport::require_resident() const {
 
 const Connection& ShmTransport::add_hop(int peer, const Connection& shared, bool sends) {
     const std::size_t control_bytes = shared.channels * (sizeof(SendMem) + sizeof(RecvMem));
-    LocalHop& hop = hops_.emplace_back(LocalHop{
-        pinned_calloc(control_bytes), DeviceMemory(shared.slots_bytes()), shared, peer, sends});
+    LocalHop& hop = hops_.emplace_back(LocalHop{pinned_calloc(control_bytes),
+                                                DeviceMemory(shared.slots_bytes()), shared, shared,
+                                                peer, sends});
     hop.connection.send = hop.control.as<SendMem>();
     hop.connection.receive = reinterpret_cast<RecvMem*>(hop.connection.send + shared.channels);
     hop.connection.buffer = hop.slots.as<std::byte>();

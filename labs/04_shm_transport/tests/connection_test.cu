@@ -1,76 +1,13 @@
-// The connection and its kernel alone: memory from cuMemHostAlloc, two GPUs of one process, no
-// transport. It needs nothing of this lab's library, so that it can be built again with one order
-// or sync taken out (SYMM_MUTANT_CONNECTION_*): ThreadSanitizer has to report each of those.
+// The connection and its kernel: what is sent arrives. It can be built again with one order or sync
+// taken out (SYMM_MUTANT_CONNECTION_*): ThreadSanitizer has to report each of those.
 
-#include <gtest/gtest.h>
-
-#include <chrono>
-#include <cstring>
-#include <string>
-
-#include "common/cuda/device.hpp"
 #include "common/cuda/graph.hpp"
-#include "common/cuda/kernel_timeout.hpp"
-#include "common/cuda/launch.hpp"
-#include "common/cuda/pinned_memory.hpp"
-#include "common/cuda/stream.hpp"
-#include "labs/04_shm_transport/transfer.hpp"
+#include "labs/04_shm_transport/tests/connection_test.hpp"
 
 namespace symm {
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr std::uint64_t kSlot = 128;
-constexpr unsigned kThreads = 16;
-constexpr std::size_t kMost = 16 * 1024;
-constexpr std::byte kPoison{0xa5};
-
-// Different for every message, sender and place.
-std::byte expected_byte(unsigned message, int sender, std::size_t index) {
-    const std::uint64_t mixed = (index + 1) * 0x9e3779b97f4a7c15u ^
-                                (message * 2u + static_cast<unsigned>(sender)) * 0xc2b2ae3du;
-    return static_cast<std::byte>(mixed >> 29);
-}
-
-// One rank: its GPU, what it sends and where it receives.
-struct Side {
-    Side(int number, std::chrono::nanoseconds limit)
-        : rank(number),
-          device(number % device_count()),
-          source(kMost),
-          destination(kMost),
-          timeout(limit) {}
-
-    void fill(unsigned message, std::size_t bytes) {
-        for (std::size_t i = 0; i < bytes; ++i) {
-            source.as<std::byte>()[i] = expected_byte(message, rank, i);
-        }
-        std::memset(destination.data(), static_cast<int>(kPoison), kMost);
-    }
-
-    // Exactly the message, and nothing written behind or before it.
-    void expect(unsigned message, int sender, std::size_t bytes, std::size_t offset = 0) const {
-        for (std::size_t i = 0; i < kMost; ++i) {
-            const bool inside = i >= offset && i < offset + bytes;
-            const std::byte right = inside ? expected_byte(message, sender, i - offset) : kPoison;
-            ASSERT_EQ(destination.as<std::byte>()[i], right)
-                << "message " << message << " of " << bytes << " bytes, byte " << i;
-        }
-    }
-
-    void start(const TransferKernel& kernel) const {
-        device.make_current();
-        launch(stream.get(), kernel.blocks(), kThreads, kernel, sizeof(EndState));
-    }
-
-    int rank;
-    Device device;
-    Stream stream;
-    PinnedMemory source;
-    PinnedMemory destination;
-    KernelTimeout timeout;
-};
+using namespace testing;
 
 // One block with both a receiver and a sender: it passes on what it receives, slot by slot.
 struct RelayKernel {
@@ -97,90 +34,11 @@ struct RelayKernel {
     }
 };
 
-// Everything that a connection has, in one piece of memory.
-struct ConnectionMemory {
-    static constexpr std::uint32_t kMostChannels = 4;
-    static constexpr std::size_t kStaging = 4096;
-    SendMem send[kMostChannels];
-    RecvMem receive[kMostChannels];
-    std::uint64_t sender_steps[kMostChannels];
-    std::uint64_t receiver_steps[kMostChannels];
-    alignas(128) std::byte buffer[kMostChannels * kSteps * kSlot + kStaging];
-};
-
-class Transfers : public testing::Test {
-protected:
-    Transfers() : a(0, 60s), b(1, 60s) {}
-
-    // Both sides' views of a connection.
-    struct Views {
-        ConnectionMemory* memory;
-        Connection sender;
-        Connection receiver;
-    };
-    Views connection(std::uint32_t channels, int direction = 0) {
-        auto* all = memory.as<ConnectionMemory>() + direction;
-        Connection view{all->send,   all->receive, all->sender_steps,
-                        all->buffer, kSlot,        ConnectionMemory::kStaging,
-                        channels};
-        const Connection sender = view;
-        view.steps = all->receiver_steps;
-        return {all, sender, view};
-    }
-    // The counters of channel 0, as if so many steps had been made.
-    static void begin_at(const Views& by, std::uint64_t step) {
-        by.memory->send[0].head = by.memory->receive[0].tail = step;
-        by.memory->sender_steps[0] = by.memory->receiver_steps[0] = step;
-    }
-    TransferKernel kernel_of(Side& side) {
-        TransferKernel kernel{};
-        kernel.rank = side.rank;
-        kernel.timeout = side.timeout.timeout();
-        return kernel;
-    }
-    TransferKernel sending(Side& side, const Views& by, std::size_t bytes, std::size_t offset = 0) {
-        TransferKernel kernel = kernel_of(side);
-        kernel.outbound = {by.sender, side.source.as<std::byte>() + offset, bytes, 1 - side.rank};
-        return kernel;
-    }
-    TransferKernel receiving(Side& side, const Views& by, std::size_t bytes,
-                             std::size_t offset = 0) {
-        TransferKernel kernel = kernel_of(side);
-        kernel.inbound = {by.receiver, side.destination.as<std::byte>() + offset, bytes,
-                          1 - side.rank};
-        return kernel;
-    }
-    static void finish(Side& side) { side.timeout.synchronize(side.stream, "the transfer"); }
-    // A number of the text that finish() throws.
-    static std::string failure_of(Side& side) {
-        try {
-            finish(side);
-        } catch (const std::exception& error) {
-            return error.what();
-        }
-        return "no failure";
-    }
-    static void make_impatient(Side& side) {
-        side.device.make_current();
-        side.timeout = KernelTimeout(200ms);
-    }
-
-    Side a;
-    Side b;
-    PinnedMemory memory{2 * sizeof(ConnectionMemory)};
-};
-
 TEST_F(Transfers, MovesMessagesOfAnySize) {
     unsigned message = 0;
     const Views by = connection(1);
     for (const std::size_t bytes : {1, 3, 16, 17, 127, 128, 129, 1023, 1024, 1025, 4099}) {
-        a.fill(++message, bytes);
-        b.fill(message, bytes);
-        a.start(sending(a, by, bytes));
-        b.start(receiving(b, by, bytes));
-        finish(a);
-        finish(b);
-        b.expect(message, 0, bytes);
+        move(by, ++message, bytes, a);
     }
 }
 
@@ -188,13 +46,7 @@ TEST_F(Transfers, MovesMessagesThroughSeveralChannels) {
     unsigned message = 100;
     const Views by = connection(3);
     for (const std::size_t bytes : {5, 200, 383, 384, 385, 3073, 9001}) {
-        a.fill(++message, bytes);
-        b.fill(message, bytes);
-        b.start(receiving(b, by, bytes));
-        a.start(sending(a, by, bytes));
-        finish(a);
-        finish(b);
-        b.expect(message, 0, bytes);
+        move(by, ++message, bytes, b);
     }
 }
 
@@ -244,13 +96,7 @@ TEST_F(Transfers, GoesOnWhereTheCountersStand) {
     // where they are.
     const Views by = connection(1);
     begin_at(by, ~std::uint64_t{0} - 4);
-    a.fill(1, 3000);
-    b.fill(1, 3000);
-    a.start(sending(a, by, 3000));
-    b.start(receiving(b, by, 3000));
-    finish(a);
-    finish(b);
-    b.expect(1, 0, 3000);
+    move(by, 1, 3000, a);
     EXPECT_EQ(by.memory->send[0].head, 19U);  // 24 slots later
     EXPECT_EQ(by.memory->receive[0].tail, 19U);
 }
@@ -318,53 +164,6 @@ TEST_F(Transfers, CanBeReplayedInAGraph) {
     }
 }
 
-TEST_F(Transfers, ReceiverNamesASenderThatDoesNotCome) {
-    make_impatient(b);
-    b.fill(1, 0);
-    b.start(receiving(b, connection(2), 1000));
-    EXPECT_EQ(
-        failure_of(b),
-        "rank 1 waited 0.2 s in a kernel for a filled FIFO slot of rank 0: expected 1, saw 0");
-    b.expect(1, 0, 0);  // and nothing was written
-}
-
-TEST_F(Transfers, SenderThatGivesUpLeavesTheSlotsAlone) {
-    const Views by = connection(1);
-    make_impatient(a);
-    a.fill(1, 2000);  // 16 slots for a FIFO of 8
-    a.start(sending(a, by, 2000));
-    EXPECT_EQ(failure_of(a),
-              "rank 0 waited 0.2 s in a kernel for a free FIFO slot of rank 1: expected 1, saw 0");
-    EXPECT_EQ(by.memory->receive[0].tail, 8U);
-
-    // What had been sent is still right, and the rest never comes: no wrong data is taken for
-    // right.
-    make_impatient(b);
-    b.fill(1, 0);
-    b.start(receiving(b, by, 2000));
-    EXPECT_EQ(
-        failure_of(b),
-        "rank 1 waited 0.2 s in a kernel for a filled FIFO slot of rank 0: expected 9, saw 8");
-    b.expect(1, 0, 8 * kSlot);
-}
-
-TEST_F(Transfers, ReceiverNoticesAMessageOfAnotherLength) {
-    const Views by = connection(2);
-    a.fill(1, 1000);
-    b.fill(1, 0);
-    a.start(sending(a, by, 1000));
-    b.start(receiving(b, by, 1024));
-    finish(a);                                  // it fits into the slots
-    const std::string failure = failure_of(b);  // of the channel that noticed first
-    EXPECT_TRUE(
-        failure.starts_with("rank 1 expected 1024 more bytes of a message from rank 0, which sends "
-                            "1000: both sides must name the same number of bytes") ||
-        failure.starts_with("rank 1 expected 896 more bytes of a message from rank 0, which sends "
-                            "872: both sides must name the same number of bytes"))
-        << failure;
-    b.expect(1, 0, 0);
-}
-
 // What is sent from the staging memory is not copied into slots.
 TEST_F(Transfers, SendsFromTheStagingMemoryWithoutACopy) {
     const Views by = connection(2);
@@ -387,34 +186,6 @@ TEST_F(Transfers, SendsFromTheStagingMemoryWithoutACopy) {
         finish(b);
         b.expect(message, 0, bytes);
         EXPECT_EQ(by.memory->buffer[0], std::byte{0x5a});
-    }
-}
-
-TEST_F(Transfers, ReceiverRefusesAnEntryThatPointsOutsideTheBuffer) {
-    const Views by = connection(1);
-    const std::uint64_t buffer_bytes = by.receiver.end(0).buffer_bytes;
-    struct Bad {
-        StepMode mode;
-        std::uint64_t offset;
-        std::uint64_t size;
-    };
-    for (const Bad& bad : {Bad{StepMode::kOffset, buffer_bytes - 99, 100},
-                           Bad{StepMode::kOffset, ~std::uint64_t{0} - 49, 100},
-                           Bad{StepMode::kOffset, std::uint64_t{1} << 40, 100},
-                           Bad{static_cast<StepMode>(7), 0, 100}}) {
-        begin_at(by, 0);
-        by.memory->receive[0].fifo[0] = {bad.mode, bad.offset, bad.size, bad.size};
-        by.memory->receive[0].tail = 1;
-        b.device.make_current();
-        b.timeout = KernelTimeout(60s);
-        b.fill(1, 0);
-        b.start(receiving(b, by, 100));
-        EXPECT_EQ(failure_of(b), "rank 1 refused a step of rank 0: its data at offset " +
-                                     std::to_string(bad.offset) +
-                                     " does not lie in the connection's buffer of " +
-                                     std::to_string(buffer_bytes) + " bytes");
-        b.expect(1, 0, 0);
-        EXPECT_EQ(by.memory->send[0].head, 0U);
     }
 }
 
