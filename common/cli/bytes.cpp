@@ -16,6 +16,18 @@ std::size_t parse_bytes(std::string_view text) {
     return *bytes;
 }
 
+ByteRange parse_byte_range(std::string_view option, std::string_view text) {
+    const std::size_t colon = text.find(':');
+    const std::size_t first = parse_bytes(text.substr(0, colon));
+    const std::size_t last =
+        colon == std::string_view::npos ? first : parse_bytes(text.substr(colon + 1));
+    if (first == 0 || first > last) {
+        throw UsageError(fmt::format("{} {}: say one size, or the smaller, a colon and the larger",
+                                     option, text));
+    }
+    return {first, last};
+}
+
 std::string format_bytes(std::size_t bytes) {
     constexpr std::string_view kUnits[] = {"", "K", "M", "G", "T"};
     std::size_t unit = 0;

@@ -15,6 +15,8 @@ std::string_view words(Wait wait) {
             return "a barrier arrival";
         case Wait::kPacket:
             return "a packet";
+        case Wait::kLine:
+            return "a line";
         case Wait::kFifoData:
             return "a filled FIFO slot";
         case Wait::kFifoSpace:
@@ -61,9 +63,12 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
             "buffer or the message, or lies outside the user's buffer of {} bytes",
             waiting.rank, waiting.peer, report.seen, waiting.expected));
     }
-    throw std::runtime_error(fmt::format(
-        "rank {} waited {:.1f} s in a kernel for {} of rank {}: expected {}, saw {}", waiting.rank,
-        seconds, words(waiting.what), waiting.peer, waiting.expected, report.seen));
+    const std::string where =
+        waiting.block < 0 ? "" : fmt::format(" (block {}, step {})", waiting.block, waiting.step);
+    throw std::runtime_error(
+        fmt::format("rank {} waited {:.1f} s in a kernel for {} of rank {}: expected {}, saw {}{}",
+                    waiting.rank, seconds, words(waiting.what), waiting.peer, waiting.expected,
+                    report.seen, where));
 }
 
 }  // namespace symm::simt

@@ -25,6 +25,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "common/simt/atomic.hpp"
 #include "common/simt/back_off.hpp"
@@ -37,6 +38,7 @@ enum class Wait : std::uint32_t {
     kSignal,       ///< A flag that a peer writes.
     kBarrier,      ///< The arrival of all ranks.
     kPacket,       ///< Data that carries its own flag.
+    kLine,         ///< Eight lanes' data with one flag.
     kFifoData,     ///< A filled slot of a FIFO.
     kFifoSpace,    ///< A free slot of a FIFO.
     kFifoMessage,  ///< No wait: the FIFO brought a message of another length than expected.
@@ -50,6 +52,8 @@ struct Waiting {
     int rank;
     int peer;
     std::uint64_t expected;
+    int block = -1;          ///< The channel's block; -1: said by nobody.
+    std::uint64_t step = 0;  ///< The step of a connection that waits, where there is a block.
 };
 
 /// Why a kernel gave up. In pinned host memory, zeroed; one per rank.
@@ -90,8 +94,11 @@ public:
     /// Polls until `poll(seen)` is true; the poll stores what it saw in `seen`, for the report.
     /// Returns false when this wait, or an earlier one of this rank, gave up: then leave the
     /// kernel's loop.
-    template <class Poll>
-    __host__ __device__ bool until(const Waiting& waiting, Poll&& poll) {
+    ///
+    /// Threads that poll together, such as the lanes of a warp, must also leave together: then
+    /// `agree(gave_up)` tells each of them whether any has given up, and `poll` answers all alike.
+    template <class Poll, class Agree>
+    __host__ __device__ bool until(const Waiting& waiting, Poll&& poll, Agree&& agree) {
         std::uint64_t seen = 0;
         std::uint64_t start = 0;  // read at the first host look: most waits end before that
         [[maybe_unused]] int round = 0;
@@ -99,6 +106,7 @@ public:
         if (count_ - host_look_ >= kPollsPerHostLook) {
             look(waiting, seen, start);
         }
+        gave_up_ = agree(gave_up_);
         while (!gave_up_) {
             // Nothing but polls in this loop: latency counts.
             for (std::uint32_t i = 0; i < kPollsPerLook; ++i) {
@@ -109,8 +117,15 @@ public:
             }
             count_ += kPollsPerLook;
             look(waiting, seen, start);
+            gave_up_ = agree(gave_up_);
         }
         return false;
+    }
+
+    /// A thread that polls alone.
+    template <class Poll>
+    __host__ __device__ bool until(const Waiting& waiting, Poll&& poll) {
+        return until(waiting, std::forward<Poll>(poll), [](bool gave_up) { return gave_up; });
     }
 
     /// Ends the waits of this rank's kernels. The first call fills in the report.

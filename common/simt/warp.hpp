@@ -119,11 +119,22 @@ public:
                      (block_.host_named_sync(barrier_, size());))
     }
 
+    /// The warp of the calling thread.
+    __host__ __device__ Warp warp() const { return Warp(block_); }
+
 private:
     ThreadBlock block_;
     unsigned first_;
     unsigned warps_;
     unsigned barrier_;
 };
+
+/// The warp of the calling thread, whatever its group.
+__host__ __device__ inline Warp warp_of(const ThreadBlock& block) {
+    return Warp(block);
+}
+__host__ __device__ inline Warp warp_of(const WarpSpan& span) {
+    return span.warp();
+}
 
 }  // namespace symm::simt

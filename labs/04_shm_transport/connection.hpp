@@ -68,8 +68,31 @@
 
 #include "common/simt/atomic.hpp"
 #include "common/simt/timeout.hpp"
+#include "labs/04_shm_transport/peer_step.hpp"
 
 namespace symm {
+
+/// The orders of the table. Each is a mutant's too: without it, what the table says is lost.
+#ifdef SYMM_MUTANT_CONNECTION_HEAD_LOAD_RELAXED
+inline constexpr simt::Order kWaitHead = simt::Order::kRelaxed;
+#else
+inline constexpr simt::Order kWaitHead = simt::Order::kAcquire;  ///< (1)
+#endif
+#ifdef SYMM_MUTANT_CONNECTION_TAIL_STORE_RELAXED
+inline constexpr simt::Order kPostTail = simt::Order::kRelaxed;
+#else
+inline constexpr simt::Order kPostTail = simt::Order::kRelease;  ///< (2)
+#endif
+#ifdef SYMM_MUTANT_CONNECTION_TAIL_LOAD_RELAXED
+inline constexpr simt::Order kWaitTail = simt::Order::kRelaxed;
+#else
+inline constexpr simt::Order kWaitTail = simt::Order::kAcquire;  ///< (3)
+#endif
+#ifdef SYMM_MUTANT_CONNECTION_HEAD_STORE_RELAXED
+inline constexpr simt::Order kPostHead = simt::Order::kRelaxed;
+#else
+inline constexpr simt::Order kPostHead = simt::Order::kRelease;  ///< (4)
+#endif
 
 /// Slots of a connection (NCCL_STEPS).
 inline constexpr unsigned kSteps = 8;
@@ -114,6 +137,7 @@ struct ConnectionEnd {
     std::uint64_t slot_bytes;
     std::byte* buffer;  ///< The connection's whole buffer, for offset mode.
     std::uint64_t buffer_bytes;
+    std::uint32_t channel;
 
     __host__ __device__ std::byte* slot(std::uint64_t of_step) const {
         return slots + of_step % kSteps * slot_bytes;
@@ -150,7 +174,8 @@ struct Connection {
                 buffer + channel * kSteps * slot_bytes,
                 slot_bytes,
                 buffer,
-                slots_bytes() + staging_bytes};
+                slots_bytes() + staging_bytes,
+                channel};
     }
 };
 
@@ -215,13 +240,9 @@ public:
 #endif
         if (group_.thread_rank() == 0) {
             end_.receive->fifo[step_ % kSteps] = entry;
-#ifdef SYMM_MUTANT_CONNECTION_TAIL_STORE_RELAXED  // the stores to entry and slot race with loads
-            simt::store(&end_.receive->tail, step_ + 1, simt::Order::kRelaxed);
-#else
             // Release (2): the entry and the slot, which all threads wrote before the sync, come
             // first.
-            simt::store(&end_.receive->tail, step_ + 1, simt::Order::kRelease);
-#endif
+            post_peer<kPostTail>(&end_.receive->tail, step_ + 1);
             *end_.step = step_ + 1;
         }
         ++step_;
@@ -239,24 +260,10 @@ public:
 
 private:
     __host__ __device__ bool wait_for_head(std::uint64_t needed) {
-        // A poll is a load over the bus: poll only when the head seen last is not enough. The
-        // difference is read as a signed number, so the counters may wrap.
-        const auto reached = [&] { return static_cast<std::int64_t>(head_ - needed) >= 0; };
-        if (reached()) {
-            return true;
-        }
-        return waiter_.until({simt::Wait::kFifoSpace, ends_.rank, ends_.peer, needed},
-                             [&](std::uint64_t& seen) {
-#ifdef SYMM_MUTANT_CONNECTION_HEAD_LOAD_RELAXED  // the next stores race with the slot's last loads
-                                 head_ = simt::load(&end_.send->head, simt::Order::kRelaxed);
-#else
-                                 // Acquire (1): the receiver has read the slot before this side
-                                 // writes to it.
-                                 head_ = simt::load(&end_.send->head, simt::Order::kAcquire);
-#endif
-                                 seen = head_;
-                                 return reached();
-                             });
+        // Acquire (1): the receiver has read the slot before this side writes to it.
+        return head_.wait_peer(waiter_, &end_.send->head,
+                               {simt::Wait::kFifoSpace, ends_.rank, ends_.peer, needed,
+                                static_cast<int>(end_.channel), step_});
     }
 
     Group group_;
@@ -265,7 +272,7 @@ private:
     EndState* state_;
     simt::Waiter waiter_;  // of thread 0
     std::uint64_t step_;
-    std::uint64_t head_;  // of thread 0: the last head seen
+    PeerStep<kWaitHead> head_;  // of thread 0
 };
 
 /// The receiving end of a channel. Every thread of the one group that serves it has one.
@@ -302,12 +309,8 @@ public:
         group_.sync();
 #endif
         if (group_.thread_rank() == 0) {
-#ifdef SYMM_MUTANT_CONNECTION_HEAD_STORE_RELAXED  // the loads of the slot race with its next stores
-            simt::store(&end_.send->head, step_ + 1, simt::Order::kRelaxed);
-#else
             // Release (4): the loads of the slot, by all threads before the sync, come first.
-            simt::store(&end_.send->head, step_ + 1, simt::Order::kRelease);
-#endif
+            post_peer<kPostHead>(&end_.send->head, step_ + 1);
             *end_.step = step_ + 1;
         }
         ++step_;
@@ -315,21 +318,10 @@ public:
 
 private:
     __host__ __device__ bool wait_for_tail() {
-        if (tail_ != step_) {  // the acquire that saw this tail covers all steps up to it
-            return true;
-        }
-        return waiter_.until({simt::Wait::kFifoData, ends_.rank, ends_.peer, step_ + 1},
-                             [&](std::uint64_t& seen) {
-#ifdef SYMM_MUTANT_CONNECTION_TAIL_LOAD_RELAXED  // the loads of entry and slot race with stores
-                                 tail_ = simt::load(&end_.receive->tail, simt::Order::kRelaxed);
-#else
-                                 // Acquire (3): what the sender wrote to entry and slot is seen
-                                 // after this.
-                                 tail_ = simt::load(&end_.receive->tail, simt::Order::kAcquire);
-#endif
-                                 seen = tail_;
-                                 return tail_ != step_;
-                             });
+        // Acquire (3): what the sender wrote to entry and slot is seen after this.
+        return tail_.wait_peer(waiter_, &end_.receive->tail,
+                               {simt::Wait::kFifoData, ends_.rank, ends_.peer, step_ + 1,
+                                static_cast<int>(end_.channel), step_});
     }
 
     __host__ __device__ std::byte* checked_data(std::uint64_t size, std::uint64_t left) {
@@ -352,7 +344,7 @@ private:
     EndState* state_;
     simt::Waiter waiter_;  // of thread 0
     std::uint64_t step_;
-    std::uint64_t tail_;  // of thread 0: the last tail seen
+    PeerStep<kWaitTail> tail_;  // of thread 0
 };
 
 }  // namespace symm

@@ -127,6 +127,10 @@ public:
     const HostPathChoice& path() const { return path_; }
     /// Bytes of a slot of the connection from `peer`, from which this rank receives.
     std::uint64_t slot_bytes_from(int peer) const { return inbound_from(peer).slot_bytes; }
+    /// The connections themselves, for kernels of the caller instead of send() and receive(): a
+    /// connection serves one or the other. Throw std::invalid_argument where there is none.
+    const Connection& connection_to(int peer) const { return outbound_to(peer).connection; }
+    const Connection& connection_from(int peer) const { return inbound_from(peer); }
     /// This rank's segment, empty where it has no connection.
     const HostSegment& segment() const { return *segment_; }
 

@@ -2,11 +2,13 @@
 // timed by events.
 
 #include <benchmark/benchmark.h>
+#include <fmt/core.h>
 
 #include "common/bench/bench_main.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
 #include "labs/05_device_prims/latency_test.hpp"
+#include "labs/05_device_prims/step_latency.hpp"
 
 namespace {
 
@@ -44,6 +46,34 @@ void one_way(benchmark::State& state) {
             [&](LatencyTest& latency_test) { return latency_test.ping_pong(carrier, kRounds); });
 }
 
+/// Eight bytes, one way. Protocol 3 is a bare flag.
+void step_one_way(benchmark::State& state) {
+    const auto number = static_cast<std::size_t>(state.range(0));
+    RingOptions options;
+    options.memory = static_cast<RingMemory>(state.range(1));
+    options.channels = 1;
+    const Protocol* protocol = number < kProtocols.size() ? &kProtocols.at(number) : nullptr;
+    state.SetLabel(fmt::format("{} in {} memory", protocol ? name_of(*protocol) : "flag",
+                               name_of(options.memory)));
+    if (is_emulated()) {
+        state.SkipWithError("emulated: a GPU is needed for times");
+        return;
+    }
+    for (auto _ : state) {
+        double microseconds = 0;
+        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+            RingCommunicator warm(rank, options);  // the first launch loads the kernel
+            step_latency(rank, warm, protocol, 10);
+            RingCommunicator ring(rank, options);
+            const double mine = step_latency(rank, ring, protocol, kRounds);
+            if (rank.rank() == 0) {
+                microseconds = mine;
+            }
+        });
+        state.SetIterationTime(microseconds * 1e-6);
+    }
+}
+
 void barrier(benchmark::State& state) {
     const auto blocks = static_cast<unsigned>(state.range(0));
     measure(state,
@@ -53,6 +83,12 @@ void barrier(benchmark::State& state) {
 }  // namespace
 
 BENCHMARK(one_way)->DenseRange(0, 2)->UseManualTime()->Iterations(5)->Unit(benchmark::kMicrosecond);
+BENCHMARK(step_one_way)
+    ->ArgsProduct({{0, 1, 2, 3}, {0}})
+    ->ArgsProduct({{0, 1, 3}, {1}})
+    ->UseManualTime()
+    ->Iterations(5)
+    ->Unit(benchmark::kMicrosecond);
 BENCHMARK(barrier)->Arg(1)->Arg(8)->Arg(64)->UseManualTime()->Iterations(5)->Unit(
     benchmark::kMicrosecond);
 

@@ -8,6 +8,7 @@
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank_options.hpp"
 #include "labs/05_device_prims/latency_test.hpp"
+#include "labs/05_device_prims/ring_command.hpp"
 
 namespace {
 
@@ -74,7 +75,12 @@ int main(int argc, char** argv) {
         "What to look for: data followed by a signal takes two trips over the link, a packet one.\n"
         "A barrier of all ranks takes only a little longer than a signal, since all ranks store\n"
         "at the same time. SYMM_TIMEOUT is the limit of every wait, in seconds.");
+    RingCommandOptions ring_options;
+    const CLI::App& ring = add_ring_command(app, ring_options);
     return run_main(app, argc, argv, [&] {
+        if (ring.parsed()) {
+            return run_ring_command(options.ranks, ring_options);
+        }
         return run_ranks(options.ranks, [&](Rank& rank) {
             require_resident(rank, options);
             rank.headline("{}\n", describe_driver());

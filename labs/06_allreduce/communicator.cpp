@@ -127,7 +127,12 @@ std::optional<SymmetricPointer> Communicator::find(CUdeviceptr pointer, std::siz
 }
 
 CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
-                                  ReduceOp, CUstream stream, Algorithm asked) {
+                                  ReduceOp op, CUstream stream, Algorithm asked) {
+    if ((type != DataType::kFloat && type != DataType::kBfloat16) || op != ReduceOp::kSum) {
+        throw std::invalid_argument(
+            fmt::format("no AllReduce of {} by {}: float and bfloat16 can be summed", name_of(type),
+                        name_of(op)));
+    }
     if (count > std::numeric_limits<std::size_t>::max() / size_of(type)) {
         throw std::invalid_argument(
             fmt::format("{} elements are more than any memory holds", count));

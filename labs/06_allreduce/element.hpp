@@ -12,7 +12,7 @@
 #include <cstring>
 #include <nv/target>
 
-#include "labs/06_allreduce/data_type.hpp"
+#include "labs/05_device_prims/data_type.hpp"
 
 namespace symm {
 

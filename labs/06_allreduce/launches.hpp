@@ -5,7 +5,7 @@
 #include <cuda.h>
 
 #include "common/cuda/gpu.hpp"
-#include "labs/06_allreduce/data_type.hpp"
+#include "labs/05_device_prims/data_type.hpp"
 #include "labs/06_allreduce/one_shot.hpp"
 #include "labs/06_allreduce/two_shot.hpp"
 

@@ -17,28 +17,10 @@ namespace {
 
 using namespace symm;
 
-/// Sizes to run, in bytes: from `first` on, each `factor` times the one before, up to `last`.
-struct Sizes {
-    std::size_t first = 1 << 20;
-    std::size_t last = 1 << 20;
-    std::size_t factor = 4;
-};
-
-/// `64K`, or `1K:1G`.
-Sizes parse_sizes(const std::string& text, Sizes sizes) {
-    const std::size_t colon = text.find(':');
-    sizes.first = parse_bytes(text.substr(0, colon));
-    sizes.last = colon == std::string::npos ? sizes.first : parse_bytes(text.substr(colon + 1));
-    if (sizes.first > sizes.last) {
-        throw UsageError(
-            fmt::format("--bytes {}: say one size, or the smaller, a colon and the larger", text));
-    }
-    return sizes;
-}
-
 struct Options {
     RankOptions ranks;
-    Sizes sizes;
+    ByteRange sizes{1 << 20, 1 << 20};
+    std::size_t factor = 4;  ///< From one size to the next.
     ComparisonOptions comparison;
 };
 
@@ -119,7 +101,7 @@ void run(Rank& rank, const Options& options) {
     NcclComparison comparison(rank, communicator, options.comparison);
     print_head(rank, options, comparison);
     for (std::size_t bytes = options.sizes.first; bytes <= options.sizes.last;
-         bytes *= options.sizes.factor) {
+         bytes *= options.factor) {
         const std::size_t count = bytes / size_of(options.comparison.type);
         print_row(rank, options, count, comparison.run(count));
     }
@@ -143,7 +125,7 @@ int main(int argc, char** argv) {
     auto* bytes_option =
         app.add_option("--bytes", bytes, "Size of a buffer, such as 64K, or a range, such as 1K:1G")
             ->capture_default_str();
-    add_number_option<std::size_t>(app, "--factor", options.sizes.factor, 2, 1024,
+    add_number_option<std::size_t>(app, "--factor", options.factor, 2, 1024,
                                    "Factor from one size of a range to the next");
     add_number_option<std::size_t>(app, "--count", count, 1,
                                    std::numeric_limits<std::size_t>::max(),
@@ -169,11 +151,14 @@ int main(int argc, char** argv) {
         "SYMM_TIMEOUT is the limit of every wait, in seconds.");
     return run_main(app, argc, argv, [&] {
         options.comparison.type = data_type(dtype);
+        if (options.comparison.type != DataType::kFloat &&
+            options.comparison.type != DataType::kBfloat16) {
+            throw UsageError(fmt::format("--dtype {}: say float or bfloat16", dtype));
+        }
         options.comparison.algorithm = algorithm_named(algo);
         options.comparison.nccl = !no_nccl;
-        options.sizes = parse_sizes(bytes, options.sizes);
-        if (options.sizes.first == 0 ||
-            options.sizes.first % size_of(options.comparison.type) != 0) {
+        options.sizes = parse_byte_range("--bytes", bytes);
+        if (options.sizes.first % size_of(options.comparison.type) != 0) {
             throw UsageError(fmt::format("--bytes {} is no whole number of {}s of {} bytes each",
                                          bytes, dtype, size_of(options.comparison.type)));
         }

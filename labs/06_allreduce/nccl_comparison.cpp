@@ -5,19 +5,11 @@
 #include <algorithm>
 #include <vector>
 
-#include "common/cuda/driver.hpp"
-#include "common/cuda/graph.hpp"
 #include "common/log/log.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
 
 namespace symm {
 namespace {
-
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
 
 /// A window whose memory is one segment. NCCL 2.28 registers only the first segment of a window,
 /// and its kernels access memory beyond the end of that segment. Communicator::allocate() makes
@@ -49,38 +41,19 @@ NcclComparison::NcclComparison(Rank& rank, Communicator& communicator,
       options_(options),
       in_(window_of_one_segment(communicator, options.most_bytes)),
       out_(options.in_place ? in_ : window_of_one_segment(communicator, options.most_bytes)),
+      timer_(rank, stream_, options.iterations, options.graph,
+             [this](std::string_view what) { communicator_.synchronize(stream_, what); }),
       verifier_(rank.rank(), rank.size()) {
     find_nccl();
 }
 
 void NcclComparison::find_nccl() {
-    if (!options_.nccl) {
-        why_no_nccl_ = "as asked";
-    } else if (is_emulated()) {
-        why_no_nccl_ = "it needs GPUs, and these are emulated";
-    } else if (rank_.size() > device_count()) {
-        why_no_nccl_ = "it wants a GPU for each rank";
-    } else {
-        library_ = NcclLibrary::load(why_no_nccl_);
-    }
-    // All or none: one rank without the library would leave the others waiting in ncclCommInitRank.
-    for (const std::string& reason : rank_.bootstrap().allgather_text("nccl", why_no_nccl_)) {
-        if (!reason.empty()) {
-            why_no_nccl_ = reason;
-            library_.reset();
-        }
-    }
+    library_ = load_nccl(rank_, options_.nccl, why_no_nccl_);
     if (library_ == nullptr) {
         return;
     }
-    const auto create = [this](std::string_view name) {
-        const auto mine =
-            rank_.rank() == 0 ? NcclCommunicator::unique_id(*library_) : NcclLibrary::UniqueId{};
-        const auto ids = rank_.bootstrap().allgather(name, mine);
-        return std::make_unique<NcclCommunicator>(*library_, ids[0], rank_.size(), rank_.rank());
-    };
-    nccl_ = create("nccl id");
-    nccl_symmetric_ = create("nccl symmetric id");
+    nccl_ = connect_nccl(rank_, *library_);
+    nccl_symmetric_ = connect_nccl(rank_, *library_);
     bool registered = true;
     try {
         nccl_symmetric_->register_window(in_, options_.most_bytes);
@@ -112,35 +85,11 @@ void NcclComparison::check_call(std::size_t count, const std::function<void()>& 
 
 double NcclComparison::time_turn(std::size_t count, const std::function<void()>& call,
                                  Rounding rounding) {
-    std::optional<Graph> graph;
-    call();  // what a candidate sets up at its first call must not be captured
-    communicator_.synchronize(stream_, "a first AllReduce");
-    if (options_.graph) {
-        graph = Graph::capture(stream_.get(), [&] {
-            for (int i = 0; i < options_.iterations; ++i) {
-                call();
-            }
-        });
-        graph->launch(stream_.get());  // the first launch uploads it
-    }
-    if (!options_.in_place) {
-        Verifier::poison(stream_, out_, count * size_of(options_.type));
-    }
-    communicator_.synchronize(stream_, "warming up");
-    rank_.bootstrap().barrier("turn");
-    call();  // ranks leave the barrier one after the other: this call waits for the last
-    start_.record(stream_.get());
-    if (graph) {
-        graph->launch(stream_.get());
-    } else {
-        for (int i = 0; i < options_.iterations; ++i) {
-            call();
+    const double time = timer_.time(call, [&] {
+        if (!options_.in_place) {
+            Verifier::poison(stream_, out_, count * size_of(options_.type));
         }
-    }
-    end_.record(stream_.get());
-    communicator_.synchronize(stream_, "the timed AllReduces");
-    const double mine = elapsed_us(start_, end_) / options_.iterations;
-    const auto all = rank_.bootstrap().allgather("time", mine);
+    });
     // In place the timed calls have added up their own results, so one more call is made and
     // checked.
     if (options_.in_place) {
@@ -150,7 +99,7 @@ double NcclComparison::time_turn(std::size_t count, const std::function<void()>&
             verifier_.check(stream_, options_.type, out_, count, rounding);
         });
     }
-    return *std::max_element(all.begin(), all.end());
+    return time;
 }
 
 Measured NcclComparison::run(std::size_t count) {

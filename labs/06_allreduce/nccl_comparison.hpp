@@ -8,8 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "common/cuda/event.hpp"
-#include "common/nccl/nccl_communicator.hpp"
+#include "common/nccl/comparison.hpp"
 #include "labs/06_allreduce/communicator.hpp"
 #include "labs/06_allreduce/result_check.hpp"
 
@@ -63,8 +62,7 @@ private:
     CUdeviceptr in_;
     CUdeviceptr out_;  ///< The same as in_ where in place.
     Stream stream_;
-    Event start_;
-    Event end_;
+    TurnTimer timer_;
     Verifier verifier_;
     std::string why_no_nccl_;
     std::unique_ptr<NcclLibrary> library_;

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "labs/06_allreduce/data_type.hpp"
+#include "labs/05_device_prims/data_type.hpp"
 #include "labs/06_allreduce/launches.hpp"
 
 namespace symm {

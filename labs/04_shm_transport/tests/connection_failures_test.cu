@@ -12,9 +12,9 @@ TEST_F(Transfers, ReceiverNamesASenderThatDoesNotCome) {
     make_impatient(b);
     b.fill(1, 0);
     b.start(receiving(b, connection(2), 1000));
-    EXPECT_EQ(
-        failure_of(b),
-        "rank 1 waited 0.2 s in a kernel for a filled FIFO slot of rank 0: expected 1, saw 0");
+    EXPECT_EQ(failure_of(b),
+              "rank 1 waited 0.2 s in a kernel for a filled FIFO slot of rank 0: expected 1, saw 0 "
+              "(block 0, step 0)");
     b.expect(1, 0, 0);  // and nothing was written
 }
 
@@ -24,7 +24,8 @@ TEST_F(Transfers, SenderThatGivesUpLeavesTheSlotsAlone) {
     a.fill(1, 2000);  // 16 slots for a FIFO of 8
     a.start(sending(a, by, 2000));
     EXPECT_EQ(failure_of(a),
-              "rank 0 waited 0.2 s in a kernel for a free FIFO slot of rank 1: expected 1, saw 0");
+              "rank 0 waited 0.2 s in a kernel for a free FIFO slot of rank 1: expected 1, saw 0 "
+              "(block 0, step 8)");
     EXPECT_EQ(by.memory->receive[0].tail, 8U);
 
     // What had been sent is still right, and the rest never comes: no wrong data is taken for
@@ -32,9 +33,9 @@ TEST_F(Transfers, SenderThatGivesUpLeavesTheSlotsAlone) {
     make_impatient(b);
     b.fill(1, 0);
     b.start(receiving(b, by, 2000));
-    EXPECT_EQ(
-        failure_of(b),
-        "rank 1 waited 0.2 s in a kernel for a filled FIFO slot of rank 0: expected 9, saw 8");
+    EXPECT_EQ(failure_of(b),
+              "rank 1 waited 0.2 s in a kernel for a filled FIFO slot of rank 0: expected 9, saw 8 "
+              "(block 0, step 8)");
     b.expect(1, 0, 8 * kSlot);
 }
 

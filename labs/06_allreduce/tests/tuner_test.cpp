@@ -54,6 +54,8 @@ TEST(Names, AreReadAndRefused) {
     EXPECT_THROW(algorithm_named("ring"), UsageError);
     EXPECT_EQ(data_type("bf16"), DataType::kBfloat16);
     EXPECT_THROW(data_type("int"), UsageError);
+    EXPECT_EQ(reduce_op("max"), ReduceOp::kMax);
+    EXPECT_THROW(reduce_op("mean"), UsageError);
 }
 
 }  // namespace

@@ -1,0 +1,87 @@
+#include "common/nccl/comparison.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "common/cuda/driver.hpp"
+#include "common/cuda/graph.hpp"
+#include "common/ranks/rank.hpp"
+
+namespace symm {
+
+std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, bool wanted, std::string& why_not) {
+    std::unique_ptr<NcclLibrary> library;
+    if (!wanted) {
+        why_not = "as asked";
+    } else if (is_emulated()) {
+        why_not = "it needs GPUs, and these are emulated";
+    } else if (rank.size() > device_count()) {
+        why_not = "it wants a GPU for each rank";
+    } else {
+        library = NcclLibrary::load(why_not);
+    }
+    // All or none: one rank without the library would leave the others waiting in ncclCommInitRank.
+    for (const std::string& reason : rank.bootstrap().allgather_text("nccl", why_not)) {
+        if (!reason.empty()) {
+            why_not = reason;
+            library.reset();
+        }
+    }
+    return library;
+}
+
+std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& library) {
+    const auto mine =
+        rank.rank() == 0 ? NcclCommunicator::unique_id(library) : NcclLibrary::UniqueId{};
+    const auto ids = rank.bootstrap().allgather("nccl id", mine);
+    return std::make_unique<NcclCommunicator>(library, ids[0], rank.size(), rank.rank());
+}
+
+TurnTimer::TurnTimer(Rank& rank, const Stream& stream, int iterations, bool graph,
+                     std::function<void(std::string_view)> synchronize)
+    : rank_(rank),
+      stream_(stream),
+      iterations_(iterations),
+      graph_(graph),
+      synchronize_(std::move(synchronize)) {}
+
+double TurnTimer::time(const std::function<void()>& call,
+                       const std::function<void()>& prepare) const {
+    std::optional<Graph> graph;
+    call();  // what a candidate sets up at its first call must not be captured
+    synchronize_("a first call");
+    if (graph_) {
+        graph = Graph::capture(stream_.get(), [&] {
+            for (int i = 0; i < iterations_; ++i) {
+                call();
+            }
+        });
+        graph->launch(stream_.get());  // the first launch uploads it
+    }
+    prepare();
+    synchronize_("warming up");
+    rank_.bootstrap().barrier("turn");
+    call();  // ranks leave the barrier one after the other: this call waits for the last
+    start_.record(stream_.get());
+    if (graph) {
+        graph->launch(stream_.get());
+    } else {
+        for (int i = 0; i < iterations_; ++i) {
+            call();
+        }
+    }
+    end_.record(stream_.get());
+    synchronize_("the timed calls");
+    const double mine = elapsed_us(start_, end_) / iterations_;
+    const auto all = rank_.bootstrap().allgather("time", mine);
+    return *std::max_element(all.begin(), all.end());
+}
+
+double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+}  // namespace symm

@@ -1,0 +1,51 @@
+#pragma once
+/// \file
+/// What a comparison with NCCL needs: the library on all ranks or on none, and calls that are timed
+/// alike, in turn.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/cuda/event.hpp"
+#include "common/cuda/stream.hpp"
+#include "common/nccl/nccl_communicator.hpp"
+
+namespace symm {
+
+class Rank;
+
+/// NCCL on every rank, or null on every rank with the reason in `why_not`. Collective.
+std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, bool wanted, std::string& why_not);
+
+/// A communicator of all ranks. Collective; `library` must outlive it.
+std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& library);
+
+/// How calls are timed: `iterations` between two events, launched one by one or as a graph.
+class TurnTimer {
+public:
+    /// `synchronize(stream, what)` waits for the stream. The timer uses `rank` and `stream` as long
+    /// as it lives.
+    TurnTimer(Rank& rank, const Stream& stream, int iterations, bool graph,
+              std::function<void(std::string_view what)> synchronize);
+
+    /// Makes `call` once untimed, then runs `prepare`, then times the calls. Returns the time of
+    /// one call in microseconds, the slowest rank's. Collective.
+    double time(const std::function<void()>& call, const std::function<void()>& prepare) const;
+
+private:
+    Rank& rank_;
+    const Stream& stream_;
+    int iterations_;
+    bool graph_;
+    std::function<void(std::string_view)> synchronize_;
+    Event start_;
+    Event end_;
+};
+
+/// The middle one of the values, of which there is at least one.
+double median(std::vector<double> values);
+
+}  // namespace symm

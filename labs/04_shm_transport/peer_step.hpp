@@ -1,0 +1,63 @@
+#pragma once
+/// \file
+/// A count of steps that one side stores and the other side polls: NCCL's `postPeer` and
+/// `waitPeer`.
+///
+/// | who    | does                         | to what                   | order | guarantee                         |
+/// |--------|------------------------------|---------------------------|-------|-----------------------------------|
+/// | poster | post_peer(): stores n        | the counter near its peer | kPost | with kRelease: what it did before is seen by whoever waits for n with kAcquire |
+/// | waiter | wait_peer(): polls until >= n| the counter near itself   | kWait | with kAcquire: what it does next comes after what the peer did before posting n |
+///
+/// With relaxed orders the count alone arrives, sooner.
+///
+/// Counts only grow, and are compared by their difference, so they may wrap.
+///
+/// - *Cached*: a poll may be a load over a bus, so the waiter keeps the count that it saw last, and
+///   polls only when that is not enough. The acquire that saw count n covers all steps up to n.
+/// - *Adaptive*: first nothing but polls; every so many polls a look at the abort flag and at the
+///   clock; in a long wait pauses between the polls (simt::Waiter).
+
+#include <cstdint>
+
+#include "common/simt/atomic.hpp"
+#include "common/simt/timeout.hpp"
+
+namespace symm {
+
+/// The waiting side, as one thread sees it.
+template <simt::Order kWait>
+class PeerStep {
+public:
+    /// `seen` is a count that was reached before.
+    __host__ __device__ explicit PeerStep(std::uint64_t seen) : seen_(seen) {}
+
+    /// The count that was seen last.
+    __host__ __device__ std::uint64_t seen() const { return seen_; }
+
+    __host__ __device__ bool has_reached(std::uint64_t needed) const {
+        return static_cast<std::int64_t>(seen_ - needed) >= 0;
+    }
+
+    /// Waits until `*counter` has reached `waiting.expected`. False where the wait gave up.
+    __host__ __device__ bool wait_peer(simt::Waiter& waiter, const std::uint64_t* counter,
+                                       const simt::Waiting& waiting) {
+        if (has_reached(waiting.expected)) {
+            return true;
+        }
+        return waiter.until(waiting, [&](std::uint64_t& seen) {
+            seen = seen_ = simt::load(counter, kWait);
+            return has_reached(waiting.expected);
+        });
+    }
+
+private:
+    std::uint64_t seen_;
+};
+
+/// The posting side: tells whoever polls `counter` that `step` steps are done.
+template <simt::Order kPost>
+__host__ __device__ void post_peer(std::uint64_t* counter, std::uint64_t step) {
+    simt::store(counter, step, kPost);
+}
+
+}  // namespace symm

@@ -1,0 +1,137 @@
+#pragma once
+/// \file
+/// What LL and LL128 share: the steps of a channel whose data carries its own flags.
+///
+/// There is no tail. The head gives the sender its credits, as in lab 04's connection, but only
+/// once in eight steps at least does anybody look at it:
+///
+/// | step s: who | waits for            | order   | why relaxed is enough                             |
+/// |-------------|----------------------|---------|---------------------------------------------------|
+/// | sender      | head + 8 > s (thread 0 waits, then a sync) | relaxed | the head says that flags were compared; it publishes no data |
+/// | receiver    | a sync, then thread 0 posts head = s + 1   | relaxed | a thread has compared a flag, and so has the data in registers, before the sync |
+///
+/// - All threads know the head that thread 0 saw last, so without a wait there is no sync either.
+/// - All threads of a group give up together: a thread whose wait gave up says so before the
+///   receiver's sync, and all read it after that.
+///
+/// SYMM_MUTANT_LL_* take the wait or the sync out, for the tests.
+
+#include <cstdint>
+
+#include "labs/05_device_prims/ring_ends.hpp"
+
+namespace symm {
+
+template <class Group>
+class LLSteps {
+public:
+    /// In the block's shared memory.
+    struct Shared {
+        std::uint64_t received;  ///< The steps with which the two ends begin.
+        std::uint64_t sent;
+        std::uint64_t head;  ///< What thread 0 saw.
+        /// Set by a thread whose wait gave up. A word for even steps, for odd steps and for the
+        /// wait for credit: a thread may be one sync ahead of another that still reads.
+        std::uint32_t gave_up[3];
+    };
+
+    __host__ __device__ LLSteps(const Group& group, const RingEnds& ends, Shared* shared)
+        : group_(group),
+          ends_(ends),
+          shared_(begun(group, ends, shared)),
+          waiter_(ends.timeout),
+          received_(shared->received),
+          sent_(shared->sent),
+          head_(sent_ - kSteps) {}  // not read yet: assume that there is no credit
+
+    __host__ __device__ const RingEnds& ends() const { return ends_; }
+    __host__ __device__ simt::Waiter& waiter() { return waiter_; }
+    /// The steps received, and sent, so far.
+    __host__ __device__ std::uint64_t received() const { return received_; }
+    __host__ __device__ std::uint64_t sent() const { return sent_; }
+    /// Whether a wait gave up. The same on all threads.
+    __host__ __device__ bool gave_up() const { return gave_up_; }
+
+    /// What a wait for the data of the next step waits for.
+    __host__ __device__ simt::Waiting data(simt::Wait what) const {
+        return {what,
+                ends_.rank,
+                ends_.prev,
+                received_ + 1,
+                static_cast<int>(ends_.from_prev.channel),
+                received_};
+    }
+
+    /// Waits until the next step may be sent. All threads call it.
+    __host__ __device__ void wait_for_credit() {
+#ifndef SYMM_MUTANT_LL_NO_CREDIT  // data is overwritten before it has been read
+        const std::uint64_t needed = sent_ + 1 - kSteps;
+        if (head_.has_reached(needed)) {
+            return;
+        }
+        if (group_.thread_rank() == 0) {
+            if (!head_.wait_peer(waiter_, &ends_.to_next.send->head,
+                                 {simt::Wait::kFifoSpace, ends_.rank, ends_.next, needed,
+                                  static_cast<int>(ends_.to_next.channel), sent_})) {
+                simt::store(&shared_->gave_up[2], 1U, simt::Order::kRelaxed);
+            }
+            shared_->head = head_.seen();
+        }
+        group_.sync();
+        head_ = PeerStep<simt::Order::kRelaxed>(shared_->head);
+        gave_up_ = simt::load(&shared_->gave_up[2], simt::Order::kRelaxed) != 0;
+        group_.sync();  // nobody writes shared_->head before all have read it
+#endif
+    }
+
+    /// The step's data has been stored.
+    __host__ __device__ void count_sent() {
+        ++sent_;
+    }
+
+    /// Gives the step's slot back once all threads have read from it. All threads call it;
+    /// `arrived` is false on those whose wait gave up.
+    __host__ __device__ void give_back(bool arrived) {
+        std::uint32_t* const gave_up = &shared_->gave_up[received_ % 2];
+        if (!arrived) {
+            simt::store(gave_up, 1U, simt::Order::kRelaxed);
+        }
+#ifndef SYMM_MUTANT_LL_NO_SYNC_BEFORE_HEAD  // thread 0 gives the slot back while others still read
+        group_.sync();
+#endif
+        gave_up_ = simt::load(gave_up, simt::Order::kRelaxed) != 0;
+        ++received_;
+        if (group_.thread_rank() == 0 && !gave_up_) {
+            post_peer<simt::Order::kRelaxed>(&ends_.from_prev.send->head, received_);
+        }
+    }
+
+    /// Stores the counts of steps for the next kernel.
+    __host__ __device__ void finish() const {
+        if (group_.thread_rank() == 0 && !gave_up_) {
+            *ends_.from_prev.step = received_;
+            *ends_.to_next.step = sent_;
+        }
+    }
+
+private:
+    __host__ __device__ static Shared* begun(const Group& group, const RingEnds& ends,
+                                             Shared* shared) {
+        if (group.thread_rank() == 0) {
+            *shared = {*ends.from_prev.step, *ends.to_next.step, 0, {}};
+        }
+        group.sync();
+        return shared;
+    }
+
+    Group group_;
+    RingEnds ends_;
+    Shared* shared_;
+    simt::Waiter waiter_;
+    std::uint64_t received_;
+    std::uint64_t sent_;
+    PeerStep<simt::Order::kRelaxed> head_;  // what all threads know
+    bool gave_up_ = false;
+};
+
+}  // namespace symm

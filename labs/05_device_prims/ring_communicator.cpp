@@ -1,0 +1,240 @@
+#include "labs/05_device_prims/ring_communicator.hpp"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <limits>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/ranks/rank.hpp"
+#include "common/sys/usage_error.hpp"
+
+namespace symm {
+namespace {
+
+/// What suits a protocol. `least_bytes` is how much data a channel should have, so that small calls
+/// do not start blocks for nothing. On emulated GPUs slots are small, so that tests use them all.
+struct Tuning {
+    std::uint64_t slot_bytes;
+    std::uint64_t emulated_slot_bytes;
+    std::size_t least_bytes;
+};
+
+Tuning tuning_of(Protocol protocol) {
+    switch (protocol) {
+        case Protocol::kLL:
+            return {16 * 1024, 512, 2 * 1024};
+        case Protocol::kLL128:
+            return {32 * 1024, 2048, 16 * 1024};
+        case Protocol::kSimple:
+            break;
+    }
+    return {256 * 1024, 512, 64 * 1024};
+}
+
+/// Threads of a block. LL128 works in warps.
+unsigned threads_of(Protocol protocol) {
+    return !is_emulated() ? 512 : protocol == Protocol::kLL128 ? 32 : 8;
+}
+
+unsigned resident_blocks_of(Protocol protocol) {
+    const unsigned threads = threads_of(protocol);
+    switch (protocol) {
+        case Protocol::kLL:
+            return resident_ll_blocks(threads);
+        case Protocol::kLL128:
+            return resident_ll128_blocks(threads);
+        case Protocol::kSimple:
+            break;
+    }
+    return resident_simple_blocks(threads);
+}
+
+constexpr std::array<std::string_view, 3> kProtocolNames{"simple", "ll", "ll128"};
+constexpr std::array<std::string_view, 2> kMemoryNames{"peer", "host"};
+constexpr std::array<std::string_view, 5> kCollectiveNames{"allreduce", "reducescatter",
+                                                           "allgather", "broadcast", "reduce"};
+
+template <class Enum, std::size_t kCount>
+Enum named(const std::array<std::string_view, kCount>& names, std::string_view option,
+           std::string_view name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+        throw UsageError(fmt::format("{} {}: say one of {}", option, name, fmt::join(names, ", ")));
+    }
+    return static_cast<Enum>(found - names.begin());
+}
+
+bool is_copy(Collective collective) {
+    return collective == Collective::kAllGather || collective == Collective::kBroadcast;
+}
+
+}  // namespace
+
+std::string_view name_of(Protocol protocol) {
+    return kProtocolNames.at(static_cast<std::size_t>(protocol));
+}
+std::string_view name_of(RingMemory memory) {
+    return kMemoryNames.at(static_cast<std::size_t>(memory));
+}
+std::string_view name_of(Collective collective) {
+    return kCollectiveNames.at(static_cast<std::size_t>(collective));
+}
+Protocol protocol_named(std::string_view name) {
+    return named<Protocol>(kProtocolNames, "--protocol", name);
+}
+RingMemory ring_memory_named(std::string_view name) {
+    return named<RingMemory>(kMemoryNames, "--memory", name);
+}
+Collective collective_named(std::string_view name) {
+    return named<Collective>(kCollectiveNames, "--collective", name);
+}
+
+RingCommunicator::RingCommunicator(Rank& rank, const RingOptions& options)
+    : rank_(rank), options_(options), timeout_(options.limit) {
+    if (options.memory == RingMemory::kHost) {
+        why_no_ll128_ =
+            "LL128 needs stores of 128 bytes that arrive whole: the bus to host memory may divide "
+            "them";
+    }
+    std::uint32_t channels = options.channels;
+    if (channels == 0) {
+        channels = is_emulated() ? 2 : options.memory == RingMemory::kHost ? 32 : 64;
+    }
+    unsigned resident = std::numeric_limits<unsigned>::max();
+    for (const Protocol protocol : kProtocols) {
+        resident = std::min(resident, resident_blocks_of(protocol));
+    }
+    channels = std::min(channels, resident / static_cast<unsigned>(rank.most_on_a_device()));
+    // Block b of each rank waits for block b of its neighbours: all ranks have as many.
+    for (const std::uint32_t other : rank.bootstrap().allgather("05: channels", channels)) {
+        channels = std::min(channels, other);
+    }
+    if (channels == 0) {
+        throw std::invalid_argument(
+            fmt::format("device {} keeps {} blocks resident at once, not one per rank of this "
+                        "process: use fewer "
+                        "ranks, or --mode process",
+                        rank.device(), resident));
+    }
+    connect(channels);
+}
+
+void RingCommunicator::connect(std::uint32_t channels) {
+    channels_ = channels;
+    const std::array prev{(rank_.rank() + rank_.size() - 1) % rank_.size()};
+    for (const Protocol protocol : kProtocols) {
+        const Tuning tuning = tuning_of(protocol);
+        const std::uint64_t slot_bytes =
+            is_emulated() ? tuning.emulated_slot_bytes : tuning.slot_bytes;
+        if (options_.memory == RingMemory::kPeer) {
+            peers_.emplace(std::piecewise_construct, std::forward_as_tuple(protocol),
+                           std::forward_as_tuple(rank_, channels, slot_bytes));
+        } else if (protocol != Protocol::kLL128) {
+            TransportOptions transport;
+            transport.channels = channels;
+            transport.slot_bytes = std::min<std::uint64_t>(slot_bytes, 64 * 1024);
+            transport.limit = options_.limit;
+            hosts_.emplace(std::piecewise_construct, std::forward_as_tuple(protocol),
+                           std::forward_as_tuple(rank_, prev, transport));
+        }
+    }
+}
+
+RingCommunicator::~RingCommunicator() {
+    rank_.tell_if_unwinding();
+    if (std::uncaught_exceptions() > 0) {
+        timeout_.abort();
+        cuCtxSynchronize();  // its result is ignored: the exception that is thrown says more
+    }
+}
+
+Connection RingCommunicator::to_next(Protocol protocol) const {
+    return options_.memory == RingMemory::kPeer
+               ? peers_.at(protocol).to_next()
+               : hosts_.at(protocol).connection_to((rank_.rank() + 1) % rank_.size());
+}
+
+Connection RingCommunicator::from_prev(Protocol protocol) const {
+    const int prev = (rank_.rank() + rank_.size() - 1) % rank_.size();
+    return options_.memory == RingMemory::kPeer ? peers_.at(protocol).from_prev()
+                                                : hosts_.at(protocol).connection_from(prev);
+}
+
+std::uint32_t RingCommunicator::channels_of(const RingRequest& call) const {
+    const std::size_t bytes = call.count * size_of(call.type);
+    const std::size_t least = is_emulated() ? 128 : tuning_of(call.protocol).least_bytes;
+    return static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(bytes / least, 1, std::size_t{channels_}));
+}
+
+void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
+    const std::size_t size = size_of(call.type);
+    const auto ranks = static_cast<std::size_t>(rank_.size());
+    if (call.count > std::numeric_limits<std::size_t>::max() / size / ranks) {
+        throw std::invalid_argument(
+            fmt::format("{} elements are more than any memory holds", call.count));
+    }
+    if ((call.input | call.output | call.next_output) % size != 0) {
+        throw std::invalid_argument(fmt::format(
+            "the addresses of {} buffers have to be multiples of {}", name_of(call.type), size));
+    }
+    if (call.root < 0 || call.root >= rank_.size()) {
+        throw std::invalid_argument(fmt::format(
+            "rank {} cannot be the root: there are ranks 0 to {}", call.root, rank_.size() - 1));
+    }
+    if (call.protocol == Protocol::kLL128 && !why_no_ll128_.empty()) {
+        throw std::invalid_argument(why_no_ll128_);
+    }
+    if (call.count == 0) {
+        return;
+    }
+    if (rank_.size() == 1) {
+        if (call.input != call.output) {
+            cu_check(cuMemcpyAsync(call.output, call.input, call.count * size, stream),
+                     "cuMemcpyAsync(size={})", call.count * size);
+        }
+        return;
+    }
+    RingLaunch launch{call.collective,
+                      call.protocol,
+                      call.type,
+                      call.op,
+                      call.input,
+                      call.output,
+                      call.next_output,
+                      call.count,
+                      call.root,
+                      rank_.rank(),
+                      rank_.size(),
+                      channels_of(call),
+                      from_prev(call.protocol),
+                      to_next(call.protocol),
+                      timeout_.timeout()};
+    if (is_copy(call.collective)) {  // bytes, whatever they mean
+        launch.type = DataType::kUint8;
+        launch.count *= size;
+    }
+    const unsigned threads = threads_of(call.protocol);
+    switch (call.protocol) {
+        case Protocol::kSimple:
+            return launch_simple(stream, threads, launch);
+        case Protocol::kLL:
+            return launch_ll(stream, threads, launch);
+        case Protocol::kLL128:
+            return launch_ll128(stream, threads, launch);
+    }
+}
+
+void RingCommunicator::synchronize(const Stream& stream, std::string_view what) {
+    timeout_.synchronize(stream, what, [&] { rank_.bootstrap().throw_async_error(what); });
+}
+
+}  // namespace symm

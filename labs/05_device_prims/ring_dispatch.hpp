@@ -1,0 +1,67 @@
+#pragma once
+/// \file
+/// From a launch's element type to the kernel compiled for it. Only .cu files may include this.
+
+#include <algorithm>
+#include <limits>
+
+#include "common/cuda/launch.hpp"
+#include "common/cuda/occupancy.hpp"
+#include "labs/05_device_prims/ring_kernel.hpp"
+
+namespace symm {
+
+/// Calls `use(T{})` with the element type.
+template <class Use>
+void with_type(DataType type, const Use& use) {
+    switch (type) {
+        case DataType::kFloat:
+            return use(float{});
+        case DataType::kHalf:
+            return use(__half{});
+        case DataType::kBfloat16:
+            return use(__nv_bfloat16{});
+        case DataType::kDouble:
+            return use(double{});
+        case DataType::kInt32:
+            return use(std::int32_t{});
+        case DataType::kInt64:
+            return use(std::int64_t{});
+        case DataType::kUint8:
+            return use(std::uint8_t{});
+    }
+}
+
+template <template <class, class> class ProtocolOf>
+void launch_ring(CUstream stream, unsigned threads, const RingLaunch& ring) {
+    with_type(ring.type, [&](auto zero) {
+        using T = decltype(zero);
+        using Kernel = RingKernel<ProtocolOf, T>;
+        const RingCall<T> call{
+            ring.collective,
+            {ring.op, ring.ranks},
+            reinterpret_cast<const T*>(ring.input),
+            reinterpret_cast<T*>(ring.output),
+            ring.count,
+            ring.root,
+            {reinterpret_cast<T*>(ring.output), reinterpret_cast<T*>(ring.next_output)}};
+        launch(stream, ring.channels, threads,
+               Kernel{call, ring.from_prev, ring.to_next, ring.rank, ring.ranks, ring.timeout},
+               sizeof(typename Kernel::Proto::Shared));
+    });
+}
+
+template <template <class, class> class ProtocolOf>
+unsigned resident_ring_blocks(unsigned threads) {
+    unsigned fewest = std::numeric_limits<unsigned>::max();
+    for (const DataType type : kDataTypes) {
+        with_type(type, [&](auto zero) {
+            using Kernel = RingKernel<ProtocolOf, decltype(zero)>;
+            fewest = std::min(
+                fewest, resident_blocks<Kernel>(threads, sizeof(typename Kernel::Proto::Shared)));
+        });
+    }
+    return fewest;
+}
+
+}  // namespace symm
