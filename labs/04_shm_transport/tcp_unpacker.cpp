@@ -6,10 +6,13 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <exception>
+#include <iterator>
 #include <stdexcept>
 #include <system_error>
 
@@ -19,28 +22,49 @@
 namespace symm {
 namespace {
 
-struct Header {
-    std::uint64_t destination;
-    std::uint64_t length;
-};
+constexpr std::uint64_t kUnit = 16;  // of the padding
 
 // How soon the thread notices that it is to end.
 constexpr timeval kLookEvery{.tv_sec = 0, .tv_usec = 20'000};
 
-void send_all(int socket, std::span<const std::byte> data) {
+// One system call where the socket takes all at once.
+void send_all(int socket, std::span<iovec> parts) {
     const Deadline deadline = Deadline::standard();
-    while (!data.empty()) {
+    for (;;) {
+        msghdr message{};
+        message.msg_iov = parts.data();
+        message.msg_iovlen = parts.size();
+        const ssize_t result = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (result < 0 && errno != EAGAIN && errno != EINTR) {
+            throw std::system_error(errno, std::generic_category(), "sendmsg() over TCP");
+        }
+        auto sent = static_cast<std::size_t>(std::max<ssize_t>(result, 0));
+        for (; !parts.empty() && sent >= parts.front().iov_len; parts = parts.subspan(1)) {
+            sent -= parts.front().iov_len;
+        }
+        if (parts.empty()) {
+            return;
+        }
+        parts.front().iov_base = static_cast<std::byte*>(parts.front().iov_base) + sent;
+        parts.front().iov_len -= sent;
         pollfd writable{socket, POLLOUT, 0};
         if (::poll(&writable, 1, deadline.left_ms()) == 0) {
             throw std::runtime_error(
                 fmt::format("the receiver took nothing for {:.3g} s", deadline.seconds()));
         }
-        const ssize_t sent = ::send(socket, data.data(), data.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent < 0 && errno != EAGAIN && errno != EINTR) {
-            throw std::system_error(errno, std::generic_category(), "send() over TCP");
-        }
-        data = data.subspan(static_cast<std::size_t>(std::max<ssize_t>(sent, 0)));
     }
+}
+
+// Polls until `done()`. False where the thread is to end.
+template <class Done>
+bool wait(const ServiceThread& thread, const Done& done) {
+    for (int round = 0; !done(); ++round) {
+        if (thread.stopping()) {
+            return false;
+        }
+        simt::back_off(round);
+    }
+    return true;
 }
 
 }  // namespace
@@ -73,93 +97,118 @@ std::pair<UniqueFd, UniqueFd> loopback_tcp_pair() {
 
 void send_piece(const UniqueFd& socket, std::uint64_t destination,
                 std::span<const std::byte> data) {
-    const Header header{destination, data.size()};
-    send_all(socket.get(), std::as_bytes(std::span(&header, 1)));
-    send_all(socket.get(), data);
+    PieceHeader header{destination, data.size()};
+    std::byte padding[kUnit]{};
+    iovec parts[] = {{&header, sizeof(header)},
+                     {padding, destination % kUnit},
+                     {const_cast<std::byte*>(data.data()), data.size()},
+                     {padding, (0 - destination - data.size()) % kUnit}};
+    send_all(socket.get(), parts);
 }
 
-TcpUnpacker::TcpUnpacker(UniqueFd socket, int rank, int peer, std::size_t page_bytes,
+TcpUnpacker::TcpUnpacker(UniqueFd socket, int rank, int peer, std::size_t bounce_bytes,
                          std::chrono::nanoseconds limit)
     : socket_(std::move(socket)),
       rank_(rank),
       peer_(peer),
-      page_bytes_(page_bytes),
       queue_(pinned_calloc(sizeof(UnpackQueue))),
-      bounce_(pinned_calloc(kUnpackDepth * page_bytes)),
+      bounce_(pinned_calloc(bounce_bytes)),
       timeout_(limit),
       thread_([this](const ServiceThread& thread) { run(thread); }, [this] { timeout_.abort(); }) {}
 
-// Waits for data, and receives what there is. 0 where the sender has closed the connection, or the
-// unpacker is destroyed.
-std::size_t TcpUnpacker::receive_some(const ServiceThread& thread, std::byte* to,
-                                      std::size_t most) {
+// All descriptors before this one have been read by every block.
+std::uint64_t TcpUnpacker::read_by_all() const {
+    std::uint64_t least = next_;
+    for (const std::uint64_t& head : queue_.as<UnpackQueue>()->heads) {
+        // Acquire: the block has read the data before other data is received in its place.
+        least = std::min(least, simt::load(&head, simt::Order::kAcquire));
+    }
+    return least;
+}
+
+// Waits until a quarter of the ring is free, and receives into it what there is, at least a byte.
+// 0 where the sender has closed the connection, or the thread is to end.
+std::size_t TcpUnpacker::receive_some(const ServiceThread& thread) {
+    const std::size_t quarter = bounce_.size() / 4;
+    const auto has_room = [&] {
+        const std::uint64_t head = read_by_all();
+        const std::uint64_t oldest = head == next_ ? described_ : positions_[head % kUnpackDepth];
+        return received_ + quarter <= oldest + bounce_.size();
+    };
+    if (!wait(thread, has_room)) {
+        return 0;
+    }
+    const std::size_t place = received_ % bounce_.size();
+    const std::size_t to_the_end = std::min(quarter, bounce_.size() - place);
+    const iovec parts[] = {{bounce_.as<std::byte>() + place, to_the_end},
+                           {bounce_.data(), quarter - to_the_end}};
     while (!thread.stopping()) {
-        const ssize_t received = ::recv(socket_.get(), to, most, 0);
+        const ssize_t received = ::readv(socket_.get(), parts, std::size(parts));
         if (received >= 0) {
             return static_cast<std::size_t>(received);
         }
         if (errno != EAGAIN && errno != EINTR) {  // EAGAIN: kLookEvery has passed
-            throw std::system_error(errno, std::generic_category(), "recv() over TCP");
+            throw std::system_error(errno, std::generic_category(), "readv() from TCP");
         }
     }
     return 0;
 }
 
-// False where the connection ends before the first byte, or the thread is to end.
-bool TcpUnpacker::receive_all(const ServiceThread& thread, std::byte* to, std::size_t bytes) {
-    for (std::size_t done = 0; done < bytes;) {
-        const std::size_t received = receive_some(thread, to + done, bytes - done);
-        if (received == 0 && done > 0 && !thread.stopping()) {
-            throw std::runtime_error(
-                fmt::format("rank {} closed its TCP connection within a header", peer_));
+// Posts descriptors of all data that was received. False where the thread is to end.
+bool TcpUnpacker::describe(const ServiceThread& thread) {
+    auto* queue = queue_.as<UnpackQueue>();
+    for (;;) {
+        const std::uint64_t place = described_ % bounce_.size();
+        if (rest_.length == 0 && described_ + sizeof(rest_) <= received_) {
+            // The header does not wrap: it begins at a unit, and the ring is whole units.
+            std::memcpy(&rest_, bounce_.as<std::byte>() + place, sizeof(rest_));
+            described_ += sizeof(rest_) + rest_.destination % kUnit;
+        } else if (rest_.length > 0 && described_ < received_) {
+            const std::uint64_t bytes =
+                std::min({rest_.length, received_ - described_, bounce_.size() - place});
+            if (!wait(thread, [&] { return next_ - read_by_all() < kUnpackDepth; })) {
+                return false;
+            }
+            positions_[next_ % kUnpackDepth] = described_;
+            queue->descriptors[next_ % kUnpackDepth] = {place, bytes, rest_.destination};
+            // Release: the descriptor and the data come first.
+            simt::store(&queue->tail, ++next_, simt::Order::kRelease);
+            posted_.fetch_add(bytes, std::memory_order_relaxed);
+            described_ += bytes;
+            rest_.destination += bytes;
+            rest_.length -= bytes;
+        } else {
+            return true;
         }
-        if (received == 0) {
-            return false;
+        if (rest_.length == 0) {
+            described_ += (0 - described_) % kUnit;  // the padding
         }
-        done += received;
     }
-    return true;
 }
 
 void TcpUnpacker::run(const ServiceThread& thread) {
-    // A wait with a limit inside recv(): one system call per piece, not two.
+    // A wait with a limit inside readv(): one system call, not two.
     if (::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kLookEvery, sizeof(kLookEvery)) !=
         0) {
         throw std::system_error(errno, std::generic_category(), "setsockopt(SO_RCVTIMEO)");
     }
-    auto* queue = queue_.as<UnpackQueue>();
-    std::uint64_t next = 0;  // the next descriptor
-    Header header{};
-    while (receive_all(thread, reinterpret_cast<std::byte*>(&header), sizeof(header))) {
-        while (header.length > 0) {
-            // Acquire: the kernel has read the page before it is received into again.
-            for (int round = 0;
-                 next - simt::load(&queue->head, simt::Order::kAcquire) >= kUnpackDepth; ++round) {
-                if (thread.stopping()) {
-                    return;
-                }
-                simt::back_off(round);
-            }
-            const std::size_t page = next % kUnpackDepth * page_bytes_;
-            const std::size_t received =
-                receive_some(thread, bounce_.as<std::byte>() + page,
-                             std::min<std::uint64_t>(page_bytes_, header.length));
-            if (received == 0) {
-                if (thread.stopping()) {
-                    return;
-                }
-                throw std::runtime_error(
-                    fmt::format("rank {} closed its TCP connection {} bytes before the end of a "
-                                "piece",
-                                peer_, header.length));
-            }
-            queue->descriptors[next % kUnpackDepth] = {page, received, header.destination};
-            // Release: the descriptor and the page come first.
-            simt::store(&queue->tail, ++next, simt::Order::kRelease);
-            posted_.fetch_add(received, std::memory_order_relaxed);
-            header.length -= received;
-            header.destination += received;
+    while (const std::size_t bytes = receive_some(thread)) {
+        received_ += bytes;
+        if (!describe(thread)) {
+            return;
         }
+    }
+    if (thread.stopping()) {
+        return;
+    }
+    if (rest_.length > 0) {
+        throw std::runtime_error(
+            fmt::format("rank {} closed its TCP connection {} bytes before the end of a piece",
+                        peer_, rest_.length));
+    }
+    if (received_ > described_) {
+        throw std::runtime_error(
+            fmt::format("rank {} closed its TCP connection within a header", peer_));
     }
     closed_.store(true, std::memory_order_release);
 }

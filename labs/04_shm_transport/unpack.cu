@@ -4,7 +4,7 @@
 namespace symm {
 
 void launch_unpack(CUstream stream, const UnpackKernel& kernel) {
-    launch(stream, 1, is_emulated() ? 32 : 512, kernel, sizeof(std::uint64_t));
+    launch(stream, kUnpackBlocks, is_emulated() ? 8 : 512, kernel, sizeof(std::uint64_t));
 }
 
 }  // namespace symm

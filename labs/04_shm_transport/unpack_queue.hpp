@@ -6,29 +6,30 @@
 /// pinned host memory. A host thread that copied the pieces into place would copy every byte once
 /// more. So it only describes them, and a kernel fetches them into the user's buffer:
 ///
-///     TCP --recv--> [ bounce buffer: pages ] ------ loads ------> kernel --stores--> user's buffer
-///     host thread --> [ queue: descriptors, tail | head ] <-----> kernel
+///     TCP --recv--> [ bounce buffer, a ring ] --- loads --> kernel --stores--> user's buffer
+///     host thread --> [ queue: descriptors, tail | heads ] <--> kernel
 ///
-/// The bounce buffer is divided into kUnpackDepth parts of equal size, called pages here.
-/// Descriptor i describes a piece in page i mod kUnpackDepth. Both counters only grow.
+/// Every block of the kernel reads all descriptors and copies its share of each piece, and has a
+/// head of its own. Descriptor i is entry i mod kUnpackDepth of the queue. All counters only grow.
 ///
-/// | who    | waits for                 | order   | then does                          | then stores  | order   |
-/// |--------|---------------------------|---------|------------------------------------|--------------|---------|
-/// | host   | head + kUnpackDepth > i   | acquire | receives into the page, writes descriptor i | tail = i + 1 | release |
-/// | kernel | tail > i                  | acquire | reads descriptor i, loads the piece, stores it | head = i + 1 | release |
+/// | who   | waits for                | order   | then does                          | then stores      | order   |
+/// |-------|--------------------------|---------|------------------------------------|------------------|---------|
+/// | host  | each head > j, the last descriptor of a part of the ring | acquire | receives into that part | | |
+/// | host  | each head + kUnpackDepth > i | acquire | writes descriptor i            | tail = i + 1     | release |
+/// | block | tail > i                 | acquire | reads descriptor i, loads its share, stores it | its head = i + 1 | release |
 ///
 /// - As in connection.hpp: release with acquire in both directions, so no piece is read before it
-///   has arrived, and no page is overwritten before it was read.
+///   has arrived, and no part of the ring is overwritten before it was read.
 /// - Pieces may come in any order and have any length: the descriptor names the place in the user's
 ///   buffer. The kernel ends when it has stored as many bytes as it was told.
 /// - A descriptor that points outside the bounce buffer or the user's buffer is refused: the kernel
 ///   ends with an error, and stores nothing for it.
-/// - The kernel takes all descriptors up to the tail that it saw, a *batch*, and then stores the
-///   head once for the whole batch.
-/// - No deadlock: the host thread waits for the kernel only where the queue is full, and the kernel
-///   for the host thread only where it is empty, so never both at once. (The host thread also waits
-///   for the network.) The kernel's wait has a limit; the host thread's ends when its TcpUnpacker
-///   is destroyed.
+/// - A block takes all descriptors up to the tail that it saw, a *batch*, and then stores its head
+///   once for the whole batch.
+/// - No deadlock: the host thread waits for a block only where there are descriptors that the block
+///   has not read, and a block for the host thread only where there are none. (The host thread also
+///   waits for the network.) All blocks must run at the same time. A block's wait has a limit; the
+///   host thread's ends when its TcpUnpacker is destroyed.
 ///
 /// SYMM_MUTANT_UNPACK_* take one order or the sync out, for the tests.
 ///
@@ -45,8 +46,10 @@
 
 namespace symm {
 
-/// Descriptors and pages of a queue.
-inline constexpr unsigned kUnpackDepth = 64;
+/// Descriptors of a queue.
+inline constexpr unsigned kUnpackDepth = 256;
+/// Blocks of the kernel. One block has too few loads in flight to hide the latency of the bus.
+inline constexpr unsigned kUnpackBlocks = 4;
 
 /// One piece.
 struct UnpackDescriptor {
@@ -57,12 +60,12 @@ struct UnpackDescriptor {
 
 /// In pinned host memory, zeroed before the first use.
 struct UnpackQueue {
-    alignas(128) std::uint64_t head;  ///< Written by the kernel.
-    alignas(128) std::uint64_t tail;  ///< Written by the host thread.
+    alignas(128) std::uint64_t heads[kUnpackBlocks];  ///< Each is written by a block of the kernel.
+    alignas(128) std::uint64_t tail;                  ///< Written by the host thread.
     UnpackDescriptor descriptors[kUnpackDepth];
 };
 
-/// The kernel: one block, with a word of shared memory. Stores `bytes` bytes and
+/// The kernel: kUnpackBlocks blocks, each with a word of shared memory. Stores `bytes` bytes and
 /// ends. The next launch goes on with the next descriptor.
 struct UnpackKernel {
     UnpackQueue* queue;
@@ -78,7 +81,8 @@ struct UnpackKernel {
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         auto* batch_end = block.shared<std::uint64_t>();  // what thread 0 tells its block
         simt::Waiter waiter(timeout);
-        std::uint64_t next = simt::load(&queue->head, simt::Order::kRelaxed);  // its own counter
+        std::uint64_t* head = &queue->heads[block.group_index()];
+        std::uint64_t next = simt::load(head, simt::Order::kRelaxed);  // its own counter
         for (std::uint64_t stored = 0; stored < bytes;) {
             if (block.thread_rank() == 0) {
                 *batch_end = wait_for_tail(waiter, next);
@@ -97,18 +101,18 @@ struct UnpackKernel {
                     }
                     return;
                 }
-                copy_with_block(block, user + piece.destination, bounce + piece.source,
-                                piece.length);
+                copy_with_grid(block, user + piece.destination, bounce + piece.source,
+                               piece.length);
                 stored += piece.length;
             }
-#ifndef SYMM_MUTANT_UNPACK_NO_SYNC  // thread 0 gives pages back while others still read them
+#ifndef SYMM_MUTANT_UNPACK_NO_SYNC  // thread 0 gives back what others still read
             block.sync();
 #endif
             if (block.thread_rank() == 0) {
-#ifdef SYMM_MUTANT_UNPACK_HEAD_STORE_RELAXED  // the loads of a page race with the next receive
-                simt::store(&queue->head, next, simt::Order::kRelaxed);
+#ifdef SYMM_MUTANT_UNPACK_HEAD_STORE_RELAXED  // the loads of a piece race with the next receive
+                simt::store(head, next, simt::Order::kRelaxed);
 #else
-                simt::store(&queue->head, next, simt::Order::kRelease);
+                simt::store(head, next, simt::Order::kRelease);
 #endif
             }
         }

@@ -18,6 +18,7 @@ namespace symm {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::Each;
 using ::testing::HasSubstr;
 
 constexpr std::size_t kUser = 200'000;
@@ -67,7 +68,7 @@ protected:
     UniqueFd receiver;
 };
 TEST_F(TcpUnpackerTest, MovesPiecesOfAnyLengthInAnyOrder) {
-    TcpUnpacker unpacker(std::move(receiver), 1, 0, 1000);
+    TcpUnpacker unpacker(std::move(receiver), 1, 0, 8192);
     std::mt19937 random(7);
     for (unsigned message = 1; message <= 5; ++message) {
         const std::size_t first = message * 13;
@@ -91,7 +92,7 @@ TEST_F(TcpUnpackerTest, MovesPiecesOfAnyLengthInAnyOrder) {
 }
 
 TEST_F(TcpUnpackerTest, MovesWhatCameBeforeItsKernel) {
-    TcpUnpacker unpacker(std::move(receiver), 1, 0, 128);  // 64 pages hold 8 KiB
+    TcpUnpacker unpacker(std::move(receiver), 1, 0, 8192);
     std::thread sending([&] {
         send(1, 0, 40'000);
         send(1, 40'000, 60'000);
@@ -102,6 +103,30 @@ TEST_F(TcpUnpackerTest, MovesWhatCameBeforeItsKernel) {
     EXPECT_EQ(failure_of(unpacker), "no failure");
     sending.join();
     expect(1, 0, 100'000);
+}
+
+TEST_F(TcpUnpackerTest, MovesMorePiecesThanTheQueueHolds) {
+    constexpr std::size_t kPieces = 3 * kUnpackDepth;
+    TcpUnpacker unpacker(std::move(receiver), 1, 0);
+    for (std::size_t i = 0; i < kPieces; ++i) {
+        send(1, i, 1);
+    }
+    std::this_thread::sleep_for(50ms);
+    unpacker.receive(user.address(), kUser, kPieces, stream.get());
+    EXPECT_EQ(failure_of(unpacker), "no failure");
+    expect(1, 0, kPieces);
+}
+
+TEST_F(TcpUnpackerTest, MovesPiecesToAnyAddress) {
+    TcpUnpacker unpacker(std::move(receiver), 1, 0);
+    for (const std::size_t shift : {1, 2, 8, 15}) {
+        unpacker.receive(user.address() + shift, kUser - shift, 1000, stream.get());
+        send(1, 5, 1000);
+        EXPECT_EQ(failure_of(unpacker), "no failure");
+        for (std::size_t i = 5; i < 1005; ++i) {
+            ASSERT_EQ(user.as<std::byte>()[shift + i], expected_byte(1, i)) << "byte " << i;
+        }
+    }
 }
 
 TEST_F(TcpUnpackerTest, RefusesAPieceOutsideTheUsersBuffer) {
@@ -138,7 +163,7 @@ TEST_F(TcpUnpackerTest, RefusesADescriptorOutsideTheBounceBuffer) {
         launch_unpack(stream.get(), {queue.as<UnpackQueue>(), bounce.as<std::byte>(), 1000,
                                      user.as<std::byte>(), kUser, 100, timeout.timeout(), 1, 0});
         EXPECT_THROW(timeout.synchronize(stream, "the kernel"), std::runtime_error);
-        EXPECT_EQ(queue.as<UnpackQueue>()->head, 0U);
+        EXPECT_THAT(queue.as<UnpackQueue>()->heads, Each(0U));
         expect(1, 0, 0);
     }
 }
@@ -152,7 +177,7 @@ TEST_F(TcpUnpackerTest, RefusesAnImpossibleTail) {
     launch_unpack(stream.get(), {queue.as<UnpackQueue>(), bounce.as<std::byte>(), 1000,
                                  user.as<std::byte>(), kUser, 100, timeout.timeout(), 1, 0});
     EXPECT_THROW(timeout.synchronize(stream, "the kernel"), std::runtime_error);
-    EXPECT_EQ(queue.as<UnpackQueue>()->head, 0U);
+    EXPECT_THAT(queue.as<UnpackQueue>()->heads, Each(0U));
 }
 
 TEST_F(TcpUnpackerTest, SaysWhenTheSenderEndsTooEarly) {
@@ -175,7 +200,7 @@ TEST_F(TcpUnpackerTest, SaysWhenTheSenderEndsWithinAHeader) {
 }
 
 TEST_F(TcpUnpackerTest, SaysForWhatItWaitedInVain) {
-    TcpUnpacker unpacker(std::move(receiver), 1, 0, 1000, 200ms);
+    TcpUnpacker unpacker(std::move(receiver), 1, 0, 1024, 200ms);
     unpacker.receive(user.address(), kUser, 100, stream.get());
     send(1, 0, 40);
     EXPECT_EQ(
