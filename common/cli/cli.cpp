@@ -70,6 +70,9 @@ CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
     open_standard_descriptors();
     add_driver_option(app);
+    for (CLI::App* command : app.get_subcommands({})) {
+        add_driver_option(*command);
+    }
     try {
         try {
             app.parse(argc, argv);

@@ -42,10 +42,10 @@ CLI::Option* add_number_option(CLI::App& app, const std::string& name, T& number
         ->default_str(fmt::format("{}", number));
 }
 
-/// Adds `--driver auto|native|emulated`, parses the command line, runs `body` and returns the exit
-/// code: what `body` returns; kExitUsage for bad usage, also in the environment; kExitFailed for
-/// any other exception, and if an error was logged or stdout could not be written. Says why on
-/// stderr, in one line.
+/// Adds `--driver auto|native|emulated`, to subcommands too, parses the command line, runs `body`
+/// and returns the exit code: what `body` returns; kExitUsage for bad usage, also in the
+/// environment; kExitFailed for any other exception, and if an error was logged or stdout could not
+/// be written. Says why on stderr, in one line.
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
 }  // namespace symm
