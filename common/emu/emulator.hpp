@@ -14,6 +14,7 @@
 /// | plain_memory | cuMemAlloc, pinned and registered host memory |
 /// | streams, copies, events, graphs | work that is queued |
 /// | kernels, block_barrier, thread_pool, fault_guard | the threads of a kernel |
+/// | libraries, ptx, host_twin | kernels that are found by name, and the host code that runs for them |
 /// | shortage | errors where the host has no more memory, threads or descriptors |
 /// | inventory | counts of all that exists, for leak tests |
 ///
@@ -35,11 +36,13 @@
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "common/emu/configuration.hpp"
 #include "common/emu/faults.hpp"
+#include "common/emu/host_twin.hpp"
 #include "common/emu/memory.hpp"
 
 namespace symm::emu {
@@ -48,6 +51,9 @@ struct Context;
 class Stream;
 struct Event;
 struct Graph;
+
+/// Kernels by name.
+using NamedKernels = std::map<std::string, CUfunction>;
 
 /// The state of one emulated GPU.
 struct Device {
@@ -75,6 +81,11 @@ struct Emulator {
     std::unordered_map<CUevent, std::shared_ptr<Event>> events;
     std::unordered_map<CUgraph, std::shared_ptr<const Graph>> graphs;
     std::unordered_map<CUgraphExec, std::shared_ptr<const Graph>> executables;
+
+    std::map<std::string, HostTwin> twins;  ///< By the kernel's name.
+    NamedKernels linked;                    ///< Of the program itself: all that have a twin.
+    std::unordered_map<CUlibrary, std::shared_ptr<const NamedKernels>> libraries;
+    std::unordered_map<CUfunction, std::shared_ptr<const std::string>> functions;  ///< Their names.
 
     std::atomic<int> copies{0};  ///< Copies and fills that are running.
 

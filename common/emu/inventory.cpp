@@ -17,6 +17,7 @@ Inventory inventory() {
         {"events", e.events.size()},
         {"graphs", e.graphs.size()},
         {"graph executables", e.executables.size()},
+        {"libraries", e.libraries.size()},
     };
     for (const auto& [handle, physical] : e.physicals) {
         all["physical bytes"] += physical->size;

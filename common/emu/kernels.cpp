@@ -284,13 +284,6 @@ CUresult launch_kernel(CUstream handle, KernelLaunch launch) {
     return submit(stream, {context, [context, kept] { run_kernel(*context, *kept); }});
 }
 
-CUresult cuLaunchKernel(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int,
-                        unsigned int, unsigned int, unsigned int, CUstream, void**, void**) {
-    SYMM_EMU_ENTER(cuLaunchKernel);
-    say("cuLaunchKernel: kernels for the emulated GPU are host code and start with symm::launch()");
-    return CUDA_ERROR_INVALID_HANDLE;
-}
-
 CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
     SYMM_EMU_ENTER(cuFuncSetAttribute);
     return CUDA_ERROR_INVALID_HANDLE;

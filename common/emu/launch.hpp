@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// How a kernel enters the emulated GPU: as host code, not as a CUfunction.
+/// How a kernel enters the emulated GPU: as host code. (cuLaunchKernel takes a function only where
+/// it has such code, see host_twin.hpp.)
 ///
 /// Each CUDA thread is a thread of the operating system, and all blocks of a launch run at once. A
 /// launch that does not fit is refused; a GPU would run its blocks in waves.

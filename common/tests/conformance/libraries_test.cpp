@@ -1,0 +1,181 @@
+// Libraries: kernels that are found by name in PTX.
+
+#include "common/emu/host_twin.hpp"
+#include "common/tests/conformance/conformance.hpp"
+
+namespace symm::conformance {
+namespace {
+
+constexpr char kStorePtx[] = R"(
+// .entry in_a_comment
+.version 7.0
+.target sm_75
+.address_size 64
+
+.func not_a_kernel() { ret; }
+
+.visible .entry conformance_store(.param .u64 where, .param .u32 value)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [where];
+    ld.param.u32 %r1, [value];
+    cvta.to.global.u64 %rd2, %rd1;
+    st.global.u32 [%rd2], %r1;
+    ret;
+}
+)";
+constexpr char kKernel[] = "conformance_store";
+
+// What runs on emulated GPUs, which cannot run PTX.
+void store(const simt::ThreadBlock&, CUdeviceptr where, unsigned value) {
+    *reinterpret_cast<unsigned*>(where) = value;
+}
+
+CUresult load(CUlibrary* library, const char* code) {
+    return cuLibraryLoadData(library, code, nullptr, nullptr, 0, nullptr, nullptr, 0);
+}
+
+class Libraries : public Driver {
+protected:
+    void SetUp() override {
+        Driver::SetUp();
+        emu::add_host_twin(kKernel, emu::kHostTwin<&store>);
+        ASSERT_OK(load(&library_, kStorePtx));
+        ASSERT_OK(cuLibraryGetKernel(&kernel_, library_, kKernel));
+        ASSERT_OK(cuKernelGetFunction(&function_, kernel_));
+        ASSERT_OK(cuMemAlloc(&memory_, sizeof(unsigned)));
+    }
+    void TearDown() override {
+        EXPECT_OK(cuMemFree(memory_));
+        EXPECT_OK(cuLibraryUnload(library_));
+        Driver::TearDown();
+    }
+
+    // A driver may load lazily: then what is wrong with the code shows when a function is asked
+    // for.
+    static CUresult answer_to(const char* code) {
+        CUlibrary library = nullptr;
+        if (const CUresult loaded = load(&library, code); loaded != CUDA_SUCCESS) {
+            return loaded;
+        }
+        CUkernel kernel = nullptr;
+        CUfunction function = nullptr;
+        CUresult found = cuLibraryGetKernel(&kernel, library, kKernel);
+        if (found == CUDA_SUCCESS) {
+            found = cuKernelGetFunction(&function, kernel);
+        }
+        EXPECT_OK(cuLibraryUnload(library));
+        return found;
+    }
+
+    CUresult launch(CUfunction function, unsigned value) {
+        CUdeviceptr where = memory_;
+        void* parameters[] = {&where, &value};
+        const CUresult result =
+            cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
+        where = 0;  // the launch has its own copies
+        value = 0;
+        return result;
+    }
+
+    unsigned stored() {
+        unsigned value = 0;
+        EXPECT_OK(cuStreamSynchronize(nullptr));
+        EXPECT_OK(cuMemcpyDtoH(&value, memory_, sizeof(value)));
+        return value;
+    }
+
+    CUlibrary library_ = nullptr;
+    CUkernel kernel_ = nullptr;
+    CUfunction function_ = nullptr;
+    CUdeviceptr memory_ = 0;
+};
+
+TEST_F(Libraries, HaveKernelsThatRun) {
+    EXPECT_OK(launch(function_, 41));
+    EXPECT_EQ(stored(), 41u);
+}
+
+TEST_F(Libraries, HaveKernelsThatRunWithoutAskingForTheirFunction) {
+    EXPECT_OK(launch(reinterpret_cast<CUfunction>(kernel_), 42));
+    EXPECT_EQ(stored(), 42u);
+}
+
+TEST_F(Libraries, FindTheSameAgain) {
+    CUkernel kernel = nullptr;
+    CUfunction function = nullptr;
+    EXPECT_OK(cuLibraryGetKernel(&kernel, library_, kKernel));
+    EXPECT_OK(cuKernelGetFunction(&function, kernel));
+    EXPECT_EQ(kernel, kernel_);
+    EXPECT_EQ(function, function_);
+}
+
+TEST_F(Libraries, OfTheSameTextAreTwo) {
+    CUlibrary second = nullptr;
+    CUkernel kernel = nullptr;
+    EXPECT_OK(load(&second, kStorePtx));
+    EXPECT_NE(second, library_);
+    EXPECT_OK(cuLibraryGetKernel(&kernel, second, kKernel));
+    EXPECT_NE(kernel, kernel_);
+    EXPECT_OK(cuLibraryUnload(second));
+    EXPECT_OK(launch(function_, 43));
+    EXPECT_EQ(stored(), 43u);
+}
+
+TEST_F(Libraries, NeedNoContextUntilAFunctionIsAskedFor) {
+    EXPECT_OK(cuCtxSetCurrent(nullptr));
+    CUlibrary library = nullptr;
+    CUkernel kernel = nullptr;
+    CUfunction function = nullptr;
+    EXPECT_OK(load(&library, kStorePtx));
+    EXPECT_OK(cuLibraryGetKernel(&kernel, library, kKernel));
+    EXPECT_RESULT(cuKernelGetFunction(&function, kernel), CUDA_ERROR_INVALID_CONTEXT);
+    EXPECT_OK(cuCtxSetCurrent(primary_context()));
+    EXPECT_OK(cuKernelGetFunction(&function, kernel));
+    EXPECT_OK(cuLibraryUnload(library));
+}
+
+TEST_F(Libraries, KnowOnlyTheirEntries) {
+    for (const char* name : {"conformance_stor", "not_a_kernel", "in_a_comment", ""}) {
+        CUkernel kernel = nullptr;
+        EXPECT_RESULT(cuLibraryGetKernel(&kernel, library_, name), CUDA_ERROR_NOT_FOUND) << name;
+    }
+}
+
+TEST_F(Libraries, AreNotMadeOfOtherText) {
+    EXPECT_RESULT(answer_to("__global__ void conformance_store() {}"), CUDA_ERROR_INVALID_IMAGE);
+    EXPECT_RESULT(answer_to(".target sm_75\n.address_size 64\n"), CUDA_ERROR_INVALID_IMAGE);
+}
+
+TEST_F(Libraries, AreNotMadeOfBrokenPtx) {
+    EXPECT_RESULT(answer_to(".version 7.0\n.entry conformance_store() { ret; }\n"),
+                  CUDA_ERROR_INVALID_PTX);
+    EXPECT_RESULT(answer_to(".version 7.0\n.target sm_75\n.address_size 64\n.entry () { ret; }\n"),
+                  CUDA_ERROR_INVALID_PTX);
+}
+
+TEST_F(Libraries, NeedCodeAndSomewhereToGo) {
+    CUlibrary library = nullptr;
+    CUkernel kernel = nullptr;
+    EXPECT_RESULT(load(nullptr, kStorePtx), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_RESULT(load(&library, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_RESULT(cuLibraryGetKernel(nullptr, library_, kKernel), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_RESULT(cuLibraryGetKernel(&kernel, library_, nullptr), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_RESULT(cuKernelGetFunction(nullptr, kernel_), CUDA_ERROR_INVALID_VALUE);
+}
+
+// Handles of what was unloaded are not asked for: the manual promises no answer for them.
+TEST_F(Libraries, NoneIsNoLibraryAndHasNoKernel) {
+    CUkernel kernel = nullptr;
+    CUfunction function = nullptr;
+    EXPECT_RESULT(cuLibraryGetKernel(&kernel, nullptr, kKernel), CUDA_ERROR_INVALID_HANDLE,
+                  CUDA_ERROR_INVALID_VALUE);
+    EXPECT_RESULT(cuKernelGetFunction(&function, nullptr), CUDA_ERROR_INVALID_HANDLE,
+                  CUDA_ERROR_INVALID_VALUE);
+    EXPECT_RESULT(cuLibraryUnload(nullptr), CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_VALUE);
+    EXPECT_RESULT(launch(nullptr, 1), CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_VALUE);
+}
+
+}  // namespace
+}  // namespace symm::conformance
