@@ -7,6 +7,7 @@
 #include "common/cli/table.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank_options.hpp"
+#include "labs/05_device_prims/kernels_command.hpp"
 #include "labs/05_device_prims/latency_test.hpp"
 #include "labs/05_device_prims/ring_command.hpp"
 
@@ -75,9 +76,14 @@ int main(int argc, char** argv) {
         "What to look for: data followed by a signal takes two trips over the link, a packet one.\n"
         "A barrier of all ranks takes only a little longer than a signal, since all ranks store\n"
         "at the same time. SYMM_TIMEOUT is the limit of every wait, in seconds.");
+    KernelsOptions kernels_options;
+    const CLI::App& kernels = add_kernels_command(app, kernels_options);
     RingCommandOptions ring_options;
     const CLI::App& ring = add_ring_command(app, ring_options);
     return run_main(app, argc, argv, [&] {
+        if (kernels.parsed()) {
+            return run_kernels_command(kernels_options);
+        }
         if (ring.parsed()) {
             return run_ring_command(options.ranks, ring_options);
         }

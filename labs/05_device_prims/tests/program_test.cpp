@@ -18,10 +18,25 @@ TEST(Program, PlaysAsProcesses) {
     EXPECT_NE(run.output.find("20 rounds right"), std::string::npos) << run.output;
 }
 
+TEST(Program, WalksTheThreeWaysToAKernel) {
+    const Finished run =
+        run_program("05_device_prims kernels --driver emulated --count 1001 --launches 2");
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    for (const char* row : {"PTX: scale and shift", "symbol: scale and shift",
+                            "table, 0: scale and shift", "table, 1: greatest", "table, 2: least"}) {
+        const std::size_t at = run.output.find(row);
+        ASSERT_NE(at, std::string::npos) << row << run.output;
+        const std::string line = run.output.substr(at, run.output.find('\n', at) - at);
+        EXPECT_NE(line.find("1001 right"), std::string::npos) << line;
+        EXPECT_NE(line.find("(emulated)"), std::string::npos) << line;
+    }
+}
+
 TEST(Program, RefusesBadUsage) {
     for (const char* arguments :
          {"--ranks 0", "--ranks 9", "--mode banana", "--rounds 0", "--blocks 1000", "--blocks 128",
-          "--blocks 128 --mode thread", "--threads x", "--what"}) {
+          "--blocks 128 --mode thread", "--threads x", "--what", "kernels --count x",
+          "kernels --launches 0", "kernels --ranks 2"}) {
         const Finished run = run_program(std::string("05_device_prims ") + arguments);
         EXPECT_EQ(run.exit_code, 2) << arguments << run.output;
         EXPECT_EQ(run.output.find("error: "), 0U) << run.output;
