@@ -1,10 +1,11 @@
 #pragma once
 /// \file
-/// The barrier behind ThreadBlock::sync() on an emulated GPU.
+/// The barrier behind ThreadBlock::sync() and sync_or() on an emulated GPU.
 
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <utility>
 
 namespace symm::emu {
 
@@ -17,21 +18,24 @@ class BlockBarrier {
 public:
     explicit BlockBarrier(unsigned threads) : expected_(threads) {}
 
-    /// Returns when all threads that have not left are here. Throws LaunchAbandoned.
-    void arrive_and_wait() {
+    /// Returns when all threads that have not left are here: whether any of them voted true.
+    /// Throws LaunchAbandoned.
+    bool arrive_and_wait(bool vote = false) {
         std::unique_lock lock(mutex_);
         if (abandoned_) {
             throw LaunchAbandoned{};
         }
+        any_ |= vote;
         if (++arrived_ == expected_) {
             open();
-            return;
+            return result_;
         }
         const std::uint64_t mine = round_;
         opened_.wait(lock, [&] { return round_ != mine || abandoned_; });
         if (round_ == mine) {
             throw LaunchAbandoned{};
         }
+        return result_;  // the next round cannot end before this thread arrives there
     }
 
     /// The calling thread has left the kernel.
@@ -53,6 +57,7 @@ public:
 private:
     void open() {
         arrived_ = 0;
+        result_ = std::exchange(any_, false);
         ++round_;
         opened_.notify_all();
     }
@@ -61,6 +66,8 @@ private:
     std::condition_variable opened_;
     unsigned expected_;
     unsigned arrived_ = 0;
+    bool any_ = false;     // of the votes of this round
+    bool result_ = false;  // of the round before
     std::uint64_t round_ = 0;
     bool abandoned_ = false;
 };

@@ -66,7 +66,9 @@ struct Block {
         host.grid_dim = launch.grid;
         host.size = launch.block.x;
         host.shared = shared.get();
-        host.sync = [](void* state) { static_cast<BlockBarrier*>(state)->arrive_and_wait(); };
+        host.sync = [](void* state, bool vote) {
+            return static_cast<BlockBarrier*>(state)->arrive_and_wait(vote);
+        };
         host.sync_state = &barrier;
     }
     // The named barrier of this number, for as many threads as its first user says.

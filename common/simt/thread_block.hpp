@@ -32,13 +32,13 @@ struct HostWarp {
 
 /// What the threads of one emulated block share. Kernels never see it; the emulator fills it in.
 struct HostBlock {
-    dim3 group_index{};             ///< Which block of the grid this is.
-    dim3 grid_dim{1, 1, 1};         ///< Blocks in the grid.
-    unsigned size = 1;              ///< Threads in the block.
-    void* shared = nullptr;         ///< The block's dynamic shared memory.
-    void (*sync)(void*) = nullptr;  ///< Waits until every thread of the block has called it.
-    mutable unsigned voted = 0;     ///< Set once any thread has voted true in sync_or().
-    void* sync_state = nullptr;     ///< What `sync` works on.
+    dim3 group_index{};      ///< Which block of the grid this is.
+    dim3 grid_dim{1, 1, 1};  ///< Blocks in the grid.
+    unsigned size = 1;       ///< Threads in the block.
+    void* shared = nullptr;  ///< The block's dynamic shared memory.
+    /// Waits until every thread of the block has called it; returns whether any voted true.
+    bool (*sync)(void*, bool vote) = nullptr;
+    void* sync_state = nullptr;  ///< What `sync` works on.
     const HostWarp* warps = nullptr;
     /// Waits until `threads` threads have called it for barrier `number`.
     void (*named_sync)(void* block, unsigned number, unsigned threads) = nullptr;
@@ -71,14 +71,12 @@ public:
     }
     /// Waits for every thread of the block; afterwards all see what each wrote before.
     __host__ __device__ void sync() const {
-        NV_IF_TARGET(NV_IS_DEVICE, (__syncthreads();), (host_->sync(host_->sync_state);))
+        NV_IF_TARGET(NV_IS_DEVICE, (__syncthreads();), (host_->sync(host_->sync_state, false);))
     }
-    /// Like sync(), and tells every thread whether any of them voted true. On the host a true vote
-    /// from earlier in this launch counts too, so use it only for conditions that stay true, such
-    /// as "gave up".
+    /// Like sync(), and tells every thread whether any of them voted true.
     __host__ __device__ bool sync_or(bool vote) const {
         NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return __syncthreads_or(vote) != 0;),
-                          (return host_sync_or(vote);))
+                          (return host_->sync(host_->sync_state, vote);))
     }
     /// The block's dynamic shared memory, 16-byte aligned, as large as the launch asked for.
     template <class T>
@@ -103,14 +101,6 @@ public:
     }
 
 private:
-    __host__ bool host_sync_or(bool vote) const {
-        if (vote) {
-            __atomic_store_n(&host_->voted, 1U, __ATOMIC_RELAXED);  // the sync orders it
-        }
-        host_->sync(host_->sync_state);
-        return __atomic_load_n(&host_->voted, __ATOMIC_RELAXED) != 0;
-    }
-
     const HostBlock* host_ = nullptr;
     unsigned rank_ = 0;
 };

@@ -70,6 +70,20 @@ struct TwoSpans {
     }
 };
 
+// One thread votes in every second round: each answer is that of its own round, on all threads.
+struct Votes {
+    unsigned* errors;  // per thread
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        unsigned wrong = 0;
+        for (unsigned round = 0; round < 4 * kRounds; ++round) {
+            const bool mine = block.thread_rank() == round % block.size();
+            wrong += block.sync_or(mine && round % 2 == 1) != (round % 2 == 1);
+        }
+        errors[block.grid_rank()] = wrong;
+    }
+};
+
 // A lane of each warp writes, the others read after the warp's barrier.
 struct WarpBarrier {
     unsigned* errors;  // per thread
@@ -121,6 +135,12 @@ TEST_F(Groups, WarpsExchangeValuesAndVotes) {
 TEST_F(Groups, WarpsHaveABarrier) {
     for (const unsigned threads : {2U, 32U, 48U, 96U}) {
         run<WarpBarrier>(2, threads);
+    }
+}
+
+TEST_F(Groups, BlocksVote) {
+    for (const unsigned threads : {1U, 2U, 33U, 96U}) {
+        run<Votes>(2, threads);
     }
 }
 
