@@ -202,6 +202,20 @@ CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
+    SYMM_EMU_ENTER(cuStreamIsCapturing);
+    std::shared_ptr<Stream> stream;
+    SYMM_EMU_TRY(find_stream(handle, stream));
+    if (status == nullptr) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const CaptureLock found(*stream);
+    *status = found.capture == nullptr                 ? CU_STREAM_CAPTURE_STATUS_NONE
+              : found.capture->state == State::kActive ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                                       : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     SYMM_EMU_ENTER(cuStreamEndCapture);
     std::shared_ptr<Stream> stream;

@@ -113,6 +113,23 @@ TEST_F(Capture, IsNotForTheDefaultStream) {
                   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
 }
 
+TEST_F(Capture, TellsWhetherItIsActive) {
+    const auto status = [this] {
+        auto found = static_cast<CUstreamCaptureStatus>(99);
+        EXPECT_OK(cuStreamIsCapturing(stream_, &found));
+        return found;
+    };
+    EXPECT_EQ(status(), CU_STREAM_CAPTURE_STATUS_NONE);
+    begin();
+    EXPECT_EQ(status(), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    EXPECT_RESULT(cuStreamQuery(stream_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    EXPECT_EQ(status(), CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    CUgraph graph = nullptr;
+    EXPECT_RESULT(cuStreamEndCapture(stream_, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    EXPECT_EQ(status(), CU_STREAM_CAPTURE_STATUS_NONE);
+    EXPECT_RESULT(cuStreamIsCapturing(stream_, nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(Capture, AWaitForTheStreamSpoilsIt) {
     begin();
     EXPECT_RESULT(cuStreamSynchronize(stream_), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
