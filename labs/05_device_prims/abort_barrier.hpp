@@ -1,0 +1,49 @@
+#pragma once
+/// \file
+/// The barrier at which the threads of a block decide together whether to go on or to leave.
+///
+/// When a wait gives up (common/simt/timeout.hpp), only the waiting thread knows. If it returned
+/// alone, the others would go on with data that has not arrived, or would wait for it for ever. So
+/// each thread passes to the barrier whether all is well with it, and all get the same answer.
+///
+/// | who          | does                                             | why                           |
+/// |--------------|--------------------------------------------------|-------------------------------|
+/// | some threads | wait for a peer, each with a Waiter              | one thread per peer is enough |
+/// | all threads  | `barrier.sync(arrived)`; the others pass true    | all are asked at the same place |
+/// | all threads  | go on, or leave                                  | all got the same answer       |
+///
+/// - No thread is left behind: a thread leaves only at a barrier, and all leave at the same one.
+/// - An answer stays: after the first false all later ones are false, too. So a function can return
+///   without a result, and its caller finds out at its own next barrier.
+///
+/// Source: NCCL's barrier_red_or and `ncclShmem.aborted` in src/device/common.h.
+///
+/// SYMM_MUTANT_ABORT_LEAVES_ALONE lets the thread leave alone, for the tests.
+
+#include "common/simt/thread_block.hpp"
+
+namespace symm {
+
+/// Every thread of the block has one, and all call sync() together.
+class AbortBarrier {
+public:
+    __host__ __device__ explicit AbortBarrier(const simt::ThreadBlock& block) : block_(block) {}
+
+    /// Waits for all threads of the block; afterwards all see what each wrote before. True on all
+    /// threads while all have passed true, at this call and all calls before; else false on all.
+    __host__ __device__ bool sync(bool all_is_well) {
+#ifdef SYMM_MUTANT_ABORT_LEAVES_ALONE  // the others go on without the thread that gave up
+        block_.sync();
+        return all_is_well;
+#else
+        aborted_ = block_.sync_or(aborted_ || !all_is_well);
+        return !aborted_;
+#endif
+    }
+
+private:
+    simt::ThreadBlock block_;
+    bool aborted_ = false;
+};
+
+}  // namespace symm
