@@ -1,0 +1,93 @@
+#pragma once
+/// \file
+/// How a kernel begins: what all its threads will read many times is copied into shared memory.
+///
+/// A block's shared memory is on the chip, close to its threads. A load from the GPU's memory takes
+/// much longer, and one over the bus from pinned host memory longer still. So the block copies such
+/// data once, with all its threads, 16 bytes per thread and turn: their loads are on the way at the
+/// same time, and take little longer together than a single one.
+///
+/// A kernel's parameters lie in constant memory, which is fast only while all threads of a warp
+/// read the same word. What threads read by an index, such as a list of work, is copied too.
+///
+/// Several structs are copied at the same time, each by other warps, and one sync ends all the
+/// copies (load_args):
+///
+/// | who             | copies                      | from                                    |
+/// |-----------------|-----------------------------|-----------------------------------------|
+/// | warp 0          | the communicator            | the GPU's memory, or the parameters     |
+/// | warp 1          | the block's channel         | the GPU's memory                        |
+/// | all other warps | the first items of the work | the parameters, or pinned host memory   |
+/// | all threads     | nothing more: `block.sync()`, so that nobody reads half a copy |              |
+///
+/// Source: NCCL's copyToShmem16 and ncclKernelMain in src/device/common.h.
+///
+/// SYMM_MUTANT_LOAD_NO_SYNC takes the sync out, for the tests.
+
+#include <type_traits>
+
+#include "common/simt/pack.hpp"
+#include "common/simt/thread_block.hpp"
+
+namespace symm {
+
+/// Consecutive threads of a block, as a group without a barrier.
+struct ThreadSpan {
+    unsigned first;  ///< Its first thread's number in the block.
+    unsigned count;
+    unsigned rank;  ///< The calling thread's number in the block.
+
+    __host__ __device__ unsigned thread_rank() const { return rank - first; }
+    __host__ __device__ unsigned size() const { return count; }
+};
+
+/// Copies `count` structs with all threads of the group. A group has thread_rank() and size(): a
+/// simt::ThreadBlock, a simt::WarpSpan or a ThreadSpan. Does not sync: the caller does so before
+/// anybody reads, once for several copies.
+template <class T, class Group>
+__host__ __device__ void load_parallel(const Group& group, T* shared, const T* source,
+                                       unsigned count = 1) {
+    static_assert(std::is_trivially_copyable_v<T>, "the struct is copied as bytes");
+    static_assert(alignof(T) % sizeof(simt::Pack16) == 0,
+                  "the struct is copied 16 bytes at a time: declare it alignas(16)");
+    auto* to = reinterpret_cast<simt::Pack16*>(shared);
+    const auto* from = reinterpret_cast<const simt::Pack16*>(source);
+    const unsigned packs = count * static_cast<unsigned>(sizeof(T) / sizeof(simt::Pack16));
+    for (unsigned i = group.thread_rank(); i < packs; i += group.size()) {
+        to[i] = from[i];
+    }
+}
+
+/// What a block keeps in shared memory. All three are declared alignas(16).
+template <class Comm, class Channel, class Work, unsigned kWork>
+struct BlockState {
+    Comm comm;
+    Channel channel;
+    Work work[kWork];  ///< As many items as are loaded at a time.
+};
+
+/// Loads a block's state, and syncs. All threads of the block call it, before anything else.
+/// `channel` is the block's own; `batch` is a WorkBatch.
+template <class Comm, class Channel, class Work, unsigned kWork, class Batch>
+__host__ __device__ void load_args(const simt::ThreadBlock& block,
+                                   BlockState<Comm, Channel, Work, kWork>& state, const Comm* comm,
+                                   const Channel* channel, const Batch& batch) {
+    constexpr unsigned kWarp = simt::kWarpSize;
+    const unsigned rank = block.thread_rank();
+    if (block.size() <= 2 * kWarp) {  // no warps left for the work: one copy after the other
+        load_parallel(block, &state.comm, comm);
+        load_parallel(block, &state.channel, channel);
+        batch.load(block, state.work);
+    } else if (rank < kWarp) {
+        load_parallel(ThreadSpan{0, kWarp, rank}, &state.comm, comm);
+    } else if (rank < 2 * kWarp) {
+        load_parallel(ThreadSpan{kWarp, kWarp, rank}, &state.channel, channel);
+    } else {
+        batch.load(ThreadSpan{2 * kWarp, block.size() - 2 * kWarp, rank}, state.work);
+    }
+#ifndef SYMM_MUTANT_LOAD_NO_SYNC  // a thread reads what another is still copying
+    block.sync();
+#endif
+}
+
+}  // namespace symm
