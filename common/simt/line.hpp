@@ -8,12 +8,13 @@
 ///          +---------+---------+---------+---------+---------+------+
 ///
 /// The eight lanes' stores leave the GPU as one write of 128 bytes. NVLink keeps such a write
-/// whole: whoever sees the flag sees the rest of the line. No manual promises it. PCIe may divide
-/// it, so lines are not for host memory.
+/// whole: whoever sees the flag finds the rest of the line with the loads that follow. No manual
+/// promises it. PCIe may divide such a write, so lines are not for host memory. A load of a line is
+/// not whole: on H200s, loads that brought the flag together with the data had old data beside the
+/// new flag in one of 30 million lines. So the flag is seen first, and the data is loaded after it.
 ///
-/// On the host, lines are whole because the flag is stored last, with release, and each lane looks
-/// at its line's flag first, with acquire. With SYMM_EMU_TORN_PACKS=1 the flag is not stored last,
-/// as on a bus that divides lines.
+/// On the host, a line is whole because its flag is stored last, with release. With
+/// SYMM_EMU_TORN_PACKS=1 it is not stored last, as on a bus that divides lines.
 ///
 /// Source: NCCL's LL128 protocol (src/device/prims_ll128.h).
 
@@ -31,28 +32,23 @@ __host__ __device__ inline bool has_line_flag(const Warp& warp) {
     return warp.thread_rank() % kLineLanes == kLineLanes - 1;
 }
 
+/// On the host: whether a lane stores after the others of its line.
+inline bool host_stores_last(const Warp& warp) {
+    return has_line_flag(warp) && !torn_packs.load(std::memory_order_relaxed);
+}
+
 /// All 32 lanes of a warp store four lines, each lane its pack at an address of its own.
 __host__ __device__ inline void store_line(const Warp& warp, Pack16* at, const Pack16& value) {
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (store_relaxed(at, value);), ({
-                          const bool whole = !torn_packs.load(std::memory_order_relaxed);
-                          if (whole && has_line_flag(warp)) {
-                              warp.sync();  // the other lanes have stored
-                              store(&at->half[0], value.half[0], Order::kRelaxed);
-                              store(&at->half[1], value.half[1], Order::kRelease);
-                          } else {
-                              store_relaxed(at, value);
-                              if (whole) {
-                                  warp.sync();
-                              }
-                          }
+    NV_IF_TARGET(NV_IS_HOST, (if (!host_stores_last(warp)) { store_relaxed(at, value); }))
+    warp.sync();  // on a GPU, so that all lanes store in one instruction
+    NV_IF_ELSE_TARGET(NV_IS_DEVICE, (store_relaxed(at, value);), (if (host_stores_last(warp)) {
+                          store(&at->half[0], value.half[0], Order::kRelaxed);
+                          store(&at->half[1], value.half[1], Order::kRelease);
                       }))
 }
 
 /// All 32 lanes of a warp wait until their lines have `flag`, and load them: kRounds times four
 /// lines, the rounds side by side. False, on all lanes, where the wait gave up.
-///
-/// On a GPU the loads that see the flags are those that bring the data, so all lanes load again
-/// until every flag is there, and leave together.
 template <int kRounds>
 __host__ __device__ bool wait_for_lines(const Warp& warp, Waiter& waiter, const Waiting& waiting,
                                         std::uint64_t flag, const Pack16* at,
@@ -62,35 +58,20 @@ __host__ __device__ bool wait_for_lines(const Warp& warp, Waiter& waiter, const 
 #else
     constexpr int kChecked = kRounds;
 #endif
-    const unsigned flag_lane = warp.thread_rank() | (kLineLanes - 1);
-    NV_IF_ELSE_TARGET(NV_IS_DEVICE,
-                      (return waiter.until(
-                          waiting,
-                          [&](std::uint64_t& seen) {
-                              bool arrived = true;
-                              SYMM_UNROLL
-                              for (int r = 0; r < kRounds; ++r) {
-                                  pack[r] = load_relaxed(at + r * static_cast<int>(kWarpSize));
-                              }
-                              SYMM_UNROLL
-                              for (int r = 0; r < kChecked; ++r) {
-                                  seen = warp.shfl(pack[r].half[1], flag_lane);
-                                  arrived &= seen == flag;
-                              }
-                              return warp.all(arrived);
-                          },
-                          [&](bool gave_up) { return warp.any(gave_up); });),
-                      (
-                          const Pack16* const flags = at + flag_lane - warp.thread_rank();
-                          bool arrived = true; for (int r = 0; r < kChecked && arrived; ++r) {
-                              arrived = waiter.until(waiting, [&](std::uint64_t& seen) {
-                                  seen = load(&flags[r * static_cast<int>(kWarpSize)].half[1],
-                                              Order::kAcquire);
-                                  return seen == flag;
-                              });
-                          } for (int r = 0; r < kRounds; ++r) {
-                              pack[r] = load_relaxed(at + r * static_cast<int>(kWarpSize));
-                          } return warp.all(arrived);))
+    const Pack16* const flags = at + (kLineLanes - 1 - warp.thread_rank() % kLineLanes);
+    bool arrived = true;
+    SYMM_UNROLL
+    for (int r = 0; r < kChecked; ++r) {
+        arrived = arrived && waiter.until(waiting, [&](std::uint64_t& seen) {
+            seen = load(&flags[r * static_cast<int>(kWarpSize)].half[1], Order::kAcquire);
+            return seen == flag;
+        });
+    }
+    SYMM_UNROLL
+    for (int r = 0; r < kRounds; ++r) {
+        pack[r] = load_relaxed(at + r * static_cast<int>(kWarpSize));
+    }
+    return warp.all(arrived);
 }
 
 }  // namespace symm::simt

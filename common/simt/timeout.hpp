@@ -25,7 +25,6 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "common/simt/atomic.hpp"
 #include "common/simt/back_off.hpp"
@@ -94,11 +93,8 @@ public:
     /// Polls until `poll(seen)` is true; the poll stores what it saw in `seen`, for the report.
     /// Returns false when this wait, or an earlier one of this rank, gave up: then leave the
     /// kernel's loop.
-    ///
-    /// Threads that poll together, such as the lanes of a warp, must also leave together: then
-    /// `agree(gave_up)` tells each of them whether any has given up, and `poll` answers all alike.
-    template <class Poll, class Agree>
-    __host__ __device__ bool until(const Waiting& waiting, Poll&& poll, Agree&& agree) {
+    template <class Poll>
+    __host__ __device__ bool until(const Waiting& waiting, Poll&& poll) {
         std::uint64_t seen = 0;
         std::uint64_t start = 0;  // read at the first host look: most waits end before that
         [[maybe_unused]] int round = 0;
@@ -106,7 +102,6 @@ public:
         if (count_ - host_look_ >= kPollsPerHostLook) {
             look(waiting, seen, start);
         }
-        gave_up_ = agree(gave_up_);
         while (!gave_up_) {
             // Nothing but polls in this loop: latency counts.
             for (std::uint32_t i = 0; i < kPollsPerLook; ++i) {
@@ -117,17 +112,10 @@ public:
             }
             count_ += kPollsPerLook;
             look(waiting, seen, start);
-            gave_up_ = agree(gave_up_);
             // A wait that is long already can spare 0.5 us: its polls load the memory system less.
             NV_IF_TARGET(NV_IS_DEVICE, (if (start != 0) { __nanosleep(500); }))
         }
         return false;
-    }
-
-    /// A thread that polls alone.
-    template <class Poll>
-    __host__ __device__ bool until(const Waiting& waiting, Poll&& poll) {
-        return until(waiting, std::forward<Poll>(poll), [](bool gave_up) { return gave_up; });
     }
 
     /// Ends the waits of this rank's kernels. The first call fills in the report.

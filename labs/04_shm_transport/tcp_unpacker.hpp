@@ -51,7 +51,7 @@ class TcpUnpacker {
 public:
     /// `socket` is a connected TCP socket. `rank` and `peer`, which sends, are for error messages.
     /// `bounce_bytes`, the size of the ring, is a multiple of 64.
-    TcpUnpacker(UniqueFd socket, int rank, int peer, std::size_t bounce_bytes = 1 << 20,
+    TcpUnpacker(UniqueFd socket, int rank, int peer, std::size_t bounce_bytes = 1 << 22,
                 std::chrono::nanoseconds limit = Deadline::standard_limit());
 
     /// Queues the kernel that stores the next `bytes` bytes of pieces in `user`, which has

@@ -40,13 +40,13 @@ public:
         : group_(group), reduction_(reduction), steps_(group, ends, shared) {}
 
     /// The most elements of a step, a whole number of packets.
-    __host__ __device__ std::size_t step_elements() const {
-        return steps_.ends().to_next.slot_bytes / 2 / sizeof(T);
+    static constexpr std::size_t step_elements(std::uint64_t slot_bytes) {
+        return slot_bytes / 2 / sizeof(T);
     }
 
     /// Makes one step of `count` elements. Does nothing once a wait has given up.
     template <Move kMove>
-    __host__ __device__ void step(const T* source, T* output, std::size_t count) {
+    __host__ __device__ __forceinline__ void step(const T* source, T* output, std::size_t count) {
         if (kMove.send && !steps_.gave_up()) {
             steps_.wait_for_credit();
         }

@@ -48,13 +48,13 @@ public:
           steps_(group, ends, shared) {}
 
     /// The most elements of a step, a whole number of units.
-    __host__ __device__ std::size_t step_elements() const {
-        return steps_.ends().to_next.slot_bytes / kUnitBytes * kUnitPacks * kPer;
+    static constexpr std::size_t step_elements(std::uint64_t slot_bytes) {
+        return slot_bytes / kUnitBytes * kUnitPacks * kPer;
     }
 
     /// Makes one step of `count` elements. Does nothing once a wait has given up.
     template <Move kMove>
-    __host__ __device__ void step(const T* source, T* output, std::size_t count) {
+    __host__ __device__ __forceinline__ void step(const T* source, T* output, std::size_t count) {
         if (kMove.send && !steps_.gave_up()) {
             steps_.wait_for_credit();
         }

@@ -1,7 +1,6 @@
 #include "labs/05_device_prims/peer_connections.hpp"
 
 #include "common/cuda/check.hpp"
-#include "common/cuda/stream.hpp"
 
 namespace symm {
 
@@ -12,10 +11,9 @@ PeerConnections::PeerConnections(Rank& rank, std::uint32_t channels, std::uint64
       slot_bytes_(slot_bytes),
       range_(rank, bytes()) {
     rank.bootstrap().together("05: zeroed connections", [&] {
-        const Stream stream;
-        cu_check(cuMemsetD8Async(range_.local(), 0, range_.size(), stream.get()),
+        cu_check(cuMemsetD8Async(range_.local(), 0, range_.size(), nullptr),
                  "cuMemsetD8Async(size={})", range_.size());
-        stream.synchronize("zeroing the connections");
+        cu_check(cuStreamSynchronize(nullptr), "cuStreamSynchronize(the default stream)");
     });
 }
 

@@ -2,7 +2,8 @@
 /// \file
 /// The primitives from which collectives are made, for any protocol: Simple, LL or LL128.
 ///
-/// Each call is one step of at most step_elements() elements: it receives from the previous rank of
+/// Each call is one step of at most
+/// Protocol::step_elements() elements: it receives from the previous rank of
 /// the ring, or sends to the next, or both. The name lists what happens, in this order:
 ///
 /// | word   | meaning                                                            |
@@ -31,9 +32,6 @@ template <class Protocol, class T>
 class Primitives {
 public:
     __host__ __device__ explicit Primitives(Protocol& protocol) : protocol_(protocol) {}
-
-    /// The most elements of one call.
-    __host__ __device__ std::size_t step_elements() const { return protocol_.step_elements(); }
 
     __host__ __device__ void send(const T* source, std::size_t count) {
         protocol_.template step<Move{.send = true, .source = true}>(source, nullptr, count);

@@ -78,7 +78,11 @@ __host__ __device__ Pack each(const Pack& a, const Pack& b, const Operation& ope
 /// The operation of a call.
 struct Reduction {
     ReduceOp op;
-    int ranks;  ///< For the average.
+    int ranks;
+    double inverse;  ///< 1 / ranks. A multiplication is cheaper than a division.
+
+    __host__ __device__ Reduction(ReduceOp operation, int of_ranks)
+        : op(operation), ranks(of_ranks), inverse(1.0 / of_ranks) {}
 
     template <class T, class Pack>
     __host__ __device__ Pack combine(const Pack& a, const Pack& b) const {
@@ -107,10 +111,19 @@ struct Reduction {
         if (op != ReduceOp::kAvg) {
             return pack;
         }
-        const int by = ranks;
-        return detail::each<T>(pack, pack, [by](T x, T) {
-            return detail::narrowed<T>(comparable(x) / static_cast<decltype(comparable(x))>(by));
-        });
+        const Reduction& self = *this;
+        return detail::each<T>(pack, pack, [&self](T x, T) { return self.averaged(x); });
+    }
+
+    /// A sum of all ranks' elements, divided by their number.
+    template <class T>
+    __host__ __device__ T averaged(T sum) const {
+        if constexpr (std::is_integral_v<T>) {
+            return static_cast<T>(sum / ranks);
+        } else {
+            const auto wide = detail::widened(sum);
+            return detail::narrowed<T>(wide * static_cast<std::decay_t<decltype(wide)>>(inverse));
+        }
     }
 
 private:

@@ -101,9 +101,9 @@ private:
         if constexpr (std::is_integral_v<T>) {
             return static_cast<T>(static_cast<T>(all) / ranks);
         } else if constexpr (sizeof(T) == 8) {
-            return static_cast<double>(all) / ranks;
+            return static_cast<double>(all) * (1.0 / ranks);
         } else {
-            return detail::narrowed<T>(static_cast<float>(all) / static_cast<float>(ranks));
+            return detail::narrowed<T>(static_cast<float>(all) * static_cast<float>(1.0 / ranks));
         }
     }
 };

@@ -29,6 +29,9 @@
 ///   complete chunk has its contribution in it, so its kernel has begun, and it has read this chunk
 ///   of its input, which may be the same memory. Neither holds for AllGather and Broadcast.
 ///
+/// All is inlined into the kernel, so that the objects stay in registers: a kernel that needs a stack
+/// may have to wait for the whole device before it starts (docs/DESIGN.md).
+///
 /// Source: NCCL's src/device/all_reduce.h, reduce_scatter.h, all_gather.h, broadcast.h, reduce.h.
 
 #include <cstddef>
@@ -63,40 +66,36 @@ struct RingCall {
     const T* input;
     T* output;
     std::size_t count;
+    std::size_t chunk;  ///< Elements of a step: ring_chunk().
     int root;
     DirectOutputs<T> direct;
 };
 
-/// Elements `begin` to `end` of a call.
-struct Span {
-    std::size_t begin;
-    std::size_t end;
-
-    /// Part `which` of `parts`, in multiples of `unit` elements.
-    __host__ __device__ static Span part(std::size_t count, std::size_t which, std::size_t parts,
-                                         std::size_t unit) {
-        const std::size_t units = (count + unit - 1) / unit;
-        const std::size_t begin = units * which / parts * unit;
-        const std::size_t end = units * (which + 1) / parts * unit;
-        return {begin < count ? begin : count, end < count ? end : count};
-    }
-    /// Elements from `at` on, at most `most`; none beyond the end.
-    __host__ __device__ std::size_t from(std::size_t at, std::size_t most) const {
-        const std::size_t left = at < end ? end - at : 0;
-        return left < most ? left : most;
-    }
-};
+/// How a call is cut. In a turn all channels take `chunks` chunks each, side by side: neighbours in
+/// time are neighbours in memory. A chunk is as large as a step can be, `most`, or smaller, so that
+/// all turns are alike; it is a multiple of `unit`, as `most` is. All in elements.
+constexpr std::size_t ring_chunk(std::size_t count, std::size_t channels, std::size_t chunks,
+                                 std::size_t most, std::size_t unit) {
+    const auto divided_up = [](std::size_t a, std::size_t b) { return (a + b - 1) / b; };
+    const std::size_t turns = divided_up(count, channels * chunks * most);
+    return divided_up(divided_up(count, channels * chunks * turns), unit) * unit;
+}
 
 /// A rank's way through a call, on one channel.
 template <class Protocol, class T>
 class Ring {
 public:
-    /// `part` is what this channel takes of `call`: the same on all ranks.
-    __host__ __device__ Ring(Protocol& protocol, const RingCall<T>& call, const Span& part,
-                             int rank, int ranks)
-        : prims_(protocol), call_(call), part_(part), rank_(rank), ranks_(ranks) {}
+    /// The way of channel `channel` of `channels`, numbers that are the same on all ranks.
+    __host__ __device__ Ring(Protocol& protocol, const RingCall<T>& call, unsigned channel,
+                             unsigned channels, int rank, int ranks)
+        : prims_(protocol),
+          call_(call),
+          channel_(channel),
+          channels_(channels),
+          rank_(rank),
+          ranks_(ranks) {}
 
-    __host__ __device__ void run() {
+    __host__ __device__ __forceinline__ void run() {
         if constexpr (sizeof(T) == 1) {  // what only copies is called with bytes, whatever the type
             if (call_.collective == Collective::kAllGather) {
                 return all_gather();
@@ -115,21 +114,22 @@ public:
     }
 
 private:
-    static constexpr std::size_t kUnit = 128 / sizeof(T);  // chunks begin at cache lines
-
     /// The rank `back` places before this one.
     __host__ __device__ int before(int back) const { return (rank_ + ranks_ - back) % ranks_; }
-
-    __host__ __device__ void all_reduce() {
+    /// Elements from `at` on, at most `most`; none beyond the end.
+    __host__ __device__ std::size_t from(std::size_t at, std::size_t most) const {
+        const std::size_t left = at < call_.count ? call_.count - at : 0;
+        return left < most ? left : most;
+    }
+    __host__ __device__ __forceinline__ void all_reduce() {
         const auto n = static_cast<std::size_t>(ranks_);
-        std::size_t chunk = 0;
-        for (std::size_t first = part_.begin; first < part_.end; first += n * chunk) {
-            chunk = ((part_.end - first + n - 1) / n + kUnit - 1) / kUnit * kUnit;
-            chunk = chunk < prims_.step_elements() ? chunk : prims_.step_elements();
+        const std::size_t chunk = call_.chunk;
+        for (std::size_t first = channel_ * n * chunk; first < call_.count;
+             first += channels_ * n * chunk) {
             const auto at = [&](int back) {
                 return first + static_cast<std::size_t>(before(back)) * chunk;
             };
-            const auto size = [&](int back) { return part_.from(at(back), chunk); };
+            const auto size = [&](int back) { return from(at(back), chunk); };
             prims_.send(call_.input + at(1), size(1));
             for (int back = 2; back < ranks_; ++back) {
                 prims_.recv_reduce_send(call_.input + at(back), size(back));
@@ -144,10 +144,10 @@ private:
 
     /// Calls `use(at, size)` for each step's elements of a part that is as large as `count`.
     template <class Use>
-    __host__ __device__ void for_steps(const Use& use) {
-        const std::size_t most = prims_.step_elements();
-        for (std::size_t at = part_.begin; at < part_.end; at += most) {
-            use(at, part_.from(at, most));
+    __host__ __device__ __forceinline__ void for_steps(const Use& use) {
+        const std::size_t chunk = call_.chunk;
+        for (std::size_t at = channel_ * chunk; at < call_.count; at += channels_ * chunk) {
+            use(at, from(at, chunk));
         }
     }
     /// Where the part of the rank `back` places before this one begins.
@@ -155,7 +155,7 @@ private:
         return static_cast<std::size_t>(before(back)) * call_.count;
     }
 
-    __host__ __device__ void reduce_scatter() {
+    __host__ __device__ __forceinline__ void reduce_scatter() {
         for_steps([&](std::size_t at, std::size_t size) {
             prims_.send(call_.input + part_of(1) + at, size);
             for (int back = 2; back < ranks_; ++back) {
@@ -165,7 +165,7 @@ private:
         });
     }
 
-    __host__ __device__ void all_gather() {
+    __host__ __device__ __forceinline__ void all_gather() {
         for_steps([&](std::size_t at, std::size_t size) {
             prims_.copy_send(call_.input + at, call_.output + part_of(0) + at, size);
             for (int back = 1; back < ranks_ - 1; ++back) {
@@ -175,7 +175,7 @@ private:
         });
     }
 
-    __host__ __device__ void broadcast() {
+    __host__ __device__ __forceinline__ void broadcast() {
         for_steps([&](std::size_t at, std::size_t size) {
             if (rank_ == call_.root) {
                 prims_.copy_send(call_.input + at, call_.output + at, size);
@@ -187,7 +187,7 @@ private:
         });
     }
 
-    __host__ __device__ void reduce() {
+    __host__ __device__ __forceinline__ void reduce() {
         for_steps([&](std::size_t at, std::size_t size) {
             if (before(1) == call_.root) {
                 prims_.send(call_.input + at, size);
@@ -201,7 +201,8 @@ private:
 
     Primitives<Protocol, T> prims_;
     const RingCall<T>& call_;
-    Span part_;
+    unsigned channel_;
+    unsigned channels_;
     int rank_;
     int ranks_;
 };

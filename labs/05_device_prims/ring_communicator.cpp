@@ -106,7 +106,7 @@ RingCommunicator::RingCommunicator(Rank& rank, const RingOptions& options)
     }
     std::uint32_t channels = options.channels;
     if (channels == 0) {
-        channels = is_emulated() ? 2 : options.memory == RingMemory::kHost ? 32 : 64;
+        channels = is_emulated() ? 2 : options.memory == RingMemory::kHost ? 32 : 128;
     }
     unsigned resident = std::numeric_limits<unsigned>::max();
     for (const Protocol protocol : kProtocols) {

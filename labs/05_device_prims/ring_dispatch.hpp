@@ -37,12 +37,17 @@ void launch_ring(CUstream stream, unsigned threads, const RingLaunch& ring) {
     with_type(ring.type, [&](auto zero) {
         using T = decltype(zero);
         using Kernel = RingKernel<ProtocolOf, T>;
+        const bool every_rank = ring.collective == Collective::kAllReduce;
+        const std::size_t chunk = ring_chunk(
+            ring.count, ring.channels, every_rank ? static_cast<std::size_t>(ring.ranks) : 1,
+            Kernel::Proto::step_elements(ring.to_next.slot_bytes), 128 / sizeof(T));
         const RingCall<T> call{
             ring.collective,
             {ring.op, ring.ranks},
             reinterpret_cast<const T*>(ring.input),
             reinterpret_cast<T*>(ring.output),
             ring.count,
+            chunk,
             ring.root,
             {reinterpret_cast<T*>(ring.output), reinterpret_cast<T*>(ring.next_output)}};
         launch(stream, ring.channels, threads,

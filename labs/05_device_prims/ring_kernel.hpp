@@ -55,8 +55,7 @@ struct RingKernel {
                             (rank + ranks - 1) % ranks, (rank + 1) % ranks,   timeout};
         Proto protocol(block, ends, call.reduction, call.direct,
                        block.shared<typename Proto::Shared>());
-        const Span part = Span::part(call.count, channel, block.dim_blocks(), 128 / sizeof(T));
-        Ring<Proto, T>(protocol, call, part, rank, ranks).run();
+        Ring<Proto, T>(protocol, call, channel, block.dim_blocks(), rank, ranks).run();
         protocol.finish();
     }
 };

@@ -44,16 +44,17 @@ public:
         : group_(group),
           reduction_(reduction),
           direct_(direct),
-          slot_bytes_(ends.to_next.slot_bytes),
           receiver_(group, ends.from_prev, {ends.rank, ends.prev, ends.timeout}, &shared->receive),
           sender_(group, ends.to_next, {ends.rank, ends.next, ends.timeout}, &shared->send) {}
 
     /// The most elements of a step, a whole number of packs.
-    __host__ __device__ std::size_t step_elements() const { return slot_bytes_ / sizeof(T); }
+    static constexpr std::size_t step_elements(std::uint64_t slot_bytes) {
+        return slot_bytes / sizeof(T);
+    }
 
     /// Makes one step of `count` elements. Does nothing once a wait has given up.
     template <Move kMove>
-    __host__ __device__ void step(const T* source, T* output, std::size_t count) {
+    __host__ __device__ __forceinline__ void step(const T* source, T* output, std::size_t count) {
         const std::uint64_t bytes = count * sizeof(T);
         const bool direct = direct_.next != nullptr;
         const T* received = nullptr;
@@ -92,62 +93,65 @@ public:
 
 private:
     static constexpr std::size_t kPer = kPerPack<T, simt::Pack16>;
-    static constexpr std::size_t kAtOnce = 4;  // packs in flight per thread, to hide latency
+    // Packs in flight per thread, to hide latency: as many as registers allow.
+    static constexpr std::size_t kAtOnce = sizeof(T) < 4 ? 2 : 4;
 
+    // Whole packs where all addresses allow it, the other elements one by one.
     template <Move kMove>
-    __host__ __device__ void move(const T* source, const T* received, T* output, T* sent,
-                                  std::size_t count) const {
-        const std::size_t packs = (count + kPer - 1) / kPer;
+    __host__ __device__ __forceinline__ void move(const T* source, const T* received, T* output,
+                                                  T* sent, std::size_t count) const {
+        const auto addresses =
+            reinterpret_cast<std::uintptr_t>(source) | reinterpret_cast<std::uintptr_t>(received) |
+            reinterpret_cast<std::uintptr_t>(output) | reinterpret_cast<std::uintptr_t>(sent);
+        const std::size_t packs = addresses % sizeof(simt::Pack16) == 0 ? count / kPer : 0;
         const auto all = static_cast<std::size_t>(group_.size());
         std::size_t i = group_.thread_rank();
-        // All but the last pack are whole.
-        for (; i + (kAtOnce - 1) * all + 1 < packs; i += kAtOnce * all) {
+        for (; i + (kAtOnce - 1) * all < packs; i += kAtOnce * all) {
             simt::Pack16 pack[kAtOnce];
             SYMM_UNROLL
             for (std::size_t j = 0; j < kAtOnce; ++j) {
-                pack[j] = load<kMove>(source, received, (i + j * all) * kPer, kPer);
+                pack[j] = load<kMove, simt::Pack16>(source, received, i + j * all);
             }
             SYMM_UNROLL
             for (std::size_t j = 0; j < kAtOnce; ++j) {
-                store<kMove>(pack[j], output, sent, (i + j * all) * kPer, kPer);
+                store<kMove>(pack[j], output, sent, i + j * all);
             }
         }
         for (; i < packs; i += all) {
-            const std::size_t left = count - i * kPer;
-            store<kMove>(load<kMove>(source, received, i * kPer, left), output, sent, i * kPer,
-                         left);
+            store<kMove>(load<kMove, simt::Pack16>(source, received, i), output, sent, i);
+        }
+        for (i = packs * kPer + group_.thread_rank(); i < count; i += all) {
+            store<kMove>(load<kMove, T>(source, received, i), output, sent, i);
         }
     }
 
-    template <Move kMove>
-    __host__ __device__ simt::Pack16 load(const T* source, const T* received, std::size_t at,
-                                          std::size_t left) const {
-        simt::Pack16 pack{};
+    // `Pack` is a Pack16 or one element; `at` counts packs.
+    template <Move kMove, class Pack>
+    __host__ __device__ Pack load(const T* source, const T* received, std::size_t at) const {
+        Pack pack{};
         if constexpr (kMove.source) {
-            pack = load_elements<simt::Pack16>(source + at, left);
+            pack = reinterpret_cast<const Pack*>(source)[at];
         }
         if constexpr (kMove.receive) {
-            const auto came = load_elements<simt::Pack16>(received + at, left);
+            const Pack came = reinterpret_cast<const Pack*>(received)[at];
             pack = kMove.source ? reduction_.combine<T>(pack, came) : came;
         }
         return kMove.completes() ? reduction_.finish<T>(pack) : pack;
     }
 
-    template <Move kMove>
-    __host__ __device__ static void store(const simt::Pack16& pack, T* output, T* sent,
-                                          std::size_t at, std::size_t left) {
+    template <Move kMove, class Pack>
+    __host__ __device__ static void store(const Pack& pack, T* output, T* sent, std::size_t at) {
         if constexpr (kMove.output) {
-            store_elements(output + at, pack, left);
+            reinterpret_cast<Pack*>(output)[at] = pack;
         }
         if constexpr (kMove.send) {
-            store_elements(sent + at, pack, left);
+            reinterpret_cast<Pack*>(sent)[at] = pack;
         }
     }
 
     Group group_;
     Reduction reduction_;
     DirectOutputs<T> direct_;
-    std::uint64_t slot_bytes_;
     ConnectionReceiver<Group> receiver_;
     ConnectionSender<Group> sender_;
     bool gave_up_ = false;

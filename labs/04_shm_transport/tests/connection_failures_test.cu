@@ -11,7 +11,7 @@ using namespace testing;
 TEST_F(Transfers, ReceiverNamesASenderThatDoesNotCome) {
     make_impatient(b);
     b.fill(1, 0);
-    b.start(receiving(b, connection(2), 1000));
+    b.start(receiving(b, connection(1), 1000));
     EXPECT_EQ(failure_of(b),
               "rank 1 waited 0.2 s in a kernel for a filled FIFO slot of rank 0: expected 1, saw 0 "
               "(block 0, step 0)");
