@@ -2,7 +2,8 @@
 /// \file
 /// Lab 04's connections between neighbours of a ring, in the memory of their GPUs.
 ///
-/// Every rank has in symmetric memory, at the same offsets, what it polls and what it receives into:
+/// Every rank has in symmetric memory, at the same offsets, what it polls and what it receives
+/// into:
 ///
 ///     rank r:  [ SendMem of r -> r+1 | RecvMem of r-1 -> r | steps of both | slots of r-1 -> r ]
 ///

@@ -29,8 +29,8 @@
 ///   complete chunk has its contribution in it, so its kernel has begun, and it has read this chunk
 ///   of its input, which may be the same memory. Neither holds for AllGather and Broadcast.
 ///
-/// All is inlined into the kernel, so that the objects stay in registers: a kernel that needs a stack
-/// may have to wait for the whole device before it starts (docs/DESIGN.md).
+/// All is inlined into the kernel, so that the objects stay in registers: a kernel that needs a
+/// stack may have to wait for the whole device before it starts (docs/DESIGN.md).
 ///
 /// Source: NCCL's src/device/all_reduce.h, reduce_scatter.h, all_gather.h, broadcast.h, reduce.h.
 

@@ -37,6 +37,7 @@ struct Request {
     bool direct;
     bool graph;
     bool nccl;
+    bool no_nccl;  ///< As asked.
 };
 
 Request read(const RingCommandOptions& options) {
@@ -51,6 +52,9 @@ Request read(const RingCommandOptions& options) {
     } else {
         request.protocols = {Protocol::kSimple, Protocol::kLL};
     }
+    if (request.ring.memory == RingMemory::kHost && request.protocols.back() == Protocol::kLL128) {
+        throw UsageError("--protocol ll128: its lines do not arrive whole in host memory");
+    }
     request.type = data_type(options.type);
     request.op = reduce_op(options.op);
     request.bytes = parse_byte_range("--bytes", options.bytes);
@@ -63,6 +67,7 @@ Request read(const RingCommandOptions& options) {
     request.rounds = is_emulated() ? 1 : options.rounds;
     request.direct = options.direct;
     request.graph = options.graph;
+    request.no_nccl = options.no_nccl;
     request.nccl = !options.no_nccl && request.collective == Collective::kAllReduce &&
                    request.type == DataType::kFloat && request.op == ReduceOp::kSum;
     return request;
@@ -94,7 +99,11 @@ public:
           wrong_(sizeof(std::uint64_t)),
           timer_(rank, stream_, request.iterations, request.graph,
                  [this](std::string_view what) { ring_.synchronize(stream_, what); }),
-          library_(load_nccl(rank, request.nccl, why_no_nccl_)) {}
+          library_(load_nccl(rank, request.nccl, why_no_nccl_)) {
+        if (!request.nccl && !request.no_nccl) {
+            why_no_nccl_ = "only a float sum by AllReduce is compared";
+        }
+    }
 
     void print_head() const {
         rank_.headline("{}\n", describe_driver());

@@ -14,6 +14,7 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
+#include "common/simt/back_off.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
@@ -70,6 +71,12 @@ Enum named(const std::array<std::string_view, kCount>& names, std::string_view o
         throw UsageError(fmt::format("{} {}: say one of {}", option, name, fmt::join(names, ", ")));
     }
     return static_cast<Enum>(found - names.begin());
+}
+
+bool is_capturing(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cu_check(cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing()");
+    return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 bool is_copy(Collective collective) {
@@ -223,13 +230,32 @@ void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
         launch.count *= size;
     }
     const unsigned threads = threads_of(call.protocol);
+    const bool alone = rank_.most_on_a_device() == 1 || is_capturing(stream);
+    if (!alone) {
+        wait_for_last_call();
+    }
     switch (call.protocol) {
         case Protocol::kSimple:
-            return launch_simple(stream, threads, launch);
+            launch_simple(stream, threads, launch);
+            break;
         case Protocol::kLL:
-            return launch_ll(stream, threads, launch);
+            launch_ll(stream, threads, launch);
+            break;
         case Protocol::kLL128:
-            return launch_ll128(stream, threads, launch);
+            launch_ll128(stream, threads, launch);
+            break;
+    }
+    if (!alone) {
+        last_call_.record(stream);
+    }
+}
+
+void RingCommunicator::wait_for_last_call() {
+    const Deadline deadline =
+        Deadline::after(options_.limit);  // after that, synchronize() says why
+    for (int round = 0; !last_call_.finished() && !deadline.passed(); ++round) {
+        rank_.bootstrap().throw_async_error("the collective before this one");
+        simt::back_off(round);
     }
 }
 

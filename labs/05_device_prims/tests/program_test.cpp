@@ -32,11 +32,39 @@ TEST(Program, WalksTheThreeWaysToAKernel) {
     }
 }
 
-TEST(Program, RefusesBadUsage) {
+TEST(Program, RunsCollectivesOnARing) {
     for (const char* arguments :
-         {"--ranks 0", "--ranks 9", "--mode banana", "--rounds 0", "--blocks 1000", "--blocks 128",
-          "--blocks 128 --mode thread", "--threads x", "--what", "kernels --count x",
-          "kernels --launches 0", "kernels --ranks 2"}) {
+         {"--ranks 3 --mode thread ring --bytes 1K:4K",
+          "--ranks 2 --mode process ring --direct --protocol simple --bytes 4K --graph",
+          "--ranks 4 --mode thread ring --collective allgather --memory host --dtype uint8",
+          "--ranks 2 --mode process ring --collective reduce --op avg --dtype int64 --bytes 800"}) {
+        const Finished run = run_program(std::string("05_device_prims ") + arguments);
+        EXPECT_EQ(run.exit_code, 0) << arguments << run.output;
+        EXPECT_NE(run.output.find("right"), std::string::npos) << arguments << run.output;
+    }
+}
+
+TEST(Program, RefusesBadUsage) {
+    for (const char* arguments : {"--ranks 0",
+                                  "--ranks 9",
+                                  "--mode banana",
+                                  "--rounds 0",
+                                  "--blocks 1000",
+                                  "--blocks 128",
+                                  "--blocks 128 --mode thread",
+                                  "--threads x",
+                                  "--what",
+                                  "kernels --count x",
+                                  "kernels --launches 0",
+                                  "kernels --ranks 2",
+                                  "ring --protocol tree",
+                                  "ring --collective gather",
+                                  "ring --dtype int",
+                                  "ring --op mean",
+                                  "ring --bytes 3",
+                                  "ring --bytes 8K:4K",
+                                  "ring --memory host --protocol ll128",
+                                  "ring --channels 0"}) {
         const Finished run = run_program(std::string("05_device_prims ") + arguments);
         EXPECT_EQ(run.exit_code, 2) << arguments << run.output;
         EXPECT_EQ(run.output.find("error: "), 0U) << run.output;
