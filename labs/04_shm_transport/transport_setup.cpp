@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
 #include "common/cuda/driver.hpp"
@@ -75,9 +76,10 @@ bool has_side(ProxySide proxy, ProxySide side) {
 ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
                            const TransportOptions& options)
     : rank_(&rank) {
-    const RelaxedCaptureMode relaxed;  // a user may be capturing
+    std::optional<RelaxedCaptureMode> relaxed;
     ConnectionPlan local{};
     rank.bootstrap().together("04: options", [&] {
+        relaxed.emplace();  // a user may be capturing
         const TransportOptions all = completed(options, rank.most_on_a_device());
         local = {set_of(rank, senders), all.slot_bytes, all.staging_bytes,
                  all.channels,          all.locality,   rank.device()};
