@@ -7,6 +7,7 @@
 #include <array>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -83,6 +84,23 @@ bool is_copy(Collective collective) {
     return collective == Collective::kAllGather || collective == Collective::kBroadcast;
 }
 
+/// What `make` returns. Collective: where it throws on one rank, this throws on all ranks.
+template <class Make>
+auto made_on_all(Rank& rank, std::string_view name, const Make& make) {
+    std::optional<decltype(make())> made;
+    rank.bootstrap().together(name, [&] { made.emplace(make()); });
+    return *std::move(made);
+}
+
+/// How many blocks of any kernel the current device keeps resident.
+unsigned resident_blocks_of_all() {
+    unsigned resident = std::numeric_limits<unsigned>::max();
+    for (const Protocol protocol : kProtocols) {
+        resident = std::min(resident, resident_blocks_of(protocol));
+    }
+    return resident;
+}
+
 }  // namespace
 
 std::string_view name_of(Protocol protocol) {
@@ -105,7 +123,10 @@ Collective collective_named(std::string_view name) {
 }
 
 RingCommunicator::RingCommunicator(Rank& rank, const RingOptions& options)
-    : rank_(rank), options_(options), timeout_(options.limit) {
+    : rank_(rank),
+      options_(options),
+      timeout_(made_on_all(rank, "05: timeout", [&] { return KernelTimeout(options.limit); })),
+      last_call_(made_on_all(rank, "05: event", [] { return Event(); })) {
     if (options.memory == RingMemory::kHost) {
         why_no_ll128_ =
             "LL128 needs stores of 128 bytes that arrive whole: the bus to host memory may divide "
@@ -115,10 +136,7 @@ RingCommunicator::RingCommunicator(Rank& rank, const RingOptions& options)
     if (channels == 0) {
         channels = is_emulated() ? 2 : options.memory == RingMemory::kHost ? 32 : 128;
     }
-    unsigned resident = std::numeric_limits<unsigned>::max();
-    for (const Protocol protocol : kProtocols) {
-        resident = std::min(resident, resident_blocks_of(protocol));
-    }
+    const unsigned resident = made_on_all(rank, "05: resident blocks", resident_blocks_of_all);
     channels = std::min(channels, resident / static_cast<unsigned>(rank.most_on_a_device()));
     // Block b of each rank waits for block b of its neighbours: all ranks have as many.
     for (const std::uint32_t other : rank.bootstrap().allgather("05: channels", channels)) {
@@ -149,8 +167,13 @@ void RingCommunicator::connect(std::uint32_t channels) {
             transport.channels = channels;
             transport.slot_bytes = std::min<std::uint64_t>(slot_bytes, 64 * 1024);
             transport.limit = options_.limit;
-            hosts_.emplace(std::piecewise_construct, std::forward_as_tuple(protocol),
-                           std::forward_as_tuple(rank_, prev, transport));
+            try {
+                hosts_.emplace(std::piecewise_construct, std::forward_as_tuple(protocol),
+                               std::forward_as_tuple(rank_, prev, transport));
+            } catch (...) {
+                hosts_.clear();  // here, since an unwinding transport would end the run
+                throw;
+            }
         }
     }
 }

@@ -61,7 +61,8 @@ struct RingRequest {
 /// same order. Used by its rank's thread only, with the rank's context current.
 class RingCommunicator {
 public:
-    /// `rank` must outlive it. If it fails on one rank, it throws on all ranks.
+    /// `rank` must outlive it. If it fails on one rank, it throws on all ranks and leaves nothing
+    /// behind; the bootstrap can still be used.
     explicit RingCommunicator(Rank& rank, const RingOptions& options = {});
     RingCommunicator(const RingCommunicator&) = delete;
     RingCommunicator& operator=(const RingCommunicator&) = delete;
