@@ -39,6 +39,17 @@ void with_host_type(DataType type, const Use& use) {
     }
 }
 
+/// The text of what `work` throws; empty where it throws nothing.
+template <class Work>
+std::string text_thrown_by(const Work& work) {
+    try {
+        work();
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+    return "";
+}
+
 /// One rank's side of checked calls.
 class RingSide {
 public:
