@@ -18,15 +18,6 @@ void Event::record(CUstream stream) const {
     cu_check(cuEventRecord(value_, stream), "cuEventRecord()");
 }
 
-bool Event::finished() const {
-    const CUresult result = cuEventQuery(value_);
-    if (result == CUDA_ERROR_NOT_READY) {
-        return false;
-    }
-    cu_check(result, "cuEventQuery()");
-    return true;
-}
-
 double elapsed_us(const Event& start, const Event& end) {
     float milliseconds = 0;
     cu_check(cuEventElapsedTime(&milliseconds, start.get(), end.get()), "cuEventElapsedTime()");

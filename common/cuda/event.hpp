@@ -16,8 +16,6 @@ public:
     CUevent get() const { return value_; }
     /// Marks the point that the stream has reached when all work queued so far is done.
     void record(CUstream stream) const;
-    /// Whether the stream has reached it. An event that was never recorded has finished.
-    bool finished() const;
 
     static void give_back(CUevent event);
 };

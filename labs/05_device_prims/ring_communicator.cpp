@@ -15,7 +15,6 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
-#include "common/simt/back_off.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
@@ -74,12 +73,6 @@ Enum named(const std::array<std::string_view, kCount>& names, std::string_view o
     return static_cast<Enum>(found - names.begin());
 }
 
-bool is_capturing(CUstream stream) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    cu_check(cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing()");
-    return status != CU_STREAM_CAPTURE_STATUS_NONE;
-}
-
 bool is_copy(Collective collective) {
     return collective == Collective::kAllGather || collective == Collective::kBroadcast;
 }
@@ -125,8 +118,7 @@ Collective collective_named(std::string_view name) {
 RingCommunicator::RingCommunicator(Rank& rank, const RingOptions& options)
     : rank_(rank),
       options_(options),
-      timeout_(made_on_all(rank, "05: timeout", [&] { return KernelTimeout(options.limit); })),
-      last_call_(made_on_all(rank, "05: event", [] { return Event(); })) {
+      timeout_(made_on_all(rank, "05: timeout", [&] { return KernelTimeout(options.limit); })) {
     if (options.memory == RingMemory::kHost) {
         why_no_ll128_ =
             "LL128 needs stores of 128 bytes that arrive whole: the bus to host memory may divide "
@@ -253,32 +245,13 @@ void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
         launch.count *= size;
     }
     const unsigned threads = threads_of(call.protocol);
-    const bool alone = rank_.most_on_a_device() == 1 || is_capturing(stream);
-    if (!alone) {
-        wait_for_last_call();
-    }
     switch (call.protocol) {
         case Protocol::kSimple:
-            launch_simple(stream, threads, launch);
-            break;
+            return launch_simple(stream, threads, launch);
         case Protocol::kLL:
-            launch_ll(stream, threads, launch);
-            break;
+            return launch_ll(stream, threads, launch);
         case Protocol::kLL128:
-            launch_ll128(stream, threads, launch);
-            break;
-    }
-    if (!alone) {
-        last_call_.record(stream);
-    }
-}
-
-void RingCommunicator::wait_for_last_call() {
-    const Deadline deadline =
-        Deadline::after(options_.limit);  // after that, synchronize() says why
-    for (int round = 0; !last_call_.finished() && !deadline.passed(); ++round) {
-        rank_.bootstrap().throw_async_error("the collective before this one");
-        simt::back_off(round);
+            return launch_ll128(stream, threads, launch);
     }
 }
 

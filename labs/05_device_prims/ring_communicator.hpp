@@ -11,7 +11,6 @@
 #include <memory>
 #include <string_view>
 
-#include "common/cuda/event.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
 #include "labs/04_shm_transport/transport.hpp"
@@ -72,11 +71,6 @@ public:
     /// Queues a call. Throws CudaError, and std::invalid_argument for a call that is not possible:
     /// a root that does not exist, an address that is no multiple of the element's size, LL128
     /// where lines do not arrive whole.
-    ///
-    /// Where ranks that are threads share a GPU, it first waits until the call before has ended:
-    /// streams share hardware queues, and a kernel that waits there for its turn may keep another
-    /// rank's kernel from starting, for which the first one waits. (Not while the stream is being
-    /// captured.)
     void queue(const RingRequest& call, CUstream stream);
 
     /// Waits for the stream. Throws where a kernel gave up waiting, and says for which rank, block
@@ -94,14 +88,12 @@ public:
 
 private:
     void connect(std::uint32_t channels);
-    void wait_for_last_call();
 
     Rank& rank_;
     RingOptions options_;
     KernelTimeout timeout_;
     std::uint32_t channels_ = 0;
     std::string why_no_ll128_;
-    Event last_call_;
     std::map<Protocol, PeerConnections> peers_;
     std::map<Protocol, ShmTransport> hosts_;
 };

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/cuda/copy.hpp"
@@ -50,6 +53,21 @@ std::string text_thrown_by(const Work& work) {
     return "";
 }
 
+/// The stream of a rank, for the whole process. Streams share a few hardware queues: with a new
+/// stream per test, two ranks that shared a GPU now and then had the same queue, and one's kernel
+/// did not start before the other's next one had (docs/DESIGN.md).
+inline const Stream& stream_of(const Rank& rank) {
+    struct Kept {
+        explicit Kept(int ordinal) : device(ordinal) {}
+        Device device;  // keeps the context
+        Stream stream;
+    };
+    static std::mutex mutex;
+    static auto& all = *new std::map<std::pair<int, int>, Kept>;  // never destroyed
+    const std::lock_guard lock(mutex);
+    return all.try_emplace({rank.device(), rank.rank()}, rank.device()).first->second.stream;
+}
+
 /// One rank's side of checked calls.
 class RingSide {
 public:
@@ -57,7 +75,11 @@ public:
     static constexpr std::size_t kGuard = 256;            ///< Bytes before and behind the output.
 
     explicit RingSide(Rank& rank, const RingOptions& options = {})
-        : rank_(rank), ring(rank, options), input_(kMostBytes), window_(rank, kMostBytes) {}
+        : rank_(rank),
+          ring(rank, options),
+          input_(kMostBytes),
+          window_(rank, kMostBytes),
+          stream_(stream_of(rank)) {}
 
     struct Shape {
         Collective collective = Collective::kAllReduce;
@@ -146,7 +168,7 @@ public:
 private:
     DeviceMemory input_;
     SymmetricRange window_;
-    Stream stream_;
+    const Stream& stream_;
     std::uint32_t salt_ = 0;
 };
 
