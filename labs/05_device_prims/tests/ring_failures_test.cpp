@@ -104,7 +104,9 @@ TEST_P(FailingRing, SaysThatNoSlotCameBackFromARankThatDoesNotCall) {
     run_as(RankMode::kThread, 2, [&](Rank& rank) {
         Side side(rank, within(300ms));
         if (rank.rank() == 0) {
-            side.queue(Collective::kBroadcast, protocol(), kMost);
+            for (unsigned i = 0; i < kSteps + 1; ++i) {  // each takes one slot
+                side.queue(Collective::kBroadcast, protocol(), 20);
+            }
             said = text_thrown_by([&] { side.synchronize(); });
         }
         rank.bootstrap().barrier("told");
