@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{"--mode", "thread", "--proxy", "both", "--locality", "sender"},
              0,
              "Slots: near the sender; copy engine: both"},
-        Case{{"--proxy", "sender", "--slot", "0"}, 0, "in 16 step(s) of 64K"},
+        Case{{"--proxy", "sender", "--slot", "0"}, 0, "copy engine: sender"},
         Case{{"--proxy", "everybody"}, 2, "none, sender, receiver or both"},
         Case{{"--locality", "moon"}, 2, "sender or receiver"}, Case{{"--help"}, 0, "--path"},
         Case{{"--ranks", "0"}, 2, "1 to 64"}, Case{{"--bytes", "0"}, 2, "--bytes 1M"},
