@@ -3,9 +3,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <array>
 #include <chrono>
-#include <iterator>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -15,6 +14,7 @@
 #include "common/cuda/driver.hpp"
 #include "common/pattern/pattern.hpp"
 #include "common/ranks/rank_options.hpp"
+#include "common/sys/named.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/02_access/access.hpp"
 #include "labs/04_shm_transport/transport.hpp"
@@ -51,30 +51,19 @@ void require_sizes(const Rank& rank, const Options& options) {
 }
 
 std::optional<HostPath> path_named(std::string_view name) {
-    if (name == "cumem" || name == "posix") {
-        return name == "cumem" ? HostPath::kCuMem : HostPath::kPosix;
-    }
-    if (name != "auto") {
-        throw UsageError(fmt::format("unknown path {}: type auto, cumem or posix", name));
-    }
-    return {};
+    constexpr std::array<std::string_view, 3> kNames{"auto", "cumem", "posix"};
+    const int number = named<int>(kNames, "--path", name);
+    return number == 0 ? std::nullopt : std::optional(static_cast<HostPath>(number - 1));
 }
 
 Locality locality_named(std::string_view name) {
-    if (name != "sender" && name != "receiver") {
-        throw UsageError(fmt::format("unknown locality {}: type sender or receiver", name));
-    }
-    return name == "sender" ? Locality::kSender : Locality::kReceiver;
+    constexpr std::array<std::string_view, 2> kNames{"sender", "receiver"};
+    return named<Locality>(kNames, "--locality", name);
 }
 
 ProxySide proxy_named(std::string_view name) {
-    constexpr std::string_view kNames[] = {"none", "sender", "receiver", "both"};
-    const auto found = std::find(std::begin(kNames), std::end(kNames), name);
-    if (found == std::end(kNames)) {
-        throw UsageError(
-            fmt::format("unknown proxy {}: type none, sender, receiver or both", name));
-    }
-    return static_cast<ProxySide>(found - std::begin(kNames));
+    constexpr std::array<std::string_view, 4> kNames{"none", "sender", "receiver", "both"};
+    return named<ProxySide>(kNames, "--proxy", name);
 }
 
 void ring(Rank& rank, const Options& options) {

@@ -38,27 +38,12 @@
 #include <cstdint>
 
 #include "labs/05_device_prims/primitives.hpp"
+#include "labs/05_device_prims/ring_request.hpp"
 
 namespace symm {
 
-enum class Collective : std::uint32_t {
-    kAllReduce,
-    kReduceScatter,
-    kAllGather,
-    kBroadcast,
-    kReduce
-};
-
-/// One call, as a kernel of one rank sees it. `count` is the elements of an input or an output: of
-/// each rank's part where the ranks have parts.
-///
-/// | collective    | input         | output        |
-/// |---------------|---------------|---------------|
-/// | AllReduce     | count         | count         |
-/// | ReduceScatter | ranks * count | count         |
-/// | AllGather     | count         | ranks * count |
-/// | Broadcast     | count, read at the root | count |
-/// | Reduce        | count         | count, written at the root |
+/// One call, as a kernel of one rank sees it; ring_request.hpp says which buffer has how many
+/// elements.
 template <class T>
 struct RingCall {
     Collective collective;

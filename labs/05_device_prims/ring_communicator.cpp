@@ -1,21 +1,17 @@
 #include "labs/05_device_prims/ring_communicator.hpp"
 
 #include <fmt/core.h>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <exception>
 #include <limits>
 #include <optional>
-#include <span>
 #include <stdexcept>
-#include <string>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
-#include "common/sys/usage_error.hpp"
 
 namespace symm {
 namespace {
@@ -45,32 +41,9 @@ unsigned threads_of(Protocol protocol) {
     return !is_emulated() ? 512 : protocol == Protocol::kLL128 ? 32 : 8;
 }
 
-unsigned resident_blocks_of(Protocol protocol) {
-    const unsigned threads = threads_of(protocol);
-    switch (protocol) {
-        case Protocol::kLL:
-            return resident_ll_blocks(threads);
-        case Protocol::kLL128:
-            return resident_ll128_blocks(threads);
-        case Protocol::kSimple:
-            break;
-    }
-    return resident_simple_blocks(threads);
-}
-
-constexpr std::array<std::string_view, 3> kProtocolNames{"simple", "ll", "ll128"};
-constexpr std::array<std::string_view, 2> kMemoryNames{"peer", "host"};
-constexpr std::array<std::string_view, 5> kCollectiveNames{"allreduce", "reducescatter",
-                                                           "allgather", "broadcast", "reduce"};
-
-template <class Enum, std::size_t kCount>
-Enum named(const std::array<std::string_view, kCount>& names, std::string_view option,
-           std::string_view name) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) {
-        throw UsageError(fmt::format("{} {}: say one of {}", option, name, fmt::join(names, ", ")));
-    }
-    return static_cast<Enum>(found - names.begin());
+const RingKernels& kernels_of(Protocol protocol) {
+    constexpr std::array kAll{&kSimpleKernels, &kLLKernels, &kLL128Kernels};
+    return *kAll.at(static_cast<std::size_t>(protocol));
 }
 
 bool is_copy(Collective collective) {
@@ -89,31 +62,12 @@ auto made_on_all(Rank& rank, std::string_view name, const Make& make) {
 unsigned resident_blocks_of_all() {
     unsigned resident = std::numeric_limits<unsigned>::max();
     for (const Protocol protocol : kProtocols) {
-        resident = std::min(resident, resident_blocks_of(protocol));
+        resident = std::min(resident, kernels_of(protocol).resident_blocks(threads_of(protocol)));
     }
     return resident;
 }
 
 }  // namespace
-
-std::string_view name_of(Protocol protocol) {
-    return kProtocolNames.at(static_cast<std::size_t>(protocol));
-}
-std::string_view name_of(RingMemory memory) {
-    return kMemoryNames.at(static_cast<std::size_t>(memory));
-}
-std::string_view name_of(Collective collective) {
-    return kCollectiveNames.at(static_cast<std::size_t>(collective));
-}
-Protocol protocol_named(std::string_view name) {
-    return named<Protocol>(kProtocolNames, "--protocol", name);
-}
-RingMemory ring_memory_named(std::string_view name) {
-    return named<RingMemory>(kMemoryNames, "--memory", name);
-}
-Collective collective_named(std::string_view name) {
-    return named<Collective>(kCollectiveNames, "--collective", name);
-}
 
 RingCommunicator::RingCommunicator(Rank& rank, const RingOptions& options)
     : rank_(rank),
@@ -225,34 +179,19 @@ void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
         }
         return;
     }
-    RingLaunch launch{call.collective,
-                      call.protocol,
-                      call.type,
-                      call.op,
-                      call.input,
-                      call.output,
-                      call.next_output,
-                      call.count,
-                      call.root,
+    RingLaunch launch{call,
                       rank_.rank(),
                       rank_.size(),
                       channels_of(call),
+                      threads_of(call.protocol),
                       from_prev(call.protocol),
                       to_next(call.protocol),
                       timeout_.timeout()};
-    if (is_copy(call.collective)) {  // bytes, whatever they mean
-        launch.type = DataType::kUint8;
-        launch.count *= size;
+    if (is_copy(call.collective)) {
+        launch.request.type = DataType::kUint8;
+        launch.request.count *= size;
     }
-    const unsigned threads = threads_of(call.protocol);
-    switch (call.protocol) {
-        case Protocol::kSimple:
-            return launch_simple(stream, threads, launch);
-        case Protocol::kLL:
-            return launch_ll(stream, threads, launch);
-        case Protocol::kLL128:
-            return launch_ll128(stream, threads, launch);
-    }
+    kernels_of(call.protocol).launch(stream, launch);
 }
 
 void RingCommunicator::synchronize(const Stream& stream, std::string_view what) {

@@ -19,18 +19,6 @@
 
 namespace symm {
 
-/// Where the connections lie: in the GPUs' memory, or in host memory (lab 04).
-enum class RingMemory { kPeer, kHost };
-
-/// `simple`, `ll` or `ll128`; `peer` or `host`; `allreduce`, `reducescatter`, ...
-std::string_view name_of(Protocol protocol);
-std::string_view name_of(RingMemory memory);
-std::string_view name_of(Collective collective);
-/// By their names. Throw UsageError for another, naming those there are.
-Protocol protocol_named(std::string_view name);
-RingMemory ring_memory_named(std::string_view name);
-Collective collective_named(std::string_view name);
-
 /// How a communicator is built: the same on all ranks.
 struct RingOptions {
     RingMemory memory = RingMemory::kPeer;
@@ -38,22 +26,6 @@ struct RingOptions {
     std::uint32_t channels = 0;
     /// How long a kernel waits for a neighbour at one step.
     std::chrono::nanoseconds limit = Deadline::standard_limit();
-};
-
-/// A call. All but the addresses is the same on all ranks; ring.hpp says which buffer has how many
-/// elements. In place: the two buffers are the same, or the part of one that is the rank's own.
-struct RingRequest {
-    Collective collective = Collective::kAllReduce;
-    Protocol protocol = Protocol::kSimple;
-    DataType type = DataType::kFloat;
-    ReduceOp op = ReduceOp::kSum;
-    CUdeviceptr input = 0;
-    CUdeviceptr output = 0;
-    std::size_t count = 0;
-    int root = 0;
-    /// The address of the next rank's output, in this process, where this rank's GPU can store to
-    /// it; else 0. On all ranks or on none. An AllReduce with Simple then stores there.
-    CUdeviceptr next_output = 0;
 };
 
 /// One rank's end of the ring. Construction and calls are collective: all ranks make them in the

@@ -33,24 +33,25 @@ void with_type(DataType type, const Use& use) {
 }
 
 template <template <class, class> class ProtocolOf>
-void launch_ring(CUstream stream, unsigned threads, const RingLaunch& ring) {
-    with_type(ring.type, [&](auto zero) {
+void launch_ring(CUstream stream, const RingLaunch& ring) {
+    const RingRequest& request = ring.request;
+    with_type(request.type, [&](auto zero) {
         using T = decltype(zero);
         using Kernel = RingKernel<ProtocolOf, T>;
-        const bool every_rank = ring.collective == Collective::kAllReduce;
+        const bool every_rank = request.collective == Collective::kAllReduce;
         const std::size_t chunk = ring_chunk(
-            ring.count, ring.channels, every_rank ? static_cast<std::size_t>(ring.ranks) : 1,
+            request.count, ring.channels, every_rank ? static_cast<std::size_t>(ring.ranks) : 1,
             Kernel::Proto::step_elements(ring.to_next.slot_bytes), 128 / sizeof(T));
-        const RingCall<T> call{
-            ring.collective,
-            {ring.op, ring.ranks},
-            reinterpret_cast<const T*>(ring.input),
-            reinterpret_cast<T*>(ring.output),
-            ring.count,
-            chunk,
-            ring.root,
-            {reinterpret_cast<T*>(ring.output), reinterpret_cast<T*>(ring.next_output)}};
-        launch(stream, ring.channels, threads,
+        auto* const output = reinterpret_cast<T*>(request.output);
+        const RingCall<T> call{request.collective,
+                               {request.op, ring.ranks},
+                               reinterpret_cast<const T*>(request.input),
+                               output,
+                               request.count,
+                               chunk,
+                               request.root,
+                               {output, reinterpret_cast<T*>(request.next_output)}};
+        launch(stream, ring.channels, ring.threads,
                Kernel{call, ring.from_prev, ring.to_next, ring.rank, ring.ranks, ring.timeout},
                sizeof(typename Kernel::Proto::Shared));
     });
@@ -67,6 +68,11 @@ unsigned resident_ring_blocks(unsigned threads) {
         });
     }
     return fewest;
+}
+
+template <template <class, class> class ProtocolOf>
+constexpr RingKernels kernels_of() {
+    return {launch_ring<ProtocolOf>, resident_ring_blocks<ProtocolOf>};
 }
 
 }  // namespace symm

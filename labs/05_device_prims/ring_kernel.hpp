@@ -7,7 +7,6 @@
 
 #include <cuda.h>
 
-#include <array>
 #include <cstddef>
 
 #include "common/simt/thread_block.hpp"
@@ -15,23 +14,13 @@
 
 namespace symm {
 
-enum class Protocol : std::uint32_t { kSimple, kLL, kLL128 };
-inline constexpr std::array kProtocols{Protocol::kSimple, Protocol::kLL, Protocol::kLL128};
-
 /// A launch: what all kernels need, whatever their type.
 struct RingLaunch {
-    Collective collective;
-    Protocol protocol;
-    DataType type;
-    ReduceOp op;
-    CUdeviceptr input;
-    CUdeviceptr output;
-    CUdeviceptr next_output;  ///< The next rank's output, for direct sends; 0 where there are none.
-    std::size_t count;
-    int root;
+    RingRequest request;  ///< What only copies is called with bytes, whatever the type.
     int rank;
     int ranks;
     std::uint32_t channels;  ///< Blocks; all must be resident at once, on all ranks.
+    unsigned threads;        ///< Of a block: a multiple of 32.
     Connection from_prev;
     Connection to_next;
     simt::Timeout timeout;
@@ -60,15 +49,16 @@ struct RingKernel {
     }
 };
 
-/// Queue the launch; `threads` is a multiple of 32. Throw CudaError. (Each in a .cu file of its
-/// own.)
-void launch_simple(CUstream stream, unsigned threads, const RingLaunch& launch);
-void launch_ll(CUstream stream, unsigned threads, const RingLaunch& launch);
-void launch_ll128(CUstream stream, unsigned threads, const RingLaunch& launch);
+/// The kernels of a protocol, one per element type. Each protocol's are in a .cu file of their own.
+struct RingKernels {
+    /// Queues a launch. Throws CudaError.
+    void (*launch)(CUstream stream, const RingLaunch& launch);
+    /// How many blocks of any of the kernels the current device keeps resident.
+    unsigned (*resident_blocks)(unsigned threads);
+};
 
-/// How many blocks of any of a protocol's kernels the current device keeps resident.
-unsigned resident_simple_blocks(unsigned threads);
-unsigned resident_ll_blocks(unsigned threads);
-unsigned resident_ll128_blocks(unsigned threads);
+extern const RingKernels kSimpleKernels;
+extern const RingKernels kLLKernels;
+extern const RingKernels kLL128Kernels;
 
 }  // namespace symm

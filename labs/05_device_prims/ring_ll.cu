@@ -3,12 +3,6 @@
 
 namespace symm {
 
-void launch_ll(CUstream stream, unsigned threads, const RingLaunch& launch) {
-    launch_ring<LL>(stream, threads, launch);
-}
-
-unsigned resident_ll_blocks(unsigned threads) {
-    return resident_ring_blocks<LL>(threads);
-}
+const RingKernels kLLKernels = kernels_of<LL>();
 
 }  // namespace symm

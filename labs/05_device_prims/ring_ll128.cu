@@ -3,12 +3,6 @@
 
 namespace symm {
 
-void launch_ll128(CUstream stream, unsigned threads, const RingLaunch& launch) {
-    launch_ring<LL128>(stream, threads, launch);
-}
-
-unsigned resident_ll128_blocks(unsigned threads) {
-    return resident_ring_blocks<LL128>(threads);
-}
+const RingKernels kLL128Kernels = kernels_of<LL128>();
 
 }  // namespace symm

@@ -1,14 +1,8 @@
-#include "labs/05_device_prims/ring_dispatch.hpp"
 #include "labs/05_device_prims/simple.hpp"
+#include "labs/05_device_prims/ring_dispatch.hpp"
 
 namespace symm {
 
-void launch_simple(CUstream stream, unsigned threads, const RingLaunch& launch) {
-    launch_ring<Simple>(stream, threads, launch);
-}
-
-unsigned resident_simple_blocks(unsigned threads) {
-    return resident_ring_blocks<Simple>(threads);
-}
+const RingKernels kSimpleKernels = kernels_of<Simple>();
 
 }  // namespace symm

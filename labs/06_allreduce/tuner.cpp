@@ -3,13 +3,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "common/cli/bytes.hpp"
-#include "common/sys/usage_error.hpp"
+#include "common/sys/named.hpp"
 
 namespace symm {
 namespace {
+
+constexpr std::array<std::string_view, 3> kAlgorithmNames{"auto", "oneshot", "twoshot"};
 
 unsigned divide_up(std::size_t items, std::size_t by) {
     return static_cast<unsigned>(std::min<std::size_t>((items + by - 1) / by, 1U << 30));
@@ -25,24 +28,11 @@ LaunchShape shape_for(std::size_t items, const LaunchShape& most) {
 }  // namespace
 
 std::string_view name_of(Algorithm algorithm) {
-    switch (algorithm) {
-        case Algorithm::kAuto:
-            return "auto";
-        case Algorithm::kOneShot:
-            return "oneshot";
-        case Algorithm::kTwoShot:
-            return "twoshot";
-    }
-    return "unknown";
+    return kAlgorithmNames.at(static_cast<std::size_t>(algorithm));
 }
 
 Algorithm algorithm_named(std::string_view name) {
-    for (const Algorithm known : {Algorithm::kAuto, Algorithm::kOneShot, Algorithm::kTwoShot}) {
-        if (name == name_of(known)) {
-            return known;
-        }
-    }
-    throw UsageError(fmt::format("--algo {}: say auto, oneshot or twoshot", name));
+    return named<Algorithm>(kAlgorithmNames, "--algo", name);
 }
 
 std::size_t one_shot_preferred(int ranks) {

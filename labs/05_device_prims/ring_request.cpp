@@ -1,0 +1,34 @@
+#include "labs/05_device_prims/ring_request.hpp"
+
+#include "common/sys/named.hpp"
+
+namespace symm {
+namespace {
+
+constexpr std::array<std::string_view, 5> kCollectiveNames{"allreduce", "reducescatter",
+                                                           "allgather", "broadcast", "reduce"};
+constexpr std::array<std::string_view, 3> kProtocolNames{"simple", "ll", "ll128"};
+constexpr std::array<std::string_view, 2> kMemoryNames{"peer", "host"};
+
+}  // namespace
+
+std::string_view name_of(Collective collective) {
+    return kCollectiveNames.at(static_cast<std::size_t>(collective));
+}
+std::string_view name_of(Protocol protocol) {
+    return kProtocolNames.at(static_cast<std::size_t>(protocol));
+}
+std::string_view name_of(RingMemory memory) {
+    return kMemoryNames.at(static_cast<std::size_t>(memory));
+}
+Collective collective_named(std::string_view name) {
+    return named<Collective>(kCollectiveNames, "--collective", name);
+}
+Protocol protocol_named(std::string_view name) {
+    return named<Protocol>(kProtocolNames, "--protocol", name);
+}
+RingMemory ring_memory_named(std::string_view name) {
+    return named<RingMemory>(kMemoryNames, "--memory", name);
+}
+
+}  // namespace symm
