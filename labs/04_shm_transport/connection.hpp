@@ -221,6 +221,9 @@ public:
           step_(first_step(group, end, state)),
           head_(step_ - kSteps) {}  // not read yet: assume that there is no credit
 
+    /// The step that is next.
+    __host__ __device__ std::uint64_t step() const { return step_; }
+
     /// Waits until the next slot is free. All threads call it. All get the slot, or all get null
     /// where the wait timed out: then leave, and do not post.
     __host__ __device__ std::byte* acquire() {
@@ -289,6 +292,9 @@ public:
           waiter_(ends.timeout),
           step_(first_step(group, end, state)),
           tail_(step_) {}  // not read yet: assume that the FIFO is empty
+
+    /// The step that is next.
+    __host__ __device__ std::uint64_t step() const { return step_; }
 
     /// Waits for the next step, with `size` bytes of a message of which `left` remain. All threads
     /// call it. All get the data, or all get null where the wait timed out, the sender named other

@@ -47,12 +47,19 @@ public:
     /// Makes one step of `count` elements. Does nothing once a wait has given up.
     template <Move kMove>
     __host__ __device__ __forceinline__ void step(const T* source, T* output, std::size_t count) {
-        if (kMove.send && !steps_.gave_up()) {
-            steps_.wait_for_credit();
-        }
-        if (steps_.gave_up()) {
-            return;
-        }
+        steps_.template step<kMove>([&] { return transfer<kMove>(source, output, count); });
+    }
+
+    /// Ends the use of the channel in this kernel.
+    __host__ __device__ void finish() const { steps_.finish(); }
+
+private:
+    static constexpr std::size_t kPer = kPerPack<T, simt::Pack8>;
+
+    // A step between the wait for credit and the return of the slot.
+    template <Move kMove>
+    __host__ __device__ __forceinline__ bool transfer(const T* source, T* output,
+                                                      std::size_t count) {
         const std::size_t packets = (count + kPer - 1) / kPer;
         const auto* in =
             reinterpret_cast<const simt::Pack16*>(steps_.ends().from_prev.slot(steps_.received()));
@@ -80,25 +87,14 @@ public:
                 write_packet(out + i, pack.bits, flag);
             }
         }
-        if constexpr (kMove.send) {
-            if (overwrites_whole_slot()) {
-                const std::size_t all = steps_.ends().to_next.slot_bytes / sizeof(simt::Pack16);
-                for (std::size_t i = packets + group_.thread_rank(); i < all; i += group_.size()) {
-                    write_packet(out + i, 0, flag);
-                }
+        if (kMove.send && overwrites_whole_slot()) {
+            const std::size_t all = steps_.ends().to_next.slot_bytes / sizeof(simt::Pack16);
+            for (std::size_t i = packets + group_.thread_rank(); i < all; i += group_.size()) {
+                write_packet(out + i, 0, flag);
             }
-            steps_.count_sent();
         }
-        if constexpr (kMove.receive) {
-            steps_.give_back(arrived);
-        }
+        return arrived;
     }
-
-    /// Ends the use of the channel in this kernel.
-    __host__ __device__ void finish() const { steps_.finish(); }
-
-private:
-    static constexpr std::size_t kPer = kPerPack<T, simt::Pack8>;
 
     __host__ __device__ simt::Waiting expected() const {
         simt::Waiting waiting = steps_.data(simt::Wait::kPacket);

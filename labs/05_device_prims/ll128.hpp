@@ -55,12 +55,21 @@ public:
     /// Makes one step of `count` elements. Does nothing once a wait has given up.
     template <Move kMove>
     __host__ __device__ __forceinline__ void step(const T* source, T* output, std::size_t count) {
-        if (kMove.send && !steps_.gave_up()) {
-            steps_.wait_for_credit();
-        }
-        if (steps_.gave_up()) {
-            return;
-        }
+        steps_.template step<kMove>([&] { return transfer<kMove>(source, output, count); });
+    }
+
+    /// Ends the use of the channel in this kernel.
+    __host__ __device__ void finish() const { steps_.finish(); }
+
+private:
+    static constexpr std::size_t kPer = kPerPack<T, simt::Pack16>;
+    static constexpr std::size_t kUnitBytes = 1024;
+    static constexpr std::size_t kUnitPacks = 60;
+
+    // A step between the wait for credit and the return of the slot.
+    template <Move kMove>
+    __host__ __device__ __forceinline__ bool transfer(const T* source, T* output,
+                                                      std::size_t count) {
         constexpr std::size_t kUnitElements = kUnitPacks * kPer;
         const std::size_t units = (count + kUnitElements - 1) / kUnitElements;
         const auto* in =
@@ -98,21 +107,8 @@ public:
                 send(out + lines, pack);
             }
         }
-        if constexpr (kMove.send) {
-            steps_.count_sent();
-        }
-        if constexpr (kMove.receive) {
-            steps_.give_back(arrived);
-        }
+        return arrived;
     }
-
-    /// Ends the use of the channel in this kernel.
-    __host__ __device__ void finish() const { steps_.finish(); }
-
-private:
-    static constexpr std::size_t kPer = kPerPack<T, simt::Pack16>;
-    static constexpr std::size_t kUnitBytes = 1024;
-    static constexpr std::size_t kUnitPacks = 60;
 
     // Calls `use` for each of the lane's packs of a unit that holds elements: with its round, its
     // first element and how many are left from there.

@@ -49,8 +49,6 @@ public:
     /// The steps received, and sent, so far.
     __host__ __device__ std::uint64_t received() const { return received_; }
     __host__ __device__ std::uint64_t sent() const { return sent_; }
-    /// Whether a wait gave up. The same on all threads.
-    __host__ __device__ bool gave_up() const { return gave_up_; }
 
     /// What a wait for the data of the next step waits for.
     __host__ __device__ simt::Waiting data(simt::Wait what) const {
@@ -62,6 +60,46 @@ public:
                 received_};
     }
 
+    /// Makes one step: waits for a credit, calls `transfer()`, and gives back the slot of what was
+    /// received. `transfer` returns whether all that its thread waited for has arrived. All threads
+    /// call it. Does nothing once a wait has given up.
+    template <Move kMove, class Transfer>
+    __host__ __device__ __forceinline__ void step(Transfer&& transfer) {
+        if (kMove.send && !gave_up_) {
+            wait_for_credit();
+        }
+        if (gave_up_) {
+            return;
+        }
+        ends_.tracer.record(TraceEvent::kMove, received_, sent_, kMove);
+        const bool arrived = transfer();
+        if constexpr (kMove.send) {
+            ++sent_;
+        }
+        if constexpr (kMove.receive) {
+            give_back(arrived);
+        }
+    }
+
+    /// Stores the counts of steps for the next kernel.
+    __host__ __device__ void finish() const {
+        ends_.tracer.end(received_, sent_);
+        if (group_.thread_rank() == 0 && !gave_up_) {
+            *ends_.from_prev.step = received_;
+            *ends_.to_next.step = sent_;
+        }
+    }
+
+private:
+    __host__ __device__ static Shared* begun(const Group& group, const RingEnds& ends,
+                                             Shared* shared) {
+        if (group.thread_rank() == 0) {
+            *shared = {*ends.from_prev.step, *ends.to_next.step, 0, {}};
+        }
+        group.sync();
+        return shared;
+    }
+
     /// Waits until the next step may be sent. All threads call it.
     __host__ __device__ void wait_for_credit() {
 #ifndef SYMM_MUTANT_LL_NO_CREDIT  // data is overwritten before it has been read
@@ -69,6 +107,7 @@ public:
         if (head_.has_reached(needed)) {
             return;
         }
+        ends_.tracer.record(TraceEvent::kWaitSpace, received_, sent_);
         if (group_.thread_rank() == 0) {
             if (!head_.wait_peer(waiter_, &ends_.to_next.send->head,
                                  {simt::Wait::kFifoSpace, ends_.rank, ends_.next, needed,
@@ -82,11 +121,6 @@ public:
         gave_up_ = simt::load(&shared_->gave_up[2], simt::Order::kRelaxed) != 0;
         group_.sync();  // nobody writes shared_->head before all have read it
 #endif
-    }
-
-    /// The step's data has been stored.
-    __host__ __device__ void count_sent() {
-        ++sent_;
     }
 
     /// Gives the step's slot back once all threads have read from it. All threads call it;
@@ -106,24 +140,6 @@ public:
         }
     }
 
-    /// Stores the counts of steps for the next kernel.
-    __host__ __device__ void finish() const {
-        if (group_.thread_rank() == 0 && !gave_up_) {
-            *ends_.from_prev.step = received_;
-            *ends_.to_next.step = sent_;
-        }
-    }
-
-private:
-    __host__ __device__ static Shared* begun(const Group& group, const RingEnds& ends,
-                                             Shared* shared) {
-        if (group.thread_rank() == 0) {
-            *shared = {*ends.from_prev.step, *ends.to_next.step, 0, {}};
-        }
-        group.sync();
-        return shared;
-    }
-
     Group group_;
     RingEnds ends_;
     Shared* shared_;
@@ -131,7 +147,7 @@ private:
     std::uint64_t received_;
     std::uint64_t sent_;
     PeerStep<simt::Order::kRelaxed> head_;  // what all threads know
-    bool gave_up_ = false;
+    bool gave_up_ = false;                  // the same on all threads
 };
 
 }  // namespace symm

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -19,6 +21,8 @@
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/05_device_prims/reference.hpp"
 #include "labs/05_device_prims/ring_communicator.hpp"
+#include "labs/05_device_prims/ring_trace.hpp"
+#include "labs/05_device_prims/trace_files.hpp"
 
 namespace symm {
 namespace {
@@ -38,6 +42,7 @@ struct Request {
     bool graph;
     bool nccl;
     bool no_nccl;  ///< As asked.
+    std::filesystem::path trace;
 };
 
 Request read(const RingCommandOptions& options) {
@@ -67,6 +72,19 @@ Request read(const RingCommandOptions& options) {
     request.rounds = is_emulated() ? 1 : options.rounds;
     request.direct = options.direct;
     request.graph = options.graph;
+    request.trace = options.trace;
+    if (!options.trace.empty()) {
+        if (request.protocols.size() > 1 || request.bytes.first != request.bytes.last) {
+            throw UsageError(
+                "--trace shows one call: say one size, such as --bytes 64K, and one --protocol");
+        }
+        if (request.trace.extension() == ".svg") {
+            throw UsageError(fmt::format(
+                "--trace {}: name the JSON file, such as ring.json; the picture is written beside "
+                "it",
+                options.trace));
+        }
+    }
     request.no_nccl = options.no_nccl;
     request.nccl = !options.no_nccl && request.collective == Collective::kAllReduce &&
                    request.type == DataType::kFloat && request.op == ReduceOp::kSum;
@@ -85,6 +103,14 @@ std::unique_ptr<NcclCommunicator> nccl_ring(Rank& rank, const NcclLibrary& libra
     }
     rank.bootstrap().barrier("the environment has changed");
     return connect_nccl(rank, library);
+}
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+    std::ofstream file(path);
+    file << text << std::flush;
+    if (!file) {
+        throw std::runtime_error(fmt::format("cannot write {}", path.string()));
+    }
 }
 
 /// One rank's way through the sizes.
@@ -130,6 +156,9 @@ public:
             }
         }
         rank_.headline("{}", table.text());
+        if (!request_.trace.empty()) {
+            trace();
+        }
     }
 
 private:
@@ -138,7 +167,7 @@ private:
         return request_.bytes.last * static_cast<std::size_t>(parts ? rank_.size() : 1);
     }
 
-    std::vector<std::string> row(Protocol protocol, std::size_t bytes, NcclCommunicator* nccl) {
+    RingRequest call_of(Protocol protocol, std::size_t bytes) const {
         RingRequest call{request_.collective, protocol, request_.type, request_.op};
         call.count = bytes / size_of(request_.type);
         call.input = input_.address();
@@ -146,6 +175,11 @@ private:
         if (request_.direct) {
             call.next_output = window_.peer((rank_.rank() + 1) % rank_.size());
         }
+        return call;
+    }
+
+    std::vector<std::string> row(Protocol protocol, std::size_t bytes, NcclCommunicator* nccl) {
+        const RingRequest call = call_of(protocol, bytes);
         const auto ours = [&] { ring_.queue(call, stream_.get()); };
         const auto theirs = [&] {
             nccl->all_reduce(call.input, call.output, call.count, kNcclFloat, kNcclSum,
@@ -190,17 +224,54 @@ private:
         return 1;
     }
 
-    /// The time of one call, with other inputs than before and the result checked.
-    double timed(const RingRequest& call, const std::function<void()>& make) {
+    /// Fills the input with other numbers than before, poisons the output and runs `make`, which
+    /// makes the call; then checks the result.
+    template <class Make>
+    void checked(const RingRequest& call, const Make& make) {
         const CheckedCall checked{call.collective, call.op,      call.count,
                                   call.root,       rank_.size(), ++salt_};
         queue_fill(stream_.get(), call.type, checked, rank_.rank(), call.input);
-        const double time = timer_.time(make, [&] {
-            cu_check(cuMemsetD8Async(window_.local(), 0xa5, window_.size(), stream_.get()),
-                     "cuMemsetD8Async(size={})", window_.size());
-        });
+        make();
         rank_.bootstrap().together("result", [&] { check(call, checked); });
+    }
+
+    void queue_poison() {
+        cu_check(cuMemsetD8Async(window_.local(), 0xa5, window_.size(), stream_.get()),
+                 "cuMemsetD8Async(size={})", window_.size());
+    }
+
+    /// The time of one call in microseconds.
+    double timed(const RingRequest& call, const std::function<void()>& make) {
+        double time = 0;
+        checked(call, [&] { time = timer_.time(make, [&] { queue_poison(); }); });
         return time;
+    }
+
+    /// One more call, which is recorded. Rank 0 writes the files.
+    void trace() {
+        RingRequest call = call_of(request_.protocols.front(), request_.bytes.first);
+        const RingTrace trace(rank_, ring_.channels_of(call));
+        call.trace = trace.buffers();
+        checked(call, [&] {
+            queue_poison();
+            rank_.bootstrap().together("recorded call", [&] {
+                ring_.queue(call, stream_.get());
+                ring_.synchronize(stream_, "the recorded call");
+            });
+        });
+        const std::vector<TraceSlice> slices = trace.collect();
+        rank_.bootstrap().together("trace", [&] {
+            if (rank_.rank() == 0) {
+                std::filesystem::path picture = request_.trace;
+                picture.replace_extension(".svg");
+                write_file(request_.trace, chrome_trace(slices, rank_.size()));
+                write_file(picture, trace_picture(slices, rank_.size()));
+                rank_.headline(
+                    "\n{} slices of one call: {} (open it in https://ui.perfetto.dev), "
+                    "{} (a picture)\n",
+                    slices.size(), request_.trace.string(), picture.string());
+            }
+        });
     }
 
     void check(const RingRequest& call, const CheckedCall& checked) {
@@ -268,6 +339,10 @@ CLI::App& add_ring_command(CLI::App& app, RingCommandOptions& options) {
         ->default_str("");
     add_number_option(command, "--rounds", options.rounds, 1, 1000,
                       "Turns of ours and of NCCL (emulated 1)");
+    command
+        .add_option("--trace", options.trace,
+                    "Record one call: a JSON file for https://ui.perfetto.dev, and a picture")
+        ->type_name("FILE");
     command.add_flag("--no-nccl", options.no_nccl, "Do not compare with NCCL");
     command.footer(
         "Try: 05_device_prims --ranks 3 ring --dtype half --op max --bytes 1002\n"

@@ -24,6 +24,7 @@ struct RingCommandOptions {
     bool direct = false;
     bool graph = false;
     bool no_nccl = false;
+    std::string trace;
 };
 
 /// Adds the subcommand. `options` must outlive the parsing.

@@ -52,8 +52,9 @@ void launch_ring(CUstream stream, const RingLaunch& ring) {
                                request.root,
                                {output, reinterpret_cast<T*>(request.next_output)}};
         launch(stream, ring.channels, ring.threads,
-               Kernel{call, ring.from_prev, ring.to_next, ring.rank, ring.ranks, ring.timeout},
-               sizeof(typename Kernel::Proto::Shared));
+               Kernel{call, ring.from_prev, ring.to_next, ring.rank, ring.ranks, ring.timeout,
+                      request.trace},
+               sizeof(typename Kernel::Shared));
     });
 }
 
@@ -63,8 +64,8 @@ unsigned resident_ring_blocks(unsigned threads) {
     for (const DataType type : kDataTypes) {
         with_type(type, [&](auto zero) {
             using Kernel = RingKernel<ProtocolOf, decltype(zero)>;
-            fewest = std::min(
-                fewest, resident_blocks<Kernel>(threads, sizeof(typename Kernel::Proto::Shared)));
+            fewest =
+                std::min(fewest, resident_blocks<Kernel>(threads, sizeof(typename Kernel::Shared)));
         });
     }
     return fewest;

@@ -31,19 +31,30 @@ template <template <class, class> class ProtocolOf, class T>
 struct RingKernel {
     using Proto = ProtocolOf<T, simt::ThreadBlock>;
 
+    struct Shared {
+        typename Proto::Shared protocol;
+        std::uint32_t traced;
+    };
+
     RingCall<T> call;
     Connection from_prev;
     Connection to_next;
     int rank;
     int ranks;
     simt::Timeout timeout;
+    TraceBuffers trace;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         const unsigned channel = block.group_index();
-        const RingEnds ends{from_prev.end(channel),     to_next.end(channel), rank,
-                            (rank + ranks - 1) % ranks, (rank + 1) % ranks,   timeout};
-        Proto protocol(block, ends, call.reduction, call.direct,
-                       block.shared<typename Proto::Shared>());
+        auto* const shared = block.shared<Shared>();
+        const RingEnds ends{from_prev.end(channel),
+                            to_next.end(channel),
+                            rank,
+                            (rank + ranks - 1) % ranks,
+                            (rank + 1) % ranks,
+                            timeout,
+                            Tracer(block, trace, channel, &shared->traced)};
+        Proto protocol(block, ends, call.reduction, call.direct, &shared->protocol);
         Ring<Proto, T>(protocol, call, channel, block.dim_blocks(), rank, ranks).run();
         protocol.finish();
     }

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "labs/05_device_prims/data_type.hpp"
+#include "labs/05_device_prims/trace.hpp"
 
 namespace symm {
 
@@ -63,6 +64,7 @@ struct RingRequest {
     /// The address of the next rank's output, in this process, where this rank's GPU can store to
     /// it; else 0. On all ranks or on none. An AllReduce with Simple then stores there.
     CUdeviceptr next_output = 0;
+    TraceBuffers trace;  ///< Where blocks record what they do, if anywhere.
 };
 
 }  // namespace symm

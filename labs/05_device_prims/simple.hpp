@@ -44,6 +44,7 @@ public:
         : group_(group),
           reduction_(reduction),
           direct_(direct),
+          tracer_(ends.tracer),
           receiver_(group, ends.from_prev, {ends.rank, ends.prev, ends.timeout}, &shared->receive),
           sender_(group, ends.to_next, {ends.rank, ends.next, ends.timeout}, &shared->send) {}
 
@@ -60,16 +61,19 @@ public:
         const T* received = nullptr;
         T* sent = nullptr;
         if (kMove.receive && !gave_up_) {
+            tracer_.record(TraceEvent::kWaitData, receiver_.step(), sender_.step());
             received = reinterpret_cast<const T*>(receiver_.acquire(bytes, bytes));
             gave_up_ = received == nullptr;
         }
         if (kMove.send && !gave_up_) {
+            tracer_.record(TraceEvent::kWaitSpace, receiver_.step(), sender_.step());
             sent = reinterpret_cast<T*>(sender_.acquire());
             gave_up_ = sent == nullptr;
         }
         if (gave_up_) {
             return;
         }
+        tracer_.record(TraceEvent::kMove, receiver_.step(), sender_.step(), kMove);
         if (kMove.sent_in_place && direct) {
             sent = direct_.at_next(output);
         }
@@ -89,7 +93,7 @@ public:
     }
 
     /// Ends the use of the channel in this kernel.
-    __host__ __device__ void finish() {}
+    __host__ __device__ void finish() const { tracer_.end(receiver_.step(), sender_.step()); }
 
 private:
     static constexpr std::size_t kPer = kPerPack<T, simt::Pack16>;
@@ -152,6 +156,7 @@ private:
     Group group_;
     Reduction reduction_;
     DirectOutputs<T> direct_;
+    Tracer tracer_;
     ConnectionReceiver<Group> receiver_;
     ConnectionSender<Group> sender_;
     bool gave_up_ = false;

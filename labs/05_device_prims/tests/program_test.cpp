@@ -64,12 +64,23 @@ TEST(Program, RefusesBadUsage) {
                                   "ring --bytes 3",
                                   "ring --bytes 8K:4K",
                                   "ring --memory host --protocol ll128",
-                                  "ring --channels 0"}) {
+                                  "ring --channels 0",
+                                  "ring --trace t.json",
+                                  "ring --protocol ll --bytes 1K:4K --trace t.json",
+                                  "ring --protocol ll --bytes 1K --trace t.svg"}) {
         const Finished run = run_program(std::string("05_device_prims ") + arguments);
         EXPECT_EQ(run.exit_code, 2) << arguments << run.output;
         EXPECT_EQ(run.output.find("error: "), 0U) << run.output;
         EXPECT_EQ(run.output.find('\n'), run.output.size() - 1) << run.output;
     }
+}
+
+TEST(Program, SaysWhereATraceCannotBeWritten) {
+    const Finished run = run_program(
+        "05_device_prims --ranks 2 ring --protocol ll --bytes 1K --trace /no/such/folder/t.json");
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_NE(run.output.find("cannot write /no/such/folder/t.json"), std::string::npos)
+        << run.output;
 }
 
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {
