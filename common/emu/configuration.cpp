@@ -95,7 +95,8 @@ Configuration read_configuration() {
     configuration.devices = static_cast<int>(env::number("SYMM_EMU_DEVICES"));
     configuration.memory = env::bytes("SYMM_EMU_MEMORY");
     configuration.multiprocessors = static_cast<int>(env::number("SYMM_EMU_SMS"));
-    configuration.peer_access = env::number("SYMM_EMU_P2P") == 1;
+    configuration.peer_access = env::number("SYMM_EMU_P2P") != 0;
+    configuration.peer_atomics = env::number("SYMM_EMU_P2P") == 1;
     configuration.fabric = env::number("SYMM_EMU_FABRIC") == 1;
     configuration.torn_packs = env::number("SYMM_EMU_TORN_PACKS") == 1;
     configuration.lossy = lossy_pairs(configuration.devices);

@@ -37,6 +37,7 @@ struct Configuration {
     std::size_t memory = 0;   ///< Bytes of each device.
     int multiprocessors = 0;  ///< Of each device.
     bool peer_access = true;
+    bool peer_atomics = true;  ///< Over NVLink, not over PCIe.
     bool fabric = false;
     bool torn_packs = false;
     std::vector<LossyPair> lossy;

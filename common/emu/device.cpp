@@ -162,8 +162,10 @@ CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CU
             *value = 0;
             return CUDA_SUCCESS;
         case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
-        case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
             *value = reachable;
+            return CUDA_SUCCESS;
+        case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+            *value = emulator().configuration.peer_atomics ? reachable : 0;
             return CUDA_SUCCESS;
         default:
             return CUDA_ERROR_INVALID_VALUE;

@@ -52,13 +52,8 @@ Request read(const RingCommandOptions& options) {
     request.ring.channels = options.channels;
     if (options.protocols != "all") {
         request.protocols = {protocol_named(options.protocols)};
-    } else if (request.ring.memory == RingMemory::kPeer) {
-        request.protocols = {kProtocols.begin(), kProtocols.end()};
     } else {
-        request.protocols = {Protocol::kSimple, Protocol::kLL};
-    }
-    if (request.ring.memory == RingMemory::kHost && request.protocols.back() == Protocol::kLL128) {
-        throw UsageError("--protocol ll128: its lines do not arrive whole in host memory");
+        request.protocols = {kProtocols.begin(), kProtocols.end()};
     }
     request.type = data_type(options.type);
     request.op = reduce_op(options.op);
@@ -129,6 +124,12 @@ public:
         if (!request.nccl && !request.no_nccl) {
             why_no_nccl_ = "only a float sum by AllReduce is compared";
         }
+        if (!ring_.why_no_ll128().empty()) {
+            std::erase(request_.protocols, Protocol::kLL128);
+            if (request_.protocols.empty()) {
+                throw UsageError("--protocol ll128: " + ring_.why_no_ll128());
+            }
+        }
     }
 
     void print_head() const {
@@ -138,6 +139,9 @@ public:
                        name_of(request_.ring.memory), name_of(request_.type), name_of(request_.op),
                        request_.graph ? "in a graph" : "one by one",
                        request_.direct ? ", direct" : "");
+        if (!ring_.why_no_ll128().empty()) {
+            rank_.headline("Without LL128: {}\n", ring_.why_no_ll128());
+        }
         rank_.headline("NCCL {}\n\n",
                        library_ ? fmt::format("{}, NCCL_ALGO=Ring and the same protocol, without "
                                               "NVLink multicast",

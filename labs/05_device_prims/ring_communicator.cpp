@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
 
@@ -67,16 +68,42 @@ unsigned resident_blocks_of_all() {
     return resident;
 }
 
+/// Why lines of 128 bytes may not arrive whole at the next rank; empty where they do. There is no
+/// attribute for it. NCCL uses LL128 over NVLink, and NVLink carries atomic operations, which PCIe
+/// between GPUs does not.
+std::string why_no_lines(const Rank& rank, RingMemory memory) {
+    if (memory == RingMemory::kHost) {
+        return "the bus to host memory may divide them";
+    }
+    const std::optional<int> next = rank.device_of((rank.rank() + 1) % rank.size());
+    if (next == rank.device()) {
+        return "";
+    }
+    int atomics = 0;
+    if (next) {
+        cu_check(cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                                         device_handle(rank.device()), device_handle(*next)),
+                 "cuDeviceGetP2PAttribute(NATIVE_ATOMIC_SUPPORTED, source={}, destination={})",
+                 rank.device(), *next);
+    }
+    return atomics != 0 ? ""
+                        : fmt::format(
+                              "the link from rank {} to the next one may divide them "
+                              "(no native atomics, so it is not NVLink)",
+                              rank.rank());
+}
+
 }  // namespace
 
 RingCommunicator::RingCommunicator(Rank& rank, const RingOptions& options)
     : rank_(rank),
       options_(options),
       timeout_(made_on_all(rank, "05: timeout", [&] { return KernelTimeout(options.limit); })) {
-    if (options.memory == RingMemory::kHost) {
-        why_no_ll128_ =
-            "LL128 needs stores of 128 bytes that arrive whole: the bus to host memory may divide "
-            "them";
+    for (const std::string& why :
+         rank.bootstrap().allgather_text("05: LL128", why_no_lines(rank, options.memory))) {
+        if (why_no_ll128_.empty() && !why.empty()) {
+            why_no_ll128_ = "LL128 needs stores of 128 bytes that arrive whole: " + why;
+        }
     }
     std::uint32_t channels = options.channels;
     if (channels == 0) {

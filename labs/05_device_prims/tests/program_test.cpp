@@ -75,6 +75,25 @@ TEST(Program, RefusesBadUsage) {
     }
 }
 
+TEST(Program, RefusesLL128WhereALinkIsNotNVLink) {
+    const char* over_pcie = "SYMM_EMU_P2P=2";
+    const Finished all = run_program("05_device_prims --ranks 3 ring --bytes 1K", over_pcie);
+    EXPECT_EQ(all.exit_code, 0) << all.output;
+    EXPECT_NE(all.output.find("Without LL128: LL128 needs stores of 128 bytes that arrive whole: "
+                              "the link from rank 0"),
+              std::string::npos)
+        << all.output;
+    EXPECT_EQ(all.output.find("\nll128"), std::string::npos) << all.output;
+    const Finished asked =
+        run_program("05_device_prims --ranks 3 ring --protocol ll128 --bytes 1K", over_pcie);
+    EXPECT_EQ(asked.exit_code, 2) << asked.output;
+    // Ranks that share a device need no link.
+    const Finished one_device =
+        run_program("05_device_prims --ranks 3 --mode thread ring --protocol ll128 --bytes 1K",
+                    "SYMM_EMU_P2P=2 SYMM_EMU_DEVICES=1");
+    EXPECT_EQ(one_device.exit_code, 0) << one_device.output;
+}
+
 TEST(Program, SaysWhereATraceCannotBeWritten) {
     const Finished run = run_program(
         "05_device_prims --ranks 2 ring --protocol ll --bytes 1K --trace /no/such/folder/t.json");
