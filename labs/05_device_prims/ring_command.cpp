@@ -253,17 +253,12 @@ private:
 
     /// One more call, which is recorded. Rank 0 writes the files.
     void trace() {
-        RingRequest call = call_of(request_.protocols.front(), request_.bytes.first);
-        const RingTrace trace(rank_, ring_.channels_of(call));
-        call.trace = trace.buffers();
+        const RingRequest call = call_of(request_.protocols.front(), request_.bytes.first);
+        std::vector<TraceSlice> slices;
         checked(call, [&] {
             queue_poison();
-            rank_.bootstrap().together("recorded call", [&] {
-                ring_.queue(call, stream_.get());
-                ring_.synchronize(stream_, "the recorded call");
-            });
+            slices = record_call(rank_, ring_, stream_, call);
         });
-        const std::vector<TraceSlice> slices = trace.collect();
         rank_.bootstrap().together("trace", [&] {
             if (rank_.rank() == 0) {
                 std::filesystem::path picture = request_.trace;

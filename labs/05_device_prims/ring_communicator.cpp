@@ -99,8 +99,9 @@ RingCommunicator::RingCommunicator(Rank& rank, const RingOptions& options)
     : rank_(rank),
       options_(options),
       timeout_(made_on_all(rank, "05: timeout", [&] { return KernelTimeout(options.limit); })) {
-    for (const std::string& why :
-         rank.bootstrap().allgather_text("05: LL128", why_no_lines(rank, options.memory))) {
+    const std::string no_lines =
+        made_on_all(rank, "05: links", [&] { return why_no_lines(rank, options.memory); });
+    for (const std::string& why : rank.bootstrap().allgather_text("05: LL128", no_lines)) {
         if (why_no_ll128_.empty() && !why.empty()) {
             why_no_ll128_ = "LL128 needs stores of 128 bytes that arrive whole: " + why;
         }

@@ -1,8 +1,12 @@
 #include "labs/05_device_prims/ring_trace.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 #include "common/cuda/copy.hpp"
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
 
 namespace symm {
@@ -79,6 +83,53 @@ std::vector<TraceSlice> RingTrace::collect() const {
         }
     });
     return all;
+}
+
+std::vector<std::int64_t> clock_offsets(std::span<const TraceSlice> slices, int ranks) {
+    constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
+    std::vector<std::int64_t> fastest(static_cast<std::size_t>(ranks), kUnknown);  // by sender
+    for_steps(slices, ranks, [&](const TraceSlice& from, const TraceSlice& to) {
+        auto& of_link = fastest.at(static_cast<std::size_t>(from.rank));
+        of_link = std::min(of_link, static_cast<std::int64_t>(to.end_ns - from.end_ns));
+    });
+    const std::int64_t trip =
+        std::accumulate(fastest.begin(), fastest.end(), std::int64_t{0}) / ranks;
+    std::vector<std::int64_t> ahead{0};
+    for (int rank = 1; rank < ranks; ++rank) {
+        ahead.push_back(ahead.back() + fastest.at(static_cast<std::size_t>(rank) - 1) - trip);
+    }
+    return ahead;
+}
+
+std::vector<TraceSlice> record_call(Rank& rank, RingCommunicator& ring, const Stream& stream,
+                                    RingRequest call) {
+    constexpr int kCalls = 16;
+    const auto recorded = [&](RingRequest request, int calls) {
+        const RingTrace trace(rank, ring.channels_of(request));
+        request.trace = trace.buffers();
+        rank.bootstrap().together("05: recorded calls", [&] {
+            for (int i = 0; i < calls; ++i) {
+                ring.queue(request, stream.get());
+            }
+            ring.synchronize(stream, "recorded calls");
+        });
+        return trace.collect();
+    };
+    // A line of 128 bytes per rank, so that every step brings something.
+    const DeviceMemory lines(128 * static_cast<std::size_t>(rank.size()));
+    RingRequest small{.protocol = call.protocol, .type = DataType::kUint8};
+    small.input = small.output = lines.address();
+    small.count = lines.size();
+    const std::vector<TraceSlice> clocks = recorded(small, kCalls);
+    std::vector<TraceSlice> slices = recorded(call, 1);
+    if (!slices.empty() && !is_emulated()) {  // emulated GPUs have one clock
+        const std::vector<std::int64_t> ahead = clock_offsets(clocks, rank.size());
+        for (TraceSlice& slice : slices) {
+            slice.begin_ns -= ahead.at(static_cast<std::size_t>(slice.rank));
+            slice.end_ns -= ahead.at(static_cast<std::size_t>(slice.rank));
+        }
+    }
+    return slices;
 }
 
 }  // namespace symm

@@ -7,9 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
-#include <map>
 #include <string_view>
-#include <tuple>
 
 namespace symm {
 namespace {
@@ -39,26 +37,6 @@ Span span_of(std::span<const TraceSlice> slices) {
         span.end_ns = std::max(span.end_ns, slice.end_ns);
     }
     return span;
-}
-
-/// Calls `use(sender, receiver)` for the two slices of each step.
-template <class Use>
-void for_steps(std::span<const TraceSlice> slices, int ranks, const Use& use) {
-    std::map<std::tuple<int, unsigned, std::uint64_t>, const TraceSlice*> receivers;
-    for (const TraceSlice& slice : slices) {
-        if (slice.event == TraceEvent::kMove && slice.move.receive) {
-            receivers[{slice.rank, slice.channel, slice.received}] = &slice;
-        }
-    }
-    for (const TraceSlice& slice : slices) {
-        if (slice.event == TraceEvent::kMove && slice.move.send) {
-            const auto found =
-                receivers.find({(slice.rank + 1) % ranks, slice.channel, slice.sent});
-            if (found != receivers.end()) {
-                use(slice, *found->second);
-            }
-        }
-    }
 }
 
 std::string_view color_of(const TraceSlice& slice) {

@@ -47,12 +47,12 @@ INSTANTIATE_TEST_SUITE_P(
              0,
              "Slots: near the sender; copy engine: both"},
         Case{{"--proxy", "sender", "--slot", "0"}, 0, "copy engine: sender"},
-        Case{{"--proxy", "everybody"}, 2, "none, sender, receiver or both"},
-        Case{{"--locality", "moon"}, 2, "sender or receiver"}, Case{{"--help"}, 0, "--path"},
+        Case{{"--proxy", "everybody"}, 2, "none, sender, receiver, both"},
+        Case{{"--locality", "moon"}, 2, "one of sender, receiver"}, Case{{"--help"}, 0, "--path"},
         Case{{"--ranks", "0"}, 2, "1 to 64"}, Case{{"--bytes", "0"}, 2, "--bytes 1M"},
         Case{{"--bytes", "5"}, 2, "multiple of 4"}, Case{{"--bytes", "4096G"}, 2, "is more than"},
         Case{{"--iters", "0"}, 2, "--iters"},
-        Case{{"--path", "carrier-pigeon"}, 2, "auto, cumem or posix"},
+        Case{{"--path", "carrier-pigeon"}, 2, "auto, cumem, posix"},
         Case{{"--slot", "100"}, 2, "multiple of 128"}, Case{{"--silent", "2"}, 2, "no rank"},
         Case{{"--teleport"}, 2, "--teleport"}));
 

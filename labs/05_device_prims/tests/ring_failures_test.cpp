@@ -33,7 +33,7 @@ constexpr std::size_t kMost = 4000;  // floats: more than the slots of a channel
 /// One rank's ring, destroyed before the buffers that it uses.
 struct Side {
     explicit Side(Rank& rank, const RingOptions& options)
-        : buffer(kMost * sizeof(float)), ring(rank, options) {}
+        : buffer(kMost * sizeof(float)), stream(stream_of(rank)), ring(rank, options) {}
     void queue(Collective collective, Protocol protocol, std::size_t count) {
         RingRequest call{collective, protocol};
         call.input = call.output = buffer.address();
@@ -43,7 +43,7 @@ struct Side {
     void synchronize() { ring.synchronize(stream, "the call"); }
 
     DeviceMemory buffer;
-    Stream stream;
+    const Stream& stream;
     RingCommunicator ring;
 };
 
