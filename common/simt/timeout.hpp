@@ -86,8 +86,10 @@ struct Timeout {
 /// short waits looks at the abort flag too.
 class Waiter {
 public:
-    /// `timeout` must outlive the Waiter.
-    __host__ __device__ explicit Waiter(const Timeout& timeout) : timeout_(timeout) {}
+    /// `timeout` must outlive the Waiter. With `gave_up` no wait begins: a kernel in front of this
+    /// one gave up, as `*timeout.gave_up` says.
+    __host__ __device__ explicit Waiter(const Timeout& timeout, bool gave_up = false)
+        : timeout_(timeout), gave_up_(gave_up) {}
     Waiter(const Waiter&) = delete;
 
     /// Polls until `poll(seen)` is true; the poll stores what it saw in `seen`, for the report.
@@ -138,7 +140,8 @@ private:
     static constexpr std::uint32_t kPollsPerWait = 8;  ///< What a short wait counts for.
 #else
     static constexpr std::uint32_t kPollsPerLook = 1;
-    static constexpr std::uint32_t kPollsPerHostLook = 1;
+    static constexpr std::uint32_t kPollsPerHostLook = 2;  ///< As on a GPU, the first wait of a
+                                                           ///< kernel may end without a look.
     static constexpr std::uint32_t kPollsPerWait = 1;
 #endif
 
@@ -164,7 +167,7 @@ private:
     const Timeout& timeout_;
     std::uint32_t count_ = 0;      ///< Polls in whole rounds, and kPollsPerWait per wait.
     std::uint32_t host_look_ = 0;  ///< `count_` at the last look at host memory.
-    bool gave_up_ = false;
+    bool gave_up_;
 };
 
 /// Throws std::runtime_error where a kernel gave up, with the report as a sentence: `rank 1 waited

@@ -31,7 +31,8 @@ public:
         std::uint64_t sent;
         std::uint64_t head;  ///< What thread 0 saw.
         /// Set by a thread whose wait gave up. A word for even steps, for odd steps and for the
-        /// wait for credit: a thread may be one sync ahead of another that still reads.
+        /// wait for credit: a thread may be one sync ahead of another that still reads. The last
+        /// one begins with whether a kernel in front of this one gave up.
         std::uint32_t gave_up[3];
     };
 
@@ -39,10 +40,11 @@ public:
         : group_(group),
           ends_(ends),
           shared_(begun(group, ends, shared)),
-          waiter_(ends.timeout),
+          waiter_(ends.timeout, shared->gave_up[2] != 0),
           received_(shared->received),
           sent_(shared->sent),
-          head_(sent_ - kSteps) {}  // not read yet: assume that there is no credit
+          head_(sent_ - kSteps),  // not read yet: assume that there is no credit
+          gave_up_(shared->gave_up[2] != 0) {}
 
     __host__ __device__ const RingEnds& ends() const { return ends_; }
     __host__ __device__ simt::Waiter& waiter() { return waiter_; }
@@ -94,7 +96,8 @@ private:
     __host__ __device__ static Shared* begun(const Group& group, const RingEnds& ends,
                                              Shared* shared) {
         if (group.thread_rank() == 0) {
-            *shared = {*ends.from_prev.step, *ends.to_next.step, 0, {}};
+            const std::uint32_t gave_up = simt::load(ends.timeout.gave_up, simt::Order::kRelaxed);
+            *shared = {*ends.from_prev.step, *ends.to_next.step, 0, {0, 0, gave_up}};
         }
         group.sync();
         return shared;
@@ -147,7 +150,7 @@ private:
     std::uint64_t received_;
     std::uint64_t sent_;
     PeerStep<simt::Order::kRelaxed> head_;  // what all threads know
-    bool gave_up_ = false;                  // the same on all threads
+    bool gave_up_;                          // the same on all threads
 };
 
 }  // namespace symm

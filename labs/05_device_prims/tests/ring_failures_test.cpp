@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "common/cuda/check.hpp"
 #include "common/emu/inventory.hpp"
 #include "common/tests/run_as.hpp"
 #include "common/tests/running.hpp"
@@ -66,6 +67,30 @@ INSTANTIATE_TEST_SUITE_P(Over, FailingRing,
                                            Way{Protocol::kSimple, RingMemory::kHost},
                                            Way{Protocol::kLL, RingMemory::kHost}),
                          name_of_way);
+
+// What the second kernel sent would pass for data of the first.
+TEST_P(FailingRing, SendsNothingBehindAKernelThatGaveUp) {
+    run_as(RankMode::kThread, 2, [&](Rank& rank) {
+        Side side(rank, within(300ms));
+        if (rank.rank() == 0) {
+            cu_check(cuMemsetD8Async(side.buffer.address(), 0x11, kMost * sizeof(float),
+                                     side.stream.get()),
+                     "cuMemsetD8Async()");
+            side.queue(Collective::kAllReduce, protocol(), 100);
+            cu_check(cuMemsetD8Async(side.buffer.address(), 0x55, kMost * sizeof(float),
+                                     side.stream.get()),
+                     "cuMemsetD8Async()");
+            side.queue(Collective::kAllReduce, protocol(), 100);
+            EXPECT_THAT(text_thrown_by([&] { side.synchronize(); }), HasSubstr("block 0, step 0)"));
+            const Connection sent = side.ring.to_next(protocol());
+            std::vector<std::byte> slots(sent.slots_bytes());
+            copy_to_host(slots.data(), reinterpret_cast<CUdeviceptr>(sent.buffer), slots.size());
+            EXPECT_GE(std::count(slots.begin(), slots.end(), std::byte{0x11}), 128);
+            EXPECT_EQ(std::count(slots.begin(), slots.end(), std::byte{0x55}), 0);
+        }
+        rank.bootstrap().barrier("looked");
+    });
+}
 
 // Rank 2 waits for rank 1, and rank 0 for what rank 2 would pass on. Flags are those of the step
 // that used the slot before; Simple's tail counts all steps.
