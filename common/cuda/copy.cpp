@@ -13,4 +13,10 @@ void copy_to_host(void* to, CUdeviceptr from, std::size_t bytes) {
     cu_check(cuMemcpyDtoH(to, from, bytes), "cuMemcpyDtoH(address={:#x}, size={})", from, bytes);
 }
 
+void zero(CUdeviceptr address, std::size_t bytes) {
+    cu_check(cuMemsetD8Async(address, 0, bytes, nullptr), "cuMemsetD8Async(address={:#x}, size={})",
+             address, bytes);
+    cu_check(cuStreamSynchronize(nullptr), "cuStreamSynchronize(the default stream)");
+}
+
 }  // namespace symm

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Copies between pageable host memory and a device, which are complete when the function returns.
+/// Copies between pageable host memory and a device, and zeros: complete when the function returns.
 ///
 /// `cuMemcpyHtoD` alone returns when its source is copied to a staging buffer; the transfer from
 /// there to the device may still run in the legacy default stream. The streams of stream.hpp do not
@@ -19,5 +19,10 @@ void copy_to_device(CUdeviceptr to, const void* from, std::size_t bytes);
 /// Copies `bytes` bytes from `from`, memory that the current context can reach. Work of other
 /// streams that writes there must have finished. Throws CudaError.
 void copy_to_host(void* to, CUdeviceptr from, std::size_t bytes);
+
+/// Zeroes `bytes` bytes at `address`, memory that the current context can reach. It uses the legacy
+/// default stream rather than a stream of its own: streams share a few hardware queues
+/// (docs/DESIGN.md), and work in one stream can then wait for work in another. Throws CudaError.
+void zero(CUdeviceptr address, std::size_t bytes);
 
 }  // namespace symm

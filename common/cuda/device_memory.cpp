@@ -1,6 +1,7 @@
 #include "common/cuda/device_memory.hpp"
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 
 namespace symm {
 
@@ -8,9 +9,7 @@ DeviceMemory::DeviceMemory(std::size_t bytes) {
     CUdeviceptr address = 0;
     cu_check(cuMemAlloc(&address, bytes), "cuMemAlloc(size={})", bytes);
     value_ = {address, bytes};
-    // No stream of its own: streams share a few hardware queues (docs/DESIGN.md).
-    cu_check(cuMemsetD8Async(address, 0, bytes, nullptr), "cuMemsetD8Async(size={})", bytes);
-    cu_check(cuStreamSynchronize(nullptr), "cuStreamSynchronize(the default stream)");
+    zero(address, bytes);
 }
 
 void DeviceMemory::give_back(const Sized<CUdeviceptr>& memory) {

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <stdexcept>
 
-#include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "labs/05_device_prims/kernels.hpp"
 
@@ -29,11 +28,8 @@ LatencyTest::LatencyTest(Rank& rank, std::chrono::nanoseconds limit)
         throw std::invalid_argument(
             fmt::format("at most {} ranks meet in a barrier", kMaxBarrierRanks));
     }
-    rank_.bootstrap().together("zeroed buffers", [&] {
-        cu_check(cuMemsetD8Async(range_.local(), 0, sizeof(LatencyTestMemory), stream_.get()),
-                 "cuMemsetD8Async(size={})", sizeof(LatencyTestMemory));
-        stream_.synchronize("zeroing the buffers");
-    });
+    rank_.bootstrap().together("zeroed buffers",
+                               [&] { zero(range_.local(), sizeof(LatencyTestMemory)); });
 }
 
 LatencyTest::~LatencyTest() {

@@ -1,6 +1,6 @@
 #include "labs/05_device_prims/peer_connections.hpp"
 
-#include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 
 namespace symm {
 
@@ -10,11 +10,8 @@ PeerConnections::PeerConnections(Rank& rank, std::uint32_t channels, std::uint64
       channels_(channels),
       slot_bytes_(slot_bytes),
       range_(rank, bytes()) {
-    rank.bootstrap().together("05: zeroed connections", [&] {
-        cu_check(cuMemsetD8Async(range_.local(), 0, range_.size(), nullptr),
-                 "cuMemsetD8Async(size={})", range_.size());
-        cu_check(cuStreamSynchronize(nullptr), "cuStreamSynchronize(the default stream)");
-    });
+    rank.bootstrap().together("05: zeroed connections",
+                              [&] { zero(range_.local(), range_.size()); });
 }
 
 std::size_t PeerConnections::offset_of_slots() const {

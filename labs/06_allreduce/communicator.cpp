@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
 
 namespace symm {
@@ -76,10 +77,7 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
                             rank.device(), resident, most_.threads));
         }
         share_.emplace(rank.device(), most_.blocks, resident);
-        const Stream stream;
-        cu_check(cuMemsetD8Async(state_.local(), 0, state_.size(), stream.get()),
-                 "cuMemsetD8Async(size={})", state_.size());
-        stream.synchronize("zeroing the communicator's state");
+        zero(state_.local(), state_.size());
     });
 }
 

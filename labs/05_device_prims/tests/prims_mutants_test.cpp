@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/ranks/ranks.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
@@ -18,9 +18,7 @@ void on_two_ranks(const Launch& launch) {
         const SymmetricRange range(rank, sizeof(LatencyTestMemory));
         KernelTimeout timeout;
         const Stream stream;
-        cu_check(cuMemsetD8Async(range.local(), 0, sizeof(LatencyTestMemory), stream.get()),
-                 "cuMemsetD8Async()");
-        stream.synchronize();
+        zero(range.local(), sizeof(LatencyTestMemory));
         rank.bootstrap().barrier("zeroed");
         launch(rank.rank(), range, stream, timeout.timeout());
         timeout.synchronize(stream, "the kernel");
