@@ -1,6 +1,6 @@
 #include "labs/05_device_prims/reference.hpp"
 
-#include "labs/05_device_prims/ring_dispatch.hpp"
+#include "common/cuda/launch.hpp"
 
 namespace symm {
 namespace {

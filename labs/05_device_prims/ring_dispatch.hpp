@@ -11,27 +11,6 @@
 
 namespace symm {
 
-/// Calls `use(T{})` with the element type.
-template <class Use>
-void with_type(DataType type, const Use& use) {
-    switch (type) {
-        case DataType::kFloat:
-            return use(float{});
-        case DataType::kHalf:
-            return use(__half{});
-        case DataType::kBfloat16:
-            return use(__nv_bfloat16{});
-        case DataType::kDouble:
-            return use(double{});
-        case DataType::kInt32:
-            return use(std::int32_t{});
-        case DataType::kInt64:
-            return use(std::int64_t{});
-        case DataType::kUint8:
-            return use(std::uint8_t{});
-    }
-}
-
 template <template <class, class> class ProtocolOf>
 void launch_ring(CUstream stream, const RingLaunch& ring) {
     const RingRequest& request = ring.request;

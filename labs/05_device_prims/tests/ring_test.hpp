@@ -21,27 +21,6 @@
 
 namespace symm::testing {
 
-/// Calls `use(T{})` with the type that the host computes with.
-template <class Use>
-void with_host_type(DataType type, const Use& use) {
-    switch (type) {
-        case DataType::kFloat:
-            return use(float{});
-        case DataType::kHalf:
-            return use(__half{});
-        case DataType::kBfloat16:
-            return use(__nv_bfloat16{});
-        case DataType::kDouble:
-            return use(double{});
-        case DataType::kInt32:
-            return use(std::int32_t{});
-        case DataType::kInt64:
-            return use(std::int64_t{});
-        case DataType::kUint8:
-            return use(std::uint8_t{});
-    }
-}
-
 /// The text of what `work` throws; empty where it throws nothing.
 template <class Work>
 std::string text_thrown_by(const Work& work) {
@@ -95,7 +74,7 @@ public:
 
     /// Fills the input, poisons the output, makes the call and checks every byte of the output.
     void check(const Shape& shape, int launches = 1) {
-        with_host_type(shape.type, [&](auto zero) { check_as<decltype(zero)>(shape, launches); });
+        with_type(shape.type, [&](auto zero) { check_as<decltype(zero)>(shape, launches); });
     }
 
 private:
