@@ -10,16 +10,16 @@
 
 namespace symm {
 
-std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, bool wanted, std::string& why_not) {
+std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not) {
     std::unique_ptr<NcclLibrary> library;
-    if (!wanted) {
-        why_not = "as asked";
-    } else if (is_emulated()) {
-        why_not = "it needs GPUs, and these are emulated";
-    } else if (rank.size() > device_count()) {
-        why_not = "it wants a GPU for each rank";
-    } else {
-        library = NcclLibrary::load(why_not);
+    if (why_not.empty()) {
+        if (is_emulated()) {
+            why_not = "it needs GPUs, and these are emulated";
+        } else if (rank.size() > device_count()) {
+            why_not = "it wants a GPU for each rank";
+        } else {
+            library = NcclLibrary::load(why_not);
+        }
     }
     // All or none: one rank without the library would leave the others waiting in ncclCommInitRank.
     for (const std::string& reason : rank.bootstrap().allgather_text("nccl", why_not)) {

@@ -17,8 +17,9 @@ namespace symm {
 
 class Rank;
 
-/// NCCL on every rank, or null on every rank with the reason in `why_not`. Collective.
-std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, bool wanted, std::string& why_not);
+/// NCCL on every rank, or null on every rank with the reason in `why_not`. A caller that does not
+/// want NCCL gives its reason there beforehand. Collective.
+std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not);
 
 /// A communicator of all ranks. Collective; `library` must outlive it.
 std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& library);

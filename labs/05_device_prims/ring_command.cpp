@@ -40,8 +40,7 @@ struct Request {
     int rounds;
     bool direct;
     bool graph;
-    bool nccl;
-    bool no_nccl;  ///< As asked.
+    std::string why_no_nccl;  ///< Why NCCL is not compared; empty where it is.
     std::filesystem::path trace;
 };
 
@@ -80,9 +79,12 @@ Request read(const RingCommandOptions& options) {
                 options.trace));
         }
     }
-    request.no_nccl = options.no_nccl;
-    request.nccl = !options.no_nccl && request.collective == Collective::kAllReduce &&
-                   request.type == DataType::kFloat && request.op == ReduceOp::kSum;
+    if (options.no_nccl) {
+        request.why_no_nccl = "as asked";
+    } else if (request.collective != Collective::kAllReduce || request.type != DataType::kFloat ||
+               request.op != ReduceOp::kSum) {
+        request.why_no_nccl = "only a float sum by AllReduce is compared";
+    }
     return request;
 }
 
@@ -120,10 +122,7 @@ public:
           wrong_(sizeof(std::uint64_t)),
           timer_(rank, stream_, request.iterations, request.graph,
                  [this](std::string_view what) { ring_.synchronize(stream_, what); }),
-          library_(load_nccl(rank, request.nccl, why_no_nccl_)) {
-        if (!request.nccl && !request.no_nccl) {
-            why_no_nccl_ = "only a float sum by AllReduce is compared";
-        }
+          library_(load_nccl(rank, request_.why_no_nccl)) {
         if (!ring_.why_no_ll128().empty()) {
             std::erase(request_.protocols, Protocol::kLL128);
             if (request_.protocols.empty()) {
@@ -146,7 +145,7 @@ public:
                        library_ ? fmt::format("{}, NCCL_ALGO=Ring and the same protocol, without "
                                               "NVLink multicast",
                                               library_->version())
-                                : "comparison skipped: " + why_no_nccl_);
+                                : "comparison skipped: " + request_.why_no_nccl);
     }
 
     void run() {
@@ -297,7 +296,6 @@ private:
     DeviceMemory wrong_;
     Stream stream_;
     TurnTimer timer_;
-    std::string why_no_nccl_;
     std::unique_ptr<NcclLibrary> library_;
     std::uint32_t salt_ = 0;
 };

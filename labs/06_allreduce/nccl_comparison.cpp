@@ -48,7 +48,8 @@ NcclComparison::NcclComparison(Rank& rank, Communicator& communicator,
 }
 
 void NcclComparison::find_nccl() {
-    library_ = load_nccl(rank_, options_.nccl, why_no_nccl_);
+    why_no_nccl_ = options_.nccl ? "" : "as asked";
+    library_ = load_nccl(rank_, why_no_nccl_);
     if (library_ == nullptr) {
         return;
     }
