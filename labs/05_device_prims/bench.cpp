@@ -16,10 +16,9 @@ using namespace symm;
 
 constexpr std::uint32_t kRounds = 1000;
 
-/// One iteration runs `kRounds` rounds. Its reported time is that of one round (for one_way, of one
-/// way), measured by the GPU's events.
+/// Each iteration reports the microseconds that `play(rank)` returns on rank 0 of two.
 template <class Play>
-void measure(benchmark::State& state, Play&& play) {
+void measure(benchmark::State& state, const Play& play) {
     if (is_emulated()) {
         state.SkipWithError("emulated: a GPU is needed for times");
         return;
@@ -27,10 +26,7 @@ void measure(benchmark::State& state, Play&& play) {
     for (auto _ : state) {
         double microseconds = 0;
         run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-            LatencyTest latency_test(rank);
-            play(latency_test);  // warms up
-            rank.bootstrap().barrier("warm");
-            const double mine = play(latency_test);
+            const double mine = play(rank);
             if (rank.rank() == 0) {
                 microseconds = mine;
             }
@@ -39,11 +35,23 @@ void measure(benchmark::State& state, Play&& play) {
     }
 }
 
+/// Measures `kRounds` rounds of the latency test: `play(latency_test)` returns the time of one round
+/// or one way, by the GPU's events.
+template <class Play>
+void measure_latency_test(benchmark::State& state, const Play& play) {
+    measure(state, [&](Rank& rank) {
+        LatencyTest latency_test(rank);
+        play(latency_test);  // warms up
+        rank.bootstrap().barrier("warm");
+        return play(latency_test);
+    });
+}
+
 void one_way(benchmark::State& state) {
     const auto carrier = static_cast<Carrier>(state.range(0));
     state.SetLabel(std::string(name_of(carrier)));
-    measure(state,
-            [&](LatencyTest& latency_test) { return latency_test.ping_pong(carrier, kRounds); });
+    measure_latency_test(
+        state, [&](LatencyTest& latency_test) { return latency_test.ping_pong(carrier, kRounds); });
 }
 
 /// Eight bytes, one way. Protocol 3 is a bare flag.
@@ -55,29 +63,19 @@ void step_one_way(benchmark::State& state) {
     const Protocol* protocol = number < kProtocols.size() ? &kProtocols.at(number) : nullptr;
     state.SetLabel(fmt::format("{} in {} memory", protocol ? name_of(*protocol) : "flag",
                                name_of(options.memory)));
-    if (is_emulated()) {
-        state.SkipWithError("emulated: a GPU is needed for times");
-        return;
-    }
-    for (auto _ : state) {
-        double microseconds = 0;
-        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-            RingCommunicator warm(rank, options);  // the first launch loads the kernel
-            step_latency(rank, warm, protocol, 10);
-            RingCommunicator ring(rank, options);
-            const double mine = step_latency(rank, ring, protocol, kRounds);
-            if (rank.rank() == 0) {
-                microseconds = mine;
-            }
-        });
-        state.SetIterationTime(microseconds * 1e-6);
-    }
+    measure(state, [&](Rank& rank) {
+        RingCommunicator warm(rank, options);  // the first launch loads the kernel
+        step_latency(rank, warm, protocol, 10);
+        RingCommunicator ring(rank, options);
+        return step_latency(rank, ring, protocol, kRounds);
+    });
 }
 
 void barrier(benchmark::State& state) {
     const auto blocks = static_cast<unsigned>(state.range(0));
-    measure(state,
-            [&](LatencyTest& latency_test) { return latency_test.barriers(kRounds, blocks, 128); });
+    measure_latency_test(state, [&](LatencyTest& latency_test) {
+        return latency_test.barriers(kRounds, blocks, 128);
+    });
 }
 
 }  // namespace

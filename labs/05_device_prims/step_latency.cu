@@ -1,11 +1,14 @@
 #include "labs/05_device_prims/step_latency.hpp"
 
+#include <cuda.h>
 #include <fmt/core.h>
 
+#include <cstdint>
 #include <stdexcept>
 
 #include "common/cuda/copy.hpp"
 #include "common/cuda/device_memory.hpp"
+#include "common/cuda/event.hpp"
 #include "common/cuda/launch.hpp"
 #include "common/ranks/rank.hpp"
 #include "labs/05_device_prims/ll.hpp"
@@ -16,6 +19,16 @@
 
 namespace symm {
 namespace {
+
+/// What both kernels need. The connections are those of a ring of two ranks.
+struct StepPingPong {
+    Connection from_prev;
+    Connection to_next;
+    int rank;
+    std::uint32_t rounds;
+    std::uint64_t* wrong;  ///< In device memory: payloads that were not as sent.
+    simt::Timeout timeout;
+};
 
 __host__ __device__ std::uint64_t payload(int rank, std::uint32_t round) {
     return std::uint64_t{round} << 32 | static_cast<std::uint32_t>(rank + 1);
@@ -57,7 +70,8 @@ struct StepKernel {
     }
 };
 
-/// One thread on each rank.
+/// One thread on each rank. The flags use the memory of the slots, which have to be zeroed and
+/// without other use.
 struct FlagKernel {
     StepPingPong play;
 
@@ -87,8 +101,6 @@ void launch_steps(CUstream stream, const StepPingPong& ping_pong) {
     launch(stream, 1, simt::kWarpSize, Kernel{ping_pong}, sizeof(typename Kernel::Proto::Shared));
 }
 
-}  // namespace
-
 void launch_step_ping_pong(CUstream stream, Protocol protocol, const StepPingPong& ping_pong) {
     switch (protocol) {
         case Protocol::kSimple:
@@ -100,9 +112,7 @@ void launch_step_ping_pong(CUstream stream, Protocol protocol, const StepPingPon
     }
 }
 
-void launch_flag_ping_pong(CUstream stream, const StepPingPong& ping_pong) {
-    launch(stream, 1, 1, FlagKernel{ping_pong});
-}
+}  // namespace
 
 double step_latency(Rank& rank, RingCommunicator& ring, const Protocol* protocol,
                     std::uint32_t rounds) {
@@ -120,7 +130,7 @@ double step_latency(Rank& rank, RingCommunicator& ring, const Protocol* protocol
         if (protocol != nullptr) {
             launch_step_ping_pong(stream.get(), of, ping_pong);
         } else {
-            launch_flag_ping_pong(stream.get(), ping_pong);
+            launch(stream.get(), 1, 1, FlagKernel{ping_pong});
         }
         end.record(stream.get());
         ring.synchronize(stream, "ping-pong");
