@@ -27,8 +27,8 @@ std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& li
 /// How calls are timed: `iterations` between two events, launched one by one or as a graph.
 class TurnTimer {
 public:
-    /// `synchronize(stream, what)` waits for the stream. The timer uses `rank` and `stream` as long
-    /// as it lives.
+    /// `synchronize(what)` waits for the stream; an error names `what`. The timer uses `rank` and
+    /// `stream` as long as it lives.
     TurnTimer(Rank& rank, const Stream& stream, int iterations, bool graph,
               std::function<void(std::string_view what)> synchronize);
 

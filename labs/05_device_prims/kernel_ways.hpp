@@ -37,11 +37,12 @@ public:
     PtxLibrary() = default;
     /// Throws CudaError: CUDA_ERROR_INVALID_IMAGE for a text that is no PTX, CUDA_ERROR_INVALID_PTX
     /// for PTX that does not compile, CUDA_ERROR_UNSUPPORTED_PTX_VERSION where the driver is older
-    /// than the compiler.
+    /// than the compiler. A real driver may read the text later: then function() throws them.
     explicit PtxLibrary(const char* ptx);
 
     /// The kernel's function in the current context. Throws CudaError: CUDA_ERROR_NOT_FOUND where
-    /// the PTX has no such entry; emulated, CUDA_ERROR_NO_BINARY_FOR_GPU where it has no host twin.
+    /// the PTX has no such entry; emulated, CUDA_ERROR_NO_BINARY_FOR_GPU where it has no host twin;
+    /// and the constructor's errors.
     CUfunction function(const std::string& name) const;
 
     static void give_back(CUlibrary library);

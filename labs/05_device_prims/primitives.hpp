@@ -2,9 +2,9 @@
 /// \file
 /// The primitives from which collectives are made, for any protocol: Simple, LL or LL128.
 ///
-/// Each call is one step of at most
-/// Protocol::step_elements() elements: it receives from the previous rank of
-/// the ring, or sends to the next, or both. The name lists what happens, in this order:
+/// Each call is one step of at most Protocol::step_elements() elements: it receives from the
+/// previous rank of the ring, or sends to the next, or both. The name lists what happens, in this
+/// order:
 ///
 /// | word   | meaning                                                            |
 /// |--------|--------------------------------------------------------------------|

@@ -21,9 +21,12 @@
 /// The first n steps add up, the others distribute. Alone, the first n are a ReduceScatter, the
 /// rest an AllGather. Broadcast and Reduce are chains, which begin and end at the root.
 ///
-/// - No deadlock. Order all ranks' steps by their number in the call. The step with the lowest
-///   number that is not done never waits for long: what it receives was sent in a step with a lower
-///   number, and the slot that it needs was freed eight steps of its sender earlier.
+/// - No deadlock. Each rank numbers its steps from the first call on. Step k receives what the
+///   previous rank sent in its step k - 1. It sends into a slot that the next rank gave back when it
+///   received the send eight sends earlier; its step then had a number below k too. So a step waits
+///   only for steps with lower numbers. Of the steps that are not done, one with the lowest number
+///   waits for nothing. In a chain, step k receives what the previous rank sent in its own step k:
+///   there, order steps of the same number along the chain.
 /// - The number of steps depends on numbers that all ranks know alike: count, ranks, slots.
 /// - The direct sends of AllReduce store into the next rank's output. That rank is ready: the
 ///   complete chunk has its contribution in it, so its kernel has begun, and it has read this chunk
@@ -106,6 +109,7 @@ private:
         const std::size_t left = at < call_.count ? call_.count - at : 0;
         return left < most ? left : most;
     }
+
     __host__ __device__ __forceinline__ void all_reduce() {
         const auto n = static_cast<std::size_t>(ranks_);
         const std::size_t chunk = call_.chunk;

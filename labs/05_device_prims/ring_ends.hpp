@@ -20,8 +20,8 @@ struct RingEnds {
     Tracer tracer = {};
 };
 
-/// This rank's output and the next rank's, for the direct forms of primitives. Both null where the
-/// next rank's cannot be reached.
+/// This rank's output and the next rank's, for the direct forms of primitives. `next` is null where
+/// this rank cannot store there.
 template <class T>
 struct DirectOutputs {
     T* own = nullptr;
