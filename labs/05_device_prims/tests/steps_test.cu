@@ -1,130 +1,43 @@
-// Single steps of LL and LL128 between two ranks: credits, the return of flags, whole lines. Can be
-// built again with one wait, sync or check taken out.
+// Single steps of the protocols between two ranks: credits, counts, the return of flags, whole
+// lines; and groups that are smaller than a block. Can be built again with one wait, sync or check
+// taken out.
 
-#include <gtest/gtest.h>
+#include "labs/05_device_prims/tests/steps_test.hpp"
 
-#include <chrono>
-#include <thread>
-
-#include "common/cuda/device.hpp"
-#include "common/cuda/kernel_timeout.hpp"
-#include "common/cuda/launch.hpp"
-#include "common/cuda/pinned_memory.hpp"
-#include "common/cuda/stream.hpp"
 #include "labs/05_device_prims/ll.hpp"
 #include "labs/05_device_prims/ll128.hpp"
-#include "labs/05_device_prims/primitives.hpp"
+#include "labs/05_device_prims/simple.hpp"
 
 namespace symm {
 namespace {
 
-using namespace std::chrono_literals;
+using namespace testing;
 
-constexpr std::uint64_t kSlotBytes = 2048;
-constexpr std::size_t kMost = 480;  // elements: of a step of LL128, which has the most
+class SingleSteps : public TwoSides {
+protected:
+    SingleSteps() : TwoSides(3s) {}
 
-// A block whose last thread is slow: it takes its packets after the others have taken theirs.
-struct SlowBlock : simt::ThreadBlock {
-    __host__ __device__ explicit SlowBlock(const simt::ThreadBlock& block)
-        : simt::ThreadBlock(block) {}
-    __host__ __device__ unsigned thread_rank() const {
-        const unsigned rank = simt::ThreadBlock::thread_rank();
-        NV_IF_TARGET(NV_IS_HOST, (if (rank == size() - 1) { std::this_thread::sleep_for(1ms); }))
-        return rank;
+    // As if so many steps had been made.
+    void begin_at(std::uint64_t step) {
+        channel().send.head = channel().sent = channel().received = step;
     }
 };
 
-__host__ __device__ std::int32_t value_of(std::uint32_t step, std::size_t index) {
-    return static_cast<std::int32_t>(step * 1000003U + static_cast<std::uint32_t>(index) * 7U + 1U);
-}
+// Two groups of one block: warp 0 sends, warps 1 and 2 receive the same steps.
+template <template <class, class> class ProtocolOf>
+struct SpansKernel {
+    using Proto = ProtocolOf<std::int32_t, simt::WarpSpan>;
 
-// Rank 0 sends steps, rank 1 receives them into parts of `data`.
-template <template <class, class> class ProtocolOf, class Group>
-struct StepsKernel {
-    using Proto = ProtocolOf<std::int32_t, Group>;
-
-    Connection connection;
-    std::int32_t* data;  // kMost elements per step
-    int rank;
-    std::uint32_t first;
-    std::uint32_t steps;
-    std::size_t count;
-    simt::Timeout timeout;
+    StepsCall call;
+    std::int32_t* sent;
+    std::int32_t* received;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        const RingEnds ends{connection.end(0), connection.end(0), rank,
-                            1 - rank,          1 - rank,          timeout};
-        Proto protocol(Group(block), ends, {ReduceOp::kSum, 2}, {},
-                       block.shared<typename Proto::Shared>());
-        Primitives<Proto, std::int32_t> prims(protocol);
-        for (std::uint32_t step = first; step < first + steps; ++step) {
-            std::int32_t* part = data + (step - first) * kMost;
-            rank == 0 ? prims.send(part, count) : prims.recv(part, count);
-        }
-        // finish() would store both counts of steps, and here both ends share the addresses.
+        const bool sends = block.thread_rank() < simt::kWarpSize;
+        const simt::WarpSpan span(block, sends ? 0 : 1, sends ? 1 : 2, sends ? 1 : 2);
+        make_steps<Proto>(span, call, sends, sends ? sent : received,
+                          block.shared<typename Proto::Shared>() + (sends ? 0 : 1));
     }
-};
-
-class SingleSteps : public ::testing::Test {
-protected:
-    struct Memory {
-        SendMem send;
-        RecvMem receive;
-        std::uint64_t step[2];  // of either rank
-        alignas(128) std::byte slots[kSteps * kSlotBytes];
-    };
-    struct Side {
-        explicit Side(int number)
-            : rank(number),
-              device(number % device_count()),
-              timeout(3s),
-              data(64 * kMost * sizeof(std::int32_t)) {}
-        int rank;
-        Device device;
-        Stream stream;
-        KernelTimeout timeout;
-        PinnedMemory data;
-    };
-
-    // Both ranks' counters, as if so many steps had been made.
-    void begin_at(std::uint64_t step) { all().send.head = all().step[0] = all().step[1] = step; }
-    Memory& all() { return *memory.as<Memory>(); }
-
-    template <template <class, class> class ProtocolOf, class Group = simt::ThreadBlock>
-    void start(Side& side, std::uint32_t first, std::uint32_t steps, std::size_t count,
-               unsigned threads) {
-        auto* data = side.data.as<std::int32_t>();
-        for (std::uint32_t step = 0; step < steps; ++step) {
-            for (std::size_t i = 0; i < kMost; ++i) {
-                data[step * kMost + i] = side.rank == 0 ? value_of(first + step, i) : 0;
-            }
-        }
-        const Connection connection{
-            &all().send, &all().receive, &all().step[side.rank], all().slots, kSlotBytes, 0, 1};
-        using Kernel = StepsKernel<ProtocolOf, Group>;
-        side.device.make_current();
-        launch(side.stream.get(), 1, threads,
-               Kernel{connection, data, side.rank, first, steps, count, side.timeout.timeout()},
-               sizeof(typename Kernel::Proto::Shared));
-    }
-    // Waits for both, moves the counters on and checks what rank 1 received.
-    void finish(std::uint32_t first, std::uint32_t steps, std::size_t count) {
-        sender.timeout.synchronize(sender.stream, "sending");
-        receiver.timeout.synchronize(receiver.stream, "receiving");
-        all().step[0] += steps;
-        all().step[1] += steps;
-        for (std::uint32_t step = 0; step < steps; ++step) {
-            for (std::size_t i = 0; i < count; ++i) {
-                ASSERT_EQ(receiver.data.as<std::int32_t>()[step * kMost + i],
-                          value_of(first + step, i))
-                    << "wrong element " << i << " of step " << step;
-            }
-        }
-    }
-
-    Side sender{0};
-    Side receiver{1};
-    PinnedMemory memory{sizeof(Memory)};
 };
 
 // What fits into eight slots is sent at once; the ninth step waits until the first has been read.
@@ -136,18 +49,47 @@ TEST_F(SingleSteps, WaitForTheirCredit) {
     finish(0, 20, 33);
 }
 
-// Thread 0 of the receiver has its packets long before the last thread has.
+// A new launch does not know yet that all slots are full.
+TEST_F(SingleSteps, WaitForTheCreditOfAnEarlierLaunch) {
+    start<LL>(sender, 0, kSteps, 33, 8);
+    sender.wait("what the slots hold");
+    start<LL>(sender, 0, 1, 33, 8);
+    std::this_thread::sleep_for(100ms);
+    EXPECT_FALSE(sender.stream.finished());
+    start<LL>(receiver, 0, kSteps, 33, 8);
+    finish(0, kSteps, 33);
+}
+
+// One packet per step, by thread 0. A slow thread learns of a credit when thread 0 may already wait
+// for the next one.
+TEST_F(SingleSteps, KnowTheSameCreditOnAllThreads) {
+    start<LL>(receiver, 0, 40, 2, 8);
+    start<LL, SlowBlock>(sender, 0, 40, 2, 8);
+    finish(0, 40, 2);
+}
+
+// Thread 0 of the receiver has its packets long before the slow thread has.
 TEST_F(SingleSteps, GiveASlotBackWhenAllThreadsHaveRead) {
     start<LL>(sender, 0, 40, 16, 8);
     start<LL, SlowBlock>(receiver, 0, 40, 16, 8);
     finish(0, 40, 16);
 }
 
+// The slots still hold the packets of the last launch, with the flags of its steps.
+TEST_F(SingleSteps, GoOnWhereTheLastLaunchEnded) {
+    for (std::uint32_t first = 0; first < 9; first += 3) {
+        start<LL>(receiver, first, 3, 16, 8);
+        std::this_thread::sleep_for(20ms);  // the receiver looks before anything is sent
+        start<LL>(sender, first, 3, 16, 8);
+        finish(first, 3, 16);
+    }
+}
+
 // Packets that short steps have never overwritten still hold the flags of 2^32 steps ago.
 TEST_F(SingleSteps, StayRightWhenFlagsReturn) {
     for (const std::uint64_t turn : {std::uint64_t{1} << 31, std::uint64_t{1} << 32}) {
         begin_at(turn - kSteps);
-        auto* stale = reinterpret_cast<simt::Pack16*>(all().slots);  // the slot of step `turn`
+        auto* stale = reinterpret_cast<simt::Pack16*>(channel().slots);  // the slot of step `turn`
         const auto flag = static_cast<std::uint32_t>(turn + 1);
         for (std::size_t i = 0; i < kSlotBytes / sizeof(simt::Pack16); ++i) {
             write_packet(stale + i, 0xdeaddeaddeaddeadU, flag);
@@ -168,6 +110,50 @@ TEST_F(SingleSteps, TakeLinesWhole) {
         start<LL128>(sender, turn * 50, 50, kMost - 5, 32);
         finish(turn * 50, 50, kMost - 5);
     }
+}
+
+// The slow lane stores later than the lane that has the flag of its line.
+TEST_F(SingleSteps, TakeLinesOfASlowLaneWhole) {
+    start<LL128>(receiver, 0, 20, kMost, 32);
+    start<LL128, SlowBlock>(sender, 0, 20, kMost, 32);
+    finish(0, 20, kMost);
+}
+
+// In Simple, other threads than the one that posts still move data when it is done.
+TEST_F(SingleSteps, MoveASlotBeforeTheyPostIt) {
+    start<Simple, SlowBlock>(receiver, 0, 20, kMost, 8);
+    start<Simple, SlowBlock>(sender, 0, 20, kMost, 8);
+    finish(0, 20, kMost);
+}
+
+template <template <class, class> class ProtocolOf>
+class Spans : public SingleSteps {
+protected:
+    // Two launches, the second of which begins with the counts of the first.
+    void run() {
+        using Kernel = SpansKernel<ProtocolOf>;
+        constexpr std::size_t kCount = most_elements<typename Kernel::Proto>();
+        for (const std::uint32_t first : {0, 20}) {
+            fill(sender, first, 20);
+            fill(receiver, first, 20);
+            sender.start(Kernel{call(sender, 20, kCount), sender.elements(), receiver.elements()},
+                         3 * simt::kWarpSize, 2 * sizeof(typename Kernel::Proto::Shared));
+            finish(first, 20, kCount);
+        }
+    }
+};
+using SpansOfSimple = Spans<Simple>;
+using SpansOfLL = Spans<LL>;
+using SpansOfLL128 = Spans<LL128>;
+
+TEST_F(SpansOfSimple, OneSendsWhileTheOtherReceives) {
+    run();
+}
+TEST_F(SpansOfLL, OneSendsWhileTheOtherReceives) {
+    run();
+}
+TEST_F(SpansOfLL128, OneSendsWhileTheOtherReceives) {
+    run();
 }
 
 }  // namespace
