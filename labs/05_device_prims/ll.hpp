@@ -83,7 +83,12 @@ private:
             if (kMove.output && arrived) {
                 store_elements(output + at, pack, count - at);
             }
-            if (kMove.send && arrived) {
+#ifdef SYMM_MUTANT_LL_SENDS_WITHOUT_DATA
+            constexpr bool complete = true;
+#else
+            const bool complete = arrived;
+#endif
+            if (kMove.send && complete) {
                 write_packet(out + i, pack.bits, flag);
             }
         }

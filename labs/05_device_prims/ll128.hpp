@@ -103,7 +103,12 @@ private:
                     store_elements(output + at, pack[k], left);
                 });
             }
-            if (kMove.send && arrived) {
+#ifdef SYMM_MUTANT_LINE_SENDS_WITHOUT_DATA
+            constexpr bool complete = true;
+#else
+            const bool complete = arrived;
+#endif
+            if (kMove.send && complete) {
                 send(out + lines, pack);
             }
         }

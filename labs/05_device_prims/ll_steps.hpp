@@ -70,9 +70,11 @@ public:
         if (kMove.send && !gave_up_) {
             wait_for_credit();
         }
+#ifndef SYMM_MUTANT_LL_FORGETS_GIVING_UP
         if (gave_up_) {
             return;
         }
+#endif
         ends_.tracer.record(TraceEvent::kMove, received_, sent_, kMove);
         const bool arrived = transfer();
         if constexpr (kMove.send) {
@@ -86,10 +88,12 @@ public:
     /// Stores the counts of steps for the next kernel.
     __host__ __device__ void finish() const {
         ends_.tracer.end(received_, sent_);
+#ifndef SYMM_MUTANT_LL_NO_COUNTS  // the next kernel begins with old steps
         if (group_.thread_rank() == 0 && !gave_up_) {
             *ends_.from_prev.step = received_;
             *ends_.to_next.step = sent_;
         }
+#endif
     }
 
 private:
@@ -99,7 +103,9 @@ private:
             const std::uint32_t gave_up = simt::load(ends.timeout.gave_up, simt::Order::kRelaxed);
             *shared = {*ends.from_prev.step, *ends.to_next.step, 0, {0, 0, gave_up}};
         }
+#ifndef SYMM_MUTANT_LL_NO_SYNC_AFTER_BEGIN  // others read the counts before thread 0 has them
         group.sync();
+#endif
         return shared;
     }
 
@@ -119,17 +125,25 @@ private:
             }
             shared_->head = head_.seen();
         }
+#ifndef SYMM_MUTANT_LL_NO_SYNC_AFTER_HEAD  // others read the head before thread 0 has seen it
         group_.sync();
+#endif
         head_ = PeerStep<simt::Order::kRelaxed>(shared_->head);
         gave_up_ = simt::load(&shared_->gave_up[2], simt::Order::kRelaxed) != 0;
+#ifndef SYMM_MUTANT_LL_NO_SYNC_BEFORE_NEXT_HEAD
         group_.sync();  // nobody writes shared_->head before all have read it
+#endif
 #endif
     }
 
     /// Gives the step's slot back once all threads have read from it. All threads call it;
     /// `arrived` is false on those whose wait gave up.
     __host__ __device__ void give_back(bool arrived) {
+#ifdef SYMM_MUTANT_LL_ONE_GAVE_UP  // a slow thread reads what another says in the next step
+        std::uint32_t* const gave_up = &shared_->gave_up[0];
+#else
         std::uint32_t* const gave_up = &shared_->gave_up[received_ % 2];
+#endif
         if (!arrived) {
             simt::store(gave_up, 1U, simt::Order::kRelaxed);
         }
@@ -138,7 +152,12 @@ private:
 #endif
         gave_up_ = simt::load(gave_up, simt::Order::kRelaxed) != 0;
         ++received_;
-        if (group_.thread_rank() == 0 && !gave_up_) {
+#ifdef SYMM_MUTANT_LL_POSTS_AFTER_GIVING_UP
+        constexpr bool posts = true;
+#else
+        const bool posts = !gave_up_;
+#endif
+        if (group_.thread_rank() == 0 && posts) {
             post_peer<simt::Order::kRelaxed>(&ends_.from_prev.send->head, received_);
         }
     }

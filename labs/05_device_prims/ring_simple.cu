@@ -1,5 +1,5 @@
-#include "labs/05_device_prims/simple.hpp"
 #include "labs/05_device_prims/ring_dispatch.hpp"
+#include "labs/05_device_prims/simple.hpp"
 
 namespace symm {
 
