@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Lines of 128 bytes, stored and loaded by eight lanes of a warp at once, 16 bytes each.
+/// Lines of 128 bytes, stored and loaded by eight lanes (threads) of a warp at once, 16 bytes
+/// each.
 ///
 ///     lane      0         1         2        ...        7
 ///          +---------+---------+---------+---------+---------+------+

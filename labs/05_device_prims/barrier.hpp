@@ -25,7 +25,8 @@
 ///   e + 1, which satisfies a wait for e too. The peer cannot store e + 2 before this rank has
 ///   stored e + 1.
 /// - If one thread times out, its whole block gives up and sends no more signals, so its peers time
-///   out too: no block uses incomplete data.
+///   out too: no block uses incomplete data. In the kernels behind that one, too, barriers signal
+///   nobody and give up: their epochs would pass for those that are missing.
 /// - Each block counts its own epochs in device memory, so a replayed graph continues the count.
 ///   Epochs wrap; the comparison allows for it.
 ///
@@ -74,7 +75,8 @@ public:
                                 const simt::Timeout& timeout)
         : block_(block),
           view_(view),
-          waiter_(timeout),
+          gave_up_(simt::load(timeout.gave_up, simt::Order::kRelaxed) != 0),
+          waiter_(timeout, gave_up_),
           epoch_(view.local()->epoch[block.group_index()]) {}
 
     /// Waits for the same block of every rank. Returns false, on all threads of the block, when one
@@ -91,7 +93,7 @@ public:
         const int first = static_cast<int>(block_.thread_rank());
         const int step = static_cast<int>(block_.size());
         for (int p = first; p < view_.ranks; p += step) {
-            if (p != view_.rank) {
+            if (p != view_.rank && !gave_up_) {
                 signal<kArrival>(&view_.peer(p)->inbox[b][view_.rank], epoch_);
             }
         }
@@ -119,6 +121,7 @@ public:
 private:
     const simt::ThreadBlock& block_;
     const BarrierView& view_;
+    bool gave_up_;  // a kernel in front of this one
     simt::Waiter waiter_;
     std::uint32_t epoch_;
 };

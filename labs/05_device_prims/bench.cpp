@@ -35,8 +35,8 @@ void measure(benchmark::State& state, const Play& play) {
     }
 }
 
-/// Measures `kRounds` rounds of the latency test: `play(latency_test)` returns the time of one round
-/// or one way, by the GPU's events.
+/// Measures `kRounds` rounds of the latency test: `play(latency_test)` returns the time of one
+/// round or one way, by the GPU's events.
 template <class Play>
 void measure_latency_test(benchmark::State& state, const Play& play) {
     measure(state, [&](Rank& rank) {

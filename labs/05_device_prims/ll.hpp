@@ -2,8 +2,9 @@
 /// \file
 /// The protocol LL ("low latency"): every 8 bytes of data carry their own flags (packet.hpp).
 ///
-/// A slot holds packets. The receiver polls the packets themselves: the data takes one trip, and no
-/// thread waits for another. Half of what is moved are flags, so LL is for small messages.
+/// A slot holds packets. The receiver polls the packets themselves: the data takes one trip, and
+/// each thread uses its data as soon as it is there. Half of what is moved are flags, so LL is for
+/// small messages.
 ///
 /// | step s: who | waits for                   | order   | then does                             |
 /// |-------------|-----------------------------|---------|---------------------------------------|
@@ -14,9 +15,11 @@
 /// - Packets are overwritten without being cleared: flag s + 1 differs from that of any earlier
 ///   step in the slot. But flags have 32 bits and return after 2^32 steps. A packet that short
 ///   messages have never overwritten could then pass for a new one. So in the eight steps before
-///   each multiple of 2^31 the sender overwrites the whole slot.
-/// - No deadlock and no overtaking, as for the connection: a receiver that has not finished call k
-///   gives no credits, and the sender's next calls wait for them.
+///   each multiple of 2^31 the sender overwrites the whole slot. (Half of 2^32, because flag 0
+///   comes up once in 2^32 steps, and packets that were never written hold 0.)
+/// - No deadlock and no overtaking, as for the connection: the receiver gives a credit only for a
+///   step that it has emptied, so in whatever call it is, the sender overwrites only slots that
+///   have been read.
 ///
 /// Source: NCCL's src/device/prims_ll.h (and NCCL_LL_CLEAN_MASK in device.h).
 

@@ -19,7 +19,7 @@
 /// | step s: who | waits for                                  | order   | then does                |
 /// |-------------|--------------------------------------------|---------|--------------------------|
 /// | sender      | a credit (ll_steps.hpp)                    | relaxed | stores lines with flag s + 1 |
-/// | receiver    | the flags of all lines of a unit (all lanes of a warp, together) | relaxed, and lines are whole | uses the packs; gives the slot back |
+/// | receiver    | the flags of all lines of a unit (all lanes of a warp, together) | acquire, then the data; lines are whole | uses the packs; gives the slot back |
 ///
 /// Flags have 64 bits and never return.
 ///

@@ -2,14 +2,16 @@
 /// \file
 /// What LL and LL128 share: the steps of a channel whose data carries its own flags.
 ///
-/// There is no tail. The head gives the sender its credits, as in lab 04's connection, but only
-/// once in eight steps at least does anybody look at it:
+/// There is no tail. The head gives the sender its credits, as in lab 04's connection. The sender
+/// looks at it only when it has used up the credits that it knows of: once at the beginning of a
+/// kernel, then every eight steps if the receiver keeps up.
 ///
 /// | step s: who | waits for            | order   | why relaxed is enough                             |
 /// |-------------|----------------------|---------|---------------------------------------------------|
 /// | sender      | head + 8 > s (thread 0 waits, then a sync) | relaxed | the head says that flags were compared; it publishes no data |
-/// | receiver    | a sync, then thread 0 posts head = s + 1   | relaxed | a thread has compared a flag, and so has the data in registers, before the sync |
+/// | receiver    | a sync, then thread 0 posts head = s + 1   | relaxed | each thread has loaded its data before the sync (LL together with the flags, LL128 after them) |
 ///
+/// - A step without elements waits for nothing, so the head may be ahead of the sender.
 /// - All threads know the head that thread 0 saw last, so without a wait there is no sync either.
 /// - All threads of a group give up together: a thread whose wait gave up says so before the
 ///   receiver's sync, and all read it after that.
@@ -31,20 +33,21 @@ public:
         std::uint64_t sent;
         std::uint64_t head;  ///< What thread 0 saw.
         /// Set by a thread whose wait gave up. A word for even steps, for odd steps and for the
-        /// wait for credit: a thread may be one sync ahead of another that still reads. The last
-        /// one begins with whether a kernel in front of this one gave up.
+        /// wait for credit: a thread may be one sync ahead of another that still reads.
         std::uint32_t gave_up[3];
+        /// A kernel in front of this one gave up. Written before the first sync only.
+        std::uint32_t gave_up_before;
     };
 
     __host__ __device__ LLSteps(const Group& group, const RingEnds& ends, Shared* shared)
         : group_(group),
           ends_(ends),
           shared_(begun(group, ends, shared)),
-          waiter_(ends.timeout, shared->gave_up[2] != 0),
+          waiter_(ends.timeout, shared->gave_up_before != 0),
           received_(shared->received),
           sent_(shared->sent),
           head_(sent_ - kSteps),  // not read yet: assume that there is no credit
-          gave_up_(shared->gave_up[2] != 0) {}
+          gave_up_(shared->gave_up_before != 0) {}
 
     __host__ __device__ const RingEnds& ends() const { return ends_; }
     __host__ __device__ simt::Waiter& waiter() { return waiter_; }
@@ -101,7 +104,7 @@ private:
                                              Shared* shared) {
         if (group.thread_rank() == 0) {
             const std::uint32_t gave_up = simt::load(ends.timeout.gave_up, simt::Order::kRelaxed);
-            *shared = {*ends.from_prev.step, *ends.to_next.step, 0, {0, 0, gave_up}};
+            *shared = {*ends.from_prev.step, *ends.to_next.step, 0, {}, gave_up};
         }
 #ifndef SYMM_MUTANT_LL_NO_SYNC_AFTER_BEGIN  // others read the counts before thread 0 has them
         group.sync();

@@ -2,8 +2,9 @@
 /// \file
 /// Inputs that tell rank and index, and what collectives must make of them.
 ///
-/// All inputs are whole numbers so small that the reduction of eight ranks is exact in every type,
-/// in whatever order; sums and products of integers may wrap. So results are compared bit by bit.
+/// All inputs are whole numbers so small that sums, products, least and greatest of eight ranks are
+/// exact in every type, in whatever order (those of integers may wrap); an average is rounded as
+/// the kernel rounds it. So results must be equal.
 
 #include <cuda.h>
 

@@ -2,9 +2,9 @@
 /// \file
 /// Collectives on a ring: rank r receives from rank r - 1 and sends to rank r + 1, modulo n ranks.
 ///
-/// Each block serves a channel, and takes its part of the elements through the ring. Where every
-/// rank has data of its own (AllReduce, ReduceScatter, AllGather), n chunks are on their way at the
-/// same time, one per rank and step. What rank r does with which chunk, for n = 4:
+/// Each block serves a channel, and takes its part of the elements through the ring. In
+/// AllReduce, ReduceScatter and AllGather every rank begins by sending, and n chunks are on their
+/// way at the same time, one per rank and step. What rank r does with which chunk, for n = 4:
 ///
 ///     AllReduce         rank 0        rank 1        rank 2        rank 3
 ///     send                 3             0             1             2
@@ -19,14 +19,13 @@
 ///     direct_recv          1             2             3             0
 ///
 /// The first n steps add up, the others distribute. Alone, the first n are a ReduceScatter, the
-/// rest an AllGather. Broadcast and Reduce are chains, which begin and end at the root.
+/// rest an AllGather (step n belongs to both: it ends the one, and its send begins the other).
+/// Broadcast and Reduce are chains, which begin and end at the root.
 ///
-/// - No deadlock. Each rank numbers its steps from the first call on. Step k receives what the
-///   previous rank sent in its step k - 1. It sends into a slot that the next rank gave back when it
-///   received the send eight sends earlier; its step then had a number below k too. So a step waits
-///   only for steps with lower numbers. Of the steps that are not done, one with the lowest number
-///   waits for nothing. In a chain, step k receives what the previous rank sent in its own step k:
-///   there, order steps of the same number along the chain.
+/// - No deadlock. Order all ranks' steps by their number in the call; in Broadcast and Reduce,
+///   steps with the same number by their place in the chain. Each step waits only for earlier ones:
+///   for the step that sent what it receives, and for the step in which the next rank emptied the
+///   slot that it needs. So the earliest step that is not done can always go on.
 /// - The number of steps depends on numbers that all ranks know alike: count, ranks, slots.
 /// - The direct sends of AllReduce store into the next rank's output. That rank is ready: the
 ///   complete chunk has its contribution in it, so its kernel has begun, and it has read this chunk
@@ -59,9 +58,10 @@ struct RingCall {
     DirectOutputs<T> direct;
 };
 
-/// How a call is cut. In a turn all channels take `chunks` chunks each, side by side: neighbours in
-/// time are neighbours in memory. A chunk is as large as a step can be, `most`, or smaller, so that
-/// all turns are alike; it is a multiple of `unit`, as `most` is. All in elements.
+/// How a call is cut. A call goes around the ring in turns. In each turn every channel takes
+/// `chunks` chunks, and the parts of the channels lie side by side in memory. A chunk has at most
+/// `most` elements and is a multiple of `unit`, as `most` is; all turns have chunks of the same
+/// size. All in elements.
 constexpr std::size_t ring_chunk(std::size_t count, std::size_t channels, std::size_t chunks,
                                  std::size_t most, std::size_t unit) {
     const auto divided_up = [](std::size_t a, std::size_t b) { return (a + b - 1) / b; };

@@ -3,15 +3,16 @@
 /// One channel of a ring, as one rank sees it: where it receives and where it sends.
 
 #include "labs/04_shm_transport/connection.hpp"
+#include "labs/05_device_prims/move.hpp"
 #include "labs/05_device_prims/reduction.hpp"
 #include "labs/05_device_prims/trace.hpp"
 
 namespace symm {
 
 /// Rank r receives from `prev`, rank r - 1, and sends to `next`, rank r + 1, both modulo the number
-/// of ranks. The constructor of a protocol reads both ends' `step`, and its finish() stores them. So
-/// a group that only sends, beside another one that receives, gives the end that it does not use a
-/// `step` of its own.
+/// of ranks. The constructor of a protocol reads both ends' `step`, and its finish() stores them.
+/// So a group that only sends, beside another one that receives, gives the end that it does not use
+/// a `step` of its own.
 struct RingEnds {
     ConnectionEnd from_prev;
     ConnectionEnd to_next;

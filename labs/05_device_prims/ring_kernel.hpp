@@ -1,9 +1,9 @@
 #pragma once
 /// \file
-/// One launch of a ring collective: the kernel, and how it is chosen.
+/// One launch of a ring collective: its parameters, and the kernel.
 ///
 /// A kernel is compiled per protocol and element type. The collective, the operation and the number
-/// of ranks are parameters, so a few dozen kernels serve all calls.
+/// of ranks are parameters, so 21 kernels serve all calls.
 
 #include <cuda.h>
 
@@ -16,11 +16,13 @@ namespace symm {
 
 /// A launch: what all kernels need, whatever their type.
 struct RingLaunch {
-    RingRequest request;  ///< What only copies is called with bytes, whatever the type.
+    /// AllGather and Broadcast only copy: their type is kUint8, their count in bytes.
+    RingRequest request;
     int rank;
     int ranks;
-    std::uint32_t channels;  ///< Blocks; all must be resident at once, on all ranks.
-    unsigned threads;        ///< Of a block: a multiple of 32.
+    /// Blocks. All must be resident (running on the GPU) at once, on all ranks.
+    std::uint32_t channels;
+    unsigned threads;  ///< Of a block: a multiple of 32.
     Connection from_prev;
     Connection to_next;
     simt::Timeout timeout;

@@ -63,6 +63,7 @@ struct RingRequest {
     int root = 0;
     /// The address of the next rank's output, in this process, where this rank's GPU can store to
     /// it; else 0. On all ranks or on none. An AllReduce with Simple then stores there.
+    /// If the next rank's kernel gives up, this one may still store there until its own wait ends.
     CUdeviceptr next_output = 0;
     TraceBuffers trace;  ///< Where blocks record what they do, if anywhere.
 };

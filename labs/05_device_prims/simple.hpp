@@ -4,7 +4,7 @@
 ///
 /// A step moves as many elements as a slot holds, through lab 04's connection:
 ///
-/// | step        | who         | does                                        | ordered by             |
+/// | part        | who         | does                                        | ordered by             |
 /// |-------------|-------------|---------------------------------------------|------------------------|
 /// | receive     | thread 0    | waits for the tail                          | acquire, then a sync   |
 /// | send        | thread 0    | waits for the head                          | acquire, then a sync   |
@@ -48,7 +48,7 @@ public:
           receiver_(group, ends.from_prev, {ends.rank, ends.prev, ends.timeout}, &shared->receive),
           sender_(group, ends.to_next, {ends.rank, ends.next, ends.timeout}, &shared->send) {}
 
-    /// The most elements of a step, a whole number of packs.
+    /// The most elements of a step, a whole number of packs of 16 bytes.
     static constexpr std::size_t step_elements(std::uint64_t slot_bytes) {
         return slot_bytes / sizeof(T);
     }

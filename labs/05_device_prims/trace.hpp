@@ -16,24 +16,9 @@
 #include <cstdint>
 
 #include "common/simt/timeout.hpp"
+#include "labs/05_device_prims/move.hpp"
 
 namespace symm {
-
-/// What one step of a primitive does. Its name says it too: recv_reduce_copy_send receives, reduces
-/// what came with the source, writes the output and sends.
-struct Move {
-    bool receive = false;
-    bool send = false;
-    bool source = false;  ///< Reads the user's input.
-    bool output = false;  ///< Writes the user's output.
-    /// What is received is in the output already, because the sender stored it there.
-    bool received_in_place = false;
-    /// What is sent is stored into the next rank's output.
-    bool sent_in_place = false;
-
-    /// All ranks' elements have been combined.
-    __host__ __device__ constexpr bool completes() const { return receive && source && output; }
-};
 
 enum class TraceEvent : std::uint8_t {
     kWaitData,   ///< Waits until the peer has sent the step.
@@ -50,7 +35,8 @@ struct TraceRecord {
     Move move;  ///< For kMove.
 };
 
-/// Where the blocks of one rank write. A parameter of the kernel, which it must outlive.
+/// Where the blocks of one rank write. A parameter of the kernel; the memory must live until the
+/// kernel has ended.
 struct TraceBuffers {
     TraceRecord* records = nullptr;   ///< `capacity` per block; null: nothing is recorded.
     std::uint32_t* counts = nullptr;  ///< Per block: the records written so far.

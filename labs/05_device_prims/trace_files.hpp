@@ -15,8 +15,8 @@ namespace symm {
 /// Source: "Trace Event Format" (JSON object format; phases M, X, s and f).
 std::string chrome_trace(std::span<const TraceSlice> slices, int ranks);
 
-/// The same as SVG, of the first `channels` channels: a row per rank, and a line from each step that
-/// sends to the one that receives.
+/// The same as SVG, of the first `channels` channels: a row per rank, and a line from each step
+/// that sends to the one that receives.
 std::string trace_picture(std::span<const TraceSlice> slices, int ranks, unsigned channels = 2);
 
 }  // namespace symm

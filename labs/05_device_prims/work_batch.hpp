@@ -25,8 +25,8 @@
 
 namespace symm {
 
-/// Bytes of items in a launch's parameters. CUDA promises 4 KB for all parameters of a kernel; half
-/// of them are left to the kernel's other parameters.
+/// Bytes of items in a launch's parameters. Every CUDA version allows 4 KB for all parameters of a
+/// kernel (since 12.1, 32 KB); half of them are left to the kernel's other parameters.
 inline constexpr std::size_t kWorkArgsBytes = 2048;
 
 /// A kernel's parameter. `Work` is trivially copyable, and declared alignas(16).

@@ -88,6 +88,33 @@ TEST(PingPong, QueuedBehindAnAbortEndsAtItsFirstWait) {
     });
 }
 
+// Rank 1 comes to one barrier, rank 0 to two: its kernel gives up at the second. The kernel behind
+// it would begin with the first one's epoch again, which rank 1 has signalled already.
+TEST(Barrier, SignalsNobodyBehindAKernelThatGaveUp) {
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        Side side(rank);
+        const KernelTimeout timeout(300ms);
+        const BarrierView view{&side.memory(0)->barrier, side.range.stride(), rank.rank(), 2};
+        const auto queue = [&](std::uint32_t rounds) {
+            launch_barrier_rounds(side.stream.get(),
+                                  {view, side.memory(0), timeout.timeout(), 1, rounds}, 1, 8);
+        };
+        queue(rank.rank() == 0 ? 2 : 1);
+        if (rank.rank() == 0) {
+            queue(1);
+        }
+        side.stream.synchronize();
+        rank.bootstrap().barrier("all kernels have ended");
+        if (rank.rank() == 1) {
+            std::uint32_t arrived = 0;
+            copy_to_host(&arrived, side.range.local() + offsetof(LatencyTestMemory, barrier.inbox),
+                         sizeof(arrived));
+            EXPECT_EQ(arrived, 2U);
+        }
+        rank.bootstrap().barrier("looked");
+    });
+}
+
 TEST(Barrier, SurvivesTheWrapOfItsEpochs) {
     run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
         constexpr std::uint32_t kBeforeTheWrap = 0xfffffffbU;

@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 
 constexpr int kRanks = 3;
 
-/// Rank 0's slices of two calls of an AllReduce, on one channel. No chunk is empty: a step of LL that
-/// brings nothing waits for nothing.
+/// Rank 0's slices of two calls of an AllReduce, on one channel. No chunk is empty: a step of LL
+/// that brings nothing waits for nothing.
 std::vector<TraceSlice> recorded(Protocol protocol, std::uint32_t capacity) {
     std::vector<TraceSlice> slices;
     run_ranks({kRanks, RankMode::kThread, {}}, [&](Rank& rank) {

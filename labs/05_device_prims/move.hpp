@@ -1,0 +1,25 @@
+#pragma once
+/// \file
+/// What a step can do.
+
+#include <cuda_runtime.h>
+
+namespace symm {
+
+/// What one step of a primitive does. Its name says it too: recv_reduce_copy_send receives, reduces
+/// what came with the source, writes the output and sends.
+struct Move {
+    bool receive = false;
+    bool send = false;
+    bool source = false;  ///< Reads the user's input.
+    bool output = false;  ///< Writes the user's output.
+    /// What is received is in the output already, because the sender stored it there.
+    bool received_in_place = false;
+    /// What is sent is stored into the next rank's output.
+    bool sent_in_place = false;
+
+    /// All ranks' elements have been combined.
+    __host__ __device__ constexpr bool completes() const { return receive && source && output; }
+};
+
+}  // namespace symm
