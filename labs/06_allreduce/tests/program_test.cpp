@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(Program, Refused,
 TEST(Program, RefusesNonsenseInTheEnvironment) {
     for (const char* setting :
          {"SYMM_DRIVER=foo", "SYMM_TIMEOUT=soon", "SYMM_TIMEOUT=0", "SYMM_TIMEOUT=-1",
-          "SYMM_EMU_DEVICES=x", "SYMM_EMU_MEMORY=much", "SYMM_EMU_SMS=0", "SYMM_EMU_P2P=2",
+          "SYMM_EMU_DEVICES=x", "SYMM_EMU_MEMORY=much", "SYMM_EMU_SMS=0", "SYMM_EMU_P2P=3",
           "SYMM_EMU_FAIL=cuMemMap", "SYMM_CUMEM_ENABLE=yes", "SYMM_FABRIC_ENABLE=2",
           "SYMM_CUMEM_HOST_ENABLE=-1", "SYMM_DEBUG=loud", "SYMM_LAUNCHER=mpi"}) {
         const Finished run = run_program("06_allreduce --bytes 1K", setting);
