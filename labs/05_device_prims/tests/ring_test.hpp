@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/driver.hpp"
@@ -37,7 +38,12 @@ std::string text_thrown_by(const Work& work) {
 /// did not start before the other's next one had (docs/DESIGN.md).
 inline const Stream& stream_of(const Rank& rank) {
     struct Kept {
-        explicit Kept(int ordinal) : device(ordinal) {}
+        explicit Kept(int ordinal) : device(ordinal) {
+            // The first work of two streams at once may get the same queue.
+            const DeviceMemory word(4);
+            cu_check(cuMemsetD8Async(word.address(), 0, 4, stream.get()), "cuMemsetD8Async()");
+            stream.synchronize("the first work");
+        }
         Device device;  // keeps the context
         Stream stream;
     };
