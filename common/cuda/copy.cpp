@@ -14,8 +14,12 @@ void copy_to_host(void* to, CUdeviceptr from, std::size_t bytes) {
 }
 
 void zero(CUdeviceptr address, std::size_t bytes) {
-    cu_check(cuMemsetD8Async(address, 0, bytes, nullptr), "cuMemsetD8Async(address={:#x}, size={})",
-             address, bytes);
+    fill(address, 0, bytes);
+}
+
+void fill(CUdeviceptr address, unsigned char value, std::size_t bytes) {
+    cu_check(cuMemsetD8Async(address, value, bytes, nullptr),
+             "cuMemsetD8Async(address={:#x}, size={})", address, bytes);
     cu_check(cuStreamSynchronize(nullptr), "cuStreamSynchronize(the default stream)");
 }
 

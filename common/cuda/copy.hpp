@@ -24,5 +24,7 @@ void copy_to_host(void* to, CUdeviceptr from, std::size_t bytes);
 /// default stream rather than a stream of its own: streams share a few hardware queues
 /// (docs/DESIGN.md), and work in one stream can then wait for work in another. Throws CudaError.
 void zero(CUdeviceptr address, std::size_t bytes);
+/// The same with another value for each byte.
+void fill(CUdeviceptr address, unsigned char value, std::size_t bytes);
 
 }  // namespace symm

@@ -7,23 +7,22 @@
 #include <exception>
 #include <limits>
 #include <stdexcept>
-#include <type_traits>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/environment/environment.hpp"
 
 namespace symm {
 namespace {
 
 // Where things lie in each rank's state.
 constexpr std::size_t kOneShotOffset = 16 * 1024;
+constexpr std::size_t kSentinelOffset = 24 * 1024;
 constexpr std::size_t kScratchOffset = 32 * 1024;
 static_assert(sizeof(BarrierMemory) <= kOneShotOffset);
-static_assert(sizeof(OneShotMemory) <= kScratchOffset - kOneShotOffset);
-static_assert(kMaxBlocks <= kMaxBarrierBlocks, "every block of two shots has a flag in the inbox");
-static_assert(kMaxBlocks <= std::extent_v<decltype(OneShotMemory::epochs)>,
-              "every block of one shot has a counter");
+static_assert(sizeof(OneShotMemory) <= kSentinelOffset - kOneShotOffset);
+static_assert(sizeof(OneShotMemory) <= kScratchOffset - kSentinelOffset);
 static_assert(kMaxAllReduceRanks <= kMaxBarrierRanks);
 
 /// A packet carries eight bytes of payload.
@@ -38,14 +37,32 @@ int ranks_that_may_meet(const Rank& rank) {
     return rank.size();
 }
 
-/// How many blocks, of `threads` threads each, the device keeps resident of any AllReduce kernel.
-unsigned resident_blocks(int ranks, unsigned threads) {
-    unsigned least = kMaxBlocks * 32;
+/// Where the banks of the sentinel begin, behind those of packets.
+std::size_t sentinel_banks(int ranks) {
+    return kScratchOffset +
+           2 * static_cast<std::size_t>(ranks) * kPacketsPerBank * sizeof(simt::Pack16);
+}
+
+/// How many blocks of `threads` threads the device keeps resident, of each algorithm's largest
+/// kernel.
+struct Resident {
+    unsigned one_shot = std::numeric_limits<unsigned>::max();
+    unsigned sentinel = one_shot;
+    unsigned two_shot = one_shot;
+    unsigned least() const { return std::min({one_shot, sentinel, two_shot}); }
+};
+
+Resident resident_blocks(int ranks, unsigned threads) {
+    Resident resident;
     for (const DataType type : {DataType::kFloat, DataType::kBfloat16}) {
-        least = std::min({least, one_shot_resident_blocks(type, ranks, threads),
-                          two_shot_resident_blocks(type, ranks, threads)});
+        resident.one_shot =
+            std::min(resident.one_shot, one_shot_resident_blocks(type, ranks, threads));
+        resident.sentinel =
+            std::min(resident.sentinel, sentinel_resident_blocks(type, ranks, threads));
+        resident.two_shot =
+            std::min(resident.two_shot, two_shot_resident_blocks(type, ranks, threads));
     }
-    return least;
+    return resident;
 }
 
 bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
@@ -56,28 +73,43 @@ bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
 
 Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     : rank_(rank), state_(rank, state_bytes(ranks_that_may_meet(rank))), timeout_(options.limit) {
-    most_ = {.blocks = is_emulated() ? 2U : kMaxBlocks, .threads = is_emulated() ? 32U : 512U};
-    const unsigned resident = resident_blocks(rank.size(), most_.threads);
-    most_.blocks =
-        std::min(most_.blocks, resident / static_cast<unsigned>(rank.most_on_a_device()));
-    if (options.max_blocks != 0) {
-        most_.blocks = std::min(most_.blocks, options.max_blocks);
+    LaunchShape most{.blocks = is_emulated() ? 2U : kMaxBarrierBlocks,
+                     .threads = is_emulated() ? 32U : 512U};
+    const Resident resident = resident_blocks(rank.size(), most.threads);
+    most.blocks =
+        std::min(most.blocks, resident.least() / static_cast<unsigned>(rank.most_on_a_device()));
+    const unsigned max_blocks = options.max_blocks != 0
+                                    ? options.max_blocks
+                                    : static_cast<unsigned>(env::number("SYMM_MAX_BLOCKS"));
+    if (max_blocks != 0) {
+        most.blocks = std::min(most.blocks, max_blocks);
+    }
+    most_ = {most, most, most};
+    if (!is_emulated() && max_blocks == 0) {
+        // This communicator's part of the device is most.blocks / resident.least(). Of a smaller
+        // kernel more blocks fit into it.
+        most_.sentinel.blocks =
+            std::min(kMaxBlocks, most.blocks * resident.sentinel / resident.least());
     }
     // Block b of each rank waits for block b of every other, so all ranks launch as many blocks as
     // the rank that can launch the fewest.
-    for (const LaunchShape& other : rank.bootstrap().allgather("launch shapes", most_)) {
-        most_.blocks = std::min(most_.blocks, other.blocks);
+    for (const MostShapes& other : rank.bootstrap().allgather("launch shapes", most_)) {
+        most_.one_shot.blocks = std::min(most_.one_shot.blocks, other.one_shot.blocks);
+        most_.sentinel.blocks = std::min(most_.sentinel.blocks, other.sentinel.blocks);
+        most_.two_shot.blocks = std::min(most_.two_shot.blocks, other.two_shot.blocks);
     }
     rank_.bootstrap().together("resident blocks", [&] {
-        if (most_.blocks == 0) {
+        if (most_.two_shot.blocks == 0) {
             throw std::invalid_argument(
                 fmt::format("device {} keeps {} blocks of {} threads resident at once, not one per "
                             "rank of this "
                             "process: use fewer ranks, or --mode process",
-                            rank.device(), resident, most_.threads));
+                            rank.device(), resident.least(), most.threads));
         }
-        share_.emplace(rank.device(), most_.blocks, resident);
-        zero(state_.local(), state_.size());
+        share_.emplace(rank.device(), most_.two_shot.blocks, resident.least());
+        const std::size_t zeros = sentinel_banks(rank.size());
+        zero(state_.local(), zeros);
+        fill(state_.local() + zeros, 0xff, state_.size() - zeros);  // the sentinel
     });
 }
 
@@ -90,8 +122,7 @@ Communicator::~Communicator() {
 }
 
 std::size_t Communicator::state_bytes(int ranks) {
-    return kScratchOffset +
-           2 * static_cast<std::size_t>(ranks) * kPacketsPerBank * sizeof(simt::Pack16);
+    return sentinel_banks(ranks) + 2 * static_cast<std::size_t>(ranks - 1) * sentinel_limit(ranks);
 }
 
 CUdeviceptr Communicator::allocate(std::size_t bytes) {
@@ -146,7 +177,8 @@ CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t c
     }
     const auto in_place = find(in, bytes);
     const auto out_place = find(out, bytes);
-    CallPlan chosen = plan_call({type, count, ranks(), in_place && out_place}, asked, most_);
+    CallPlan chosen =
+        plan_call({type, count, ranks(), in_place && out_place}, asked, most_, overrides_);
     if (count == 0) {
         return chosen;
     }
@@ -156,6 +188,11 @@ CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t c
                         {in, out, count, state_.at<OneShotMemory>(rank(), kOneShotOffset),
                          state_.at<simt::Pack16>(0, kScratchOffset), state_.stride(),
                          kPacketsPerBank, timeout, rank()});
+    } else if (chosen.algorithm == Algorithm::kSentinel) {
+        launch_sentinel(stream, chosen.shape, type,
+                        {in, out, count, state_.at<OneShotMemory>(rank(), kSentinelOffset),
+                         state_.at<simt::Pack16>(0, sentinel_banks(ranks())), state_.stride(),
+                         sentinel_limit(ranks()) / sizeof(simt::Pack16), timeout, rank(), ranks()});
     } else {
         launch_two_shot(stream, chosen.shape, type, ranks(),
                         {*in_place,

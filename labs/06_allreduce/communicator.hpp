@@ -21,7 +21,7 @@ namespace symm {
 struct CommunicatorOptions {
     /// No wait in a kernel lasts longer than this.
     std::chrono::nanoseconds limit = Deadline::standard_limit();
-    /// The most blocks of a launch; 0: as many as the device keeps resident, at most kMaxBlocks.
+    /// The most blocks of a launch; 0: SYMM_MAX_BLOCKS, or as many as the device keeps resident.
     /// Several communicators on one device share its resident blocks (residency.hpp).
     unsigned max_blocks = 0;
 };
@@ -80,9 +80,11 @@ private:
     std::optional<SymmetricPointer> find(CUdeviceptr pointer, std::size_t bytes) const;
 
     Rank& rank_;
-    SymmetricRange state_;  ///< BarrierMemory, OneShotMemory, then the packets' banks.
+    /// BarrierMemory, OneShotMemory of packets and of the sentinel, then the banks of both.
+    SymmetricRange state_;
     KernelTimeout timeout_;
-    LaunchShape most_;  ///< The most blocks and threads of a launch.
+    MostShapes most_;
+    TunerOverrides overrides_ = TunerOverrides::from_environment();
     std::optional<ResidencyShare> share_;
     std::list<SymmetricRange> windows_;
 };

@@ -79,7 +79,8 @@ void require_room(const Rank& rank, const Options& options) {
     const std::size_t memory = rank.gpu().total_memory();
     const std::size_t part = memory / static_cast<std::size_t>(rank.most_on_a_device());
     const std::size_t unit = granularity(device_memory(rank.device()));
-    const std::size_t state = round_up(Communicator::state_bytes(rank.size()), unit);
+    // One unit more for what is small: words that kernels set, and the result check's report.
+    const std::size_t state = round_up(Communicator::state_bytes(rank.size()), unit) + unit;
     const std::size_t most = part > state ? (part - state) / buffers / unit * unit : 0;
     if (most == 0) {
         throw UsageError(
@@ -95,7 +96,20 @@ void require_room(const Rank& rank, const Options& options) {
     }
 }
 
+/// Refuses a size that the algorithm's scratch memory does not hold.
+void require_size(const Rank& rank, const Options& options) {
+    const Algorithm algorithm = options.comparison.algorithm;
+    const std::size_t limit = algorithm == Algorithm::kOneShot    ? kOneShotLimit
+                              : algorithm == Algorithm::kSentinel ? sentinel_limit(rank.size())
+                                                                  : options.comparison.most_bytes;
+    if (options.comparison.most_bytes > limit) {
+        throw UsageError(fmt::format("--algo {} carries up to {}: say --algo twoshot or --bytes {}",
+                                     name_of(algorithm), format_bytes(limit), format_bytes(limit)));
+    }
+}
+
 void run(Rank& rank, const Options& options) {
+    require_size(rank, options);
     require_room(rank, options);
     Communicator communicator(rank);
     NcclComparison comparison(rank, communicator, options.comparison);
@@ -133,7 +147,8 @@ int main(int argc, char** argv) {
         ->default_str("")
         ->excludes(bytes_option);
     app.add_option("--dtype", dtype, "Type: float or bfloat16")->capture_default_str();
-    app.add_option("--algo", algo, "Algorithm: auto, oneshot or twoshot")->capture_default_str();
+    app.add_option("--algo", algo, "Algorithm: auto, oneshot, sentinel or twoshot")
+        ->capture_default_str();
     app.add_flag("--inplace", options.comparison.in_place, "Input and output are the same buffer");
     app.add_flag("--graph", options.comparison.graph, "Replay the calls as a graph");
     add_number_option(app, "--iters", iterations, 1, 1000,
@@ -173,12 +188,6 @@ int main(int argc, char** argv) {
             options.comparison.rounds = 1;
         }
         options.comparison.most_bytes = options.sizes.last;
-        if (options.comparison.algorithm == Algorithm::kOneShot &&
-            options.comparison.most_bytes > kOneShotLimit) {
-            throw UsageError(
-                fmt::format("--algo oneshot carries up to {}: say --algo twoshot or --bytes {}",
-                            format_bytes(kOneShotLimit), format_bytes(kOneShotLimit)));
-        }
         return run_ranks(options.ranks, [&](Rank& rank) { run(rank, options); });
     });
 }

@@ -43,7 +43,7 @@
 
 namespace symm {
 
-inline constexpr unsigned kMaxBlocks = 128;  ///< Of a launch.
+inline constexpr unsigned kMaxBlocks = 264;  ///< Of a launch.
 inline constexpr int kMaxAllReduceRanks = 8;
 
 /// What each rank keeps for one-shot calls, in symmetric memory, zeroed before the first use. The

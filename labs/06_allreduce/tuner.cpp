@@ -7,12 +7,14 @@
 #include <stdexcept>
 
 #include "common/cli/bytes.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/environment/environment.hpp"
 #include "common/sys/named.hpp"
 
 namespace symm {
 namespace {
 
-constexpr std::array<std::string_view, 3> kAlgorithmNames{"auto", "oneshot", "twoshot"};
+constexpr std::array<std::string_view, 4> kAlgorithmNames{"auto", "oneshot", "sentinel", "twoshot"};
 
 unsigned divide_up(std::size_t items, std::size_t by) {
     return static_cast<unsigned>(std::min<std::size_t>((items + by - 1) / by, 1U << 30));
@@ -20,9 +22,17 @@ unsigned divide_up(std::size_t items, std::size_t by) {
 
 /// One thread per item, in whole warps, and no more blocks than fit.
 LaunchShape shape_for(std::size_t items, const LaunchShape& most) {
+    items = std::max<std::size_t>(items, 1);
     const unsigned threads =
         std::clamp(std::min(divide_up(items, 32), 32U) * 32, 32U, most.threads);
     return {std::clamp(divide_up(items, threads), 1U, most.blocks), threads};
+}
+
+/// Measured on two H200s, in packs of 16 bytes.
+LaunchShape sentinel_shape(std::size_t packs, const LaunchShape& most) {
+    const std::size_t once = std::size_t{most.blocks} * 256;  // a pack per thread
+    const unsigned threads = packs > once ? 512 : 256;
+    return shape_for(packs, {most.blocks, std::min(threads, most.threads)});
 }
 
 }  // namespace
@@ -35,66 +45,115 @@ Algorithm algorithm_named(std::string_view name) {
     return named<Algorithm>(kAlgorithmNames, "--algo", name);
 }
 
-std::size_t one_shot_preferred(int ranks) {
-    // Two H200s: 512K takes 5.7 us in one shot, 7.5 us in two. The limits for more ranks are not
-    // measured but expected: per link one shot sends 2 (n-1) x the bytes, two shots less than 2 x.
-    if (ranks <= 2) {
-        return 512 * 1024;
-    }
-    return ranks <= 4 ? 128 * 1024 : 32 * 1024;
+std::size_t one_shot_preferred(int) {
+    return 16 * 1024;  // two H200s: both take 2.8 us there
+}
+
+std::size_t sentinel_preferred(int ranks) {
+    // For two ranks one shot sends no more bytes than two shots, and 8M takes 28 us instead of 31
+    // on two H200s. The limits for more ranks are expected, not measured: per link one shot sends
+    // n-1 x the bytes, two shots less than 2 x.
+    const std::size_t preferred = ranks <= 2   ? 8 * 1024 * 1024
+                                  : ranks <= 4 ? 384 * 1024
+                                               : 160 * 1024;
+    return std::min(preferred, sentinel_limit(ranks));
+}
+
+std::size_t sentinel_limit(int ranks) {
+    const std::size_t most = ranks <= 2 ? 16 * 1024 * 1024 : 1024 * 1024;
+    return is_emulated() ? most / 16 : most;
 }
 
 std::string describe(TunerReason reason, int ranks) {
-    const std::string limit = format_bytes(one_shot_preferred(ranks));
+    const std::string small = format_bytes(one_shot_preferred(ranks));
+    const std::string limit = format_bytes(sentinel_preferred(ranks));
     switch (reason) {
         case TunerReason::kAsked:
             return "as asked";
         case TunerReason::kSmall:
+            return fmt::format("up to {}: one trip, and nothing to clear", small);
+        case TunerReason::kMiddle:
             return fmt::format("up to {}: one trip takes less time than two barriers", limit);
         case TunerReason::kLarge:
-            // Per link, one shot sends 2 (n-1) x the bytes (half of a packet is flags), two shots
-            // send 2 (n-1)/n x the bytes.
-            return fmt::format("above {}: one shot would send {} times as many bytes", limit,
-                               ranks);
+            // Per link, one shot sends n-1 x the bytes, two shots send 2 (n-1)/n x the bytes.
+            return ranks <= 2
+                       ? fmt::format("above {}: nothing to store twice", limit)
+                       : fmt::format("above {}: one shot would send {:g} times as many bytes",
+                                     limit, ranks / 2.0);
         case TunerReason::kNoWindow:
             return "a buffer lies in no window: only one shot is possible";
     }
     return "unknown";
 }
 
-CallPlan plan_call(const CallSize& call, Algorithm asked, const LaunchShape& most) {
+TunerOverrides TunerOverrides::from_environment() {
+    return {algorithm_named(env::choice("SYMM_ALGO")),
+            static_cast<unsigned>(env::number("SYMM_BLOCKS")),
+            static_cast<unsigned>(env::number("SYMM_THREADS"))};
+}
+
+CallPlan plan_call(const CallSize& call, Algorithm asked, const MostShapes& most,
+                   const TunerOverrides& overrides) {
+    if (asked == Algorithm::kAuto) {
+        asked = overrides.algorithm;
+    }
+    const auto shaped = [&](LaunchShape shape, const LaunchShape& limit) -> LaunchShape {
+        if (overrides.threads != 0) {
+            shape.threads = std::clamp(overrides.threads / 32 * 32, 32U, limit.threads);
+        }
+        if (overrides.blocks != 0) {
+            shape.blocks = std::min(overrides.blocks, limit.blocks);
+        }
+        return shape;
+    };
     const std::size_t bytes = call.count * size_of(call.type);
-    const bool one_shot_can = bytes <= kOneShotLimit;
+    const std::size_t packs = (bytes + 15) / 16;
+    const auto require_room = [&](std::size_t limit) {
+        if (bytes > limit) {
+            throw std::invalid_argument(fmt::format("{} carries up to {}, not {}: use twoshot",
+                                                    name_of(asked), format_bytes(limit),
+                                                    format_bytes(bytes)));
+        }
+    };
     TunerReason reason = TunerReason::kAsked;
-    if (asked == Algorithm::kOneShot && !one_shot_can) {
-        throw std::invalid_argument(fmt::format("oneshot carries up to {}, not {}: use twoshot",
-                                                format_bytes(kOneShotLimit), format_bytes(bytes)));
-    }
-    if (asked == Algorithm::kTwoShot && !call.windows) {
-        throw std::invalid_argument(
-            "twoshot needs both buffers in windows (Communicator::allocate)");
-    }
     if (asked == Algorithm::kAuto) {
         if (bytes <= one_shot_preferred(call.ranks)) {
             asked = Algorithm::kOneShot;
             reason = TunerReason::kSmall;
+        } else if (bytes <= sentinel_preferred(call.ranks)) {
+            asked = Algorithm::kSentinel;
+            reason = TunerReason::kMiddle;
         } else if (call.windows) {
             asked = Algorithm::kTwoShot;
             reason = TunerReason::kLarge;
-        } else if (one_shot_can) {
-            asked = Algorithm::kOneShot;
+        } else if (bytes <= sentinel_limit(call.ranks)) {
+            asked = Algorithm::kSentinel;
             reason = TunerReason::kNoWindow;
         } else {
             throw std::invalid_argument(fmt::format(
                 "{} need both buffers in windows (Communicator::allocate); other memory can "
                 "be at most {}",
-                format_bytes(bytes), format_bytes(kOneShotLimit)));
+                format_bytes(bytes), format_bytes(sentinel_limit(call.ranks))));
         }
     }
-    const std::size_t items = asked == Algorithm::kOneShot
-                                  ? (bytes + 7) / 8
-                                  : (bytes / static_cast<std::size_t>(call.ranks) + 15) / 16;
-    return {asked, shape_for(std::max<std::size_t>(items, 1), most), reason};
+    switch (asked) {
+        case Algorithm::kOneShot:
+            require_room(kOneShotLimit);
+            return {asked, shaped(shape_for((bytes + 7) / 8, most.one_shot), most.one_shot),
+                    reason};
+        case Algorithm::kSentinel:
+            require_room(sentinel_limit(call.ranks));
+            return {asked, shaped(sentinel_shape(packs, most.sentinel), most.sentinel), reason};
+        case Algorithm::kTwoShot:
+        case Algorithm::kAuto:
+            break;
+    }
+    if (!call.windows) {
+        throw std::invalid_argument(
+            "twoshot needs both buffers in windows (Communicator::allocate)");
+    }
+    const std::size_t part = packs / static_cast<std::size_t>(call.ranks);
+    return {asked, shaped(shape_for(part, most.two_shot), most.two_shot), reason};
 }
 
 }  // namespace symm

@@ -14,9 +14,9 @@
 
 namespace symm {
 
-enum class Algorithm { kAuto, kOneShot, kTwoShot };
+enum class Algorithm { kAuto, kOneShot, kSentinel, kTwoShot };
 
-/// `auto`, `oneshot`, `twoshot`.
+/// `auto`, `oneshot`, `sentinel`, `twoshot`.
 std::string_view name_of(Algorithm algorithm);
 /// The algorithm by its name. Throws UsageError for another.
 Algorithm algorithm_named(std::string_view name);
@@ -30,7 +30,22 @@ struct CallSize {
 };
 
 /// Why the tuner chose as it did.
-enum class TunerReason { kAsked, kSmall, kLarge, kNoWindow };
+enum class TunerReason { kAsked, kSmall, kMiddle, kLarge, kNoWindow };
+
+/// The most blocks and threads of a launch of each algorithm.
+struct MostShapes {
+    LaunchShape one_shot;
+    LaunchShape sentinel;
+    LaunchShape two_shot;
+};
+
+/// What a user wants instead of the tuner's choice: SYMM_ALGO, SYMM_BLOCKS and SYMM_THREADS.
+struct TunerOverrides {
+    Algorithm algorithm = Algorithm::kAuto;  ///< Where a call says kAuto.
+    unsigned blocks = 0;                     ///< 0, and below: as the tuner says.
+    unsigned threads = 0;
+    static TunerOverrides from_environment();
+};
 
 /// What the tuner chose.
 struct CallPlan {
@@ -42,14 +57,18 @@ struct CallPlan {
 /// The reason as a sentence.
 std::string describe(TunerReason reason, int ranks);
 
-/// Payload bytes up to which one shot is expected to be faster than two shots, and up to which it
-/// is possible. The first is smaller with more ranks, since each rank sends all its data to every
-/// other.
+/// Bytes of a call up to which an algorithm is expected to be faster than the next: packets, then
+/// the sentinel, then two shots. Smaller with more ranks, since in one shot each rank sends all its
+/// data to every other.
 std::size_t one_shot_preferred(int ranks);
+std::size_t sentinel_preferred(int ranks);
+/// Up to which one shot is possible: the size of a sender's scratch memory.
 inline constexpr std::size_t kOneShotLimit = 512 * 1024;
+std::size_t sentinel_limit(int ranks);
 
-/// Chooses for a call, with no more blocks and threads than `most`. If `asked` cannot do the call,
+/// Chooses for a call. If `asked` cannot do the call,
 /// throws std::invalid_argument and says what can.
-CallPlan plan_call(const CallSize& call, Algorithm asked, const LaunchShape& most);
+CallPlan plan_call(const CallSize& call, Algorithm asked, const MostShapes& most,
+                   const TunerOverrides& overrides = {});
 
 }  // namespace symm

@@ -163,7 +163,12 @@ INSTANTIATE_TEST_SUITE_P(All, AllReduce,
                                          Case{4, Algorithm::kOneShot, DataType::kBfloat16},
                                          Case{5, Algorithm::kTwoShot, DataType::kFloat},
                                          Case{7, Algorithm::kOneShot, DataType::kFloat},
-                                         Case{8, Algorithm::kTwoShot, DataType::kBfloat16}),
+                                         Case{8, Algorithm::kTwoShot, DataType::kBfloat16},
+                                         Case{1, Algorithm::kSentinel, DataType::kFloat},
+                                         Case{2, Algorithm::kSentinel, DataType::kFloat},
+                                         Case{3, Algorithm::kSentinel, DataType::kBfloat16},
+                                         Case{4, Algorithm::kSentinel, DataType::kFloat},
+                                         Case{8, Algorithm::kSentinel, DataType::kBfloat16}),
                          title);
 
 TEST(Communicator, MixesAlgorithmsAndSizes) {
@@ -186,9 +191,10 @@ TEST(Communicator, ReducesMemoryThatIsInNoWindow) {
         const CallPlan plan =
             side.reduce_and_check(buffer, buffer, 1001, DataType::kFloat, Algorithm::kAuto);
         EXPECT_EQ(plan.algorithm, Algorithm::kOneShot);
-        EXPECT_THROW(side.communicator.all_reduce(buffer, buffer, 1 << 18, DataType::kFloat,
-                                                  ReduceOp::kSum, side.stream.get()),
-                     std::invalid_argument);
+        EXPECT_THROW(
+            side.communicator.all_reduce(buffer, buffer, sentinel_limit(2) / 4 + 1,
+                                         DataType::kFloat, ReduceOp::kSum, side.stream.get()),
+            std::invalid_argument);
         cu_check(cuMemFree(buffer), "cuMemFree()");
     });
 }

@@ -23,6 +23,14 @@ struct Reset {
         for (std::uint32_t& one : memory->one_shot.epochs) {
             one = epoch;
         }
+        for (std::uint32_t& one : memory->sentinel.epochs) {
+            one = epoch;
+        }
+        for (auto& bank : memory->sentinel_banks) {
+            for (simt::Pack16& pack : bank[0]) {
+                simt::store_relaxed(&pack, simt::Pack16{{kSentinel, kSentinel}});
+            }
+        }
         for (auto& bank : memory->scratch) {
             for (auto& sender : bank) {
                 for (simt::Pack16& packet : sender) {
@@ -84,6 +92,16 @@ void launch_protocol_one_shot(CUstream stream, ProtocolMemory* first, std::size_
            OneShot<Float, 2>{{address_of(local->in), address_of(local->out), count,
                               &local->one_shot, &first->scratch[0][0][0], stride,
                               ProtocolMemory::kPackets, timeout, rank}});
+}
+
+void launch_protocol_sentinel(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+                              std::size_t count, const simt::Timeout& timeout) {
+    auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
+                                                    static_cast<std::size_t>(rank) * stride);
+    launch(stream, 2, 4,
+           Sentinel<Float, 2>{{address_of(local->in), address_of(local->out), count,
+                               &local->sentinel, &first->sentinel_banks[0][0][0], stride,
+                               ProtocolMemory::kPackets, timeout, rank, 2}});
 }
 
 void launch_protocol_two_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,

@@ -10,6 +10,7 @@
 #include "common/simt/timeout.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/06_allreduce/one_shot.hpp"
+#include "labs/06_allreduce/sentinel.hpp"
 
 namespace symm {
 
@@ -20,6 +21,8 @@ struct ProtocolMemory {
     BarrierMemory barrier;
     OneShotMemory one_shot;
     alignas(16) simt::Pack16 scratch[2][2][kPackets];
+    OneShotMemory sentinel;
+    alignas(16) simt::Pack16 sentinel_banks[2][1][kPackets];
     alignas(16) float in[kElements];
     alignas(16) float out[kElements];
 };
@@ -32,6 +35,9 @@ void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch,
 void launch_prepare(CUstream stream, ProtocolMemory* memory, int rank, unsigned call);
 /// AllReduce of the first `count` elements. At most 2 x kPackets elements for one shot.
 void launch_protocol_one_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+                              std::size_t count, const simt::Timeout& timeout);
+/// At most 4 x kPackets elements.
+void launch_protocol_sentinel(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
                               std::size_t count, const simt::Timeout& timeout);
 void launch_protocol_two_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
                               std::size_t count, const simt::Timeout& timeout);

@@ -4,8 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <chrono>
+#include <cmath>
 #include <functional>
 
+#include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/kernel_timeout.hpp"
@@ -15,6 +19,8 @@
 
 namespace symm {
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr std::size_t kMost = 2 * ProtocolMemory::kPackets;  // elements of one shot
 
@@ -67,6 +73,67 @@ TEST(OneShot, TakesNoFlagOfAFormerEpochForANewOne) {
     call_on_two_ranks(
         &launch_protocol_one_shot, kCalls,
         [](unsigned call) { return call < kCalls - 3 ? 2 : kMost; }, kStart, kStale);
+}
+
+// Over the wrap of the epoch. A call has up to two packs per thread.
+TEST(Sentinel, IsRightCallAfterCall) {
+    call_on_two_ranks(
+        &launch_protocol_sentinel, 300,
+        [](unsigned call) { return 1 + call * 7 % (4 * ProtocolMemory::kPackets); }, 0xffffff80U);
+}
+
+// An input whose bits are those of the sentinel is sent, too, and its sums are NaNs.
+TEST(Sentinel, EndsWhereTheInputHasItsBits) {
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(ProtocolMemory));
+        KernelTimeout timeout(2s);
+        const Stream stream;
+        auto* local = range.at<ProtocolMemory>(rank.rank());
+        launch_reset(stream.get(), local, 0, 0);
+        const CUdeviceptr in = reinterpret_cast<CUdeviceptr>(local->in);
+        cu_check(cuMemsetD8Async(in, 0xff, sizeof(local->in), stream.get()), "cuMemsetD8Async()");
+        stream.synchronize();
+        rank.bootstrap().barrier("reset");
+        launch_protocol_sentinel(stream.get(), range.at<ProtocolMemory>(0), range.stride(),
+                                 rank.rank(), 10, timeout.timeout());
+        timeout.synchronize(stream, "the AllReduce");
+        std::array<float, 10> out{};
+        copy_to_host(out.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(out));
+        for (const float sum : out) {
+            EXPECT_TRUE(std::isnan(sum));
+        }
+        rank.bootstrap().barrier("done");
+    });
+}
+
+// Rank 1 does not call. The third call would use the bank of the first again.
+TEST(Sentinel, SendsNothingBehindAKernelThatGaveUp) {
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(ProtocolMemory));
+        KernelTimeout timeout(300ms);
+        const Stream stream;
+        auto* local = range.at<ProtocolMemory>(rank.rank());
+        launch_reset(stream.get(), local, 0, 0);
+        stream.synchronize();
+        rank.bootstrap().barrier("reset");
+        if (rank.rank() == 0) {
+            for (unsigned call = 0; call < 3; ++call) {
+                launch_prepare(stream.get(), local, 0, call);
+                launch_protocol_sentinel(stream.get(), local, range.stride(), 0, 8,
+                                         timeout.timeout());
+            }
+            EXPECT_THROW(timeout.synchronize(stream, "three calls"), std::runtime_error);
+        }
+        rank.bootstrap().barrier("given up");
+        if (rank.rank() == 1) {
+            std::array<float, 4> arrived{};
+            copy_to_host(arrived.data(),
+                         range.peer(1) + offsetof(ProtocolMemory, sentinel_banks[1]),
+                         sizeof(arrived));
+            EXPECT_EQ(arrived, (std::array<float, 4>{0, 2, 4, 6}));  // of the first call
+        }
+        rank.bootstrap().barrier("looked");
+    });
 }
 
 }  // namespace

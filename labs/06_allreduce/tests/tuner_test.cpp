@@ -1,52 +1,76 @@
 #include "labs/06_allreduce/tuner.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "common/cli/bytes.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
 namespace {
 
-constexpr LaunchShape kMost{128, 512};
+constexpr MostShapes kMost{{128, 512}, {264, 512}, {128, 512}};
+
+Algorithm chosen(std::size_t count, int ranks) {
+    return plan_call({DataType::kFloat, count, ranks, true}, Algorithm::kAuto, kMost).algorithm;
+}
 
 TEST(Tuner, TakesOneShotForSmallAndTwoForLarge) {
     for (int ranks = 1; ranks <= 8; ++ranks) {
-        const std::size_t limit = one_shot_preferred(ranks) / 4;
-        EXPECT_EQ(
-            plan_call({DataType::kFloat, limit, ranks, true}, Algorithm::kAuto, kMost).algorithm,
-            Algorithm::kOneShot);
-        EXPECT_EQ(plan_call({DataType::kFloat, limit + 1, ranks, true}, Algorithm::kAuto, kMost)
-                      .algorithm,
-                  Algorithm::kTwoShot);
+        const std::size_t small = one_shot_preferred(ranks) / 4;
+        EXPECT_EQ(chosen(small, ranks), Algorithm::kOneShot);
+        EXPECT_EQ(chosen(small + 1, ranks), Algorithm::kSentinel);
+        const std::size_t middle = sentinel_preferred(ranks) / 4;
+        EXPECT_EQ(chosen(middle, ranks), Algorithm::kSentinel);
+        EXPECT_EQ(chosen(middle + 1, ranks), Algorithm::kTwoShot);
     }
 }
 
 TEST(Tuner, FillsNoMoreThanTheDevice) {
-    for (const std::size_t count : {1UL, 31UL, 4097UL, 1UL << 16, 1UL << 28}) {
-        const CallPlan chosen =
-            plan_call({DataType::kBfloat16, count, 8, true}, Algorithm::kAuto, {7, 96});
-        EXPECT_GE(chosen.shape.blocks, 1U);
-        EXPECT_LE(chosen.shape.blocks, 7U);
-        EXPECT_LE(chosen.shape.threads, 96U);
-        EXPECT_EQ(chosen.shape.threads % 32, 0U);
+    constexpr LaunchShape kFew{7, 96};
+    for (const std::size_t count : {1UL, 31UL, 4097UL, 1UL << 15, 1UL << 16, 1UL << 28}) {
+        const CallPlan plan =
+            plan_call({DataType::kBfloat16, count, 8, true}, Algorithm::kAuto, {kFew, kFew, kFew});
+        EXPECT_GE(plan.shape.blocks, 1U);
+        EXPECT_LE(plan.shape.blocks, 7U);
+        EXPECT_LE(plan.shape.threads, 96U);
+        EXPECT_EQ(plan.shape.threads % 32, 0U);
     }
 }
 
 TEST(Tuner, SaysWhatTwoShotsSave) {
     const CallPlan large = plan_call({DataType::kFloat, 1 << 20, 8, true}, Algorithm::kAuto, kMost);
-    EXPECT_EQ(describe(large.reason, 8), "above 32K: one shot would send 8 times as many bytes");
+    EXPECT_EQ(describe(large.reason, 8),
+              fmt::format("above {}: one shot would send 4 times as many bytes",
+                          format_bytes(sentinel_preferred(8))));
 }
 
 TEST(Tuner, SaysWhatCannotBeDone) {
     EXPECT_THROW(plan_call({DataType::kFloat, kOneShotLimit, 2, true}, Algorithm::kOneShot, kMost),
                  std::invalid_argument);
+    const std::size_t most = sentinel_limit(2) / 4;
+    for (const bool windows : {false, true}) {
+        EXPECT_THROW(
+            plan_call({DataType::kFloat, most + 1, 2, windows}, Algorithm::kSentinel, kMost),
+            std::invalid_argument);
+    }
     EXPECT_THROW(plan_call({DataType::kFloat, 10, 2, false}, Algorithm::kTwoShot, kMost),
                  std::invalid_argument);
-    EXPECT_THROW(plan_call({DataType::kFloat, kOneShotLimit, 2, false}, Algorithm::kAuto, kMost),
+    EXPECT_THROW(plan_call({DataType::kFloat, most + 1, 2, false}, Algorithm::kAuto, kMost),
                  std::invalid_argument);
-    EXPECT_EQ(plan_call({DataType::kFloat, kOneShotLimit / 4, 8, false}, Algorithm::kAuto, kMost)
-                  .algorithm,
-              Algorithm::kOneShot);
+    EXPECT_EQ(plan_call({DataType::kFloat, most, 2, false}, Algorithm::kAuto, kMost).algorithm,
+              Algorithm::kSentinel);
+}
+
+TEST(Tuner, IsOverruled) {
+    TunerOverrides overrides{Algorithm::kTwoShot, 1000, 70};
+    const CallSize small{DataType::kFloat, 100, 2, true};
+    const CallPlan plan = plan_call(small, Algorithm::kAuto, kMost, overrides);
+    EXPECT_EQ(plan.algorithm, Algorithm::kTwoShot);
+    EXPECT_EQ(plan.shape.blocks, 128U);
+    EXPECT_EQ(plan.shape.threads, 64U);
+    EXPECT_EQ(plan_call(small, Algorithm::kSentinel, kMost, overrides).algorithm,
+              Algorithm::kSentinel);
 }
 
 TEST(Names, AreReadAndRefused) {

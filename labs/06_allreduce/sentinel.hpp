@@ -1,0 +1,244 @@
+#pragma once
+/// \file
+/// AllReduce in one shot without flags: every rank stores all of its input into scratch memory of
+/// every other, and memory that still holds the *sentinel* has not been written yet.
+///
+/// A packet (one_shot.hpp) spends half of its bytes on flags. Here all 16 bytes of a pack are data,
+/// and an 8-byte half has arrived when it is not the sentinel: 64 one bits. To every floating type
+/// these are NaNs that no operation makes. An input that has them is sent with another NaN.
+///
+/// In epoch e (the number of the call), which uses bank e % 2 of the scratch memory, thread i of
+/// rank r:
+///
+/// | does                              | to what                            | order   | why                  |
+/// |-----------------------------------|------------------------------------|---------|----------------------|
+/// | stores pack i of its input        | `scratch[bank][r][i]` of all peers | relaxed | a half arrives whole, and is data and flag in one |
+/// | polls until no half is the sentinel | its own `scratch[bank][p][i]`    | relaxed | as above             |
+/// | stores the sentinel               | its own `scratch[bank][p][i]`      | relaxed | the slot is ready for epoch e + 2: see below |
+/// | adds up, in the order of the ranks | `out[i]`                          | plain   | for this rank's stream only |
+///
+/// - Epochs are counted in device memory, as for packets, so a replayed graph continues the count.
+///   Only the lowest bit matters, so the counter may wrap.
+/// - A slot that this call does not use holds the sentinel before and after it, so calls may have
+///   different sizes.
+/// - No deadlock: a thread sends its packs before it waits for any, all threads of all ranks run at
+///   the same time, and no thread waits for another one of its rank before its own waits have
+///   ended.
+/// - The next call cannot overtake this one: epoch e + 1 uses the other bank. Epoch e + 2 uses this
+///   bank again. A rank that begins e + 2 has ended e + 1, so every peer has sent packs of e + 1,
+///   so every peer's kernel of epoch e has ended, and with it all its reading and clearing of this
+///   bank.
+/// - A kernel behind one that gave up sends nothing. It does not wait for its peers, so what it
+///   sent two calls later would pass for data of the call that failed.
+/// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.
+///
+/// A thread first sends all its packs, and then waits for the first: so the link is busy from the
+/// beginning.
+///
+/// Source: TensorRT-LLM's "Lamport" AllReduce. It has -0.0 as sentinel, and clears a third bank.
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/simt/thread_block.hpp"
+#include "common/simt/timeout.hpp"
+#include "labs/05_device_prims/reduction.hpp"
+#include "labs/06_allreduce/element.hpp"
+#include "labs/06_allreduce/one_shot.hpp"
+
+namespace symm {
+
+inline constexpr std::uint64_t kSentinel = ~std::uint64_t{0};
+
+/// What a call's kernel is given, whatever the type.
+struct SentinelCall {
+    CUdeviceptr in;  ///< `in` and `out` need only the alignment of an element; 16 is faster.
+    CUdeviceptr out;
+    std::size_t count;      ///< Elements, from 1.
+    OneShotMemory* memory;  ///< This rank's; another one than that of packets.
+    /// Rank 0's banks: `[2][ranks - 1][packs_per_bank]`, filled with the sentinel before the first
+    /// use.
+    simt::Pack16* scratch;
+    std::size_t stride;          ///< From one rank's scratch to the next, bytes.
+    std::size_t packs_per_bank;  ///< Packs of one sender in one bank.
+    simt::Timeout timeout;
+    int rank;
+    int ranks;  ///< At most kMaxAllReduceRanks.
+};
+
+/// The kernel, for at most kMost ranks: room for their packs in registers.
+template <class Element, int kMost>
+struct Sentinel : SentinelCall {
+    static constexpr std::size_t kPerPack = 4 * Element::kPerWord;
+    static constexpr int kUnroll = 4;  ///< Packs that a thread loads before it sends the first.
+    using Storage = typename Element::Storage;
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        const unsigned b = block.group_index();
+        const std::uint32_t epoch = memory->epochs[b] + 1;
+        const std::size_t packs = (count + kPerPack - 1) / kPerPack;
+        const std::size_t all = block.grid_size();
+        const std::size_t first = block.grid_rank();
+        const bool gave_up = simt::load(timeout.gave_up, simt::Order::kRelaxed) != 0;
+        simt::Waiter waiter(timeout, gave_up);
+        if (first < packs && !gave_up) {
+            simt::Pack16 own = load_own(first);
+            send(epoch, first, own);
+            send_from(first + all, epoch, all, packs);
+            for (std::size_t i = first; receive(waiter, epoch, i, own);) {
+                i += all;
+                if (i >= packs) {
+                    break;
+                }
+                own = load_own(i);
+            }
+        }
+        block.sync();  // every thread has read its counter
+        // This block's own counter, and those of blocks that this launch does not have.
+        for (unsigned j = b + block.thread_rank() * block.dim_blocks(); j < kMaxBlocks;
+             j += block.size() * block.dim_blocks()) {
+            memory->epochs[j] = epoch;
+        }
+    }
+
+private:
+    /// The slot in `receiver`'s memory for pack i from `sender`.
+    __host__ __device__ simt::Pack16* slot(int receiver, int sender, std::uint32_t epoch,
+                                           std::size_t i) const {
+        auto* const banks = reinterpret_cast<simt::Pack16*>(
+            reinterpret_cast<char*>(scratch) + static_cast<std::size_t>(receiver) * stride);
+#ifdef SYMM_MUTANT_SENTINEL_ONE_BANK  // a fast peer overwrites what has not been read
+        const std::size_t bank = 0;
+#else
+        const std::size_t bank = epoch % 2;
+#endif
+        const auto before = static_cast<std::size_t>(sender - (sender > receiver ? 1 : 0));
+        const auto peers = static_cast<std::size_t>(ranks - 1);
+        return banks + (bank * peers + before) * packs_per_bank + i;
+    }
+
+    /// This rank's pack i, without the sentinel.
+    __host__ __device__ simt::Pack16 load_own(std::size_t i) const {
+        const std::size_t at = i * kPerPack;
+        auto own =
+            load_elements<simt::Pack16>(reinterpret_cast<const Storage*>(in) + at, count - at);
+#ifndef SYMM_MUTANT_SENTINEL_IN_INPUT  // the receiver waits for ever
+        for (std::uint64_t& half : own.half) {
+            half = half == kSentinel ? half >> 1 : half;  // the last element with another sign
+        }
+#endif
+        return own;
+    }
+
+    /// Each rank begins with another peer.
+    __host__ __device__ void send(std::uint32_t epoch, std::size_t i,
+                                  const simt::Pack16& own) const {
+        for (int step = 1; step < ranks; ++step) {
+            const int peer = rank + step < ranks ? rank + step : rank + step - ranks;
+            simt::store_relaxed(slot(peer, rank, epoch, i), own);
+        }
+    }
+
+    /// Sends every `all`-th pack from i on.
+    __host__ __device__ void send_from(std::size_t i, std::uint32_t epoch, std::size_t all,
+                                       std::size_t packs) const {
+        for (; i + (kUnroll - 1) * all < packs; i += kUnroll * all) {
+            simt::Pack16 own[kUnroll];
+            SYMM_UNROLL
+            for (int k = 0; k < kUnroll; ++k) {
+                own[k] = load_own(i + static_cast<std::size_t>(k) * all);
+            }
+            SYMM_UNROLL
+            for (int k = 0; k < kUnroll; ++k) {
+                send(epoch, i + static_cast<std::size_t>(k) * all, own[k]);
+            }
+        }
+        for (; i < packs; i += all) {
+            send(epoch, i, load_own(i));
+        }
+    }
+
+    __host__ __device__ static bool has_arrived(const simt::Pack16& pack) {
+#ifdef SYMM_MUTANT_SENTINEL_ONE_HALF  // the other half may not be there yet
+        return pack.half[0] != kSentinel;
+#else
+        return pack.half[0] != kSentinel && pack.half[1] != kSentinel;
+#endif
+    }
+
+    /// Polls pack i of all peers at once, until all have arrived. False when the wait gave up.
+    __host__ __device__ bool wait_for(simt::Waiter& waiter, std::uint32_t epoch, std::size_t i,
+                                      simt::Pack16 (&arrived)[kMost]) const {
+        simt::Waiting waiting{simt::Wait::kPacket, rank, rank, epoch};
+        unsigned missing = ((1U << ranks) - 1) & ~(1U << rank);
+        return missing == 0 || waiter.until(waiting, [&](std::uint64_t&) {
+            SYMM_UNROLL
+            for (int p = 0; p < kMost; ++p) {  // all loads first: their latencies overlap
+                if ((missing >> p & 1U) != 0) {
+                    arrived[p] = simt::load_relaxed(slot(rank, p, epoch, i));
+                }
+            }
+            SYMM_UNROLL
+            for (int p = 0; p < kMost; ++p) {
+                if ((missing >> p & 1U) != 0) {
+                    if (has_arrived(arrived[p])) {
+                        missing &= ~(1U << p);
+                    } else {
+                        waiting.peer = p;
+                    }
+                }
+            }
+            return missing == 0;
+        });
+    }
+
+    /// Waits for pack i of all peers, clears their slots and writes the sum. False when the wait
+    /// gave up.
+    __host__ __device__ bool receive(simt::Waiter& waiter, std::uint32_t epoch, std::size_t i,
+                                     const simt::Pack16& own) const {
+        // Filled with `own` first: with zeros, or a choice between the two later, nvcc keeps the
+        // array on the stack, and 4M took 31 us instead of 14 on two H200s.
+        simt::Pack16 pack[kMost];
+        SYMM_UNROLL
+        for (int p = 0; p < kMost; ++p) {
+            pack[p] = own;
+        }
+        if (!wait_for(waiter, epoch, i, pack)) {
+            return false;
+        }
+        SYMM_UNROLL
+        for (int p = 0; p < kMost; ++p) {
+            if (p != rank && p < ranks) {
+#ifndef SYMM_MUTANT_SENTINEL_NOT_CLEARED  // two calls later this pack passes for a new one
+                simt::store_relaxed(slot(rank, p, epoch, i), simt::Pack16{
+                                                                 { kSentinel,
+                                                                   kSentinel }});
+#endif
+            }
+        }
+        Sums<Element, 4> sums(words_of(pack[0]).word);
+        SYMM_UNROLL
+        for (int p = 1; p < kMost; ++p) {
+            if (p < ranks) {
+                sums.add(words_of(pack[p]).word);
+            }
+        }
+        Words result;
+        sums.store(result.word);
+        const std::size_t at = i * kPerPack;
+        store_elements(reinterpret_cast<Storage*>(out) + at, bits_as<simt::Pack16>(result),
+                       count - at);
+        return true;
+    }
+
+    struct Words {
+        std::uint32_t word[4];
+    };
+    __host__ __device__ static Words words_of(const simt::Pack16& pack) {
+        return bits_as<Words>(pack);
+    }
+};
+
+}  // namespace symm
