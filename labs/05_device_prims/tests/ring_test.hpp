@@ -38,13 +38,13 @@ std::string text_thrown_by(const Work& work) {
 /// did not start before the other's next one had (docs/DESIGN.md).
 inline const Stream& stream_of(const Rank& rank) {
     struct Kept {
-        explicit Kept(int ordinal) : device(ordinal) {
+        explicit Kept(int ordinal) : device(ordinal), word(4) {
             // The first work of two streams at once may get the same queue.
-            const DeviceMemory word(4);
             cu_check(cuMemsetD8Async(word.address(), 0, 4, stream.get()), "cuMemsetD8Async()");
             stream.synchronize("the first work");
         }
-        Device device;  // keeps the context
+        Device device;      // keeps the context
+        DeviceMemory word;  // kept, since freeing it would wait for other ranks' kernels
         Stream stream;
     };
     static std::mutex mutex;
@@ -61,10 +61,10 @@ public:
 
     explicit RingSide(Rank& rank, const RingOptions& options = {})
         : rank_(rank),
+          stream_(stream_of(rank)),
           ring(rank, options),
           input_(kMostBytes),
-          window_(rank, kMostBytes),
-          stream_(stream_of(rank)) {}
+          window_(rank, kMostBytes) {}
 
     struct Shape {
         Collective collective = Collective::kAllReduce;
@@ -146,6 +146,7 @@ private:
     }
 
     Rank& rank_;
+    const Stream& stream_;
 
 public:
     RingCommunicator ring;
@@ -153,7 +154,6 @@ public:
 private:
     DeviceMemory input_;
     SymmetricRange window_;
-    const Stream& stream_;
     std::uint32_t salt_ = 0;
 };
 

@@ -20,6 +20,7 @@ constexpr int kRanks = 3;
 std::vector<TraceSlice> recorded(Protocol protocol, std::uint32_t capacity) {
     std::vector<TraceSlice> slices;
     run_ranks({kRanks, RankMode::kThread, {}}, [&](Rank& rank) {
+        const Stream& stream = testing::stream_of(rank);
         RingOptions options;
         options.channels = 1;
         RingCommunicator ring(rank, options);
@@ -27,7 +28,6 @@ std::vector<TraceSlice> recorded(Protocol protocol, std::uint32_t capacity) {
         const RingTrace trace(rank, 1, capacity);
         RingRequest call{
             .protocol = protocol, .input = data.address(), .output = data.address(), .count = 96};
-        const Stream& stream = testing::stream_of(rank);
         ring.queue(call, stream.get());  // is not recorded
         call.trace = trace.buffers();
         ring.queue(call, stream.get());
