@@ -33,7 +33,7 @@ protected:
 
 // Several times round the eight slots. On an emulated GPU a launch takes some 10 ms.
 int launches_in_a_row() {
-    return !is_emulated() ? 100 : kSanitized ? 10 : 40;
+    return kSanitized ? 10 : 100;
 }
 
 // A sanitizer makes a call about twenty times slower, and is not there to check arithmetic.
