@@ -72,6 +72,11 @@ struct SentinelCall {
 template <class Element, int kMost>
 struct Sentinel : SentinelCall {
     static constexpr std::size_t kPerPack = 4 * Element::kPerWord;
+#ifdef SYMM_MUTANT_SENTINEL_ONE_BANK  // a fast peer overwrites what has not been read
+    static constexpr std::size_t kBanks = 1;
+#else
+    static constexpr std::size_t kBanks = 2;
+#endif
     static constexpr int kUnroll = 4;  ///< Packs that a thread loads before it sends the first.
     using Storage = typename Element::Storage;
 
@@ -109,11 +114,7 @@ private:
                                            std::size_t i) const {
         auto* const banks = reinterpret_cast<simt::Pack16*>(
             reinterpret_cast<char*>(scratch) + static_cast<std::size_t>(receiver) * stride);
-#ifdef SYMM_MUTANT_SENTINEL_ONE_BANK  // a fast peer overwrites what has not been read
-        const std::size_t bank = 0;
-#else
-        const std::size_t bank = epoch % 2;
-#endif
+        const std::size_t bank = epoch % kBanks;
         const auto before = static_cast<std::size_t>(sender - (sender > receiver ? 1 : 0));
         const auto peers = static_cast<std::size_t>(ranks - 1);
         return banks + (bank * peers + before) * packs_per_bank + i;
