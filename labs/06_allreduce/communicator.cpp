@@ -85,14 +85,14 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
         most.blocks = std::min(most.blocks, max_blocks);
     }
     most_ = {most, most, most};
-    if (!is_emulated() && max_blocks == 0) {
-        // This communicator's part of the device is most.blocks / resident.least(). Of a smaller
-        // kernel more blocks fit into it.
-        most_.sentinel.blocks =
-            std::min(kMaxBlocks, most.blocks * resident.sentinel / resident.least());
+    // Of the sentinel's smaller kernel more blocks fit than of the largest one. But they spread
+    // over all multiprocessors, so a communicator that launches them has the device to itself.
+    const bool alone = !is_emulated() && max_blocks == 0 && rank.most_on_a_device() == 1;
+    if (alone) {
+        most_.sentinel.blocks = std::min(kMaxBlocks, resident.sentinel);
     }
-    // Block b of each rank waits for block b of every other, so all ranks launch as many blocks as
-    // the rank that can launch the fewest.
+    // In two shots block b of each rank waits for block b of every other, so all ranks launch as
+    // many blocks as the rank that can launch the fewest. In one shot that is only simpler.
     for (const MostShapes& other : rank.bootstrap().allgather("launch shapes", most_)) {
         most_.one_shot.blocks = std::min(most_.one_shot.blocks, other.one_shot.blocks);
         most_.sentinel.blocks = std::min(most_.sentinel.blocks, other.sentinel.blocks);
@@ -106,7 +106,8 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
                             "process: use fewer ranks, or --mode process",
                             rank.device(), resident.least(), most.threads));
         }
-        share_.emplace(rank.device(), most_.two_shot.blocks, resident.least());
+        share_.emplace(rank.device(), alone ? resident.least() : most_.two_shot.blocks,
+                       resident.least());
         const std::size_t zeros = sentinel_banks(rank.size());
         zero(state_.local(), zeros);
         fill(state_.local() + zeros, 0xff, state_.size() - zeros);  // the sentinel

@@ -22,7 +22,8 @@ struct CommunicatorOptions {
     /// No wait in a kernel lasts longer than this.
     std::chrono::nanoseconds limit = Deadline::standard_limit();
     /// The most blocks of a launch; 0: SYMM_MAX_BLOCKS, or as many as the device keeps resident.
-    /// Several communicators on one device share its resident blocks (residency.hpp).
+    /// Several communicators on one device share its resident blocks (residency.hpp); each of them
+    /// names a number here, since one that does not may take the whole device.
     unsigned max_blocks = 0;
 };
 

@@ -5,7 +5,8 @@
 ///
 /// A packet (one_shot.hpp) spends half of its bytes on flags. Here all 16 bytes of a pack are data,
 /// and an 8-byte half has arrived when it is not the sentinel: 64 one bits. To every floating type
-/// these are NaNs that no operation makes. An input that has them is sent with another NaN.
+/// these are NaNs, which hardly any operation makes. An input that has them (memory filled with
+/// 0xff, say) is sent with the sign of each half's last element flipped: still a NaN.
 ///
 /// In epoch e (the number of the call), which uses bank e % 2 of the scratch memory, thread i of
 /// rank r:
@@ -27,7 +28,8 @@
 /// - The next call cannot overtake this one: epoch e + 1 uses the other bank. Epoch e + 2 uses this
 ///   bank again. A rank that begins e + 2 has ended e + 1, so every peer has sent packs of e + 1,
 ///   so every peer's kernel of epoch e has ended, and with it all its reading and clearing of this
-///   bank.
+///   bank. The end of that kernel has also completed its stores (see `*` in barrier.hpp), so the
+///   sentinel cannot arrive after the data of e + 2, though both are relaxed.
 /// - A kernel behind one that gave up sends nothing. It does not wait for its peers, so what it
 ///   sent two calls later would pass for data of the call that failed.
 /// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.

@@ -56,12 +56,12 @@ std::size_t sentinel_preferred(int ranks) {
     const std::size_t preferred = ranks <= 2   ? 8 * 1024 * 1024
                                   : ranks <= 4 ? 384 * 1024
                                                : 160 * 1024;
-    return std::min(preferred, sentinel_limit(ranks));
+    return std::min(preferred, sentinel_limit(ranks) / 2);
 }
 
 std::size_t sentinel_limit(int ranks) {
     const std::size_t most = ranks <= 2 ? 16 * 1024 * 1024 : 1024 * 1024;
-    return is_emulated() ? most / 16 : most;
+    return is_emulated() ? most / 8 : most;
 }
 
 std::string describe(TunerReason reason, int ranks) {
@@ -71,7 +71,7 @@ std::string describe(TunerReason reason, int ranks) {
         case TunerReason::kAsked:
             return "as asked";
         case TunerReason::kSmall:
-            return fmt::format("up to {}: one trip, and nothing to clear", small);
+            return fmt::format("up to {}: one trip, and data that arrive with their flags", small);
         case TunerReason::kMiddle:
             return fmt::format("up to {}: one trip takes less time than two barriers", limit);
         case TunerReason::kLarge:

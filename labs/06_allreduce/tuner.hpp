@@ -58,11 +58,11 @@ struct CallPlan {
 std::string describe(TunerReason reason, int ranks);
 
 /// Bytes of a call up to which an algorithm is expected to be faster than the next: packets, then
-/// the sentinel, then two shots. Smaller with more ranks, since in one shot each rank sends all its
-/// data to every other.
+/// the sentinel, then two shots. The sentinel's is smaller with more ranks, since in one shot each
+/// rank sends all its data to every other.
 std::size_t one_shot_preferred(int ranks);
 std::size_t sentinel_preferred(int ranks);
-/// Up to which one shot is possible: the size of a sender's scratch memory.
+/// Up to which one shot is possible: what a bank holds of one sender's data.
 inline constexpr std::size_t kOneShotLimit = 512 * 1024;
 std::size_t sentinel_limit(int ranks);
 

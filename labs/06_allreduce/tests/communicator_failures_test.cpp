@@ -73,7 +73,8 @@ TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
 }
 
 TEST(Communicator, NamesTheRankThatDoesNotCall) {
-    for (const Algorithm algorithm : {Algorithm::kOneShot, Algorithm::kTwoShot}) {
+    for (const Algorithm algorithm :
+         {Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kTwoShot}) {
         std::string told;
         run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
             Communicator communicator(rank, {.limit = 300ms});

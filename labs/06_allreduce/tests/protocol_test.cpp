@@ -1,6 +1,6 @@
-// The protocols of one shot and two shots between two ranks, with small memories: call after call,
-// over the wrap of the epochs, beside packets whose flags are stale. Sound as they are; compiled as
-// a mutant, each test has to find what was taken out.
+// The protocols of one shot (packets, sentinel) and two shots between two ranks, with small
+// memories: call after call, over the wrap of the epochs, beside packets whose flags are stale.
+// Sound as they are; compiled as a mutant, each test has to find what was taken out.
 
 #include <gtest/gtest.h>
 

@@ -46,8 +46,9 @@ TEST(Tuner, SaysWhatTwoShotsSave) {
 }
 
 TEST(Tuner, SaysWhatCannotBeDone) {
-    EXPECT_THROW(plan_call({DataType::kFloat, kOneShotLimit, 2, true}, Algorithm::kOneShot, kMost),
-                 std::invalid_argument);
+    EXPECT_THROW(
+        plan_call({DataType::kFloat, kOneShotLimit / 4 + 1, 2, true}, Algorithm::kOneShot, kMost),
+        std::invalid_argument);
     const std::size_t most = sentinel_limit(2) / 4;
     for (const bool windows : {false, true}) {
         EXPECT_THROW(
@@ -58,8 +59,9 @@ TEST(Tuner, SaysWhatCannotBeDone) {
                  std::invalid_argument);
     EXPECT_THROW(plan_call({DataType::kFloat, most + 1, 2, false}, Algorithm::kAuto, kMost),
                  std::invalid_argument);
-    EXPECT_EQ(plan_call({DataType::kFloat, most, 2, false}, Algorithm::kAuto, kMost).algorithm,
-              Algorithm::kSentinel);
+    const CallPlan plan = plan_call({DataType::kFloat, most, 2, false}, Algorithm::kAuto, kMost);
+    EXPECT_EQ(plan.algorithm, Algorithm::kSentinel);
+    EXPECT_EQ(plan.reason, TunerReason::kNoWindow);
 }
 
 TEST(Tuner, IsOverruled) {
