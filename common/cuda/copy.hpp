@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Copies between pageable host memory and a device, and zeros: complete when the function returns.
+/// Copies between pageable host memory and a device, and memory that is set to one value. All is
+/// complete when the function returns.
 ///
 /// `cuMemcpyHtoD` alone returns when its source is copied to a staging buffer; the transfer from
 /// there to the device may still run in the legacy default stream. The streams of stream.hpp do not

@@ -62,8 +62,7 @@ inline constexpr Variable kVariables[] = {
      "multiprocessors of each device, each for at most 512 resident threads"},
     {"SYMM_EMU_P2P", Number{0, 2}, "1",
      "0: no device can access another's memory; 2: they can, but without atomic operations, as "
-     "over "
-     "PCIe"},
+     "over PCIe"},
     {"SYMM_EMU_FABRIC", Number{0, 1}, "0", "1: FABRIC handles are supported"},
     {"SYMM_EMU_TORN_PACKS", Number{0, 1}, "0",
      "1: a 16-byte access that is polled (`simt::load_relaxed`, `simt::store_relaxed`) is done in "

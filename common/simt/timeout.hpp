@@ -86,11 +86,14 @@ struct Timeout {
 /// short waits looks at the abort flag too.
 class Waiter {
 public:
-    /// `timeout` must outlive the Waiter. With `gave_up` no wait begins: a kernel in front of this
-    /// one gave up, as `*timeout.gave_up` says.
-    __host__ __device__ explicit Waiter(const Timeout& timeout, bool gave_up = false)
-        : timeout_(timeout), gave_up_(gave_up) {}
+    /// `timeout` must outlive the Waiter.
+    __host__ __device__ explicit Waiter(const Timeout& timeout)
+        : timeout_(timeout), gave_up_(load(timeout.gave_up, Order::kRelaxed) != 0) {}
     Waiter(const Waiter&) = delete;
+
+    /// Whether a wait gave up: an earlier one of this thread, or of a kernel in front of this one.
+    /// Then send nothing: it would pass for what the wait that gave up has kept from being sent.
+    __host__ __device__ bool gave_up() const { return gave_up_; }
 
     /// Polls until `poll(seen)` is true; the poll stores what it saw in `seen`, for the report.
     /// Returns false when this wait, or an earlier one of this rank, gave up: then leave the

@@ -191,16 +191,13 @@ struct Ends {
 struct EndState {
     std::uint64_t step;
     std::byte* data;
-    bool gave_up;  ///< A kernel in front of this one gave up.
 };
 
-/// The step with which an end begins, for all threads of its group. Behind a kernel that gave up
-/// the end does nothing: what it sent would pass for the steps that are missing.
+/// The step with which an end begins, for all threads of its group.
 template <class Group>
 __host__ __device__ std::uint64_t first_step(const Group& group, const ConnectionEnd& end,
-                                             const simt::Timeout& timeout, EndState* state) {
+                                             EndState* state) {
     if (group.thread_rank() == 0) {
-        state->gave_up = simt::load(timeout.gave_up, simt::Order::kRelaxed) != 0;
         state->step = *end.step;
     }
     group.sync();
@@ -220,8 +217,8 @@ public:
           end_(end),
           ends_(ends),
           state_(state),
-          step_(first_step(group, end, ends.timeout, state)),
-          waiter_(ends.timeout, state->gave_up),
+          waiter_(ends.timeout),
+          step_(first_step(group, end, state)),
           head_(step_ - kSteps) {}  // not read yet: assume that there is no credit
 
     /// The step that is next.
@@ -276,8 +273,8 @@ private:
     ConnectionEnd end_;
     Ends ends_;
     EndState* state_;
+    simt::Waiter waiter_;  // of thread 0
     std::uint64_t step_;
-    simt::Waiter waiter_;       // of thread 0
     PeerStep<kWaitHead> head_;  // of thread 0
 };
 
@@ -292,8 +289,8 @@ public:
           end_(end),
           ends_(ends),
           state_(state),
-          step_(first_step(group, end, ends.timeout, state)),
-          waiter_(ends.timeout, state->gave_up),
+          waiter_(ends.timeout),
+          step_(first_step(group, end, state)),
           tail_(step_) {}  // not read yet: assume that the FIFO is empty
 
     /// The step that is next.
@@ -355,8 +352,8 @@ private:
     ConnectionEnd end_;
     Ends ends_;
     EndState* state_;
+    simt::Waiter waiter_;  // of thread 0
     std::uint64_t step_;
-    simt::Waiter waiter_;       // of thread 0
     PeerStep<kWaitTail> tail_;  // of thread 0
 };
 

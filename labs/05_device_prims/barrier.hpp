@@ -75,8 +75,7 @@ public:
                                 const simt::Timeout& timeout)
         : block_(block),
           view_(view),
-          gave_up_(simt::load(timeout.gave_up, simt::Order::kRelaxed) != 0),
-          waiter_(timeout, gave_up_),
+          waiter_(timeout),
           epoch_(view.local()->epoch[block.group_index()]) {}
 
     /// Waits for the same block of every rank. Returns false, on all threads of the block, when one
@@ -93,7 +92,7 @@ public:
         const int first = static_cast<int>(block_.thread_rank());
         const int step = static_cast<int>(block_.size());
         for (int p = first; p < view_.ranks; p += step) {
-            if (p != view_.rank && !gave_up_) {
+            if (p != view_.rank && !waiter_.gave_up()) {
                 signal<kArrival>(&view_.peer(p)->inbox[b][view_.rank], epoch_);
             }
         }
@@ -121,7 +120,6 @@ public:
 private:
     const simt::ThreadBlock& block_;
     const BarrierView& view_;
-    bool gave_up_;  // a kernel in front of this one
     simt::Waiter waiter_;
     std::uint32_t epoch_;
 };

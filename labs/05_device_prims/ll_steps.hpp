@@ -36,18 +36,18 @@ public:
         /// wait for credit: a thread may be one sync ahead of another that still reads.
         std::uint32_t gave_up[3];
         /// A kernel in front of this one gave up. Written before the first sync only.
-        std::uint32_t gave_up_before;
+        bool gave_up_before;
     };
 
     __host__ __device__ LLSteps(const Group& group, const RingEnds& ends, Shared* shared)
         : group_(group),
           ends_(ends),
-          shared_(begun(group, ends, shared)),
-          waiter_(ends.timeout, shared->gave_up_before != 0),
+          waiter_(ends.timeout),
+          shared_(begun(group, ends, waiter_, shared)),
           received_(shared->received),
           sent_(shared->sent),
           head_(sent_ - kSteps),  // not read yet: assume that there is no credit
-          gave_up_(shared->gave_up_before != 0) {}
+          gave_up_(shared->gave_up_before) {}
 
     __host__ __device__ const RingEnds& ends() const { return ends_; }
     __host__ __device__ simt::Waiter& waiter() { return waiter_; }
@@ -101,10 +101,9 @@ public:
 
 private:
     __host__ __device__ static Shared* begun(const Group& group, const RingEnds& ends,
-                                             Shared* shared) {
+                                             const simt::Waiter& waiter, Shared* shared) {
         if (group.thread_rank() == 0) {
-            const std::uint32_t gave_up = simt::load(ends.timeout.gave_up, simt::Order::kRelaxed);
-            *shared = {*ends.from_prev.step, *ends.to_next.step, 0, {}, gave_up};
+            *shared = {*ends.from_prev.step, *ends.to_next.step, 0, {}, waiter.gave_up()};
         }
 #ifndef SYMM_MUTANT_LL_NO_SYNC_AFTER_BEGIN  // others read the counts before thread 0 has them
         group.sync();
@@ -167,8 +166,8 @@ private:
 
     Group group_;
     RingEnds ends_;
-    Shared* shared_;
     simt::Waiter waiter_;
+    Shared* shared_;
     std::uint64_t received_;
     std::uint64_t sent_;
     PeerStep<simt::Order::kRelaxed> head_;  // what all threads know

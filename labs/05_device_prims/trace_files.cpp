@@ -68,11 +68,12 @@ std::string chrome_trace(std::span<const TraceSlice> slices, int ranks) {
     for_steps(slices, ranks, [&](const TraceSlice& from, const TraceSlice& to) {
         const auto flow = [&](const char* phase, const TraceSlice& slice, std::uint64_t ns) {
             events.push_back(fmt::format(
-                R"({{"ph":"{}","name":"step","cat":"step","id":{},"pid":{},"tid":{},"ts":{:.3f}}})",
-                phase, id, slice.rank, slice.channel, us(ns)));
+                R"({{{},"name":"step","cat":"step","id":{},"pid":{},"tid":{},"ts":{:.3f}}})", phase,
+                id, slice.rank, slice.channel, us(ns)));
         };
-        flow("s", from, from.begin_ns);
-        flow(R"(f","bp":"e)", to, std::max(to.begin_ns, to.end_ns - 1));
+        flow(R"("ph":"s")", from, from.begin_ns);
+        // "bp":"e" ties the arrow to the slice around this time, not to the next one.
+        flow(R"("ph":"f","bp":"e")", to, std::max(to.begin_ns, to.end_ns - 1));
         ++id;
     });
     return fmt::format("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n",

@@ -43,24 +43,20 @@ std::size_t sentinel_banks(int ranks) {
            2 * static_cast<std::size_t>(ranks) * kPacketsPerBank * sizeof(simt::Pack16);
 }
 
-/// How many blocks of `threads` threads the device keeps resident, of each algorithm's largest
-/// kernel.
+/// How many blocks of `threads` threads the device keeps resident.
 struct Resident {
-    unsigned one_shot = std::numeric_limits<unsigned>::max();
-    unsigned sentinel = one_shot;
-    unsigned two_shot = one_shot;
-    unsigned least() const { return std::min({one_shot, sentinel, two_shot}); }
+    unsigned any = std::numeric_limits<unsigned>::max();  ///< Of any algorithm's largest kernel.
+    unsigned sentinel = any;
 };
 
 Resident resident_blocks(int ranks, unsigned threads) {
     Resident resident;
     for (const DataType type : {DataType::kFloat, DataType::kBfloat16}) {
-        resident.one_shot =
-            std::min(resident.one_shot, one_shot_resident_blocks(type, ranks, threads));
         resident.sentinel =
             std::min(resident.sentinel, sentinel_resident_blocks(type, ranks, threads));
-        resident.two_shot =
-            std::min(resident.two_shot, two_shot_resident_blocks(type, ranks, threads));
+        resident.any = std::min({resident.any, resident.sentinel,
+                                 one_shot_resident_blocks(type, ranks, threads),
+                                 two_shot_resident_blocks(type, ranks, threads)});
     }
     return resident;
 }
@@ -77,14 +73,14 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
                      .threads = is_emulated() ? 32U : 512U};
     const Resident resident = resident_blocks(rank.size(), most.threads);
     most.blocks =
-        std::min(most.blocks, resident.least() / static_cast<unsigned>(rank.most_on_a_device()));
+        std::min(most.blocks, resident.any / static_cast<unsigned>(rank.most_on_a_device()));
     const unsigned max_blocks = options.max_blocks != 0
                                     ? options.max_blocks
                                     : static_cast<unsigned>(env::number("SYMM_MAX_BLOCKS"));
     if (max_blocks != 0) {
         most.blocks = std::min(most.blocks, max_blocks);
     }
-    most_ = {most, most, most};
+    most_ = {most, most};
     // Of the sentinel's smaller kernel more blocks fit than of the largest one. But they spread
     // over all multiprocessors, so a communicator that launches them has the device to itself.
     const bool alone = !is_emulated() && max_blocks == 0 && rank.most_on_a_device() == 1;
@@ -94,20 +90,18 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     // In two shots block b of each rank waits for block b of every other, so all ranks launch as
     // many blocks as the rank that can launch the fewest. In one shot that is only simpler.
     for (const MostShapes& other : rank.bootstrap().allgather("launch shapes", most_)) {
-        most_.one_shot.blocks = std::min(most_.one_shot.blocks, other.one_shot.blocks);
+        most_.any.blocks = std::min(most_.any.blocks, other.any.blocks);
         most_.sentinel.blocks = std::min(most_.sentinel.blocks, other.sentinel.blocks);
-        most_.two_shot.blocks = std::min(most_.two_shot.blocks, other.two_shot.blocks);
     }
     rank_.bootstrap().together("resident blocks", [&] {
-        if (most_.two_shot.blocks == 0) {
+        if (most_.any.blocks == 0) {
             throw std::invalid_argument(
                 fmt::format("device {} keeps {} blocks of {} threads resident at once, not one per "
                             "rank of this "
                             "process: use fewer ranks, or --mode process",
-                            rank.device(), resident.least(), most.threads));
+                            rank.device(), resident.any, most.threads));
         }
-        share_.emplace(rank.device(), alone ? resident.least() : most_.two_shot.blocks,
-                       resident.least());
+        share_.emplace(rank.device(), alone ? resident.any : most_.any.blocks, resident.any);
         const std::size_t zeros = sentinel_banks(rank.size());
         zero(state_.local(), zeros);
         fill(state_.local() + zeros, 0xff, state_.size() - zeros);  // the sentinel

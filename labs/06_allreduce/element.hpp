@@ -12,6 +12,7 @@
 #include <cstring>
 #include <nv/target>
 
+#include "common/simt/pack.hpp"
 #include "labs/05_device_prims/data_type.hpp"
 
 namespace symm {
@@ -99,5 +100,23 @@ struct Sums {
         }
     }
 };
+
+/// The sum of the first `count` packs, at least one, in their order.
+template <class Element, int kMost>
+__host__ __device__ simt::Pack16 sum_of(const simt::Pack16 (&packs)[kMost], int count) {
+    struct Words {
+        std::uint32_t word[4];
+    };
+    Sums<Element, 4> sums(bits_as<Words>(packs[0]).word);
+    SYMM_UNROLL
+    for (int p = 1; p < kMost; ++p) {
+        if (p < count) {
+            sums.add(bits_as<Words>(packs[p]).word);
+        }
+    }
+    Words result;
+    sums.store(result.word);
+    return bits_as<simt::Pack16>(result);
+}
 
 }  // namespace symm

@@ -88,9 +88,8 @@ struct Sentinel : SentinelCall {
         const std::size_t packs = (count + kPerPack - 1) / kPerPack;
         const std::size_t all = block.grid_size();
         const std::size_t first = block.grid_rank();
-        const bool gave_up = simt::load(timeout.gave_up, simt::Order::kRelaxed) != 0;
-        simt::Waiter waiter(timeout, gave_up);
-        if (first < packs && !gave_up) {
+        simt::Waiter waiter(timeout);
+        if (first < packs && !waiter.gave_up()) {
             simt::Pack16 own = load_own(first);
             send(epoch, first, own);
             send_from(first + all, epoch, all, packs);
@@ -211,36 +210,19 @@ private:
         if (!wait_for(waiter, epoch, i, pack)) {
             return false;
         }
+        [[maybe_unused]] const simt::Pack16 cleared{{kSentinel, kSentinel}};
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
             if (p != rank && p < ranks) {
 #ifndef SYMM_MUTANT_SENTINEL_NOT_CLEARED  // two calls later this pack passes for a new one
-                simt::store_relaxed(slot(rank, p, epoch, i), simt::Pack16{
-                                                                 { kSentinel,
-                                                                   kSentinel }});
+                simt::store_relaxed(slot(rank, p, epoch, i), cleared);
 #endif
             }
         }
-        Sums<Element, 4> sums(words_of(pack[0]).word);
-        SYMM_UNROLL
-        for (int p = 1; p < kMost; ++p) {
-            if (p < ranks) {
-                sums.add(words_of(pack[p]).word);
-            }
-        }
-        Words result;
-        sums.store(result.word);
         const std::size_t at = i * kPerPack;
-        store_elements(reinterpret_cast<Storage*>(out) + at, bits_as<simt::Pack16>(result),
+        store_elements(reinterpret_cast<Storage*>(out) + at, sum_of<Element>(pack, ranks),
                        count - at);
         return true;
-    }
-
-    struct Words {
-        std::uint32_t word[4];
-    };
-    __host__ __device__ static Words words_of(const simt::Pack16& pack) {
-        return bits_as<Words>(pack);
     }
 };
 

@@ -45,10 +45,6 @@ Algorithm algorithm_named(std::string_view name) {
     return named<Algorithm>(kAlgorithmNames, "--algo", name);
 }
 
-std::size_t one_shot_preferred(int) {
-    return 16 * 1024;  // two H200s: both take 2.8 us there
-}
-
 std::size_t sentinel_preferred(int ranks) {
     // For two ranks one shot sends no more bytes than two shots, and 8M takes 28 us instead of 31
     // on two H200s. The limits for more ranks are expected, not measured: per link one shot sends
@@ -65,7 +61,7 @@ std::size_t sentinel_limit(int ranks) {
 }
 
 std::string describe(TunerReason reason, int ranks) {
-    const std::string small = format_bytes(one_shot_preferred(ranks));
+    const std::string small = format_bytes(kOneShotPreferred);
     const std::string limit = format_bytes(sentinel_preferred(ranks));
     switch (reason) {
         case TunerReason::kAsked:
@@ -77,7 +73,8 @@ std::string describe(TunerReason reason, int ranks) {
         case TunerReason::kLarge:
             // Per link, one shot sends n-1 x the bytes, two shots send 2 (n-1)/n x the bytes.
             return ranks <= 2
-                       ? fmt::format("above {}: nothing to store twice", limit)
+                       ? fmt::format("above {}: one shot also writes and clears scratch memory",
+                                     limit)
                        : fmt::format("above {}: one shot would send {:g} times as many bytes",
                                      limit, ranks / 2.0);
         case TunerReason::kNoWindow:
@@ -97,15 +94,6 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const MostShapes& most
     if (asked == Algorithm::kAuto) {
         asked = overrides.algorithm;
     }
-    const auto shaped = [&](LaunchShape shape, const LaunchShape& limit) -> LaunchShape {
-        if (overrides.threads != 0) {
-            shape.threads = std::clamp(overrides.threads / 32 * 32, 32U, limit.threads);
-        }
-        if (overrides.blocks != 0) {
-            shape.blocks = std::min(overrides.blocks, limit.blocks);
-        }
-        return shape;
-    };
     const std::size_t bytes = call.count * size_of(call.type);
     const std::size_t packs = (bytes + 15) / 16;
     const auto require_room = [&](std::size_t limit) {
@@ -117,7 +105,7 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const MostShapes& most
     };
     TunerReason reason = TunerReason::kAsked;
     if (asked == Algorithm::kAuto) {
-        if (bytes <= one_shot_preferred(call.ranks)) {
+        if (bytes <= kOneShotPreferred) {
             asked = Algorithm::kOneShot;
             reason = TunerReason::kSmall;
         } else if (bytes <= sentinel_preferred(call.ranks)) {
@@ -136,24 +124,28 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const MostShapes& most
                 format_bytes(bytes), format_bytes(sentinel_limit(call.ranks))));
         }
     }
-    switch (asked) {
-        case Algorithm::kOneShot:
-            require_room(kOneShotLimit);
-            return {asked, shaped(shape_for((bytes + 7) / 8, most.one_shot), most.one_shot),
-                    reason};
-        case Algorithm::kSentinel:
-            require_room(sentinel_limit(call.ranks));
-            return {asked, shaped(sentinel_shape(packs, most.sentinel), most.sentinel), reason};
-        case Algorithm::kTwoShot:
-        case Algorithm::kAuto:
-            break;
-    }
-    if (!call.windows) {
+    LaunchShape limit = most.any;
+    LaunchShape shape{};
+    if (asked == Algorithm::kOneShot) {
+        require_room(kOneShotLimit);
+        shape = shape_for((bytes + 7) / 8, limit);
+    } else if (asked == Algorithm::kSentinel) {
+        require_room(sentinel_limit(call.ranks));
+        limit = most.sentinel;
+        shape = sentinel_shape(packs, limit);
+    } else if (call.windows) {
+        shape = shape_for(packs / static_cast<std::size_t>(call.ranks), limit);
+    } else {
         throw std::invalid_argument(
             "twoshot needs both buffers in windows (Communicator::allocate)");
     }
-    const std::size_t part = packs / static_cast<std::size_t>(call.ranks);
-    return {asked, shaped(shape_for(part, most.two_shot), most.two_shot), reason};
+    if (overrides.threads != 0) {
+        shape.threads = std::clamp(overrides.threads / 32 * 32, 32U, limit.threads);
+    }
+    if (overrides.blocks != 0) {
+        shape.blocks = std::min(overrides.blocks, limit.blocks);
+    }
+    return {asked, shape, reason};
 }
 
 }  // namespace symm

@@ -32,18 +32,17 @@ struct CallSize {
 /// Why the tuner chose as it did.
 enum class TunerReason { kAsked, kSmall, kMiddle, kLarge, kNoWindow };
 
-/// The most blocks and threads of a launch of each algorithm.
+/// The most blocks and threads of a launch.
 struct MostShapes {
-    LaunchShape one_shot;
-    LaunchShape sentinel;
-    LaunchShape two_shot;
+    LaunchShape any;       ///< Of any algorithm.
+    LaunchShape sentinel;  ///< The sentinel's kernel is smaller: more blocks may fit.
 };
 
 /// What a user wants instead of the tuner's choice: SYMM_ALGO, SYMM_BLOCKS and SYMM_THREADS.
 struct TunerOverrides {
     Algorithm algorithm = Algorithm::kAuto;  ///< Where a call says kAuto.
-    unsigned blocks = 0;                     ///< 0, and below: as the tuner says.
-    unsigned threads = 0;
+    unsigned blocks = 0;                     ///< 0: as the tuner says.
+    unsigned threads = 0;                    ///< 0: as the tuner says.
     static TunerOverrides from_environment();
 };
 
@@ -59,15 +58,16 @@ std::string describe(TunerReason reason, int ranks);
 
 /// Bytes of a call up to which an algorithm is expected to be faster than the next: packets, then
 /// the sentinel, then two shots. The sentinel's is smaller with more ranks, since in one shot each
-/// rank sends all its data to every other.
-std::size_t one_shot_preferred(int ranks);
+/// rank sends all its data to every other. (On two H200s packets and the sentinel both take 2.8 us
+/// for 16K.)
+inline constexpr std::size_t kOneShotPreferred = 16 * 1024;
 std::size_t sentinel_preferred(int ranks);
 /// Up to which one shot is possible: what a bank holds of one sender's data.
 inline constexpr std::size_t kOneShotLimit = 512 * 1024;
 std::size_t sentinel_limit(int ranks);
 
-/// Chooses for a call. If `asked` cannot do the call,
-/// throws std::invalid_argument and says what can.
+/// Chooses for a call. If `asked` cannot do the call, throws std::invalid_argument and says what
+/// can.
 CallPlan plan_call(const CallSize& call, Algorithm asked, const MostShapes& most,
                    const TunerOverrides& overrides = {});
 

@@ -121,14 +121,7 @@ private:
         }
         SYMM_UNROLL
         for (int v = 0; v < kPacks; ++v) {
-            Sums<Element, 4> sums(words_of(loaded[v][0]).word);
-            SYMM_UNROLL
-            for (int p = 1; p < kRanks; ++p) {
-                sums.add(words_of(loaded[v][p]).word);
-            }
-            Words result;
-            sums.store(result.word);
-            const auto pack = bits_as<simt::Pack16>(result);
+            const simt::Pack16 pack = sum_of<Element>(loaded[v], kRanks);
             SYMM_UNROLL
             for (int p = 0; p < kRanks; ++p) {
                 target[p][i + v * step] = pack;
@@ -151,13 +144,6 @@ private:
                 out.peer<Storage>(peer(p))[i] = rounded;
             }
         }
-    }
-
-    struct Words {
-        std::uint32_t word[4];
-    };
-    __host__ __device__ static Words words_of(const simt::Pack16& pack) {
-        return bits_as<Words>(pack);
     }
 };
 

@@ -9,7 +9,7 @@
 namespace symm {
 namespace {
 
-constexpr MostShapes kMost{{128, 512}, {264, 512}, {128, 512}};
+constexpr MostShapes kMost{{128, 512}, {264, 512}};
 
 Algorithm chosen(std::size_t count, int ranks) {
     return plan_call({DataType::kFloat, count, ranks, true}, Algorithm::kAuto, kMost).algorithm;
@@ -17,7 +17,7 @@ Algorithm chosen(std::size_t count, int ranks) {
 
 TEST(Tuner, TakesOneShotForSmallAndTwoForLarge) {
     for (int ranks = 1; ranks <= 8; ++ranks) {
-        const std::size_t small = one_shot_preferred(ranks) / 4;
+        const std::size_t small = kOneShotPreferred / 4;
         EXPECT_EQ(chosen(small, ranks), Algorithm::kOneShot);
         EXPECT_EQ(chosen(small + 1, ranks), Algorithm::kSentinel);
         const std::size_t middle = sentinel_preferred(ranks) / 4;
@@ -30,7 +30,7 @@ TEST(Tuner, FillsNoMoreThanTheDevice) {
     constexpr LaunchShape kFew{7, 96};
     for (const std::size_t count : {1UL, 31UL, 4097UL, 1UL << 15, 1UL << 16, 1UL << 28}) {
         const CallPlan plan =
-            plan_call({DataType::kBfloat16, count, 8, true}, Algorithm::kAuto, {kFew, kFew, kFew});
+            plan_call({DataType::kBfloat16, count, 8, true}, Algorithm::kAuto, {kFew, kFew});
         EXPECT_GE(plan.shape.blocks, 1U);
         EXPECT_LE(plan.shape.blocks, 7U);
         EXPECT_LE(plan.shape.threads, 96U);
