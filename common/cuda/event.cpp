@@ -4,9 +4,9 @@
 
 namespace symm {
 
-Event::Event() {
+Event::Event(CUevent_flags flags) {
     CUevent event = nullptr;
-    cu_check(cuEventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate()");
+    cu_check(cuEventCreate(&event, flags), "cuEventCreate()");
     value_ = event;
 }
 

@@ -23,10 +23,19 @@
 
 namespace symm {
 
+/// `Kernel::kMaxThreads` where there is one: then a thread gets as many registers as let one block
+/// of so many threads run, and no more. 0: nothing said.
+template <class Kernel>
+inline constexpr unsigned kMaxThreads = 0;
+template <class Kernel>
+requires(Kernel::kMaxThreads >
+         0) inline constexpr unsigned kMaxThreads<Kernel> = Kernel::kMaxThreads;
+
 /// The `__global__` function that is launched. With `__grid_constant__` all threads read the
 /// parameters from constant memory, without copies of their own.
 template <class Kernel>
-__global__ void entry(const __grid_constant__ Kernel kernel) {
+__global__ void __launch_bounds__(kMaxThreads<Kernel>, kMaxThreads<Kernel> != 0)
+    entry(const __grid_constant__ Kernel kernel) {
     kernel(simt::ThreadBlock{});
 }
 

@@ -1,5 +1,6 @@
 // Copies and fills.
 
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -51,6 +52,14 @@ CUresult copy(const std::shared_ptr<Stream>& stream, CUdeviceptr to, CUdeviceptr
     // and a pageable target is written, before that.
     const bool now = !is_capturing(*stream);
     std::function<void()> work = [to, from, bytes] { std::memmove(at(to), at(from), bytes); };
+    // A word arrives whole and behind earlier copies of its stream, also for a kernel that polls.
+    if (bytes == sizeof(std::uint32_t) && (to | from) % bytes == 0) {
+        work = [to, from] {
+            auto* const source = static_cast<std::uint32_t*>(at(from));
+            __atomic_store_n(static_cast<std::uint32_t*>(at(to)),
+                             __atomic_load_n(source, __ATOMIC_RELAXED), __ATOMIC_RELEASE);
+        };
+    }
     if (now && source.range == Range::kUnknown) {
         const std::shared_ptr<char[]> staged(new char[bytes]);
         std::memcpy(staged.get(), at(from), bytes);

@@ -17,7 +17,7 @@ namespace symm::env {
 
 /// What a variable may hold.
 struct OneOf {
-    std::array<std::string_view, 4> words;  ///< If fewer than four, the rest is empty.
+    std::array<std::string_view, 6> words;  ///< The rest is empty.
 };
 struct Number {
     long least, most;
@@ -45,7 +45,7 @@ inline constexpr Variable kVariables[] = {
     {"SYMM_FABRIC_ENABLE", Number{0, 1}, "1", "0: ranks do not exchange FABRIC handles"},
     {"SYMM_CUMEM_HOST_ENABLE", Number{0, 1}, "1",
      "0: host segments are POSIX shared memory, not memory of cuMemCreate on a NUMA node"},
-    {"SYMM_ALGO", OneOf{{"auto", "oneshot", "sentinel", "twoshot"}}, "auto",
+    {"SYMM_ALGO", OneOf{{"auto", "oneshot", "sentinel", "twoshot", "copy"}}, "auto",
      "the AllReduce's algorithm, where the call does not name one"},
     {"SYMM_BLOCKS", Number{0, 1024}, "0",
      "blocks of an AllReduce's kernel, as far as they fit; 0: as the tuner says"},

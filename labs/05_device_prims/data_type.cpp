@@ -5,8 +5,8 @@
 namespace symm {
 namespace {
 
-constexpr std::array<std::string_view, 7> kTypeNames{"float", "half",  "bfloat16", "double",
-                                                     "int32", "int64", "uint8"};
+constexpr std::array<std::string_view, kDataTypes.size()> kTypeNames{
+    "float", "half", "bfloat16", "double", "int8", "uint8", "int32", "uint32", "int64", "uint64"};
 constexpr std::array<std::string_view, 5> kOpNames{"sum", "prod", "min", "max", "avg"};
 
 }  // namespace

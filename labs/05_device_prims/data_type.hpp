@@ -9,35 +9,57 @@
 
 namespace symm {
 
-enum class DataType : std::uint32_t { kFloat, kHalf, kBfloat16, kDouble, kInt32, kInt64, kUint8 };
+enum class DataType : std::uint32_t {
+    kFloat,
+    kHalf,
+    kBfloat16,
+    kDouble,
+    kInt8,
+    kUint8,
+    kInt32,
+    kUint32,
+    kInt64,
+    kUint64
+};
 /// How two elements become one. kAvg is the sum, divided by the number of ranks at the end.
 enum class ReduceOp : std::uint32_t { kSum, kProd, kMin, kMax, kAvg };
 
-inline constexpr std::array kDataTypes{DataType::kFloat,  DataType::kHalf,  DataType::kBfloat16,
-                                       DataType::kDouble, DataType::kInt32, DataType::kInt64,
-                                       DataType::kUint8};
+inline constexpr std::array kDataTypes{
+    DataType::kFloat, DataType::kHalf,  DataType::kBfloat16, DataType::kDouble, DataType::kInt8,
+    DataType::kUint8, DataType::kInt32, DataType::kUint32,   DataType::kInt64,  DataType::kUint64};
 inline constexpr std::array kReduceOps{ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin,
                                        ReduceOp::kMax, ReduceOp::kAvg};
 
 /// Bytes of one element.
 constexpr std::size_t size_of(DataType type) {
     switch (type) {
+        case DataType::kDouble:
+        case DataType::kInt64:
+        case DataType::kUint64:
+            return 8;
         case DataType::kFloat:
         case DataType::kInt32:
+        case DataType::kUint32:
             return 4;
         case DataType::kHalf:
         case DataType::kBfloat16:
             return 2;
-        case DataType::kDouble:
-        case DataType::kInt64:
-            return 8;
+        case DataType::kInt8:
         case DataType::kUint8:
             break;
     }
     return 1;
 }
 
-/// `float`, `half`, `bfloat16`, `double`, `int32`, `int64` or `uint8`.
+constexpr bool is_floating(DataType type) {
+    return type == DataType::kFloat || type == DataType::kHalf || type == DataType::kBfloat16 ||
+           type == DataType::kDouble;
+}
+constexpr bool is_signed_integer(DataType type) {
+    return type == DataType::kInt8 || type == DataType::kInt32 || type == DataType::kInt64;
+}
+
+/// `float`, `half`, `bfloat16`, `double`, `int8`, `uint8`, `int32`, `uint32`, `int64` or `uint64`.
 std::string_view name_of(DataType type);
 /// `sum`, `prod`, `min`, `max` or `avg`.
 std::string_view name_of(ReduceOp op);

@@ -5,9 +5,10 @@
 ///
 /// A kernel is compiled once per element type. The operation is chosen when it runs: all threads
 /// take the same branch, once per pack, and that costs less than the time to build more kernels.
+/// Kernels take signed integers for unsigned ones: sums and products have the same bits, and the
+/// other operations ask Reduction::is_signed.
 ///
-/// half and bfloat16 are computed as float and rounded after each operation. Sums and products of
-/// integers wrap.
+/// half and bfloat16 are computed as float. Sums and products of integers wrap.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -24,9 +25,9 @@
 
 namespace symm {
 
-/// Calls `use(T{})` with the element type.
+/// Calls `use(T{})` with the element type that kernels take for `type`.
 template <class Use>
-void with_type(DataType type, const Use& use) {
+void with_kernel_type(DataType type, const Use& use) {
     switch (type) {
         case DataType::kFloat:
             return use(float{});
@@ -36,12 +37,30 @@ void with_type(DataType type, const Use& use) {
             return use(__nv_bfloat16{});
         case DataType::kDouble:
             return use(double{});
+        case DataType::kInt8:
+        case DataType::kUint8:
+            return use(std::uint8_t{});
+        case DataType::kInt32:
+        case DataType::kUint32:
+            return use(std::uint32_t{});
+        case DataType::kInt64:
+        case DataType::kUint64:
+            return use(std::uint64_t{});
+    }
+}
+
+/// Calls `use(T{})` with the element type.
+template <class Use>
+void with_type(DataType type, const Use& use) {
+    switch (type) {
+        case DataType::kInt8:
+            return use(std::int8_t{});
         case DataType::kInt32:
             return use(std::int32_t{});
         case DataType::kInt64:
             return use(std::int64_t{});
-        case DataType::kUint8:
-            return use(std::uint8_t{});
+        default:
+            return with_kernel_type(type, use);
     }
 }
 
@@ -57,41 +76,31 @@ struct Elements {
 
 namespace detail {
 
-/// What an element is computed as: half and bfloat16 as float, integers so that they may wrap.
+/// What an element is computed as.
 template <class T>
-__host__ __device__ auto widened(T value) {
+using Wide =
+    std::conditional_t<std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, float, T>;
+
+template <class T>
+__host__ __device__ Wide<T> widened(T value) {
     if constexpr (std::is_same_v<T, __half>) {
         return __half2float(value);
     } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
         return __bfloat162float(value);
-    } else if constexpr (std::is_integral_v<T>) {
-        return static_cast<std::make_unsigned_t<T>>(value);
     } else {
         return value;
     }
 }
 
-template <class T, class Wide>
-__host__ __device__ T narrowed(Wide value) {
+template <class T, class From>
+__host__ __device__ T narrowed(From value) {
     if constexpr (std::is_same_v<T, __half>) {
-        return __float2half_rn(value);
+        return __float2half_rn(static_cast<float>(value));
     } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-        return __float2bfloat16_rn(value);
+        return __float2bfloat16_rn(static_cast<float>(value));
     } else {
         return static_cast<T>(value);
     }
-}
-
-/// A pack whose elements are `operation` of the elements of `a` and `b`.
-template <class T, class Pack, class Operation>
-__host__ __device__ Pack each(const Pack& a, const Pack& b, const Operation& operation) {
-    auto x = cuda::std::bit_cast<Elements<T, Pack>>(a);
-    const auto y = cuda::std::bit_cast<Elements<T, Pack>>(b);
-    SYMM_UNROLL
-    for (std::size_t i = 0; i < kPerPack<T, Pack>; ++i) {
-        x.at[i] = operation(x.at[i], y.at[i]);
-    }
-    return cuda::std::bit_cast<Pack>(x);
 }
 
 }  // namespace detail
@@ -100,30 +109,17 @@ __host__ __device__ Pack each(const Pack& a, const Pack& b, const Operation& ope
 struct Reduction {
     ReduceOp op;
     int ranks;
+    bool is_signed;  ///< Integers are signed.
     double inverse;  ///< 1 / ranks. A multiplication is cheaper than a division.
 
-    __host__ __device__ Reduction(ReduceOp operation, int of_ranks)
-        : op(operation), ranks(of_ranks), inverse(1.0 / of_ranks) {}
+    __host__ __device__ Reduction(ReduceOp operation, int of_ranks, bool signed_integers = false)
+        : op(operation), ranks(of_ranks), is_signed(signed_integers), inverse(1.0 / of_ranks) {}
 
+    /// Two packs as one.
     template <class T, class Pack>
     __host__ __device__ Pack combine(const Pack& a, const Pack& b) const {
-        using detail::narrowed;
-        using detail::widened;
-        switch (op) {
-            case ReduceOp::kProd:
-                return detail::each<T>(
-                    a, b, [](T x, T y) { return narrowed<T>(widened(x) * widened(y)); });
-            case ReduceOp::kMin:
-                return detail::each<T>(
-                    a, b, [](T x, T y) { return comparable(y) < comparable(x) ? y : x; });
-            case ReduceOp::kMax:
-                return detail::each<T>(
-                    a, b, [](T x, T y) { return comparable(x) < comparable(y) ? y : x; });
-            case ReduceOp::kSum:
-            case ReduceOp::kAvg:
-                break;
-        }
-        return detail::each<T>(a, b, [](T x, T y) { return narrowed<T>(widened(x) + widened(y)); });
+        const Pack packs[2] = {a, b};
+        return folded<T, false>(packs, 2);
     }
 
     /// What is still to do when all ranks' elements have been combined.
@@ -132,29 +128,106 @@ struct Reduction {
         if (op != ReduceOp::kAvg) {
             return pack;
         }
-        const Reduction& self = *this;
-        return detail::each<T>(pack, pack, [&self](T x, T) { return self.averaged(x); });
+        return narrowed<T, Pack>(averaged(widened<T>(pack)));
     }
 
-    /// A sum of all ranks' elements, divided by their number.
-    template <class T>
-    __host__ __device__ T averaged(T sum) const {
-        if constexpr (std::is_integral_v<T>) {
-            return static_cast<T>(sum / ranks);
-        } else {
-            const auto wide = detail::widened(sum);
-            return detail::narrowed<T>(wide * static_cast<std::decay_t<decltype(wide)>>(inverse));
-        }
+    /// The packs of the first `count` ranks as one, in their order: rounded once, and finished.
+    template <class T, class Pack, int kMost>
+    __host__ __device__ Pack reduce(const Pack (&packs)[kMost], int count) const {
+        return folded<T, true>(packs, count);
     }
 
 private:
-    template <class T>
-    __host__ __device__ static auto comparable(T value) {
-        if constexpr (std::is_integral_v<T>) {
-            return value;  // with its sign
-        } else {
-            return detail::widened(value);
+    template <class T, class Pack>
+    struct WidePack {
+        detail::Wide<T> at[kPerPack<T, Pack>];
+    };
+
+    template <class T, class Pack>
+    __host__ __device__ static WidePack<T, Pack> widened(const Pack& pack) {
+        const auto elements = cuda::std::bit_cast<Elements<T, Pack>>(pack);
+        WidePack<T, Pack> wide;
+        SYMM_UNROLL
+        for (std::size_t i = 0; i < kPerPack<T, Pack>; ++i) {
+            wide.at[i] = detail::widened(elements.at[i]);
         }
+        return wide;
+    }
+
+    template <class T, class Pack>
+    __host__ __device__ static Pack narrowed(const WidePack<T, Pack>& wide) {
+        Elements<T, Pack> elements;
+        SYMM_UNROLL
+        for (std::size_t i = 0; i < kPerPack<T, Pack>; ++i) {
+            elements.at[i] = detail::narrowed<T>(wide.at[i]);
+        }
+        return cuda::std::bit_cast<Pack>(elements);
+    }
+
+    // Each branch ends with a pack: wide elements that live beyond it would take more registers.
+    template <class T, bool kFinish, class Pack, int kMost>
+    __host__ __device__ Pack folded(const Pack (&packs)[kMost], int count) const {
+        const Reduction& self = *this;
+        const auto fold = [&](const auto& operation) {
+            WidePack<T, Pack> all = widened<T>(packs[0]);
+            SYMM_UNROLL
+            for (int p = 1; p < kMost; ++p) {
+                if (p < count) {
+                    const WidePack<T, Pack> next = widened<T>(packs[p]);
+                    SYMM_UNROLL
+                    for (std::size_t i = 0; i < kPerPack<T, Pack>; ++i) {
+                        all.at[i] = static_cast<detail::Wide<T>>(operation(all.at[i], next.at[i]));
+                    }
+                }
+            }
+            return all;
+        };
+        const auto sum = [](auto x, auto y) { return x + y; };
+        switch (op) {
+            case ReduceOp::kProd:
+                return narrowed<T, Pack>(fold([](auto x, auto y) { return x * y; }));
+            case ReduceOp::kMin:
+                return narrowed<T, Pack>(
+                    fold([&self](auto x, auto y) { return self.is_less(y, x) ? y : x; }));
+            case ReduceOp::kMax:
+                return narrowed<T, Pack>(
+                    fold([&self](auto x, auto y) { return self.is_less(x, y) ? y : x; }));
+            case ReduceOp::kAvg:
+                if constexpr (kFinish) {
+                    return narrowed<T, Pack>(averaged(fold(sum)));
+                }
+                break;
+            case ReduceOp::kSum:
+                break;
+        }
+        return narrowed<T, Pack>(fold(sum));
+    }
+
+    template <class T>
+    __host__ __device__ bool is_less(T x, T y) const {
+        if constexpr (std::is_integral_v<T>) {
+            const auto flip = static_cast<T>(T{is_signed} << (8 * sizeof(T) - 1));
+            return static_cast<T>(x ^ flip) < static_cast<T>(y ^ flip);
+        } else {
+            return x < y;
+        }
+    }
+
+    /// Sums of all ranks' elements, divided by their number.
+    template <class T, class Pack>
+    __host__ __device__ WidePack<T, Pack> averaged(WidePack<T, Pack> sums) const {
+        SYMM_UNROLL
+        for (std::size_t i = 0; i < kPerPack<T, Pack>; ++i) {
+            if constexpr (std::is_integral_v<T>) {
+                using Signed = std::make_signed_t<T>;
+                sums.at[i] = static_cast<T>(
+                    is_signed ? static_cast<T>(static_cast<Signed>(sums.at[i]) / ranks)
+                              : sums.at[i] / static_cast<T>(ranks));
+            } else {
+                sums.at[i] *= static_cast<detail::Wide<T>>(inverse);
+            }
+        }
+        return sums;
     }
 };
 

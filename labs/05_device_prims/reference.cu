@@ -1,5 +1,9 @@
 #include "labs/05_device_prims/reference.hpp"
 
+#include <fmt/core.h>
+
+#include <stdexcept>
+
 #include "common/cuda/launch.hpp"
 
 namespace symm {
@@ -23,16 +27,24 @@ struct CheckKernel {
     CheckedCall call;
     int rank;
     const T* output;
-    std::uint64_t* wrong;
+    CheckReport* report;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         std::uint64_t found = 0;
         for (std::size_t i = block.grid_rank(); i < call.output_count(); i += block.grid_size()) {
-            const T expected = call.output<T>(rank, i);
-            found += detail::widened(output[i]) == detail::widened(expected) ? 0 : 1;
+            const auto expected = detail::widened(call.output<T>(rank, i));
+            const auto got = detail::widened(output[i]);
+            if (!(got == expected)) {  // a NaN is wrong, too
+                ++found;
+                if (simt::claim(&report->claimed, std::uint32_t{0}, std::uint32_t{1})) {
+                    report->index = i;
+                    report->got = static_cast<double>(got);
+                    report->expected = static_cast<double>(expected);
+                }
+            }
         }
         if (found != 0) {
-            simt::fetch_add(wrong, found, simt::Order::kRelaxed);
+            simt::fetch_add(&report->wrong, found, simt::Order::kRelaxed);
         }
     }
 };
@@ -53,11 +65,19 @@ void queue_fill(CUstream stream, DataType type, const CheckedCall& call, int ran
 }
 
 void queue_check(CUstream stream, DataType type, const CheckedCall& call, int rank,
-                 CUdeviceptr output, std::uint64_t* wrong) {
+                 CUdeviceptr output, CheckReport* report) {
     with_type(type, [&](auto zero) {
         using T = decltype(zero);
-        launch_wide(stream, CheckKernel<T>{call, rank, reinterpret_cast<const T*>(output), wrong});
+        launch_wide(stream, CheckKernel<T>{call, rank, reinterpret_cast<const T*>(output), report});
     });
+}
+
+void throw_if_wrong(const CheckReport& report, const CheckedCall& call, int rank) {
+    if (report.wrong != 0) {
+        throw std::runtime_error(fmt::format(
+            "rank {}: {} of {} elements are wrong, element {} among them: {} instead of {}", rank,
+            report.wrong, call.output_count(), report.index, report.got, report.expected));
+    }
 }
 
 }  // namespace symm

@@ -2,9 +2,9 @@
 /// \file
 /// Inputs that tell rank and index, and what collectives must make of them.
 ///
-/// All inputs are whole numbers so small that sums, products, least and greatest of eight ranks are
-/// exact in every type, in whatever order (those of integers may wrap); an average is rounded as
-/// the kernel rounds it. So results must be equal.
+/// Integers may be anything: sums and products wrap. Inputs of floating types are whole numbers so
+/// small that sums, products, least and greatest of eight ranks are exact, in whatever order; an
+/// average is rounded as the kernel rounds it. So results must be equal.
 
 #include <cuda.h>
 
@@ -41,7 +41,12 @@ struct CheckedCall {
     /// Element `index` of the input of a rank.
     template <class T>
     __host__ __device__ T input(int rank, std::size_t index) const {
-        return detail::narrowed<T>(value<T>(rank, index));
+        const std::uint64_t drawn = bits(rank, index);
+        if constexpr (std::is_integral_v<T>) {
+            return static_cast<T>(drawn);
+        } else {
+            return detail::narrowed<T>(whole<T>(drawn));
+        }
     }
 
     /// Element `index` of the output of a rank.
@@ -64,56 +69,81 @@ struct CheckedCall {
 private:
     __host__ __device__ std::size_t parts() const { return static_cast<std::size_t>(ranks); }
 
-    template <class T>
-    __host__ __device__ std::int64_t value(int rank, std::size_t index) const {
+    __host__ __device__ std::uint64_t bits(int rank, std::size_t index) const {
         std::uint64_t x = index * 0x9e3779b97f4a7c15U +
                           static_cast<std::uint64_t>(rank) * 0x85ebca6bU +
                           salt * 0xc2b2ae3d27d4eb4fU;
         x ^= x >> 31;
         x *= 0xbf58476d1ce4e5b9U;  // splitmix64, Sebastiano Vigna: public domain
-        x ^= x >> 29;
+        return x ^ x >> 29;
+    }
+
+    /// A small whole number.
+    template <class T>
+    __host__ __device__ std::int64_t whole(std::uint64_t drawn) const {
         constexpr bool kExactTo256 = std::is_class_v<T>;  // half and bfloat16
         if (op == ReduceOp::kProd) {
-            return 1 + static_cast<std::int64_t>(x % (kExactTo256 ? 2 : 4));
+            return 1 + static_cast<std::int64_t>(drawn % (kExactTo256 ? 2 : 4));
         }
-        constexpr std::int64_t kRange = kExactTo256 ? 32 : sizeof(T) == 1 ? 256 : 1 << 16;
-        const auto drawn = static_cast<std::int64_t>(x % static_cast<std::uint64_t>(kRange));
-        return sizeof(T) == 1 ? drawn : drawn - kRange / 2;
+        constexpr std::int64_t kRange = kExactTo256 ? 32 : 1 << 16;
+        return static_cast<std::int64_t>(drawn % static_cast<std::uint64_t>(kRange)) - kRange / 2;
+    }
+
+    template <class T>
+    __host__ __device__ T two(T a, T b) const {
+        using Sum = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
+                                                std::type_identity<T>>::type;  // may wrap
+        switch (op) {
+            case ReduceOp::kProd:
+                return static_cast<T>(static_cast<Sum>(a) * static_cast<Sum>(b));
+            case ReduceOp::kMin:
+                return b < a ? b : a;
+            case ReduceOp::kMax:
+                return b > a ? b : a;
+            case ReduceOp::kSum:
+            case ReduceOp::kAvg:
+                break;
+        }
+        return static_cast<T>(static_cast<Sum>(a) + static_cast<Sum>(b));
     }
 
     template <class T>
     __host__ __device__ T reduced(std::size_t index) const {
-        std::int64_t all = value<T>(0, index);
+        using Exact = std::conditional_t<std::is_integral_v<T>, T, double>;
+        auto all = static_cast<Exact>(input<T>(0, index));
         for (int rank = 1; rank < ranks; ++rank) {
-            const std::int64_t next = value<T>(rank, index);
-            if (op == ReduceOp::kProd) {
-                all *= next;
-            } else if (op == ReduceOp::kMin) {
-                all = next < all ? next : all;
-            } else if (op == ReduceOp::kMax) {
-                all = next > all ? next : all;
-            } else {
-                all += next;
-            }
+            all = two(all, static_cast<Exact>(input<T>(rank, index)));
         }
         if (op != ReduceOp::kAvg) {
             return detail::narrowed<T>(all);
         }
         if constexpr (std::is_integral_v<T>) {
-            return static_cast<T>(static_cast<T>(all) / ranks);
+            return static_cast<T>(all / static_cast<T>(ranks));
         } else if constexpr (sizeof(T) == 8) {
-            return static_cast<double>(all) * (1.0 / ranks);
+            return all * (1.0 / ranks);
         } else {
             return detail::narrowed<T>(static_cast<float>(all) * static_cast<float>(1.0 / ranks));
         }
     }
 };
 
+/// What a check found. In device memory, zeroed.
+struct CheckReport {
+    std::uint64_t wrong;  ///< Elements.
+    std::uint64_t index;  ///< One of them,
+    double got;           ///< with the value that it has
+    double expected;      ///< and the one that it should have.
+    std::uint32_t claimed;
+};
+
 /// Fills the input of a rank. Queued on the stream. Throws CudaError. (These two in a .cu file.)
 void queue_fill(CUstream stream, DataType type, const CheckedCall& call, int rank,
                 CUdeviceptr input);
-/// Adds the number of wrong elements of a rank's output to `*wrong`, in device memory.
+/// Compares a rank's output, and reports what is wrong.
 void queue_check(CUstream stream, DataType type, const CheckedCall& call, int rank,
-                 CUdeviceptr output, std::uint64_t* wrong);
+                 CUdeviceptr output, CheckReport* report);
+/// `rank 1: 3 of 100 elements are wrong, element 51 among them: 7 instead of 9`, as a
+/// std::runtime_error, where elements are wrong.
+void throw_if_wrong(const CheckReport& report, const CheckedCall& call, int rank);
 
 }  // namespace symm

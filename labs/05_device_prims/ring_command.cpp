@@ -119,7 +119,7 @@ public:
           ring_(rank, request.ring),
           input_(most_bytes(Collective::kReduceScatter)),
           window_(rank, most_bytes(Collective::kAllGather)),
-          wrong_(sizeof(std::uint64_t)),
+          report_(sizeof(CheckReport)),
           timer_(rank, stream_, request.iterations, request.graph,
                  [this](std::string_view what) { ring_.synchronize(stream_, what); }),
           library_(load_nccl(rank, request_.why_no_nccl)) {
@@ -276,16 +276,13 @@ private:
         if (!checked.writes(rank_.rank())) {
             return;
         }
+        zero(report_.address(), sizeof(CheckReport));
         queue_check(stream_.get(), call.type, checked, rank_.rank(), call.output,
-                    wrong_.as<std::uint64_t>());
+                    report_.as<CheckReport>());
         stream_.synchronize("checking the result");
-        std::uint64_t wrong = 0;
-        copy_to_host(&wrong, wrong_.address(), sizeof(wrong));
-        if (wrong != 0) {
-            throw std::runtime_error(fmt::format("{} by {}: rank {} has {} wrong elements of {}",
-                                                 name_of(call.collective), name_of(call.protocol),
-                                                 rank_.rank(), wrong, checked.output_count()));
-        }
+        CheckReport report;
+        copy_to_host(&report, report_.address(), sizeof(report));
+        throw_if_wrong(report, checked, rank_.rank());
     }
 
     Rank& rank_;
@@ -293,7 +290,7 @@ private:
     RingCommunicator ring_;
     DeviceMemory input_;
     SymmetricRange window_;
-    DeviceMemory wrong_;
+    DeviceMemory report_;
     Stream stream_;
     TurnTimer timer_;
     std::unique_ptr<NcclLibrary> library_;

@@ -14,7 +14,7 @@ namespace symm {
 template <template <class, class> class ProtocolOf>
 void launch_ring(CUstream stream, const RingLaunch& ring) {
     const RingRequest& request = ring.request;
-    with_type(request.type, [&](auto zero) {
+    with_kernel_type(request.type, [&](auto zero) {
         using T = decltype(zero);
         using Kernel = RingKernel<ProtocolOf, T>;
         const bool every_rank = request.collective == Collective::kAllReduce;
@@ -23,7 +23,7 @@ void launch_ring(CUstream stream, const RingLaunch& ring) {
             Kernel::Proto::step_elements(ring.to_next.slot_bytes), 128 / sizeof(T));
         auto* const output = reinterpret_cast<T*>(request.output);
         const RingCall<T> call{request.collective,
-                               {request.op, ring.ranks},
+                               {request.op, ring.ranks, is_signed_integer(request.type)},
                                reinterpret_cast<const T*>(request.input),
                                output,
                                request.count,
@@ -41,7 +41,7 @@ template <template <class, class> class ProtocolOf>
 unsigned resident_ring_blocks(unsigned threads) {
     unsigned fewest = std::numeric_limits<unsigned>::max();
     for (const DataType type : kDataTypes) {
-        with_type(type, [&](auto zero) {
+        with_kernel_type(type, [&](auto zero) {
             using Kernel = RingKernel<ProtocolOf, decltype(zero)>;
             fewest =
                 std::min(fewest, resident_blocks<Kernel>(threads, sizeof(typename Kernel::Shared)));
