@@ -7,6 +7,7 @@
 #include <exception>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
@@ -17,10 +18,12 @@ namespace symm {
 namespace {
 
 // Where things lie in each rank's state.
+constexpr std::size_t kCopyOffset = 8 * 1024;
 constexpr std::size_t kOneShotOffset = 16 * 1024;
 constexpr std::size_t kSentinelOffset = 24 * 1024;
 constexpr std::size_t kScratchOffset = 32 * 1024;
-static_assert(sizeof(BarrierMemory) <= kOneShotOffset);
+static_assert(sizeof(BarrierMemory) <= kCopyOffset);
+static_assert(sizeof(CopyMemory) <= kOneShotOffset - kCopyOffset);
 static_assert(sizeof(OneShotMemory) <= kSentinelOffset - kOneShotOffset);
 static_assert(sizeof(OneShotMemory) <= kScratchOffset - kSentinelOffset);
 static_assert(kMaxAllReduceRanks <= kMaxBarrierRanks);
@@ -51,13 +54,15 @@ struct Resident {
 
 Resident resident_blocks(int ranks, unsigned threads) {
     Resident resident;
-    for (const DataType type : {DataType::kFloat, DataType::kBfloat16}) {
-        resident.sentinel =
-            std::min(resident.sentinel, sentinel_resident_blocks(type, ranks, threads));
-        resident.any = std::min({resident.any, resident.sentinel,
-                                 one_shot_resident_blocks(type, ranks, threads),
+    for (const DataType type : kDataTypes) {
+        if (is_floating(type)) {
+            resident.sentinel =
+                std::min(resident.sentinel, sentinel_resident_blocks(type, ranks, threads));
+        }
+        resident.any = std::min({resident.any, one_shot_resident_blocks(type, ranks, threads),
                                  two_shot_resident_blocks(type, ranks, threads)});
     }
+    resident.any = std::min(resident.any, resident.sentinel);
     return resident;
 }
 
@@ -70,7 +75,7 @@ bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
 Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     : rank_(rank), state_(rank, state_bytes(ranks_that_may_meet(rank))), timeout_(options.limit) {
     LaunchShape most{.blocks = is_emulated() ? 2U : kMaxBarrierBlocks,
-                     .threads = is_emulated() ? 32U : 512U};
+                     .threads = is_emulated() ? 32U : kMostThreads};
     const Resident resident = resident_blocks(rank.size(), most.threads);
     most.blocks =
         std::min(most.blocks, resident.any / static_cast<unsigned>(rank.most_on_a_device()));
@@ -80,7 +85,9 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     if (max_blocks != 0) {
         most.blocks = std::min(most.blocks, max_blocks);
     }
-    most_ = {most, most};
+    // Streams share a few hardware queues. With the copies of several ranks on one device, one
+    // rank's kernel could stand in front of what it waits for.
+    most_ = {most, most, is_emulated() || rank.most_on_a_device() == 1};
     // Of the sentinel's smaller kernel more blocks fit than of the largest one. But they spread
     // over all multiprocessors, so a communicator that launches them has the device to itself.
     const bool alone = !is_emulated() && max_blocks == 0 && rank.most_on_a_device() == 1;
@@ -120,12 +127,25 @@ std::size_t Communicator::state_bytes(int ranks) {
     return sentinel_banks(ranks) + 2 * static_cast<std::size_t>(ranks - 1) * sentinel_limit(ranks);
 }
 
+void Communicator::prepare_copy() {
+    if (!copy_) {
+        copy_.emplace(rank_, state_.at<CopyMemory>(0, kCopyOffset), state_.stride());
+    }
+}
+
+CUdeviceptr Communicator::add_window(SymmetricRange range) {
+    if (most_.copy_engine && range.size() > two_shot_preferred(ranks())) {
+        prepare_copy();
+    }
+    return windows_.emplace_back(std::move(range)).local();
+}
+
 CUdeviceptr Communicator::allocate(std::size_t bytes) {
-    return windows_.emplace_back(rank_, bytes).local();
+    return add_window(SymmetricRange(rank_, bytes));
 }
 
 CUdeviceptr Communicator::register_memory(CUdeviceptr pointer, std::size_t bytes) {
-    return windows_.emplace_back(rank_, pointer, bytes).local();
+    return add_window(SymmetricRange(rank_, pointer, bytes));
 }
 
 void Communicator::release(CUdeviceptr window) {
@@ -152,11 +172,6 @@ std::optional<SymmetricPointer> Communicator::find(CUdeviceptr pointer, std::siz
 
 CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                                   ReduceOp op, CUstream stream, Algorithm asked) {
-    if ((type != DataType::kFloat && type != DataType::kBfloat16) || op != ReduceOp::kSum) {
-        throw std::invalid_argument(
-            fmt::format("no AllReduce of {} by {}: float and bfloat16 can be summed", name_of(type),
-                        name_of(op)));
-    }
     if (count > std::numeric_limits<std::size_t>::max() / size_of(type)) {
         throw std::invalid_argument(
             fmt::format("{} elements are more than any memory holds", count));
@@ -178,23 +193,39 @@ CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t c
         return chosen;
     }
     const simt::Timeout timeout = timeout_.timeout();
-    if (chosen.algorithm == Algorithm::kOneShot) {
-        launch_one_shot(stream, chosen.shape, type, ranks(),
-                        {in, out, count, state_.at<OneShotMemory>(rank(), kOneShotOffset),
-                         state_.at<simt::Pack16>(0, kScratchOffset), state_.stride(),
-                         kPacketsPerBank, timeout, rank()});
-    } else if (chosen.algorithm == Algorithm::kSentinel) {
-        launch_sentinel(stream, chosen.shape, type,
-                        {in, out, count, state_.at<OneShotMemory>(rank(), kSentinelOffset),
-                         state_.at<simt::Pack16>(0, sentinel_banks(ranks())), state_.stride(),
-                         sentinel_limit(ranks()) / sizeof(simt::Pack16), timeout, rank(), ranks()});
-    } else {
-        launch_two_shot(stream, chosen.shape, type, ranks(),
-                        {*in_place,
-                         *out_place,
-                         count,
-                         {state_.at<BarrierMemory>(0), state_.stride(), rank(), ranks()},
-                         timeout});
+    const Reduction reduction(op, ranks(), is_signed_integer(type));
+    if (chosen.algorithm == Algorithm::kTwoShot || chosen.algorithm == Algorithm::kCopy) {
+        const TwoShotCall call{*in_place,
+                               *out_place,
+                               count,
+                               reduction,
+                               {state_.at<BarrierMemory>(0), state_.stride(), rank(), ranks()},
+                               timeout};
+        if (chosen.algorithm == Algorithm::kTwoShot) {
+            launch_two_shot(stream, chosen.shape, type, call);
+        } else {
+            prepare_copy();
+            copy_->queue(stream, chosen.shape, type, call);
+        }
+        return chosen;
+    }
+    for (std::size_t done = 0; done < count; done += chosen.piece) {
+        const CUdeviceptr from = in + done * size_of(type);
+        const CUdeviceptr to = out + done * size_of(type);
+        const std::size_t now = std::min(chosen.piece, count - done);
+        if (chosen.algorithm == Algorithm::kOneShot) {
+            launch_one_shot(
+                stream, chosen.shape, type,
+                {from, to, now, reduction, state_.at<OneShotMemory>(rank(), kOneShotOffset),
+                 state_.at<simt::Pack16>(0, kScratchOffset), state_.stride(), kPacketsPerBank,
+                 timeout, rank(), ranks()});
+        } else {
+            launch_sentinel(
+                stream, chosen.shape, type,
+                {from, to, now, reduction, state_.at<OneShotMemory>(rank(), kSentinelOffset),
+                 state_.at<simt::Pack16>(0, sentinel_banks(ranks())), state_.stride(),
+                 sentinel_limit(ranks()) / sizeof(simt::Pack16), timeout, rank(), ranks()});
+        }
     }
     return chosen;
 }

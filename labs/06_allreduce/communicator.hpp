@@ -13,7 +13,7 @@
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/06_allreduce/residency.hpp"
 #include "labs/06_allreduce/tuner.hpp"
-#include "labs/06_allreduce/two_shot.hpp"
+#include "labs/06_allreduce/two_shot_copy.hpp"
 
 namespace symm {
 
@@ -60,12 +60,14 @@ public:
     /// not return.
     void release(CUdeviceptr window);
 
-    /// Queues the call: `out[i]` becomes the sum of all ranks' `in[i]`, with the same bits on every
-    /// rank. `in` and `out` hold `count` elements each: the same buffer, or two that do not
-    /// overlap, at multiples of the element's size (of 16 bytes for speed). For twoshot they lie at
-    /// the same offsets in the same windows on all ranks; for auto, in windows on all ranks or on
-    /// none. Returns the plan that was chosen. Throws CudaError, and std::invalid_argument for a
-    /// call that is not possible.
+    /// Queues the call: `out[i]` becomes the reduction of all ranks' `in[i]`, with the same bits on
+    /// every rank. `in` and `out` hold `count` elements each: the same buffer, or two that do not
+    /// overlap, at multiples of the element's size (of 16 bytes for speed). For twoshot and copy
+    /// they lie at the same offsets in the same windows on all ranks; for auto, in windows on all
+    /// ranks or on none. half and bfloat16 are reduced as float and rounded once; sums and products
+    /// of integers wrap. Returns the plan that was chosen. Throws CudaError, and
+    /// std::invalid_argument for a call that is not possible. The first call that asks for copy,
+    /// without a window large enough for it, waits for all ranks.
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
 
@@ -80,14 +82,20 @@ private:
     /// Where all ranks' buffers are, if this one lies in a window.
     std::optional<SymmetricPointer> find(CUdeviceptr pointer, std::size_t bytes) const;
 
+    CUdeviceptr add_window(SymmetricRange range);
+    /// Makes what a call by the copy engine needs, unless it is there. Collective.
+    void prepare_copy();
+
     Rank& rank_;
-    /// BarrierMemory, OneShotMemory of packets and of the sentinel, then the banks of both.
+    /// BarrierMemory, CopyMemory, OneShotMemory of packets and of the sentinel, then the banks of
+    /// both.
     SymmetricRange state_;
     KernelTimeout timeout_;
     MostShapes most_;
     TunerOverrides overrides_ = TunerOverrides::from_environment();
     std::optional<ResidencyShare> share_;
     std::list<SymmetricRange> windows_;
+    std::optional<TwoShotCopy> copy_;  ///< Made with the first window that is large enough for it.
 };
 
 }  // namespace symm

@@ -9,6 +9,7 @@
 #include "labs/06_allreduce/one_shot.hpp"
 #include "labs/06_allreduce/sentinel.hpp"
 #include "labs/06_allreduce/two_shot.hpp"
+#include "labs/06_allreduce/two_shot_copy.hpp"
 
 namespace symm {
 
@@ -17,11 +18,12 @@ unsigned one_shot_resident_blocks(DataType type, int ranks, unsigned threads);
 unsigned sentinel_resident_blocks(DataType type, int ranks, unsigned threads);
 unsigned two_shot_resident_blocks(DataType type, int ranks, unsigned threads);
 
-/// Queue the kernel. Throw CudaError.
-void launch_one_shot(CUstream stream, LaunchShape shape, DataType type, int ranks,
-                     const OneShotCall& call);
+/// Queue the kernel. Throw CudaError. The sentinel is for floating types only.
+void launch_one_shot(CUstream stream, LaunchShape shape, DataType type, const OneShotCall& call);
 void launch_sentinel(CUstream stream, LaunchShape shape, DataType type, const SentinelCall& call);
-void launch_two_shot(CUstream stream, LaunchShape shape, DataType type, int ranks,
-                     const TwoShotCall& call);
+void launch_two_shot(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
+void launch_meet(CUstream stream, const Meet& meet);
+void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType type,
+                         const ReducePieceCall& call);
 
 }  // namespace symm

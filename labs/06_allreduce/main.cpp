@@ -30,11 +30,13 @@ std::string optional_time(const std::optional<double>& time) {
 
 void print_row(const Rank& rank, const Options& options, std::size_t count,
                const Measured& measured) {
-    const std::size_t bytes = count * size_of(options.comparison.type);
+    const std::size_t bytes = count * size_of(options.comparison.arithmetic.type);
     std::string text = fmt::format("{:>8} {:>12} {:>9}", format_bytes(bytes), count,
                                    name_of(measured.plan.algorithm));
     if (is_emulated()) {
-        text += fmt::format("   right   {}", describe(measured.plan.reason, rank.size()));
+        text += fmt::format(
+            "   right   {}",
+            describe(measured.plan.reason, options.comparison.arithmetic.type, rank.size()));
     } else {
         text +=
             fmt::format(" {:>10.1f} {:>9.1f} {:>10} {:>10}", measured.ours,
@@ -51,8 +53,9 @@ void print_row(const Rank& rank, const Options& options, std::size_t count,
 
 void print_head(const Rank& rank, const Options& options, const NcclComparison& comparison) {
     rank.headline("{}\n", describe_driver());
-    rank.headline("AllReduce, {} ranks ({} mode), {}, sum, {}, {}, {} x {} calls per size\n",
-                  rank.size(), name_of(rank.mode()), name_of(options.comparison.type),
+    rank.headline("AllReduce, {} ranks ({} mode), {}, {}, {}, {}, {} x {} calls per size\n",
+                  rank.size(), name_of(rank.mode()), name_of(options.comparison.arithmetic.type),
+                  name_of(options.comparison.arithmetic.op),
                   options.comparison.in_place ? "in place" : "out of place",
                   options.comparison.graph ? "in a graph" : "one by one", options.comparison.rounds,
                   options.comparison.iterations);
@@ -80,7 +83,8 @@ void require_room(const Rank& rank, const Options& options) {
     const std::size_t part = memory / static_cast<std::size_t>(rank.most_on_a_device());
     const std::size_t unit = granularity(device_memory(rank.device()));
     // One unit more for what is small: words that kernels set, and the result check's report.
-    const std::size_t state = round_up(Communicator::state_bytes(rank.size()), unit) + unit;
+    const std::size_t state = round_up(Communicator::state_bytes(rank.size()), unit) +
+                              round_up(TwoShotCopy::scratch_bytes(), unit) + unit;
     const std::size_t most = part > state ? (part - state) / buffers / unit * unit : 0;
     if (most == 0) {
         throw UsageError(
@@ -96,27 +100,14 @@ void require_room(const Rank& rank, const Options& options) {
     }
 }
 
-/// Refuses a size that the algorithm's scratch memory does not hold.
-void require_size(const Rank& rank, const Options& options) {
-    const Algorithm algorithm = options.comparison.algorithm;
-    const std::size_t limit = algorithm == Algorithm::kOneShot    ? kOneShotLimit
-                              : algorithm == Algorithm::kSentinel ? sentinel_limit(rank.size())
-                                                                  : options.comparison.most_bytes;
-    if (options.comparison.most_bytes > limit) {
-        throw UsageError(fmt::format("--algo {} carries up to {}: say --algo twoshot or --bytes {}",
-                                     name_of(algorithm), format_bytes(limit), format_bytes(limit)));
-    }
-}
-
 void run(Rank& rank, const Options& options) {
-    require_size(rank, options);
     require_room(rank, options);
     Communicator communicator(rank);
     NcclComparison comparison(rank, communicator, options.comparison);
     print_head(rank, options, comparison);
     for (std::size_t bytes = options.sizes.first; bytes <= options.sizes.last;
          bytes *= options.factor) {
-        const std::size_t count = bytes / size_of(options.comparison.type);
+        const std::size_t count = bytes / size_of(options.comparison.arithmetic.type);
         print_row(rank, options, count, comparison.run(count));
     }
     rank.headline("\nAll results are right.\n");
@@ -131,6 +122,7 @@ int main(int argc, char** argv) {
     Options options;
     std::string bytes = "1M";
     std::string dtype = "float";
+    std::string op = "sum";
     std::string algo = "auto";
     std::size_t count = 0;
     bool no_nccl = false;
@@ -146,8 +138,11 @@ int main(int argc, char** argv) {
                                    "Elements instead of bytes, at least 1")
         ->default_str("")
         ->excludes(bytes_option);
-    app.add_option("--dtype", dtype, "Type: float or bfloat16")->capture_default_str();
-    app.add_option("--algo", algo, "Algorithm: auto, oneshot, sentinel or twoshot")
+    app.add_option("--dtype", dtype,
+                   "Type: float, half, bfloat16, double, int8, uint8, int32, uint32, int64, uint64")
+        ->capture_default_str();
+    app.add_option("--op", op, "Operation: sum, prod, min, max or avg")->capture_default_str();
+    app.add_option("--algo", algo, "Algorithm: auto, oneshot, sentinel, twoshot or copy")
         ->capture_default_str();
     app.add_flag("--inplace", options.comparison.in_place, "Input and output are the same buffer");
     app.add_flag("--graph", options.comparison.graph, "Replay the calls as a graph");
@@ -165,23 +160,26 @@ int main(int argc, char** argv) {
         "(NCCL_NVLS_ENABLE=0 is set).\n"
         "SYMM_TIMEOUT is the limit of every wait, in seconds.");
     return run_main(app, argc, argv, [&] {
-        options.comparison.type = data_type(dtype);
-        if (options.comparison.type != DataType::kFloat &&
-            options.comparison.type != DataType::kBfloat16) {
-            throw UsageError(fmt::format("--dtype {}: say float or bfloat16", dtype));
+        options.comparison.arithmetic.type = data_type(dtype);
+        options.comparison.arithmetic.op = reduce_op(op);
+        if (!is_floating(options.comparison.arithmetic.type) &&
+            algorithm_named(algo) == Algorithm::kSentinel) {
+            throw UsageError(fmt::format("--dtype {}: integers have no sentinel", dtype));
         }
         options.comparison.algorithm = algorithm_named(algo);
         options.comparison.nccl = !no_nccl;
         options.sizes = parse_byte_range("--bytes", bytes);
-        if (options.sizes.first % size_of(options.comparison.type) != 0) {
+        if (options.sizes.first % size_of(options.comparison.arithmetic.type) != 0) {
             throw UsageError(fmt::format("--bytes {} is no whole number of {}s of {} bytes each",
-                                         bytes, dtype, size_of(options.comparison.type)));
+                                         bytes, dtype,
+                                         size_of(options.comparison.arithmetic.type)));
         }
         if (app.count("--count") != 0) {
-            if (count > (std::size_t{1} << 60) / size_of(options.comparison.type)) {
+            if (count > (std::size_t{1} << 60) / size_of(options.comparison.arithmetic.type)) {
                 throw UsageError(fmt::format("--count {} is more than any machine holds", count));
             }
-            options.sizes.first = options.sizes.last = count * size_of(options.comparison.type);
+            options.sizes.first = options.sizes.last =
+                count * size_of(options.comparison.arithmetic.type);
         }
         options.comparison.iterations = iterations != 0 ? iterations : is_emulated() ? 2 : 20;
         if (is_emulated() && app.count("--rounds") == 0) {

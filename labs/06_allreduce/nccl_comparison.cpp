@@ -28,6 +28,48 @@ CUdeviceptr window_of_one_segment(Communicator& communicator, std::size_t bytes)
     return communicator.register_memory(reinterpret_cast<CUdeviceptr>(memory.get()), bytes);
 }
 
+/// nccl.h's ncclDataType_t and ncclRedOp_t.
+int nccl_number(DataType type) {
+    switch (type) {
+        case DataType::kInt8:
+            return 0;
+        case DataType::kUint8:
+            return 1;
+        case DataType::kInt32:
+            return 2;
+        case DataType::kUint32:
+            return 3;
+        case DataType::kInt64:
+            return 4;
+        case DataType::kUint64:
+            return 5;
+        case DataType::kHalf:
+            return 6;
+        case DataType::kFloat:
+            return kNcclFloat;
+        case DataType::kDouble:
+            return 8;
+        case DataType::kBfloat16:
+            break;
+    }
+    return kNcclBfloat16;
+}
+int nccl_number(ReduceOp op) {
+    switch (op) {
+        case ReduceOp::kSum:
+            return kNcclSum;
+        case ReduceOp::kProd:
+            return 1;
+        case ReduceOp::kMax:
+            return 2;
+        case ReduceOp::kMin:
+            return 3;
+        case ReduceOp::kAvg:
+            break;
+    }
+    return 4;
+}
+
 }  // namespace
 
 double bus_bandwidth(std::size_t bytes, int ranks, double microseconds) {
@@ -71,67 +113,60 @@ void NcclComparison::find_nccl() {
     }
 }
 
-void NcclComparison::check_call(std::size_t count, const std::function<void()>& call,
-                                Rounding rounding) {
-    verifier_.fill(stream_, options_.type, in_, count);
+void NcclComparison::check_call(std::size_t count, const std::function<void()>& call) {
+    verifier_.fill(stream_, options_.arithmetic, in_, count);
     if (!options_.in_place) {
-        Verifier::poison(stream_, out_, count * size_of(options_.type));
+        Verifier::poison(stream_, out_, count * size_of(options_.arithmetic.type));
     }
     rank_.bootstrap().together("checked call", [&] {
         call();
         communicator_.synchronize(stream_, "the AllReduce");
-        verifier_.check(stream_, options_.type, out_, count, rounding);
+        verifier_.check(stream_, options_.arithmetic, out_, count);
     });
 }
 
-double NcclComparison::time_turn(std::size_t count, const std::function<void()>& call,
-                                 Rounding rounding) {
+double NcclComparison::time_turn(std::size_t count, const std::function<void()>& call) {
     const double time = timer_.time(call, [&] {
         if (!options_.in_place) {
-            Verifier::poison(stream_, out_, count * size_of(options_.type));
+            Verifier::poison(stream_, out_, count * size_of(options_.arithmetic.type));
         }
     });
     // In place the timed calls have added up their own results, so one more call is made and
     // checked.
     if (options_.in_place) {
-        check_call(count, call, rounding);
+        check_call(count, call);
     } else {
-        rank_.bootstrap().together("timed result", [&] {
-            verifier_.check(stream_, options_.type, out_, count, rounding);
-        });
+        rank_.bootstrap().together(
+            "timed result", [&] { verifier_.check(stream_, options_.arithmetic, out_, count); });
     }
     return time;
 }
 
 Measured NcclComparison::run(std::size_t count) {
     Measured measured;
-    const auto ours = [&] {
-        measured.plan = communicator_.all_reduce(in_, out_, count, options_.type, ReduceOp::kSum,
-                                                 stream_.get(), options_.algorithm);
-    };
-    const auto theirs = [&](NcclCommunicator& nccl) {
-        return [&] {
-            nccl.all_reduce(in_, out_, count,
-                            options_.type == DataType::kFloat ? kNcclFloat : kNcclBfloat16,
-                            kNcclSum, stream_.get());
-        };
-    };
-    check_call(count, ours, Rounding::kOnce);
+    const auto [type, op] = options_.arithmetic;
     struct Candidate {
         std::function<void()> call;
-        Rounding rounding;
         std::vector<double> times;
     };
-    std::vector<Candidate> candidates{{ours, Rounding::kOnce, {}}};
-    if (nccl_) {
-        candidates.push_back({theirs(*nccl_), Rounding::kEachAddition, {}});
+    std::vector<Candidate> candidates;
+    candidates.push_back({[&] {
+        measured.plan =
+            communicator_.all_reduce(in_, out_, count, options_.arithmetic.type,
+                                     options_.arithmetic.op, stream_.get(), options_.algorithm);
+    }});
+    for (NcclCommunicator* nccl : {nccl_.get(), nccl_symmetric_.get()}) {
+        if (nccl != nullptr) {
+            candidates.push_back(
+                {[this, nccl, count, number = nccl_number(type), of_op = nccl_number(op)] {
+                    nccl->all_reduce(in_, out_, count, number, of_op, stream_.get());
+                }});
+        }
     }
-    if (nccl_symmetric_) {
-        candidates.push_back({theirs(*nccl_symmetric_), Rounding::kOnce, {}});
-    }
+    check_call(count, candidates[0].call);
     for (int round = 0; round < options_.rounds; ++round) {
         for (Candidate& candidate : candidates) {
-            candidate.times.push_back(time_turn(count, candidate.call, candidate.rounding));
+            candidate.times.push_back(time_turn(count, candidate.call));
         }
     }
     measured.ours = median(candidates[0].times);

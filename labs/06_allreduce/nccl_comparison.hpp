@@ -16,7 +16,7 @@ namespace symm {
 
 /// How to measure.
 struct ComparisonOptions {
-    DataType type = DataType::kFloat;
+    Arithmetic arithmetic;
     Algorithm algorithm = Algorithm::kAuto;
     std::size_t most_bytes = 1 << 20;  ///< Of the largest call: the size of the buffers.
     int iterations = 20;               ///< Calls between two events.
@@ -52,8 +52,8 @@ public:
     Measured run(std::size_t count);
 
 private:
-    double time_turn(std::size_t count, const std::function<void()>& call, Rounding rounding);
-    void check_call(std::size_t count, const std::function<void()>& call, Rounding rounding);
+    double time_turn(std::size_t count, const std::function<void()>& call);
+    void check_call(std::size_t count, const std::function<void()>& call);
     void find_nccl();
 
     Rank& rank_;

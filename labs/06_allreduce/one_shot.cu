@@ -1,24 +1,14 @@
-#include "common/cuda/launch.hpp"
-#include "common/cuda/occupancy.hpp"
 #include "labs/06_allreduce/dispatch.hpp"
 #include "labs/06_allreduce/launches.hpp"
 
 namespace symm {
 
-void launch_one_shot(CUstream stream, LaunchShape shape, DataType type, int ranks,
-                     const OneShotCall& call) {
-    dispatch(type, ranks, [&](auto element, auto number) {
-        launch(stream, shape.blocks, shape.threads,
-               OneShot<decltype(element), decltype(number)::value>{call});
-    });
+void launch_one_shot(CUstream stream, LaunchShape shape, DataType type, const OneShotCall& call) {
+    launch_for<OneShot>(stream, shape, type, call.ranks, call);
 }
 
 unsigned one_shot_resident_blocks(DataType type, int ranks, unsigned threads) {
-    unsigned blocks = 0;
-    dispatch(type, ranks, [&](auto element, auto number) {
-        blocks = resident_blocks<OneShot<decltype(element), decltype(number)::value>>(threads);
-    });
-    return blocks;
+    return resident_blocks_for<OneShot>(type, ranks, threads);
 }
 
 }  // namespace symm

@@ -39,7 +39,7 @@
 
 #include "common/simt/thread_block.hpp"
 #include "labs/05_device_prims/packet.hpp"
-#include "labs/06_allreduce/element.hpp"
+#include "labs/05_device_prims/reduction.hpp"
 
 namespace symm {
 
@@ -60,29 +60,30 @@ __host__ __device__ inline std::uint32_t next_epoch(std::uint32_t epoch) {
     return epoch + 1 == 0 ? 2 : epoch + 1;
 }
 
-/// What a call's kernel is given, whatever the type and the number of ranks.
+/// What a call's kernel is given, whatever the type.
 struct OneShotCall {
-    CUdeviceptr in;  ///< `in` and `out` need only the alignment of an element.
+    CUdeviceptr in;  ///< `in` and `out` need only the alignment of an element; 16 is faster.
     CUdeviceptr out;
-    std::size_t count;             ///< Elements, from 1.
+    std::size_t count;  ///< Elements, from 1.
+    Reduction reduction;
     OneShotMemory* memory;         ///< This rank's.
-    simt::Pack16* scratch;         ///< Rank 0's banks: `[2][kRanks][packets_per_bank]`.
+    simt::Pack16* scratch;         ///< Rank 0's banks: `[2][ranks][packets_per_bank]`.
     std::size_t stride;            ///< From one rank's scratch to the next, bytes.
     std::size_t packets_per_bank;  ///< Packets of one sender in one bank: a power of two.
     simt::Timeout timeout;
     int rank;
+    int ranks;
 };
 
-/// The kernel.
-template <class Element, int kRanks>
+/// The kernel, for at most kMost ranks: room for their data in registers.
+template <class T, int kMost>
 struct OneShot : OneShotCall {
-    static constexpr int kPerPacket = 2 * Element::kPerWord;
+    static constexpr std::size_t kPerPacket = kPerPack<T, simt::Pack8>;
 #ifdef SYMM_MUTANT_ONE_BANK  // a mutant: a fast peer overwrites what has not been read
     static constexpr unsigned kBanks = 1;
 #else
     static constexpr unsigned kBanks = 2;
 #endif
-    using Storage = typename Element::Storage;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         const unsigned b = block.group_index();
@@ -90,16 +91,23 @@ struct OneShot : OneShotCall {
         const std::size_t packets = (count + kPerPacket - 1) / kPerPacket;
         simt::Waiter waiter(timeout);
         for (std::size_t i = block.grid_rank(); i < packets; i += block.grid_size()) {
-            const std::uint64_t local = load_elements(i);
-            for (int step = 1; step < kRanks; ++step) {
-                const int peer = (rank + step) % kRanks;  // each rank begins with another peer
-                write_packet(slot(peer, epoch, rank, i), local, epoch);
+            const std::size_t at = i * kPerPacket;
+            const auto own =
+                load_elements<simt::Pack8>(reinterpret_cast<const T*>(in) + at, count - at);
+            for (int step = 1; step < ranks; ++step) {  // each rank begins with another peer
+                const int peer = rank + step < ranks ? rank + step : rank + step - ranks;
+                write_packet(slot(peer, epoch, rank, i), own.bits, epoch);
             }
-            simt::Pack16 arrived[kRanks] = {};
-            if (!receive(waiter, epoch, i, arrived)) {
+            simt::Pack8 data[kMost];
+            SYMM_UNROLL
+            for (int p = 0; p < kMost; ++p) {
+                data[p] = own;
+            }
+            if (!receive(waiter, epoch, i, data)) {
                 break;
             }
-            store_elements(i, sum(arrived, local));
+            store_elements(reinterpret_cast<T*>(out) + at, reduction.reduce<T>(data, ranks),
+                           count - at);
         }
 #ifndef SYMM_MUTANT_STALE_FLAGS  // a mutant: a flag of 2^32 calls ago is taken for a new one
         clear_unused(block, epoch, packets);
@@ -118,94 +126,51 @@ private:
                                            std::size_t i) const {
         simt::Pack16* banks = reinterpret_cast<simt::Pack16*>(
             reinterpret_cast<char*>(scratch) + static_cast<std::size_t>(receiver) * stride);
-        const std::size_t bank = epoch % kBanks;
-        return banks + (bank * kRanks + static_cast<std::size_t>(sender)) * packets_per_bank + i;
+        const auto row =
+            static_cast<std::size_t>(static_cast<int>(epoch % kBanks) * ranks + sender);
+        return banks + row * packets_per_bank + i;
     }
 
     /// Polls packet i of all peers at once, until all have arrived. Returns false when the wait
     /// gave up.
     __host__ __device__ bool receive(simt::Waiter& waiter, std::uint32_t epoch, std::size_t i,
-                                     simt::Pack16 (&arrived)[kRanks]) const {
+                                     simt::Pack8 (&data)[kMost]) const {
         simt::Waiting waiting{simt::Wait::kPacket, rank, rank, epoch};
-        unsigned missing = ((1U << kRanks) - 1) & ~(1U << rank);
+        unsigned missing = ((1U << ranks) - 1) & ~(1U << rank);
         return missing == 0 || waiter.until(waiting, [&](std::uint64_t& seen) {
+            simt::Pack16 packet[kMost] = {};
             SYMM_UNROLL
-            for (int p = 0; p < kRanks; ++p) {  // all loads first: their latencies overlap
+            for (int p = 0; p < kMost; ++p) {  // all loads first: their latencies overlap
                 if ((missing >> p & 1U) != 0) {
-                    arrived[p] = simt::load_relaxed(slot(rank, epoch, p, i));
+                    packet[p] = simt::load_relaxed(slot(rank, epoch, p, i));
                 }
             }
             SYMM_UNROLL
-            for (int p = 0; p < kRanks; ++p) {
+            for (int p = 0; p < kMost; ++p) {
                 if ((missing >> p & 1U) == 0) {
                     continue;
                 }
-                if (has_flag(arrived[p], epoch)) {
+                if (has_flag(packet[p], epoch)) {
+                    data[p].bits = data_of(packet[p]);
                     missing &= ~(1U << p);
                 } else {
                     waiting.peer = p;
-                    seen = arrived[p].half[0] >> 32;
+                    seen = packet[p].half[0] >> 32;
                 }
             }
             return missing == 0;
         });
     }
 
-    /// The sum in the order of the ranks.
-    __host__ __device__ std::uint64_t sum(const simt::Pack16 (&arrived)[kRanks],
-                                          std::uint64_t local) const {
-        Sums<Element, 2> sums(words_of(rank == 0 ? local : data_of(arrived[0])).word);
-        SYMM_UNROLL
-        for (int p = 1; p < kRanks; ++p) {
-            sums.add(words_of(rank == p ? local : data_of(arrived[p])).word);
-        }
-        Words result;
-        sums.store(result.word);
-        return result.word[0] | (std::uint64_t{result.word[1]} << 32);
-    }
-
     /// For each peer, clears the slot whose turn it is, unless this call has just used it.
     __host__ __device__ void clear_unused(const simt::ThreadBlock& block, std::uint32_t epoch,
                                           std::size_t packets) const {
-        for (std::size_t p = block.grid_rank(); p < kRanks; p += block.grid_size()) {
-            const std::size_t i = epoch / 2 & (packets_per_bank - 1);
+        const std::size_t i = epoch / 2 & (packets_per_bank - 1);
+        for (std::size_t p = block.grid_rank(); p < static_cast<std::size_t>(ranks);
+             p += block.grid_size()) {
             if (i >= packets) {
                 simt::store_relaxed(slot(rank, epoch, static_cast<int>(p), i), simt::Pack16{});
             }
-        }
-    }
-
-    struct Words {
-        std::uint32_t word[2];
-    };
-    __host__ __device__ static Words words_of(std::uint64_t data) {
-        return {{static_cast<std::uint32_t>(data), static_cast<std::uint32_t>(data >> 32)}};
-    }
-
-    __host__ __device__ bool is_whole(std::size_t i) const {
-        return (in | out) % 8 == 0 && (i + 1) * kPerPacket <= count;
-    }
-
-    __host__ __device__ std::uint64_t load_elements(std::size_t i) const {
-        if (is_whole(i)) {
-            return reinterpret_cast<const simt::Pack8*>(in)[i].bits;
-        }
-        Storage elements[kPerPacket] = {};
-        for (int e = 0; e < kPerPacket && i * kPerPacket + e < count; ++e) {
-            elements[e] = reinterpret_cast<const Storage*>(in)[i * kPerPacket + e];
-        }
-        return bits_as<std::uint64_t>(elements);
-    }
-
-    __host__ __device__ void store_elements(std::size_t i, std::uint64_t data) const {
-        if (is_whole(i)) {
-            reinterpret_cast<simt::Pack8*>(out)[i].bits = data;
-            return;
-        }
-        Storage elements[kPerPacket];
-        memcpy(elements, &data, sizeof(data));
-        for (int e = 0; e < kPerPacket && i * kPerPacket + e < count; ++e) {
-            reinterpret_cast<Storage*>(out)[i * kPerPacket + e] = elements[e];
         }
     }
 };

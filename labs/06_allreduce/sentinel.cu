@@ -1,24 +1,17 @@
-#include "labs/06_allreduce/sentinel.hpp"
-
-#include "common/cuda/launch.hpp"
-#include "common/cuda/occupancy.hpp"
+#include "labs/06_allreduce/dispatch.hpp"
 #include "labs/06_allreduce/launches.hpp"
 
 namespace symm {
 namespace {
 
+/// Calls `use(kernel)`, unless the type is an integer's.
 template <class Use>
 void with_kernel(DataType type, int ranks, const SentinelCall& call, const Use& use) {
-    const auto with_element = [&]<class Element>(Element) {
-        if (ranks <= 2) {
-            use(Sentinel<Element, 2>{call});
-        } else if (ranks <= 4) {
-            use(Sentinel<Element, 4>{call});
-        } else {
-            use(Sentinel<Element, kMaxAllReduceRanks>{call});
+    dispatch(type, ranks, [&](auto zero, auto most) {
+        if constexpr (!std::is_integral_v<decltype(zero)>) {
+            use(Sentinel<decltype(zero), most()>{call});
         }
-    };
-    type == DataType::kFloat ? with_element(Float{}) : with_element(Bfloat16{});
+    });
 }
 
 }  // namespace
@@ -30,7 +23,7 @@ void launch_sentinel(CUstream stream, LaunchShape shape, DataType type, const Se
 
 unsigned sentinel_resident_blocks(DataType type, int ranks, unsigned threads) {
     unsigned blocks = 0;
-    with_kernel(type, ranks, {},
+    with_kernel(type, ranks, {.reduction = {ReduceOp::kSum, ranks}},
                 [&]<class Kernel>(const Kernel&) { blocks = resident_blocks<Kernel>(threads); });
     return blocks;
 }

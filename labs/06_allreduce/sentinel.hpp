@@ -6,7 +6,8 @@
 /// A packet (one_shot.hpp) spends half of its bytes on flags. Here all 16 bytes of a pack are data,
 /// and an 8-byte half has arrived when it is not the sentinel: 64 one bits. To every floating type
 /// these are NaNs, which hardly any operation makes. An input that has them (memory filled with
-/// 0xff, say) is sent with the sign of each half's last element flipped: still a NaN.
+/// 0xff, say) is sent with the sign of each half's last element flipped: still a NaN. Integers have
+/// no such value.
 ///
 /// In epoch e (the number of the call), which uses bank e % 2 of the scratch memory, thread i of
 /// rank r:
@@ -47,7 +48,6 @@
 #include "common/simt/thread_block.hpp"
 #include "common/simt/timeout.hpp"
 #include "labs/05_device_prims/reduction.hpp"
-#include "labs/06_allreduce/element.hpp"
 #include "labs/06_allreduce/one_shot.hpp"
 
 namespace symm {
@@ -58,7 +58,8 @@ inline constexpr std::uint64_t kSentinel = ~std::uint64_t{0};
 struct SentinelCall {
     CUdeviceptr in;  ///< `in` and `out` need only the alignment of an element; 16 is faster.
     CUdeviceptr out;
-    std::size_t count;      ///< Elements, from 1.
+    std::size_t count;  ///< Elements, from 1.
+    Reduction reduction;
     OneShotMemory* memory;  ///< This rank's; another one than that of packets.
     /// Rank 0's banks: `[2][ranks - 1][packs_per_bank]`, filled with the sentinel before the first
     /// use.
@@ -71,21 +72,20 @@ struct SentinelCall {
 };
 
 /// The kernel, for at most kMost ranks: room for their packs in registers.
-template <class Element, int kMost>
+template <class T, int kMost>
 struct Sentinel : SentinelCall {
-    static constexpr std::size_t kPerPack = 4 * Element::kPerWord;
+    static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
 #ifdef SYMM_MUTANT_SENTINEL_ONE_BANK  // a fast peer overwrites what has not been read
     static constexpr std::size_t kBanks = 1;
 #else
     static constexpr std::size_t kBanks = 2;
 #endif
     static constexpr int kUnroll = 4;  ///< Packs that a thread loads before it sends the first.
-    using Storage = typename Element::Storage;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         const unsigned b = block.group_index();
         const std::uint32_t epoch = memory->epochs[b] + 1;
-        const std::size_t packs = (count + kPerPack - 1) / kPerPack;
+        const std::size_t packs = (count + kElements - 1) / kElements;
         const std::size_t all = block.grid_size();
         const std::size_t first = block.grid_rank();
         simt::Waiter waiter(timeout);
@@ -123,9 +123,8 @@ private:
 
     /// This rank's pack i, without the sentinel.
     __host__ __device__ simt::Pack16 load_own(std::size_t i) const {
-        const std::size_t at = i * kPerPack;
-        auto own =
-            load_elements<simt::Pack16>(reinterpret_cast<const Storage*>(in) + at, count - at);
+        const std::size_t at = i * kElements;
+        auto own = load_elements<simt::Pack16>(reinterpret_cast<const T*>(in) + at, count - at);
 #ifndef SYMM_MUTANT_SENTINEL_IN_INPUT  // the receiver waits for ever
         for (std::uint64_t& half : own.half) {
             half = half == kSentinel ? half >> 1 : half;  // the last element with another sign
@@ -219,8 +218,8 @@ private:
 #endif
             }
         }
-        const std::size_t at = i * kPerPack;
-        store_elements(reinterpret_cast<Storage*>(out) + at, sum_of<Element>(pack, ranks),
+        const std::size_t at = i * kElements;
+        store_elements(reinterpret_cast<T*>(out) + at, reduction.reduce<T>(pack, ranks),
                        count - at);
         return true;
     }

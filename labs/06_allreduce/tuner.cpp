@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <stdexcept>
 
 #include "common/cli/bytes.hpp"
@@ -14,7 +15,8 @@
 namespace symm {
 namespace {
 
-constexpr std::array<std::string_view, 4> kAlgorithmNames{"auto", "oneshot", "sentinel", "twoshot"};
+constexpr std::array<std::string_view, 5> kAlgorithmNames{"auto", "oneshot", "sentinel", "twoshot",
+                                                          "copy"};
 
 unsigned divide_up(std::size_t items, std::size_t by) {
     return static_cast<unsigned>(std::min<std::size_t>((items + by - 1) / by, 1U << 30));
@@ -45,6 +47,13 @@ Algorithm algorithm_named(std::string_view name) {
     return named<Algorithm>(kAlgorithmNames, "--algo", name);
 }
 
+std::size_t one_shot_preferred(DataType type, int ranks) {
+    if (is_floating(type)) {
+        return 16 * 1024;  // two H200s: packets and the sentinel both take 2.8 us
+    }
+    return ranks <= 2 ? kOneShotLimit : ranks <= 4 ? 128 * 1024 : 64 * 1024;  // not measured
+}
+
 std::size_t sentinel_preferred(int ranks) {
     // For two ranks one shot sends no more bytes than two shots, and 8M takes 28 us instead of 31
     // on two H200s. The limits for more ranks are expected, not measured: per link one shot sends
@@ -55,14 +64,22 @@ std::size_t sentinel_preferred(int ranks) {
     return std::min(preferred, sentinel_limit(ranks) / 2);
 }
 
+std::size_t two_shot_preferred(int ranks) {
+    // Of eight GPUs the copy engines together move less than stores do (302 GB/s instead of 320).
+    if (ranks < 2 || ranks > 4) {
+        return std::numeric_limits<std::size_t>::max();
+    }
+    return (is_emulated() ? 16 : 96) * std::size_t{1024 * 1024};
+}
+
 std::size_t sentinel_limit(int ranks) {
     const std::size_t most = ranks <= 2 ? 16 * 1024 * 1024 : 1024 * 1024;
     return is_emulated() ? most / 8 : most;
 }
 
-std::string describe(TunerReason reason, int ranks) {
-    const std::string small = format_bytes(kOneShotPreferred);
-    const std::string limit = format_bytes(sentinel_preferred(ranks));
+std::string describe(TunerReason reason, DataType type, int ranks) {
+    const std::string small = format_bytes(one_shot_preferred(type, ranks));
+    const std::string limit = is_floating(type) ? format_bytes(sentinel_preferred(ranks)) : small;
     switch (reason) {
         case TunerReason::kAsked:
             return "as asked";
@@ -77,6 +94,9 @@ std::string describe(TunerReason reason, int ranks) {
                                      limit)
                        : fmt::format("above {}: one shot would send {:g} times as many bytes",
                                      limit, ranks / 2.0);
+        case TunerReason::kLargest:
+            return fmt::format("above {}: the copy engine moves more bytes per second",
+                               format_bytes(two_shot_preferred(ranks)));
         case TunerReason::kNoWindow:
             return "a buffer lies in no window: only one shot is possible";
     }
@@ -95,49 +115,43 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const MostShapes& most
         asked = overrides.algorithm;
     }
     const std::size_t bytes = call.count * size_of(call.type);
-    const std::size_t packs = (bytes + 15) / 16;
-    const auto require_room = [&](std::size_t limit) {
-        if (bytes > limit) {
-            throw std::invalid_argument(fmt::format("{} carries up to {}, not {}: use twoshot",
-                                                    name_of(asked), format_bytes(limit),
-                                                    format_bytes(bytes)));
-        }
-    };
+    const bool floating = is_floating(call.type);
     TunerReason reason = TunerReason::kAsked;
     if (asked == Algorithm::kAuto) {
-        if (bytes <= kOneShotPreferred) {
+        if (bytes <= one_shot_preferred(call.type, call.ranks)) {
             asked = Algorithm::kOneShot;
             reason = TunerReason::kSmall;
-        } else if (bytes <= sentinel_preferred(call.ranks)) {
+        } else if (floating && bytes <= sentinel_preferred(call.ranks)) {
             asked = Algorithm::kSentinel;
             reason = TunerReason::kMiddle;
         } else if (call.windows) {
-            asked = Algorithm::kTwoShot;
-            reason = TunerReason::kLarge;
-        } else if (bytes <= sentinel_limit(call.ranks)) {
-            asked = Algorithm::kSentinel;
-            reason = TunerReason::kNoWindow;
+            const bool largest = most.copy_engine && bytes > two_shot_preferred(call.ranks);
+            asked = largest ? Algorithm::kCopy : Algorithm::kTwoShot;
+            reason = largest ? TunerReason::kLargest : TunerReason::kLarge;
         } else {
-            throw std::invalid_argument(fmt::format(
-                "{} need both buffers in windows (Communicator::allocate); other memory can "
-                "be at most {}",
-                format_bytes(bytes), format_bytes(sentinel_limit(call.ranks))));
+            asked = floating ? Algorithm::kSentinel : Algorithm::kOneShot;
+            reason = TunerReason::kNoWindow;
         }
     }
     LaunchShape limit = most.any;
     LaunchShape shape{};
+    std::size_t piece = bytes;
     if (asked == Algorithm::kOneShot) {
-        require_room(kOneShotLimit);
-        shape = shape_for((bytes + 7) / 8, limit);
-    } else if (asked == Algorithm::kSentinel) {
-        require_room(sentinel_limit(call.ranks));
+        piece = std::min(bytes, kOneShotLimit);
+        shape = shape_for((piece + 7) / 8, limit);
+    } else if (asked == Algorithm::kSentinel && floating) {
+        piece = std::min(bytes, sentinel_limit(call.ranks));
         limit = most.sentinel;
-        shape = sentinel_shape(packs, limit);
+        shape = sentinel_shape((piece + 15) / 16, limit);
+    } else if (asked == Algorithm::kSentinel) {
+        throw std::invalid_argument("integers have no sentinel: use oneshot or twoshot");
+    } else if (asked == Algorithm::kCopy && !most.copy_engine) {
+        throw std::invalid_argument("copy needs a device for each rank: use twoshot");
     } else if (call.windows) {
-        shape = shape_for(packs / static_cast<std::size_t>(call.ranks), limit);
+        shape = shape_for(bytes / 16 / static_cast<std::size_t>(call.ranks), limit);
     } else {
-        throw std::invalid_argument(
-            "twoshot needs both buffers in windows (Communicator::allocate)");
+        throw std::invalid_argument(fmt::format(
+            "{} needs both buffers in windows (Communicator::allocate)", name_of(asked)));
     }
     if (overrides.threads != 0) {
         shape.threads = std::clamp(overrides.threads / 32 * 32, 32U, limit.threads);
@@ -145,7 +159,7 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const MostShapes& most
     if (overrides.blocks != 0) {
         shape.blocks = std::min(overrides.blocks, limit.blocks);
     }
-    return {asked, shape, reason};
+    return {asked, shape, reason, piece / size_of(call.type)};
 }
 
 }  // namespace symm

@@ -14,9 +14,9 @@
 
 namespace symm {
 
-enum class Algorithm { kAuto, kOneShot, kSentinel, kTwoShot };
+enum class Algorithm { kAuto, kOneShot, kSentinel, kTwoShot, kCopy };
 
-/// `auto`, `oneshot`, `sentinel`, `twoshot`.
+/// `auto`, `oneshot`, `sentinel`, `twoshot`, `copy`.
 std::string_view name_of(Algorithm algorithm);
 /// The algorithm by its name. Throws UsageError for another.
 Algorithm algorithm_named(std::string_view name);
@@ -30,12 +30,13 @@ struct CallSize {
 };
 
 /// Why the tuner chose as it did.
-enum class TunerReason { kAsked, kSmall, kMiddle, kLarge, kNoWindow };
+enum class TunerReason { kAsked, kSmall, kMiddle, kLarge, kLargest, kNoWindow };
 
-/// The most blocks and threads of a launch.
+/// What the ranks' devices allow.
 struct MostShapes {
-    LaunchShape any;       ///< Of any algorithm.
+    LaunchShape any;       ///< The most blocks and threads of a launch, of any algorithm.
     LaunchShape sentinel;  ///< The sentinel's kernel is smaller: more blocks may fit.
+    bool copy_engine;      ///< Calls by the copy engine: each rank has a device of its own.
 };
 
 /// What a user wants instead of the tuner's choice: SYMM_ALGO, SYMM_BLOCKS and SYMM_THREADS.
@@ -51,18 +52,20 @@ struct CallPlan {
     Algorithm algorithm;  ///< Never kAuto.
     LaunchShape shape;
     TunerReason reason;
+    /// The most elements of one launch: a call of more takes several, one after the other.
+    std::size_t piece;
 };
 
 /// The reason as a sentence.
-std::string describe(TunerReason reason, int ranks);
+std::string describe(TunerReason reason, DataType type, int ranks);
 
 /// Bytes of a call up to which an algorithm is expected to be faster than the next: packets, then
-/// the sentinel, then two shots. The sentinel's is smaller with more ranks, since in one shot each
-/// rank sends all its data to every other. (On two H200s packets and the sentinel both take 2.8 us
-/// for 16K.)
-inline constexpr std::size_t kOneShotPreferred = 16 * 1024;
+/// the sentinel (floating types only), two shots, and two shots by the copy engine. In one shot
+/// each rank sends all its data to every other, so with more ranks the limits are lower.
+std::size_t one_shot_preferred(DataType type, int ranks);
 std::size_t sentinel_preferred(int ranks);
-/// Up to which one shot is possible: what a bank holds of one sender's data.
+std::size_t two_shot_preferred(int ranks);
+/// What a bank holds of one sender's data, in bytes: the most of one launch.
 inline constexpr std::size_t kOneShotLimit = 512 * 1024;
 std::size_t sentinel_limit(int ranks);
 

@@ -32,7 +32,7 @@
 
 #include "common/simt/pack.hpp"
 #include "labs/05_device_prims/barrier.hpp"
-#include "labs/06_allreduce/element.hpp"
+#include "labs/06_allreduce/reduce_packs.hpp"
 
 namespace symm {
 
@@ -40,28 +40,30 @@ namespace symm {
 struct SymmetricPointer {
     CUdeviceptr of_rank_0;
     std::size_t stride;  ///< Bytes.
+    __host__ __device__ CUdeviceptr address(int rank) const {
+        return of_rank_0 + static_cast<std::size_t>(rank) * stride;
+    }
     template <class T>
     __host__ __device__ T* peer(int rank) const {
-        return reinterpret_cast<T*>(of_rank_0 + static_cast<std::size_t>(rank) * stride);
+        return reinterpret_cast<T*>(address(rank));
     }
 };
 
-/// What a call's kernel is given, whatever the type and the number of ranks.
+/// What a call's kernel is given, whatever the type.
 struct TwoShotCall {
     SymmetricPointer in;  ///< `in` and `out` need only the alignment of an element; 16 is faster.
     SymmetricPointer out;
     std::size_t count;  ///< Elements.
+    Reduction reduction;
     BarrierView view;
     simt::Timeout timeout;
 };
 
-/// The kernel.
-template <class Element, int kRanks>
+/// The kernel, for at most kMost ranks: room for their packs in registers.
+template <class T, int kMost>
 struct TwoShot : TwoShotCall {
-    using Storage = typename Element::Storage;
-    static constexpr int kPerPack = 4 * Element::kPerWord;
-    /// Packs of each peer that a thread has in flight: enough bytes to cover the latency of a link.
-    static constexpr int kUnroll = kRanks <= 2 ? 8 : kRanks <= 4 ? 4 : 2;
+    static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
+    static constexpr unsigned kMaxThreads = kMostThreads;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         Barrier barrier(block, view, timeout);
@@ -69,81 +71,37 @@ struct TwoShot : TwoShotCall {
             return;
         }
         const bool aligned = (in.of_rank_0 | out.of_rank_0) % sizeof(simt::Pack16) == 0;
-        const std::size_t packs = aligned ? count / kPerPack : 0;
-        reduce_packs(block, part(packs, view.rank), part(packs, view.rank + 1));
-        const std::size_t rest = count - packs * kPerPack;
-        reduce_elements(block, packs * kPerPack + part(rest, view.rank),
-                        packs * kPerPack + part(rest, view.rank + 1));
+        const std::size_t packs = aligned ? count / kElements : 0;
+        reduce_part<simt::Pack16>(block, 0, packs);
+        // The elements after the last whole pack, or all where a buffer is not aligned.
+        reduce_part<One<T>>(block, packs * kElements, count - packs * kElements);
         if (barrier.arrive_and_wait()) {
             barrier.store_epoch();
         }
     }
 
 private:
+    /// This rank's part of `total` packs, which begin `begin` packs behind the first.
+    template <class Pack>
+    __host__ __device__ void reduce_part(const simt::ThreadBlock& block, std::size_t begin,
+                                         std::size_t total) const {
+        // In this rank's order, itself first, so that not all ranks read from the same one at once.
+        PackReducer<T, Pack, kMost, kMost> reducer;
+        reducer.sources = reducer.targets = view.ranks;
+        SYMM_UNROLL
+        for (int step = 0; step < kMost; ++step) {
+            const int peer = step < view.ranks ? (view.rank + step) % view.ranks : view.rank;
+            reducer.source[step] = in.peer<const Pack>(peer) + begin;
+            reducer.target[step] = out.peer<Pack>(peer) + begin;
+        }
+        reducer(block, part(total, view.rank), part(total, view.rank + 1), reduction);
+    }
+
     /// Where part `rank` of `total` begins.
-    __host__ __device__ static std::size_t part(std::size_t total, int rank) {
-        return total / kRanks * rank + (total % kRanks) * rank / kRanks;
-    }
-    /// All ranks in this rank's order, itself first, so that not all ranks read from the same one
-    /// at once.
-    __host__ __device__ int peer(int step) const { return (view.rank + step) % kRanks; }
-
-    __host__ __device__ void reduce_packs(const simt::ThreadBlock& block, std::size_t begin,
-                                          std::size_t end) const {
-        const simt::Pack16* source[kRanks];
-        simt::Pack16* target[kRanks];
-        SYMM_UNROLL
-        for (int p = 0; p < kRanks; ++p) {
-            source[p] = in.peer<const simt::Pack16>(peer(p));
-            target[p] = out.peer<simt::Pack16>(peer(p));
-        }
-        const std::size_t step = block.grid_size();
-        std::size_t i = begin + block.grid_rank();
-        for (; i + (kUnroll - 1) * step < end; i += kUnroll * step) {
-            reduce_at<kUnroll>(source, target, i, step);
-        }
-        for (; i < end; i += step) {
-            reduce_at<1>(source, target, i, step);
-        }
-    }
-
-    template <int kPacks>
-    __host__ __device__ void reduce_at(const simt::Pack16* const (&source)[kRanks],
-                                       simt::Pack16* const (&target)[kRanks], std::size_t i,
-                                       std::size_t step) const {
-        simt::Pack16 loaded[kPacks][kRanks];
-        SYMM_UNROLL
-        for (int v = 0; v < kPacks; ++v) {
-            SYMM_UNROLL
-            for (int p = 0; p < kRanks; ++p) {  // all loads before the first use
-                loaded[v][p] = source[p][i + v * step];
-            }
-        }
-        SYMM_UNROLL
-        for (int v = 0; v < kPacks; ++v) {
-            const simt::Pack16 pack = sum_of<Element>(loaded[v], kRanks);
-            SYMM_UNROLL
-            for (int p = 0; p < kRanks; ++p) {
-                target[p][i + v * step] = pack;
-            }
-        }
-    }
-
-    /// The elements after the last whole pack, or all elements where a buffer is not aligned.
-    __host__ __device__ void reduce_elements(const simt::ThreadBlock& block, std::size_t begin,
-                                             std::size_t end) const {
-        for (std::size_t i = begin + block.grid_rank(); i < end; i += block.grid_size()) {
-            float sum = Element::to_float(in.peer<const Storage>(peer(0))[i]);
-            SYMM_UNROLL
-            for (int p = 1; p < kRanks; ++p) {
-                sum += Element::to_float(in.peer<const Storage>(peer(p))[i]);
-            }
-            const Storage rounded = Element::from_float(sum);
-            SYMM_UNROLL
-            for (int p = 0; p < kRanks; ++p) {
-                out.peer<Storage>(peer(p))[i] = rounded;
-            }
-        }
+    __host__ __device__ std::size_t part(std::size_t total, int rank) const {
+        const auto ranks = static_cast<std::size_t>(view.ranks);
+        const auto before = static_cast<std::size_t>(rank);
+        return total / ranks * before + total % ranks * before / ranks;
     }
 };
 

@@ -6,6 +6,9 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
+#include "common/cuda/device.hpp"
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/driver.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/ranks/ranks.hpp"
 #include "labs/06_allreduce/result_check.hpp"
@@ -30,21 +33,22 @@ struct Side {
 
     /// Fills the input, poisons the output, reduces, compares. Throws on all ranks where one is
     /// wrong.
-    CallPlan reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
-                              Algorithm algorithm) {
-        verifier.fill(stream, type, in, count);
+    CallPlan reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count,
+                              const Arithmetic& arithmetic, Algorithm algorithm) {
+        const auto [type, op] = arithmetic;
+        verifier.fill(stream, arithmetic, in, count);
         if (in != out) {
             Verifier::poison(stream, out, count * size_of(type));
         }
         const CallPlan plan =
-            communicator.all_reduce(in, out, count, type, ReduceOp::kSum, stream.get(), algorithm);
-        check(out, count, type);
+            communicator.all_reduce(in, out, count, type, op, stream.get(), algorithm);
+        check(out, count, arithmetic);
         return plan;
     }
-    void check(CUdeviceptr out, std::size_t count, DataType type) {
+    void check(CUdeviceptr out, std::size_t count, const Arithmetic& arithmetic) {
         rank.bootstrap().together("checked", [&] {
             communicator.synchronize(stream, "the AllReduce");
-            verifier.check(stream, type, out, count);
+            verifier.check(stream, arithmetic, out, count);
         });
     }
 
@@ -53,6 +57,11 @@ struct Side {
     Verifier verifier;
     Stream stream;
 };
+
+/// Whether calls by the copy engine are possible: on GPUs, each rank needs one of its own.
+bool has_copy(int ranks) {
+    return is_emulated() || device_count() >= ranks;
+}
 
 /// Runs `body(side)` on every rank, and keeps all until the last has done.
 template <class Body>
@@ -66,6 +75,12 @@ void on_ranks(int ranks, const Body& body) {
 
 class AllReduce : public testing::TestWithParam<Case> {
 protected:
+    void SetUp() override {
+        if (algorithm_ == Algorithm::kCopy && !has_copy(ranks_)) {
+            GTEST_SKIP() << "each rank needs a GPU of its own";
+        }
+    }
+
     const int ranks_ = GetParam().ranks;
     const Algorithm algorithm_ = GetParam().algorithm;
     const DataType type_ = GetParam().type;
@@ -83,8 +98,8 @@ TEST_P(AllReduce, IsRightForAnyCountCallAfterCall) {
         const CUdeviceptr out = side.communicator.allocate(bytes(kMost));
         for (const std::size_t count : {std::size_t{1}, std::size_t{3}, kMost, std::size_t{2},
                                         std::size_t{129}, std::size_t{1000}, std::size_t{7}}) {
-            side.reduce_and_check(in, out, count, type_, algorithm_);
-            side.reduce_and_check(in, out, count, type_, algorithm_);
+            side.reduce_and_check(in, out, count, {type_}, algorithm_);
+            side.reduce_and_check(in, out, count, {type_}, algorithm_);
         }
     });
 }
@@ -93,7 +108,7 @@ TEST_P(AllReduce, IsRightInPlace) {
     on_ranks(ranks_, [this](Side& side) {
         const CUdeviceptr buffer = side.communicator.allocate(bytes(1025));
         for (const std::size_t count : {std::size_t{5}, std::size_t{1025}, std::size_t{64}}) {
-            side.reduce_and_check(buffer, buffer, count, type_, algorithm_);
+            side.reduce_and_check(buffer, buffer, count, {type_}, algorithm_);
         }
     });
 }
@@ -103,7 +118,7 @@ TEST_P(AllReduce, IsRightOnUnalignedBuffers) {
     on_ranks(ranks_, [this](Side& side) {
         const CUdeviceptr in = side.communicator.allocate(bytes(600)) + size_of(type_);
         const CUdeviceptr out = side.communicator.allocate(bytes(600)) + 3 * size_of(type_);
-        side.reduce_and_check(in, out, 501, type_, algorithm_);
+        side.reduce_and_check(in, out, 501, {type_}, algorithm_);
     });
 }
 
@@ -113,7 +128,7 @@ TEST_P(AllReduce, WritesNothingBehindItsOutput) {
         const CUdeviceptr in = side.communicator.allocate(bytes(kCount));
         const CUdeviceptr out = side.communicator.allocate(bytes(kCount) + 64);
         Verifier::poison(side.stream, out, bytes(kCount) + 64);
-        side.reduce_and_check(in, out, kCount, type_, algorithm_);
+        side.reduce_and_check(in, out, kCount, {type_}, algorithm_);
         std::vector<unsigned char> behind(64);
         copy_to_host(behind.data(), out + bytes(kCount), behind.size());
         EXPECT_EQ(behind, std::vector<unsigned char>(64, 0xff));
@@ -126,7 +141,7 @@ TEST_P(AllReduce, GivesEveryRankTheSameBits) {
         constexpr std::size_t kCount = 777;
         const CUdeviceptr in = side.communicator.allocate(bytes(kCount));
         const CUdeviceptr out = side.communicator.allocate(bytes(kCount));
-        side.reduce_and_check(in, out, kCount, type_, algorithm_);
+        side.reduce_and_check(in, out, kCount, {type_}, algorithm_);
         std::vector<std::byte> result(bytes(kCount));
         copy_to_host(result.data(), out, result.size());
         for (const auto& other : side.rank.bootstrap().allgather_bytes("result", result)) {
@@ -140,6 +155,7 @@ TEST_P(AllReduce, ReplaysAsAGraph) {
         constexpr std::size_t kCount = 500;
         const CUdeviceptr in = side.communicator.allocate(bytes(kCount));
         const CUdeviceptr out = side.communicator.allocate(bytes(kCount));
+        side.reduce_and_check(in, out, kCount, {type_}, algorithm_);  // beside calls outside it
         const Graph graph = Graph::capture(side.stream.get(), [&] {
             for (int i = 0; i < 3; ++i) {
                 side.communicator.all_reduce(in, out, kCount, type_, ReduceOp::kSum,
@@ -147,10 +163,10 @@ TEST_P(AllReduce, ReplaysAsAGraph) {
             }
         });
         for (int replay = 0; replay < 3; ++replay) {
-            side.verifier.fill(side.stream, type_, in, kCount);
+            side.verifier.fill(side.stream, {type_}, in, kCount);
             Verifier::poison(side.stream, out, bytes(kCount));
             graph.launch(side.stream.get());
-            side.check(out, kCount, type_);
+            side.check(out, kCount, {type_});
         }
     });
 }
@@ -166,6 +182,11 @@ INSTANTIATE_TEST_SUITE_P(All, AllReduce,
                                          Case{5, Algorithm::kTwoShot, DataType::kFloat},
                                          Case{7, Algorithm::kOneShot, DataType::kFloat},
                                          Case{8, Algorithm::kTwoShot, DataType::kBfloat16},
+                                         Case{1, Algorithm::kCopy, DataType::kFloat},
+                                         Case{2, Algorithm::kCopy, DataType::kBfloat16},
+                                         Case{3, Algorithm::kCopy, DataType::kFloat},
+                                         Case{4, Algorithm::kCopy, DataType::kBfloat16},
+                                         Case{8, Algorithm::kCopy, DataType::kFloat},
                                          Case{1, Algorithm::kSentinel, DataType::kFloat},
                                          Case{2, Algorithm::kSentinel, DataType::kFloat},
                                          Case{3, Algorithm::kSentinel, DataType::kBfloat16},
@@ -177,36 +198,82 @@ TEST(Communicator, MixesAlgorithmsAndSizes) {
     on_ranks(3, [](Side& side) {
         const CUdeviceptr in = side.communicator.allocate(1 << 20);
         const CUdeviceptr out = side.communicator.allocate(1 << 20);
-        constexpr std::array kInTurn{Algorithm::kSentinel, Algorithm::kTwoShot,
-                                     Algorithm::kSentinel, Algorithm::kOneShot};
+        constexpr std::array in_turn{Algorithm::kSentinel, Algorithm::kTwoShot, Algorithm::kCopy,
+                                     Algorithm::kOneShot};
         std::size_t count = 1;
         for (std::size_t call = 0; call < 16; ++call, count = count * 3 + 1) {
             count = count > 16'000 ? 5 : count;  // 64K: the emulated limit of three ranks
-            side.reduce_and_check(in, out, count, DataType::kFloat, kInTurn.at(call % 4));
+            side.reduce_and_check(in, out, count, {DataType::kFloat}, in_turn.at(call % 4));
         }
     });
 }
 
+// In pieces where it is more than scratch memory holds, and beside windows.
 TEST(Communicator, ReducesMemoryThatIsInNoWindow) {
     on_ranks(2, [](Side& side) {
-        CUdeviceptr buffer = 0;
-        cu_check(cuMemAlloc(&buffer, 1 << 20), "cuMemAlloc()");
-        const CallPlan plan =
-            side.reduce_and_check(buffer, buffer, 1001, DataType::kFloat, Algorithm::kAuto);
-        EXPECT_EQ(plan.algorithm, Algorithm::kOneShot);
-        EXPECT_THROW(
-            side.communicator.all_reduce(buffer, buffer, sentinel_limit(2) / 4 + 1,
-                                         DataType::kFloat, ReduceOp::kSum, side.stream.get()),
-            std::invalid_argument);
-        cu_check(cuMemFree(buffer), "cuMemFree()");
+        const std::size_t most = 5 * sentinel_limit(2) / 2;
+        DeviceMemory buffer(most);
+        for (const DataType type : {DataType::kFloat, DataType::kUint8}) {
+            const std::size_t bytes = is_floating(type) ? most : 5 * kOneShotLimit / 2;
+            const CallPlan plan =
+                side.reduce_and_check(buffer.address(), buffer.address(), bytes / size_of(type) - 3,
+                                      {type}, Algorithm::kAuto);
+            EXPECT_EQ(plan.reason, TunerReason::kNoWindow);
+        }
     });
 }
+
+// More than scratch memory holds, and a part of a pack at the end.
+TEST(Communicator, CopiesRoundByRound) {
+    for (const int ranks : {2, 3}) {
+        if (!has_copy(ranks)) {
+            continue;
+        }
+        on_ranks(ranks, [](Side& side) {
+            const std::size_t count = TwoShotCopy::scratch_bytes() * 3 / 4 + 1;  // 3 rounds of 2
+            const CUdeviceptr in = side.communicator.allocate(count * sizeof(float));
+            const CUdeviceptr out = side.communicator.allocate(count * sizeof(float));
+            for (const CUdeviceptr to : {out, in, out}) {
+                side.reduce_and_check(in, to, count, {DataType::kFloat}, Algorithm::kCopy);
+            }
+        });
+    }
+}
+
+// Every type by every operation, with each algorithm that can do it.
+class Arithmetics : public testing::TestWithParam<int> {};
+
+TEST_P(Arithmetics, AreAllRight) {
+    on_ranks(GetParam(), [](Side& side) {
+        constexpr std::size_t kMost = 300;
+        const CUdeviceptr in = side.communicator.allocate(kMost * 8);
+        const CUdeviceptr out = side.communicator.allocate(kMost * 8);
+        std::size_t count = 17;
+        for (const DataType type : kDataTypes) {
+            for (const ReduceOp op : kReduceOps) {
+                for (const Algorithm algorithm : {Algorithm::kOneShot, Algorithm::kSentinel,
+                                                  Algorithm::kTwoShot, Algorithm::kCopy}) {
+                    if (algorithm == Algorithm::kSentinel ? is_floating(type)
+                        : algorithm == Algorithm::kCopy   ? has_copy(GetParam())
+                                                          : true) {
+                        count = count % 200 + 61;
+                        const std::size_t shift = count % 3 == 0 ? size_of(type) : 0;
+                        side.reduce_and_check(in + shift, count % 4 == 0 ? in + shift : out, count,
+                                              {type, op}, algorithm);
+                    }
+                }
+            }
+        }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Arithmetics, testing::Values(1, 2, 3, 4, 8));
 
 TEST(Communicator, TurnsMemoryIntoAWindowAndBack) {
     on_ranks(2, [](Side& side) {
         const SymmetricRange own(side.rank, 1 << 16);
         const CUdeviceptr window = side.communicator.register_memory(own.local(), 1 << 16);
-        side.reduce_and_check(window, window, 999, DataType::kFloat, Algorithm::kTwoShot);
+        side.reduce_and_check(window, window, 999, {DataType::kFloat}, Algorithm::kTwoShot);
         side.communicator.release(window);
         EXPECT_THROW(side.communicator.release(window), std::invalid_argument);
         EXPECT_THROW(

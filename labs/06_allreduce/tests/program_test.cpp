@@ -40,16 +40,15 @@ TEST_P(Refused, WithOneLineThatSaysWhatToType) {
     EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
 }
 
-INSTANTIATE_TEST_SUITE_P(Program, Refused,
-                         testing::Values("--ranks 0", "--ranks 9", "--ranks -1", "--bytes 12Q",
-                                         "--bytes 4K:1K", "--bytes 0", "--bytes 3", "--bytes 7",
-                                         "--bytes 2G", "--bytes 2G --mode thread",
-                                         "--ranks 8 --mode thread --bytes 300M", "--ranks two",
-                                         "--mode 'a\nb'", "--count 0x10", "--count 1.5",
-                                         "--count 0", "--count -1", "--count 4611686018427387904",
-                                         "--dtype int", "--algo ring", "--mode fiber", "--iters 0",
-                                         "--driver cuda", "--bytes 1K --count 3",
-                                         "--algo oneshot --bytes 1M", "--unknown", "extra"));
+INSTANTIATE_TEST_SUITE_P(
+    Program, Refused,
+    testing::Values("--ranks 0", "--ranks 9", "--ranks -1", "--bytes 12Q", "--bytes 4K:1K",
+                    "--bytes 0", "--bytes 3", "--bytes 7", "--bytes 2G", "--bytes 2G --mode thread",
+                    "--ranks 8 --mode thread --bytes 300M", "--ranks two", "--mode 'a\nb'",
+                    "--count 0x10", "--count 1.5", "--count 0", "--count -1",
+                    "--count 4611686018427387904", "--dtype int", "--algo ring", "--mode fiber",
+                    "--iters 0", "--driver cuda", "--bytes 1K --count 3",
+                    "--algo sentinel --dtype int8", "--op mean", "--unknown", "extra"));
 
 TEST(Program, RefusesNonsenseInTheEnvironment) {
     for (const char* setting :

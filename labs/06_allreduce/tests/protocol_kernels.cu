@@ -20,6 +20,7 @@ struct Reset {
     std::uint32_t stale;
     __host__ __device__ void operator()(const simt::ThreadBlock&) const {
         memory->barrier = BarrierMemory{};
+        memory->copy = CopyMemory{};
         for (std::uint32_t& one : memory->one_shot.epochs) {
             one = epoch;
         }
@@ -88,10 +89,11 @@ void launch_protocol_one_shot(CUstream stream, ProtocolMemory* first, std::size_
                               std::size_t count, const simt::Timeout& timeout) {
     auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
                                                     static_cast<std::size_t>(rank) * stride);
-    launch(stream, 2, 8,
-           OneShot<Float, 2>{{address_of(local->in), address_of(local->out), count,
-                              &local->one_shot, &first->scratch[0][0][0], stride,
-                              ProtocolMemory::kPackets, timeout, rank}});
+    launch(
+        stream, 2, 8,
+        OneShot<float, 2>{{address_of(local->in), address_of(local->out), count,
+                           Reduction(ReduceOp::kSum, 2), &local->one_shot, &first->scratch[0][0][0],
+                           stride, ProtocolMemory::kPackets, timeout, rank, 2}});
 }
 
 void launch_protocol_sentinel(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
@@ -99,17 +101,19 @@ void launch_protocol_sentinel(CUstream stream, ProtocolMemory* first, std::size_
     auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
                                                     static_cast<std::size_t>(rank) * stride);
     launch(stream, 2, 4,
-           Sentinel<Float, 2>{{address_of(local->in), address_of(local->out), count,
-                               &local->sentinel, &first->sentinel_banks[0][0][0], stride,
-                               ProtocolMemory::kPackets, timeout, rank, 2}});
+           Sentinel<float, 2>{{address_of(local->in), address_of(local->out), count,
+                               Reduction(ReduceOp::kSum, 2), &local->sentinel,
+                               &first->sentinel_banks[0][0][0], stride, ProtocolMemory::kPackets,
+                               timeout, rank, 2}});
 }
 
 void launch_protocol_two_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
                               std::size_t count, const simt::Timeout& timeout) {
     launch(stream, 2, 8,
-           TwoShot<Float, 2>{{{address_of(first->in), stride},
+           TwoShot<float, 2>{{{address_of(first->in), stride},
                               {address_of(first->out), stride},
                               count,
+                              Reduction(ReduceOp::kSum, 2),
                               {&first->barrier, stride, rank, 2},
                               timeout}});
 }

@@ -9,8 +9,8 @@
 
 #include "common/simt/timeout.hpp"
 #include "labs/05_device_prims/barrier.hpp"
+#include "labs/06_allreduce/launches.hpp"
 #include "labs/06_allreduce/one_shot.hpp"
-#include "labs/06_allreduce/sentinel.hpp"
 
 namespace symm {
 
@@ -19,6 +19,7 @@ struct ProtocolMemory {
     static constexpr unsigned kElements = 256;
     static constexpr std::size_t kPackets = 16;  ///< Of one sender in one bank.
     BarrierMemory barrier;
+    CopyMemory copy;
     OneShotMemory one_shot;
     alignas(16) simt::Pack16 scratch[2][2][kPackets];
     OneShotMemory sentinel;

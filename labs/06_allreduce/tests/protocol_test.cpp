@@ -64,6 +64,40 @@ TEST(OneShot, IsRightCallAfterCall) {
                       [](unsigned call) { return 1 + call % kMost; });
 }
 
+// In rounds: of the scratch memory only 64 bytes are used.
+TEST(TwoShotCopy, IsRightCallAfterCall) {
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(ProtocolMemory));
+        KernelTimeout timeout(5s);
+        const DeviceMemory wrong(sizeof(unsigned));
+        const Stream stream;
+        auto* local = range.at<ProtocolMemory>(rank.rank());
+        launch_reset(stream.get(), local, 0, 0);
+        stream.synchronize();
+        TwoShotCopy two_shot(rank, &range.at<ProtocolMemory>(0)->copy, range.stride(), 64);
+        const auto in_all = [&](std::size_t offset) {
+            return SymmetricPointer{range.peer(0) + offset, range.stride()};
+        };
+        for (unsigned call = 0; call < 10; ++call) {
+            const std::size_t count = ProtocolMemory::kElements - 23 * call;
+            launch_prepare(stream.get(), local, rank.rank(), call);
+            two_shot.queue(stream.get(), {2, 8}, DataType::kFloat,
+                           {in_all(offsetof(ProtocolMemory, in)),
+                            in_all(offsetof(ProtocolMemory, out)),
+                            count,
+                            Reduction(ReduceOp::kSum, 2),
+                            {},
+                            timeout.timeout()});
+            launch_compare(stream.get(), local, count, call, wrong.as<unsigned>());
+        }
+        timeout.synchronize(stream, "the AllReduces");
+        unsigned errors = 0;
+        copy_to_host(&errors, wrong.address(), sizeof(errors));
+        EXPECT_EQ(errors, 0U) << "wrong values on rank " << rank.rank();
+        rank.bootstrap().barrier("done");
+    });
+}
+
 // All packets of fresh memory hold the flag of an epoch behind the wrap. Small calls use one packet
 // of each bank; when that epoch comes, a large call uses all.
 TEST(OneShot, TakesNoFlagOfAFormerEpochForANewOne) {

@@ -42,7 +42,7 @@ TEST(Communicators, LaunchedInOppositeOrdersBothEnd) {
         const CUdeviceptr of_a = a.allocate(kCount * sizeof(float));
         const CUdeviceptr input_of_b = b.allocate(kCount * sizeof(float));
         const CUdeviceptr of_b = b.allocate(kCount * sizeof(float));
-        verifier.fill(streams[0], DataType::kFloat, in, kCount);
+        verifier.fill(streams[0], {DataType::kFloat}, in, kCount);
         streams[0].synchronize();
         const auto call = [&](Communicator& communicator, CUdeviceptr from, CUdeviceptr to,
                               int stream) {
@@ -62,7 +62,7 @@ TEST(Communicators, LaunchedInOppositeOrdersBothEnd) {
         rank.bootstrap().together("both ended", [&] {
             a.synchronize(streams[0], "the first communicator");
             b.synchronize(streams[1], "the second communicator");
-            verifier.check(streams[0], DataType::kFloat, of_a, kCount);
+            verifier.check(streams[0], {DataType::kFloat}, of_a, kCount);
         });
     });
 }

@@ -1,0 +1,80 @@
+#pragma once
+/// \file
+/// The inner loop of two shots: packs of several sources become one, in every target.
+
+#include <cstddef>
+
+#include "common/simt/pack.hpp"
+#include "common/simt/thread_block.hpp"
+#include "labs/05_device_prims/reduction.hpp"
+
+namespace symm {
+
+/// Threads of a block at most, so that this loop has the registers that it needs.
+inline constexpr unsigned kMostThreads = 512;
+
+/// `target[..][i]` becomes the reduction of `source[..][i]`, for all i from `begin` to `end`. The
+/// first `sources` and `targets` of the arrays are used. `Pack` has a whole number of elements.
+template <class T, class Pack, int kSources, int kTargets>
+class PackReducer {
+public:
+    const Pack* source[kSources];
+    Pack* target[kTargets];
+    int sources;
+    int targets;
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block, std::size_t begin,
+                                        std::size_t end, const Reduction& reduction) const {
+        const std::size_t step = block.grid_size();
+        std::size_t i = begin + block.grid_rank();
+        for (; i + (kAtOnce - 1) * step < end; i += kAtOnce * step) {
+            reduce_at<kAtOnce>(i, step, reduction);
+        }
+        for (; i < end; i += step) {
+            reduce_at<1>(i, step, reduction);
+        }
+    }
+
+private:
+    /// Packs of each source that a thread has in flight: enough bytes to cover the latency of a
+    /// link. Narrow types are computed as wider ones, which takes more registers.
+    static constexpr int kAtOnce = sizeof(Pack) < sizeof(simt::Pack16)
+                                       ? 1
+                                       : (kSources <= 2   ? 8
+                                          : kSources <= 4 ? 4
+                                                          : 2) /
+                                             (sizeof(T) < sizeof(float) ? 2 : 1);
+
+    template <int kPacks>
+    __host__ __device__ void reduce_at(std::size_t i, std::size_t step,
+                                       const Reduction& reduction) const {
+        Pack loaded[kPacks][kSources] = {};
+        SYMM_UNROLL
+        for (int v = 0; v < kPacks; ++v) {
+            SYMM_UNROLL
+            for (int s = 0; s < kSources; ++s) {  // all loads before the first use
+                if (s < sources) {
+                    loaded[v][s] = source[s][i + v * step];
+                }
+            }
+        }
+        SYMM_UNROLL
+        for (int v = 0; v < kPacks; ++v) {
+            const Pack pack = reduction.reduce<T>(loaded[v], sources);
+            SYMM_UNROLL
+            for (int t = 0; t < kTargets; ++t) {
+                if (t < targets) {
+                    target[t][i + v * step] = pack;
+                }
+            }
+        }
+    }
+};
+
+/// One element as a pack, for what is not whole or not aligned.
+template <class T>
+struct One {
+    T element;
+};
+
+}  // namespace symm

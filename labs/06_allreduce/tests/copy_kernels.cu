@@ -1,0 +1,18 @@
+// Lab 06's kernels of two shots by the copy engine, for two ranks and float only: mutants are
+// compiled often. The test of the library has the library's own.
+
+#include "common/cuda/launch.hpp"
+#include "labs/06_allreduce/launches.hpp"
+
+namespace symm {
+
+void launch_meet(CUstream stream, const Meet& meet) {
+    launch(stream, 1, 4, meet);
+}
+
+void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType /*float*/,
+                         const ReducePieceCall& call) {
+    launch(stream, shape.blocks, shape.threads, ReducePiece<float, 2>{call});
+}
+
+}  // namespace symm

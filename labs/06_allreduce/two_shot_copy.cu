@@ -1,0 +1,17 @@
+#include "labs/06_allreduce/two_shot_copy.hpp"
+
+#include "labs/06_allreduce/dispatch.hpp"
+#include "labs/06_allreduce/launches.hpp"
+
+namespace symm {
+
+void launch_meet(CUstream stream, const Meet& meet) {
+    launch(stream, 1, 32, meet);
+}
+
+void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType type,
+                         const ReducePieceCall& call) {
+    launch_for<ReducePiece>(stream, shape, type, call.ranks, call);
+}
+
+}  // namespace symm
