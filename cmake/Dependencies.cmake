@@ -3,17 +3,18 @@
 # Benchmark, where the distribution has only a shared library: it is copied beside the programs.
 
 include(FetchContent)
-# CMake 3.25 sets a property of this target, whether the toolkit has the library (gone since CUDA
-# 13) or not.
-if(NOT TARGET CUDA::nvToolsExt)
-  add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
-endif()
-find_package(CUDAToolkit 12.4 REQUIRED)
+include(CudaToolkit)
+symm_find_cuda_toolkit(12.4 REQUIRED)
 find_package(Threads REQUIRED)
 
 set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # fetched projects take the options set here
 set(BUILD_SHARED_LIBS OFF)
 set(BENCHMARK_ENABLE_TESTING OFF)
+# Of what is fetched, only fmt is installed with the libraries: their headers include it.
+set(FMT_INSTALL ${PROJECT_IS_TOP_LEVEL})
+set(CLI11_INSTALL OFF)
+set(INSTALL_GTEST OFF)
+set(BENCHMARK_ENABLE_INSTALL OFF)
 FetchContent_Declare(CLI11
   URL https://github.com/CLIUtils/CLI11/archive/refs/tags/v2.4.1.tar.gz
   URL_HASH SHA256=73b7ec52261ce8fe980a29df6b4ceb66243bb0b779451dbd3d014cfec9fdbb58

@@ -3,16 +3,21 @@
 
 # What every target compiles and links with.
 add_library(symm_options INTERFACE)
-# A flag, because CMake 3.25 does not know that nvcc has C++20 and would ask it for C++17.
-target_compile_options(symm_options INTERFACE -std=c++20)
-target_include_directories(symm_options INTERFACE "${PROJECT_SOURCE_DIR}")
+# A flag, because CMake 3.25 does not know that nvcc has C++20 and would ask it for C++17. Programs
+# that use the installed libraries may have a newer standard.
+target_compile_options(symm_options INTERFACE $<BUILD_INTERFACE:-std=c++20>)
+target_compile_features(symm_options INTERFACE $<INSTALL_INTERFACE:cxx_std_20>)
+target_include_directories(symm_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/symm>)
+add_library(symm_warnings INTERFACE)  # which are not installed
+target_link_libraries(symm_options INTERFACE $<BUILD_INTERFACE:symm_warnings>)
 if(PROJECT_IS_TOP_LEVEL)
-  target_compile_options(symm_options INTERFACE
+  target_compile_options(symm_warnings INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-missing-field-initializers>
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers>)
 endif()
 if(SYMM_WARNINGS_AS_ERRORS)
-  target_compile_options(symm_options INTERFACE
+  target_compile_options(symm_warnings INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Werror>
     $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings -Xcompiler=-Werror>)
 endif()
@@ -36,14 +41,8 @@ endif()
 # compile time (consteval); g++ does so in the .cpp files.
 target_compile_definitions(symm_options INTERFACE
   $<$<COMPILE_LANGUAGE:CUDA>:FMT_USE_CONSTEXPR=1> $<$<COMPILE_LANGUAGE:CUDA>:FMT_CONSTEVAL=>)
-target_link_libraries(symm_options INTERFACE symm_fmt Threads::Threads ${CMAKE_DL_LIBS} rt)
-# libcu++ (cuda/atomic) is in a folder of its own since CUDA 13.
-target_include_directories(symm_options SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS})
-foreach(include IN LISTS CUDAToolkit_INCLUDE_DIRS)
-  if(EXISTS "${include}/cccl")
-    target_include_directories(symm_options SYSTEM INTERFACE "${include}/cccl")
-  endif()
-endforeach()
+target_link_libraries(symm_options INTERFACE
+  symm_fmt symm::cuda_headers Threads::Threads ${CMAKE_DL_LIBS} rt)
 
 # With a sanitizer, most of the time to build programs and tests goes into optimisation, and most of
 # the time to run them is spent in libraries: so programs and tests are not optimised then.
@@ -56,11 +55,12 @@ endfunction()
 # GoogleTest's TEST defines a member that nvcc, with clang as its host compiler, reports as unused.
 set(SYMM_TEST_CUDA_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-diag-suppress=177>)
 
-# symm_library(NAME SOURCES file... [LINK target...])
+# symm_library(NAME SOURCES file... [LINK target...]), which is installed (Install.cmake).
 function(symm_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC symm_options ${arg_LINK} PRIVATE CUDA::cudart_static)
+  symm_install(${name})
 endfunction()
 
 # symm_program(NAME SOURCES file... [LINK target...])
