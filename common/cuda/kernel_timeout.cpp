@@ -38,7 +38,7 @@ void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
             std::rethrow_exception(lost);
         }
         if (report()->failed != 0) {  // meanwhile a wait gave up by itself
-            simt::throw_if_gave_up(*report(), static_cast<std::uint64_t>(limit_.count()));
+            throw_if_gave_up();
         }
         throw std::runtime_error(
             fmt::format("{}, and was ended by the host: no single wait in it had lasted {:.1f} s. "
@@ -48,6 +48,10 @@ void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
     if (lost) {
         std::rethrow_exception(lost);
     }
+    throw_if_gave_up();
+}
+
+void KernelTimeout::throw_if_gave_up() const {
     simt::throw_if_gave_up(*report(), static_cast<std::uint64_t>(limit_.count()));
 }
 

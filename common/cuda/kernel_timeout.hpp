@@ -35,6 +35,9 @@ public:
     void synchronize(const Stream& stream, std::string_view what,
                      const std::function<void()>& meanwhile = {});
 
+    /// Does not wait. Throws std::runtime_error where a wait gave up so far, or abort() was called.
+    void throw_if_gave_up() const;
+
     /// Sets the abort flag: all waits of kernels with this timeout end, also in kernels launched
     /// later. From any thread.
     void abort();

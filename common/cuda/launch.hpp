@@ -23,20 +23,30 @@
 
 namespace symm {
 
-/// `Kernel::kMaxThreads` where there is one: then a thread gets as many registers as let one block
-/// of so many threads run, and no more. 0: nothing said.
-template <class Kernel>
-inline constexpr unsigned kMaxThreads = 0;
-template <class Kernel>
-requires(Kernel::kMaxThreads >
-         0) inline constexpr unsigned kMaxThreads<Kernel> = Kernel::kMaxThreads;
-
 /// The `__global__` function that is launched. With `__grid_constant__` all threads read the
 /// parameters from constant memory, without copies of their own.
 template <class Kernel>
-__global__ void __launch_bounds__(kMaxThreads<Kernel>, kMaxThreads<Kernel> != 0)
-    entry(const __grid_constant__ Kernel kernel) {
+__global__ void entry(const __grid_constant__ Kernel kernel) {
     kernel(simt::ThreadBlock{});
+}
+
+/// The same for a kernel with a `kMaxThreads`: a thread gets no more registers than let one block
+/// of so many threads run on a multiprocessor with 64 K. Eight fewer, since an H200 refused to
+/// launch 512 threads of 128 registers each (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES).
+template <class Kernel>
+__global__ void __maxnreg__(64 * 1024 / Kernel::kMaxThreads - 8)
+    limited_entry(const __grid_constant__ Kernel kernel) {
+    kernel(simt::ThreadBlock{});
+}
+
+/// The one of them that launches `Kernel`.
+template <class Kernel>
+auto entry_of() {
+    if constexpr (requires { Kernel::kMaxThreads; }) {
+        return &limited_entry<Kernel>;
+    } else {
+        return &entry<Kernel>;
+    }
 }
 
 /// The name of a kernel's type as in the source, for messages.
@@ -48,13 +58,13 @@ std::string kernel_name() {
     return status == 0 ? text.get() : typeid(Kernel).name();
 }
 
-/// The CUfunction of a kernel in the current context. The runtime finds it by the address of
-/// `entry`, which was registered when the program was loaded. Throws CudaError.
+/// The CUfunction of a kernel in the current context. The runtime finds it by the address of its
+/// entry, which was registered when the program was loaded. Throws CudaError.
 template <class Kernel>
 CUfunction function_of() {
     cudaFunction_t function = nullptr;
     const cudaError_t result =
-        cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(&entry<Kernel>));
+        cudaGetFuncBySymbol(&function, reinterpret_cast<const void*>(entry_of<Kernel>()));
     if (result != cudaSuccess) {
         detail::throw_cuda_error(static_cast<CUresult>(result),
                                  "cudaGetFuncBySymbol(" + kernel_name<Kernel>() + ")");

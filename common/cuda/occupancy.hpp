@@ -34,7 +34,7 @@ unsigned resident_blocks(unsigned threads, unsigned shared_bytes = 0) {
     }
     if (result == cudaSuccess) {
         result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-            &blocks, &entry<Kernel>, static_cast<int>(threads), shared_bytes);
+            &blocks, entry_of<Kernel>(), static_cast<int>(threads), shared_bytes);
     }
     cu_check(static_cast<CUresult>(result),
              "cudaOccupancyMaxActiveBlocksPerMultiprocessor({}, threads={}, shared_bytes={})",

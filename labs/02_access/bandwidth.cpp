@@ -18,12 +18,13 @@ namespace symm {
 namespace {
 
 constexpr unsigned char kPoison = 0xA5;
-constexpr const char* kMethodNames[] = {"loads", "stores", "copy engine"};
+constexpr const char* kMethodNames[] = {"loads", "stores", "copy engine", "pulling copy engine"};
 
 /// The pair whose access a transfer needs.
 Pair access_for(Method method, const Transfer& transfer) {
-    return method == Method::kLoads ? Pair{transfer.destination, transfer.source}
-                                    : Pair{transfer.source, transfer.destination};
+    return method == Method::kLoads || method == Method::kPull
+               ? Pair{transfer.destination, transfer.source}
+               : Pair{transfer.source, transfer.destination};
 }
 
 /// Holds back streams until it is opened. The destructor opens it and waits for all streams, and
@@ -145,7 +146,7 @@ void TransferBench::queue(const Running& one, int iterations) const {
     const CUdeviceptr to = incoming_[static_cast<std::size_t>(one.transfer.destination)].base();
     one.gpu.make_current();
     for (int i = 0; i < iterations; ++i) {
-        if (one.method == Method::kCopyEngine) {
+        if (one.method == Method::kCopyEngine || one.method == Method::kPull) {
             cu_check(cuMemcpyAsync(to, from, bytes_, one.gpu.stream()),
                      "cuMemcpyAsync(size={}), {}", bytes_, one.describe());
         } else {
@@ -170,7 +171,8 @@ std::string measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix, s
         return cells;
     };
 
-    Table table({"from", "to", "loads GB/s", "stores GB/s", "copy engine GB/s", "latency ns"});
+    Table table(
+        {"from", "to", "loads GB/s", "stores GB/s", "copy engine GB/s", "pull GB/s", "latency ns"});
     const int devices = static_cast<int>(gpus.size());
     for (int from = 0; from < devices; ++from) {
         for (int to = 0; to < devices; ++to) {

@@ -2,12 +2,12 @@
 /// \file
 /// How fast the links are: one table of bandwidth and latency.
 ///
-///     from  to         loads GB/s  stores GB/s  copy engine GB/s  latency ns
-///     ----------------------------------------------------------------------
-///     0     0                   -            -                 -         146
-///     0     1               374.1        370.0             396.2         855
+///     from  to         loads GB/s  stores GB/s  copy engine GB/s  pull GB/s  latency ns
+///     -----------------------------------------------------------------------------
+///     0     0                   -            -                 -          -         146
+///     0     1               374.1        370.0             396.2      395.8         855
 ///     ...
-///     each  i + 1           337.1        365.6             391.7
+///     each  i + 1           337.1        365.6             391.7      372.9
 ///
 /// A line with two numbers is one transfer by itself, from the memory of one device to the memory
 /// of another, and the time of one load by the device `to` from the memory of `from`. In a line
@@ -45,8 +45,10 @@ enum class Method {
     kLoads,       ///< A kernel on the destination, which loads from the source's memory.
     kStores,      ///< A kernel on the source, which stores to the destination's memory.
     kCopyEngine,  ///< The source's copy engine (cuMemcpyAsync); no multiprocessor takes part.
+    kPull,        ///< The destination's copy engine.
 };
-inline constexpr Method kMethods[] = {Method::kLoads, Method::kStores, Method::kCopyEngine};
+inline constexpr Method kMethods[] = {Method::kLoads, Method::kStores, Method::kCopyEngine,
+                                      Method::kPull};
 
 /// Data that goes from one device's memory to another's.
 struct Transfer {

@@ -119,7 +119,9 @@ struct Reduction {
     template <class T, class Pack>
     __host__ __device__ Pack combine(const Pack& a, const Pack& b) const {
         const Pack packs[2] = {a, b};
-        return folded<T, false>(packs, 2);
+        return with_operation([&](const auto& operation) {
+            return narrowed<T, Pack>(folded<T>(packs, 2, operation));
+        });
     }
 
     /// What is still to do when all ranks' elements have been combined.
@@ -131,10 +133,24 @@ struct Reduction {
         return narrowed<T, Pack>(averaged(widened<T>(pack)));
     }
 
-    /// The packs of the first `count` ranks as one, in their order: rounded once, and finished.
+    /// Calls `use(reduce)`, once for any number of packs: `reduce(packs, count)` makes the packs of
+    /// the first `count` ranks one, in their order: rounded once, and finished.
+    template <class T, class Use>
+    __host__ __device__ void with_reduce(const Use& use) const {
+        with_operation([&](const auto& operation) {
+            use([&]<class Pack, int kMost>(const Pack(&packs)[kMost], int count) {
+                const auto all = folded<T>(packs, count, operation);
+                return narrowed<T, Pack>(op == ReduceOp::kAvg ? averaged(all) : all);
+            });
+        });
+    }
+
+    /// The same for one pack.
     template <class T, class Pack, int kMost>
     __host__ __device__ Pack reduce(const Pack (&packs)[kMost], int count) const {
-        return folded<T, true>(packs, count);
+        Pack result;
+        with_reduce<T>([&](const auto& reduce) { result = reduce(packs, count); });
+        return result;
     }
 
 private:
@@ -164,43 +180,43 @@ private:
         return cuda::std::bit_cast<Pack>(elements);
     }
 
-    // Each branch ends with a pack: wide elements that live beyond it would take more registers.
-    template <class T, bool kFinish, class Pack, int kMost>
-    __host__ __device__ Pack folded(const Pack (&packs)[kMost], int count) const {
+    /// The one branch. What `use` makes should be packs: wide elements that outlive the branch take
+    /// more registers.
+    template <class Use>
+    __host__ __device__ auto with_operation(const Use& use) const {
         const Reduction& self = *this;
-        const auto fold = [&](const auto& operation) {
-            WidePack<T, Pack> all = widened<T>(packs[0]);
-            SYMM_UNROLL
-            for (int p = 1; p < kMost; ++p) {
-                if (p < count) {
-                    const WidePack<T, Pack> next = widened<T>(packs[p]);
-                    SYMM_UNROLL
-                    for (std::size_t i = 0; i < kPerPack<T, Pack>; ++i) {
-                        all.at[i] = static_cast<detail::Wide<T>>(operation(all.at[i], next.at[i]));
-                    }
-                }
-            }
-            return all;
-        };
-        const auto sum = [](auto x, auto y) { return x + y; };
+        if (op == ReduceOp::kSum) [[likely]] {
+            return use([](auto x, auto y) { return x + y; });
+        }
         switch (op) {
             case ReduceOp::kProd:
-                return narrowed<T, Pack>(fold([](auto x, auto y) { return x * y; }));
+                return use([](auto x, auto y) { return x * y; });
             case ReduceOp::kMin:
-                return narrowed<T, Pack>(
-                    fold([&self](auto x, auto y) { return self.is_less(y, x) ? y : x; }));
+                return use([&self](auto x, auto y) { return self.is_less(y, x) ? y : x; });
             case ReduceOp::kMax:
-                return narrowed<T, Pack>(
-                    fold([&self](auto x, auto y) { return self.is_less(x, y) ? y : x; }));
-            case ReduceOp::kAvg:
-                if constexpr (kFinish) {
-                    return narrowed<T, Pack>(averaged(fold(sum)));
-                }
-                break;
+                return use([&self](auto x, auto y) { return self.is_less(x, y) ? y : x; });
             case ReduceOp::kSum:
+            case ReduceOp::kAvg:
                 break;
         }
-        return narrowed<T, Pack>(fold(sum));
+        return use([](auto x, auto y) { return x + y; });
+    }
+
+    template <class T, class Pack, int kMost, class Operation>
+    __host__ __device__ static WidePack<T, Pack> folded(const Pack (&packs)[kMost], int count,
+                                                        const Operation& operation) {
+        WidePack<T, Pack> all = widened<T>(packs[0]);
+        SYMM_UNROLL
+        for (int p = 1; p < kMost; ++p) {
+            if (p < count) {
+                const WidePack<T, Pack> next = widened<T>(packs[p]);
+                SYMM_UNROLL
+                for (std::size_t i = 0; i < kPerPack<T, Pack>; ++i) {
+                    all.at[i] = static_cast<detail::Wide<T>>(operation(all.at[i], next.at[i]));
+                }
+            }
+        }
+        return all;
     }
 
     template <class T>

@@ -319,7 +319,8 @@ CLI::App& add_ring_command(CLI::App& app, RingCommandOptions& options) {
     add_number_option<std::size_t>(command, "--factor", options.factor, 2, 1024,
                                    "Factor from one size of a range to the next");
     command
-        .add_option("--dtype", options.type, "float, half, bfloat16, double, int32, int64 or uint8")
+        .add_option("--dtype", options.type,
+                    "float, half, bfloat16, double, int8, uint8, int32, uint32, int64, uint64")
         ->capture_default_str();
     command.add_option("--op", options.op, "sum, prod, min, max or avg")->capture_default_str();
     add_number_option(command, "--channels", options.channels, 1U, 128U,

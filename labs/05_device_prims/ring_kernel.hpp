@@ -31,6 +31,7 @@ struct RingLaunch {
 /// The kernel: block b serves channel b.
 template <template <class, class> class ProtocolOf, class T>
 struct RingKernel {
+    static constexpr unsigned kMaxThreads = 512;
     using Proto = ProtocolOf<T, simt::ThreadBlock>;
 
     struct Shared {

@@ -66,6 +66,12 @@ Resident resident_blocks(int ranks, unsigned threads) {
     return resident;
 }
 
+bool is_captured(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cu_check(cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing()");
+    return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
     return a < b + bytes && b < a + bytes;
 }
@@ -170,6 +176,27 @@ std::optional<SymmetricPointer> Communicator::find(CUdeviceptr pointer, std::siz
     return std::nullopt;
 }
 
+void Communicator::follow_last_call(CUstream stream) {
+    if (last_stream_ == stream || is_captured(stream)) {
+        return;
+    }
+    if (last_stream_ && !is_captured(*last_stream_)) {
+        last_call_.record(*last_stream_);
+        cu_check(cuStreamWaitEvent(stream, last_call_.get(), 0), "cuStreamWaitEvent()");
+    }
+    last_stream_ = stream;
+}
+
+std::string Communicator::async_error() {
+    try {
+        rank_.bootstrap().throw_async_error("an AllReduce");
+        timeout_.throw_if_gave_up();
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+    return "";
+}
+
 CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                                   ReduceOp op, CUstream stream, Algorithm asked) {
     if (count > std::numeric_limits<std::size_t>::max() / size_of(type)) {
@@ -192,6 +219,7 @@ CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t c
     if (count == 0) {
         return chosen;
     }
+    follow_last_call(stream);
     const simt::Timeout timeout = timeout_.timeout();
     const Reduction reduction(op, ranks(), is_signed_integer(type));
     if (chosen.algorithm == Algorithm::kTwoShot || chosen.algorithm == Algorithm::kCopy) {

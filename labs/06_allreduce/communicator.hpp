@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <list>
 #include <optional>
+#include <string>
 
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
@@ -28,8 +29,9 @@ struct CommunicatorOptions {
 };
 
 /// One rank's communicator, like NCCL's ncclComm. Construction, windows and calls are collective:
-/// all ranks, in the same order. Calls are asynchronous and belong to one stream at a time: two in
-/// flight at once would share flags.
+/// all ranks, in the same order. Calls are asynchronous. In several streams they are done one after
+/// the other all the same, since they share flags; a call that is captured is done when its graph
+/// is launched, and then the caller keeps the order.
 class Communicator {
 public:
     /// Throws std::invalid_argument for more than kMaxAllReduceRanks ranks, and where the device
@@ -67,7 +69,8 @@ public:
     /// ranks or on none. half and bfloat16 are reduced as float and rounded once; sums and products
     /// of integers wrap. Returns the plan that was chosen. Throws CudaError, and
     /// std::invalid_argument for a call that is not possible. The first call that asks for copy,
-    /// without a window large enough for it, waits for all ranks.
+    /// without a window large enough for it, waits for all ranks. The stream lives until the next
+    /// call.
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
 
@@ -78,7 +81,17 @@ public:
         timeout_.synchronize(stream, what, [&] { rank_.bootstrap().throw_async_error(what); });
     }
 
+    /// What has gone wrong so far on any rank, or an empty text. Does not wait: NCCL's
+    /// ncclCommGetAsyncError. Then the communicator can only be destroyed.
+    std::string async_error();
+    /// Ends all calls in flight, and those still to come, at their first wait: NCCL's
+    /// ncclCommAbort. From any thread.
+    void abort() { timeout_.abort(); }
+
 private:
+    /// Lets a stream wait for the last call, if that was in another one.
+    void follow_last_call(CUstream stream);
+
     /// Where all ranks' buffers are, if this one lies in a window.
     std::optional<SymmetricPointer> find(CUdeviceptr pointer, std::size_t bytes) const;
 
@@ -95,6 +108,8 @@ private:
     TunerOverrides overrides_ = TunerOverrides::from_environment();
     std::optional<ResidencyShare> share_;
     std::list<SymmetricRange> windows_;
+    Event last_call_{CU_EVENT_DISABLE_TIMING};
+    std::optional<CUstream> last_stream_;  ///< Of a call that was not captured.
     std::optional<TwoShotCopy> copy_;  ///< Made with the first window that is large enough for it.
 };
 

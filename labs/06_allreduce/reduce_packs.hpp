@@ -58,16 +58,18 @@ private:
                 }
             }
         }
-        SYMM_UNROLL
-        for (int v = 0; v < kPacks; ++v) {
-            const Pack pack = reduction.reduce<T>(loaded[v], sources);
+        reduction.with_reduce<T>([&](const auto& reduce) {
             SYMM_UNROLL
-            for (int t = 0; t < kTargets; ++t) {
-                if (t < targets) {
-                    target[t][i + v * step] = pack;
+            for (int v = 0; v < kPacks; ++v) {
+                const Pack pack = reduce(loaded[v], sources);
+                SYMM_UNROLL
+                for (int t = 0; t < kTargets; ++t) {
+                    if (t < targets) {
+                        target[t][i + v * step] = pack;
+                    }
                 }
             }
-        }
+        });
     }
 };
 

@@ -101,7 +101,9 @@ void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
 #endif
             copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), call.in.address(r) + piece(p, k),
                  length(p, k));
+#ifndef SYMM_MUTANT_COPY_FLAG_FIRST
             push_flag();
+#endif
         }
     }
     for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {

@@ -72,6 +72,32 @@ TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
     EXPECT_NE(error.find("of rank 1"), std::string::npos) << error;
 }
 
+TEST(Communicator, IsAbortedByAnotherThread) {
+    run_ranks({2, RankMode::kThread, {}}, [](Rank& rank) {
+        Communicator communicator(rank, {.limit = 20s});
+        const Stream stream;
+        const CUdeviceptr window = communicator.allocate(4096);
+        EXPECT_EQ(communicator.async_error(), "");
+        if (rank.rank() == 0) {
+            const auto start = std::chrono::steady_clock::now();
+            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
+                                    stream.get());
+            std::jthread other([&] {
+                std::this_thread::sleep_for(100ms);
+                communicator.abort();
+            });
+            EXPECT_THROW(communicator.synchronize(stream, "a sum that cannot be"),
+                         std::runtime_error);
+            EXPECT_NE(communicator.async_error().find("aborted"), std::string::npos);
+            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
+                                    stream.get());
+            EXPECT_THROW(communicator.synchronize(stream, "one more"), std::runtime_error);
+            EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
+        }
+        rank.bootstrap().barrier("aborted");
+    });
+}
+
 TEST(Communicator, NamesTheRankThatDoesNotCall) {
     for (const Algorithm algorithm :
          {Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kTwoShot}) {

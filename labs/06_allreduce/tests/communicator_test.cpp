@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <random>
+#include <vector>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
@@ -198,13 +201,46 @@ TEST(Communicator, MixesAlgorithmsAndSizes) {
     on_ranks(3, [](Side& side) {
         const CUdeviceptr in = side.communicator.allocate(1 << 20);
         const CUdeviceptr out = side.communicator.allocate(1 << 20);
-        constexpr std::array in_turn{Algorithm::kSentinel, Algorithm::kTwoShot, Algorithm::kCopy,
-                                     Algorithm::kOneShot};
+        const std::array in_turn{Algorithm::kSentinel, Algorithm::kTwoShot,
+                                 has_copy(3) ? Algorithm::kCopy : Algorithm::kSentinel,
+                                 Algorithm::kOneShot};
         std::size_t count = 1;
         for (std::size_t call = 0; call < 16; ++call, count = count * 3 + 1) {
             count = count > 16'000 ? 5 : count;  // 64K: the emulated limit of three ranks
             side.reduce_and_check(in, out, count, {DataType::kFloat}, in_turn.at(call % 4));
         }
+    });
+}
+
+// They share flags, so they are done in turn.
+TEST(Communicator, OrdersCallsOfSeveralStreams) {
+    on_ranks(2, [](Side& side) {
+        constexpr std::size_t kCount = 3000;
+        const Stream other;
+        std::vector<Verifier> verifiers;
+        std::vector<CUdeviceptr> windows;
+        for (int i = 0; i < 12; ++i) {
+            verifiers.emplace_back(side.rank.rank(), side.rank.size());
+            windows.push_back(side.communicator.allocate(kCount * sizeof(float)));
+        }
+        const auto stream_of = [&](std::size_t i) -> const Stream& {
+            return i % 3 == 0 ? other : side.stream;
+        };
+        for (std::size_t i = 0; i < windows.size(); ++i) {
+            verifiers[i].fill(stream_of(i), {}, windows[i], kCount);
+        }
+        for (std::size_t i = 0; i < windows.size(); ++i) {
+            side.communicator.all_reduce(windows[i], windows[i], kCount, DataType::kFloat,
+                                         ReduceOp::kSum, stream_of(i).get(),
+                                         i % 2 == 0 ? Algorithm::kSentinel : Algorithm::kTwoShot);
+        }
+        side.rank.bootstrap().together("checked", [&] {
+            side.communicator.synchronize(other, "calls");
+            side.communicator.synchronize(side.stream, "calls");
+            for (std::size_t i = 0; i < windows.size(); ++i) {
+                verifiers[i].check(side.stream, {}, windows[i], kCount);
+            }
+        });
     });
 }
 
@@ -268,6 +304,69 @@ TEST_P(Arithmetics, AreAllRight) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Arithmetics, testing::Values(1, 2, 3, 4, 8));
+
+// Four calls at a time, of any kind. More of them: --gtest_repeat=200 --gtest_shuffle, which draws
+// others each time.
+TEST(Communicator, TakesCallsOfAnyKindInAnyOrder) {
+    const int ranks = is_emulated() ? 3 : std::min(device_count(), kMaxAllReduceRanks);
+    const int rounds = is_emulated() ? 25 : 125;
+    const auto seed = static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed());
+    on_ranks(ranks, [=](Side& side) {
+        const std::size_t most = is_emulated() ? 30'000 : 8 << 20;  // bytes
+        constexpr std::size_t kAtOnce = 4;
+        struct Call {
+            Arithmetic arithmetic;
+            CUdeviceptr out = 0;
+            std::size_t count = 0;
+        };
+        const Stream other;
+        std::vector<CUdeviceptr> in;
+        std::vector<CUdeviceptr> out;
+        std::vector<Verifier> verifiers;
+        for (std::size_t i = 0; i < kAtOnce; ++i) {
+            in.push_back(side.communicator.allocate(most + 64));
+            out.push_back(side.communicator.allocate(most + 64));
+            verifiers.emplace_back(side.rank.rank(), ranks);
+        }
+        std::mt19937 random(seed);  // the same on all ranks
+        const auto drawn = [&](std::size_t below) { return random() % below; };
+        for (int round = 0; round < rounds; ++round) {
+            std::array<Call, kAtOnce> calls;
+            for (std::size_t i = 0; i < kAtOnce; ++i) {
+                Call& call = calls.at(i);
+                call.arithmetic = {kDataTypes.at(drawn(kDataTypes.size())),
+                                   kReduceOps.at(drawn(kReduceOps.size()))};
+                const auto [type, op] = call.arithmetic;
+                call.count = 1 + drawn((most >> drawn(11)) / size_of(type));
+                const CUdeviceptr from = in[i] + drawn(5) * size_of(type);
+                call.out = drawn(3) == 0 ? from : out[i] + drawn(5) * size_of(type);
+                std::vector<Algorithm> possible{Algorithm::kAuto, Algorithm::kOneShot,
+                                                Algorithm::kTwoShot};
+                if (is_floating(type)) {
+                    possible.push_back(Algorithm::kSentinel);
+                }
+                if (has_copy(ranks)) {
+                    possible.push_back(Algorithm::kCopy);
+                }
+                const Stream& stream = drawn(2) == 0 ? side.stream : other;
+                verifiers[i].fill(stream, call.arithmetic, from, call.count);
+                if (call.out != from) {
+                    Verifier::poison(stream, call.out, call.count * size_of(type));
+                }
+                side.communicator.all_reduce(from, call.out, call.count, type, op, stream.get(),
+                                             possible.at(drawn(possible.size())));
+            }
+            side.rank.bootstrap().together("checked", [&] {
+                side.communicator.synchronize(side.stream, "calls");
+                side.communicator.synchronize(other, "calls");
+                for (std::size_t i = 0; i < kAtOnce; ++i) {
+                    const Call& call = calls.at(i);
+                    verifiers[i].check(side.stream, call.arithmetic, call.out, call.count);
+                }
+            });
+        }
+    });
+}
 
 TEST(Communicator, TurnsMemoryIntoAWindowAndBack) {
     on_ranks(2, [](Side& side) {
