@@ -1,4 +1,4 @@
-// Lab 06: an AllReduce on symmetric memory, checked against a double-precision reference, and
+// Lab 06: an AllReduce on symmetric memory, with every element checked, and
 // compared with NCCL where its library is found.
 
 #include <fmt/core.h>

@@ -73,9 +73,10 @@ TEST(Program, MeasuresEveryPairAndAllAtOnce) {
     EXPECT_EQ(finished.exit_code, 0) << finished.output;
     EXPECT_THAT(finished.output, HasSubstr("10016 per transfer, 2 times"));
     EXPECT_THAT(finished.output, HasSubstr("times mean nothing"));
-    for (const char* line : {"0 +0 +- +- +- +[0-9]+", "0 +1 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+",
-                             "1 +0 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+",
-                             "each +i \\+ 1 +[0-9.]+ +[0-9.]+ +[0-9.]+\n"}) {
+    for (const char* line :
+         {"0 +0 +- +- +- +- +[0-9]+", "0 +1 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+",
+          "1 +0 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9]+",
+          "each +i \\+ 1 +[0-9.]+ +[0-9.]+ +[0-9.]+ +[0-9.]+\n"}) {
         EXPECT_THAT(finished.output, testing::ContainsRegex(line));
     }
 }
