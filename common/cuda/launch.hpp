@@ -39,6 +39,16 @@ __global__ void __maxnreg__(64 * 1024 / Kernel::kMaxThreads - 8)
     kernel(simt::ThreadBlock{});
 }
 
+/// Whether a kernel is compiled for GPUs, too: unless it has a `kOnGpus` that is false.
+template <class Kernel>
+constexpr bool is_on_gpus() {
+    if constexpr (requires { Kernel::kOnGpus; }) {
+        return Kernel::kOnGpus;
+    } else {
+        return true;
+    }
+}
+
 /// The one of them that launches `Kernel`.
 template <class Kernel>
 auto entry_of() {
@@ -76,19 +86,23 @@ namespace detail {
 template <class Kernel>
 CUresult launch_native(CUstream stream, unsigned blocks, unsigned threads, const Kernel& kernel,
                        unsigned shared_bytes) {
-    const CUfunction function = function_of<Kernel>();
-    // More than 48 KiB of dynamic shared memory has to be asked for, function by function.
-    if (shared_bytes > 48 * 1024) {
-        const CUresult allowed =
-            cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                               static_cast<int>(shared_bytes));
-        if (allowed != CUDA_SUCCESS) {
-            return allowed;
+    if constexpr (!is_on_gpus<Kernel>()) {
+        return CUDA_ERROR_NOT_SUPPORTED;
+    } else {
+        const CUfunction function = function_of<Kernel>();
+        // More than 48 KiB of dynamic shared memory has to be asked for, function by function.
+        if (shared_bytes > 48 * 1024) {
+            const CUresult allowed =
+                cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                   static_cast<int>(shared_bytes));
+            if (allowed != CUDA_SUCCESS) {
+                return allowed;
+            }
         }
+        void* parameters[] = {const_cast<Kernel*>(&kernel)};
+        return cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream,
+                              parameters, nullptr);
     }
-    void* parameters[] = {const_cast<Kernel*>(&kernel)};
-    return cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, shared_bytes, stream, parameters,
-                          nullptr);
 }
 }  // namespace detail
 

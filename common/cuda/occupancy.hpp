@@ -25,21 +25,26 @@ unsigned resident_blocks(unsigned threads, unsigned shared_bytes = 0) {
     if (is_emulated()) {
         return static_cast<unsigned>(emu::threads_of_device()) / threads;
     }
-    int device = 0;
-    int multiprocessors = 0;
-    int blocks = 0;
-    cudaError_t result = cudaGetDevice(&device);
-    if (result == cudaSuccess) {
-        result = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    if constexpr (!is_on_gpus<Kernel>()) {
+        return 0;
+    } else {
+        int device = 0;
+        int multiprocessors = 0;
+        int blocks = 0;
+        cudaError_t result = cudaGetDevice(&device);
+        if (result == cudaSuccess) {
+            result =
+                cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+        }
+        if (result == cudaSuccess) {
+            result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                &blocks, entry_of<Kernel>(), static_cast<int>(threads), shared_bytes);
+        }
+        cu_check(static_cast<CUresult>(result),
+                 "cudaOccupancyMaxActiveBlocksPerMultiprocessor({}, threads={}, shared_bytes={})",
+                 kernel_name<Kernel>(), threads, shared_bytes);
+        return static_cast<unsigned>(blocks * multiprocessors);
     }
-    if (result == cudaSuccess) {
-        result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-            &blocks, entry_of<Kernel>(), static_cast<int>(threads), shared_bytes);
-    }
-    cu_check(static_cast<CUresult>(result),
-             "cudaOccupancyMaxActiveBlocksPerMultiprocessor({}, threads={}, shared_bytes={})",
-             kernel_name<Kernel>(), threads, shared_bytes);
-    return static_cast<unsigned>(blocks * multiprocessors);
 }
 
 }  // namespace symm

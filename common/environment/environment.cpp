@@ -85,6 +85,10 @@ std::string text(Name<Text> name) {
     return foreign((*name).name);
 }
 
+bool is_set(const char* name) {
+    return !foreign(name).empty();
+}
+
 std::string foreign(const char* name) {
     const char* value = std::getenv(name);
     return value == nullptr ? "" : value;

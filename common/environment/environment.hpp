@@ -38,14 +38,16 @@ struct Variable {
 inline constexpr Variable kVariables[] = {
     {"SYMM_DRIVER", OneOf{{"auto", "native", "emulated"}}, "auto",
      "which CUDA driver is used, where `--driver` does not say"},
-    {"SYMM_TIMEOUT", Seconds{}, "30", "the limit of every wait, on the host and in kernels"},
+    {"SYMM_TIMEOUT", Seconds{}, "30",
+     "the limit of every wait, on the host and in kernels (a Communicator's only where it is "
+     "set)"},
     {"SYMM_DEBUG", OneOf{{"error", "warn", "info", "debug"}}, "warn", "what is logged to stderr"},
     {"SYMM_CUMEM_ENABLE", Number{0, 1}, "1",
      "0: `mem_alloc` allocates with cuMemAlloc, as with NCCL_CUMEM_ENABLE=0"},
     {"SYMM_FABRIC_ENABLE", Number{0, 1}, "1", "0: ranks do not exchange FABRIC handles"},
     {"SYMM_CUMEM_HOST_ENABLE", Number{0, 1}, "1",
      "0: host segments are POSIX shared memory, not memory of cuMemCreate on a NUMA node"},
-    {"SYMM_ALGO", OneOf{{"auto", "oneshot", "sentinel", "twoshot", "copy"}}, "auto",
+    {"SYMM_ALGO", OneOf{{"auto", "oneshot", "sentinel", "push", "twoshot", "copy"}}, "auto",
      "the AllReduce's algorithm, where the call does not name one"},
     {"SYMM_BLOCKS", Number{0, 1024}, "0",
      "blocks of an AllReduce's kernel, as far as they fit; 0: as the tuner says"},
@@ -53,6 +55,10 @@ inline constexpr Variable kVariables[] = {
      "threads of each of its blocks, in whole warps; 0: as the tuner says"},
     {"SYMM_MAX_BLOCKS", Number{0, 1024}, "0",
      "the most blocks of an AllReduce's kernel; 0: as many as fit"},
+    {"SYMM_TUNING", Text{"a file that `06_allreduce --tune` has written"}, "",
+     "up to which size an AllReduce takes which algorithm; rank 0's file counts"},
+    {"SYMM_CHECK", Number{0, 1}, "0",
+     "1: before each AllReduce the ranks compare their calls, and say where they differ"},
     {"SYMM_NCCL_LIB", Text{"a file"}, "",
      "the NCCL to compare with, instead of the one that is found"},
 
@@ -114,6 +120,9 @@ long number(Name<Number> name);
 std::size_t bytes(Name<Bytes> name);
 double seconds(Name<Seconds> name);
 std::string text(Name<Text> name);
+
+/// Whether a variable of the table has a value.
+bool is_set(const char* name);
 
 /// The value of a variable that is not in the table, such as a launcher's. Empty: it is not set.
 std::string foreign(const char* name);

@@ -35,6 +35,10 @@ bool told_an_error() noexcept {
     return error_told;
 }
 
+bool enabled(Level level) noexcept {
+    return logger().should_log(kLevels[static_cast<std::size_t>(level)]);
+}
+
 void write(Level level, std::string_view text) noexcept {
     if (level == Level::kError) {
         error_told = true;

@@ -11,6 +11,9 @@ namespace symm::log {
 
 enum class Level { kDebug, kInfo, kWarn, kError };
 
+/// Whether lines of this level are written: asked before a line is made that costs time.
+bool enabled(Level level) noexcept;
+
 /// Logs `text` as one line. Never throws: a line that cannot be written is lost.
 void write(Level level, std::string_view text) noexcept;
 

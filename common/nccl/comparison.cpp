@@ -38,25 +38,27 @@ std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& li
     return std::make_unique<NcclCommunicator>(library, ids[0], rank.size(), rank.rank());
 }
 
-TurnTimer::TurnTimer(Rank& rank, const Stream& stream, int iterations, bool graph,
-                     std::function<void(std::string_view)> synchronize)
+TurnTimer::TurnTimer(Rank& rank, const Stream& stream, int iterations, int graph_launches,
+                     std::function<void(std::string_view)> synchronize, int warm_ups)
     : rank_(rank),
       stream_(stream),
       iterations_(iterations),
-      graph_(graph),
-      synchronize_(std::move(synchronize)) {}
+      graph_launches_(graph_launches),
+      synchronize_(std::move(synchronize)),
+      warm_ups_(warm_ups) {}
 
 double TurnTimer::time(const std::function<void()>& call,
                        const std::function<void()>& prepare) const {
+    const auto make_calls = [&](int calls) {
+        for (int i = 0; i < calls; ++i) {
+            call();
+        }
+    };
+    make_calls(warm_ups_);  // what a candidate sets up at its first call must not be captured
+    synchronize_("warming up");
     std::optional<Graph> graph;
-    call();  // what a candidate sets up at its first call must not be captured
-    synchronize_("a first call");
-    if (graph_) {
-        graph = Graph::capture(stream_.get(), [&] {
-            for (int i = 0; i < iterations_; ++i) {
-                call();
-            }
-        });
+    if (graph_launches_ > 0) {
+        graph = Graph::capture(stream_.get(), [&] { make_calls(iterations_); });
         graph->launch(stream_.get());  // the first launch uploads it
     }
     prepare();
@@ -65,15 +67,15 @@ double TurnTimer::time(const std::function<void()>& call,
     call();  // ranks leave the barrier one after the other: this call waits for the last
     start_.record(stream_.get());
     if (graph) {
-        graph->launch(stream_.get());
-    } else {
-        for (int i = 0; i < iterations_; ++i) {
-            call();
+        for (int i = 0; i < graph_launches_; ++i) {
+            graph->launch(stream_.get());
         }
+    } else {
+        make_calls(iterations_);
     }
     end_.record(stream_.get());
     synchronize_("the timed calls");
-    const double mine = elapsed_us(start_, end_) / iterations_;
+    const double mine = elapsed_us(start_, end_) / iterations_ / std::max(graph_launches_, 1);
     const auto all = rank_.bootstrap().allgather("time", mine);
     return *std::max_element(all.begin(), all.end());
 }

@@ -24,24 +24,26 @@ std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not);
 /// A communicator of all ranks. Collective; `library` must outlive it.
 std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& library);
 
-/// How calls are timed: `iterations` between two events, launched one by one or as a graph.
+/// How calls are timed: `iterations` between two events, launched one by one. With `graph_launches`
+/// they are captured as a graph instead, which is launched so many times between the events.
 class TurnTimer {
 public:
-    /// `synchronize(what)` waits for the stream; an error names `what`. The timer uses `rank` and
-    /// `stream` as long as it lives.
-    TurnTimer(Rank& rank, const Stream& stream, int iterations, bool graph,
-              std::function<void(std::string_view what)> synchronize);
+    /// `synchronize(what)` waits for the stream; an error names `what`. There is at least one of
+    /// `warm_ups`. The timer uses `rank` and `stream` as long as it lives.
+    TurnTimer(Rank& rank, const Stream& stream, int iterations, int graph_launches,
+              std::function<void(std::string_view what)> synchronize, int warm_ups = 1);
 
-    /// Makes `call` once untimed, then runs `prepare`, then times the calls. Returns the time of
-    /// one call in microseconds, the slowest rank's. Collective.
+    /// Makes `warm_ups` calls untimed, then runs `prepare`, then times the calls. Returns the time
+    /// of one call in microseconds, the slowest rank's. Collective.
     double time(const std::function<void()>& call, const std::function<void()>& prepare) const;
 
 private:
     Rank& rank_;
     const Stream& stream_;
     int iterations_;
-    bool graph_;
+    int graph_launches_;
     std::function<void(std::string_view)> synchronize_;
+    int warm_ups_;
     Event start_;
     Event end_;
 };

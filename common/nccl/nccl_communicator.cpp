@@ -38,7 +38,7 @@ NcclLibrary::UniqueId NcclCommunicator::unique_id(const NcclLibrary& library) {
     return id;
 }
 
-void NcclCommunicator::register_window(CUdeviceptr pointer, std::size_t bytes) {
+NcclLibrary::Window NcclCommunicator::register_window(CUdeviceptr pointer, std::size_t bytes) {
     if (library_.window_register == nullptr || library_.window_deregister == nullptr) {
         throw std::runtime_error(fmt::format(
             "NCCL {} has no ncclCommWindowRegister; 2.27 and newer do", library_.version()));
@@ -51,7 +51,17 @@ void NcclCommunicator::register_window(CUdeviceptr pointer, std::size_t bytes) {
         throw std::runtime_error(
             "ncclCommWindowRegister() gave no window: it is not supported here");
     }
-    windows_.push_back(window);
+    return windows_.emplace_back(window);
+}
+
+void NcclCommunicator::create_device_communicator(const void* requirements, void* dev_comm) {
+    library_.check(library_.dev_comm_create(comm_, requirements, dev_comm), "ncclDevCommCreate()");
+}
+
+void NcclCommunicator::destroy_device_communicator(const void* dev_comm) {
+    if (library_.dev_comm_destroy(comm_, dev_comm) != 0) {
+        log::error("ncclDevCommDestroy() failed");
+    }
 }
 
 void NcclCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, int type,

@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <string>
 #include <vector>
 
 #include "common/nccl/nccl_library.hpp"
@@ -24,11 +25,20 @@ public:
     /// A new unique id, for rank 0 to share.
     static NcclLibrary::UniqueId unique_id(const NcclLibrary& library);
 
-    /// Registers memory from ncclMemAlloc (or any VMM memory) as a symmetric window.
-    /// Throws std::runtime_error where the library is too old or refuses.
-    void register_window(CUdeviceptr pointer, std::size_t bytes);
+    /// The version of the NCCL that made it, such as `2.28.9`.
+    std::string version() const { return library_.version(); }
 
-    /// Queues an all-reduce (kNcclFloat or kNcclBfloat16, kNcclSum) on the stream.
+    /// Registers memory from ncclMemAlloc (or any VMM memory) as a symmetric window, which the
+    /// communicator deregisters. Throws std::runtime_error where the library is too old or refuses.
+    NcclLibrary::Window register_window(CUdeviceptr pointer, std::size_t bytes);
+
+    /// ncclDevCommCreate: from an ncclDevCommRequirements to an ncclDevComm, both of the library's
+    /// own version, 2.28 or newer. Throws std::runtime_error.
+    void create_device_communicator(const void* requirements, void* dev_comm);
+    /// ncclDevCommDestroy. Logs an error.
+    void destroy_device_communicator(const void* dev_comm);
+
+    /// Queues an all-reduce (`type` and `op` are numbers of nccl.h) on the stream.
     void all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, int type, int op,
                     CUstream stream);
 

@@ -115,6 +115,8 @@ std::unique_ptr<NcclLibrary> NcclLibrary::load(std::string& why_not) {
     find(library, "ncclMemFree", nccl->mem_free);
     find(library, "ncclCommWindowRegister", nccl->window_register);
     find(library, "ncclCommWindowDeregister", nccl->window_deregister);
+    find(library, "ncclDevCommCreate", nccl->dev_comm_create);
+    find(library, "ncclDevCommDestroy", nccl->dev_comm_destroy);
     return nccl;
 }
 

@@ -33,6 +33,9 @@ struct NcclLibrary {
     int (*window_register)(Comm, void*, std::size_t, Window*,
                            int flags) = nullptr;       ///< From 2.27; may be null.
     int (*window_deregister)(Comm, Window) = nullptr;  ///< From 2.27; may be null.
+    int (*dev_comm_create)(Comm, const void* requirements,
+                           void* dev_comm) = nullptr;               ///< From 2.28; may be null.
+    int (*dev_comm_destroy)(Comm, const void* dev_comm) = nullptr;  ///< From 2.28; may be null.
 
     /// Loads NCCL: the file that SYMM_NCCL_LIB names; else libnccl.so.2 of LD_LIBRARY_PATH or the
     /// system; else nccl_of_python(). Null, with the reason, where there is none.
@@ -48,10 +51,7 @@ struct NcclLibrary {
 /// the python3 on PATH, in /usr/local or in ~/.local; an empty string where there is none.
 std::string nccl_of_python();
 
-/// Values of nccl.h's enumerations and flags.
-inline constexpr int kNcclFloat = 7;
-inline constexpr int kNcclBfloat16 = 9;
-inline constexpr int kNcclSum = 0;
+/// nccl.h's NCCL_WIN_COLL_SYMMETRIC.
 inline constexpr int kNcclSymmetricWindow = 1;
 
 }  // namespace symm

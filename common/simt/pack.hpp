@@ -49,14 +49,30 @@ __host__ __device__ inline Pack16 load_relaxed(const Pack16* pointer) {
     return value;
 }
 
-/// Writes sixteen bytes that another GPU may be polling.
-__host__ __device__ inline void store_relaxed(Pack16* pointer, const Pack16& value) {
+/// The same as an acquire: what comes after it is not done before it.
+__host__ __device__ inline Pack16 load_acquire(const Pack16* pointer) {
+    Pack16 value;
+    NV_IF_ELSE_TARGET(
+        NV_IS_DEVICE,
+        (asm volatile("ld.acquire.sys.global.v2.u64 {%0, %1}, [%2];"
+                      : "=l"(value.half[0]), "=l"(value.half[1])
+                      : "l"(pointer)
+                      : "memory");),
+        (access_halves([&](int i) { value.half[i] = load(&pointer->half[i], Order::kAcquire); });))
+    return value;
+}
+
+/// Writes sixteen bytes that another GPU may be polling. `kOrder` is kRelaxed or
+/// kReleasedByStream, which are the same on a GPU.
+template <Order kOrder = Order::kRelaxed>
+__host__ __device__ void store_relaxed(Pack16* pointer, const Pack16& value) {
+    static_assert(kOrder == Order::kRelaxed || kOrder == Order::kReleasedByStream);
     NV_IF_ELSE_TARGET(
         NV_IS_DEVICE,
         (asm volatile("st.relaxed.sys.global.v2.u64 [%0], {%1, %2};" ::"l"(pointer),
                       "l"(value.half[0]), "l"(value.half[1])
                       : "memory");),
-        (access_halves([&](int i) { store(&pointer->half[i], value.half[i], Order::kRelaxed); });))
+        (access_halves([&](int i) { store(&pointer->half[i], value.half[i], kOrder); });))
 }
 
 }  // namespace symm::simt

@@ -23,6 +23,7 @@ std::string_view words(Wait wait) {
             return "a free FIFO slot";
         case Wait::kFifoMessage:
         case Wait::kFifoEntry:
+        case Wait::kOffset:
         case Wait::kDescriptor:
         case Wait::kNothing:
             break;
@@ -57,14 +58,24 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
             "connection's buffer of {} bytes",
             waiting.rank, waiting.peer, report.seen, waiting.expected));
     }
+    if (waiting.what == Wait::kOffset) {
+        throw std::runtime_error(fmt::format(
+            "rank {} finds the output of rank {} {} bytes from where it should be: in symmetric "
+            "windows all ranks call at the same offsets of the same windows",
+            waiting.rank, waiting.peer, static_cast<std::int64_t>(report.seen - waiting.expected)));
+    }
     if (waiting.what == Wait::kDescriptor) {
         throw std::runtime_error(fmt::format(
             "rank {} refused a piece from rank {} for offset {}: it does not fit into the bounce "
             "buffer or the message, or lies outside the user's buffer of {} bytes",
             waiting.rank, waiting.peer, report.seen, waiting.expected));
     }
-    const std::string where =
-        waiting.block < 0 ? "" : fmt::format(" (block {}, step {})", waiting.block, waiting.step);
+    std::string where;
+    if (waiting.block >= 0) {
+        where = waiting.step == Waiting::kNoStep
+                    ? fmt::format(" (block {})", waiting.block)
+                    : fmt::format(" (block {}, step {})", waiting.block, waiting.step);
+    }
     throw std::runtime_error(
         fmt::format("rank {} waited {:.1f} s in a kernel for {} of rank {}: expected {}, saw {}{}",
                     waiting.rank, seconds, words(waiting.what), waiting.peer, waiting.expected,

@@ -42,6 +42,7 @@ enum class Wait : std::uint32_t {
     kFifoSpace,    ///< A free slot of a FIFO.
     kFifoMessage,  ///< No wait: the FIFO brought a message of another length than expected.
     kFifoEntry,    ///< No wait: a FIFO entry points outside the buffer.
+    kOffset,       ///< No wait: the peer's output lies elsewhere than it promised.
     kDescriptor,   ///< No wait: an entry of lab 04's unpack queue points outside the buffers.
 };
 
@@ -51,8 +52,9 @@ struct Waiting {
     int rank;
     int peer;
     std::uint64_t expected;
-    int block = -1;          ///< The channel's block; -1: said by nobody.
-    std::uint64_t step = 0;  ///< The step of a connection that waits, where there is a block.
+    int block = -1;                ///< -1: said by nobody. GPUs fill it in.
+    std::uint64_t step = kNoStep;  ///< Of a connection.
+    static constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 };
 
 /// Why a kernel gave up. In pinned host memory, zeroed; one per rank.
@@ -128,6 +130,9 @@ public:
         gave_up_ = true;
         if (claim(timeout_.gave_up, std::uint32_t{0}, std::uint32_t{1})) {
             timeout_.report->waiting = waiting;
+            // Not blockIdx: nvcc would keep that in a register through all waits.
+            NV_IF_TARGET(NV_IS_DEVICE, (asm volatile("mov.u32 %0, %ctaid.x;"
+                                                     : "=r"(timeout_.report->waiting.block));))
             timeout_.report->seen = seen;
             timeout_.report->failed = 1;
         }

@@ -36,11 +36,15 @@ expect_error "there is no command 'dance'" dance
 expect_error "what is '4'? A program's arguments come after --" run 06 4
 expect_error "what is 'x'" list x
 expect_error "what is '--chekc'" format --chekc
+expect_error 'say which file' plot
+expect_error "there is no file 'no.json'" plot no.json
 expect_error 'preset tsan has no benchmarks' bench 01 --preset tsan
 
 # A machine without a CUDA Toolkit: a python3 that stands for pip, and a folder for the cache.
 machine=$(mktemp -d)
 trap 'rm -rf "$machine"' EXIT
+echo '"emulated": "yes"' >"$machine/rows.json"
+expect 0 'nothing is drawn' ./lab plot "$machine/rows.json"
 mkdir "$machine/bin"
 export XDG_CACHE_HOME="$machine/cache" PATH="$machine/bin:/usr/bin:/bin"
 unset CUDACXX CUDA_HOME  # ./lab test may have found a toolkit itself

@@ -39,20 +39,19 @@ std::vector<PhysicalMemory> create_segments(const CUmemAllocationProp& propertie
     return segments;
 }
 
-// Step 1, memory that the rank has already: the segments mapped at [pointer, pointer + bytes), in
-// order. The last one may end after pointer + bytes.
-std::vector<PhysicalMemory> find_segments(CUdeviceptr pointer, std::size_t bytes) {
+// Where the segment begins in which the pointer lies.
+CUdeviceptr segment_of(CUdeviceptr pointer) {
+    CUdeviceptr base = 0;
+    cu_check(cuMemGetAddressRange(&base, nullptr, pointer), "cuMemGetAddressRange({:#x})", pointer);
+    return base;
+}
+
+// Step 1, memory that the rank has already: the segments mapped at [begin, begin + bytes), in
+// order. The last one may end after begin + bytes.
+std::vector<PhysicalMemory> find_segments(CUdeviceptr begin, std::size_t bytes) {
     std::vector<PhysicalMemory> segments;
     for (std::size_t found = 0; found < bytes; found += segments.back().size()) {
-        CUdeviceptr base = 0;
-        cu_check(cuMemGetAddressRange(&base, nullptr, pointer + found),
-                 "cuMemGetAddressRange({:#x})", pointer + found);
-        if (base != pointer + found) {
-            throw std::invalid_argument(fmt::format(
-                "{:#x} lies {} bytes inside an allocation: give the address where it starts",
-                pointer, pointer + found - base));
-        }
-        segments.push_back(PhysicalMemory::mapped_at(base));
+        segments.push_back(PhysicalMemory::mapped_at(segment_of(begin + found)));
     }
     return segments;
 }
@@ -126,8 +125,9 @@ SymmetricRange::SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t byte
         // FABRIC, step 2 falls back to them.
         const CUmemAllocationProp properties =
             device_memory(rank.device(), handles_.kind | CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-        segments =
-            pointer == 0 ? create_segments(properties, bytes) : find_segments(pointer, bytes);
+        lead_ = pointer == 0 ? 0 : pointer - segment_of(pointer);
+        segments = pointer == 0 ? create_segments(properties, bytes)
+                                : find_segments(pointer - lead_, lead_ + bytes);
         description = {bytes, granularity(properties), properties.requestedHandleTypes};
         // Of the kinds that this rank can use, keep those that all its segments were created for.
         for (const PhysicalMemory& segment : segments) {

@@ -61,7 +61,8 @@ public:
     /// Shares memory that every rank has already, as ncclCommWindowRegister does. The memory must
     /// be from cuMemCreate, with POSIX file descriptors among its requestedHandleTypes, as lab 01
     /// creates it. `pointer` is where this rank's memory starts; `bytes` is the same on every rank.
-    /// The caller still owns the memory, and may free it before or after the range.
+    /// Whole segments are shared: where the pointer lies inside of one, lead() says how far. The
+    /// caller still owns the memory, and may free it before or after the range.
     SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes);
 
     SymmetricRange(SymmetricRange&&) = default;
@@ -73,6 +74,9 @@ public:
     std::size_t stride() const { return stride_; }
     /// The size of each rank's memory as asked for, in bytes.
     std::size_t size() const { return bytes_; }
+    /// How far behind the beginning of its first segment this rank's memory starts; ranks may
+    /// differ. The addresses below are those of the segment.
+    std::size_t lead() const { return lead_; }
     /// The address of a rank's memory in this process.
     CUdeviceptr peer(int rank) const { return base_ + static_cast<std::size_t>(rank) * stride_; }
     /// The address of this rank's own memory.
@@ -94,6 +98,7 @@ private:
     CUdeviceptr base_ = 0;
     std::size_t stride_ = 0;
     std::size_t bytes_ = 0;
+    std::size_t lead_ = 0;
     int rank_ = 0;
 };
 

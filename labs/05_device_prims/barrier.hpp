@@ -42,13 +42,13 @@ namespace symm {
 
 /// The most blocks of a rank, and the most ranks, in a barrier.
 inline constexpr unsigned kMaxBarrierBlocks = 128;
-inline constexpr int kMaxBarrierRanks = 8;
+inline constexpr int kMaxBarrierRanks = 16;
 
 /// What each rank keeps for its barriers, in symmetric memory at the same offset, zeroed before the
 /// first use.
 struct BarrierMemory {
-    /// Written by peers: `inbox[b][r]` by block b of rank r. A row is one 32-byte sector.
-    alignas(32) std::uint32_t inbox[kMaxBarrierBlocks][kMaxBarrierRanks];
+    /// Written by peers: `inbox[b][r]` by block b of rank r. A row is two 32-byte sectors.
+    alignas(64) std::uint32_t inbox[kMaxBarrierBlocks][kMaxBarrierRanks];
     /// Written by this rank: barriers that each block has passed, modulo 2^32.
     std::uint32_t epoch[kMaxBarrierBlocks];
 };

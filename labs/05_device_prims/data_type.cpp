@@ -6,8 +6,9 @@ namespace symm {
 namespace {
 
 constexpr std::array<std::string_view, kDataTypes.size()> kTypeNames{
-    "float", "half", "bfloat16", "double", "int8", "uint8", "int32", "uint32", "int64", "uint64"};
-constexpr std::array<std::string_view, 5> kOpNames{"sum", "prod", "min", "max", "avg"};
+    "int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float", "double", "bfloat16"};
+constexpr std::array<std::string_view, kReduceOps.size()> kOpNames{"sum", "prod", "max", "min",
+                                                                   "avg"};
 
 }  // namespace
 

@@ -9,26 +9,28 @@
 
 namespace symm {
 
+/// The numbers are those of nccl.h (ncclDataType_t).
 enum class DataType : std::uint32_t {
-    kFloat,
-    kHalf,
-    kBfloat16,
-    kDouble,
     kInt8,
     kUint8,
     kInt32,
     kUint32,
     kInt64,
-    kUint64
+    kUint64,
+    kHalf,
+    kFloat,
+    kDouble,
+    kBfloat16
 };
-/// How two elements become one. kAvg is the sum, divided by the number of ranks at the end.
-enum class ReduceOp : std::uint32_t { kSum, kProd, kMin, kMax, kAvg };
+/// How two elements become one. kAvg is the sum, divided by the number of ranks at the end. The
+/// numbers are those of nccl.h (ncclRedOp_t).
+enum class ReduceOp : std::uint32_t { kSum, kProd, kMax, kMin, kAvg };
 
 inline constexpr std::array kDataTypes{
-    DataType::kFloat, DataType::kHalf,  DataType::kBfloat16, DataType::kDouble, DataType::kInt8,
-    DataType::kUint8, DataType::kInt32, DataType::kUint32,   DataType::kInt64,  DataType::kUint64};
-inline constexpr std::array kReduceOps{ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMin,
-                                       ReduceOp::kMax, ReduceOp::kAvg};
+    DataType::kInt8,   DataType::kUint8, DataType::kInt32, DataType::kUint32, DataType::kInt64,
+    DataType::kUint64, DataType::kHalf,  DataType::kFloat, DataType::kDouble, DataType::kBfloat16};
+inline constexpr std::array kReduceOps{ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax,
+                                       ReduceOp::kMin, ReduceOp::kAvg};
 
 /// Bytes of one element.
 constexpr std::size_t size_of(DataType type) {
@@ -59,9 +61,9 @@ constexpr bool is_signed_integer(DataType type) {
     return type == DataType::kInt8 || type == DataType::kInt32 || type == DataType::kInt64;
 }
 
-/// `float`, `half`, `bfloat16`, `double`, `int8`, `uint8`, `int32`, `uint32`, `int64` or `uint64`.
+/// `int8`, `uint8`, `int32`, `uint32`, `int64`, `uint64`, `half`, `float`, `double` or `bfloat16`.
 std::string_view name_of(DataType type);
-/// `sum`, `prod`, `min`, `max` or `avg`.
+/// `sum`, `prod`, `max`, `min` or `avg`.
 std::string_view name_of(ReduceOp op);
 /// The type or operation by its name. Throws UsageError for another, naming those there are.
 DataType data_type(std::string_view name);

@@ -29,11 +29,13 @@
 
 namespace symm {
 
-/// Sends eight bytes, as two words, each with `flag`. The slot must not hold this flag yet.
-__host__ __device__ inline void write_packet(simt::Pack16* slot, std::uint64_t data,
-                                             std::uint32_t flag) {
+/// Sends eight bytes, as two words, each with `flag`, which the slot must not hold yet. `kOrder` is
+/// kRelaxed or kReleasedByStream.
+template <simt::Order kOrder = simt::Order::kRelaxed>
+__host__ __device__ void write_packet(simt::Pack16* slot, std::uint64_t data, std::uint32_t flag) {
     const std::uint64_t high = std::uint64_t{flag} << 32;
-    simt::store_relaxed(slot, simt::Pack16{{(data & 0xffffffffU) | high, (data >> 32) | high}});
+    simt::store_relaxed<kOrder>(slot,
+                                simt::Pack16{{(data & 0xffffffffU) | high, (data >> 32) | high}});
 }
 
 /// True when both halves of `packet` have the flag `flag`.

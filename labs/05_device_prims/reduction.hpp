@@ -4,7 +4,8 @@
 /// user's memory.
 ///
 /// A kernel is compiled once per element type. The operation is chosen when it runs: all threads
-/// take the same branch, once per pack, and that costs less than the time to build more kernels.
+/// take the same branch, once for the packs they hold, and that costs less than the time to build
+/// more kernels.
 /// Kernels take signed integers for unsigned ones: sums and products have the same bits, and the
 /// other operations ask Reduction::is_signed.
 ///

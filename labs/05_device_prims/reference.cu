@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <stdexcept>
-
+#include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/launch.hpp"
 
 namespace symm {
@@ -22,12 +22,21 @@ struct FillKernel {
     }
 };
 
+/// What a check found.
+struct Report {
+    std::uint64_t wrong;  ///< Elements.
+    std::uint64_t index;  ///< One of them,
+    double got;           ///< with the value that it has
+    double expected;      ///< and the one that it should have.
+    std::uint32_t claimed;
+};
+
 template <class T>
 struct CheckKernel {
     CheckedCall call;
     int rank;
     const T* output;
-    CheckReport* report;
+    Report* report;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         std::uint64_t found = 0;
@@ -64,20 +73,27 @@ void queue_fill(CUstream stream, DataType type, const CheckedCall& call, int ran
     });
 }
 
-void queue_check(CUstream stream, DataType type, const CheckedCall& call, int rank,
-                 CUdeviceptr output, CheckReport* report) {
+OutputCheck::OutputCheck() : report_(sizeof(Report)) {}
+
+std::string OutputCheck::run(const Stream& stream, DataType type, const CheckedCall& call, int rank,
+                             CUdeviceptr output) const {
+    cu_check(cuMemsetD8Async(report_.address(), 0, sizeof(Report), stream.get()),
+             "cuMemsetD8Async(size={})", sizeof(Report));
     with_type(type, [&](auto zero) {
         using T = decltype(zero);
-        launch_wide(stream, CheckKernel<T>{call, rank, reinterpret_cast<const T*>(output), report});
+        launch_wide(stream.get(), CheckKernel<T>{call, rank, reinterpret_cast<const T*>(output),
+                                                 report_.as<Report>()});
     });
-}
-
-void throw_if_wrong(const CheckReport& report, const CheckedCall& call, int rank) {
-    if (report.wrong != 0) {
-        throw std::runtime_error(fmt::format(
-            "rank {}: {} of {} elements are wrong, element {} among them: {} instead of {}", rank,
-            report.wrong, call.output_count(), report.index, report.got, report.expected));
+    stream.synchronize("checking the result");
+    Report report;
+    copy_to_host(&report, report_.address(), sizeof(report));
+    if (report.wrong == 0) {
+        return "";
     }
+    return fmt::format(
+        "rank {}: {} of {} elements are wrong, element {} among them: {} instead of "
+        "{}",
+        rank, report.wrong, call.output_count(), report.index, report.got, report.expected);
 }
 
 }  // namespace symm

@@ -10,8 +10,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/stream.hpp"
 #include "labs/05_device_prims/reduction.hpp"
 #include "labs/05_device_prims/ring.hpp"
 
@@ -127,23 +130,22 @@ private:
     }
 };
 
-/// What a check found. In device memory, zeroed.
-struct CheckReport {
-    std::uint64_t wrong;  ///< Elements.
-    std::uint64_t index;  ///< One of them,
-    double got;           ///< with the value that it has
-    double expected;      ///< and the one that it should have.
-    std::uint32_t claimed;
-};
-
-/// Fills the input of a rank. Queued on the stream. Throws CudaError. (These two in a .cu file.)
+/// Fills the input of a rank. Queued on the stream. Throws CudaError.
 void queue_fill(CUstream stream, DataType type, const CheckedCall& call, int rank,
                 CUdeviceptr input);
-/// Compares a rank's output, and reports what is wrong.
-void queue_check(CUstream stream, DataType type, const CheckedCall& call, int rank,
-                 CUdeviceptr output, CheckReport* report);
-/// `rank 1: 3 of 100 elements are wrong, element 51 among them: 7 instead of 9`, as a
-/// std::runtime_error, where elements are wrong.
-void throw_if_wrong(const CheckReport& report, const CheckedCall& call, int rank);
+
+/// Compares outputs with what they should be.
+class OutputCheck {
+public:
+    OutputCheck();
+
+    /// What is wrong with a rank's output, or an empty text: `rank 1: 3 of 100 elements are wrong,
+    /// element 51 among them: 7 instead of 9`. Waits for the stream. Throws CudaError.
+    std::string run(const Stream& stream, DataType type, const CheckedCall& call, int rank,
+                    CUdeviceptr output) const;
+
+private:
+    DeviceMemory report_;
+};
 
 }  // namespace symm

@@ -13,7 +13,6 @@
 #include "common/cli/bytes.hpp"
 #include "common/cli/table.hpp"
 #include "common/cuda/check.hpp"
-#include "common/cuda/copy.hpp"
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/nccl/comparison.hpp"
@@ -119,7 +118,6 @@ public:
           ring_(rank, request.ring),
           input_(most_bytes(Collective::kReduceScatter)),
           window_(rank, most_bytes(Collective::kAllGather)),
-          report_(sizeof(CheckReport)),
           timer_(rank, stream_, request.iterations, request.graph,
                  [this](std::string_view what) { ring_.synchronize(stream_, what); }),
           library_(load_nccl(rank, request_.why_no_nccl)) {
@@ -185,8 +183,8 @@ private:
         const RingRequest call = call_of(protocol, bytes);
         const auto ours = [&] { ring_.queue(call, stream_.get()); };
         const auto theirs = [&] {
-            nccl->all_reduce(call.input, call.output, call.count, kNcclFloat, kNcclSum,
-                             stream_.get());
+            nccl->all_reduce(call.input, call.output, call.count, static_cast<int>(call.type),
+                             static_cast<int>(call.op), stream_.get());
         };
         std::vector<double> our_times;
         std::vector<double> their_times;
@@ -276,13 +274,12 @@ private:
         if (!checked.writes(rank_.rank())) {
             return;
         }
-        zero(report_.address(), sizeof(CheckReport));
-        queue_check(stream_.get(), call.type, checked, rank_.rank(), call.output,
-                    report_.as<CheckReport>());
-        stream_.synchronize("checking the result");
-        CheckReport report;
-        copy_to_host(&report, report_.address(), sizeof(report));
-        throw_if_wrong(report, checked, rank_.rank());
+        const std::string wrong =
+            output_check_.run(stream_, call.type, checked, rank_.rank(), call.output);
+        if (!wrong.empty()) {
+            throw std::runtime_error(fmt::format("{} by {}: {}", name_of(call.collective),
+                                                 name_of(call.protocol), wrong));
+        }
     }
 
     Rank& rank_;
@@ -290,7 +287,7 @@ private:
     RingCommunicator ring_;
     DeviceMemory input_;
     SymmetricRange window_;
-    DeviceMemory report_;
+    OutputCheck output_check_;
     Stream stream_;
     TurnTimer timer_;
     std::unique_ptr<NcclLibrary> library_;

@@ -9,39 +9,64 @@
 #include "common/cuda/launch.hpp"
 #include "common/cuda/occupancy.hpp"
 #include "labs/05_device_prims/reduction.hpp"
-#include "labs/06_allreduce/one_shot.hpp"
+#include "labs/06_allreduce/launches.hpp"
 
 namespace symm {
 
-/// Calls `use(T{}, std::integral_constant<int, kMost>{})`: kernels are compiled for at most 2, 4
-/// and 8 ranks.
-template <class Use>
+/// The types that a kernel is compiled for: the sentinel's kernels know floating types only.
+enum class Types { kAll, kFloating };
+
+/// A kernel that is compiled for emulated GPUs only.
+template <class Kernel>
+struct Emulated : Kernel {
+    static constexpr bool kOnGpus = false;
+};
+
+/// Calls `use.operator()<Chosen>()` with the kernel for the type and the ranks: they are compiled
+/// for at most 2, 4 and 8 ranks, and for emulated GPUs 16. Does nothing for a type that the kernel
+/// is not compiled for.
+template <template <class, int> class Kernel, Types kTypes, class Use>
 void dispatch(DataType type, int ranks, const Use& use) {
     with_kernel_type(type, [&](auto zero) {
-        if (ranks <= 2) {
-            use(zero, std::integral_constant<int, 2>{});
-        } else if (ranks <= 4) {
-            use(zero, std::integral_constant<int, 4>{});
-        } else {
-            use(zero, std::integral_constant<int, kMaxAllReduceRanks>{});
+        using T = decltype(zero);
+        if constexpr (kTypes == Types::kAll || !std::is_integral_v<T>) {
+            if (ranks <= 2) {
+                use.template operator()<Kernel<T, 2>>();
+            } else if (ranks <= 4) {
+                use.template operator()<Kernel<T, 4>>();
+            } else if (ranks <= kMaxRanksOnGpus) {
+                use.template operator()<Kernel<T, kMaxRanksOnGpus>>();
+            } else {
+                use.template operator()<Emulated<Kernel<T, kMaxAllReduceRanks>>>();
+            }
         }
     });
 }
 
+/// The dynamic shared memory of a block: what the kernel names, or none.
+template <class Kernel>
+constexpr unsigned shared_bytes_of() {
+    if constexpr (requires { Kernel::kSharedBytes; }) {
+        return Kernel::kSharedBytes;
+    } else {
+        return 0;
+    }
+}
+
 /// Queues the kernel `Kernel<T, kMost>`.
-template <template <class, int> class Kernel, class Call>
+template <template <class, int> class Kernel, Types kTypes = Types::kAll, class Call>
 void launch_for(CUstream stream, LaunchShape shape, DataType type, int ranks, const Call& call) {
-    dispatch(type, ranks, [&](auto zero, auto most) {
-        launch(stream, shape.blocks, shape.threads, Kernel<decltype(zero), most()>{call});
+    dispatch<Kernel, kTypes>(type, ranks, [&]<class Chosen>() {
+        launch(stream, shape.blocks, shape.threads, Chosen{{call}}, shared_bytes_of<Chosen>());
     });
 }
 
 /// How many blocks of the kernel a device keeps resident.
-template <template <class, int> class Kernel>
+template <template <class, int> class Kernel, Types kTypes = Types::kAll>
 unsigned resident_blocks_for(DataType type, int ranks, unsigned threads) {
     unsigned blocks = 0;
-    dispatch(type, ranks, [&](auto zero, auto most) {
-        blocks = resident_blocks<Kernel<decltype(zero), most()>>(threads);
+    dispatch<Kernel, kTypes>(type, ranks, [&]<class Chosen>() {
+        blocks = resident_blocks<Chosen>(threads, shared_bytes_of<Chosen>());
     });
     return blocks;
 }

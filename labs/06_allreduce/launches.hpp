@@ -10,19 +10,28 @@
 #include "labs/06_allreduce/sentinel.hpp"
 #include "labs/06_allreduce/two_shot.hpp"
 #include "labs/06_allreduce/two_shot_copy.hpp"
+#include "labs/06_allreduce/two_shot_push.hpp"
 
 namespace symm {
+
+/// Ranks of an AllReduce. For more than kMaxRanksOnGpus, kernels exist for emulated GPUs only.
+inline constexpr int kMaxRanksOnGpus = 8;
+inline constexpr int kMaxAllReduceRanks = 16;
 
 /// How many blocks of the kernel, of `threads` threads each, the current device keeps resident.
 unsigned one_shot_resident_blocks(DataType type, int ranks, unsigned threads);
 unsigned sentinel_resident_blocks(DataType type, int ranks, unsigned threads);
+unsigned two_shot_push_resident_blocks(DataType type, int ranks, unsigned threads);
 unsigned two_shot_resident_blocks(DataType type, int ranks, unsigned threads);
 
-/// Queue the kernel. Throw CudaError. The sentinel is for floating types only.
-void launch_one_shot(CUstream stream, LaunchShape shape, DataType type, const OneShotCall& call);
-void launch_sentinel(CUstream stream, LaunchShape shape, DataType type, const SentinelCall& call);
+/// Queue the kernel. Throw CudaError. The sentinel and push are for floating types only.
+void launch_one_shot(CUstream stream, LaunchShape shape, DataType type, const ScratchCall& call);
+void launch_sentinel(CUstream stream, LaunchShape shape, DataType type, const ScratchCall& call);
+void launch_two_shot_push(CUstream stream, LaunchShape shape, DataType type,
+                          const ScratchCall& call);
 void launch_two_shot(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
 void launch_meet(CUstream stream, const Meet& meet);
+void launch_end_of_round(CUstream stream, const EndOfRound& end);
 void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType type,
                          const ReducePieceCall& call);
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <vector>
 
 #include "common/log/log.hpp"
@@ -11,11 +12,12 @@
 namespace symm {
 namespace {
 
-/// A window whose memory is one segment. NCCL 2.28 registers only the first segment of a window,
+using Memory = std::unique_ptr<void, void (*)(void*)>;
+
+/// Memory of one segment, for a window. NCCL 2.28 registers only the first segment of a window,
 /// and its kernels access memory beyond the end of that segment. Communicator::allocate() makes
 /// several segments above 256 MiB.
-CUdeviceptr window_of_one_segment(Communicator& communicator, std::size_t bytes) {
-    bytes = std::max<std::size_t>(bytes, 1);
+Memory one_segment(std::size_t bytes) {
     const auto give_back = [](void* memory) {
         try {
             mem_free(memory);
@@ -23,54 +25,31 @@ CUdeviceptr window_of_one_segment(Communicator& communicator, std::size_t bytes)
             log::error("{}", error.what());
         }
     };
-    const std::unique_ptr<void, void (*)(void*)> memory(mem_alloc(bytes, bytes), give_back);
-    // From now on the window keeps the memory.
-    return communicator.register_memory(reinterpret_cast<CUdeviceptr>(memory.get()), bytes);
+    return {mem_alloc(bytes, bytes), give_back};
 }
 
-/// nccl.h's ncclDataType_t and ncclRedOp_t.
-int nccl_number(DataType type) {
-    switch (type) {
-        case DataType::kInt8:
-            return 0;
-        case DataType::kUint8:
-            return 1;
-        case DataType::kInt32:
-            return 2;
-        case DataType::kUint32:
-            return 3;
-        case DataType::kInt64:
-            return 4;
-        case DataType::kUint64:
-            return 5;
-        case DataType::kHalf:
-            return 6;
-        case DataType::kFloat:
-            return kNcclFloat;
-        case DataType::kDouble:
-            return 8;
-        case DataType::kBfloat16:
-            break;
-    }
-    return kNcclBfloat16;
-}
-int nccl_number(ReduceOp op) {
-    switch (op) {
-        case ReduceOp::kSum:
-            return kNcclSum;
-        case ReduceOp::kProd:
-            return 1;
-        case ReduceOp::kMax:
-            return 2;
-        case ReduceOp::kMin:
-            return 3;
-        case ReduceOp::kAvg:
-            break;
-    }
-    return 4;
+/// As many calls as take about 20 ms.
+int calls_per_turn(double microseconds) {
+    return static_cast<int>(std::clamp(20e3 / microseconds, 5.0, 200.0));
 }
 
 }  // namespace
+
+std::optional<double> Measured::ratio() const {
+    if (!nccl) {
+        return {};
+    }
+    return std::min(*nccl, nccl_symmetric.value_or(*nccl)) / ours;
+}
+
+double time_together(Rank& rank, const std::function<void()>& step) {
+    rank.bootstrap().barrier("before a timed step");
+    const auto start = std::chrono::steady_clock::now();
+    step();
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    const auto all = rank.bootstrap().allgather("timed step", time.count());
+    return *std::max_element(all.begin(), all.end());
+}
 
 double bus_bandwidth(std::size_t bytes, int ranks, double microseconds) {
     return static_cast<double>(bytes) / (microseconds * 1e3) * 2 * (ranks - 1) / ranks;
@@ -81,11 +60,18 @@ NcclComparison::NcclComparison(Rank& rank, Communicator& communicator,
     : rank_(rank),
       communicator_(communicator),
       options_(options),
-      in_(window_of_one_segment(communicator, options.most_bytes)),
-      out_(options.in_place ? in_ : window_of_one_segment(communicator, options.most_bytes)),
-      timer_(rank, stream_, options.iterations, options.graph,
-             [this](std::string_view what) { communicator_.synchronize(stream_, what); }),
       verifier_(rank.rank(), rank.size()) {
+    const std::size_t bytes = std::max<std::size_t>(options.most_bytes, 1);
+    const Memory in = one_segment(bytes);
+    const Memory out = one_segment(bytes);
+    our_windows_ = time_together(rank, [&] {  // from now on they keep the memory
+        const auto window_of = [&](const Memory& memory) {
+            return communicator.register_memory(reinterpret_cast<CUdeviceptr>(memory.get()), bytes,
+                                                WindowKind::kSymmetric);
+        };
+        in_ = window_of(in);
+        out_ = window_of(out);
+    });
     find_nccl();
 }
 
@@ -95,78 +81,130 @@ void NcclComparison::find_nccl() {
     if (library_ == nullptr) {
         return;
     }
-    nccl_ = connect_nccl(rank_, *library_);
-    nccl_symmetric_ = connect_nccl(rank_, *library_);
+    nccl_set_up_.first = time_together(rank_, [&] { nccl_ = connect_nccl(rank_, *library_); });
+    nccl_set_up_.another =
+        time_together(rank_, [&] { nccl_symmetric_ = connect_nccl(rank_, *library_); });
     bool registered = true;
-    try {
-        nccl_symmetric_->register_window(in_, options_.most_bytes);
-        if (!options_.in_place) {
-            nccl_symmetric_->register_window(out_, options_.most_bytes);
+    NcclLibrary::Window in = nullptr;
+    NcclLibrary::Window out = nullptr;
+    nccl_set_up_.windows = time_together(rank_, [&] {
+        try {
+            in = nccl_symmetric_->register_window(in_, options_.most_bytes);
+            out = nccl_symmetric_->register_window(out_, options_.most_bytes);
+        } catch (const std::exception& error) {
+            log::info("NCCL's symmetric path is left out: {}", error.what());
+            registered = false;
         }
-    } catch (const std::exception& error) {
-        log::info("NCCL's symmetric path is left out: {}", error.what());
-        registered = false;
-    }
+    });
     const auto all = rank_.bootstrap().allgather("nccl windows", static_cast<int>(registered));
     if (std::find(all.begin(), all.end(), 0) != all.end()) {
         nccl_symmetric_.reset();
     }
+    find_nccl_device(in, out);
 }
 
-void NcclComparison::check_call(std::size_t count, const std::function<void()>& call) {
-    verifier_.fill(stream_, options_.arithmetic, in_, count);
-    if (!options_.in_place) {
-        Verifier::poison(stream_, out_, count * size_of(options_.arithmetic.type));
-    }
-    rank_.bootstrap().together("checked call", [&] {
-        call();
-        communicator_.synchronize(stream_, "the AllReduce");
-        verifier_.check(stream_, options_.arithmetic, out_, count);
-    });
-}
-
-double NcclComparison::time_turn(std::size_t count, const std::function<void()>& call) {
-    const double time = timer_.time(call, [&] {
-        if (!options_.in_place) {
-            Verifier::poison(stream_, out_, count * size_of(options_.arithmetic.type));
+void NcclComparison::find_nccl_device(NcclLibrary::Window in, NcclLibrary::Window out) {
+    const Arithmetic& arithmetic = options_.arithmetic;
+    try {
+        if (nccl_symmetric_ == nullptr) {
+            throw std::runtime_error("it needs NCCL's symmetric windows");
         }
+        nccl_device_ = NcclDevice::create(
+            *nccl_symmetric_,
+            {in, out, arithmetic.type, arithmetic.op, rank_.size(),
+             communicator_.two_shot_shape(arithmetic.type,
+                                          options_.most_bytes / size_of(arithmetic.type))});
+    } catch (const std::exception& error) {
+        why_no_nccl_device_ = error.what();
+    }
+    for (const std::string& reason :
+         rank_.bootstrap().allgather_text("nccl device", why_no_nccl_device_)) {
+        if (!reason.empty()) {
+            why_no_nccl_device_ = reason;
+            nccl_device_.reset();
+        }
+    }
+}
+
+/// Overwrites the output. In place it is the input, which stays as it is.
+void NcclComparison::poison(const Call& call) {
+    if (call.out != in_) {
+        Verifier::poison(stream_, call.out, call.count * size_of(options_.arithmetic.type));
+    }
+}
+
+void NcclComparison::check_call(const Call& call) {
+    verifier_.fill(stream_, options_.arithmetic, in_, call.count);
+    poison(call);
+    rank_.bootstrap().together("checked call", [&] {
+        call.make();
+        communicator_.synchronize(stream_, "the AllReduce");
+        verifier_.check(stream_, options_.arithmetic, call.out, call.count);
     });
+}
+
+double NcclComparison::time_turn(const Call& call, int iterations) {
+    const TurnTimer timer(
+        rank_, stream_, iterations, options_.graph_launches,
+        [this](std::string_view what) { communicator_.synchronize(stream_, what); },
+        options_.warm_ups);
+    const double time = timer.time(call.make, [&] { poison(call); });
     // In place the timed calls have added up their own results, so one more call is made and
     // checked.
-    if (options_.in_place) {
-        check_call(count, call);
-    } else {
-        rank_.bootstrap().together(
-            "timed result", [&] { verifier_.check(stream_, options_.arithmetic, out_, count); });
+    if (options_.check && call.out == in_) {
+        check_call(call);
+    } else if (options_.check) {
+        rank_.bootstrap().together("timed result", [&] {
+            verifier_.check(stream_, options_.arithmetic, call.out, call.count);
+        });
     }
     return time;
 }
 
-Measured NcclComparison::run(std::size_t count) {
+Measured NcclComparison::run(std::size_t count, bool in_place, Algorithm algorithm) {
     Measured measured;
-    const auto [type, op] = options_.arithmetic;
+    const CUdeviceptr out = in_place ? in_ : out_;
     struct Candidate {
-        std::function<void()> call;
+        Call call;
         std::vector<double> times;
     };
     std::vector<Candidate> candidates;
-    candidates.push_back({[&] {
-        measured.plan =
-            communicator_.all_reduce(in_, out_, count, options_.arithmetic.type,
-                                     options_.arithmetic.op, stream_.get(), options_.algorithm);
-    }});
+    candidates.push_back({{count, out,
+                           [&] {
+                               measured.plan = communicator_.all_reduce(
+                                   in_, out, count, options_.arithmetic.type,
+                                   options_.arithmetic.op, stream_.get(), algorithm);
+                           }},
+                          {}});
     for (NcclCommunicator* nccl : {nccl_.get(), nccl_symmetric_.get()}) {
         if (nccl != nullptr) {
             candidates.push_back(
-                {[this, nccl, count, number = nccl_number(type), of_op = nccl_number(op)] {
-                    nccl->all_reduce(in_, out_, count, number, of_op, stream_.get());
-                }});
+                {{count, out,
+                  [=, this] {
+                      nccl->all_reduce(in_, out, count, static_cast<int>(options_.arithmetic.type),
+                                       static_cast<int>(options_.arithmetic.op), stream_.get());
+                  }},
+                 {}});
         }
     }
-    check_call(count, candidates[0].call);
+    if (nccl_device_) {
+        const LaunchShape shape = communicator_.two_shot_shape(options_.arithmetic.type, count);
+        candidates.push_back(
+            {{count, out,
+              [=, this] { nccl_device_->all_reduce(stream_.get(), shape, count, out == in_); }},
+             {}});
+    }
+    const Call& ours = candidates[0].call;
+    if (options_.check) {
+        check_call(ours);
+    } else {
+        verifier_.fill(stream_, options_.arithmetic, in_, count);
+    }
+    measured.iterations =
+        options_.iterations != 0 ? options_.iterations : calls_per_turn(time_turn(ours, 5));
     for (int round = 0; round < options_.rounds; ++round) {
         for (Candidate& candidate : candidates) {
-            candidate.times.push_back(time_turn(count, candidate.call));
+            candidate.times.push_back(time_turn(candidate.call, measured.iterations));
         }
     }
     measured.ours = median(candidates[0].times);
@@ -175,6 +213,9 @@ Measured NcclComparison::run(std::size_t count) {
     }
     if (nccl_symmetric_) {
         measured.nccl_symmetric = median(candidates[2].times);
+    }
+    if (nccl_device_) {
+        measured.nccl_device = median(candidates[3].times);
     }
     return measured;
 }

@@ -3,7 +3,7 @@
 
 namespace symm {
 
-void launch_one_shot(CUstream stream, LaunchShape shape, DataType type, const OneShotCall& call) {
+void launch_one_shot(CUstream stream, LaunchShape shape, DataType type, const ScratchCall& call) {
     launch_for<OneShot>(stream, shape, type, call.ranks, call);
 }
 

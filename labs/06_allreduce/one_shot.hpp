@@ -13,12 +13,12 @@
 /// | stores packet i with flag e        | `scratch[bank][r][i]` of all peers | relaxed | data and flag are one |
 /// | polls until all peers' flags are e | its own `scratch[bank][p][i]`      | relaxed | as above             |
 /// | adds up, in the order of the ranks | `out[i]`                           | plain   | for this rank's stream only |
-/// | clears one unused packet per peer  | its own `scratch[bank][p][e / 2 % packets_per_bank]` | relaxed | no old flag may equal a later epoch: see below |
+/// | clears one unused packet per peer  | its own `scratch[bank][p][e / 2 % per_sender]` | relaxed | no old flag may equal a later epoch: see below |
 ///
 /// - Epochs are counted in device memory (`OneShotMemory::epochs`), so a replayed graph continues
 ///   the count.
 /// - No old flag equals a later epoch: each call clears one slot of its bank unless it has just
-///   used it, so no flag stays in a slot for more than 2 x `packets_per_bank` calls. So the 32 bits
+///   used it, so no flag stays in a slot for more than 2 x `per_sender` calls. So the 32 bits
 ///   of an epoch may wrap.
 /// - No deadlock: a thread sends packet i before it waits for packet i of any peer, all threads of
 ///   all ranks run at the same time, and no thread waits for another thread of its rank before its
@@ -44,7 +44,6 @@
 namespace symm {
 
 inline constexpr unsigned kMaxBlocks = 264;  ///< Of a launch.
-inline constexpr int kMaxAllReduceRanks = 8;
 
 /// What each rank keeps for one-shot calls, in symmetric memory, zeroed before the first use. The
 /// banks come after it.
@@ -52,6 +51,16 @@ struct OneShotMemory {
     /// Calls so far. One counter per block, all equal between kernels. Block b reads counter b
     /// only, so that no block can see another's update too early.
     std::uint32_t epochs[kMaxBlocks];
+
+    /// Counts a call, when all threads of the block have read their counter: sets this block's, and
+    /// those of blocks that this launch does not have.
+    __host__ __device__ void store_epoch(const simt::ThreadBlock& block, std::uint32_t epoch) {
+        block.sync();
+        for (unsigned b = block.group_index() + block.thread_rank() * block.dim_blocks();
+             b < kMaxBlocks; b += block.size() * block.dim_blocks()) {
+            epochs[b] = epoch;
+        }
+    }
 };
 
 /// The next epoch. Never 0, which is what zeroed memory holds. After 2^32 - 1, which is odd, comes
@@ -60,24 +69,34 @@ __host__ __device__ inline std::uint32_t next_epoch(std::uint32_t epoch) {
     return epoch + 1 == 0 ? 2 : epoch + 1;
 }
 
-/// What a call's kernel is given, whatever the type.
-struct OneShotCall {
+/// What the kernel of a call through scratch memory is given, whatever the type and the algorithm.
+struct ScratchCall {
     CUdeviceptr in;  ///< `in` and `out` need only the alignment of an element; 16 is faster.
     CUdeviceptr out;
     std::size_t count;  ///< Elements, from 1.
     Reduction reduction;
-    OneShotMemory* memory;         ///< This rank's.
-    simt::Pack16* scratch;         ///< Rank 0's banks: `[2][ranks][packets_per_bank]`.
-    std::size_t stride;            ///< From one rank's scratch to the next, bytes.
-    std::size_t packets_per_bank;  ///< Packets of one sender in one bank: a power of two.
+    OneShotMemory* memory;   ///< This rank's; each algorithm has its own.
+    simt::Pack16* scratch;   ///< Rank 0's banks. Here: `[2][ranks][per_sender]`.
+    std::size_t stride;      ///< From one rank's scratch to the next, bytes.
+    std::size_t per_sender;  ///< Packets of one sender in one bank: here a power of two.
     simt::Timeout timeout;
     int rank;
     int ranks;
+
+    /// A rank's banks.
+    __host__ __device__ simt::Pack16* banks_of(int receiver) const {
+        return reinterpret_cast<simt::Pack16*>(reinterpret_cast<char*>(scratch) +
+                                               static_cast<std::size_t>(receiver) * stride);
+    }
+    /// The peer that is `step` ranks behind this one: each rank begins with another one.
+    __host__ __device__ int peer(int step) const {
+        return rank + step < ranks ? rank + step : rank + step - ranks;
+    }
 };
 
 /// The kernel, for at most kMost ranks: room for their data in registers.
 template <class T, int kMost>
-struct OneShot : OneShotCall {
+struct OneShot : ScratchCall {
     static constexpr std::size_t kPerPacket = kPerPack<T, simt::Pack8>;
 #ifdef SYMM_MUTANT_ONE_BANK  // a mutant: a fast peer overwrites what has not been read
     static constexpr unsigned kBanks = 1;
@@ -86,17 +105,15 @@ struct OneShot : OneShotCall {
 #endif
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        const unsigned b = block.group_index();
-        const std::uint32_t epoch = next_epoch(memory->epochs[b]);
+        const std::uint32_t epoch = next_epoch(memory->epochs[block.group_index()]);
         const std::size_t packets = (count + kPerPacket - 1) / kPerPacket;
         simt::Waiter waiter(timeout);
         for (std::size_t i = block.grid_rank(); i < packets; i += block.grid_size()) {
             const std::size_t at = i * kPerPacket;
             const auto own =
                 load_elements<simt::Pack8>(reinterpret_cast<const T*>(in) + at, count - at);
-            for (int step = 1; step < ranks; ++step) {  // each rank begins with another peer
-                const int peer = rank + step < ranks ? rank + step : rank + step - ranks;
-                write_packet(slot(peer, epoch, rank, i), own.bits, epoch);
+            for (int step = 1; step < ranks; ++step) {
+                write_packet(slot(peer(step), epoch, rank, i), own.bits, epoch);
             }
             simt::Pack8 data[kMost];
             SYMM_UNROLL
@@ -112,23 +129,16 @@ struct OneShot : OneShotCall {
 #ifndef SYMM_MUTANT_STALE_FLAGS  // a mutant: a flag of 2^32 calls ago is taken for a new one
         clear_unused(block, epoch, packets);
 #endif
-        block.sync();  // every thread has read its counter
-        // This block's own counter, and those of blocks that this launch does not have.
-        for (unsigned j = b + block.thread_rank() * block.dim_blocks(); j < kMaxBlocks;
-             j += block.size() * block.dim_blocks()) {
-            memory->epochs[j] = epoch;
-        }
+        memory->store_epoch(block, epoch);
     }
 
 private:
     /// The slot in `receiver`'s memory for packet i from `sender`.
     __host__ __device__ simt::Pack16* slot(int receiver, std::uint32_t epoch, int sender,
                                            std::size_t i) const {
-        simt::Pack16* banks = reinterpret_cast<simt::Pack16*>(
-            reinterpret_cast<char*>(scratch) + static_cast<std::size_t>(receiver) * stride);
         const auto row =
             static_cast<std::size_t>(static_cast<int>(epoch % kBanks) * ranks + sender);
-        return banks + row * packets_per_bank + i;
+        return banks_of(receiver) + row * per_sender + i;
     }
 
     /// Polls packet i of all peers at once, until all have arrived. Returns false when the wait
@@ -165,7 +175,7 @@ private:
     /// For each peer, clears the slot whose turn it is, unless this call has just used it.
     __host__ __device__ void clear_unused(const simt::ThreadBlock& block, std::uint32_t epoch,
                                           std::size_t packets) const {
-        const std::size_t i = epoch / 2 & (packets_per_bank - 1);
+        const std::size_t i = epoch / 2 & (per_sender - 1);
         for (std::size_t p = block.grid_rank(); p < static_cast<std::size_t>(ranks);
              p += block.grid_size()) {
             if (i >= packets) {

@@ -13,6 +13,13 @@ namespace symm {
 /// Threads of a block at most, so that this loop has the registers that it needs.
 inline constexpr unsigned kMostThreads = 512;
 
+/// Where part `rank` of `total` packs begins; part `ranks` begins at the end.
+__host__ __device__ inline std::size_t part_begin(std::size_t total, int rank, int ranks) {
+    const auto parts = static_cast<std::size_t>(ranks);
+    const auto before = static_cast<std::size_t>(rank);
+    return total / parts * before + total % parts * before / parts;
+}
+
 /// `target[..][i]` becomes the reduction of `source[..][i]`, for all i from `begin` to `end`. The
 /// first `sources` and `targets` of the arrays are used. `Pack` has a whole number of elements.
 template <class T, class Pack, int kSources, int kTargets>

@@ -1,7 +1,9 @@
 #include "labs/06_allreduce/result_check.hpp"
 
+#include <stdexcept>
+#include <string>
+
 #include "common/cuda/check.hpp"
-#include "common/cuda/copy.hpp"
 
 namespace symm {
 
@@ -17,14 +19,11 @@ void Verifier::poison(const Stream& stream, CUdeviceptr out, std::size_t bytes) 
 
 void Verifier::check(const Stream& stream, const Arithmetic& arithmetic, CUdeviceptr out,
                      std::size_t count) {
-    cu_check(cuMemsetD8Async(report_.address(), 0, sizeof(CheckReport), stream.get()),
-             "cuMemsetD8Async(size={})", sizeof(CheckReport));
-    queue_check(stream.get(), arithmetic.type, call(arithmetic, count), rank_, out,
-                report_.as<CheckReport>());
-    stream.synchronize("checking the result");
-    CheckReport report;
-    copy_to_host(&report, report_.address(), sizeof(report));
-    throw_if_wrong(report, call(arithmetic, count), rank_);
+    const std::string wrong =
+        output_check_.run(stream, arithmetic.type, call(arithmetic, count), rank_, out);
+    if (!wrong.empty()) {
+        throw std::runtime_error(wrong);
+    }
 }
 
 }  // namespace symm

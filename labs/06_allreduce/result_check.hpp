@@ -9,7 +9,6 @@
 
 #include <cstddef>
 
-#include "common/cuda/device_memory.hpp"
 #include "common/cuda/stream.hpp"
 #include "labs/05_device_prims/reference.hpp"
 
@@ -25,7 +24,7 @@ struct Arithmetic {
 /// `check` waits.
 class Verifier {
 public:
-    Verifier(int rank, int ranks) : rank_(rank), ranks_(ranks), report_(sizeof(CheckReport)) {}
+    Verifier(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
 
     /// Fills `in` with an input that this verifier has not used before. All ranks make these calls
     /// in the same order.
@@ -47,7 +46,7 @@ private:
     int rank_;
     int ranks_;
     std::uint32_t salt_ = 0;
-    DeviceMemory report_;
+    OutputCheck output_check_;
 };
 
 }  // namespace symm

@@ -3,11 +3,8 @@
 /// AllReduce in one shot without flags: every rank stores all of its input into scratch memory of
 /// every other, and memory that still holds the *sentinel* has not been written yet.
 ///
-/// A packet (one_shot.hpp) spends half of its bytes on flags. Here all 16 bytes of a pack are data,
-/// and an 8-byte half has arrived when it is not the sentinel: 64 one bits. To every floating type
-/// these are NaNs, which hardly any operation makes. An input that has them (memory filled with
-/// 0xff, say) is sent with the sign of each half's last element flipped: still a NaN. Integers have
-/// no such value.
+/// A packet (one_shot.hpp) spends half of its bytes on flags. Here all bytes are data
+/// (sentinel_packs.hpp), so this is for floating types only.
 ///
 /// In epoch e (the number of the call), which uses bank e % 2 of the scratch memory, thread i of
 /// rank r:
@@ -49,31 +46,14 @@
 #include "common/simt/timeout.hpp"
 #include "labs/05_device_prims/reduction.hpp"
 #include "labs/06_allreduce/one_shot.hpp"
+#include "labs/06_allreduce/sentinel_packs.hpp"
 
 namespace symm {
 
-inline constexpr std::uint64_t kSentinel = ~std::uint64_t{0};
-
-/// What a call's kernel is given, whatever the type.
-struct SentinelCall {
-    CUdeviceptr in;  ///< `in` and `out` need only the alignment of an element; 16 is faster.
-    CUdeviceptr out;
-    std::size_t count;  ///< Elements, from 1.
-    Reduction reduction;
-    OneShotMemory* memory;  ///< This rank's; another one than that of packets.
-    /// Rank 0's banks: `[2][ranks - 1][packs_per_bank]`, filled with the sentinel before the first
-    /// use.
-    simt::Pack16* scratch;
-    std::size_t stride;          ///< From one rank's scratch to the next, bytes.
-    std::size_t packs_per_bank;  ///< Packs of one sender in one bank.
-    simt::Timeout timeout;
-    int rank;
-    int ranks;  ///< At most kMaxAllReduceRanks.
-};
-
-/// The kernel, for at most kMost ranks: room for their packs in registers.
+/// The kernel, for at most kMost ranks: room for their packs in registers. The banks are
+/// `[2][ranks - 1][per_sender]`, filled with the sentinel before the first use.
 template <class T, int kMost>
-struct Sentinel : SentinelCall {
+struct Sentinel : ScratchCall {
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
 #ifdef SYMM_MUTANT_SENTINEL_ONE_BANK  // a fast peer overwrites what has not been read
     static constexpr std::size_t kBanks = 1;
@@ -83,8 +63,7 @@ struct Sentinel : SentinelCall {
     static constexpr int kUnroll = 4;  ///< Packs that a thread loads before it sends the first.
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        const unsigned b = block.group_index();
-        const std::uint32_t epoch = memory->epochs[b] + 1;
+        const std::uint32_t epoch = memory->epochs[block.group_index()] + 1;
         const std::size_t packs = (count + kElements - 1) / kElements;
         const std::size_t all = block.grid_size();
         const std::size_t first = block.grid_rank();
@@ -101,44 +80,27 @@ struct Sentinel : SentinelCall {
                 own = load_own(i);
             }
         }
-        block.sync();  // every thread has read its counter
-        // This block's own counter, and those of blocks that this launch does not have.
-        for (unsigned j = b + block.thread_rank() * block.dim_blocks(); j < kMaxBlocks;
-             j += block.size() * block.dim_blocks()) {
-            memory->epochs[j] = epoch;
-        }
+        memory->store_epoch(block, epoch);
     }
 
 private:
     /// The slot in `receiver`'s memory for pack i from `sender`.
     __host__ __device__ simt::Pack16* slot(int receiver, int sender, std::uint32_t epoch,
                                            std::size_t i) const {
-        auto* const banks = reinterpret_cast<simt::Pack16*>(
-            reinterpret_cast<char*>(scratch) + static_cast<std::size_t>(receiver) * stride);
         const std::size_t bank = epoch % kBanks;
         const auto before = static_cast<std::size_t>(sender - (sender > receiver ? 1 : 0));
         const auto peers = static_cast<std::size_t>(ranks - 1);
-        return banks + (bank * peers + before) * packs_per_bank + i;
+        return banks_of(receiver) + (bank * peers + before) * per_sender + i;
     }
 
-    /// This rank's pack i, without the sentinel.
     __host__ __device__ simt::Pack16 load_own(std::size_t i) const {
-        const std::size_t at = i * kElements;
-        auto own = load_elements<simt::Pack16>(reinterpret_cast<const T*>(in) + at, count - at);
-#ifndef SYMM_MUTANT_SENTINEL_IN_INPUT  // the receiver waits for ever
-        for (std::uint64_t& half : own.half) {
-            half = half == kSentinel ? half >> 1 : half;  // the last element with another sign
-        }
-#endif
-        return own;
+        return load_to_send(reinterpret_cast<const T*>(in), count, i);
     }
 
-    /// Each rank begins with another peer.
     __host__ __device__ void send(std::uint32_t epoch, std::size_t i,
                                   const simt::Pack16& own) const {
         for (int step = 1; step < ranks; ++step) {
-            const int peer = rank + step < ranks ? rank + step : rank + step - ranks;
-            simt::store_relaxed(slot(peer, rank, epoch, i), own);
+            simt::store_relaxed(slot(peer(step), rank, epoch, i), own);
         }
     }
 
@@ -161,40 +123,6 @@ private:
         }
     }
 
-    __host__ __device__ static bool has_arrived(const simt::Pack16& pack) {
-#ifdef SYMM_MUTANT_SENTINEL_ONE_HALF  // the other half may not be there yet
-        return pack.half[0] != kSentinel;
-#else
-        return pack.half[0] != kSentinel && pack.half[1] != kSentinel;
-#endif
-    }
-
-    /// Polls pack i of all peers at once, until all have arrived. False when the wait gave up.
-    __host__ __device__ bool wait_for(simt::Waiter& waiter, std::uint32_t epoch, std::size_t i,
-                                      simt::Pack16 (&arrived)[kMost]) const {
-        simt::Waiting waiting{simt::Wait::kPacket, rank, rank, epoch};
-        unsigned missing = ((1U << ranks) - 1) & ~(1U << rank);
-        return missing == 0 || waiter.until(waiting, [&](std::uint64_t&) {
-            SYMM_UNROLL
-            for (int p = 0; p < kMost; ++p) {  // all loads first: their latencies overlap
-                if ((missing >> p & 1U) != 0) {
-                    arrived[p] = simt::load_relaxed(slot(rank, p, epoch, i));
-                }
-            }
-            SYMM_UNROLL
-            for (int p = 0; p < kMost; ++p) {
-                if ((missing >> p & 1U) != 0) {
-                    if (has_arrived(arrived[p])) {
-                        missing &= ~(1U << p);
-                    } else {
-                        waiting.peer = p;
-                    }
-                }
-            }
-            return missing == 0;
-        });
-    }
-
     /// Waits for pack i of all peers, clears their slots and writes the sum. False when the wait
     /// gave up.
     __host__ __device__ bool receive(simt::Waiter& waiter, std::uint32_t epoch, std::size_t i,
@@ -206,15 +134,16 @@ private:
         for (int p = 0; p < kMost; ++p) {
             pack[p] = own;
         }
-        if (!wait_for(waiter, epoch, i, pack)) {
+        const unsigned peers = ((1U << ranks) - 1) & ~(1U << rank);
+        const auto slot_of = [&](int p) { return slot(rank, p, epoch, i); };
+        if (!wait_for_packs(waiter, rank, epoch, peers, slot_of, pack)) {
             return false;
         }
-        [[maybe_unused]] const simt::Pack16 cleared{{kSentinel, kSentinel}};
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
             if (p != rank && p < ranks) {
 #ifndef SYMM_MUTANT_SENTINEL_NOT_CLEARED  // two calls later this pack passes for a new one
-                simt::store_relaxed(slot(rank, p, epoch, i), cleared);
+                clear(slot_of(p));
 #endif
             }
         }

@@ -4,7 +4,7 @@
 namespace symm {
 
 void launch_two_shot(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call) {
-    launch_for<TwoShot>(stream, shape, type, call.view.ranks, call);
+    launch_for<TwoShot>(stream, shape, type, call.rendezvous.ranks, call);
 }
 
 unsigned two_shot_resident_blocks(DataType type, int ranks, unsigned threads) {

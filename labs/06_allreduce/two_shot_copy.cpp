@@ -57,26 +57,28 @@ CUdeviceptr TwoShotCopy::slot(int receiver, int sender) const {
     return scratch_.peer(receiver) + before * slot_bytes();
 }
 
-void TwoShotCopy::queue(CUstream stream, LaunchShape shape, DataType type,
-                        const TwoShotCall& call) {
-    const Meet meet{{&first_->meets, stride_, rank_.rank(), rank_.size()}, call.timeout};
+void TwoShotCopy::queue(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call,
+                        std::size_t out_stride) {
     const std::size_t bytes = call.count * size_of(type);
     // The last part may be longer than the others, by less than a pack.
     const std::size_t most = (slot_bytes() - kPack) * static_cast<std::size_t>(rank_.size());
-    launch_meet(stream, meet);
+    CopyMemory* const local = memory(rank_.rank());
+    launch_meet(stream, {call.rendezvous, out_stride, local, call.timeout});
     for (std::size_t begin = 0; begin < bytes; begin += most) {
-        queue_round(stream, shape, type, call, begin, std::min(most, bytes - begin));
-#ifndef SYMM_MUTANT_COPY_NO_LAST_MEET  // a peer still writes to this rank's output
-        launch_meet(stream, meet);
+        queue_round(stream, shape, type, call, out_stride, begin, std::min(most, bytes - begin));
+#ifndef SYMM_MUTANT_COPY_NO_END  // a peer still writes to this rank's output
+        launch_end_of_round(stream, {call.barrier, local, call.timeout});
 #endif
     }
 }
 
 void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
-                              const TwoShotCall& call, std::size_t begin, std::size_t bytes) {
+                              const TwoShotCall& call, std::size_t out_stride, std::size_t begin,
+                              std::size_t bytes) {
     const int r = rank_.rank();
     const int ranks = rank_.size();
     const auto n = static_cast<std::size_t>(ranks);
+    const auto [in, out] = call.rendezvous.mine[r];
     CUstream copies = copies_.get();
     // Where piece k of part p begins in a buffer. Parts have whole packs, but for the last one's
     // end; none is larger than a slot.
@@ -93,14 +95,13 @@ void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
         for (int step = 1; step < ranks; ++step) {
             const int p = (r + step) % ranks;
             const auto push_flag = [&] {
-                copy(copies, address_of(&memory(p)->flag[k][r]),
-                     address_of(&memory(r)->meets.epoch[0]), sizeof(std::uint32_t));
+                copy(copies, address_of(&memory(p)->flag[k][r]), address_of(&memory(r)->round),
+                     sizeof(std::uint32_t));
             };
 #ifdef SYMM_MUTANT_COPY_FLAG_FIRST  // the peer reduces what has not arrived
             push_flag();
 #endif
-            copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), call.in.address(r) + piece(p, k),
-                 length(p, k));
+            copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), in + piece(p, k), length(p, k));
 #ifndef SYMM_MUTANT_COPY_FLAG_FIRST
             push_flag();
 #endif
@@ -108,15 +109,16 @@ void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
     }
     for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
         launch_reduce_piece(stream, shape, type,
-                            {call.in.address(r) + piece(r, k), call.out.address(r) + piece(r, k),
-                             length(r, k) / size_of(type), slot(r, 0) + piece(r, k) - piece(r, 0),
-                             slot_bytes(), memory(r), k, call.reduction, call.timeout, r, ranks});
+                            {in + piece(r, k), out + piece(r, k), length(r, k) / size_of(type),
+                             slot(r, 0) + piece(r, k) - piece(r, 0), slot_bytes(), memory(r), k,
+                             call.reduction, call.timeout, r, ranks});
 #ifndef SYMM_MUTANT_COPY_EARLY_GATHER  // what is gathered has not been reduced
         order(stream, copies, reduced_[k]);
 #endif
         for (int step = 1; step < ranks; ++step) {
-            copy(copies, call.out.address((r + step) % ranks) + piece(r, k),
-                 call.out.address(r) + piece(r, k), length(r, k));
+            const int p = (r + step) % ranks;
+            copy(copies, out + static_cast<CUdeviceptr>(p - r) * out_stride + piece(r, k),
+                 out + piece(r, k), length(r, k));
         }
     }
     order(copies, stream, gathered_);

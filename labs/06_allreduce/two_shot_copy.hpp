@@ -2,35 +2,43 @@
 /// \file
 /// AllReduce in two shots by the copy engine, for the largest sizes.
 ///
-/// Between two H200s the copy engine moves 392 GB/s when it pushes (writes into the peer's memory)
-/// and 373 when it pulls; stores of kernels reach 366. But it only copies, and each copy begins
-/// 4 us after the one before has ended. So pieces are few and large, and kernels reduce one piece
-/// while the next one is copied. Rank r, in the caller's stream and in one more:
+/// The copy engine is the part of a GPU that copies memory without its multiprocessors. Between two
+/// H200s it moves 392 GB/s when it pushes (writes into the peer's memory) and 373 when it pulls;
+/// stores of kernels reach 366. But it only copies, and each copy begins 4 us after the one before
+/// has ended.
+///
+/// As in two_shot.hpp, rank p reduces part p of all inputs. Its peers push their part p into its
+/// scratch memory, which has a slot for each of them. A part is sent in two large pieces, so that
+/// kernels reduce the first while the second is copied. Rank r, in the caller's stream and in one
+/// more:
 ///
 /// | step     | stream   | rank r does                                                        | waits for          |
 /// |----------|----------|--------------------------------------------------------------------|--------------------|
-/// | meet     | caller's | passes a barrier: inputs are written, outputs and scratch memory are free | all ranks   |
+/// | meet     | caller's | a rendezvous: inputs are written, outputs and scratch memory free, outputs where they should be | all ranks |
 /// | push k   | copies   | copies piece k of part p of its `in` into slot r of rank p, for all p | the meet (event) |
-/// | flag k   | copies   | copies the number of the meet to rank p's `flag[k][r]`             | push k (stream)    |
+/// | flag k   | copies   | copies the number of the round to rank p's `flag[k][r]`            | push k (stream)    |
 /// | reduce k | caller's | reduces piece k of part r: its own `in` and its slots, to `out`    | `flag[k][p]` of all p (acquire) |
 /// | gather k | copies   | copies piece k of part r of `out` to all ranks' `out`              | reduce k (event)   |
-/// | meet     | caller's | passes a barrier: nobody writes to another's memory any more       | gathers (event), all ranks |
+/// | end      | caller's | passes a barrier: nobody writes to another's memory any more       | gathers (event), all ranks |
 ///
-/// - A meet is a kernel of one block that passes one barrier (barrier.hpp). It has written nothing,
-///   so its arrival may be relaxed: the end of the stream's earlier work has released that.
+/// - The host queues the gathers before the ranks meet, so it has to know where the outputs are: at
+///   the same offset of the same window on all ranks, which the caller has promised
+///   (WindowKind::kSymmetric). Where a rank breaks this promise, the meet gives up.
+/// - The meet and the end are kernels of one block (rendezvous.hpp, barrier.hpp). Neither has
+///   written anything before it arrives, so its arrival may be relaxed: the end of the stream's
+///   earlier work has released that.
 /// - Copies of one stream are done in their order: the flag's copy begins when the data have
-///   arrived. A flag is the number of a meet, which counts on in device memory, so a replayed graph
-///   waits for the right one, and no flag is ever cleared.
+///   arrived. Rounds are counted in device memory, so a replayed graph waits for the right one, and
+///   no flag is ever cleared.
 /// - No deadlock: pushes wait for nobody after the meet; so all flags come, all pieces are reduced,
 ///   all gathers are done. A reduction's blocks may be as many as the communicator keeps resident
 ///   (residency.hpp); what they wait for needs no multiprocessor.
 /// - In place, gather k overwrites piece k of part r of a peer's `in`. The peer has sent it before:
 ///   rank r has just reduced it.
-/// - The next call cannot overtake this one: it begins behind the last meet, and after that nobody
-///   writes to this rank's scratch memory or output.
-/// - What scratch memory does not hold is done in rounds; the meet between two rounds is the last
-///   of one and the first of the other.
-/// - Where a wait gives up, the meets behind it signal nobody, so this call fails on all ranks.
+/// - The next call cannot overtake this one: it begins behind the end, and after that nobody writes
+///   to this rank's scratch memory or output.
+/// - What scratch memory does not hold is done in rounds, each with an end.
+/// - Where a wait gives up, the kernels behind it signal nobody, so this call fails on all ranks.
 ///
 /// Source: the arrangement is ours. NCCL has copy engine collectives that need no reduction
 /// (src/ce_coll.cc).
@@ -53,19 +61,52 @@ namespace symm {
 /// What each rank keeps for these calls, in symmetric memory, zeroed before the first use.
 struct CopyMemory {
     static constexpr std::size_t kPieces = 2;  ///< Of a part.
-    BarrierMemory meets;
     std::uint32_t flag[kPieces][kMaxBarrierRanks];
+    std::uint32_t round;  ///< This rank's count, modulo 2^32.
 };
 
-/// The meet's kernel.
+/// The kernel of the meet: begins the first round.
 struct Meet {
-    BarrierView view;
+    static constexpr unsigned kSharedBytes = kMaxBarrierRanks * sizeof(Buffers);
+    Rendezvous rendezvous;
+    std::size_t out_stride;  ///< From one rank's output to the next, bytes.
+    CopyMemory* memory;      ///< This rank's.
     simt::Timeout timeout;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        Barrier barrier(block, view, timeout);
-        if (barrier.arrive_and_wait<simt::Order::kReleasedByStream>()) {
-            barrier.store_epoch();
+        auto* const all = block.shared<Buffers>();
+        if (rendezvous.meet(block, timeout, all) && block.thread_rank() == 0) {
+            ++memory->round;
+            for (int p = 0; p < rendezvous.ranks; ++p) {
+                require_offset(p, all[p].out);
+            }
+        }
+    }
+
+private:
+    __host__ __device__ void require_offset(int p, CUdeviceptr out) const {
+        const int r = rendezvous.rank;
+        const CUdeviceptr expected =
+            rendezvous.mine[r].out + static_cast<CUdeviceptr>(p - r) * out_stride;
+        if (out != expected) {
+            simt::Waiter(timeout).fail({simt::Wait::kOffset, r, p, expected}, out);
+        }
+    }
+};
+
+/// The kernel of the end of a round: begins the next one.
+struct EndOfRound {
+    BarrierView barrier;
+    CopyMemory* memory;  ///< This rank's.
+    simt::Timeout timeout;
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        Barrier end(block, barrier, timeout);
+        if (end.arrive_and_wait<simt::Order::kReleasedByStream>()) {
+            end.store_epoch();
+            if (block.thread_rank() == 0) {
+                ++memory->round;
+            }
         }
     }
 };
@@ -110,13 +151,13 @@ private:
         constexpr simt::Order kOrder = simt::Order::kAcquire;
 #endif
         simt::Waiter waiter(timeout);
-        const std::uint32_t epoch = memory->meets.epoch[0];
+        const std::uint32_t round = memory->round;
         bool arrived = true;
         for (int p = static_cast<int>(block.thread_rank()); p < ranks;
              p += static_cast<int>(block.size())) {
             if (p != rank) {
                 arrived &= wait_signal<kOrder>(waiter, &memory->flag[piece][p],
-                                               {simt::Wait::kSignal, rank, p, epoch});
+                                               {simt::Wait::kSignal, rank, p, round});
             }
         }
 #ifdef SYMM_MUTANT_COPY_NO_SYNC  // other threads read before the data are there
@@ -154,12 +195,14 @@ public:
     TwoShotCopy(Rank& rank, CopyMemory* memory, std::size_t stride,
                 std::size_t scratch = scratch_bytes());
 
-    /// Queues a call on the stream. `call.view` is not used. Throws CudaError.
-    void queue(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
+    /// Queues a call on the stream. The outputs of all ranks lie `out_stride` bytes apart. Throws
+    /// CudaError.
+    void queue(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call,
+               std::size_t out_stride);
 
 private:
     void queue_round(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call,
-                     std::size_t begin, std::size_t bytes);
+                     std::size_t out_stride, std::size_t begin, std::size_t bytes);
     CopyMemory* memory(int rank) const;
     /// The bytes of rank `sender` in the scratch memory of rank `receiver`.
     CUdeviceptr slot(int receiver, int sender) const;

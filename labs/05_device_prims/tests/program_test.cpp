@@ -46,7 +46,7 @@ TEST(Program, RunsCollectivesOnARing) {
 
 TEST(Program, RefusesBadUsage) {
     for (const char* arguments : {"--ranks 0",
-                                  "--ranks 9",
+                                  "--ranks 17",
                                   "--mode banana",
                                   "--rounds 0",
                                   "--blocks 1000",

@@ -1,6 +1,7 @@
 // A communicator whose other ranks fail, hang, or do not call: its kernels end, and say for whom
 // they waited.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -8,10 +9,14 @@
 #include <latch>
 #include <thread>
 
+#include "common/cuda/device.hpp"
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
 #include "common/tests/run_as.hpp"
 #include "common/tests/variable_in_force.hpp"
 #include "labs/06_allreduce/communicator.hpp"
+#include "labs/06_allreduce/result_check.hpp"
 
 namespace symm {
 namespace {
@@ -47,17 +52,15 @@ TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{10});
 }
 
-// A rank that is stopped, or hangs: what the others say is what their kernels waited for, and of
-// whom.
-TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
-    const VariableInForce timeout("SYMM_TIMEOUT", "5");
-    const std::string error = error_of(ranks_of_this_test(3, RankMode::kProcess), [](Rank& rank) {
-        Communicator communicator(rank, {.limit = 2s});
+/// What run_ranks() says where rank 1 of three processes gets a signal before it calls.
+std::string error_where_rank_1_gets(int signal, std::chrono::nanoseconds limit) {
+    return error_of(ranks_of_this_test(3, RankMode::kProcess), [&](Rank& rank) {
+        Communicator communicator(rank, {.limit = limit});
         const Stream stream;
         const CUdeviceptr window = communicator.allocate(4096);
         rank.bootstrap().barrier("all there");
         if (rank.rank() == 1) {
-            ::raise(SIGSTOP);
+            ::raise(signal);
         }
         rank.bootstrap().together("checked call", [&] {
             communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
@@ -65,11 +68,29 @@ TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
             communicator.synchronize(stream, "a sum that cannot be");
         });
     });
+}
+
+// A rank that is stopped, or hangs: what the others say is what their kernels waited for, and of
+// whom.
+TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
+    const VariableInForce timeout("SYMM_TIMEOUT", "5");
+    const std::string error = error_where_rank_1_gets(SIGSTOP, 2s);
     if (is_rank_process()) {
         return;
     }
     EXPECT_NE(error.find("waited 2.0 s in a kernel for"), std::string::npos) << error;
     EXPECT_NE(error.find("of rank 1"), std::string::npos) << error;
+}
+
+// What a killed process was to send never comes; the others do not wait for their deadline.
+TEST(Communicator, EndsItsKernelsWhenARankIsKilled) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::string error = error_where_rank_1_gets(SIGKILL, 60s);
+    if (is_rank_process()) {
+        return;
+    }
+    EXPECT_NE(error.find("rank 1"), std::string::npos) << error;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 30s);
 }
 
 TEST(Communicator, IsAbortedByAnotherThread) {
@@ -98,9 +119,132 @@ TEST(Communicator, IsAbortedByAnotherThread) {
     });
 }
 
+// What a rank does otherwise than rank 0 does, and what both are told.
+TEST(Communicator, NamesCallsThatDiffer) {
+    struct Difference {
+        std::size_t count;
+        DataType type;
+        ReduceOp op;
+        bool window;
+        std::string told;
+    };
+    const VariableInForce check("SYMM_CHECK", "1");
+    for (const Difference& other :
+         {Difference{99, DataType::kFloat, ReduceOp::kSum, true, "rank 1 makes call 2: 99 x float"},
+          Difference{100, DataType::kInt32, ReduceOp::kSum, true, "100 x int32, sum"},
+          Difference{100, DataType::kFloat, ReduceOp::kMax, true, "100 x float, max"},
+          Difference{100, DataType::kFloat, ReduceOp::kSum, false, "buffers in no window"}}) {
+        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+            Communicator communicator(rank);
+            const Stream stream;
+            const CUdeviceptr window = communicator.allocate(1 << 12);
+            const DeviceMemory no_window(1 << 12);
+            const auto call = [&](const Difference& how) {
+                const CUdeviceptr buffer = how.window ? window : no_window.address();
+                communicator.all_reduce(buffer, buffer, how.count, how.type, how.op, stream.get());
+                communicator.synchronize(stream, "the AllReduce");
+            };
+            const Difference same{100, DataType::kFloat, ReduceOp::kSum, true, ""};
+            call(same);
+            try {
+                call(rank.rank() == 1 ? other : same);
+                ADD_FAILURE() << "not noticed: " << other.told;
+            } catch (const std::invalid_argument& error) {
+                EXPECT_THAT(error.what(), ::testing::HasSubstr(other.told));
+                EXPECT_THAT(error.what(),
+                            ::testing::HasSubstr("rank 0 makes call 2: 100 x float, sum"));
+            }
+            call(same);  // nothing was queued, so the communicator can still be used
+        });
+    }
+}
+
+// Without SYMM_CHECK the calls wait for each other, with whatever algorithm, until their time is
+// over. None returns a sum.
+TEST(Communicator, EndsCallsThatDiffer) {
+    for (const auto& algorithms : {std::pair{Algorithm::kTwoShot, Algorithm::kSentinel},
+                                   std::pair{Algorithm::kOneShot, Algorithm::kTwoShot},
+                                   std::pair{Algorithm::kPush, Algorithm::kSentinel}}) {
+        const auto mine = algorithms.first;  // clang 14 captures no bindings
+        const auto others = algorithms.second;
+        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+            Communicator communicator(rank, {.limit = 300ms});
+            const Stream stream;
+            const CUdeviceptr window = communicator.allocate(1 << 12);
+            const auto call = [&](Algorithm algorithm) {
+                communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
+                                        stream.get(), algorithm);
+            };
+            call(rank.rank() == 0 ? mine : others);
+            EXPECT_THROW(communicator.synchronize(stream, "the AllReduce"), std::runtime_error);
+            rank.bootstrap().barrier("told");
+        });
+    }
+}
+
+// A rank may be late by any time below the limit.
+TEST(Communicator, WaitsForARankThatIsLate) {
+    // On GPUs each rank has one of its own: streams of one GPU may share a hardware queue.
+    const int ranks = is_emulated() ? 3 : std::min(device_count(), 3);
+    run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
+        Communicator communicator(rank, {.limit = 20s});
+        const Stream stream;
+        const CUdeviceptr window = communicator.allocate(1 << 12);
+        for (const Algorithm algorithm :
+             {Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush, Algorithm::kTwoShot}) {
+            if (rank.rank() == 1) {
+                std::this_thread::sleep_for(1s);
+            }
+            communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
+                                    stream.get(), algorithm);
+        }
+        communicator.synchronize(stream, "calls of a late rank");
+        rank.bootstrap().barrier("done");
+    });
+}
+
+// One communicator fails on both ranks, and one of them destroys it; the other one goes on.
+TEST(Communicator, LeavesOthersUnharmed) {
+    run_ranks({2, RankMode::kThread, {}}, [](Rank& rank) {
+        Communicator healthy(rank, {.limit = 20s, .max_blocks = 1});
+        const CUdeviceptr window = healthy.allocate(1 << 12);
+        const Stream stream;
+        Verifier verifier(rank.rank(), rank.size());
+        const auto is_right = [&](Algorithm algorithm) {
+            verifier.fill(stream, {}, window, 1000);
+            healthy.all_reduce(window, window, 1000, DataType::kFloat, ReduceOp::kSum, stream.get(),
+                               algorithm);
+            healthy.synchronize(stream, "a healthy call");
+            verifier.check(stream, {}, window, 1000);
+        };
+        {
+            Communicator failing(rank, {.limit = 300ms, .max_blocks = 1});
+            const CUdeviceptr other = failing.allocate(1 << 12);
+            const Stream waiting;
+            if (rank.rank() == 0) {
+                failing.all_reduce(other, other, 1000, DataType::kFloat, ReduceOp::kSum,
+                                   waiting.get());
+            }
+            is_right(Algorithm::kTwoShot);  // beside the one that waits
+            if (rank.rank() == 0) {
+                EXPECT_THROW(failing.synchronize(waiting, "a call of one rank"),
+                             std::runtime_error);
+            }
+            rank.bootstrap().barrier("failed");
+        }
+        // Memory that is freed waits for all kernels of the device, also for another rank's.
+        rank.bootstrap().barrier("destroyed");
+        for (const Algorithm algorithm :
+             {Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kTwoShot}) {
+            is_right(algorithm);
+        }
+        rank.bootstrap().barrier("done");
+    });
+}
+
 TEST(Communicator, NamesTheRankThatDoesNotCall) {
     for (const Algorithm algorithm :
-         {Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kTwoShot}) {
+         {Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush, Algorithm::kTwoShot}) {
         std::string told;
         run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
             Communicator communicator(rank, {.limit = 300ms});

@@ -7,207 +7,24 @@
 #include <random>
 #include <vector>
 
-#include "common/cuda/check.hpp"
-#include "common/cuda/copy.hpp"
-#include "common/cuda/device.hpp"
 #include "common/cuda/device_memory.hpp"
-#include "common/cuda/driver.hpp"
-#include "common/cuda/graph.hpp"
-#include "common/ranks/ranks.hpp"
-#include "labs/06_allreduce/result_check.hpp"
+#include "labs/06_allreduce/tests/side.hpp"
 
 namespace symm {
 namespace {
 
-struct Case {
-    int ranks;
-    Algorithm algorithm;
-    DataType type;
-};
-
-std::string title(const testing::TestParamInfo<Case>& info) {
-    return fmt::format("{}_{}_{}", info.param.ranks, name_of(info.param.algorithm),
-                       name_of(info.param.type));
-}
-
-/// One rank with all it needs for a checked call.
-struct Side {
-    explicit Side(Rank& r) : rank(r), communicator(r), verifier(r.rank(), r.size()) {}
-
-    /// Fills the input, poisons the output, reduces, compares. Throws on all ranks where one is
-    /// wrong.
-    CallPlan reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count,
-                              const Arithmetic& arithmetic, Algorithm algorithm) {
-        const auto [type, op] = arithmetic;
-        verifier.fill(stream, arithmetic, in, count);
-        if (in != out) {
-            Verifier::poison(stream, out, count * size_of(type));
-        }
-        const CallPlan plan =
-            communicator.all_reduce(in, out, count, type, op, stream.get(), algorithm);
-        check(out, count, arithmetic);
-        return plan;
-    }
-    void check(CUdeviceptr out, std::size_t count, const Arithmetic& arithmetic) {
-        rank.bootstrap().together("checked", [&] {
-            communicator.synchronize(stream, "the AllReduce");
-            verifier.check(stream, arithmetic, out, count);
-        });
-    }
-
-    Rank& rank;
-    Communicator communicator;
-    Verifier verifier;
-    Stream stream;
-};
-
-/// Whether calls by the copy engine are possible: on GPUs, each rank needs one of its own.
-bool has_copy(int ranks) {
-    return is_emulated() || device_count() >= ranks;
-}
-
-/// Runs `body(side)` on every rank, and keeps all until the last has done.
-template <class Body>
-void on_ranks(int ranks, const Body& body) {
-    run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
-        Side side(rank);
-        body(side);
-        rank.bootstrap().barrier("done");
-    });
-}
-
-class AllReduce : public testing::TestWithParam<Case> {
-protected:
-    void SetUp() override {
-        if (algorithm_ == Algorithm::kCopy && !has_copy(ranks_)) {
-            GTEST_SKIP() << "each rank needs a GPU of its own";
-        }
-    }
-
-    const int ranks_ = GetParam().ranks;
-    const Algorithm algorithm_ = GetParam().algorithm;
-    const DataType type_ = GetParam().type;
-
-    std::size_t bytes(std::size_t count) const { return count * size_of(type_); }
-};
-
-// Counts around packets, vectors and the ranks' parts; two calls each, so that banks, epochs and
-// counters go on; different counts in a row, so that blocks that sat out one call take part in the
-// next.
-TEST_P(AllReduce, IsRightForAnyCountCallAfterCall) {
-    on_ranks(ranks_, [this](Side& side) {
-        constexpr std::size_t kMost = 4099;
-        const CUdeviceptr in = side.communicator.allocate(bytes(kMost));
-        const CUdeviceptr out = side.communicator.allocate(bytes(kMost));
-        for (const std::size_t count : {std::size_t{1}, std::size_t{3}, kMost, std::size_t{2},
-                                        std::size_t{129}, std::size_t{1000}, std::size_t{7}}) {
-            side.reduce_and_check(in, out, count, {type_}, algorithm_);
-            side.reduce_and_check(in, out, count, {type_}, algorithm_);
-        }
-    });
-}
-
-TEST_P(AllReduce, IsRightInPlace) {
-    on_ranks(ranks_, [this](Side& side) {
-        const CUdeviceptr buffer = side.communicator.allocate(bytes(1025));
-        for (const std::size_t count : {std::size_t{5}, std::size_t{1025}, std::size_t{64}}) {
-            side.reduce_and_check(buffer, buffer, count, {type_}, algorithm_);
-        }
-    });
-}
-
-// One element off the alignment that vectors need, input and output each.
-TEST_P(AllReduce, IsRightOnUnalignedBuffers) {
-    on_ranks(ranks_, [this](Side& side) {
-        const CUdeviceptr in = side.communicator.allocate(bytes(600)) + size_of(type_);
-        const CUdeviceptr out = side.communicator.allocate(bytes(600)) + 3 * size_of(type_);
-        side.reduce_and_check(in, out, 501, {type_}, algorithm_);
-    });
-}
-
-TEST_P(AllReduce, WritesNothingBehindItsOutput) {
-    on_ranks(ranks_, [this](Side& side) {
-        constexpr std::size_t kCount = 333;
-        const CUdeviceptr in = side.communicator.allocate(bytes(kCount));
-        const CUdeviceptr out = side.communicator.allocate(bytes(kCount) + 64);
-        Verifier::poison(side.stream, out, bytes(kCount) + 64);
-        side.reduce_and_check(in, out, kCount, {type_}, algorithm_);
-        std::vector<unsigned char> behind(64);
-        copy_to_host(behind.data(), out + bytes(kCount), behind.size());
-        EXPECT_EQ(behind, std::vector<unsigned char>(64, 0xff));
-    });
-}
-
-// All ranks must agree to the last bit, whatever the order in which packets came.
-TEST_P(AllReduce, GivesEveryRankTheSameBits) {
-    on_ranks(ranks_, [this](Side& side) {
-        constexpr std::size_t kCount = 777;
-        const CUdeviceptr in = side.communicator.allocate(bytes(kCount));
-        const CUdeviceptr out = side.communicator.allocate(bytes(kCount));
-        side.reduce_and_check(in, out, kCount, {type_}, algorithm_);
-        std::vector<std::byte> result(bytes(kCount));
-        copy_to_host(result.data(), out, result.size());
-        for (const auto& other : side.rank.bootstrap().allgather_bytes("result", result)) {
-            EXPECT_EQ(other, result);
-        }
-    });
-}
-
-TEST_P(AllReduce, ReplaysAsAGraph) {
-    on_ranks(ranks_, [this](Side& side) {
-        constexpr std::size_t kCount = 500;
-        const CUdeviceptr in = side.communicator.allocate(bytes(kCount));
-        const CUdeviceptr out = side.communicator.allocate(bytes(kCount));
-        side.reduce_and_check(in, out, kCount, {type_}, algorithm_);  // beside calls outside it
-        const Graph graph = Graph::capture(side.stream.get(), [&] {
-            for (int i = 0; i < 3; ++i) {
-                side.communicator.all_reduce(in, out, kCount, type_, ReduceOp::kSum,
-                                             side.stream.get(), algorithm_);
-            }
-        });
-        for (int replay = 0; replay < 3; ++replay) {
-            side.verifier.fill(side.stream, {type_}, in, kCount);
-            Verifier::poison(side.stream, out, bytes(kCount));
-            graph.launch(side.stream.get());
-            side.check(out, kCount, {type_});
-        }
-    });
-}
-
-INSTANTIATE_TEST_SUITE_P(All, AllReduce,
-                         testing::Values(Case{1, Algorithm::kOneShot, DataType::kFloat},
-                                         Case{1, Algorithm::kTwoShot, DataType::kBfloat16},
-                                         Case{2, Algorithm::kOneShot, DataType::kBfloat16},
-                                         Case{2, Algorithm::kTwoShot, DataType::kFloat},
-                                         Case{3, Algorithm::kOneShot, DataType::kFloat},
-                                         Case{3, Algorithm::kTwoShot, DataType::kBfloat16},
-                                         Case{4, Algorithm::kOneShot, DataType::kBfloat16},
-                                         Case{5, Algorithm::kTwoShot, DataType::kFloat},
-                                         Case{7, Algorithm::kOneShot, DataType::kFloat},
-                                         Case{8, Algorithm::kTwoShot, DataType::kBfloat16},
-                                         Case{1, Algorithm::kCopy, DataType::kFloat},
-                                         Case{2, Algorithm::kCopy, DataType::kBfloat16},
-                                         Case{3, Algorithm::kCopy, DataType::kFloat},
-                                         Case{4, Algorithm::kCopy, DataType::kBfloat16},
-                                         Case{8, Algorithm::kCopy, DataType::kFloat},
-                                         Case{1, Algorithm::kSentinel, DataType::kFloat},
-                                         Case{2, Algorithm::kSentinel, DataType::kFloat},
-                                         Case{3, Algorithm::kSentinel, DataType::kBfloat16},
-                                         Case{4, Algorithm::kSentinel, DataType::kFloat},
-                                         Case{8, Algorithm::kSentinel, DataType::kBfloat16}),
-                         title);
-
 TEST(Communicator, MixesAlgorithmsAndSizes) {
     on_ranks(3, [](Side& side) {
-        const CUdeviceptr in = side.communicator.allocate(1 << 20);
-        const CUdeviceptr out = side.communicator.allocate(1 << 20);
+        const CUdeviceptr in = side.allocate(1 << 20);
+        const CUdeviceptr out = side.allocate(1 << 20);
         const std::array in_turn{Algorithm::kSentinel, Algorithm::kTwoShot,
                                  has_copy(3) ? Algorithm::kCopy : Algorithm::kSentinel,
-                                 Algorithm::kOneShot};
+                                 Algorithm::kPush, Algorithm::kOneShot};
         std::size_t count = 1;
-        for (std::size_t call = 0; call < 16; ++call, count = count * 3 + 1) {
+        for (std::size_t call = 0; call < 20; ++call, count = count * 3 + 1) {
             count = count > 16'000 ? 5 : count;  // 64K: the emulated limit of three ranks
-            side.reduce_and_check(in, out, count, {DataType::kFloat}, in_turn.at(call % 4));
+            side.reduce_and_check(in, out, count, {DataType::kFloat},
+                                  in_turn.at(call % in_turn.size()));
         }
     });
 }
@@ -221,7 +38,7 @@ TEST(Communicator, OrdersCallsOfSeveralStreams) {
         std::vector<CUdeviceptr> windows;
         for (int i = 0; i < 12; ++i) {
             verifiers.emplace_back(side.rank.rank(), side.rank.size());
-            windows.push_back(side.communicator.allocate(kCount * sizeof(float)));
+            windows.push_back(side.allocate(kCount * sizeof(float)));
         }
         const auto stream_of = [&](std::size_t i) -> const Stream& {
             return i % 3 == 0 ? other : side.stream;
@@ -259,6 +76,16 @@ TEST(Communicator, ReducesMemoryThatIsInNoWindow) {
     });
 }
 
+// More than scratch memory holds.
+TEST(Communicator, PushesPieceByPiece) {
+    on_ranks(3, [](Side& side) {
+        const std::size_t count = 5 * push_limit(3) / 2 / sizeof(float) - 3;
+        DeviceMemory buffer(count * sizeof(float));
+        side.reduce_and_check(buffer.address(), buffer.address(), count, {DataType::kFloat},
+                              Algorithm::kPush);
+    });
+}
+
 // More than scratch memory holds, and a part of a pack at the end.
 TEST(Communicator, CopiesRoundByRound) {
     for (const int ranks : {2, 3}) {
@@ -267,8 +94,8 @@ TEST(Communicator, CopiesRoundByRound) {
         }
         on_ranks(ranks, [](Side& side) {
             const std::size_t count = TwoShotCopy::scratch_bytes() * 3 / 4 + 1;  // 3 rounds of 2
-            const CUdeviceptr in = side.communicator.allocate(count * sizeof(float));
-            const CUdeviceptr out = side.communicator.allocate(count * sizeof(float));
+            const CUdeviceptr in = side.allocate(count * sizeof(float));
+            const CUdeviceptr out = side.allocate(count * sizeof(float));
             for (const CUdeviceptr to : {out, in, out}) {
                 side.reduce_and_check(in, to, count, {DataType::kFloat}, Algorithm::kCopy);
             }
@@ -276,39 +103,10 @@ TEST(Communicator, CopiesRoundByRound) {
     }
 }
 
-// Every type by every operation, with each algorithm that can do it.
-class Arithmetics : public testing::TestWithParam<int> {};
-
-TEST_P(Arithmetics, AreAllRight) {
-    on_ranks(GetParam(), [](Side& side) {
-        constexpr std::size_t kMost = 300;
-        const CUdeviceptr in = side.communicator.allocate(kMost * 8);
-        const CUdeviceptr out = side.communicator.allocate(kMost * 8);
-        std::size_t count = 17;
-        for (const DataType type : kDataTypes) {
-            for (const ReduceOp op : kReduceOps) {
-                for (const Algorithm algorithm : {Algorithm::kOneShot, Algorithm::kSentinel,
-                                                  Algorithm::kTwoShot, Algorithm::kCopy}) {
-                    if (algorithm == Algorithm::kSentinel ? is_floating(type)
-                        : algorithm == Algorithm::kCopy   ? has_copy(GetParam())
-                                                          : true) {
-                        count = count % 200 + 61;
-                        const std::size_t shift = count % 3 == 0 ? size_of(type) : 0;
-                        side.reduce_and_check(in + shift, count % 4 == 0 ? in + shift : out, count,
-                                              {type, op}, algorithm);
-                    }
-                }
-            }
-        }
-    });
-}
-
-INSTANTIATE_TEST_SUITE_P(All, Arithmetics, testing::Values(1, 2, 3, 4, 8));
-
 // Four calls at a time, of any kind. More of them: --gtest_repeat=200 --gtest_shuffle, which draws
 // others each time.
 TEST(Communicator, TakesCallsOfAnyKindInAnyOrder) {
-    const int ranks = is_emulated() ? 3 : std::min(device_count(), kMaxAllReduceRanks);
+    const int ranks = is_emulated() ? 3 : std::min(device_count(), kMaxRanksOnGpus);
     const int rounds = is_emulated() ? 25 : 125;
     const auto seed = static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed());
     on_ranks(ranks, [=](Side& side) {
@@ -324,8 +122,8 @@ TEST(Communicator, TakesCallsOfAnyKindInAnyOrder) {
         std::vector<CUdeviceptr> out;
         std::vector<Verifier> verifiers;
         for (std::size_t i = 0; i < kAtOnce; ++i) {
-            in.push_back(side.communicator.allocate(most + 64));
-            out.push_back(side.communicator.allocate(most + 64));
+            in.push_back(side.allocate(most + 64));
+            out.push_back(side.allocate(most + 64));
             verifiers.emplace_back(side.rank.rank(), ranks);
         }
         std::mt19937 random(seed);  // the same on all ranks
@@ -344,6 +142,7 @@ TEST(Communicator, TakesCallsOfAnyKindInAnyOrder) {
                                                 Algorithm::kTwoShot};
                 if (is_floating(type)) {
                     possible.push_back(Algorithm::kSentinel);
+                    possible.push_back(Algorithm::kPush);
                 }
                 if (has_copy(ranks)) {
                     possible.push_back(Algorithm::kCopy);
@@ -368,17 +167,58 @@ TEST(Communicator, TakesCallsOfAnyKindInAnyOrder) {
     });
 }
 
+// A broken promise is found before the sums are used, and said.
+TEST(Communicator, FindsOutputsAtOtherOffsetsInSymmetricWindows) {
+    if (!has_copy(2)) {
+        GTEST_SKIP() << "each rank needs a GPU of its own";
+    }
+    on_ranks(2, [](Side& side) {
+        const CUdeviceptr window = side.allocate(1 << 16);
+        const CUdeviceptr out = window + (side.rank.rank() == 1 ? 1024 : 0);
+        side.communicator.all_reduce(window + (1 << 15), out, 1000, DataType::kFloat,
+                                     ReduceOp::kSum, side.stream.get(), Algorithm::kCopy);
+        try {
+            side.communicator.synchronize(side.stream, "the AllReduce");
+            ADD_FAILURE() << "not noticed";
+        } catch (const std::runtime_error& error) {
+            const std::string told = error.what();
+            EXPECT_NE(told.find("1024 bytes from where it should be"), std::string::npos) << told;
+        }
+        side.rank.bootstrap().barrier("told");
+    });
+}
+
 TEST(Communicator, TurnsMemoryIntoAWindowAndBack) {
     on_ranks(2, [](Side& side) {
         const SymmetricRange own(side.rank, 1 << 16);
         const CUdeviceptr window = side.communicator.register_memory(own.local(), 1 << 16);
-        side.reduce_and_check(window, window, 999, {DataType::kFloat}, Algorithm::kTwoShot);
+        for (const CUdeviceptr buffer : {window, own.local()}) {
+            side.reduce_and_check(buffer, buffer, 999, {DataType::kFloat}, Algorithm::kTwoShot);
+        }
         side.communicator.release(window);
         EXPECT_THROW(side.communicator.release(window), std::invalid_argument);
         EXPECT_THROW(
             side.communicator.all_reduce(window, window, 9, DataType::kFloat, ReduceOp::kSum,
                                          side.stream.get(), Algorithm::kTwoShot),
             std::invalid_argument);
+    });
+}
+
+// Rank 1's window begins in the middle of its memory's first segment.
+TEST(Communicator, RegistersAnyPartOfMemory) {
+    on_ranks(2, [](Side& side) {
+        const SymmetricRange own(side.rank, 1 << 16);
+        const CUdeviceptr pointer = own.local() + (side.rank.rank() == 1 ? 4112 : 0);
+        const CUdeviceptr window = side.communicator.register_memory(pointer, 8192);
+        for (const CUdeviceptr buffer : {window, pointer}) {
+            side.reduce_and_check(buffer, buffer + 4096, 999, {DataType::kFloat},
+                                  Algorithm::kTwoShot);
+        }
+        EXPECT_THROW(
+            side.communicator.all_reduce(window + 8000, window + 8000, 999, DataType::kFloat,
+                                         ReduceOp::kSum, side.stream.get(), Algorithm::kTwoShot),
+            std::invalid_argument);
+        side.communicator.release(window);
     });
 }
 
@@ -393,6 +233,10 @@ TEST(Communicator, RefusesWhatCannotBeRight) {
         EXPECT_THROW(call(window + 2, window + 2, 1), std::invalid_argument);  // between elements
         EXPECT_THROW(call(window, window, 1025), std::invalid_argument);       // beyond the window
         EXPECT_NO_THROW(call(window, window, 0));
+        EXPECT_THROW(
+            side.communicator.all_reduce(window, window, 9, DataType::kFloat, ReduceOp::kSum,
+                                         side.stream.get(), Algorithm::kCopy),
+            std::invalid_argument);  // in a plain window
     });
 }
 

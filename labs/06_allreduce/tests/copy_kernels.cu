@@ -7,7 +7,11 @@
 namespace symm {
 
 void launch_meet(CUstream stream, const Meet& meet) {
-    launch(stream, 1, 4, meet);
+    launch(stream, 1, 4, meet, Meet::kSharedBytes);
+}
+
+void launch_end_of_round(CUstream stream, const EndOfRound& end) {
+    launch(stream, 1, 4, end);
 }
 
 void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType /*float*/,

@@ -40,15 +40,17 @@ TEST_P(Refused, WithOneLineThatSaysWhatToType) {
     EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Program, Refused,
-    testing::Values("--ranks 0", "--ranks 9", "--ranks -1", "--bytes 12Q", "--bytes 4K:1K",
-                    "--bytes 0", "--bytes 3", "--bytes 7", "--bytes 2G", "--bytes 2G --mode thread",
-                    "--ranks 8 --mode thread --bytes 300M", "--ranks two", "--mode 'a\nb'",
-                    "--count 0x10", "--count 1.5", "--count 0", "--count -1",
-                    "--count 4611686018427387904", "--dtype int", "--algo ring", "--mode fiber",
-                    "--iters 0", "--driver cuda", "--bytes 1K --count 3",
-                    "--algo sentinel --dtype int8", "--op mean", "--unknown", "extra"));
+INSTANTIATE_TEST_SUITE_P(Program, Refused,
+                         testing::Values("--ranks 0", "--ranks 17", "--ranks -1", "--bytes 12Q",
+                                         "--bytes 4K:1K", "--bytes 0", "--bytes 3", "--bytes 7",
+                                         "--bytes 2G", "--bytes 2G --mode thread",
+                                         "--ranks 8 --mode thread --bytes 300M", "--ranks two",
+                                         "--mode 'a\nb'", "--count 0x10", "--count 1.5",
+                                         "--count 0", "--count -1", "--count 4611686018427387904",
+                                         "--dtype int", "--algo ring", "--mode fiber", "--iters 0",
+                                         "--driver cuda", "--bytes 1K --count 3",
+                                         "--algo sentinel --dtype int8", "--algo push --dtype int8",
+                                         "--op mean", "--unknown", "extra"));
 
 TEST(Program, RefusesNonsenseInTheEnvironment) {
     for (const char* setting :
@@ -62,6 +64,19 @@ TEST(Program, RefusesNonsenseInTheEnvironment) {
         EXPECT_EQ(run.output.find('\n'), run.output.size() - 1) << run.output;
     }
     EXPECT_EQ(run_program("06_allreduce --bytes 1K", "SYMM_TIMEOUT= SYMM_EMU_SMS=").exit_code, 0);
+}
+
+TEST(Program, WritesAndReadsTheTunersTable) {
+    const TemporaryDirectory directory;
+    const std::string file = directory.path() / "table.txt";
+    const Finished tuned =
+        run_program("06_allreduce --ranks 2 --mode thread --bytes 1K:4K --tune " + file);
+    EXPECT_EQ(tuned.exit_code, 0) << tuned.output;
+    EXPECT_NE(tuned.output.find("Written to " + file), std::string::npos) << tuned.output;
+    const Finished run = run_program("06_allreduce --bytes 1K", "SYMM_TUNING=" + file);
+    EXPECT_EQ(run.exit_code, 0) << run.output;
+    std::ofstream(file) << "2 floating 1K\n";
+    EXPECT_EQ(run_program("06_allreduce --bytes 1K", "SYMM_TUNING=" + file).exit_code, 2);
 }
 
 TEST(Program, TakesNumbersInDecimal) {

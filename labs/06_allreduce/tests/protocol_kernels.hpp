@@ -1,7 +1,8 @@
 #pragma once
 /// \file
-/// The AllReduce kernels of two ranks, for float and as few packets as a test needs: correct, or as
-/// a mutant (cmake/Mutants.cmake). Not in the library, which is compiled only once, for all types.
+/// The AllReduce kernels of two ranks, or of three where packs are pushed twice, for float and as
+/// few packets as a test needs: correct, or as a mutant (cmake/Mutants.cmake). Not in the library,
+/// which is compiled only once, for all types.
 
 #include <cuda.h>
 
@@ -14,22 +15,31 @@
 
 namespace symm {
 
-/// What each of the two ranks has in symmetric memory.
+/// What each rank has in symmetric memory.
 struct ProtocolMemory {
+    static constexpr int kPushRanks = 3;  ///< With two, no result is for two peers.
     static constexpr unsigned kElements = 256;
     static constexpr std::size_t kPackets = 16;  ///< Of one sender in one bank.
     BarrierMemory barrier;
+    RendezvousMemory rendezvous;
     CopyMemory copy;
     OneShotMemory one_shot;
     alignas(16) simt::Pack16 scratch[2][2][kPackets];
     OneShotMemory sentinel;
     alignas(16) simt::Pack16 sentinel_banks[2][1][kPackets];
+    OneShotMemory push;
+    alignas(16) simt::Pack16 push_banks[2][2][kPushRanks - 1][kPackets];
     alignas(16) float in[kElements];
     alignas(16) float out[kElements];
 };
 
-/// Resets the barrier, and sets the epoch of the last call to `epoch` and the flags of all packets
-/// to `stale`.
+/// What rank `rank`'s two-shot call is given. `first` is rank 0's memory, `stride` the distance to
+/// rank 1's.
+TwoShotCall two_shot_call(ProtocolMemory* first, std::size_t stride, int rank, std::size_t count,
+                          const simt::Timeout& timeout);
+
+/// Sets all counters as if `epoch` calls had been made, and the flags of all packets of one shot to
+/// `stale`.
 void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch,
                   std::uint32_t stale);
 /// Writes the input of `rank` in call `call`, and poisons the output.
@@ -40,11 +50,14 @@ void launch_protocol_one_shot(CUstream stream, ProtocolMemory* first, std::size_
 /// At most 4 x kPackets elements.
 void launch_protocol_sentinel(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
                               std::size_t count, const simt::Timeout& timeout);
+/// On three ranks. At most 12 x kPackets elements.
+void launch_protocol_push(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+                          std::size_t count, const simt::Timeout& timeout);
 void launch_protocol_two_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
                               std::size_t count, const simt::Timeout& timeout);
 /// Adds to `*wrong`, in device memory, the number of wrong elements: the first `count` must be the
-/// sum, the others poison.
-void launch_compare(CUstream stream, const ProtocolMemory* memory, std::size_t count, unsigned call,
-                    unsigned* wrong);
+/// sum of `ranks` ranks, the others poison.
+void launch_compare(CUstream stream, const ProtocolMemory* memory, int ranks, std::size_t count,
+                    unsigned call, unsigned* wrong);
 
 }  // namespace symm

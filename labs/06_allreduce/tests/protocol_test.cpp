@@ -1,15 +1,15 @@
-// The protocols of one shot (packets, sentinel) and two shots between two ranks, with small
-// memories: call after call, over the wrap of the epochs, beside packets whose flags are stale.
-// Sound as they are; compiled as a mutant, each test has to find what was taken out.
+// The protocols of one shot (packets, sentinel) and two shots between two or three ranks, with
+// small memories: call after call, over the wrap of the epochs, beside packets whose flags are
+// stale. Sound as they are; compiled as a mutant, each test has to find what was taken out.
 
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <functional>
 
-#include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/kernel_timeout.hpp"
@@ -26,14 +26,14 @@ constexpr std::size_t kMost = 2 * ProtocolMemory::kPackets;  // elements of one 
 
 using Launch = decltype(&launch_protocol_one_shot);
 
-/// Calls `launch` on two ranks, `calls` times without waiting in between; call i has `count(i)`
+/// Calls `launch` on `ranks` ranks, `calls` times without waiting in between; call i has `count(i)`
 /// elements.
-void call_on_two_ranks(Launch launch, unsigned calls,
-                       const std::function<std::size_t(unsigned)>& count, std::uint32_t epoch = 0,
-                       std::uint32_t stale = 0) {
-    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+void call_on_ranks(int ranks, Launch launch, unsigned calls,
+                   const std::function<std::size_t(unsigned)>& count, std::uint32_t epoch = 0,
+                   std::uint32_t stale = 0) {
+    run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
         const SymmetricRange range(rank, sizeof(ProtocolMemory));
-        KernelTimeout timeout;
+        KernelTimeout timeout(10s);
         const DeviceMemory wrong(sizeof(unsigned));
         const Stream stream;
         auto* local = range.at<ProtocolMemory>(rank.rank());
@@ -44,7 +44,7 @@ void call_on_two_ranks(Launch launch, unsigned calls,
             launch_prepare(stream.get(), local, rank.rank(), call);
             launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), rank.rank(),
                    count(call), timeout.timeout());
-            launch_compare(stream.get(), local, count(call), call, wrong.as<unsigned>());
+            launch_compare(stream.get(), local, ranks, count(call), call, wrong.as<unsigned>());
         }
         timeout.synchronize(stream, "the AllReduces");
         unsigned errors = 0;
@@ -54,17 +54,19 @@ void call_on_two_ranks(Launch launch, unsigned calls,
     });
 }
 
+// Over the wrap of the counters.
 TEST(TwoShot, IsRightCallAfterCall) {
-    call_on_two_ranks(&launch_protocol_two_shot, 5,
-                      [](unsigned call) { return ProtocolMemory::kElements - 1 - call; });
+    call_on_ranks(
+        2, &launch_protocol_two_shot, 5,
+        [](unsigned call) { return ProtocolMemory::kElements - 1 - call; }, 0xfffffffeU);
 }
 
 TEST(OneShot, IsRightCallAfterCall) {
-    call_on_two_ranks(&launch_protocol_one_shot, 300,
-                      [](unsigned call) { return 1 + call % kMost; });
+    call_on_ranks(2, &launch_protocol_one_shot, 300,
+                  [](unsigned call) { return 1 + call % kMost; });
 }
 
-// In rounds: of the scratch memory only 64 bytes are used.
+// In rounds: of the scratch memory only 64 bytes are used. Over the wrap of the counters.
 TEST(TwoShotCopy, IsRightCallAfterCall) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         const SymmetricRange range(rank, sizeof(ProtocolMemory));
@@ -72,23 +74,17 @@ TEST(TwoShotCopy, IsRightCallAfterCall) {
         const DeviceMemory wrong(sizeof(unsigned));
         const Stream stream;
         auto* local = range.at<ProtocolMemory>(rank.rank());
-        launch_reset(stream.get(), local, 0, 0);
+        launch_reset(stream.get(), local, 0xfffffff8U, 0);
         stream.synchronize();
         TwoShotCopy two_shot(rank, &range.at<ProtocolMemory>(0)->copy, range.stride(), 64);
-        const auto in_all = [&](std::size_t offset) {
-            return SymmetricPointer{range.peer(0) + offset, range.stride()};
-        };
         for (unsigned call = 0; call < 10; ++call) {
             const std::size_t count = ProtocolMemory::kElements - 23 * call;
             launch_prepare(stream.get(), local, rank.rank(), call);
             two_shot.queue(stream.get(), {2, 8}, DataType::kFloat,
-                           {in_all(offsetof(ProtocolMemory, in)),
-                            in_all(offsetof(ProtocolMemory, out)),
-                            count,
-                            Reduction(ReduceOp::kSum, 2),
-                            {},
-                            timeout.timeout()});
-            launch_compare(stream.get(), local, count, call, wrong.as<unsigned>());
+                           two_shot_call(range.at<ProtocolMemory>(0), range.stride(), rank.rank(),
+                                         count, timeout.timeout()),
+                           range.stride());
+            launch_compare(stream.get(), local, 2, count, call, wrong.as<unsigned>());
         }
         timeout.synchronize(stream, "the AllReduces");
         unsigned errors = 0;
@@ -104,45 +100,63 @@ TEST(OneShot, TakesNoFlagOfAFormerEpochForANewOne) {
     constexpr std::uint32_t kStart = 0xffffffd0U;
     constexpr std::uint32_t kStale = 3;
     constexpr unsigned kCalls = 0xffffffffU - kStart + 4;
-    call_on_two_ranks(
-        &launch_protocol_one_shot, kCalls,
+    call_on_ranks(
+        2, &launch_protocol_one_shot, kCalls,
         [](unsigned call) { return call < kCalls - 3 ? 2 : kMost; }, kStart, kStale);
 }
 
 // Over the wrap of the epoch. A call has up to two packs per thread.
 TEST(Sentinel, IsRightCallAfterCall) {
-    call_on_two_ranks(
-        &launch_protocol_sentinel, 300,
+    call_on_ranks(
+        2, &launch_protocol_sentinel, 300,
         [](unsigned call) { return 1 + call * 7 % (4 * ProtocolMemory::kPackets); }, 0xffffff80U);
 }
 
-// An input whose bits are those of the sentinel is sent, too, and its sums are NaNs.
-TEST(Sentinel, EndsWhereTheInputHasItsBits) {
-    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+/// The bits of NaNs; all of them together are the sentinel.
+constexpr std::uint32_t kNan = 0xffffffff;
+
+/// One call by `launch`, of inputs whose element i has the bits `input(rank, i)`: it ends, and all
+/// sums are NaNs, with the same bits on all ranks.
+void expect_nans(int ranks, Launch launch,
+                 const std::function<std::uint32_t(int, unsigned)>& input) {
+    run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
         const SymmetricRange range(rank, sizeof(ProtocolMemory));
         KernelTimeout timeout(2s);
         const Stream stream;
         auto* local = range.at<ProtocolMemory>(rank.rank());
         launch_reset(stream.get(), local, 0, 0);
-        const CUdeviceptr in = reinterpret_cast<CUdeviceptr>(local->in);
-        cu_check(cuMemsetD8Async(in, 0xff, sizeof(local->in), stream.get()), "cuMemsetD8Async()");
         stream.synchronize();
+        std::array<std::uint32_t, 50> in{};
+        for (unsigned i = 0; i < in.size(); ++i) {
+            in.at(i) = input(rank.rank(), i);
+        }
+        copy_to_device(reinterpret_cast<CUdeviceptr>(local->in), in.data(), sizeof(in));
         rank.bootstrap().barrier("reset");
-        launch_protocol_sentinel(stream.get(), range.at<ProtocolMemory>(0), range.stride(),
-                                 rank.rank(), 10, timeout.timeout());
+        launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), rank.rank(), in.size(),
+               timeout.timeout());
         timeout.synchronize(stream, "the AllReduce");
-        std::array<float, 10> out{};
+        std::array<float, in.size()> out{};
         copy_to_host(out.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(out));
         for (const float sum : out) {
             EXPECT_TRUE(std::isnan(sum));
         }
-        rank.bootstrap().barrier("done");
+        const auto bits = std::bit_cast<std::array<std::uint32_t, in.size()>>(out);
+        for (const auto& other : rank.bootstrap().allgather("results", bits)) {
+            EXPECT_EQ(other, bits);
+        }
     });
 }
 
-// Rank 1 does not call. The third call would use the bank of the first again.
-TEST(Sentinel, SendsNothingBehindAKernelThatGaveUp) {
-    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+// An input whose bits are those of the sentinel is sent, too.
+TEST(Sentinel, EndsWhereTheInputHasItsBits) {
+    expect_nans(2, &launch_protocol_sentinel, [](int, unsigned) { return kNan; });
+}
+
+/// Three calls of `count` elements that rank 1 does not make. The third would use the bank of the
+/// first again: at `bank` rank 1 has to find packs of the first call.
+void expect_one_call_sent(int ranks, Launch launch, std::size_t count, std::size_t bank,
+                          const std::array<float, 4>& first_pack) {
+    run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
         const SymmetricRange range(rank, sizeof(ProtocolMemory));
         KernelTimeout timeout(300ms);
         const Stream stream;
@@ -150,24 +164,62 @@ TEST(Sentinel, SendsNothingBehindAKernelThatGaveUp) {
         launch_reset(stream.get(), local, 0, 0);
         stream.synchronize();
         rank.bootstrap().barrier("reset");
-        if (rank.rank() == 0) {
+        if (rank.rank() != 1) {
             for (unsigned call = 0; call < 3; ++call) {
-                launch_prepare(stream.get(), local, 0, call);
-                launch_protocol_sentinel(stream.get(), local, range.stride(), 0, 8,
-                                         timeout.timeout());
+                launch_prepare(stream.get(), local, rank.rank(), call);
+                launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), rank.rank(),
+                       count, timeout.timeout());
             }
             EXPECT_THROW(timeout.synchronize(stream, "three calls"), std::runtime_error);
         }
         rank.bootstrap().barrier("given up");
         if (rank.rank() == 1) {
             std::array<float, 4> arrived{};
-            copy_to_host(arrived.data(),
-                         range.peer(1) + offsetof(ProtocolMemory, sentinel_banks[1]),
-                         sizeof(arrived));
-            EXPECT_EQ(arrived, (std::array<float, 4>{0, 2, 4, 6}));  // of the first call
+            copy_to_host(arrived.data(), range.peer(1) + bank, sizeof(arrived));
+            EXPECT_EQ(arrived, first_pack);
         }
         rank.bootstrap().barrier("looked");
     });
+}
+
+TEST(Sentinel, SendsNothingBehindAKernelThatGaveUp) {
+    expect_one_call_sent(2, &launch_protocol_sentinel, 8,
+                         offsetof(ProtocolMemory, sentinel_banks[1]), {0, 3, 6, 9});
+}
+
+// Over the wrap of the epoch. Each rank has a part, of up to two packs per thread.
+TEST(TwoShotPush, IsRightCallAfterCall) {
+    call_on_ranks(
+        ProtocolMemory::kPushRanks, &launch_protocol_push, 300,
+        [](unsigned call) { return 9 + call * 7 % (12 * ProtocolMemory::kPackets - 8); },
+        0xffffff80U);
+}
+
+// Ranks without a part of a call do not hear from each other, and must not overtake each other.
+// Every fifth call has parts for all.
+TEST(TwoShotPush, IsRightWherePartsAreEmpty) {
+    call_on_ranks(
+        ProtocolMemory::kPushRanks, &launch_protocol_push, 300,
+        [](unsigned call) { return call % 5 == 4 ? 100 + call % 64 : 1 + call * 3 % 8; },
+        0xffffff80U);
+}
+
+TEST(TwoShotPush, EndsWhereTheInputHasTheSentinelsBits) {
+    expect_nans(ProtocolMemory::kPushRanks, &launch_protocol_push,
+                [](int, unsigned) { return kNan; });
+}
+
+// No input has them: of each two elements rank 0 has one NaN, rank 1 the other. A host adds 1 to a
+// NaN without changing its bits. (A GPU's sums have other bits.)
+TEST(TwoShotPush, EndsWhereAResultHasTheSentinelsBits) {
+    expect_nans(ProtocolMemory::kPushRanks, &launch_protocol_push, [](int rank, unsigned i) {
+        return static_cast<int>(i % 2) == rank ? kNan : std::bit_cast<std::uint32_t>(1.0F);
+    });
+}
+
+TEST(TwoShotPush, SendsNothingBehindAKernelThatGaveUp) {
+    expect_one_call_sent(ProtocolMemory::kPushRanks, &launch_protocol_push, 12,
+                         offsetof(ProtocolMemory, push_banks[1]), {12, 15, 18, 21});
 }
 
 }  // namespace

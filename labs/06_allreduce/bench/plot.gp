@@ -1,0 +1,44 @@
+# gnuplot -c plot.gp ROWS.json NAME: draws NAME_latency.svg and NAME_bandwidth.svg from what
+# 06_allreduce_bench --json has written: calls out of place. jq reads the JSON.
+
+jq(filter) = system(sprintf("jq -r '%s' '%s'", filter, ARG1))
+
+# The columns: bytes, then us per call of the four lines.
+set print $rows
+print jq('.benchmarks[] | select(.run_type == "iteration") | [.bytes, .out_nccl_us, ' . \
+         '.out_nccl_symmetric_us, .limit_us, .out_us] | map(. // "nan") | @tsv')
+unset print
+array line[4] = ["NCCL", "NCCL symmetric", "limit of the links", "ours"]
+set style line 1 linewidth 2 linecolor "#d95f02" pointtype 5 pointsize 0.5
+set style line 2 linewidth 2 linecolor "#1b9e77" pointtype 9 pointsize 0.6
+set style line 3 linewidth 2 linecolor "#808080" pointtype -1 dashtype 2
+set style line 4 linewidth 3 linecolor "#1f4e9c" pointtype 7 pointsize 0.5
+
+ranks = int(jq('.benchmarks[0].ranks'))
+what = jq('"AllReduce, \(.benchmarks[0].ranks) GPUs, \(.context.datatype), \(.context.op), ' . \
+          'out of place" + if .context.nccl == "" then "" else ", beside NCCL \(.context.nccl)" end')
+set terminal svg size 800,480 font "sans-serif,14" background "white"
+set key left top reverse Left
+set grid linecolor "#dddddd"
+set xlabel "bytes per rank"
+set logscale x 2
+set xtics ()
+do for [i = 0:40:2] {
+    set xtics add (sprintf("%d%s", 2 ** (i % 10), "KMGT"[i / 10:i / 10]) 2.0 ** i)
+}
+set yrange [0:*]
+stats $rows using 1 name "bytes" nooutput
+
+if (bytes_min < 2 ** 20) {
+    set output ARG2 . "_latency.svg"
+    set title what . ": latency"
+    set ylabel "us per call"
+    set xrange [bytes_min:2 ** 20]
+    plot for [i = 1:4] $rows using 1:(column(i + 1)) with linespoints linestyle i title line[i]
+}
+set output ARG2 . "_bandwidth.svg"
+set title what . ": bus bandwidth"
+set ylabel "GB/s"
+set xrange [bytes_min:1.01 * bytes_max]
+plot for [i = 1:4] $rows using 1:($1 * 2 * (ranks - 1) / ranks / column(i + 1) * 1e-3) \
+     with linespoints linestyle i title line[i]

@@ -1,0 +1,42 @@
+#pragma once
+/// \file
+/// The host side of nccl_two_shot.hpp: NCCL's device communicator, for the comparison.
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "common/cuda/gpu.hpp"
+#include "common/nccl/nccl_communicator.hpp"
+#include "labs/05_device_prims/reduction.hpp"
+
+namespace symm {
+
+/// What the calls have in common.
+struct NcclDeviceOptions {
+    NcclLibrary::Window in;  ///< Symmetric windows of the communicator.
+    NcclLibrary::Window out;
+    DataType type;
+    ReduceOp op;
+    int ranks;
+    LaunchShape most;  ///< The largest launch.
+};
+
+/// One rank's device communicator (ncclDevComm).
+class NcclDevice {
+public:
+    /// ncclDevCommCreate. Collective; `nccl` must outlive it. Throws std::runtime_error where this
+    /// program was built without NCCL's headers, with those of another version than the library's,
+    /// or where NCCL refuses.
+    static std::unique_ptr<NcclDevice> create(NcclCommunicator& nccl,
+                                              const NcclDeviceOptions& options);
+    virtual ~NcclDevice() = default;
+
+    /// Queues an AllReduce of the first `count` elements of the windows; in place of both only the
+    /// first. All ranks give the same shape, not larger than the options'.
+    virtual void all_reduce(CUstream stream, LaunchShape shape, std::size_t count,
+                            bool in_place) = 0;
+};
+
+}  // namespace symm

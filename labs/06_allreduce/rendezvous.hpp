@@ -1,0 +1,124 @@
+#pragma once
+/// \file
+/// The ranks meet at the beginning of a call, and tell each other where its buffers are.
+///
+/// Two shots read and write the peers' buffers in place. Windows are mapped on every rank, but
+/// where in a window a peer's buffer begins is that peer's own choice. So the first thing that
+/// crosses the link is addresses: MPI calls this a rendezvous. It is also the call's first barrier:
+/// whoever says where its input is has finished writing it, and no longer uses its old output.
+///
+/// An address fits into one packet (packet.hpp), so each block of a rank has an inbox of two
+/// packets per peer. Block b of rank r, whose rendezvous with block b of the others has number e:
+///
+/// | who         | does                                            | to what                | order     | why |
+/// |-------------|-------------------------------------------------|------------------------|-----------|-----|
+/// | thread p    | stores where rank r's `in` and `out` are, in rank p's addresses, with flag e | rank p's `inbox[b][r]` | relaxed * | earlier work of the stream has been released |
+/// | thread p    | polls until both packets have flag e            | its own `inbox[b][p]`  | acquire   | rank p's input may be read after it |
+/// | thread p    | stores what the packets say                     | `all[p]`               | plain     | for this block, or for later kernels of this stream |
+/// | all threads | `block.sync()`                                  |                        | block     | no thread uses `all` before it is complete |
+///
+/// \* As in a kernel's first barrier (barrier.hpp): on emulated GPUs it is a release.
+///
+/// - No deadlock: each thread stores to all its peers before it waits for any of them. Block b of
+///   all ranks must be running at once.
+/// - The next rendezvous cannot overtake this one: between the two the caller passes a barrier, and
+///   by then this rank has read its inbox.
+/// - No old flag passes for a new one: a block numbers its own rendezvous, and each of them writes
+///   every slot of its inbox. So a slot always has the number before, also where numbers wrap.
+/// - If one thread times out, its whole block gives up, as in a barrier.
+///
+/// Source: the arrangement is ours. NCCL asks the caller for equal offsets on all ranks
+/// (NCCL_WIN_COLL_SYMMETRIC).
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/simt/thread_block.hpp"
+#include "labs/05_device_prims/barrier.hpp"
+#include "labs/05_device_prims/packet.hpp"
+
+namespace symm {
+
+/// Where one rank's buffers are, in the addresses of whoever reads this.
+struct Buffers {
+    CUdeviceptr in;
+    CUdeviceptr out;
+};
+
+/// What each rank keeps for its rendezvous, in symmetric memory, zeroed before the first use.
+struct RendezvousMemory {
+    simt::Pack16 inbox[kMaxBarrierBlocks][kMaxBarrierRanks][2];
+    std::uint32_t epoch[kMaxBarrierBlocks];  ///< The number of each block's last rendezvous.
+};
+
+/// One rank's side: among a kernel's parameters.
+struct Rendezvous {
+    RendezvousMemory* first;  ///< Rank 0's.
+    std::size_t stride;       ///< From one rank's to the next, bytes.
+    int rank;
+    int ranks;  ///< At most kMaxBarrierRanks.
+    /// This rank's buffers, in each rank's addresses.
+    Buffers mine[kMaxBarrierRanks];
+
+    /// Fills `all` with every rank's buffers, in this rank's addresses. Every thread of the block
+    /// calls it. Returns false, on all of them, when one gave up.
+    __host__ __device__ bool meet(const simt::ThreadBlock& block, const simt::Timeout& timeout,
+                                  Buffers* all) const {
+        const unsigned b = block.group_index();
+        const std::uint32_t epoch = memory(rank)->epoch[b] + 1;
+        const int begin = static_cast<int>(block.thread_rank());
+        const int step = static_cast<int>(block.size());
+        simt::Waiter waiter(timeout);
+        for (int p = begin; p < ranks && !waiter.gave_up(); p += step) {
+            if (p != rank) {
+                simt::Pack16* inbox = memory(p)->inbox[b][rank];
+                write_packet<simt::Order::kReleasedByStream>(&inbox[0], mine[p].in, epoch);
+                write_packet<simt::Order::kReleasedByStream>(&inbox[1], mine[p].out, epoch);
+            }
+        }
+        bool arrived = true;
+        for (int p = begin; p < ranks; p += step) {
+            if (p == rank) {
+                all[p] = mine[p];
+            } else {
+                arrived &= read(waiter, memory(rank)->inbox[b][p],
+                                {simt::Wait::kBarrier, rank, p, epoch}, all[p]);
+            }
+        }
+#ifdef SYMM_MUTANT_RENDEZVOUS_NO_SYNC  // other threads read what is not there yet
+        const bool complete = arrived;
+#else
+        const bool complete = !block.sync_or(!arrived);
+#endif
+        if (complete && begin == 0) {
+            memory(rank)->epoch[b] = epoch;
+        }
+        return complete;
+    }
+
+private:
+    __host__ __device__ RendezvousMemory* memory(int of) const {
+        return reinterpret_cast<RendezvousMemory*>(reinterpret_cast<char*>(first) +
+                                                   static_cast<std::size_t>(of) * stride);
+    }
+
+    __host__ __device__ static bool read(simt::Waiter& waiter, const simt::Pack16* inbox,
+                                         const simt::Waiting& waiting, Buffers& buffers) {
+        const auto epoch = static_cast<std::uint32_t>(waiting.expected);
+        return waiter.until(waiting, [&](std::uint64_t& seen) {
+            const simt::Pack16 out = simt::load_relaxed(&inbox[1]);  // one acquire is enough
+#ifdef SYMM_MUTANT_RENDEZVOUS_RELAXED  // the peer's input may not be written yet
+            const simt::Pack16 in = simt::load_relaxed(&inbox[0]);
+#else
+            const simt::Pack16 in = simt::load_acquire(&inbox[0]);
+#endif
+            buffers = {data_of(in), data_of(out)};
+            seen = in.half[0] >> 32;
+            return has_flag(in, epoch) && has_flag(out, epoch);
+        });
+    }
+};
+
+}  // namespace symm

@@ -1,0 +1,82 @@
+#pragma once
+/// \file
+/// Packs without flags: memory that still holds the *sentinel* has not been written yet.
+///
+/// A packet (one_shot.hpp) spends half of its bytes on flags. Here all 16 bytes of a pack are data,
+/// and an 8-byte half has arrived when it is not the sentinel: 64 one bits. To every floating type
+/// these are NaNs, which hardly any operation makes. What has them all the same (memory filled with
+/// 0xff, say) is sent with the sign of each half's last element flipped: still a NaN. Integers have
+/// no such value.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/simt/timeout.hpp"
+#include "labs/05_device_prims/reduction.hpp"
+
+namespace symm {
+
+inline constexpr std::uint64_t kSentinel = ~std::uint64_t{0};
+
+/// The pack as it may be sent.
+__host__ __device__ inline simt::Pack16 without_sentinel(simt::Pack16 pack) {
+    for (std::uint64_t& half : pack.half) {
+        half = half == kSentinel ? half >> 1 : half;  // the last element with another sign
+    }
+    return pack;
+}
+
+/// Pack i of `count` elements, as it may be sent.
+template <class T>
+__host__ __device__ simt::Pack16 load_to_send(const T* from, std::size_t count, std::size_t i) {
+    const std::size_t at = i * kPerPack<T, simt::Pack16>;
+    const auto pack = load_elements<simt::Pack16>(from + at, count - at);
+#ifdef SYMM_MUTANT_SENTINEL_IN_INPUT  // the receiver waits for ever
+    return pack;
+#else
+    return without_sentinel(pack);
+#endif
+}
+
+__host__ __device__ inline bool has_arrived(const simt::Pack16& pack) {
+#if defined(SYMM_MUTANT_SENTINEL_ONE_HALF) || defined(SYMM_MUTANT_PUSH_ONE_HALF)
+    return pack.half[0] != kSentinel;  // the other half may not be there yet
+#else
+    return pack.half[0] != kSentinel && pack.half[1] != kSentinel;
+#endif
+}
+
+/// Polls `slot_of(p)` for all ranks p whose bit is set in `missing` at once, until all have arrived
+/// in `arrived[p]`. False when the wait gave up.
+template <int kMost, class SlotOf>
+__host__ __device__ bool wait_for_packs(simt::Waiter& waiter, int rank, std::uint32_t epoch,
+                                        unsigned missing, const SlotOf& slot_of,
+                                        simt::Pack16 (&arrived)[kMost]) {
+    simt::Waiting waiting{simt::Wait::kPacket, rank, rank, epoch};
+    return missing == 0 || waiter.until(waiting, [&](std::uint64_t&) {
+        SYMM_UNROLL
+        for (int p = 0; p < kMost; ++p) {  // all loads first: their latencies overlap
+            if ((missing >> p & 1U) != 0) {
+                arrived[p] = simt::load_relaxed(slot_of(p));
+            }
+        }
+        SYMM_UNROLL
+        for (int p = 0; p < kMost; ++p) {
+            if ((missing >> p & 1U) != 0) {
+                if (has_arrived(arrived[p])) {
+                    missing &= ~(1U << p);
+                } else {
+                    waiting.peer = p;
+                }
+            }
+        }
+        return missing == 0;
+    });
+}
+
+/// Writes the sentinel back.
+__host__ __device__ inline void clear(simt::Pack16* slot) {
+    simt::store_relaxed(slot, simt::Pack16{{kSentinel, kSentinel}});
+}
+
+}  // namespace symm

@@ -1,0 +1,67 @@
+#pragma once
+/// \file
+/// The tuner's table: up to which size which algorithm is the fastest. One table per kind of
+/// machine, as text, written by `06_allreduce --tune FILE`:
+///
+///     # ranks     types  oneshot  sentinel  push  twoshot
+///           2  floating      16K        8M     -      96M
+///           2   integer     512K         -     -      96M
+///
+/// A number is the largest call, in bytes, for which its algorithm is taken: the first from the
+/// left whose number is large enough. `-` is never, `all` any size. What is larger than all numbers
+/// is left to the copy engine. A row is for at most so many ranks, down to those of the row before.
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace symm {
+
+/// The algorithms of a call, in the order in which sizes grow. kAuto leaves it to the tuner.
+enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kCopy };
+
+/// `auto`, `oneshot`, `sentinel`, `push`, `twoshot`, `copy`.
+std::string_view name_of(Algorithm algorithm);
+/// The algorithm by its name. Throws UsageError for another.
+Algorithm algorithm_named(std::string_view name);
+/// Whether it is for floating types only: it needs the sentinel, which integers do not have.
+bool is_floating_only(Algorithm algorithm);
+
+/// Those that have a column.
+inline constexpr std::array kTuned{Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
+                                   Algorithm::kTwoShot};
+
+struct TuningRow {
+    int ranks;                                     ///< At most.
+    bool floating;                                 ///< The type; false: integers.
+    std::array<std::size_t, kTuned.size()> up_to;  ///< Bytes; 0: never.
+
+    /// The algorithm for a call of so many bytes.
+    Algorithm algorithm(std::size_t bytes) const;
+    /// The largest call for an algorithm of kTuned.
+    std::size_t limit(Algorithm algorithm) const;
+};
+
+class TuningTable {
+public:
+    /// The file that SYMM_TUNING names; else the table that the library has for this driver: the
+    /// one of H200s, or of emulated GPUs. Throws UsageError.
+    static TuningTable from_environment();
+    /// Reads the file; `origin` is named in errors. Throws UsageError.
+    static TuningTable read(const std::string& path, const std::string& origin);
+    /// The same for a text.
+    static TuningTable parse(std::string_view text, std::string_view origin);
+
+    std::string text() const;
+    /// The row for a call.
+    const TuningRow& row(int ranks, bool floating) const;
+    /// Adds the row, or replaces the one for these ranks and types.
+    void set(const TuningRow& row);
+
+private:
+    std::vector<TuningRow> rows_;  ///< By ranks; floating before integers.
+};
+
+}  // namespace symm
