@@ -11,7 +11,7 @@
 # in the tsan preset: without ThreadSanitizer almost no missing order is found.
 function(symm_mutants name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;SOURCES;LINK;ENVIRONMENT;MUTANTS")
-  if(NOT SYMM_SANITIZE STREQUAL "thread")
+  if(NOT SYMM_SANITIZE STREQUAL "thread" OR SYMM_EMULATED_ONLY)
     return()
   endif()
   foreach(entry "SOUND * PASSED" ${arg_MUTANTS})

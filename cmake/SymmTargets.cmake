@@ -52,6 +52,17 @@ function(symm_quick_to_build target)
   endif()
 endfunction()
 
+# Compiles the .cu files of a target as C++ (SYMM_EMULATED_ONLY).
+function(symm_kernels target)
+  if(NOT SYMM_EMULATED_ONLY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cu$")
+  set_source_files_properties(${sources} PROPERTIES
+    LANGUAGE CXX COMPILE_OPTIONS "-xc++;-include;cuda_runtime.h")
+endfunction()
+
 # GoogleTest's TEST defines a member that nvcc, with clang as its host compiler, reports as unused.
 set(SYMM_TEST_CUDA_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-diag-suppress=177>)
 
@@ -59,6 +70,7 @@ set(SYMM_TEST_CUDA_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-diag-suppress=177>)
 function(symm_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   add_library(${name} STATIC ${arg_SOURCES})
+  symm_kernels(${name})
   target_link_libraries(${name} PUBLIC symm_options ${arg_LINK} PRIVATE CUDA::cudart_static)
   symm_install(${name})
 endfunction()
@@ -69,6 +81,7 @@ function(symm_program name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE symm_options ${arg_LINK} CUDA::cudart_static)
   target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc)
+  symm_kernels(${name})
   symm_quick_to_build(${name})
 endfunction()
 
@@ -86,6 +99,7 @@ function(symm_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE
     symm_options ${arg_LINK} GTest::gtest GTest::gtest_main CUDA::cudart_static)
+  symm_kernels(${name})
   target_compile_definitions(${name} PRIVATE SYMM_SANITIZE="${SYMM_SANITIZE}")
   target_compile_options(${name} PRIVATE ${SYMM_TEST_CUDA_OPTIONS})
   symm_quick_to_build(${name})
@@ -96,6 +110,19 @@ function(symm_test name)
   if(arg_ONE_DEVICE)
     symm_test_again(${name} on_one_device LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT}
       ENVIRONMENT SYMM_EMU_DEVICES=1 FILTER -*Program*)
+  endif()
+endfunction()
+
+# symm_exercise(NAME SOURCES file... [LINK target...]): a test program as small as can be, so that it
+# is built soon after an edit. Only for the course; exercises.toml names it as a target.
+function(symm_exercise name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  if(SYMM_EMULATED_ONLY)
+    add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
+    symm_kernels(${name})
+    target_link_libraries(${name} PRIVATE
+      symm_options ${arg_LINK} GTest::gtest GTest::gtest_main CUDA::cudart_static)
+    symm_quick_to_build(${name})
   endif()
 endfunction()
 

@@ -1,0 +1,173 @@
+"""The exercises of all labs, as labs/*/exercises.toml describes them, and the sources they change.
+
+An exercise is a part of a lab's own file. The solution is what stands there; stubs and wrong answers
+are made from it, so there is nothing to keep in step.
+"""
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class CourseError(Exception):
+    """Something that the learner has to know. The message is a whole sentence."""
+
+
+@dataclass
+class Wrong:
+    """An answer that is not right, what it shows, and what a teacher would say about it."""
+
+    shows: str  # a regular expression that the test's output matches
+    say: str  # empty: as the wrong answer before
+    change: list = field(default_factory=list)  # [old, new] pairs that make it from the solution
+    text: str = ""  # or the whole of it
+    answer: str = ""  # of a question: the wrong answer itself
+
+
+@dataclass
+class Exercise:
+    """One exercise. The fields are those of exercises.toml, see common/course/README.md."""
+
+    id: str
+    title: str
+    kind: str  # write, mend or predict
+    task: str
+    words: list
+    hints: list
+    target: str  # what has to be built
+    lab: str  # "01_vmm_alloc"
+    filter: str = "*"  # of GoogleTest
+    file: str = ""
+    function: str = ""
+    lines: list = field(default_factory=list)
+    follow: str = ""
+    stub: list = field(default_factory=list)
+    wrong: list = field(default_factory=list)
+    command: list = field(default_factory=list)  # of a question: the target's arguments
+    answer: str = ""  # a regular expression: its group is the answer in what the command prints
+    count: str = ""  # or one whose matches are counted
+    environment: dict = field(default_factory=dict)
+    seconds: int = 60
+
+    @property
+    def path(self) -> Path:
+        return ROOT / self.file
+
+    @property
+    def begins(self) -> str:
+        return f"// exercise {self.id} begins"
+
+    @property
+    def ends(self) -> str:
+        return f"// exercise {self.id} ends"
+
+
+def load(root: Path = ROOT) -> list[Exercise]:
+    """All exercises in their order."""
+    found = []
+    for page in sorted(root.glob("labs/*/exercises.toml")):
+        for entry in tomllib.loads(page.read_text())["exercise"]:
+            entry["wrong"] = [Wrong(**{"say": "", "shows": "", **w}) for w in entry.get("wrong", [])]
+            try:
+                found.append(Exercise(lab=page.parent.name, **entry))
+            except TypeError as error:
+                raise CourseError(f"{page}, exercise {entry.get('id')}: {error}") from None
+    return found
+
+
+def without_mutants(text: str) -> str:
+    """The text as it is compiled for users, without what `#ifdef SYMM_MUTANT_...` adds for tests."""
+    kept, inside = [], []  # inside: for each open #if, whether it is a mutant's, and is kept now
+    for line in text.splitlines(keepends=True):
+        word = line.strip()
+        if word.startswith("#if"):
+            mutant = "SYMM_MUTANT_" in word
+            inside.append((mutant, not mutant or "ndef" in word or "!" in word))
+            if mutant:
+                continue
+        elif word.startswith(("#else", "#endif")) and inside and inside[-1][0]:
+            mutant, keep = inside.pop()
+            if word.startswith("#else"):
+                inside.append((mutant, not keep))
+            continue
+        elif word.startswith("#endif") and inside:
+            inside.pop()
+        if all(keep for _, keep in inside):
+            kept.append(line)
+    return "".join(kept)
+
+
+def find_region(exercise: Exercise, text: str) -> tuple[int, int]:
+    """First line of the exercise and the line behind its last, counted from 0."""
+    lines = text.splitlines()
+    marks = [i for i, line in enumerate(lines) if exercise.begins in line or exercise.ends in line]
+    if len(marks) == 2:
+        return marks[0], marks[1] + 1
+    if marks:
+        raise CourseError(f"{exercise.file} has lost one of the two lines '{exercise.begins}' and "
+                          f"'{exercise.ends}'. ./lab reset {exercise.id} brings the file back.")
+    first = exercise.function or exercise.lines[0]
+    at = [i for i, line in enumerate(lines) if first in line]
+    if len(at) != 1:
+        raise CourseError(f"{exercise.file} has {len(at)} lines '{first}' instead of one, so "
+                          f"exercise {exercise.id} has no place. `git diff` shows what changed.")
+    begin = at[0]
+    if exercise.lines:
+        for i in range(begin, len(lines)):
+            if exercise.lines[1] in lines[i]:
+                return begin, i + 1
+    else:
+        indent = re.match(r" *", lines[begin])[0]
+        while begin < len(lines) and not lines[begin].rstrip().endswith("{"):
+            begin += 1
+        for i in range(begin + 1, len(lines)):
+            if lines[i].startswith(indent + "}"):
+                return begin + 1, i
+    raise CourseError(f"{exercise.file}: the end of exercise {exercise.id} is not found.")
+
+
+def split(exercise: Exercise, text: str) -> tuple[str, str, str]:
+    """What stands before the exercise, in it, and behind it."""
+    begin, end = find_region(exercise, text)
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[:begin]), "".join(lines[begin:end]), "".join(lines[end:])
+
+
+def changed(solution: str, changes: list) -> str:
+    """The solution with each `[old, new]` replaced. `old` has to be there exactly once."""
+    for old, new in changes:
+        if solution.count(old) != 1:
+            raise CourseError(f"'{old}' is {solution.count(old)} times in the solution, not once.")
+        solution = solution.replace(old, new)
+    return solution
+
+
+def stub_of(exercise: Exercise, solution: str) -> str:
+    """What the learner begins with: the faulty version, or a call that says what is missing."""
+    if exercise.stub:
+        return changed(solution, exercise.stub)
+    indent = re.match(r" *", solution)[0]
+    return f'{indent}symm::missing("{exercise.id}", "{exercise.follow}");\n'
+
+
+def with_answer(exercise: Exercise, text: str, answer: str) -> str:
+    """The file's text with `answer` in the place of the exercise, between its two marks."""
+    before, old, behind = split(exercise, text)
+    indent = re.match(r" *", old)[0]
+    include = f'#include "common/course/missing.hpp"  // exercise {exercise.id}\n'
+    if "symm::missing(" in answer and include not in before:
+        at = before.index("#include")
+        before = before[:at] + include + before[at:]
+    return (before + f"{indent}{exercise.begins}: {exercise.title}\n" + answer +
+            f"{indent}{exercise.ends}\n" + behind)
+
+
+def without_answer(exercise: Exercise, text: str, original: str) -> str:
+    """The file's text with what stood there before `start`, and without its marks."""
+    before, _, behind = split(exercise, text)
+    lines = [line for line in before.splitlines(keepends=True)
+             if not line.rstrip().endswith(f"missing.hpp\"  // exercise {exercise.id}")]
+    return "".join(lines) + original + behind

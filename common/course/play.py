@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Plays the whole course, as CI does: every stub and every wrong answer has to fail for the reason
+that is named, every solution has to pass, and all files have to be as they were afterwards.
+
+usage: ./lab play [ID or LAB ...]      for example 05.2, or 05
+"""
+
+import argparse
+import contextlib
+import sys
+import time
+
+import course
+import exercises
+import verdict
+from exercises import CourseError
+
+
+class Fault(Exception):
+    """What is wrong with an exercise."""
+
+
+def put(exercise, answer: str):
+    """Replaces what is between the marks."""
+    exercise.path.write_text(exercises.with_answer(exercise, exercise.path.read_text(), answer))
+
+
+def expect(exercise, what: str, passed: bool, wrong: int, times: list):
+    found = verdict.judge(exercise)
+    times.append(found.seconds)
+    if (found.passed, found.wrong) != (passed, wrong):
+        meant = "to pass" if passed else f"verdict {wrong}"
+        raise Fault(f"{what}: expected {meant}, but: {found.say} (verdict {found.wrong})\n"
+                    f"{found.output}")
+    return found
+
+
+def play_code(exercise, progress, times):
+    path = exercise.path
+    untouched = path.read_bytes()
+    args = argparse.Namespace(id=exercise.id)
+    with contextlib.redirect_stdout(None):
+        course.start([exercise], progress, args)
+    try:
+        if exercise.stub:
+            its_own = [i for i, w in enumerate(exercise.wrong) if not (w.change or w.text)]
+            if len(its_own) != 1:
+                raise Fault("exactly one verdict, without change or text, has to be the stub's")
+            expect(exercise, "the stub", False, its_own[0], times)
+        else:
+            found = expect(exercise, "the stub", False, -1, times)
+            if f"Exercise {exercise.id} is not written yet: follow" not in found.say:
+                raise Fault(f"the stub: {found.say}\n{found.output}")
+        solution = exercises.without_mutants(progress.original(exercise).read_text())
+        told = 0
+        for number, wrong in enumerate(exercise.wrong):
+            told = number if wrong.say else told
+            if wrong.change or wrong.text:
+                put(exercise, wrong.text or exercises.changed(solution, wrong.change))
+                expect(exercise, f"wrong answer {number}", False, told, times)
+        put(exercise, solution)
+        expect(exercise, "the solution", True, -1, times)
+    finally:
+        with contextlib.redirect_stdout(None):
+            course.reset([exercise], progress, args)
+        (course.STATE / f"{exercise.id}.yours").unlink(missing_ok=True)
+    if path.read_bytes() != untouched:
+        raise Fault(f"{exercise.file} is not as it was before")
+
+
+def play_question(exercise, times):
+    right = verdict.answer_of(exercise)
+    found = verdict.judge_answer(exercise, right)
+    times.append(found.seconds)
+    if not found.passed:
+        raise Fault(f"{right} is not right: {found.say}")
+    for number, wrong in enumerate(exercise.wrong):
+        found = verdict.judge_answer(exercise, wrong.answer)
+        times.append(found.seconds)
+        if found.passed or found.wrong != number:
+            raise Fault(f"{wrong.answer} should be wrong: {found.say}")
+
+
+def play(exercise, progress) -> list:
+    """Returns the times of its checks, in seconds. Throws Fault."""
+    times = []
+    if len(exercise.hints) != 3:
+        raise Fault(f"it has {len(exercise.hints)} hints, not 3")
+    glossary = (exercises.ROOT / "docs/GLOSSARY.md").read_text()
+    for word in exercise.words:
+        if f"**{word}**" not in glossary:
+            raise Fault(f"docs/GLOSSARY.md does not explain '{word}'")
+    if exercise.kind == "predict":
+        play_question(exercise, times)
+    else:
+        play_code(exercise, progress, times)
+    return times
+
+
+def main() -> int:
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__.strip())
+        return 0
+    wanted = sys.argv[1:] or [""]
+    chosen = [e for e in exercises.load() if any(e.id.startswith(w) for w in wanted)]
+    if not chosen:
+        print(f"./lab play: there is no exercise '{' '.join(wanted)}'", file=sys.stderr)
+        return 2
+    course.STATE = exercises.ROOT / "build" / "played"  # the learner's own progress stays
+    for old in course.STATE.glob("*"):
+        old.unlink()
+    progress = course.Progress()
+    begun = time.monotonic()
+    faults = []
+    rows = []
+    for exercise in chosen:
+        print(f"== {exercise.id} {exercise.title}", flush=True)
+        try:
+            times = play(exercise, progress)
+            rows.append((exercise, times))
+        except (Fault, CourseError) as fault:
+            print(f"FAULT in {exercise.id}: {fault}", flush=True)
+            faults.append(exercise.id)
+    print(f"\n{'exercise':52} {'checks':>6} {'median s':>9} {'most s':>7}")
+    for exercise, times in rows:
+        print(f"{exercise.id + ' ' + exercise.title:52} {len(times):6} "
+              f"{sorted(times)[len(times) // 2]:9.1f} {max(times):7.1f}")
+    print(f"\n{len(chosen)} exercises in {time.monotonic() - begun:.0f} s, "
+          f"{len(faults)} with faults {' '.join(faults)}")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,195 @@
+"""Builds an exercise, runs its tests, and says in plain words what they show."""
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+
+from exercises import ROOT, CourseError, Exercise
+
+BUILD = ROOT / "build" / "course"
+OUTPUT_LIMIT = 16 << 20  # bytes: an endless loop may print
+
+
+@dataclass
+class Verdict:
+    """What became of an answer."""
+
+    passed: bool
+    say: str
+    output: str = ""  # what the compiler or the test said
+    wrong: int = -1  # which of the exercise's known wrong answers it resembles
+    seconds: float = 0
+
+
+@dataclass
+class Ended:
+    """A command that has ended, one way or another."""
+
+    status: int  # as subprocess says it: negative for a signal
+    output: str
+    stopped: str = ""  # why it was stopped, if it was
+
+
+def run(command: list, limit: float, environment: dict | None = None) -> Ended:
+    """Runs a command for at most `limit` seconds. Nothing that it started is left behind."""
+
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=subprocess.STDOUT,
+                                   env={**os.environ, **(environment or {})},
+                                   start_new_session=True, preexec_fn=without_core_file)
+        stopped = ""
+        end = time.monotonic() + limit
+        try:
+            while process.poll() is None and not stopped:
+                if time.monotonic() > end:
+                    stopped = f"It did not end within {limit} s, so it was stopped"
+                elif os.fstat(output.fileno()).st_size > OUTPUT_LIMIT:
+                    stopped = "It printed more than 16 MiB, so it was stopped"
+                time.sleep(0.02)
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)  # whatever it has started, too
+            except ProcessLookupError:
+                pass
+            process.wait()
+        output.seek(0)
+        return Ended(process.returncode, output.read(OUTPUT_LIMIT).decode(errors="replace"),
+                     stopped)
+
+
+def without_core_file():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def build(exercise: Exercise) -> Verdict | None:
+    """Builds what the exercise needs. Nothing where that went well."""
+    ended = run(["ninja", "-C", str(BUILD), exercise.target], limit=900)
+    if ended.status == 0:
+        return None
+    if ended.stopped:
+        return Verdict(False, f"The compiler: {ended.stopped}.", ended.output[-2000:])
+    lines = [line for line in ended.output.splitlines() if not line.startswith("[")]
+    errors = [i for i, line in enumerate(lines) if re.search(r"error:|undefined reference", line)]
+    first = errors[0] if errors else 0
+    where = f" in {exercise.file}" if errors and exercise.file in lines[first] else ""
+    return Verdict(False, f"It does not compile yet. The first error{where}:",
+                   "\n".join(lines[first:first + 8]))
+
+
+def runner() -> list:
+    """ThreadSanitizer's shadow memory does not fit where more than 28 bits of addresses are
+    random."""
+    try:
+        with open("/proc/sys/vm/mmap_rnd_bits", encoding="ascii") as bits:
+            return ["setarch", "-R"] if int(bits.read()) > 28 else []
+    except OSError:
+        return []
+
+
+def environment_of(exercise: Exercise) -> dict:
+    """What its programs run with. Waits end after 5 s, so that a hang is told soon."""
+    return {"SYMM_DRIVER": "emulated", "SYMM_TIMEOUT": "5",
+            "TSAN_OPTIONS": "halt_on_error=1:atexit_sleep_ms=0", **exercise.environment}
+
+
+def judge(exercise: Exercise) -> Verdict:
+    """The verdict on what stands in the exercise's file now."""
+    begun = time.monotonic()
+    verdict = build(exercise)
+    if verdict is None:
+        program = str(BUILD / "bin" / exercise.target)
+        ended = run([*runner(), program, f"--gtest_filter={exercise.filter}", "--gtest_brief=1"],
+                    exercise.seconds, environment_of(exercise))
+        verdict = explain(exercise, ended)
+    verdict.seconds = time.monotonic() - begun
+    return verdict
+
+
+def answer_of(exercise: Exercise) -> str:
+    """The answer to a question, computed: what a run of the command prints."""
+    verdict = build(exercise)
+    if verdict is not None:
+        raise CourseError(f"{verdict.say}\n{verdict.output}")
+    command = [*runner(), str(BUILD / "bin" / exercise.target), *exercise.command]
+    ended = run(command, exercise.seconds, environment_of(exercise))
+    if exercise.count:
+        return str(len(re.findall(exercise.count, ended.output, re.MULTILINE)))
+    found = re.search(exercise.answer, ended.output, re.MULTILINE)
+    if not found:
+        raise CourseError(f"{' '.join(command)} did not print the answer:\n{ended.output}")
+    return found[1]
+
+
+def judge_answer(exercise: Exercise, given: str) -> Verdict:
+    """The verdict on the learner's answer to a question."""
+    begun = time.monotonic()
+    right = answer_of(exercise)
+    if given.strip().lower() == right.lower():
+        verdict = Verdict(True, f"Right: {right}.")
+    else:
+        verdict = Verdict(False, f"No, it is not {given}.")
+        for number, wrong in enumerate(exercise.wrong):
+            if wrong.answer == given.strip():
+                verdict = Verdict(False, wrong.say, wrong=number)
+    verdict.seconds = time.monotonic() - begun
+    return verdict
+
+
+def explain(exercise: Exercise, ended: Ended) -> Verdict:
+    """What a run of the tests shows."""
+    output = ended.output
+    if ended.status == 0 and not ended.stopped:
+        count = re.search(r"\[==========\] (\d+) tests?", output)
+        if count and int(count[1]) > 0:
+            return Verdict(True, f"Right. {count[1]} tests pass, also under ThreadSanitizer.")
+        return Verdict(False, f"No test is called '{exercise.filter}'.", output)
+    missing = re.search(r"exercise (\S+) is not written yet: follow (.*)", output)
+    if missing:
+        other = "" if missing[1] == exercise.id else f" (this is exercise {exercise.id})"
+        return Verdict(False, f"Exercise {missing[1]} is not written yet{other}: "
+                              f"follow {missing[2]}.")
+    for number, wrong in enumerate(exercise.wrong):
+        if wrong.shows and re.search(wrong.shows, output, re.DOTALL):
+            told = number
+            while not exercise.wrong[told].say:
+                told -= 1
+            return Verdict(False, exercise.wrong[told].say, evidence(output), wrong=told)
+    return Verdict(False, in_general(ended), evidence(output))
+
+
+def in_general(ended: Ended) -> str:
+    """A sentence about a failure that the exercise does not know."""
+    if "ThreadSanitizer: data race" in ended.output:
+        return ("A data race: one thread reads or writes what another one writes, and nothing "
+                "orders the two. Both are named below.")
+    if ended.stopped:
+        return (f"{ended.stopped}: look for a loop whose condition never changes, or a wait for "
+                "what nobody sends.")
+    if "in a kernel for" in ended.output:
+        return "A kernel waited for something that did not come. Who should have sent it?"
+    if "[  FAILED  ]" in ended.output:
+        return "It compiles and ends, but a test fails."
+    crash = re.search(r"ThreadSanitizer:(?:DEADLYSIGNAL|.*?(SEGV|FPE|BUS|ABRT|ILL))", ended.output)
+    if ended.status < 0 or crash:
+        name = signal.Signals(-ended.status).name if ended.status < 0 else "SIG" + (crash[1] or "SEGV")
+        return f"It crashed ({name}): look for a null pointer, or an index beyond the end."
+    return f"It ended with status {ended.status}."
+
+
+def evidence(output: str) -> str:
+    """The lines of a test's output that say most."""
+    lines = output.splitlines()
+    for i, line in enumerate(lines):
+        if "WARNING: ThreadSanitizer" in line:
+            kept = [line.strip() for line in lines[i:i + 60]
+                    if re.search(r"(Read|Write|Previous|Atomic).* of size|#\d .*(labs|common)/", line)]
+            return "\n".join(kept[:8])
+    failures = [i for i, line in enumerate(lines) if ": Failure" in line or "rror" in line]
+    begin = failures[0] if failures else max(0, len(lines) - 10)
+    return "\n".join(line for line in lines[begin:begin + 10] if line.strip())
