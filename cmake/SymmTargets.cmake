@@ -113,8 +113,8 @@ function(symm_test name)
   endif()
 endfunction()
 
-# symm_exercise(NAME SOURCES file... [LINK target...]): a test program as small as can be, so that it
-# is built soon after an edit. Only for the course; exercises.toml names it as a target.
+# symm_exercise(NAME SOURCES file... [LINK target...]): a test program of the course, which
+# exercises.toml names: as small as can be, so that it is built soon after an edit.
 function(symm_exercise name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   if(SYMM_EMULATED_ONLY)
