@@ -122,7 +122,7 @@ def check(course, progress, args):
         given = args.answer
         if given is None:
             if not sys.stdin.isatty():
-                raise CourseError(f"Say your answer: ./lab check {exercise.id} ANSWER")
+                raise CourseError(f"say your answer: ./lab check {exercise.id} ANSWER")
             given = input("Your answer: ")
         found = verdict.judge_answer(exercise, given)
     else:
@@ -205,7 +205,8 @@ def reset(course, progress, args):
     exercise = chosen(course, progress, args)
     put_back(exercise)
     progress.set(exercise, "open")
-    print(f"{exercise.id} is open again{f', {exercise.file} is as it was' if exercise.file else ''}.")
+    where = f", and {exercise.file} is as it was" if exercise.file else ""
+    print(f"{exercise.id} is open again{where}.")
 
 
 def put_back(exercise):
@@ -229,7 +230,8 @@ def skip(course, progress, args):
     put_back(exercise)
     progress.set(exercise, "skipped")
     following = next_open(course, progress)
-    print(f"{exercise.id} is skipped." + (f" Next: ./lab start {following.id}" if following else ""))
+    then = f" Next: ./lab start {following.id}" if following else ""
+    print(f"{exercise.id} is skipped.{then}")
 
 
 def chosen(course, progress, args, start_next=False) -> Exercise:
@@ -238,12 +240,12 @@ def chosen(course, progress, args, start_next=False) -> Exercise:
     if wanted is None:
         following = next_open(course, progress) if start_next else None
         if following is None:
-            raise CourseError("Say which exercise: ./lab learn lists them.")
+            raise CourseError("say which exercise: ./lab learn lists them.")
         return following
     for exercise in course:
         if exercise.id == wanted:
             return exercise
-    raise CourseError(f"There is no exercise '{wanted}': ./lab learn lists them.")
+    raise CourseError(f"there is no exercise '{wanted}': ./lab learn lists them.")
 
 
 def main() -> int:
@@ -260,7 +262,7 @@ def main() -> int:
         command = commands.add_parser(function.__name__, help=text, description=text)
         command.set_defaults(run=function)
         if function is not learn:
-            command.add_argument("id", nargs="?", metavar="ID", help="as 05.2; else the current one")
+            command.add_argument("id", nargs="?", metavar="ID", help="05.2; else the current one")
         if function is check:
             command.add_argument("answer", nargs="?", help="to an exercise that asks a question")
             command.add_argument("--all", action="store_true", help="every exercise that is begun")
@@ -274,7 +276,7 @@ def main() -> int:
             args.id, args.answer = None, args.id  # ./lab check ANSWER
         return args.run(course, progress, args) or 0
     except CourseError as error:
-        print(f"./lab {args.command}: {error}", file=sys.stderr)
+        print(f"./lab: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print()

@@ -1,7 +1,7 @@
 """The exercises of all labs, as labs/*/exercises.toml describes them, and the sources they change.
 
-An exercise is a part of a lab's own file. The solution is what stands there; stubs and wrong answers
-are made from it, so there is nothing to keep in step.
+An exercise is a part of a lab's own file. The solution is what stands there; stubs and wrong
+answers are made from it, so there is nothing to keep in step.
 """
 
 import re
@@ -20,8 +20,8 @@ class CourseError(Exception):
 class Wrong:
     """An answer that is not right, what it shows, and what a teacher would say about it."""
 
-    shows: str  # a regular expression that the test's output matches
-    say: str  # empty: as the wrong answer before
+    shows: str = ""  # a regular expression that the test's output matches
+    say: str = ""  # empty: as the wrong answer before
     change: list = field(default_factory=list)  # [old, new] pairs that make it from the solution
     text: str = ""  # or the whole of it
     answer: str = ""  # of a question: the wrong answer itself
@@ -70,8 +70,8 @@ def load(root: Path = ROOT) -> list[Exercise]:
     found = []
     for page in sorted(root.glob("labs/*/exercises.toml")):
         for entry in tomllib.loads(page.read_text())["exercise"]:
-            entry["wrong"] = [Wrong(**{"say": "", "shows": "", **w}) for w in entry.get("wrong", [])]
             try:
+                entry["wrong"] = [Wrong(**wrong) for wrong in entry.get("wrong", [])]
                 found.append(Exercise(lab=page.parent.name, **entry))
             except TypeError as error:
                 raise CourseError(f"{page}, exercise {entry.get('id')}: {error}") from None
@@ -79,7 +79,7 @@ def load(root: Path = ROOT) -> list[Exercise]:
 
 
 def without_mutants(text: str) -> str:
-    """The text as it is compiled for users, without what `#ifdef SYMM_MUTANT_...` adds for tests."""
+    """The text as users compile it, without what `#ifdef SYMM_MUTANT_...` adds for tests."""
     kept, inside = [], []  # inside: for each open #if, whether it is a mutant's, and is kept now
     for line in text.splitlines(keepends=True):
         word = line.strip()

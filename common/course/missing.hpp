@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What stands in the place of a body that the learner is to write (`./lab start`).
+/// What stands in the place of a body that the learner is to write.
 
 #include <cuda_runtime.h>
 

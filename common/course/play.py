@@ -2,7 +2,7 @@
 """Plays the whole course, as CI does: every stub and every wrong answer has to fail for the reason
 that is named, every solution has to pass, and all files have to be as they were afterwards.
 
-usage: ./lab play [ID or LAB ...]      for example 05.2, or 05
+usage: ./lab play [ID or LAB ...]      for example 05.2, or 05; bad: answers that hang, crash ...
 """
 
 import argparse
@@ -10,6 +10,7 @@ import contextlib
 import sys
 import time
 
+import bad_answers
 import course
 import exercises
 import verdict
@@ -101,10 +102,11 @@ def main() -> int:
     if {"-h", "--help"} & set(sys.argv[1:]):
         print(__doc__.strip())
         return 0
-    wanted = sys.argv[1:] or [""]
-    chosen = [e for e in exercises.load() if any(e.id.startswith(w) for w in wanted)]
-    if not chosen:
-        print(f"./lab play: there is no exercise '{' '.join(wanted)}'", file=sys.stderr)
+    wanted = sys.argv[1:] or ["", "bad"]
+    every = exercises.load()
+    chosen = [e for e in every if any(e.id.startswith(w) for w in wanted)]
+    if not chosen and wanted != ["bad"]:
+        print(f"./lab: there is no exercise '{' '.join(wanted)}'", file=sys.stderr)
         return 2
     course.STATE = exercises.ROOT / "build" / "played"  # the learner's own progress stays
     for old in course.STATE.glob("*"):
@@ -121,6 +123,10 @@ def main() -> int:
         except (Fault, CourseError) as fault:
             print(f"FAULT in {exercise.id}: {fault}", flush=True)
             faults.append(exercise.id)
+    if "bad" in wanted:
+        for fault in bad_answers.try_all(every):
+            print(f"FAULT: {fault}", flush=True)
+            faults.append("bad")
     print(f"\n{'exercise':52} {'checks':>6} {'median s':>9} {'most s':>7}")
     for exercise, times in rows:
         print(f"{exercise.id + ' ' + exercise.title:52} {len(times):6} "

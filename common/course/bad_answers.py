@@ -1,0 +1,55 @@
+"""Answers that break more than a test: each has to get a clear verdict soon, and to leave nothing
+behind. `./lab play bad` tries them."""
+
+import dataclasses
+import subprocess
+
+import exercises
+import verdict
+
+LIMIT = 15  # seconds, instead of an exercise's own
+
+# What the learner writes in front of the solution, and what the verdict has to say.
+BAD_ANSWERS = [
+    ("a broken build", "    bytes = ;\n", r"does not compile yet\. The first error in labs/01"),
+    ("a crash", "    *reinterpret_cast<volatile int*>(8) = 1;\n", r"crashed \(SIGSEGV\)"),
+    ("an abort", "    __builtin_trap();\n", r"crashed"),
+    ("an endless loop", "    for (volatile bool on = true; on;) {\n    }\n", "did not end within"),
+    ("endless output", "    while (true) {\n        puts(\"again and again\");\n    }\n",
+     "printed more than 16 MiB"),
+    ("a wait for nobody", "    syscall(34);  // pause()\n", "did not end within"),
+    ("an early exit", "    std::_Exit(0);\n", "ended before its tests had"),
+    ("a leak", "    CUdeviceptr lost = 0;\n    (void)cuMemAlloc(&lost, 100);\n",
+     "a test fails|behind"),
+    ("a process that stays", "    if (syscall(57) == 0) {  // fork()\n        syscall(34);\n    }\n"
+     "    std::_Exit(1);\n", "ended with status 1"),
+    ("an exception", "    throw 1;\n", "a test fails"),
+]
+INCLUDES = "#include <unistd.h>\n#include <sys/syscall.h>\n#include <cstdio>\n#include <cstdlib>\n"
+
+
+def processes_of(target: str) -> str:
+    """Those that still run."""
+    return subprocess.run(["pgrep", "-f", f"bin/{target}"], capture_output=True, text=True,
+                          check=False).stdout.strip()
+
+
+def try_all(course: list) -> list:
+    """Returns what was wrong, a line for each bad answer."""
+    exercise = next(e for e in course if e.id == "01.5")
+    exercise = dataclasses.replace(exercise, seconds=LIMIT, wrong=[])
+    untouched = exercise.path.read_text()
+    before, solution, behind = exercises.split(exercise, untouched)
+    faults = []
+    try:
+        for name, code, expected in BAD_ANSWERS:
+            exercise.path.write_text(INCLUDES + before + code + solution + behind)
+            found = verdict.judge(exercise)
+            print(f"== {name}: {found.say} ({found.seconds:.0f} s)", flush=True)
+            if found.passed or not verdict.re.search(expected, found.say):
+                faults.append(f"{name}: '{found.say}' instead of '{expected}'\n{found.output}")
+            if processes_of(exercise.target):
+                faults.append(f"{name}: a process is left")
+    finally:
+        exercise.path.write_text(untouched)
+    return faults

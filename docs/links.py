@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Makes the links of pages work in the site that doxygen builds: it keeps links to other pages, but
+not those to sources. Ends with status 1 where a link leads nowhere."""
+
+import os
+import re
+import sys
+import xml.etree.ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "build/docs/html"
+
+
+def pages() -> dict:
+    """The site's page of each file of the repository that has one."""
+    found = {}
+    tags = xml.etree.ElementTree.parse(ROOT / "build/docs/files.tag").getroot()
+    for file in tags.iterfind("compound[@kind='file']"):
+        path = Path(file.findtext("path"), file.findtext("name"))
+        html = file.findtext("filename")
+        found[path.resolve()] = html if html.endswith(".html") else html + ".html"
+    for path in ROOT.glob("**/*.md"):
+        name = "md_" + str(path.relative_to(ROOT).with_suffix("")).replace("/", "_") + ".html"
+        if (SITE / name).exists():
+            found[path] = name
+    found[ROOT / "README.md"] = "index.html"
+    return found
+
+
+def main() -> int:
+    known = pages()
+    origin = {html: path for path, html in known.items()}
+    broken = []
+    for page in sorted(SITE.glob("*.html")):
+        def link(found, page=page):
+            attribute, target, anchor = found.groups("")
+            if re.match(r"\w+:", target) or (SITE / target).exists():
+                return found[0]
+            file = (origin.get(page.name, page).parent / target).resolve()
+            if file in known:
+                return f'{attribute}="{known[file]}"'
+            if not file.exists() or not file.is_relative_to(ROOT):
+                broken.append(f"{page.name}: {target}")
+            return f'{attribute}="{os.path.relpath(file, SITE)}{anchor}"'
+
+        text = page.read_text(errors="replace")
+        changed = re.sub(r'\b(href|src)="([^"#?]+)([#?][^"]*)?"', link, text)
+        if changed != text:
+            page.write_text(changed)
+    for line in sorted(set(broken)):
+        print(f"this link leads nowhere: {line}", file=sys.stderr)
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
