@@ -227,8 +227,7 @@ TEST_P(SymmetricRangeIn, HasTheSegmentsThatAWindowReaches) {
         const SymmetricRange range(rank, window, bytes);
         EXPECT_EQ(range.lead(), lead_of(rank.rank()));
         ASSERT_LE(range.lead() + bytes, range.stride())
-            << "the end of rank " << rank.rank() << "'s window is at rank " << rank.rank() + 1
-            << "'s place";
+            << "rank " << rank.rank() << "'s window ends behind the stride";
         for (int peer = 0; peer < 3; ++peer) {
             EXPECT_TRUE(pattern::compare(gpu, {range.peer(peer) + lead_of(peer), bytes / 4,
                                                static_cast<std::uint32_t>(peer + 7)})
