@@ -212,5 +212,31 @@ TEST_P(SymmetricRangeIn, BeginsWithTheSegmentOfAPointerIntoItsMiddle) {
     });
 }
 
+// Each rank's window begins shortly before the end of its first segment.
+TEST_P(SymmetricRangeIn, HasTheSegmentsThatAWindowReaches) {
+    run_as(GetParam(), 3, [](Rank& rank) {
+        const Gpu gpu(rank.device());
+        const Segments memory(rank.device(), kOneAndTwoGranules);
+        const std::size_t unit = granularity(device_memory(rank.device()));
+        const std::size_t bytes = 8192;
+        const auto lead_of = [&](int owner) {
+            return unit - 4096 * static_cast<std::size_t>(owner + 1) / 2;
+        };
+        const CUdeviceptr window = memory.base() + lead_of(rank.rank());
+        pattern::fill(gpu, {window, bytes / 4, static_cast<std::uint32_t>(rank.rank() + 7)});
+        const SymmetricRange range(rank, window, bytes);
+        EXPECT_EQ(range.lead(), lead_of(rank.rank()));
+        ASSERT_LE(range.lead() + bytes, range.stride())
+            << "rank " << rank.rank() << "'s window ends behind the stride";
+        for (int peer = 0; peer < 3; ++peer) {
+            EXPECT_TRUE(pattern::compare(gpu, {range.peer(peer) + lead_of(peer), bytes / 4,
+                                               static_cast<std::uint32_t>(peer + 7)})
+                            .right())
+                << "rank " << rank.rank() << " reads rank " << peer;
+        }
+        rank.bootstrap().barrier("read");
+    });
+}
+
 }  // namespace
 }  // namespace symm

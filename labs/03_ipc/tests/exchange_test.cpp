@@ -1,0 +1,86 @@
+// The exchange of all segments by itself: without addresses, mappings and access.
+
+#include "labs/03_ipc/memory_exchange.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "common/cuda/driver.hpp"
+#include "common/emu/faults.hpp"
+#include "common/tests/meet.hpp"
+#include "common/tests/run_as.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/01_vmm_alloc/tests/lab_test.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+using ::testing::HasSubstr;
+
+// Every rank's segments, one granule each, and their exchange by file descriptors.
+class Exchange {
+public:
+    Exchange(Rank& rank, std::size_t segments) : rank_(rank) {
+        const CUmemAllocationProp properties = device_memory(rank.device());
+        const std::size_t bytes = granularity(properties);
+        for (std::size_t i = 0; i < segments; ++i) {
+            local_.push_back(PhysicalMemory::create(properties, bytes));
+        }
+        sizes_.assign(static_cast<std::size_t>(rank.size()),
+                      std::vector<std::uint64_t>(segments, bytes));
+    }
+    void run(const TakeSegment& take) {
+        exchange_memory(rank_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, local_, sizes_, take);
+    }
+
+private:
+    Rank& rank_;
+    std::vector<PhysicalMemory> local_;
+    std::vector<std::vector<std::uint64_t>> sizes_;
+};
+
+TEST(MemoryExchange, FailsOnAllRanksAndCanBeRepeated) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    run_as(RankMode::kProcess, 3, [](Rank& rank) {
+        Exchange exchange(rank, 2);
+        int taken = 0;
+        const TakeSegment take = [&](std::size_t, const PhysicalMemory&) { ++taken; };
+        for (const char* function :
+             {"cuMemExportToShareableHandle", "cuMemImportFromShareableHandle"}) {
+            if (rank.rank() == 1) {
+                emu::fail_call(function, 2, kInjected);
+            }
+            EXPECT_THAT([&] { exchange.run(take); },
+                        ::testing::ThrowsMessage<std::exception>(HasSubstr(function)))
+                << "rank " << rank.rank() << " when it fails on rank 1";
+            emu::clear_failures();
+            EXPECT_NO_THROW(rank.bootstrap().barrier("after the failure"));
+        }
+        taken = 0;
+        exchange.run(take);
+        EXPECT_EQ(taken, 3 * 2);
+    });
+}
+
+TEST(MemoryExchange, HasFewDescriptorsOpenAtOnce) {
+    run_as(RankMode::kProcess, 4, [](Rank& rank) {
+        Exchange exchange(rank, 100);
+        const int before = open_descriptors();
+        int most = 0;
+        exchange.run([&](std::size_t owner, const PhysicalMemory&) {
+            if (owner == 0 && rank.rank() == 0) {  // before the batch's imports
+                most = std::max(most, open_descriptors() - before);
+            }
+        });
+        EXPECT_LE(most, 256);
+        rank.headline("open at once: {}", most);
+    });
+}
+
+}  // namespace
+}  // namespace symm
