@@ -44,14 +44,6 @@ TEST_P(Barriers, ShowEachRankWhatAllWrote) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Barriers, testing::Values(1, 2, 3, 5, 8));
 
-TEST(HasReached, SurvivesTheWrap) {
-    EXPECT_TRUE(has_reached(5, 5));
-    EXPECT_TRUE(has_reached(6, 5));
-    EXPECT_FALSE(has_reached(4, 5));
-    EXPECT_TRUE(has_reached(1, 0xffffffffU));
-    EXPECT_FALSE(has_reached(0xffffffffU, 1));
-}
-
 TEST(Packet, IsWholeOnlyWithBothFlags) {
     simt::Pack16 slot{};
     write_packet(&slot, 0x1122334455667788U, 9);

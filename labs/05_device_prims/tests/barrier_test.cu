@@ -1,0 +1,110 @@
+// The barrier of three ranks: it orders what blocks write, and a block gives up as a whole.
+
+#include "labs/05_device_prims/barrier.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "common/cuda/device.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/cuda/launch.hpp"
+#include "labs/05_device_prims/kernels.hpp"
+
+namespace symm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kRanks = 3;
+
+class Barriers : public testing::Test {
+protected:
+    struct Member {
+        Member(int rank, std::chrono::nanoseconds limit)
+            : device(rank % device_count()), timeout(limit) {}
+        Device device;
+        Stream stream;
+        KernelTimeout timeout;
+    };
+
+    void make_ranks(std::chrono::nanoseconds limit) {
+        for (int rank = 0; rank < kRanks; ++rank) {
+            ranks_.push_back(std::make_unique<Member>(rank, limit));
+        }
+        std::memset(memory_.as<void>(), 0, kRanks * sizeof(LatencyTestMemory));
+    }
+    template <class Kernel>
+    void start(int rank, const Kernel& kernel, unsigned blocks, unsigned threads) {
+        ranks_[rank]->device.make_current();
+        launch(ranks_[rank]->stream.get(), blocks, threads, kernel);
+    }
+    void wait(int rank) { ranks_[rank]->timeout.synchronize(ranks_[rank]->stream, "the kernel"); }
+
+    LatencyTestMemory* first() const { return memory_.as<LatencyTestMemory>(); }
+    BarrierView view(int rank) const {
+        return {&first()->barrier, sizeof(LatencyTestMemory), rank, kRanks};
+    }
+    simt::Timeout timeout(int rank) const { return ranks_[rank]->timeout.timeout(); }
+
+    Device device_{0};
+    PinnedMemory memory_{kRanks * sizeof(LatencyTestMemory)};
+    std::vector<std::unique_ptr<Member>> ranks_;
+};
+
+// Each thread notes the barrier's answer.
+struct OneBarrier {
+    BarrierView view;
+    simt::Timeout timeout;
+    bool* went_on;
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        Barrier barrier(block, view, timeout);
+        went_on[block.thread_rank()] = barrier.arrive_and_wait();
+        barrier.store_epoch();
+    }
+};
+
+// Rank 2 never comes. Only thread 2 waits for it.
+TEST_F(Barriers, AreLeftByNobodyWhereARankIsMissing) {
+    make_ranks(300ms);
+    const PinnedMemory went_on(2 * 4);
+    std::memset(went_on.as<void>(), 1, 2 * 4);
+    for (int kernel = 0; kernel < 2; ++kernel) {  // the second one knows that the first gave up
+        for (int rank = 0; rank < 2; ++rank) {
+            start(rank, OneBarrier{view(rank), timeout(rank), went_on.as<bool>() + rank * 4}, 1, 4);
+        }
+        for (int rank = 0; rank < 2; ++rank) {
+            ranks_[rank]->stream.synchronize("the kernel");
+            EXPECT_LE(first()[2].barrier.inbox[0][rank], 1U)
+                << "rank " << rank << " gave up, and its next kernel sent a signal";
+            for (int i = 0; i < 4; ++i) {
+                EXPECT_FALSE(went_on.as<bool>()[rank * 4 + i])
+                    << "rank " << rank << ", thread " << i
+                    << (i == 2 ? " did not wait for rank 2" : " went on without rank 2");
+            }
+        }
+    }
+}
+
+// With as many threads as ranks, or more, or fewer.
+TEST_F(Barriers, OrderWhatAllRanksWrite) {
+    make_ranks(3s);
+    std::uint32_t round = 1;
+    for (const unsigned threads : {4U, 3U, 2U}) {
+        for (int rank = 0; rank < kRanks; ++rank) {
+            start(rank, BarrierRounds{view(rank), first(), timeout(rank), round, 10}, 2, threads);
+        }
+        for (int rank = 0; rank < kRanks; ++rank) {
+            wait(rank);
+            EXPECT_EQ(first()[rank].errors, 0U) << threads << " threads";
+        }
+        round += 10;
+    }
+}
+
+}  // namespace
+}  // namespace symm

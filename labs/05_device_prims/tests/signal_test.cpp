@@ -1,0 +1,121 @@
+// Signals and packets between two threads of the host: the functions are the same as in kernels.
+
+#include "labs/05_device_prims/signal.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "labs/05_device_prims/packet.hpp"
+
+namespace symm {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What the waits of a thread need.
+struct Waits {
+    explicit Waits(std::chrono::nanoseconds limit)
+        : timeout{&gave_up, &report, static_cast<std::uint64_t>(limit.count())} {}
+
+    std::uint32_t gave_up = 0;
+    simt::WaitReport report{};
+    simt::Timeout timeout;
+    simt::Waiter waiter{timeout};
+};
+
+TEST(HasReached, IsTrueForTheValueAndForLaterOnes) {
+    EXPECT_FALSE(has_reached(4, 5));
+    EXPECT_TRUE(has_reached(5, 5));
+    EXPECT_TRUE(has_reached(6, 5));
+}
+
+TEST(HasReached, AllowsForTheWrap) {
+    EXPECT_TRUE(has_reached(0x80000000U, 0x7fffffffU));
+    EXPECT_FALSE(has_reached(0x7fffffffU, 0x80000000U));
+    EXPECT_TRUE(has_reached(0xffffffffU, 0xffffffffU));
+    EXPECT_FALSE(has_reached(0xffffffffU, 1));
+    EXPECT_TRUE(has_reached(1, 0xffffffffU));
+}
+
+// Two threads, round by round: the sender begins a round when the receiver is about to wait.
+void in_rounds(const std::function<void(std::uint32_t)>& send,
+               const std::function<void(simt::Waiter&, std::uint32_t)>& receive) {
+    constexpr std::uint32_t kRounds = 20;
+    std::uint32_t ready = 0;
+    std::thread sender([&] {
+        Waits waits(5s);
+        for (std::uint32_t round = 1; round <= kRounds; ++round) {
+            if (!wait_signal<simt::Order::kRelaxed>(waits.waiter, &ready,
+                                                    {simt::Wait::kSignal, 0, 1, round})) {
+                return;
+            }
+            std::this_thread::sleep_for(1ms);
+            send(round);
+        }
+    });
+    Waits waits(5s);
+    for (std::uint32_t round = 1; round <= kRounds; ++round) {
+        simt::store(&ready, round, simt::Order::kRelaxed);
+        receive(waits.waiter, round);
+    }
+    sender.join();
+}
+
+std::uint64_t payload_of(std::uint32_t round) {
+    return (std::uint64_t{round} << 32 | round) * 3;
+}
+
+// A payload per round, and the flag for all of them.
+struct Mail {
+    std::uint64_t payloads[32] = {};
+    std::uint32_t flag = 0;
+
+    void write_payload(std::uint32_t round) { payloads[round] = payload_of(round); }
+    std::uint64_t read_payload(std::uint32_t round) const { return payloads[round]; }
+};
+
+// The payload is written and read plainly: the flag alone orders the two threads.
+TEST(Signal, OrdersItsPayload) {
+    Mail mail;
+    in_rounds(
+        [&](std::uint32_t round) {
+            mail.write_payload(round);
+            signal(&mail.flag, round);
+        },
+        [&](simt::Waiter& waiter, std::uint32_t round) {
+            ASSERT_TRUE(wait_signal(waiter, &mail.flag, {simt::Wait::kSignal, 1, 0, round}));
+            EXPECT_EQ(mail.read_payload(round), payload_of(round)) << "round " << round;
+        });
+}
+
+// What a slot holds behind the one half of a packet that has arrived is of the last round.
+TEST(Packet, IsNotTakenWhereAHalfIsMissing) {
+    for (const int missing : {0, 1}) {
+        Waits waits(100ms);
+        simt::Pack16 slot{};
+        write_packet(&slot, payload_of(7), 7);
+        const std::uint64_t old = slot.half[missing];
+        write_packet(&slot, payload_of(8), 8);
+        slot.half[missing] = old;
+        std::uint64_t data = 0;
+        EXPECT_FALSE(read_packet(waits.waiter, &slot, {simt::Wait::kPacket, 1, 0, 8}, data))
+            << "half " << missing << " of the packet was not there yet";
+    }
+}
+
+TEST(Packet, BringsItsData) {
+    simt::Pack16 slot{};
+    in_rounds([&](std::uint32_t round) { write_packet(&slot, payload_of(round), round); },
+              [&](simt::Waiter& waiter, std::uint32_t round) {
+                  std::uint64_t data = 0;
+                  ASSERT_TRUE(read_packet(waiter, &slot, {simt::Wait::kPacket, 1, 0, round}, data))
+                      << "the packet of round " << round << " was there";
+                  EXPECT_EQ(data, payload_of(round)) << "not the data of round " << round;
+              });
+}
+
+}  // namespace
+}  // namespace symm
