@@ -188,7 +188,8 @@ def evidence(output: str) -> str:
     lines = output.splitlines()
     for i, line in enumerate(lines):
         if "WARNING: ThreadSanitizer" in line:
-            kept = [line.strip() for line in lines[i:i + 60]
+            kept = [re.sub(r" \(\w+\+0x.*|.*/(?=(labs|common)/)", "", line).strip()
+                    for line in lines[i:i + 60]
                     if re.search(r" of size \d+ at |#\d .*(labs|common)/", line)]
             return "\n".join(kept[:8])
     failures = [i for i, line in enumerate(lines) if ": Failure" in line or "rror" in line]
