@@ -34,6 +34,22 @@ struct RelayKernel {
     }
 };
 
+TEST_F(Transfers, MovesWhatWasSentBeforeTheReceiverCame) {
+    const Views by = connection(1);
+    a.fill(1, 5 * kSlot);
+    b.fill(1, 0);
+    a.start(sending(a, by, 3 * kSlot));
+    finish(a);
+    ASSERT_EQ(by.memory->receive[0].tail, 3U) << "after a kernel that sends three slots";
+    a.start(sending(a, by, 2 * kSlot, 3 * kSlot));
+    finish(a);
+    ASSERT_EQ(by.memory->receive[0].tail, 5U) << "after a second kernel, which sends two";
+    b.start(receiving(b, by, 3 * kSlot));
+    b.start(receiving(b, by, 2 * kSlot, 3 * kSlot));
+    finish(b);
+    b.expect(1, 0, 5 * kSlot);
+}
+
 TEST_F(Transfers, MovesMessagesOfAnySize) {
     unsigned message = 0;
     const Views by = connection(1);

@@ -14,6 +14,7 @@
 #include "common/cuda/launch.hpp"
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
+#include "common/sys/deadline.hpp"
 #include "labs/04_shm_transport/transfer.hpp"
 
 namespace symm::testing {
@@ -84,7 +85,7 @@ struct ConnectionMemory {
 
 class Transfers : public ::testing::Test {
 protected:
-    Transfers() : a(0, 60s), b(1, 60s) {}
+    Transfers() : a(0, Deadline::standard_limit()), b(1, Deadline::standard_limit()) {}
 
     // Both sides' views of a connection.
     struct Views {

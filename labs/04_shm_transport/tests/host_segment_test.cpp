@@ -14,6 +14,7 @@
 
 #include "common/cuda/stream.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
+#include "labs/02_access/access.hpp"
 #include "labs/04_shm_transport/host_segment.hpp"
 #include "labs/04_shm_transport/tests/segment_counts.hpp"
 
@@ -84,6 +85,21 @@ TEST_P(Segment, IsOneMemoryForTheHostAndBothDevices) {
         EXPECT_EQ(bytes_of(segment)[12], 0x11);
     }
     device_->make_current();
+}
+
+// The emulated driver would let the host and all GPUs write to host memory all the same.
+TEST_P(Segment, IsOpenToTheHostAndToEachDevice) {
+    if (GetParam() == HostPath::kPosix) {
+        GTEST_SKIP() << "mmap opens it to the host, the registration to all devices";
+    }
+    const HostSegment segment = make(4096);
+    EXPECT_EQ(access_of(segment.address(), host_node_of(0), CU_MEM_LOCATION_TYPE_HOST_NUMA),
+              CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        << "no access for the host";
+    for (const int device : both_devices()) {
+        EXPECT_EQ(access_of(segment.address(), device), CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+            << "no access for device " << device;
+    }
 }
 
 TEST_P(Segment, IsTheSameMemoryWhereItIsAttached) {
