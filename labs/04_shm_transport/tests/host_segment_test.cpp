@@ -87,11 +87,13 @@ TEST_P(Segment, IsOneMemoryForTheHostAndBothDevices) {
     device_->make_current();
 }
 
+// Memory of the other path is open to the host by mmap, to all devices by the registration.
+class CuMemSegment : public Segment {};
+INSTANTIATE_TEST_SUITE_P(Paths, CuMemSegment, ::testing::Values(HostPath::kCuMem),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
 // The emulated driver would let the host and all GPUs write to host memory all the same.
-TEST_P(Segment, IsOpenToTheHostAndToEachDevice) {
-    if (GetParam() == HostPath::kPosix) {
-        GTEST_SKIP() << "mmap opens it to the host, the registration to all devices";
-    }
+TEST_P(CuMemSegment, IsOpenToTheHostAndToEachDevice) {
     const HostSegment segment = make(4096);
     EXPECT_EQ(access_of(segment.address(), host_node_of(0), CU_MEM_LOCATION_TYPE_HOST_NUMA),
               CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
