@@ -33,7 +33,14 @@ using simt::Pack16;
 using simt::ThreadBlock;
 
 /// All loads of a round are issued before the first of their values is used. A remote load takes
-/// more than half a microsecond; only many loads in flight at a time hide that.
+/// more than half a microsecond; only many loads in flight at a time hide that. Which thread copies
+/// which vector of 16 bytes, drawn for a grid of 2 threads, kInFlight = 3 and 15 vectors:
+///
+///     vector  | 0 1 2 3 4 5 | 6 7 8 9 10 11 | 12 13 14
+///     thread  | 0 1 0 1 0 1 | 0 1 0 1 0  1  | 0  1  0
+///             | a round     | a round       | the rest, one by one
+///
+/// Neighbours among the threads load neighbours in memory, so that a warp's loads fill whole lines.
 struct Copy {
     static constexpr int kInFlight = 8;
     Pack16* to;

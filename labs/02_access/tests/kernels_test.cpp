@@ -53,6 +53,26 @@ TEST_F(Kernels, CopyEveryWordAndNoneBehind) {
     }
 }
 
+// The copy goes to where it comes from, as many vectors further on as there are threads. So each
+// thread writes only what it reads itself, and in one round the data stay right only if all loads
+// come before the first store.
+TEST_F(Kernels, LoadAWholeRoundBeforeTheFirstStore) {
+    constexpr std::size_t kVector = 16;
+    constexpr std::size_t kInFlight = 8;
+    for (const LaunchShape shape : {LaunchShape{1, 1}, LaunchShape{1, 2}, LaunchShape{2, 16}}) {
+        const std::size_t threads = shape.blocks * shape.threads;
+        const std::size_t bytes = kInFlight * threads * kVector;
+        const SharedBuffer buffer(0, bytes + threads * kVector, {});
+        pattern::fill(gpu(0), {buffer.base(), buffer.size() / 4, 3});
+        gpu(0).make_current();
+        queue_copy(gpu(0).stream(), shape, buffer.base() + threads * kVector, buffer.base(), bytes);
+        gpu(0).wait("the copy");
+        const pattern::Range copied{buffer.base() + threads * kVector, bytes / 4, 3};
+        EXPECT_EQ(pattern::compare(gpu(0), copied).wrong, 0u)
+            << "a vector was stored before the round was loaded, " << threads << " threads";
+    }
+}
+
 TEST_F(Kernels, WorkOnEveryDevicesMemoryFromEveryDevice) {
     constexpr std::size_t kWords = 3'001;
     PeerMatrix matrix = PeerMatrix::query();

@@ -1,8 +1,14 @@
 // The peer matrix, the self-test, and what stands on them.
 
-#include <numeric>
+#include <fmt/format.h>
 
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "common/cuda/kernel_timeout.hpp"
 #include "labs/02_access/access_steps.hpp"
+#include "labs/02_access/kernels.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
 
 namespace symm {
@@ -84,6 +90,26 @@ TEST_F(Peers, WriteAndReadOneBufferOfAnySize) {
             EXPECT_TRUE(report.right) << bytes << " bytes of device " << owner;
             EXPECT_EQ(report.lines.size(), 1 + matrix.users_of(owner).size());
         }
+    }
+}
+
+// Each device in turn is late: a gate in its stream holds back what it writes.
+TEST_F(Peers, ReadNothingBeforeTheLastOfThemHasWritten) {
+    const PeerMatrix matrix = PeerMatrix::query();
+    for (const int late : matrix.users_of(0)) {
+        gpu(late).make_current();
+        const PinnedMemory open(sizeof(std::uint32_t));
+        KernelTimeout timeout;
+        const Drained before_the_flag_goes(gpu(late));
+        queue_gate(gpu(late).stream(), open.as<std::uint32_t>(), timeout.timeout());
+        const std::jthread opener([flag = open.as<std::uint32_t>()] {
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            simt::store(flag, 1u, simt::Order::kRelaxed);
+        });
+        const StepReport report = written_by_all({gpus(), matrix, 0, 4'100});
+        EXPECT_TRUE(report.right) << "device " << late << " was late\n"
+                                  << fmt::format("{}", fmt::join(report.lines, "\n"));
+        timeout.synchronize(gpu(late).owned_stream(), "the gate");
     }
 }
 

@@ -1,0 +1,63 @@
+// The self-test of a pair, on a machine that loses something between some pairs:
+// SYMM_EMU_DEVICES=6 SYMM_EMU_LOSSY=1:0:stores,2:0:loads,3:0:copies.
+
+#include "labs/02_access/peer_check.hpp"
+#include "labs/02_access/tests/access_lab_test.hpp"
+
+namespace symm {
+namespace {
+
+class SelfTest : public AccessLabTest {
+protected:
+    // What it says, without the words that were seen.
+    static std::string failure(int accessor, int owner) {
+        for (const int device : {accessor, owner}) {
+            wrong_words(device) = 0;
+        }
+        const std::string text = check_pair(gpu(accessor), gpu(owner), 40'004);
+        return text.substr(0, text.find(':'));
+    }
+    // How many wrong words the first block of this device's last comparison has found: with them
+    // begins what pattern::compare leaves in the device's results.
+    static std::uint64_t& wrong_words(int device) {
+        return *static_cast<std::uint64_t*>(gpu(device).results());
+    }
+};
+
+TEST_F(SelfTest, PassesAPairThatLosesNothing) {
+    for (int round = 0; round < 5; ++round) {
+        EXPECT_EQ(failure(5, 4), "");
+        EXPECT_EQ(failure(4, 5), "");
+    }
+}
+
+TEST_F(SelfTest, FindsLostStores) {
+    ASSERT_EQ(failure(1, 0), "stores of a kernel are lost");
+    EXPECT_NE(wrong_words(0), 0u) << "device 1 compared its own stores";
+}
+
+TEST_F(SelfTest, FindsWrongLoads) {
+    ASSERT_EQ(failure(2, 0), "loads of a kernel read something else");
+    EXPECT_NE(wrong_words(2), 0u) << "device 0 compared what device 2 should load";
+}
+
+TEST_F(SelfTest, FindsLostCopies) {
+    ASSERT_EQ(failure(3, 0), "copies are lost");
+    EXPECT_NE(wrong_words(0), 0u) << "device 3 compared its own copies";
+}
+
+TEST_F(SelfTest, BlamesOneDirectionOnly) {
+    EXPECT_EQ(failure(0, 1), "");
+    EXPECT_EQ(failure(0, 2), "");
+    EXPECT_EQ(failure(0, 3), "");
+}
+
+TEST_F(SelfTest, PoisonsTheMemoryFirst) {
+    const long before = emu::calls_made("cuMemsetD8Async") + emu::calls_made("cuMemsetD32Async");
+    EXPECT_EQ(failure(5, 4), "");
+    EXPECT_GT(emu::calls_made("cuMemsetD8Async") + emu::calls_made("cuMemsetD32Async"), before)
+        << "nobody filled the memory with poison";
+}
+
+}  // namespace
+}  // namespace symm
