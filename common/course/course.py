@@ -82,10 +82,10 @@ def learn(course, progress, _):
 
 
 def next_open(course, progress):
-    current = next((e for e in course if e.id == progress.data["current"]), None)
-    if current is not None and progress.state(current) == "begun":
-        return current
-    return next((e for e in course if progress.state(e) in ("open", "begun")), None)
+    """The one that is begun, or the first open one behind it, or the first open one of all."""
+    at = next((i for i, e in enumerate(course) if e.id == progress.data["current"]), 0)
+    in_turn = course[at:] + course[:at]
+    return next((e for e in in_turn if progress.state(e) in ("open", "begun")), None)
 
 
 def start(course, progress, args):
@@ -180,8 +180,7 @@ def hint(course, progress, args):
     shown = min(progress.data["hints"].get(exercise.id, 0) + 1, len(exercise.hints))
     progress.data["hints"][exercise.id] = shown
     progress.save()
-    for number, text in enumerate(exercise.hints[:shown], 1):
-        say(f"Hint {number} of {len(exercise.hints)}: {text.strip()}")
+    say(f"Hint {shown} of {len(exercise.hints)}: {exercise.hints[shown - 1].strip()}")
     print("./lab hint shows the next one." if shown < len(exercise.hints) else
           "That was the last hint. ./lab solution shows the solution.")
 

@@ -188,10 +188,26 @@ def evidence(output: str) -> str:
     lines = output.splitlines()
     for i, line in enumerate(lines):
         if "WARNING: ThreadSanitizer" in line:
-            kept = [re.sub(r" \(\w+\+0x.*|.*/(?=(labs|common)/)", "", line).strip()
-                    for line in lines[i:i + 60]
-                    if re.search(r" of size \d+ at |#\d .*(labs|common)/", line)]
-            return "\n".join(kept[:8])
+            return race(lines[i:])
     failures = [i for i, line in enumerate(lines) if ": Failure" in line or "rror" in line]
-    begin = failures[0] if failures else max(0, len(lines) - 10)
-    return "\n".join(line for line in lines[begin:begin + 10] if line.strip())
+    kept = []
+    for line in lines[failures[0] if failures else -10:]:
+        if line.strip() and "-byte object <" not in line and line not in kept:
+            kept.append(line)
+    return "\n".join(kept[:10])
+
+
+def race(lines: list) -> str:
+    """The two accesses of a data race, each with the functions that made it."""
+    kept, frames = [], 0
+    for line in lines:
+        frame = re.match(r"\s*#\d+ (.*) \S*?((?:labs|common)/\S+:\d+)", line)
+        if re.search(r"^  (Previous )?(atomic )?(read|write) of size", line, re.IGNORECASE):
+            kept.append(line.strip().split(" at ")[0])
+            frames = 3
+        elif frame and frames > 0 and not re.match(r"common/(emu|cuda)/", frame[2]):
+            kept.append(f"    {frame[2]}  {re.sub(r'[(<].*', '', frame[1])}")
+            frames -= 1
+        elif re.match(r"  (Location|Thread|Mutex)", line) or line.startswith("SUMMARY"):
+            break
+    return "\n".join(kept)
