@@ -61,20 +61,38 @@ TEST(TwoShot, IsRightCallAfterCall) {
         [](unsigned call) { return ProtocolMemory::kElements - 1 - call; }, 0xfffffffeU);
 }
 
+// It ends, and reads nothing through the address that it has not been told.
+TEST(TwoShot, EndsWhereARankDoesNotCall) {
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(ProtocolMemory));
+        KernelTimeout timeout(300ms);
+        const Stream stream;
+        launch_reset(stream.get(), range.at<ProtocolMemory>(rank.rank()), 0, 0);
+        stream.synchronize();
+        rank.bootstrap().barrier("reset");
+        if (rank.rank() == 0) {
+            launch_protocol_two_shot(stream.get(), range.at<ProtocolMemory>(0), range.stride(), 0,
+                                     ProtocolMemory::kElements, timeout.timeout());
+            EXPECT_THROW(timeout.synchronize(stream, "a call"), std::runtime_error);
+        }
+        rank.bootstrap().barrier("given up");
+    });
+}
+
 TEST(OneShot, IsRightCallAfterCall) {
     call_on_ranks(2, &launch_protocol_one_shot, 300,
                   [](unsigned call) { return 1 + call % kMost; });
 }
 
 // All packets of fresh memory hold the flag of an epoch behind the wrap. Small calls use one packet
-// of each bank; when that epoch comes, a large call uses all.
+// of each bank, and clear the others; from the wrap on, large calls use all.
 TEST(OneShot, TakesNoFlagOfAFormerEpochForANewOne) {
     constexpr std::uint32_t kStart = 0xffffffd0U;
     constexpr std::uint32_t kStale = 3;
     constexpr unsigned kCalls = 0xffffffffU - kStart + 4;
     call_on_ranks(
         2, &launch_protocol_one_shot, kCalls,
-        [](unsigned call) { return call < kCalls - 3 ? 2 : kMost; }, kStart, kStale);
+        [](unsigned call) { return call < kCalls - 4 ? 2 : kMost; }, kStart, kStale);
 }
 
 // Over the wrap of the epoch. A call has up to two packs per thread.
