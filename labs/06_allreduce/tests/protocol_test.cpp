@@ -61,21 +61,29 @@ TEST(TwoShot, IsRightCallAfterCall) {
         [](unsigned call) { return ProtocolMemory::kElements - 1 - call; }, 0xfffffffeU);
 }
 
-// It ends, and reads nothing through the address that it has not been told.
+// It ends, and has written nothing.
 TEST(TwoShot, EndsWhereARankDoesNotCall) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         const SymmetricRange range(rank, sizeof(ProtocolMemory));
         KernelTimeout timeout(300ms);
         const Stream stream;
-        launch_reset(stream.get(), range.at<ProtocolMemory>(rank.rank()), 0, 0);
+        auto* local = range.at<ProtocolMemory>(rank.rank());
+        launch_reset(stream.get(), local, 0, 0);
+        launch_prepare(stream.get(), local, rank.rank(), 0);
         stream.synchronize();
+        std::array<float, ProtocolMemory::kElements> before{};
+        copy_to_host(before.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(before));
         rank.bootstrap().barrier("reset");
         if (rank.rank() == 0) {
             launch_protocol_two_shot(stream.get(), range.at<ProtocolMemory>(0), range.stride(), 0,
-                                     ProtocolMemory::kElements, timeout.timeout());
+                                     before.size(), timeout.timeout());
             EXPECT_THROW(timeout.synchronize(stream, "a call"), std::runtime_error);
         }
         rank.bootstrap().barrier("given up");
+        auto after = before;
+        copy_to_host(after.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(after));
+        EXPECT_EQ(after, before);
+        rank.bootstrap().barrier("looked");
     });
 }
 
