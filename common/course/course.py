@@ -4,6 +4,7 @@
 import argparse
 import difflib
 import json
+import signal
 import sys
 import textwrap
 import time
@@ -203,6 +204,7 @@ def solution(course, progress, args):
 def reset(course, progress, args):
     exercise = chosen(course, progress, args)
     put_back(exercise)
+    progress.data["hints"].pop(exercise.id, None)
     progress.set(exercise, "open")
     where = f", and {exercise.file} is as it was" if exercise.file else ""
     print(f"{exercise.id} is open again{where}.")
@@ -266,9 +268,12 @@ def main() -> int:
             command.add_argument("answer", nargs="?", help="to an exercise that asks a question")
             command.add_argument("--all", action="store_true", help="every exercise that is begun")
     args = parser.parse_args()
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ./lab learn | head
     try:
         course = exercises.load()
         progress = Progress()
+        if getattr(args, "id", None) and f"0{args.id}" in {e.id for e in course}:
+            args.id = f"0{args.id}"  # 1.1 for 01.1
         current = next((e for e in course if e.id == progress.data["current"]), None)
         if (args.command == "check" and args.id and args.id not in {e.id for e in course} and
                 current and current.kind == "predict"):

@@ -25,6 +25,7 @@ class Wrong:
     change: list = field(default_factory=list)  # [old, new] pairs that make it from the solution
     text: str = ""  # or the whole of it
     answer: str = ""  # of a question: the wrong answer itself
+    has: str = ""  # a regular expression for code that passes all tests and is wrong all the same
 
 
 @dataclass

@@ -9,7 +9,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 
-from exercises import ROOT, CourseError, Exercise
+from exercises import ROOT, CourseError, Exercise, split
 
 BUILD = ROOT / "build" / "course"
 OUTPUT_LIMIT = 16 << 20  # bytes: an endless loop may print
@@ -107,7 +107,18 @@ def judge(exercise: Exercise) -> Verdict:
         ended = run([*runner(), program, f"--gtest_filter={exercise.filter}", "--gtest_brief=1"],
                     exercise.seconds, environment_of(exercise))
         verdict = explain(exercise, ended)
+        if verdict.passed:
+            verdict = beyond_tests(exercise, verdict)
     verdict.seconds = time.monotonic() - begun
+    return verdict
+
+
+def beyond_tests(exercise: Exercise, verdict: Verdict) -> Verdict:
+    """What no test can see, and the code shows."""
+    answer = split(exercise, exercise.path.read_text())[1]
+    for number, wrong in enumerate(exercise.wrong):
+        if wrong.has and re.search(wrong.has, answer, re.DOTALL):
+            return Verdict(False, f"The tests pass. {wrong.say}", wrong=number)
     return verdict
 
 
@@ -199,15 +210,26 @@ def evidence(output: str) -> str:
 
 def race(lines: list) -> str:
     """The two accesses of a data race, each with the functions that made it."""
-    kept, frames = [], 0
+    accesses = []
     for line in lines:
-        frame = re.match(r"\s*#\d+ (.*) \S*?((?:labs|common)/\S+:\d+)", line)
+        frame = re.match(r"\s*#\d+ (.*) \S*?((?:labs|common)/\S+:\d+):\d+", line)
         if re.search(r"^  (Previous )?(atomic )?(read|write) of size", line, re.IGNORECASE):
-            kept.append(line.strip().split(" at ")[0])
-            frames = 3
-        elif frame and frames > 0 and not re.match(r"common/(emu|cuda)/", frame[2]):
-            kept.append(f"    {frame[2]}  {re.sub(r'[(<].*', '', frame[1])}")
-            frames -= 1
+            accesses.append((line.strip().split(" at ")[0], []))
+        elif frame and accesses:
+            accesses[-1][1].append(f"    {frame[2]}  {function_name(frame[1])}")
         elif re.match(r"  (Location|Thread|Mutex)", line) or line.startswith("SUMMARY"):
             break
+    kept = []
+    for access, frames in accesses:
+        of_labs = [frame for frame in frames if not re.match(r" *common/(emu|cuda)/", frame)]
+        kept += [access, *(of_labs[:3] or frames[:1])]
     return "\n".join(kept)
+
+
+def function_name(signature: str) -> str:
+    """`symm::Ring::send` of a signature with its template arguments, parameters and result."""
+    before = ""
+    while before != signature:
+        before = signature
+        signature = re.sub(r"<[^<>]*>", "", signature)
+    return re.sub(r"\(.*", "", signature.replace("operator()", "operator")).split()[-1]
