@@ -113,9 +113,10 @@ Element sum_of(int ranks, std::size_t i) {
     return ranks == 0 ? 0 : element_of(ranks - 1, i) + sum_of(ranks - 1, i);
 }
 
-// An AllReduce by `channels` channels, one after the other; a step has at most `most` elements.
-// Returns how often each rank sends.
-int all_reduce(int ranks, std::size_t count, unsigned channels, std::size_t most) {
+// An AllReduce by `channels` channels, one after the other: in place, a second channel that adds up
+// the same elements would find sums. A step has at most `most` elements. Returns how often each
+// rank sends.
+int all_reduce(int ranks, std::size_t count, unsigned channels, std::size_t most, bool in_place) {
     const auto n = static_cast<std::size_t>(ranks);
     std::vector<Queue> queues(n);
     std::vector<int> sends(n);
@@ -127,7 +128,8 @@ int all_reduce(int ranks, std::size_t count, unsigned channels, std::size_t most
             for (std::size_t i = 0; i < count; ++i) {
                 input[i] = element_of(me, i);
             }
-            Chunk output(count);
+            Chunk other(count);
+            Chunk& output = in_place ? input : other;
             const RingCall<Element> call{Collective::kAllReduce,
                                          {ReduceOp::kSum, ranks},
                                          input.data(),
@@ -162,9 +164,11 @@ TEST(RingOrder, OfAllReduce) {
     for (const int ranks : {2, 3, 4}) {
         for (const std::size_t count : {24, 23, 1}) {
             for (const unsigned channels : {1, 2}) {
-                all_reduce(ranks, count, channels, channels == 1 ? 100 : 2);
-                if (HasFailure()) {
-                    return;
+                for (const bool in_place : {false, true}) {
+                    all_reduce(ranks, count, channels, channels == 1 ? 100 : 2, in_place);
+                    if (HasFailure()) {
+                        return;
+                    }
                 }
             }
         }
@@ -173,7 +177,7 @@ TEST(RingOrder, OfAllReduce) {
 
 // Two turns.
 TEST(RingOrder, SendsNoMoreThanItMust) {
-    EXPECT_EQ(all_reduce(4, 4001, 1, 1000), 2 * 2 * 3);
+    EXPECT_EQ(all_reduce(4, 4001, 1, 1000, false), 2 * 2 * 3);
 }
 
 }  // namespace

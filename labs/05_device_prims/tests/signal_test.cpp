@@ -91,6 +91,13 @@ TEST(Signal, OrdersItsPayload) {
         });
 }
 
+TEST(Signal, EndsTheWaitOfALateReceiverToo) {
+    Waits waits(100ms);
+    std::uint32_t flag = 0;
+    signal(&flag, 7);
+    EXPECT_TRUE(wait_signal(waits.waiter, &flag, {simt::Wait::kSignal, 1, 0, 5}));
+}
+
 // What a slot holds behind the one half of a packet that has arrived is of the last round.
 TEST(Packet, IsNotTakenWhereAHalfIsMissing) {
     for (const int missing : {0, 1}) {
