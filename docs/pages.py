@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""Runs the commands that the labs' pages show, on emulated GPUs, and compares what they print with
+what the pages say. Numbers may differ; a line `...` on a page stands for any lines.
+
+usage: ./lab pages [NN...]
+"""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+COMMAND = re.compile(r"(?:[A-Z_0-9]+=\S+ +)*\./lab run \d\d[^`\n]*")
+LIMIT = 120  # seconds
+
+
+def masked(text: str) -> list:
+    """Its lines without what differs from run to run: numbers, addresses, widths."""
+    lines = []
+    for line in text.rstrip().splitlines():
+        line = re.sub(r"\(libcuda.*? cannot be loaded\)|\(as asked\)", "(why)", line)
+        line = re.sub(r"0x[0-9a-f]+(\.\.[0-9a-f]+)?|\d[\d.]*[KMG]?\b", "#", line)
+        line = re.sub(r"(- ?)+", "-", re.sub(r"[=-]{2,}>?", "-", line))
+        lines.append(" ".join(line.split()))
+    return lines
+
+
+def is_like(printed: str, line: str) -> bool:
+    """Whether a line of a page, which may end with ` ...`, stands for what was printed."""
+    return printed == line or line.endswith(" ...") and printed.startswith(line[:-4])
+
+
+def first_difference(expected: list, printed: list) -> str:
+    """Where what was printed leaves the page; empty where it does not."""
+    at, free = 0, False
+    for line in expected:
+        if line == "...":
+            free = True
+            continue
+        begin = at
+        while at < len(printed) and not is_like(printed[at], line):
+            if not free:
+                return f"the page says\n    {line}\nand the program\n    {printed[at]}"
+            at += 1
+        if at == len(printed):
+            return (f"the page says\n    {line}\nand the program nothing like it after its line "
+                    f"{begin}")
+        at, free = at + 1, False
+    if at < len(printed) and not free:
+        return f"the program also prints\n    {printed[at]}"
+    return ""
+
+
+def run(command: str) -> tuple[int, str, str]:
+    """Exit status, output and errors of a command of a page."""
+    words = shlex.split(command, comments=True)
+    variables = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_0-9]+=", word))
+    words = [word for word in words if not re.match(r"[A-Z_0-9]+=", word)]
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT,
+                           env={**os.environ, "SYMM_DRIVER": "emulated", **variables}, check=False)
+    return ended.returncode, ended.stdout, ended.stderr
+
+
+def check(page: Path) -> list:
+    """What is wrong with a page."""
+    faults = []
+    parts = re.split(r"^```\w*\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for text, block in zip(parts[::2], parts[1::2]):
+        before = " ".join(text.strip().split("\n\n")[-1].split())
+        quoted = re.findall(rf"`({COMMAND.pattern})`", before)
+        if quoted and text.strip().endswith(":"):
+            print(f"  {quoted[-1]}", flush=True)
+            _, output, errors = run(quoted[-1])
+            difference = first_difference(masked(block), masked(output))
+            if difference and first_difference(masked(block), masked(output + errors)):
+                faults.append(f"{quoted[-1]}: {difference}")
+            continue
+        for command in COMMAND.findall(block):
+            command = re.sub(r"(\./lab run .*?)  .*", r"\1", command)  # an explanation follows
+            if re.search(r"GPU|NCCL|--graph|:1G|torchrun", command):
+                continue
+            print(f"  {command}", flush=True)
+            status, output, errors = run(command)
+            if status != 0 and not re.search("SYMM_EMU_|--silent", command):  # these may fail
+                faults.append(f"{command}: exit status {status}\n{output[-500:]}{errors}")
+    return faults
+
+
+def main() -> int:
+    wrong = 0
+    subprocess.run(["./lab", "build"], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    for page in sorted(ROOT.glob("labs/*/README.md")):
+        if sys.argv[1:] and page.parent.name[:2] not in sys.argv[1:]:
+            continue
+        print(page.relative_to(ROOT), flush=True)
+        for fault in check(page):
+            print(f"NOT SO: {fault}", flush=True)
+            wrong += 1
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
