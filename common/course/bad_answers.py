@@ -20,7 +20,7 @@ BAD_ANSWERS = [
     ("a wait for nobody", "    syscall(34);  // pause()\n", "did not end within"),
     ("an early exit", "    std::_Exit(0);\n", "ended before its tests had"),
     ("a leak", "    CUdeviceptr lost = 0;\n    (void)cuMemAlloc(&lost, 100);\n",
-     "a test fails|behind"),
+     "is not given back"),
     ("a process that stays", "    if (syscall(57) == 0) {  // fork()\n        syscall(34);\n    }\n"
      "    std::_Exit(1);\n", "ended with status 1"),
     ("an exception", "    throw 1;\n", "a test fails"),

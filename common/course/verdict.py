@@ -184,6 +184,9 @@ def in_general(ended: Ended) -> str:
                 "what nobody sends.")
     if "in a kernel for" in ended.output:
         return "A kernel waited for something that did not come. Who should have sent it?"
+    if re.search("left (something|this) behind", ended.output):
+        return ("Something that was taken is not given back: memory, addresses, a mapping or a "
+                "handle. The lines below count what is left.")
     if "[  FAILED  ]" in ended.output:
         return "It compiles and ends, but a test fails."
     crash = re.search(r"ThreadSanitizer:(?:DEADLYSIGNAL|.*?(SEGV|FPE|BUS|ABRT|ILL))", ended.output)
