@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the commands that the labs' pages show, on emulated GPUs, and compares what they print with
-what the pages say. Numbers may differ; a line `...` on a page stands for any lines.
+"""Runs the commands that the front page and the labs' pages show, on emulated GPUs, and compares
+what they print with what the pages say. Numbers may differ; `...` on a page stands for any lines,
+or for the rest of one.
 
 usage: ./lab pages [NN...]
 """
@@ -92,7 +93,7 @@ def check(page: Path) -> list:
 def main() -> int:
     wrong = 0
     subprocess.run(["./lab", "build"], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
-    for page in sorted(ROOT.glob("labs/*/README.md")):
+    for page in [ROOT / "README.md", *sorted(ROOT.glob("labs/*/README.md"))]:
         if sys.argv[1:] and page.parent.name[:2] not in sys.argv[1:]:
             continue
         print(page.relative_to(ROOT), flush=True)

@@ -103,14 +103,24 @@ def judge(exercise: Exercise) -> Verdict:
     begun = time.monotonic()
     verdict = build(exercise)
     if verdict is None:
-        program = str(BUILD / "bin" / exercise.target)
-        ended = run([*runner(), program, f"--gtest_filter={exercise.filter}", "--gtest_brief=1"],
-                    exercise.seconds, environment_of(exercise))
-        verdict = explain(exercise, ended)
-        if verdict.passed:
-            verdict = beyond_tests(exercise, verdict)
+        verdict = test(exercise)
+        # A fault of order shows now one thing, now another: look again for one that has a name.
+        for _ in range(2):
+            if verdict.passed or verdict.wrong >= 0 or time.monotonic() - begun > 10:
+                break
+            again = test(exercise)
+            verdict = again if again.wrong >= 0 else verdict
     verdict.seconds = time.monotonic() - begun
     return verdict
+
+
+def test(exercise: Exercise) -> Verdict:
+    """The verdict of one run of the tests."""
+    program = str(BUILD / "bin" / exercise.target)
+    ended = run([*runner(), program, f"--gtest_filter={exercise.filter}", "--gtest_brief=1"],
+                exercise.seconds, environment_of(exercise))
+    verdict = explain(exercise, ended)
+    return beyond_tests(exercise, verdict) if verdict.passed else verdict
 
 
 def beyond_tests(exercise: Exercise, verdict: Verdict) -> Verdict:

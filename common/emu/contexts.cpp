@@ -99,10 +99,13 @@ CUresult current_context(Context*& context, Lost lost) {
 }
 
 void lose(Context& context, CUresult result, const Text& why) {
-    CUresult well = CUDA_SUCCESS;
-    if (context.lost.compare_exchange_strong(well, result, std::memory_order_relaxed)) {
+    // Said first: whoever sees that the context is lost may end the process.
+    static std::mutex losing;
+    const std::lock_guard lock(losing);
+    if (context.lost.load(std::memory_order_relaxed) == CUDA_SUCCESS) {
         say("the context of device {} is lost (error {}): {}", context.device,
             static_cast<int>(result), std::string_view(why));
+        context.lost.store(result, std::memory_order_relaxed);
     }
 }
 
