@@ -60,8 +60,12 @@ def run(command: str) -> tuple[int, str, str]:
     words = shlex.split(command, comments=True)
     variables = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_0-9]+=", word))
     words = [word for word in words if not re.match(r"[A-Z_0-9]+=", word)]
-    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT,
-                           env={**os.environ, "SYMM_DRIVER": "emulated", **variables}, check=False)
+    environment = {**os.environ, "SYMM_DRIVER": "emulated", **variables}
+    try:
+        ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT,
+                               env=environment, check=False)
+    except subprocess.TimeoutExpired:
+        return 124, "", f"it did not end within {LIMIT} s"
     return ended.returncode, ended.stdout, ended.stderr
 
 

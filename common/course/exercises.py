@@ -26,6 +26,7 @@ class Wrong:
     text: str = ""  # or the whole of it
     answer: str = ""  # of a question: the wrong answer itself
     has: str = ""  # a regular expression for code that passes all tests and is wrong all the same
+    told: int = -1  # the number of the wrong answer whose `say` this is: its own, or one before
 
 
 @dataclass
@@ -74,6 +75,8 @@ def load(root: Path = ROOT) -> list[Exercise]:
             try:
                 entry["wrong"] = [Wrong(**wrong) for wrong in entry.get("wrong", [])]
                 found.append(Exercise(lab=page.parent.name, **entry))
+                for number, wrong in enumerate(found[-1].wrong):
+                    wrong.told = number if wrong.say else found[-1].wrong[number - 1].told
             except TypeError as error:
                 raise CourseError(f"{page}, exercise {entry.get('id')}: {error}") from None
     return found
@@ -109,7 +112,7 @@ def find_region(exercise: Exercise, text: str) -> tuple[int, int]:
         return marks[0], marks[1] + 1
     if marks:
         raise CourseError(f"{exercise.file} has lost one of the two lines '{exercise.begins}' and "
-                          f"'{exercise.ends}'. ./lab reset {exercise.id} brings the file back.")
+                          f"'{exercise.ends}'. Write it again: your answer stands between them.")
     first = exercise.function or exercise.lines[0]
     at = [i for i, line in enumerate(lines) if first in line]
     if len(at) != 1:

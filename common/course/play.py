@@ -53,12 +53,10 @@ def play_code(exercise, progress, times):
             if f"Exercise {exercise.id} is not written yet: follow" not in found.say:
                 raise Fault(f"the stub: {found.say}\n{found.output}")
         solution = exercises.without_mutants(progress.original(exercise).read_text())
-        told = 0
         for number, wrong in enumerate(exercise.wrong):
-            told = number if wrong.say else told
             if wrong.change or wrong.text:
                 put(exercise, wrong.text or exercises.changed(solution, wrong.change))
-                expect(exercise, f"wrong answer {number}", False, told, times)
+                expect(exercise, f"wrong answer {number}", False, wrong.told, times)
         put(exercise, solution)
         expect(exercise, "the solution", True, -1, times)
     finally:

@@ -37,7 +37,6 @@ class Ended:
 
 def run(command: list, limit: float, environment: dict | None = None) -> Ended:
     """Runs a command for at most `limit` seconds. Nothing that it started is left behind."""
-
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT,
@@ -175,12 +174,10 @@ def explain(exercise: Exercise, ended: Ended) -> Verdict:
         other = "" if missing[1] == exercise.id else f" (this is exercise {exercise.id})"
         return Verdict(False, f"Exercise {missing[1]} is not written yet{other}: "
                               f"follow {missing[2]}.")
-    for number, wrong in enumerate(exercise.wrong):
+    for wrong in exercise.wrong:
         if wrong.shows and re.search(wrong.shows, output, re.DOTALL):
-            told = number
-            while not exercise.wrong[told].say:
-                told -= 1
-            return Verdict(False, exercise.wrong[told].say, evidence(output), wrong=told)
+            return Verdict(False, exercise.wrong[wrong.told].say, evidence(output),
+                           wrong=wrong.told)
     return Verdict(False, in_general(ended), evidence(output))
 
 
