@@ -117,6 +117,11 @@ const DriverTable& driver_table() {
     return c.table;
 }
 
+void use_driver_table(const DriverTable* table) {
+    driver_table();
+    choice().in_use.store(table, std::memory_order_release);
+}
+
 bool is_emulated() {
     driver_table();
     return choice().emulated;

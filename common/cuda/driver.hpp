@@ -37,6 +37,10 @@ struct DriverTable {
 /// The table of the driver in use; loads it at the first call.
 const DriverTable& driver_table();
 
+/// Puts `table` in the place of the table in use, for a trace of all calls. It has to outlive its
+/// use by any thread.
+void use_driver_table(const DriverTable* table);
+
 /// Fills a table from libcuda.so.1. Where that fails, returns false and the reason in `why_not`.
 bool load_native_driver(DriverTable& table, std::string& why_not);
 

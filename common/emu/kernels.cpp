@@ -1,4 +1,4 @@
-#include "common/emu/launch.hpp"
+#include "common/emu/launch_observer.hpp"
 
 #include <fmt/format.h>
 
@@ -272,6 +272,8 @@ int threads_of_device() {
                     ThreadPool::kMaxThreads);
 }
 
+std::atomic<void (*)(CUstream, const KernelLaunch&, CUresult)> launch_observer{nullptr};
+
 CUresult launch_kernel(CUstream handle, KernelLaunch launch) {
     SYMM_EMU_ENTER(cuLaunchKernel);
     std::shared_ptr<Stream> stream;
@@ -283,7 +285,12 @@ CUresult launch_kernel(CUstream handle, KernelLaunch launch) {
     }
     SYMM_EMU_TRY(check_shape(launch));
     const auto kept = std::make_shared<const KernelLaunch>(std::move(launch));
-    return submit(stream, {context, [context, kept] { run_kernel(*context, *kept); }});
+    const CUresult result =
+        submit(stream, {context, [context, kept] { run_kernel(*context, *kept); }});
+    if (const auto observer = launch_observer.load(std::memory_order_relaxed)) {
+        observer(handle, *kept, result);
+    }
+    return result;
 }
 
 CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {

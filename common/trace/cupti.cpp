@@ -1,0 +1,78 @@
+// The real driver's calls, seen by CUPTI. Its library is loaded at run time, and its few types are
+// written out here, so nothing of it is needed to build.
+
+#include <dlfcn.h>
+#include <fmt/core.h>
+
+#include <stdexcept>
+
+#include "common/trace/recording.hpp"
+
+namespace symm::trace {
+namespace {
+
+/// CUPTI's CUpti_CallbackData, which has been the same since CUPTI 4.1.
+struct CallbackData {
+    int site;  ///< kExit when the function returns.
+    const char* function;
+    const void* arguments;
+    const CUresult* result;
+    const char* kernel;  ///< Of a launch; else null.
+    CUcontext context;
+    std::uint32_t context_number;
+    std::uint64_t* for_callbacks;
+    std::uint32_t correlation;
+};
+constexpr int kExit = 1;
+constexpr int kDriverApi = 1;  ///< CUPTI_CB_DOMAIN_DRIVER_API.
+
+using Callback = void (*)(void* user, int domain, std::uint32_t function, const void* data);
+
+void on_call(void*, int, std::uint32_t, const void* data) {
+    const auto& call = *static_cast<const CallbackData*>(data);
+    if (call.site != kExit || this_thread() == nullptr) {
+        return;
+    }
+    const std::vector<Parameter>* parameters = parameters_of(call.function);
+    const auto slots =
+        parameters != nullptr ? slots_in(call.arguments, *parameters) : std::vector<const void*>();
+    add(call.function, slots.data(), *call.result, call.kernel);
+}
+
+void* library() {
+    for (const char* name :
+         {"libcupti.so", "libcupti.so.13", "libcupti.so.12", "/usr/local/cuda/lib64/libcupti.so",
+          "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so"}) {
+        if (void* found = dlopen(name, RTLD_NOW | RTLD_LOCAL)) {
+            return found;  // never closed: the driver calls it until the process ends
+        }
+    }
+    throw std::runtime_error(
+        "libcupti.so is not found, which sees the real driver's calls. It comes with the CUDA "
+        "Toolkit: set LD_LIBRARY_PATH to its extras/CUPTI/lib64, or use --driver emulated");
+}
+
+template <class Function>
+Function find(const char* name) {
+    static void* const cupti = library();
+    return reinterpret_cast<Function>(dlsym(cupti, name));
+}
+
+void check(int result, const char* call) {
+    if (result != 0) {
+        throw std::runtime_error(
+            fmt::format("{} failed: CUPTI's error {}. Is another profiler at work?", call, result));
+    }
+}
+
+}  // namespace
+
+void subscribe_to_cupti() {
+    void* subscriber = nullptr;
+    check(find<int (*)(void**, Callback, void*)>("cuptiSubscribe")(&subscriber, &on_call, nullptr),
+          "cuptiSubscribe");
+    check(find<int (*)(std::uint32_t, void*, int)>("cuptiEnableDomain")(1, subscriber, kDriverApi),
+          "cuptiEnableDomain");
+}
+
+}  // namespace symm::trace

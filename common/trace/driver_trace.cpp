@@ -1,0 +1,46 @@
+#include "common/trace/driver_trace.hpp"
+
+#include <mutex>
+
+#include "common/cuda/driver.hpp"
+#include "common/trace/recording.hpp"
+
+namespace symm {
+
+trace::Recording*& trace::this_thread() {
+    thread_local Recording* recording = nullptr;
+    return recording;
+}
+
+void trace::add(std::string_view name, const void* const* slots, CUresult result,
+                const char* kernel) {
+    if (Recording* const recording = this_thread()) {
+        recording->calls.push_back(
+            {std::string(name),
+             text_of(name, parameters_of(name), slots, result, kernel, recording->names),
+             result != CUDA_SUCCESS});
+    }
+}
+
+std::vector<DriverCall> driver_calls_of(const std::function<void()>& step) {
+    static std::once_flag begun;
+    std::call_once(begun, is_emulated() ? trace::forward_through_trace : trace::subscribe_to_cupti);
+    thread_local trace::Names names;  // a range that one step has reserved is used by another
+    names.restart();
+    trace::Recording recording{{}, std::move(names)};
+    const auto stop = [&] {
+        trace::this_thread() = nullptr;
+        names = std::move(recording.names);
+    };
+    trace::this_thread() = &recording;
+    try {
+        step();
+    } catch (...) {
+        stop();
+        throw;
+    }
+    stop();
+    return std::move(recording.calls);
+}
+
+}  // namespace symm
