@@ -38,11 +38,12 @@ public:
         return result_;  // the next round cannot end before this thread arrives there
     }
 
-    /// The calling thread has left the kernel.
+    /// The calling thread has left the kernel. (Those of an abandoned launch leave before they have
+    /// arrived: this must not let through one that has, and is about to throw.)
     void leave() {
         const std::lock_guard lock(mutex_);
         --expected_;
-        if (expected_ > 0 && arrived_ == expected_) {
+        if (expected_ > 0 && arrived_ == expected_ && !abandoned_) {
             open();
         }
     }

@@ -146,15 +146,18 @@ void expect_lost(CUresult expected) {
 TEST_F(Faults, DISABLED_TouchUnmappedMemory) {
     CUdeviceptr pointer = 0;
     ASSERT_EQ(emu::cuMemAddressReserve(&pointer, kBlock, 0, 0, 0), CUDA_SUCCESS);
+    std::atomic<int> passed{0};
     ASSERT_EQ(run(8,
-                  [pointer](const simt::ThreadBlock& block) {
+                  [&](const simt::ThreadBlock& block) {
                       if (block.grid_rank() == 3) {
                           *reinterpret_cast<volatile int*>(pointer + 64) = 1;
                       }
-                      block.sync();  // ends for the other threads too
+                      block.sync();  // ends the other threads, too
+                      ++passed;
                   }),
               CUDA_SUCCESS);
     expect_lost(CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(passed, 0);
     EXPECT_EQ(emu::cuMemAddressFree(pointer, kBlock), CUDA_SUCCESS);
     // Another device's context still works, and so does a new primary context.
     CUcontext other = nullptr;
