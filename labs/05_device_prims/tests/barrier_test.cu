@@ -90,6 +90,18 @@ TEST_F(Barriers, AreLeftByNobodyWhereARankIsMissing) {
     }
 }
 
+// Nobody else comes. Its one thread waits for rank 1 first, and rank 2 needs its signal, too.
+TEST_F(Barriers, SignalAllBeforeTheyWaitForAnyone) {
+    make_ranks(300ms);
+    const PinnedMemory went_on(1);
+    start(0, OneBarrier{view(0), timeout(0), went_on.as<bool>()}, 1, 1);
+    ranks_[0]->stream.synchronize("the kernel");
+    for (const int peer : {1, 2}) {
+        EXPECT_EQ(first()[peer].barrier.inbox[0][0], 1U)
+            << "rank 0 waited before it had signalled rank " << peer;
+    }
+}
+
 // With as many threads as ranks, or more, or fewer.
 TEST_F(Barriers, OrderWhatAllRanksWrite) {
     make_ranks(3s);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <chrono>
@@ -61,8 +62,9 @@ TEST(TwoShot, IsRightCallAfterCall) {
         [](unsigned call) { return ProtocolMemory::kElements - 1 - call; }, 0xfffffffeU);
 }
 
-// It ends, and has written nothing.
-TEST(TwoShot, EndsWhereARankDoesNotCall) {
+/// A call of `count` elements that rank 1 does not make: it ends, and has written nothing. All
+/// blocks go on counting alike, so that no later call has its number.
+void expect_nothing_written(Launch launch, std::size_t count) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         const SymmetricRange range(rank, sizeof(ProtocolMemory));
         KernelTimeout timeout(300ms);
@@ -75,16 +77,24 @@ TEST(TwoShot, EndsWhereARankDoesNotCall) {
         copy_to_host(before.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(before));
         rank.bootstrap().barrier("reset");
         if (rank.rank() == 0) {
-            launch_protocol_two_shot(stream.get(), range.at<ProtocolMemory>(0), range.stride(), 0,
-                                     before.size(), timeout.timeout());
+            launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), 0, count,
+                   timeout.timeout());
             EXPECT_THROW(timeout.synchronize(stream, "a call"), std::runtime_error);
         }
         rank.bootstrap().barrier("given up");
         auto after = before;
         copy_to_host(after.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(after));
         EXPECT_EQ(after, before);
+        std::array<std::uint32_t, kMaxBlocks> epochs{};
+        copy_to_host(epochs.data(), reinterpret_cast<CUdeviceptr>(local->one_shot.epochs),
+                     sizeof(epochs));
+        EXPECT_EQ(std::ranges::count(epochs, epochs[0]), kMaxBlocks) << "not all blocks count it";
         rank.bootstrap().barrier("looked");
     });
+}
+
+TEST(TwoShot, EndsWhereARankDoesNotCall) {
+    expect_nothing_written(&launch_protocol_two_shot, ProtocolMemory::kElements);
 }
 
 TEST(OneShot, IsRightCallAfterCall) {
@@ -101,6 +111,11 @@ TEST(OneShot, TakesNoFlagOfAFormerEpochForANewOne) {
     call_on_ranks(
         2, &launch_protocol_one_shot, kCalls,
         [](unsigned call) { return call < kCalls - 4 ? 2 : kMost; }, kStart, kStale);
+}
+
+// Some threads have no packet.
+TEST(OneShot, EndsWhereARankDoesNotCall) {
+    expect_nothing_written(&launch_protocol_one_shot, 20);
 }
 
 // Over the wrap of the epoch. A call has up to two packs per thread.
