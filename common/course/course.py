@@ -63,7 +63,9 @@ def say(text: str):
 
 def learn(course, progress, _):
     done = sum(progress.state(e) == "done" for e in course)
-    print(f"The course: {len(course)} exercises, {done} done.\n")
+    others = sum(progress.state(e) != "done" and not verdict.has_gpus_for(e) for e in course)
+    print(f"The course: {len(course) - others} exercises, {done} done." +
+          (f" {others} more need GPUs." if others else "") + "\n")
     lab = ""
     for exercise in course:
         if exercise.lab != lab:
@@ -71,7 +73,8 @@ def learn(course, progress, _):
             print(f"{lab}  (labs/{lab}/README.md)")
         state = progress.state(exercise)
         arrow = "->" if exercise.id == progress.data["current"] and state != "done" else "  "
-        print(f" {arrow} {exercise.id}  {state:8} {exercise.kind:8} {exercise.title}")
+        needs = f" (needs {exercise.gpus} GPUs)" if exercise.gpus else ""
+        print(f" {arrow} {exercise.id}  {state:8} {exercise.kind:8} {exercise.title}{needs}")
     following = next_open(course, progress)
     print()
     if following is None:
@@ -83,14 +86,17 @@ def learn(course, progress, _):
 
 
 def next_open(course, progress):
-    """The one that is begun, or the first open one behind it, or the first open one of all."""
+    """The one that is begun, or the first open one behind it, or the first open one of all. None
+    that needs more GPUs than there are."""
     at = next((i for i, e in enumerate(course) if e.id == progress.data["current"]), 0)
     in_turn = course[at:] + course[:at]
-    return next((e for e in in_turn if progress.state(e) in ("open", "begun")), None)
+    return next((e for e in in_turn if progress.state(e) in ("open", "begun") and
+                 verdict.has_gpus_for(e)), None)
 
 
 def start(course, progress, args):
     exercise = chosen(course, progress, args, start_next=True)
+    verdict.require_gpus_for(exercise)
     if is_started(exercise):
         print(f"{exercise.id} is begun already; what you wrote stays as it is. To begin it anew: "
               f"./lab reset {exercise.id}, then ./lab start {exercise.id}\n")
@@ -119,6 +125,7 @@ def check(course, progress, args):
     if args.all:
         return check_all(course, progress)
     exercise = chosen(course, progress, args)
+    verdict.require_gpus_for(exercise)
     if exercise.kind == "predict":
         given = args.answer
         if given is None:
@@ -272,16 +279,18 @@ def main() -> int:
     try:
         course = exercises.load()
         progress = Progress()
-        if getattr(args, "id", None) and f"0{args.id}" in {e.id for e in course}:
-            args.id = f"0{args.id}"  # 1.1 for 01.1
+        ids = {e.id for e in course}
         current = next((e for e in course if e.id == progress.data["current"]), None)
-        if (args.command == "check" and args.id and args.id not in {e.id for e in course} and
-                current and current.kind == "predict"):
+        answers = (args.command == "check" and current and current.kind == "predict" and
+                   args.answer is None)
+        if getattr(args, "id", None) and f"0{args.id}" in ids and not (answers and current.within):
+            args.id = f"0{args.id}"  # 1.1 for 01.1
+        if answers and args.id and args.id not in ids:
             args.id, args.answer = None, args.id  # ./lab check ANSWER
         return args.run(course, progress, args) or 0
     except CourseError as error:
         print(f"./lab: {error}", file=sys.stderr)
-        return 2
+        return error.status
     except KeyboardInterrupt:
         print()
         return 130

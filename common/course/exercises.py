@@ -15,6 +15,14 @@ ROOT = Path(__file__).resolve().parents[2]
 class CourseError(Exception):
     """Something that the learner has to know. The message is a whole sentence."""
 
+    status = 2  # of ./lab
+
+
+class TooFewGpus(CourseError):
+    """The exercise cannot be done on this machine."""
+
+    status = 1  # as of an answer that is not right
+
 
 @dataclass
 class Wrong:
@@ -25,6 +33,7 @@ class Wrong:
     change: list = field(default_factory=list)  # [old, new] pairs that make it from the solution
     text: str = ""  # or the whole of it
     answer: str = ""  # of a question: the wrong answer itself
+    factor: float = 0  # of a question for a measured number: how many times the right one it is
     has: str = ""  # a regular expression for code that passes all tests and is wrong all the same
     told: int = -1  # the number of the wrong answer whose `say` this is: its own, or one before
 
@@ -51,6 +60,8 @@ class Exercise:
     command: list = field(default_factory=list)  # of a question: the target's arguments
     answer: str = ""  # a regular expression: its group is the answer in what the command prints
     count: str = ""  # or one whose matches are counted
+    gpus: int = 0  # the command runs on so many real GPUs at least
+    within: float = 0  # a number 0.3 times larger than the answer is right, or the other way round
     environment: dict = field(default_factory=dict)
     seconds: int = 60
 

@@ -7,6 +7,7 @@ usage: ./lab play [ID or LAB ...]      for example 05.2, or 05; bad: answers tha
 
 import argparse
 import contextlib
+import json
 import sys
 import time
 
@@ -14,7 +15,7 @@ import bad_answers
 import course
 import exercises
 import verdict
-from exercises import CourseError
+from exercises import CourseError, TooFewGpus
 
 
 class Fault(Exception):
@@ -67,6 +68,19 @@ def play_code(exercise, progress, times):
         raise Fault(f"{exercise.file} is not as it was before")
 
 
+def play_refusal(exercise, progress):
+    """This machine has too few GPUs: `check` says so, and changes nothing."""
+    before = json.dumps(progress.data)
+    try:
+        course.check([exercise], progress,
+                     argparse.Namespace(id=exercise.id, all=False, answer="1"))
+        raise Fault("it should be refused")
+    except TooFewGpus as refusal:
+        print(refusal, flush=True)
+    if json.dumps(progress.data) != before:
+        raise Fault("its refusal changed the learner's progress")
+
+
 def play_question(exercise, times):
     right = verdict.answer_of(exercise)
     found = verdict.judge_answer(exercise, right)
@@ -74,10 +88,11 @@ def play_question(exercise, times):
     if not found.passed:
         raise Fault(f"{right} is not right: {found.say}")
     for number, wrong in enumerate(exercise.wrong):
-        found = verdict.judge_answer(exercise, wrong.answer)
+        given = wrong.answer or str(verdict.number_of(right) * wrong.factor)
+        found = verdict.judge_answer(exercise, given)
         times.append(found.seconds)
         if found.passed or found.wrong != number:
-            raise Fault(f"{wrong.answer} should be wrong: {found.say}")
+            raise Fault(f"{given} should be wrong, and have verdict {number}: {found.say}")
 
 
 def play(exercise, progress) -> list:
@@ -89,7 +104,9 @@ def play(exercise, progress) -> list:
     for word in exercise.words:
         if f"**{word}**" not in glossary:
             raise Fault(f"docs/GLOSSARY.md does not explain '{word}'")
-    if exercise.kind == "predict":
+    if not verdict.has_gpus_for(exercise):
+        play_refusal(exercise, progress)
+    elif exercise.kind == "predict":
         play_question(exercise, times)
     else:
         play_code(exercise, progress, times)
@@ -117,7 +134,8 @@ def main() -> int:
         print(f"== {exercise.id} {exercise.title}", flush=True)
         try:
             times = play(exercise, progress)
-            rows.append((exercise, times))
+            if times:
+                rows.append((exercise, times))
         except (Fault, CourseError) as fault:
             print(f"FAULT in {exercise.id}: {fault}", flush=True)
             faults.append(exercise.id)

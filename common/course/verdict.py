@@ -1,5 +1,7 @@
 """Builds an exercise, runs its tests, and says in plain words what they show."""
 
+import ctypes
+import functools
 import os
 import re
 import resource
@@ -8,10 +10,12 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
-from exercises import ROOT, CourseError, Exercise, split
+from exercises import ROOT, CourseError, Exercise, TooFewGpus, split
 
 BUILD = ROOT / "build" / "course"
+RELEASE = ROOT / "build" / "release"  # for exercises that measure real GPUs
 OUTPUT_LIMIT = 16 << 20  # bytes: an endless loop may print
 
 
@@ -66,9 +70,40 @@ def without_core_file():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
+@functools.cache
+def gpu_count() -> int:
+    """How many GPUs a program finds here."""
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return 0
+    count = ctypes.c_int(0)
+    failed = cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count))
+    return 0 if failed else count.value
+
+
+def has_gpus_for(exercise: Exercise) -> bool:
+    return exercise.gpus == 0 or exercise.gpus <= gpu_count()
+
+
+def require_gpus_for(exercise: Exercise):
+    if not has_gpus_for(exercise):
+        raise TooFewGpus(f"{exercise.id} needs {exercise.gpus} GPUs, and this machine has "
+                         f"{gpu_count() or 'none'}: ./lab skip {exercise.id} leaves it out.")
+
+
+def program_of(exercise: Exercise) -> Path:
+    return (RELEASE if exercise.gpus else BUILD) / "bin" / exercise.target
+
+
 def build(exercise: Exercise) -> Verdict | None:
     """Builds what the exercise needs. Nothing where that went well."""
-    ended = run(["ninja", "-C", str(BUILD), exercise.target], limit=900)
+    command = ["ninja", "-C", str(BUILD), exercise.target]
+    if exercise.gpus:
+        command = ["./lab", "run", exercise.target, "--", "--help"]  # it also configures
+        if not program_of(exercise).exists():
+            print("building for GPUs, which may take some minutes", flush=True)
+    ended = run(command, limit=900)
     if ended.status == 0:
         return None
     if ended.stopped:
@@ -93,6 +128,8 @@ def runner() -> list:
 
 def environment_of(exercise: Exercise) -> dict:
     """What its programs run with. Waits end after 5 s, so that a hang is told soon."""
+    if exercise.gpus:
+        return {"SYMM_DRIVER": "native", **exercise.environment}
     return {"SYMM_DRIVER": "emulated", "SYMM_TIMEOUT": "5",
             "TSAN_OPTIONS": "halt_on_error=1:atexit_sleep_ms=0", **exercise.environment}
 
@@ -115,9 +152,9 @@ def judge(exercise: Exercise) -> Verdict:
 
 def test(exercise: Exercise) -> Verdict:
     """The verdict of one run of the tests."""
-    program = str(BUILD / "bin" / exercise.target)
-    ended = run([*runner(), program, f"--gtest_filter={exercise.filter}", "--gtest_brief=1"],
-                exercise.seconds, environment_of(exercise))
+    command = [*runner(), str(program_of(exercise)), f"--gtest_filter={exercise.filter}",
+               "--gtest_brief=1"]
+    ended = run(command, exercise.seconds, environment_of(exercise))
     verdict = explain(exercise, ended)
     return beyond_tests(exercise, verdict) if verdict.passed else verdict
 
@@ -133,10 +170,12 @@ def beyond_tests(exercise: Exercise, verdict: Verdict) -> Verdict:
 
 def answer_of(exercise: Exercise) -> str:
     """The answer to a question, computed: what a run of the command prints."""
+    require_gpus_for(exercise)
     verdict = build(exercise)
     if verdict is not None:
         raise CourseError(f"{verdict.say}\n{verdict.output}")
-    command = [*runner(), str(BUILD / "bin" / exercise.target), *exercise.command]
+    under_tsan = [] if exercise.gpus else runner()
+    command = [*under_tsan, str(program_of(exercise)), *exercise.command]
     ended = run(command, exercise.seconds, environment_of(exercise))
     if exercise.count:
         return str(len(re.findall(exercise.count, ended.output, re.MULTILINE)))
@@ -146,19 +185,46 @@ def answer_of(exercise: Exercise) -> str:
     return found[1]
 
 
+def number_of(text: str) -> float:
+    """370, 0.84 or 8M as a number."""
+    found = re.fullmatch(r"(\d+\.?\d*|\.\d+)([KMG]?)", text.strip().upper())
+    if not found:
+        raise CourseError(f"'{text}' is not a number. Say it without a unit: 0.5, or 4M.")
+    return float(found[1]) * 1024 ** " KMG".index(found[2] or " ")
+
+
 def judge_answer(exercise: Exercise, given: str) -> Verdict:
     """The verdict on the learner's answer to a question."""
     begun = time.monotonic()
-    right = answer_of(exercise)
-    if given.strip().lower() == right.lower():
-        verdict = Verdict(True, f"Right: {right}.")
+    if exercise.within:
+        verdict = judge_number(exercise, number_of(given))
     else:
-        verdict = Verdict(False, f"No, it is not {given}.")
-        for number, wrong in enumerate(exercise.wrong):
-            if wrong.answer == given.strip():
-                verdict = Verdict(False, wrong.say, wrong=number)
+        right = answer_of(exercise)
+        if given.strip().lower() == right.lower():
+            verdict = Verdict(True, f"Right: {right}.")
+        else:
+            verdict = Verdict(False, f"No, it is not {given}.")
+            for number, wrong in enumerate(exercise.wrong):
+                if wrong.answer == given.strip():
+                    verdict = Verdict(False, wrong.say, wrong=number)
     verdict.seconds = time.monotonic() - begun
     return verdict
+
+
+def judge_number(exercise: Exercise, given: float) -> Verdict:
+    """The verdict on a number that is measured, so that no answer is exact."""
+    measured = answer_of(exercise)
+    right = number_of(measured)
+
+    def is_near(value: float) -> bool:
+        return max(given, value) <= min(given, value) * (1 + exercise.within)
+
+    if is_near(right):
+        return Verdict(True, f"Right. Measured: {measured}.")
+    for number, wrong in enumerate(exercise.wrong):
+        if is_near(right * wrong.factor):
+            return Verdict(False, wrong.say, wrong=number)
+    return Verdict(False, f"No, it is {'more' if given < right else 'less'}.")
 
 
 def explain(exercise: Exercise, ended: Ended) -> Verdict:
