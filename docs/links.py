@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the links of pages work in the site that doxygen builds: it keeps links to other pages, but
-not those to sources. Ends with status 1 where a link leads nowhere."""
+"""Completes the site that doxygen builds. Links of pages to sources work: doxygen keeps only those
+to other pages. Each page gets the switch for dark and light, where its script is in the site. Ends
+with status 1 where a link leads nowhere."""
 
 import os
 import re
@@ -10,6 +11,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "build/docs/html"
+SWITCH = "doxygen-awesome-darkmode-toggle.js"
+SWITCH_TAGS = (f'<script src="{SWITCH}"></script>\n'
+               "<script>DoxygenAwesomeDarkModeToggle.init()</script>\n</head>")
 
 
 def pages() -> dict:
@@ -46,6 +50,8 @@ def main() -> int:
 
         text = page.read_text(errors="replace")
         changed = re.sub(r'\b(href|src)="([^"#?]+)([#?][^"]*)?"', link, text)
+        if (SITE / SWITCH).exists() and SWITCH not in text:
+            changed = changed.replace("</head>", SWITCH_TAGS, 1)
         if changed != text:
             page.write_text(changed)
     for line in sorted(set(broken)):
