@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Completes the site that doxygen builds. Links of pages to sources work: doxygen keeps only those
-to other pages. Each page gets the switch for dark and light, where its script is in the site. Ends
-with status 1 where a link leads nowhere."""
+to other pages. Folded answers stand behind their question: doxygen folds the two apart. Each page
+gets the switch for dark and light, where its script is in the site. Ends with status 1 where a link
+leads nowhere."""
 
 import os
 import re
@@ -14,6 +15,7 @@ SITE = ROOT / "build/docs/html"
 SWITCH = "doxygen-awesome-darkmode-toggle.js"
 SWITCH_TAGS = (f'<script src="{SWITCH}"></script>\n'
                "<script>DoxygenAwesomeDarkModeToggle.init()</script>\n</head>")
+FOLDED_APART = re.compile(r"</summary></details>\s*</p>\s*<p[^>]*>\s*<details>")
 
 
 def pages() -> dict:
@@ -50,6 +52,7 @@ def main() -> int:
 
         text = page.read_text(errors="replace")
         changed = re.sub(r'\b(href|src)="([^"#?]+)([#?][^"]*)?"', link, text)
+        changed = FOLDED_APART.sub("</summary>", changed)
         if (SITE / SWITCH).exists() and SWITCH not in text:
             changed = changed.replace("</head>", SWITCH_TAGS, 1)
         if changed != text:
