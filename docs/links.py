@@ -27,9 +27,11 @@ def pages() -> dict:
         html = file.findtext("filename")
         found[path.resolve()] = html if html.endswith(".html") else html + ".html"
     for path in ROOT.glob("**/*.md"):
-        name = "md_" + str(path.relative_to(ROOT).with_suffix("")).replace("/", "_") + ".html"
-        if (SITE / name).exists():
-            found[path] = name
+        name = str(path.relative_to(ROOT).with_suffix(""))
+        newer = name.replace("_", "__").replace("/", "_2")
+        for html in (f"md_{name.replace('/', '_')}.html", f"md_{newer}.html"):
+            if (SITE / html).exists():
+                found[path] = html
     found[ROOT / "README.md"] = "index.html"
     return found
 
