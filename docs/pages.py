@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMAND = re.compile(r"(?:[A-Z_0-9]+=\S+ +)*\./lab run \d\d[^`\n]*")
+COMMAND = re.compile(r"(?:[A-Z_0-9]+=\S+ +)*\./lab (?:run \d\d|trace)[^`\n]*")
 LIMIT = 120  # seconds
 
 
@@ -84,7 +84,7 @@ def check(page: Path) -> list:
                 faults.append(f"{quoted[-1]}: {difference}")
             continue
         for command in COMMAND.findall(block):
-            command = re.sub(r"(\./lab run .*?)  .*", r"\1", command)  # an explanation follows
+            command = command.split("  ")[0]  # an explanation follows
             if re.search(r"GPU|NCCL|--graph|:1G|torchrun", command):
                 continue
             print(f"  {command}", flush=True)
@@ -97,7 +97,8 @@ def check(page: Path) -> list:
 def main() -> int:
     wrong = 0
     subprocess.run(["./lab", "build"], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
-    for page in [ROOT / "README.md", *sorted(ROOT.glob("labs/*/README.md"))]:
+    for page in [ROOT / "README.md", *sorted(ROOT.glob("labs/*/README.md")),
+                 ROOT / "docs" / "DRIVER_CALLS.md"]:
         if sys.argv[1:] and page.parent.name[:2] not in sys.argv[1:]:
             continue
         print(page.relative_to(ROOT), flush=True)

@@ -1,4 +1,4 @@
-// The driver's calls behind NCCL's functions, and behind ours: from memory to an AllReduce and back.
+// The driver calls behind NCCL's functions, and behind ours: from memory to an AllReduce and back.
 // Without GPUs, or without NCCL, its calls are read from a recording.
 
 #include <fmt/core.h>
@@ -40,9 +40,7 @@ constexpr auto kTracedSteps = std::to_array<Step>({
     {"setup", "ncclCommInitRank", "Communicator"},
     {"register", "ncclCommWindowRegister(4M, NCCL_WIN_COLL_SYMMETRIC)",
      "Communicator::register_memory(4M, WindowKind::kSymmetric)"},
-    {"first", "ncclAllReduce(1M), the first call", "Communicator::all_reduce(1M), the first call"},
-    {"second", "ncclAllReduce(1M), the second call",
-     "Communicator::all_reduce(1M), the second call"},
+    {"reduce", "ncclAllReduce(1M), the first call", "Communicator::all_reduce(1M), the first call"},
     {"deregister", "ncclCommWindowDeregister", "Communicator::release"},
     {"destroy", "ncclCommDestroy", "Communicator's destructor"},
     {"free", "ncclMemFree", "mem_free of lab 01"},
@@ -62,19 +60,17 @@ public:
         lists_[name] = folded(driver_calls_of(step));
         rank_.bootstrap().barrier(name);
     }
-    /// Two calls of `all_reduce(in, out, stream)`, both checked.
-    void two_calls(CUdeviceptr memory,
-                   const std::function<void(CUdeviceptr, CUdeviceptr, CUstream)>& all_reduce) {
+    /// A call of `all_reduce(in, out, stream)`, whose result is checked.
+    void reduce(CUdeviceptr memory,
+                const std::function<void(CUdeviceptr, CUdeviceptr, CUstream)>& all_reduce) {
         const CUdeviceptr out = memory + kBytes / 2;
         Verifier verifier(rank_.rank(), rank_.size());
         const Stream stream;
-        for (const char* name : {"first", "second"}) {
-            verifier.fill(stream, kSum, memory, kCount);
-            Verifier::poison(stream, out, kCount * sizeof(float));
-            stream.synchronize("the input");
-            (*this)(name, [&] { all_reduce(memory, out, stream.get()); });
-            verifier.check(stream, kSum, out, kCount);
-        }
+        verifier.fill(stream, kSum, memory, kCount);
+        Verifier::poison(stream, out, kCount * sizeof(float));
+        stream.synchronize("the input");
+        (*this)("reduce", [&] { all_reduce(memory, out, stream.get()); });
+        verifier.check(stream, kSum, out, kCount);
     }
     Lists lists() { return std::move(lists_); }
 
@@ -93,7 +89,7 @@ Lists trace_ours(Rank& rank) {
     step("setup", [&] { communicator.emplace(rank); });
     step("register",
          [&] { window = communicator->register_memory(address, kBytes, WindowKind::kSymmetric); });
-    step.two_calls(address, [&](CUdeviceptr in, CUdeviceptr out, CUstream stream) {
+    step.reduce(address, [&](CUdeviceptr in, CUdeviceptr out, CUstream stream) {
         communicator->all_reduce(in, out, kCount, kSum.type, kSum.op, stream);
     });
     step("deregister", [&] { communicator->release(window); });
@@ -118,8 +114,8 @@ Lists trace_nccl(Rank& rank, const NcclLibrary& nccl) {
         nccl.check(nccl.window_register(comm, memory, kBytes, &window, kNcclSymmetricWindow),
                    "ncclCommWindowRegister");
     });
-    step.two_calls(reinterpret_cast<CUdeviceptr>(memory), [&](CUdeviceptr in, CUdeviceptr out,
-                                                              CUstream stream) {
+    step.reduce(reinterpret_cast<CUdeviceptr>(memory), [&](CUdeviceptr in, CUdeviceptr out,
+                                                           CUstream stream) {
         nccl.check(nccl.all_reduce(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out),
                                    kCount, kFloat, 0, comm, stream),
                    "ncclAllReduce");
