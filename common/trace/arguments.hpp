@@ -58,6 +58,9 @@ private:
     std::map<CUdeviceptr, std::size_t> ranges_;
 };
 
+/// A kernel's name without what every instance has: `Sentinel`.
+std::string kernel_text(const char* mangled);
+
 /// The text of a call. `slots` has an entry per parameter; without parameters the arguments are
 /// `...`. `kernel` is the name of the kernel that a call launches, or null.
 std::string text_of(std::string_view name, const std::vector<Parameter>* parameters,

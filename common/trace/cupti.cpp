@@ -1,11 +1,11 @@
-// The real driver's calls, seen by CUPTI. Its library is loaded at run time, and its few types are
-// written out here, so nothing of it is needed to build.
+// The real driver's calls, seen by CUPTI. Its few types are written out here.
 
 #include <dlfcn.h>
 #include <fmt/core.h>
 
 #include <stdexcept>
 
+#include "common/trace/cupti.hpp"
 #include "common/trace/recording.hpp"
 
 namespace symm::trace {
@@ -25,8 +25,6 @@ struct CallbackData {
 };
 constexpr int kExit = 1;
 constexpr int kDriverApi = 1;  ///< CUPTI_CB_DOMAIN_DRIVER_API.
-
-using Callback = void (*)(void* user, int domain, std::uint32_t function, const void* data);
 
 void on_call(void*, int, std::uint32_t, const void* data) {
     const auto& call = *static_cast<const CallbackData*>(data);
@@ -52,27 +50,24 @@ void* library() {
         "Toolkit: set LD_LIBRARY_PATH to its extras/CUPTI/lib64, or use --driver emulated");
 }
 
-template <class Function>
-Function find(const char* name) {
+}  // namespace
+
+void* cupti_function(const char* name) {
     static void* const cupti = library();
-    return reinterpret_cast<Function>(dlsym(cupti, name));
+    return dlsym(cupti, name);
 }
 
-void check(int result, const char* call) {
+void check_cupti(int result, std::string_view call) {
     if (result != 0) {
         throw std::runtime_error(
             fmt::format("{} failed: CUPTI's error {}. Is another profiler at work?", call, result));
     }
 }
 
-}  // namespace
-
 void subscribe_to_cupti() {
     void* subscriber = nullptr;
-    check(find<int (*)(void**, Callback, void*)>("cuptiSubscribe")(&subscriber, &on_call, nullptr),
-          "cuptiSubscribe");
-    check(find<int (*)(std::uint32_t, void*, int)>("cuptiEnableDomain")(1, subscriber, kDriverApi),
-          "cuptiEnableDomain");
+    call_cupti("cuptiSubscribe", &subscriber, &on_call, static_cast<void*>(nullptr));
+    call_cupti("cuptiEnableDomain", std::uint32_t{1}, subscriber, kDriverApi);
 }
 
 }  // namespace symm::trace

@@ -53,5 +53,11 @@ TEST(TraceProgram, SaysWhatIsWrongWithItsArguments) {
     }
 }
 
+TEST(TimelineProgram, NeedsGpus) {
+    const Finished run = run_program("06_allreduce_timeline --driver emulated rows.tsv");
+    EXPECT_EQ(run.exit_code, 2) << run.output;
+    EXPECT_NE(run.output.find("it needs GPUs: emulated ones"), std::string::npos) << run.output;
+}
+
 }  // namespace
 }  // namespace symm
