@@ -1,41 +1,69 @@
 # Mutants: test programs from which one memory order, sync, flag check or buffer is removed. The
-# tests have to fail for exactly that reason.
+# tests have to fail for exactly that reason. Only in the tsan preset: without ThreadSanitizer
+# almost no missing order is found.
 #
-# symm_mutants(NAME LABELS label... SOURCES file... [LINK target...] [ENVIRONMENT name=value...]
-#              MUTANTS "MACRO filter report" ...)
+# symm_mutants(GROUP LABELS label... SOURCES file... [LINK target...] [ENVIRONMENT name=value...])
 #
-# Builds the GoogleTest program of SOURCES once as it is, which has to pass, and once per mutant
-# with SYMM_MUTANT_MACRO defined. A mutant runs the cases that match the filter, and what it prints
-# has to match the regular expression `report`: the race or the wrong value that the mutant should
-# cause, and no other. ThreadSanitizer stops at its first report, so only that report counts. Only
-# in the tsan preset: without ThreadSanitizer almost no missing order is found.
-function(symm_mutants name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;SOURCES;LINK;ENVIRONMENT;MUTANTS")
+# Builds the GoogleTest program of SOURCES as it is, which has to pass: test mutants.GROUP_sound.
+#
+# symm_mutant(GROUP NAME FILTER REPORT FILE file OLD text NEW text...)
+#
+# Builds it again, with OLD replaced by NEW in a copy of the file, a source or a header: OLD has to
+# be there exactly once. More replacements may follow, in the same file or in others. Test
+# mutants.GROUP_NAME runs the cases that match FILTER, and what it prints has to match the regular
+# expression REPORT: the race or the wrong value that the mutant should cause, and no other.
+# ThreadSanitizer stops at its first report, so only that report counts.
+macro(symm_mutants group)
+  set(symm_mutants_${group} ${ARGN})
+  symm_mutant(${group} sound * "")
+endmacro()
+
+function(symm_mutant group name filter report)
   if(NOT SYMM_SANITIZE STREQUAL "thread" OR SYMM_EMULATED_ONLY)
     return()
   endif()
-  foreach(entry "SOUND * PASSED" ${arg_MUTANTS})
-    if(NOT entry MATCHES "^([A-Z_]+) ([^ ]+) (.+)$")
-      message(FATAL_ERROR "symm_mutants(${name}): '${entry}' is not 'MACRO filter report'")
+  cmake_parse_arguments(arg "" "" "LABELS;SOURCES;LINK;ENVIRONMENT" ${symm_mutants_${group}})
+  set(program ${group}_${name})
+  set(files)
+  set(i 4)
+  while(i LESS ARGC)
+    math(EXPR value "${i} + 1")
+    set(${ARGV${i}} "${ARGV${value}}")  # FILE, OLD or NEW
+    if(ARGV${i} STREQUAL "FILE")
+      list(APPEND files "${FILE}")
+      file(READ "${PROJECT_SOURCE_DIR}/${FILE}" text_${FILE})
+    elseif(ARGV${i} STREQUAL "NEW")
+      string(FIND "${text_${FILE}}" "${OLD}" first)
+      string(FIND "${text_${FILE}}" "${OLD}" last REVERSE)
+      if(first EQUAL -1 OR NOT first EQUAL last)
+        message(FATAL_ERROR "mutant ${program} replaces this, which has to be in ${FILE} exactly "
+          "once:\n${OLD}\nChange the mutant, or put the text back.")
+      endif()
+      string(REPLACE "${OLD}" "${NEW}" text_${FILE} "${text_${FILE}}")
     endif()
-    set(mutant ${CMAKE_MATCH_1})
-    set(filter ${CMAKE_MATCH_2})
-    set(report ${CMAKE_MATCH_3})
-    string(TOLOWER "${name}_${mutant}" program)
-    add_executable(${program} ${arg_SOURCES})
-    target_link_libraries(${program} PRIVATE symm_options ${arg_LINK} GTest::gtest
-                          GTest::gtest_main CUDA::cudart_static)
-    target_compile_options(${program} PRIVATE ${SYMM_TEST_CUDA_OPTIONS})
-    if(NOT mutant STREQUAL SOUND)
-      target_compile_definitions(${program} PRIVATE SYMM_MUTANT_${mutant})
-    endif()
-    add_test(NAME mutants.${program} COMMAND ${program} "--gtest_filter=${filter}")
-    set_tests_properties(mutants.${program} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300
-      ENVIRONMENT "SYMM_DRIVER=emulated;TSAN_OPTIONS=halt_on_error=1;${arg_ENVIRONMENT}")
-    if(mutant STREQUAL SOUND)
-      set_tests_properties(mutants.${program} PROPERTIES FAIL_REGULAR_EXPRESSION "ThreadSanitizer")
-    else()
-      set_tests_properties(mutants.${program} PROPERTIES PASS_REGULAR_EXPRESSION "${report}")
-    endif()
+    math(EXPR i "${i} + 2")
+  endwhile()
+
+  # Where other files are changed, the compiler's arguments have to change, or nothing is rebuilt.
+  string(MD5 hash "${files}")
+  set(copies "${CMAKE_CURRENT_BINARY_DIR}/mutants/${program}/${hash}")
+  foreach(file IN LISTS files)
+    file(CONFIGURE OUTPUT "${copies}/${file}" CONTENT "${text_${file}}" @ONLY)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${file}")
+    file(RELATIVE_PATH source "${CMAKE_CURRENT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/${file}")
+    list(TRANSFORM arg_SOURCES REPLACE "^${source}$" "${copies}/${file}")
   endforeach()
+  add_executable(${program} ${arg_SOURCES})
+  target_link_libraries(${program} PRIVATE symm_options ${arg_LINK} GTest::gtest
+                        GTest::gtest_main CUDA::cudart_static)
+  target_compile_options(${program} PRIVATE ${SYMM_TEST_CUDA_OPTIONS})
+  add_test(NAME mutants.${program} COMMAND ${program} "--gtest_filter=${filter}")
+  set_tests_properties(mutants.${program} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300
+    ENVIRONMENT "SYMM_DRIVER=emulated;TSAN_OPTIONS=halt_on_error=1;${arg_ENVIRONMENT}")
+  if(files)
+    target_include_directories(${program} BEFORE PRIVATE "${copies}")
+    set_tests_properties(mutants.${program} PROPERTIES PASS_REGULAR_EXPRESSION "${report}")
+  else()
+    set_tests_properties(mutants.${program} PROPERTIES FAIL_REGULAR_EXPRESSION "ThreadSanitizer")
+  endif()
 endfunction()

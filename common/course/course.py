@@ -103,7 +103,7 @@ def start(course, progress, args):
     elif exercise.file:
         text = exercise.path.read_text()
         original = exercises.split(exercise, text)[1]
-        stub = exercises.stub_of(exercise, exercises.without_mutants(original))
+        stub = exercises.stub_of(exercise, original)
         STATE.mkdir(exist_ok=True)
         Progress.original(exercise).write_text(original)
         exercise.path.write_text(exercises.with_answer(exercise, text, stub))
@@ -203,7 +203,7 @@ def solution(course, progress, args):
         print(exercises.split(exercise, text)[1], end="")
         return
     mine = exercises.split(exercise, text)[1].splitlines(keepends=True)[1:-1]
-    theirs = exercises.without_mutants(Progress.original(exercise).read_text())
+    theirs = Progress.original(exercise).read_text()
     print("".join(difflib.unified_diff(mine, theirs.splitlines(keepends=True), "yours",
                                        "solution", n=20)) or "Yours is the solution.\n", end="")
 

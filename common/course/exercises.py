@@ -93,28 +93,6 @@ def load(root: Path = ROOT) -> list[Exercise]:
     return found
 
 
-def without_mutants(text: str) -> str:
-    """The text as users compile it, without what `#ifdef SYMM_MUTANT_...` adds for tests."""
-    kept, inside = [], []  # inside: for each open #if, whether it is a mutant's, and is kept now
-    for line in text.splitlines(keepends=True):
-        word = line.strip()
-        if word.startswith("#if"):
-            mutant = "SYMM_MUTANT_" in word
-            inside.append((mutant, not mutant or "ndef" in word or "!" in word))
-            if mutant:
-                continue
-        elif word.startswith(("#else", "#endif")) and inside and inside[-1][0]:
-            mutant, keep = inside.pop()
-            if word.startswith("#else"):
-                inside.append((mutant, not keep))
-            continue
-        elif word.startswith("#endif") and inside:
-            inside.pop()
-        if all(keep for _, keep in inside):
-            kept.append(line)
-    return "".join(kept)
-
-
 def find_region(exercise: Exercise, text: str) -> tuple[int, int]:
     """First line of the exercise and the line behind its last, counted from 0."""
     lines = text.splitlines()

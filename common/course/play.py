@@ -53,7 +53,7 @@ def play_code(exercise, progress, times):
             found = expect(exercise, "the stub", False, -1, times)
             if f"Exercise {exercise.id} is not written yet: follow" not in found.say:
                 raise Fault(f"the stub: {found.say}\n{found.output}")
-        solution = exercises.without_mutants(progress.original(exercise).read_text())
+        solution = progress.original(exercise).read_text()
         for number, wrong in enumerate(exercise.wrong):
             if wrong.change or wrong.text:
                 put(exercise, wrong.text or exercises.changed(solution, wrong.change))

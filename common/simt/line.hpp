@@ -41,9 +41,7 @@ inline bool host_stores_last(const Warp& warp) {
 /// All 32 lanes of a warp store four lines, each lane its pack at an address of its own.
 __host__ __device__ inline void store_line(const Warp& warp, Pack16* at, const Pack16& value) {
     NV_IF_TARGET(NV_IS_HOST, (if (!host_stores_last(warp)) { store_relaxed(at, value); }))
-#ifndef SYMM_MUTANT_LINE_NO_SYNC
     warp.sync();  // on a GPU, so that all lanes store in one instruction
-#endif
     NV_IF_ELSE_TARGET(NV_IS_DEVICE, (store_relaxed(at, value);), (if (host_stores_last(warp)) {
                           store(&at->half[0], value.half[0], Order::kRelaxed);
                           store(&at->half[1], value.half[1], Order::kRelease);
@@ -56,33 +54,20 @@ template <int kRounds>
 __host__ __device__ bool wait_for_lines(const Warp& warp, Waiter& waiter, const Waiting& waiting,
                                         std::uint64_t flag, const Pack16* at,
                                         Pack16 (&pack)[kRounds]) {
-#ifdef SYMM_MUTANT_LINE_ONE_ROUND  // the flags of the other rounds are not looked at
-    constexpr int kChecked = 1;
-#else
-    constexpr int kChecked = kRounds;
-#endif
     const Pack16* const flags = at + (kLineLanes - 1 - warp.thread_rank() % kLineLanes);
     bool arrived = true;
     SYMM_UNROLL
-    for (int r = 0; r < kChecked; ++r) {
+    for (int r = 0; r < kRounds; ++r) {
         arrived = arrived && waiter.until(waiting, [&](std::uint64_t& seen) {
             seen = load(&flags[r * static_cast<int>(kWarpSize)].half[1], Order::kAcquire);
-#ifdef SYMM_MUTANT_LINE_OWN_FLAG  // a lane that has no flag waits for none
-            return seen == flag || !has_line_flag(warp);
-#else
             return seen == flag;
-#endif
         });
     }
     SYMM_UNROLL
     for (int r = 0; r < kRounds; ++r) {
         pack[r] = load_relaxed(at + r * static_cast<int>(kWarpSize));
     }
-#ifdef SYMM_MUTANT_LINE_NO_VOTE  // lanes whose line is there go on alone
-    return arrived;
-#else
     return warp.all(arrived);
-#endif
 }
 
 }  // namespace symm::simt

@@ -60,9 +60,7 @@ struct TwoSpans {
         unsigned wrong = 0;
         for (unsigned round = 0; round < (second ? kRounds : 2 * kRounds); ++round) {
             words[span.thread_rank()] = round * 1000 + span.thread_rank();
-#ifndef SYMM_MUTANT_NO_SPAN_SYNC
             span.sync();
-#endif
             wrong += words[next] != round * 1000 + next;
             span.sync();
         }
@@ -96,9 +94,7 @@ struct WarpBarrier {
             if (warp.thread_rank() == round % warp.size()) {
                 *word = round;
             }
-#ifndef SYMM_MUTANT_NO_WARP_SYNC
             warp.sync();
-#endif
             wrong += *word != round;
             warp.sync();
         }

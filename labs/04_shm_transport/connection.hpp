@@ -59,9 +59,6 @@
 ///
 /// Source: NCCL's `ncclSendMem`, `ncclRecvMem` and `ncclConnFifo` in src/include/comm.h and
 /// device.h (NCCL_STEPS is 8 too), and `waitPeer` and `postPeer` in src/device/prims_simple.h.
-///
-/// SYMM_MUTANT_CONNECTION_* take one order or sync out, for the tests: ThreadSanitizer must report
-/// the data race.
 
 #include <cstddef>
 #include <cstdint>
@@ -72,27 +69,11 @@
 
 namespace symm {
 
-/// The orders of the table. Each is a mutant's too: without it, what the table says is lost.
-#ifdef SYMM_MUTANT_CONNECTION_HEAD_LOAD_RELAXED
-inline constexpr simt::Order kWaitHead = simt::Order::kRelaxed;
-#else
+/// The orders of the table.
 inline constexpr simt::Order kWaitHead = simt::Order::kAcquire;  ///< (1)
-#endif
-#ifdef SYMM_MUTANT_CONNECTION_TAIL_STORE_RELAXED
-inline constexpr simt::Order kPostTail = simt::Order::kRelaxed;
-#else
 inline constexpr simt::Order kPostTail = simt::Order::kRelease;  ///< (2)
-#endif
-#ifdef SYMM_MUTANT_CONNECTION_TAIL_LOAD_RELAXED
-inline constexpr simt::Order kWaitTail = simt::Order::kRelaxed;
-#else
 inline constexpr simt::Order kWaitTail = simt::Order::kAcquire;  ///< (3)
-#endif
-#ifdef SYMM_MUTANT_CONNECTION_HEAD_STORE_RELAXED
-inline constexpr simt::Order kPostHead = simt::Order::kRelaxed;
-#else
 inline constexpr simt::Order kPostHead = simt::Order::kRelease;  ///< (4)
-#endif
 
 /// Slots of a connection (NCCL_STEPS).
 inline constexpr unsigned kSteps = 8;
@@ -230,17 +211,13 @@ public:
         if (group_.thread_rank() == 0) {
             state_->data = wait_for_head(step_ + 1 - kSteps) ? end_.slot(step_) : nullptr;
         }
-#ifndef SYMM_MUTANT_CONNECTION_NO_SYNC_AFTER_HEAD  // others write before thread 0 has seen the head
         group_.sync();
-#endif
         return state_->data;
     }
 
     /// Gives the step to the receiver, with what `entry` says of it.
     __host__ __device__ void post(const FifoEntry& entry) {
-#ifndef SYMM_MUTANT_CONNECTION_NO_SYNC_BEFORE_TAIL  // thread 0 posts while others still write
         group_.sync();
-#endif
         if (group_.thread_rank() == 0) {
             end_.receive->fifo[step_ % kSteps] = entry;
             // Release (2): the entry and the slot, which all threads wrote before the sync, come
@@ -303,17 +280,13 @@ public:
         if (group_.thread_rank() == 0) {
             state_->data = wait_for_tail() ? checked_data(size, left) : nullptr;
         }
-#ifndef SYMM_MUTANT_CONNECTION_NO_SYNC_AFTER_TAIL  // others read before thread 0 has seen the tail
         group_.sync();
-#endif
         return state_->data;
     }
 
     /// Gives the emptied slot back to the sender, as a credit.
     __host__ __device__ void release() {
-#ifndef SYMM_MUTANT_CONNECTION_NO_SYNC_BEFORE_HEAD  // thread 0 releases while others still read
         group_.sync();
-#endif
         if (group_.thread_rank() == 0) {
             // Release (4): the loads of the slot, by all threads before the sync, come first.
             post_peer<kPostHead>(&end_.send->head, step_ + 1);
@@ -332,10 +305,6 @@ private:
 
     __host__ __device__ std::byte* checked_data(std::uint64_t size, std::uint64_t left) {
         const FifoEntry entry = FifoEntry::read(end_.receive->fifo[step_ % kSteps]);
-#ifdef SYMM_MUTANT_CONNECTION_NO_SIZE_CHECK  // the two sides may name different sizes
-        size = entry.size;
-        left = entry.left;
-#endif
         if (entry.left != left || entry.size != size) {  // the whole transfer has failed
             waiter_.fail({simt::Wait::kFifoMessage, ends_.rank, ends_.peer, left}, entry.left);
             return nullptr;

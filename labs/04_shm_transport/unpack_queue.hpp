@@ -31,8 +31,6 @@
 ///   waits for the network.) All blocks must run at the same time. A block's wait has a limit; the
 ///   host thread's ends when its TcpUnpacker is destroyed.
 ///
-/// SYMM_MUTANT_UNPACK_* take one order or the sync out, for the tests.
-///
 /// Source: NCCL's src/device/network/unpack/unpack.h (ncclNetDeviceUnpack), made for Google's TCPX
 /// plug-in, with `loadMeta {src_off, len, dst_off}` in unpack_defs.h.
 
@@ -105,15 +103,9 @@ struct UnpackKernel {
                                piece.length);
                 stored += piece.length;
             }
-#ifndef SYMM_MUTANT_UNPACK_NO_SYNC  // thread 0 gives back what others still read
             block.sync();
-#endif
             if (block.thread_rank() == 0) {
-#ifdef SYMM_MUTANT_UNPACK_HEAD_STORE_RELAXED  // the loads of a piece race with the next receive
-                simt::store(head, next, simt::Order::kRelaxed);
-#else
                 simt::store(head, next, simt::Order::kRelease);
-#endif
             }
         }
     }
@@ -125,11 +117,7 @@ private:
                                                     std::uint64_t next) const {
         std::uint64_t tail = next;
         waiter.until({simt::Wait::kFifoData, rank, peer, next + 1}, [&](std::uint64_t& seen) {
-#ifdef SYMM_MUTANT_UNPACK_TAIL_LOAD_RELAXED  // the loads of a piece race with its receive
-            tail = seen = simt::load(&queue->tail, simt::Order::kRelaxed);
-#else
             tail = seen = simt::load(&queue->tail, simt::Order::kAcquire);
-#endif
             return tail != next;
         });
         if (tail - next > kUnpackDepth) {

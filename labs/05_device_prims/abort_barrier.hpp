@@ -17,8 +17,6 @@
 ///   without a result, and its caller finds out at its own next barrier.
 ///
 /// Source: NCCL's barrier_red_or and `ncclShmem.aborted` in src/device/common.h.
-///
-/// SYMM_MUTANT_ABORT_LEAVES_ALONE lets the thread leave alone, for the tests.
 
 #include "common/simt/thread_block.hpp"
 
@@ -32,13 +30,8 @@ public:
     /// Waits for all threads of the block; afterwards all see what each wrote before. True on all
     /// threads while all have passed true, at this call and all calls before; else false on all.
     __host__ __device__ bool sync(bool all_is_well) {
-#ifdef SYMM_MUTANT_ABORT_LEAVES_ALONE  // the others go on without the thread that gave up
-        block_.sync();
-        return all_is_well;
-#else
         aborted_ = block_.sync_or(aborted_ || !all_is_well);
         return !aborted_;
-#endif
     }
 
 private:

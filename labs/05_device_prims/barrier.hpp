@@ -83,11 +83,9 @@ public:
     template <simt::Order kArrival = simt::Order::kRelease>
     __host__ __device__ bool arrive_and_wait() {
         ++epoch_;
-#ifndef SYMM_MUTANT_NO_SYNC_BEFORE
         if constexpr (kArrival == simt::Order::kRelease) {
             block_.sync();
         }
-#endif
         const unsigned b = block_.group_index();
         const int first = static_cast<int>(block_.thread_rank());
         const int step = static_cast<int>(block_.size());
@@ -103,11 +101,7 @@ public:
                                        {simt::Wait::kBarrier, view_.rank, p, epoch_});
             }
         }
-#ifdef SYMM_MUTANT_NO_SYNC_AFTER
-        return arrived;
-#else
         return !block_.sync_or(!arrived);
-#endif
     }
 
     /// Stores the count in device memory for the next kernel of the stream.

@@ -86,12 +86,7 @@ private:
             if (kMove.output && arrived) {
                 store_elements(output + at, pack, count - at);
             }
-#ifdef SYMM_MUTANT_LL_SENDS_WITHOUT_DATA
-            constexpr bool complete = true;
-#else
-            const bool complete = arrived;
-#endif
-            if (kMove.send && complete) {
+            if (kMove.send && arrived) {
                 write_packet(out + i, pack.bits, flag);
             }
         }
@@ -112,12 +107,8 @@ private:
 
     // In the last steps before flags return.
     __host__ __device__ bool overwrites_whole_slot() const {
-#ifdef SYMM_MUTANT_LL_NEVER_OVERWRITES
-        return false;
-#else
         constexpr std::uint64_t kHalfOfFlags = std::uint64_t{1} << 31;
         return steps_.sent() % kHalfOfFlags >= kHalfOfFlags - kSteps;
-#endif
     }
 
     Group group_;

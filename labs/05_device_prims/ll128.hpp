@@ -103,12 +103,7 @@ private:
                     store_elements(output + at, pack[k], left);
                 });
             }
-#ifdef SYMM_MUTANT_LINE_SENDS_WITHOUT_DATA
-            constexpr bool complete = true;
-#else
-            const bool complete = arrived;
-#endif
-            if (kMove.send && complete) {
+            if (kMove.send && arrived) {
                 send(out + lines, pack);
             }
         }

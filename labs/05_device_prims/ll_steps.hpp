@@ -15,8 +15,6 @@
 /// - All threads know the head that thread 0 saw last, so without a wait there is no sync either.
 /// - All threads of a group give up together: a thread whose wait gave up says so before the
 ///   receiver's sync, and all read it after that.
-///
-/// SYMM_MUTANT_LL_* take the wait or the sync out, for the tests.
 
 #include <cstdint>
 
@@ -73,11 +71,9 @@ public:
         if (kMove.send && !gave_up_) {
             wait_for_credit();
         }
-#ifndef SYMM_MUTANT_LL_FORGETS_GIVING_UP
         if (gave_up_) {
             return;
         }
-#endif
         ends_.tracer.record(TraceEvent::kMove, received_, sent_, kMove);
         const bool arrived = transfer();
         if constexpr (kMove.send) {
@@ -91,12 +87,10 @@ public:
     /// Stores the counts of steps for the next kernel.
     __host__ __device__ void finish() const {
         ends_.tracer.end(received_, sent_);
-#ifndef SYMM_MUTANT_LL_NO_COUNTS  // the next kernel begins with old steps
         if (group_.thread_rank() == 0 && !gave_up_) {
             *ends_.from_prev.step = received_;
             *ends_.to_next.step = sent_;
         }
-#endif
     }
 
 private:
@@ -105,15 +99,12 @@ private:
         if (group.thread_rank() == 0) {
             *shared = {*ends.from_prev.step, *ends.to_next.step, 0, {}, waiter.gave_up()};
         }
-#ifndef SYMM_MUTANT_LL_NO_SYNC_AFTER_BEGIN  // others read the counts before thread 0 has them
         group.sync();
-#endif
         return shared;
     }
 
     /// Waits until the next step may be sent. All threads call it.
     __host__ __device__ void wait_for_credit() {
-#ifndef SYMM_MUTANT_LL_NO_CREDIT  // data is overwritten before it has been read
         const std::uint64_t needed = sent_ + 1 - kSteps;
         if (head_.has_reached(needed)) {
             return;
@@ -127,39 +118,23 @@ private:
             }
             shared_->head = head_.seen();
         }
-#ifndef SYMM_MUTANT_LL_NO_SYNC_AFTER_HEAD  // others read the head before thread 0 has seen it
         group_.sync();
-#endif
         head_ = PeerStep<simt::Order::kRelaxed>(shared_->head);
         gave_up_ = simt::load(&shared_->gave_up[2], simt::Order::kRelaxed) != 0;
-#ifndef SYMM_MUTANT_LL_NO_SYNC_BEFORE_NEXT_HEAD
         group_.sync();  // nobody writes shared_->head before all have read it
-#endif
-#endif
     }
 
     /// Gives the step's slot back once all threads have read from it. All threads call it;
     /// `arrived` is false on those whose wait gave up.
     __host__ __device__ void give_back(bool arrived) {
-#ifdef SYMM_MUTANT_LL_ONE_GAVE_UP  // a slow thread reads what another says in the next step
-        std::uint32_t* const gave_up = &shared_->gave_up[0];
-#else
         std::uint32_t* const gave_up = &shared_->gave_up[received_ % 2];
-#endif
         if (!arrived) {
             simt::store(gave_up, 1U, simt::Order::kRelaxed);
         }
-#ifndef SYMM_MUTANT_LL_NO_SYNC_BEFORE_HEAD  // thread 0 gives the slot back while others still read
         group_.sync();
-#endif
         gave_up_ = simt::load(gave_up, simt::Order::kRelaxed) != 0;
         ++received_;
-#ifdef SYMM_MUTANT_LL_POSTS_AFTER_GIVING_UP
-        constexpr bool posts = true;
-#else
-        const bool posts = !gave_up_;
-#endif
-        if (group_.thread_rank() == 0 && posts) {
+        if (group_.thread_rank() == 0 && !gave_up_) {
             post_peer<simt::Order::kRelaxed>(&ends_.from_prev.send->head, received_);
         }
     }

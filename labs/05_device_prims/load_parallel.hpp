@@ -21,8 +21,6 @@
 /// | all threads     | nothing more: `block.sync()`, so that nobody reads half a copy |              |
 ///
 /// Source: NCCL's copyToShmem16 and ncclKernelMain in src/device/common.h.
-///
-/// SYMM_MUTANT_LOAD_NO_SYNC takes the sync out, for the tests.
 
 #include <type_traits>
 
@@ -85,9 +83,7 @@ __host__ __device__ void load_args(const simt::ThreadBlock& block,
     } else {
         batch.load(ThreadSpan{2 * kWarp, block.size() - 2 * kWarp, rank}, state.work);
     }
-#ifndef SYMM_MUTANT_LOAD_NO_SYNC  // a thread reads what another is still copying
     block.sync();
-#endif
 }
 
 }  // namespace symm

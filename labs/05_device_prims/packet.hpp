@@ -40,12 +40,8 @@ __host__ __device__ void write_packet(simt::Pack16* slot, std::uint64_t data, st
 
 /// True when both halves of `packet` have the flag `flag`.
 __host__ __device__ inline bool has_flag(const simt::Pack16& packet, std::uint32_t flag) {
-#ifdef SYMM_MUTANT_ONE_FLAG  // a mutant: the verifier must find halves that arrive apart
-    return static_cast<std::uint32_t>(packet.half[0] >> 32) == flag;
-#else
     return static_cast<std::uint32_t>(packet.half[0] >> 32) == flag &&
            static_cast<std::uint32_t>(packet.half[1] >> 32) == flag;
-#endif
 }
 
 /// A packet's eight bytes.

@@ -37,14 +37,8 @@ public:
         protocol_.template step<Move{.send = true, .source = true}>(source, nullptr, count);
     }
     __host__ __device__ void copy_send(const T* source, T* output, std::size_t count) {
-#ifdef SYMM_MUTANT_DIRECT_TOO_EARLY  // into the next rank's output, though it may not be ready
-        constexpr bool kDirect = true;
-#else
-        constexpr bool kDirect = false;
-#endif
-        protocol_.template step<Move{
-            .send = true, .source = true, .output = true, .sent_in_place = kDirect}>(source, output,
-                                                                                     count);
+        protocol_.template step<Move{.send = true, .source = true, .output = true}>(source, output,
+                                                                                    count);
     }
     __host__ __device__ void recv(T* output, std::size_t count) {
         protocol_.template step<Move{.receive = true, .output = true}>(nullptr, output, count);

@@ -34,11 +34,7 @@ __host__ __device__ inline bool has_reached(std::uint32_t seen, std::uint32_t ex
 /// sooner.
 template <simt::Order kOrder = simt::Order::kRelease>
 __host__ __device__ void signal(std::uint32_t* flag, std::uint32_t value) {
-#ifdef SYMM_MUTANT_SIGNAL_RELAXED
-    simt::store(flag, value, simt::Order::kRelaxed);
-#else
     simt::store(flag, value, kOrder);
-#endif
 }
 
 /// Polls `flag` until it has reached `waiting.expected`. With kAcquire, what the sender wrote
@@ -50,11 +46,7 @@ template <simt::Order kOrder = simt::Order::kAcquire>
 __host__ __device__ bool wait_signal(simt::Waiter& waiter, const std::uint32_t* flag,
                                      const simt::Waiting& waiting) {
     return waiter.until(waiting, [&](std::uint64_t& seen) {
-#ifdef SYMM_MUTANT_WAIT_RELAXED
-        const std::uint32_t value = simt::load(flag, simt::Order::kRelaxed);
-#else
         const std::uint32_t value = simt::load(flag, kOrder);
-#endif
         seen = value;
         return has_reached(value, static_cast<std::uint32_t>(waiting.expected));
     });

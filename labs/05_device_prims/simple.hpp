@@ -60,9 +60,6 @@ public:
         const bool direct = direct_.next != nullptr;
         const T* received = nullptr;
         T* sent = nullptr;
-#ifdef SYMM_MUTANT_SIMPLE_FORGETS_GIVING_UP
-        gave_up_ = false;
-#endif
         if (kMove.receive && !gave_up_) {
             tracer_.record(TraceEvent::kWaitData, receiver_.step(), sender_.step());
             received = reinterpret_cast<const T*>(receiver_.acquire(bytes, bytes));
@@ -80,16 +77,6 @@ public:
         if (kMove.sent_in_place && direct) {
             sent = direct_.at_next(output);
         }
-#ifdef SYMM_MUTANT_SIMPLE_POSTS_BEFORE_MOVE
-        if constexpr (kMove.send) {
-            sender_.post({StepMode::kNormal, 0, bytes, bytes});
-        }
-#endif
-#ifdef SYMM_MUTANT_SIMPLE_RELEASES_BEFORE_MOVE
-        if constexpr (kMove.receive) {
-            receiver_.release();
-        }
-#endif
         if (kMove.received_in_place && direct) {
             if constexpr (kMove.send) {
                 move<Move{.send = true, .source = true}>(output, nullptr, nullptr, sent, count);
@@ -97,22 +84,16 @@ public:
         } else {
             move<kMove>(source, received, output, sent, count);
         }
-#ifndef SYMM_MUTANT_SIMPLE_POSTS_BEFORE_MOVE
         if constexpr (kMove.send) {
             sender_.post({StepMode::kNormal, 0, bytes, bytes});
         }
-#endif
-#ifndef SYMM_MUTANT_SIMPLE_RELEASES_BEFORE_MOVE
         if constexpr (kMove.receive) {
             receiver_.release();
         }
-#endif
     }
 
     /// Ends the use of the channel in this kernel.
-    __host__ __device__ void finish() const {
-        tracer_.end(receiver_.step(), sender_.step());
-    }
+    __host__ __device__ void finish() const { tracer_.end(receiver_.step(), sender_.step()); }
 
 private:
     static constexpr std::size_t kPer = kPerPack<T, simt::Pack16>;

@@ -68,20 +68,12 @@ struct WorkBatch {
                                       Run&& run) const {
         for (std::uint32_t from = 0; from < count; from += kRoom) {
             if (from > 0) {
-#ifndef SYMM_MUTANT_WORK_NO_SYNC_BEFORE_LOAD  // items are overwritten that others still read
                 block.sync();
-#endif
                 load(block, shared, from);
-#ifndef SYMM_MUTANT_WORK_NO_SYNC_AFTER_LOAD  // items are read, and released, before they are there
                 block.sync();
-#endif
             }
             const std::uint32_t items = loaded<kRoom>(from);
-#ifdef SYMM_MUTANT_WORK_CONSUMED_BEFORE_LOAD  // the host overwrites what is not loaded yet
-            release(block, count);
-#else
             release(block, from + items);
-#endif
             for (std::uint32_t i = 0; i < items; ++i) {
                 if (!run(shared[i])) {
                     release(block, count);  // the block will not read the rest
@@ -105,12 +97,8 @@ private:
             return;
         }
         for (unsigned c = block.group_index(); c < channels; c += block.dim_blocks()) {
-#ifdef SYMM_MUTANT_WORK_CONSUMED_RELAXED  // the loads race with the host's next items
-            simt::store(&consumed[c], first + items, simt::Order::kRelaxed);
-#else
             // Release (3): the loads, by all threads before the sync, come first.
             simt::store(&consumed[c], first + items, simt::Order::kRelease);
-#endif
         }
     }
 };

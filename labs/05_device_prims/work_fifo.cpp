@@ -32,12 +32,8 @@ WorkCounters::WorkCounters(const WorkFifoOptions& options)
 WorkCounters::Slowest WorkCounters::slowest() const {
     Slowest found{0, 0};
     for (unsigned c = 0; c < options_.channels; ++c) {
-#ifdef SYMM_MUTANT_WORK_HOST_RELAXED  // the next items race with their predecessors' loads
-        const std::uint32_t loaded = simt::load(consumed() + c, simt::Order::kRelaxed);
-#else
         // Acquire (1): the block has loaded its items before the host writes to their entries.
         const std::uint32_t loaded = simt::load(consumed() + c, simt::Order::kAcquire);
-#endif
         if (produced_ - loaded > found.behind) {
             found = {c, produced_ - loaded};
         }
@@ -60,7 +56,6 @@ std::uint32_t WorkCounters::claim(std::size_t count, std::uint32_t args, CUstrea
                         options_.entries));
     }
     const auto needed = static_cast<std::uint32_t>(count);
-#ifndef SYMM_MUTANT_WORK_NO_WAIT  // the host overwrites items that are not loaded yet
     const Deadline deadline = Deadline::after(options_.limit);
     for (int round = 0; slowest().behind > options_.entries - needed; ++round) {
         if (deadline.passed()) {
@@ -73,7 +68,6 @@ std::uint32_t WorkCounters::claim(std::size_t count, std::uint32_t args, CUstrea
         }
         simt::back_off(round);
     }
-#endif
     return std::exchange(produced_, produced_ + needed);
 }
 

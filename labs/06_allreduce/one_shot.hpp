@@ -98,11 +98,7 @@ struct ScratchCall {
 template <class T, int kMost>
 struct OneShot : ScratchCall {
     static constexpr std::size_t kPerPacket = kPerPack<T, simt::Pack8>;
-#ifdef SYMM_MUTANT_ONE_BANK  // a mutant: a fast peer overwrites what has not been read
-    static constexpr unsigned kBanks = 1;
-#else
     static constexpr unsigned kBanks = 2;
-#endif
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         const std::uint32_t epoch = next_epoch(memory->epochs[block.group_index()]);
@@ -126,9 +122,7 @@ struct OneShot : ScratchCall {
             store_elements(reinterpret_cast<T*>(out) + at, reduction.reduce<T>(data, ranks),
                            count - at);
         }
-#ifndef SYMM_MUTANT_STALE_FLAGS  // a mutant: a flag of 2^32 calls ago is taken for a new one
         clear_unused(block, epoch, packets);
-#endif
         memory->store_epoch(block, epoch);
     }
 

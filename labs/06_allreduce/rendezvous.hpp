@@ -87,11 +87,7 @@ struct Rendezvous {
                                 {simt::Wait::kBarrier, rank, p, epoch}, all[p]);
             }
         }
-#ifdef SYMM_MUTANT_RENDEZVOUS_NO_SYNC  // other threads read what is not there yet
-        const bool complete = arrived;
-#else
         const bool complete = !block.sync_or(!arrived);
-#endif
         if (complete && begin == 0) {
             memory(rank)->epoch[b] = epoch;
         }
@@ -109,11 +105,7 @@ private:
         const auto epoch = static_cast<std::uint32_t>(waiting.expected);
         return waiter.until(waiting, [&](std::uint64_t& seen) {
             const simt::Pack16 out = simt::load_relaxed(&inbox[1]);  // one acquire is enough
-#ifdef SYMM_MUTANT_RENDEZVOUS_RELAXED  // the peer's input may not be written yet
-            const simt::Pack16 in = simt::load_relaxed(&inbox[0]);
-#else
             const simt::Pack16 in = simt::load_acquire(&inbox[0]);
-#endif
             buffers = {data_of(in), data_of(out)};
             seen = in.half[0] >> 32;
             return has_flag(in, epoch) && has_flag(out, epoch);

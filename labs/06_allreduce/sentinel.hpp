@@ -55,11 +55,7 @@ namespace symm {
 template <class T, int kMost>
 struct Sentinel : ScratchCall {
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
-#ifdef SYMM_MUTANT_SENTINEL_ONE_BANK  // a fast peer overwrites what has not been read
-    static constexpr std::size_t kBanks = 1;
-#else
     static constexpr std::size_t kBanks = 2;
-#endif
     static constexpr int kUnroll = 4;  ///< Packs that a thread loads before it sends the first.
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
@@ -142,9 +138,7 @@ private:
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
             if (p != rank && p < ranks) {
-#ifndef SYMM_MUTANT_SENTINEL_NOT_CLEARED  // two calls later this pack passes for a new one
                 clear(slot_of(p));
-#endif
             }
         }
         const std::size_t at = i * kElements;

@@ -31,19 +31,11 @@ template <class T>
 __host__ __device__ simt::Pack16 load_to_send(const T* from, std::size_t count, std::size_t i) {
     const std::size_t at = i * kPerPack<T, simt::Pack16>;
     const auto pack = load_elements<simt::Pack16>(from + at, count - at);
-#ifdef SYMM_MUTANT_SENTINEL_IN_INPUT  // the receiver waits for ever
-    return pack;
-#else
     return without_sentinel(pack);
-#endif
 }
 
 __host__ __device__ inline bool has_arrived(const simt::Pack16& pack) {
-#if defined(SYMM_MUTANT_SENTINEL_ONE_HALF) || defined(SYMM_MUTANT_PUSH_ONE_HALF)
-    return pack.half[0] != kSentinel;  // the other half may not be there yet
-#else
     return pack.half[0] != kSentinel && pack.half[1] != kSentinel;
-#endif
 }
 
 /// Polls `slot_of(p)` for all ranks p whose bit is set in `missing` at once, until all have arrived

@@ -66,9 +66,7 @@ void TwoShotCopy::queue(CUstream stream, LaunchShape shape, DataType type, const
     launch_meet(stream, {call.rendezvous, out_stride, local, call.timeout});
     for (std::size_t begin = 0; begin < bytes; begin += most) {
         queue_round(stream, shape, type, call, out_stride, begin, std::min(most, bytes - begin));
-#ifndef SYMM_MUTANT_COPY_NO_END  // a peer still writes to this rank's output
         launch_end_of_round(stream, {call.barrier, local, call.timeout});
-#endif
     }
 }
 
@@ -94,17 +92,9 @@ void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
     for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
         for (int step = 1; step < ranks; ++step) {
             const int p = (r + step) % ranks;
-            const auto push_flag = [&] {
-                copy(copies, address_of(&memory(p)->flag[k][r]), address_of(&memory(r)->round),
-                     sizeof(std::uint32_t));
-            };
-#ifdef SYMM_MUTANT_COPY_FLAG_FIRST  // the peer reduces what has not arrived
-            push_flag();
-#endif
             copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), in + piece(p, k), length(p, k));
-#ifndef SYMM_MUTANT_COPY_FLAG_FIRST
-            push_flag();
-#endif
+            copy(copies, address_of(&memory(p)->flag[k][r]), address_of(&memory(r)->round),
+                 sizeof(std::uint32_t));
         }
     }
     for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
@@ -112,9 +102,7 @@ void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
                             {in + piece(r, k), out + piece(r, k), length(r, k) / size_of(type),
                              slot(r, 0) + piece(r, k) - piece(r, 0), slot_bytes(), memory(r), k,
                              call.reduction, call.timeout, r, ranks});
-#ifndef SYMM_MUTANT_COPY_EARLY_GATHER  // what is gathered has not been reduced
         order(stream, copies, reduced_[k]);
-#endif
         for (int step = 1; step < ranks; ++step) {
             const int p = (r + step) % ranks;
             copy(copies, out + static_cast<CUdeviceptr>(p - r) * out_stride + piece(r, k),

@@ -145,26 +145,17 @@ struct ReducePiece : ReducePieceCall {
 
 private:
     __host__ __device__ bool wait_for_peers(const simt::ThreadBlock& block) const {
-#ifdef SYMM_MUTANT_COPY_WAIT_RELAXED  // the data may be read before the flag
-        constexpr simt::Order kOrder = simt::Order::kRelaxed;
-#else
-        constexpr simt::Order kOrder = simt::Order::kAcquire;
-#endif
         simt::Waiter waiter(timeout);
         const std::uint32_t round = memory->round;
         bool arrived = true;
         for (int p = static_cast<int>(block.thread_rank()); p < ranks;
              p += static_cast<int>(block.size())) {
             if (p != rank) {
-                arrived &= wait_signal<kOrder>(waiter, &memory->flag[piece][p],
-                                               {simt::Wait::kSignal, rank, p, round});
+                arrived &= wait_signal(waiter, &memory->flag[piece][p],
+                                       {simt::Wait::kSignal, rank, p, round});
             }
         }
-#ifdef SYMM_MUTANT_COPY_NO_SYNC  // other threads read before the data are there
-        return arrived;
-#else
         return !block.sync_or(!arrived);
-#endif
     }
 
     template <class Pack>

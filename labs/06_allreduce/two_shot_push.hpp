@@ -81,11 +81,7 @@ __host__ __device__ inline unsigned packs_per_part(unsigned packs, int ranks) {
 template <class T, int kMost>
 struct TwoShotPush : ScratchCall {
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
-#ifdef SYMM_MUTANT_PUSH_ONE_BANK  // a fast peer sends into slots that are cleared after that
-    static constexpr unsigned kBanks = 1;
-#else
     static constexpr unsigned kBanks = 2;
-#endif
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         const std::uint32_t epoch = memory->epochs[block.group_index()] + 1;
@@ -105,11 +101,6 @@ struct TwoShotPush : ScratchCall {
             for (unsigned j = first; arrived && j < cut.per_part; j += all) {
                 arrived = gather(waiter, cut, j);
             }
-#ifdef SYMM_MUTANT_PUSH_ONE_BANK  // as late as relaxed stores may be seen
-            for (unsigned j = first; arrived && cut.has(rank, j); j += all) {
-                clear_scattered(cut, j);
-            }
-#endif
         }
         memory->store_epoch(block, epoch);
     }
@@ -175,20 +166,13 @@ private:
         if (!wait_for_packs(waiter, rank, cut.epoch, peers, slot_of, pack)) {
             return false;
         }
-        const simt::Pack16 reduced = reduction.reduce<T>(pack, ranks);
-#ifdef SYMM_MUTANT_PUSH_SENTINEL_IN_RESULT  // the receivers wait for ever
-        const simt::Pack16 result = reduced;
-#else
-        const simt::Pack16 result = without_sentinel(reduced);
-#endif
+        const simt::Pack16 result = without_sentinel(reduction.reduce<T>(pack, ranks));
         for (int step = 1; step < ranks; ++step) {
             const int p = peer(step);
             simt::store_relaxed(slot(Region::kGather, p, rank, cut.epoch, j), result);
         }
         store_own(i, result);
-#if !defined(SYMM_MUTANT_PUSH_NOT_CLEARED) && !defined(SYMM_MUTANT_PUSH_ONE_BANK)
         clear_scattered(cut, j);  // or two calls later these packs pass for new ones
-#endif
         return true;
     }
 
@@ -216,9 +200,7 @@ private:
         for (int p = 0; p < kMost; ++p) {
             if ((peers >> p & 1U) != 0) {
                 store_own(cut.pack(p, j), pack[p]);
-#ifndef SYMM_MUTANT_PUSH_GATHER_NOT_CLEARED  // as above
                 clear(slot_of(p));
-#endif
             }
         }
         return true;

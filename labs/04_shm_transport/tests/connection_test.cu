@@ -1,5 +1,4 @@
-// The connection and its kernel: what is sent arrives. It can be built again with one order or sync
-// taken out (SYMM_MUTANT_CONNECTION_*): ThreadSanitizer has to report each of those.
+// The connection and its kernel: what is sent arrives.
 
 #include "common/cuda/graph.hpp"
 #include "labs/04_shm_transport/tests/connection_test.hpp"

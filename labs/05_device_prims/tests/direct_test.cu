@@ -1,5 +1,4 @@
-// Stores into the next rank's output: only where that rank is ready. Can be built again with the
-// direct forms where it is not.
+// Stores into the next rank's output: only where that rank is ready.
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // What a group does when a wait of one of its threads gives up: all threads leave together, and no
-// peer gets anything more. Can be built again with one check or word taken out.
+// peer gets anything more.
 
 #include <gmock/gmock.h>
 

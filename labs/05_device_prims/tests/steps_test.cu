@@ -1,6 +1,5 @@
 // Single steps of the protocols between two ranks: credits, counts, the return of flags, whole
-// lines; and groups that are smaller than a block. Can be built again with one wait, sync or check
-// taken out.
+// lines; and groups that are smaller than a block.
 
 #include "labs/05_device_prims/tests/steps_test.hpp"
 

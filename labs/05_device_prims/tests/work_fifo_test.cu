@@ -1,5 +1,4 @@
 // Batches of work: executed item by item, from parameters and through the FIFO; what is refused.
-// It can be built again with one order or sync taken out (SYMM_MUTANT_WORK_*).
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,207 @@
+# The mutants of lab 05 (cmake/Mutants.cmake).
+
+symm_mutants(prims_mutant LABELS lab05 SOURCES prims_mutants_test.cpp ../kernels.cu LINK lab03)
+symm_mutant(prims_mutant signal_relaxed PingPong.* "data race.*PingPong::"
+  FILE labs/05_device_prims/signal.hpp
+  OLD [[simt::store(flag, value, kOrder)]] NEW [[simt::store(flag, value, simt::Order::kRelaxed)]])
+symm_mutant(prims_mutant wait_relaxed PingPong.* "data race.*PingPong::"
+  FILE labs/05_device_prims/signal.hpp
+  OLD [[simt::load(flag, kOrder)]] NEW [[simt::load(flag, simt::Order::kRelaxed)]])
+symm_mutant(prims_mutant no_sync_before BarrierRounds.* "data race.*BarrierRounds::"
+  FILE labs/05_device_prims/barrier.hpp
+  OLD [[block_.sync();]] NEW "")
+symm_mutant(prims_mutant no_sync_after BarrierRounds.* "data race.*BarrierRounds::"
+  FILE labs/05_device_prims/barrier.hpp
+  OLD [[!block_.sync_or(!arrived)]] NEW [[arrived]])
+
+# The others go on without the thread that gave up.
+symm_mutants(abort_mutant LABELS lab05 SOURCES abort_barrier_test.cu LINK symm_cuda)
+symm_mutant(abort_mutant abort_leaves_alone * "went on alone"
+  FILE labs/05_device_prims/abort_barrier.hpp
+  OLD [[aborted_ = block_.sync_or(aborted_ || !all_is_well);
+        return !aborted_;]]
+  NEW [[block_.sync();
+        return all_is_well;]])
+
+# A thread reads what another is still copying.
+symm_mutants(load_mutant LABELS lab05 SOURCES load_parallel_test.cu LINK symm_cuda)
+symm_mutant(load_mutant load_no_sync * "data race.*BeginKernel"
+  FILE labs/05_device_prims/load_parallel.hpp
+  OLD [[block.sync();]] NEW "")
+
+symm_mutants(work_mutant LABELS lab05 SOURCES work_fifo_test.cu ../work_fifo.cpp LINK symm_cuda)
+
+# Items are overwritten that others still read.
+symm_mutant(work_mutant work_no_sync_before_load *FromParameters "data race.*load_parallel"
+  FILE labs/05_device_prims/work_batch.hpp
+  OLD [[block.sync();
+                load(block]]
+  NEW [[load(block]])
+
+# Items are read, and released, before they are there.
+symm_mutant(work_mutant work_no_sync_after_load *FromParameters "data race.*load_parallel"
+  FILE labs/05_device_prims/work_batch.hpp
+  OLD [[load(block, shared, from);
+                block.sync();]]
+  NEW [[load(block, shared, from);]])
+
+# The host overwrites what is not loaded yet.
+symm_mutant(work_mutant work_consumed_before_load *NamesTheBlock* "no failure"
+  FILE labs/05_device_prims/work_batch.hpp
+  OLD [[release(block, from + items)]] NEW [[release(block, count)]])
+
+# The loads race with the host's next items.
+symm_mutant(work_mutant work_consumed_relaxed *WaitsForFree*
+  "data race.*WorkFifo.*Previous read.*load_parallel"
+  FILE labs/05_device_prims/work_batch.hpp
+  OLD [[simt::store(&consumed[c], first + items, simt::Order::kRelease)]]
+  NEW [[simt::store(&consumed[c], first + items, simt::Order::kRelaxed)]])
+
+# The next items race with their predecessors' loads.
+symm_mutant(work_mutant work_host_relaxed *WaitsForFree*
+  "data race.*WorkFifo.*Previous read.*load_parallel"
+  FILE labs/05_device_prims/work_fifo.cpp
+  OLD [[simt::load(consumed() + c, simt::Order::kAcquire)]]
+  NEW [[simt::load(consumed() + c, simt::Order::kRelaxed)]])
+
+# The host overwrites items that are not loaded yet.
+symm_mutant(work_mutant work_no_wait *WaitsForFree* "after item|data race.*WorkFifo"
+  FILE labs/05_device_prims/work_fifo.cpp
+  OLD [[slowest().behind > options_.entries - needed]] NEW [[false]])
+
+symm_mutants(steps_mutant LABELS lab05 SOURCES steps_test.cu LINK symm_cuda)
+symm_mutant(steps_mutant simple_posts_before_move *BeforeTheyPostIt
+  "data race.*move<.*Previous.*move<"
+  FILE labs/05_device_prims/simple.hpp
+  OLD [[sender_.post({StepMode::kNormal, 0, bytes, bytes});]] NEW ""
+  OLD [[if (kMove.received_in_place && direct) {]]
+  NEW [[if constexpr (kMove.send) {
+            sender_.post({StepMode::kNormal, 0, bytes, bytes});
+        }
+        if (kMove.received_in_place && direct) {]])
+symm_mutant(steps_mutant simple_releases_before_move *BeforeTheyPostIt
+  "data race.*move<.*Previous.*move<"
+  FILE labs/05_device_prims/simple.hpp
+  OLD [[receiver_.release();]] NEW ""
+  OLD [[if (kMove.received_in_place && direct) {]]
+  NEW [[if constexpr (kMove.receive) {
+            receiver_.release();
+        }
+        if (kMove.received_in_place && direct) {]])
+
+# Others read the counts before thread 0 has them.
+symm_mutant(steps_mutant ll_no_sync_after_begin *WaitForTheirCredit
+  "data race.*LLSteps.*make_steps"
+  FILE labs/05_device_prims/ll_steps.hpp
+  OLD [[group.sync();]] NEW "")
+
+# Data is overwritten before it has been read.
+symm_mutant(steps_mutant ll_no_credit *WaitForTheirCredit "Value of: sender.stream.finished"
+  FILE labs/05_device_prims/ll_steps.hpp
+  OLD [[wait_for_credit();]] NEW "")
+
+# Others read the head before thread 0 has seen it.
+symm_mutant(steps_mutant ll_no_sync_after_head *SameCredit*
+  "data race.*wait_for_credit.*Previous.*wait_for_credit"
+  FILE labs/05_device_prims/ll_steps.hpp
+  OLD [[shared_->head = head_.seen();
+        }
+        group_.sync();]]
+  NEW [[shared_->head = head_.seen();
+        }]])
+symm_mutant(steps_mutant ll_no_sync_before_next_head *SameCredit*
+  "data race.*wait_for_credit.*Previous.*wait_for_credit"
+  FILE labs/05_device_prims/ll_steps.hpp
+  OLD [[group_.sync();  // nobody]] NEW [[// nobody]])
+
+# Thread 0 gives the slot back while others still read.
+symm_mutant(steps_mutant ll_no_sync_before_head *GiveASlotBack*
+  "for a packet of rank 0: expected [0-9]+, saw"
+  FILE labs/05_device_prims/ll_steps.hpp
+  OLD [[group_.sync();
+        gave_up_ = simt::load(gave_up,]]
+  NEW [[gave_up_ = simt::load(gave_up,]])
+
+# The next kernel begins with old steps.
+symm_mutant(steps_mutant ll_no_counts *LastLaunchEnded "wrong element"
+  FILE labs/05_device_prims/ll_steps.hpp
+  OLD [[*ends_.from_prev.step = received_;
+            *ends_.to_next.step = sent_;]]
+  NEW "")
+symm_mutant(steps_mutant ll_never_overwrites *FlagsReturn "wrong element"
+  FILE labs/05_device_prims/ll.hpp
+  OLD [[if (kMove.send && overwrites_whole_slot())]] NEW [[if constexpr (false)]])
+
+# The flags of the other rounds are not looked at.
+symm_mutant(steps_mutant line_one_round *LinesWhole "wrong element"
+  FILE common/simt/line.hpp
+  OLD [[r < kRounds; ++r) {
+        arrived]]
+  NEW [[r < 1; ++r) {
+        arrived]])
+
+# A lane that has no flag waits for none.
+symm_mutant(steps_mutant line_own_flag *LinesWhole "wrong element"
+  FILE common/simt/line.hpp
+  OLD [[return seen == flag;]] NEW [[return seen == flag || !has_line_flag(warp);]])
+symm_mutant(steps_mutant line_no_sync *SlowLane* "wrong element"
+  FILE common/simt/line.hpp
+  OLD [[warp.sync();]] NEW "")
+
+symm_mutants(give_up_mutant LABELS lab05 SOURCES give_up_test.cu LINK symm_cuda GTest::gmock)
+
+# A slow thread reads what another says in the next step.
+symm_mutant(give_up_mutant ll_one_gave_up *InTheSameStep "left in another step"
+  FILE labs/05_device_prims/ll_steps.hpp
+  OLD [[received_ % 2]] NEW [[0]])
+symm_mutant(give_up_mutant ll_posts_after_giving_up RelayByLL.* "it gave a slot back"
+  FILE labs/05_device_prims/ll_steps.hpp
+  OLD [[++received_;
+        if (group_.thread_rank() == 0 && !gave_up_) {]]
+  NEW [[++received_;
+        if (group_.thread_rank() == 0) {]])
+
+# Half of a packet may arrive without the other.
+symm_mutant(give_up_mutant one_flag *HalfOfAPacket* "it took a part of the packet"
+  FILE labs/05_device_prims/packet.hpp
+  OLD [[ &&
+           static_cast<std::uint32_t>(packet.half[1] >> 32) == flag]]
+  NEW "")
+symm_mutant(give_up_mutant simple_forgets_giving_up RelayBySimple.* "it posted a step"
+  FILE labs/05_device_prims/simple.hpp
+  OLD [[T* sent = nullptr;]]
+  NEW [[T* sent = nullptr;
+        gave_up_ = false;]])
+symm_mutant(give_up_mutant ll_forgets_giving_up RelayByLL.* "it sent data"
+  FILE labs/05_device_prims/ll_steps.hpp
+  OLD [[if (gave_up_) {
+            return;
+        }]]
+  NEW "")
+symm_mutant(give_up_mutant ll_sends_without_data RelayByLL.* "it sent data"
+  FILE labs/05_device_prims/ll.hpp
+  OLD [[kMove.send && arrived]] NEW [[kMove.send]])
+symm_mutant(give_up_mutant line_sends_without_data RelayByLL128.* "it sent data"
+  FILE labs/05_device_prims/ll128.hpp
+  OLD [[kMove.send && arrived]] NEW [[kMove.send]])
+
+# Lanes whose line is there go on alone.
+symm_mutant(give_up_mutant line_no_vote *LineOfAWarp* "it took a part of the lines"
+  FILE common/simt/line.hpp
+  OLD [[warp.all(arrived)]] NEW [[arrived]])
+
+# The two sides may name different sizes.
+symm_mutant(give_up_mutant connection_no_size_check *AnotherSize "Which is: \"\""
+  FILE labs/04_shm_transport/connection.hpp
+  OLD [[if (entry.left != left || entry.size != size) {]]
+  NEW [[size = entry.size;
+        left = entry.left;
+        if (entry.left != left || entry.size != size) {]])
+
+# Into the next rank's output, though it may not be ready.
+symm_mutants(direct_mutant LABELS lab05 SOURCES direct_test.cu LINK symm_cuda)
+symm_mutant(direct_mutant direct_too_early *AllGather
+  "data race.*memset.*copy_send|data race.*copy_send.*memset"
+  FILE labs/05_device_prims/primitives.hpp
+  OLD [[Move{.send = true, .source = true, .output = true}]]
+  NEW [[Move{.send = true, .source = true, .output = true, .sent_in_place = true}]])
