@@ -37,7 +37,8 @@ function(symm_mutant group name filter report)
       string(FIND "${text_${FILE}}" "${OLD}" last REVERSE)
       if(first EQUAL -1 OR NOT first EQUAL last)
         message(FATAL_ERROR "mutant ${program} replaces this, which has to be in ${FILE} exactly "
-          "once:\n${OLD}\nChange the mutant, or put the text back.")
+          "once:\n${OLD}\nChange the mutant, or put the text back: "
+          "./lab reset, if an exercise is open.")
       endif()
       string(REPLACE "${OLD}" "${NEW}" text_${FILE} "${text_${FILE}}")
     endif()

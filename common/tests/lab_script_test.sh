@@ -38,6 +38,7 @@ expect_error "what is 'x'" list x
 expect_error "what is '--chekc'" format --chekc
 expect_error 'say which file' plot
 expect_error "there is no file 'no.json'" plot no.json
+expect 0 'cuMemCreate' ./lab trace changes
 expect 0 'Four steps to mapped memory' ./lab learn
 expect_error "there is no exercise '99.9'" start 99.9
 expect_error 'say which exercise' hint

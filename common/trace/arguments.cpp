@@ -40,6 +40,7 @@ template <class... Types>
 std::vector<Parameter> parameters_from(std::string_view text, CUresult (*)(Types...)) {
     const std::vector<std::string> types = types_in(text);
     std::vector<Parameter> parameters;
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): many are pointers
     (parameters.push_back({types[parameters.size()], sizeof(Types), alignof(Types)}), ...);
     return parameters;
 }
@@ -63,7 +64,7 @@ const Functions& functions() {
 template <class T>
 T value(const void* slot) {
     T read;
-    std::memcpy(&read, slot, sizeof read);
+    std::memcpy(&read, slot, sizeof read);  // NOLINT(bugprone-sizeof-expression): or a pointer
     return read;
 }
 
