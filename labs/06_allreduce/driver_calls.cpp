@@ -1,7 +1,7 @@
 // The driver calls behind NCCL's functions, and behind ours: from memory to an AllReduce and back.
 // Without GPUs, or without NCCL, its calls are read from a recording.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <chrono>
@@ -196,15 +196,10 @@ void print(const Rank& rank, const Options& options, const Lists& ours, const Re
             continue;
         }
         const auto list = [&](std::string_view who, std::string_view what, const Lists& lists) {
-            rank.headline("{}: {}\n", who, what);
             const auto found = lists.find(step.name);
-            if (found != lists.end() && found->second.empty()) {
-                rank.headline("    (none)\n");
-            }
-            for (const std::string& line :
-                 found != lists.end() ? found->second : std::vector<std::string>()) {
-                rank.headline("{}\n", line);
-            }
+            const bool none = found == lists.end() || found->second.empty();
+            rank.headline("{}: {}\n{}\n", who, what,
+                          none ? "    (none)" : fmt::format("{}", fmt::join(found->second, "\n")));
         };
         rank.headline("\n== {}\n", step.name);
         if (!nccl.lists.empty()) {
@@ -216,7 +211,11 @@ void print(const Rank& rank, const Options& options, const Lists& ours, const Re
 
 void run(Rank& rank, const Options& options) {
     std::string why_no_nccl;
-    const auto library = load_nccl(rank, why_no_nccl);
+    auto library = load_nccl(rank, why_no_nccl);
+    if (library != nullptr && library->window_register == nullptr) {
+        why_no_nccl = fmt::format("NCCL {} has no windows", library->version());
+        library.reset();
+    }
     Recording nccl;
     if (library != nullptr) {
         nccl = {fmt::format("NCCL {}, driver {}, {} x {}, {}", library->version(), driver_version(),
