@@ -84,7 +84,7 @@ def check(page: Path) -> list:
                 faults.append(f"{quoted[-1]}: {difference}")
             continue
         for command in COMMAND.findall(block):
-            command = command.split("  ")[0]  # an explanation follows
+            command = re.sub(r"(\./lab (?:run|trace).*?)  .*", r"\1", command)  # an explanation
             if re.search(r"GPU|NCCL|--graph|:1G|torchrun", command):
                 continue
             print(f"  {command}", flush=True)
