@@ -17,6 +17,7 @@
 #include "common/cuda/launch.hpp"
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
+#include "common/tests/eager_loading.hpp"
 #include "labs/05_device_prims/primitives.hpp"
 
 namespace symm::testing {
