@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/event.hpp"
@@ -122,6 +123,9 @@ double step_latency(Rank& rank, RingCommunicator& ring, const Protocol* protocol
     const Event start;
     const Event end;
     double microseconds = 0;
+    // So that ranks that share a GPU seldom get the same hardware queue (docs/DESIGN.md).
+    cu_check(cuMemsetD8Async(wrong.address(), 0, wrong.size(), stream.get()), "cuMemsetD8Async");
+    stream.synchronize("preparing the ping-pong");
     rank.bootstrap().together("ping-pong", [&] {
         const StepPingPong ping_pong{
             ring.from_prev(of),        ring.to_next(of), rank.rank(), rounds,
