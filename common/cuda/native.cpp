@@ -4,14 +4,10 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/cuda/symbol_name.hpp"
 
 namespace symm {
 namespace {
-
-/// The expansion of a macro as text: `cuMemGetInfo` gives `cuMemGetInfo_v2`, the symbol in the
-/// library.
-#define SYMM_TEXT_OF(name) #name
-#define SYMM_EXPANDED_TEXT_OF(name) SYMM_TEXT_OF(name)
 
 /// Looks up the symbol that a linker would use for the header's name, so that the parameters are
 /// the header's. Not by cuGetProcAddress, which returns the newest version of a function that its
@@ -38,8 +34,8 @@ bool load_native_driver(DriverTable& table, std::string& why_not) {
         return false;
     }
     bool found = true;
-#define SYMM_DRIVER_FUNCTION(name, parameters, arguments)       \
-    found = found && find(library, SYMM_EXPANDED_TEXT_OF(name), \
+#define SYMM_DRIVER_FUNCTION(name, parameters, arguments)  \
+    found = found && find(library, SYMM_SYMBOL_NAME(name), \
                           reinterpret_cast<void**>(&table.name##_), why_not);
 #include "common/cuda/driver_functions.inc"
 #undef SYMM_DRIVER_FUNCTION

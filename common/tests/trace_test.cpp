@@ -8,6 +8,7 @@
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/stream.hpp"
+#include "common/cuda/symbol_name.hpp"
 #include "common/trace/arguments.hpp"
 #include "common/trace/driver_trace.hpp"
 
@@ -95,10 +96,8 @@ TEST_F(DriverCalls, EndWithAStepThatThrows) {
 }
 
 TEST(Parameters, AreKnownForEveryFunctionThatTheRepositoryCalls) {
-#define SYMM_TEXT_OF(name) #name
-#define SYMM_EXPANDED_TEXT_OF(name) SYMM_TEXT_OF(name)
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
-    EXPECT_NE(trace::parameters_of(SYMM_EXPANDED_TEXT_OF(name)), nullptr) << #name;
+    EXPECT_NE(trace::parameters_of(SYMM_SYMBOL_NAME(name)), nullptr) << #name;
 #include "common/cuda/driver_functions.inc"
 #undef SYMM_DRIVER_FUNCTION
     EXPECT_EQ(trace::parameters_of("cuNoSuchFunction"), nullptr);

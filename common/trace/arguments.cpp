@@ -11,6 +11,7 @@
 
 #include "common/cli/bytes.hpp"
 #include "common/cuda/cuda_error.hpp"
+#include "common/cuda/symbol_name.hpp"
 
 namespace symm::trace {
 namespace {
@@ -48,10 +49,8 @@ std::vector<Parameter> parameters_from(std::string_view text, CUresult (*)(Types
 using Functions = std::unordered_map<std::string_view, std::vector<Parameter>>;
 
 const Functions& functions() {
-#define SYMM_TEXT_OF(name) #name
-#define SYMM_EXPANDED_TEXT_OF(name) SYMM_TEXT_OF(name)
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
-    {SYMM_EXPANDED_TEXT_OF(name),                         \
+    {SYMM_SYMBOL_NAME(name),                              \
      parameters_from(#parameters, static_cast<CUresult(*) parameters>(nullptr))},
     static const Functions all = {
 #include "common/cuda/driver_functions.inc"
@@ -249,7 +248,7 @@ std::string Names::of_address(CUdeviceptr address) {
 
 std::string text_of(std::string_view name, const std::vector<Parameter>* parameters,
                     const void* const* slots, CUresult result, const char* kernel, Names& names) {
-    std::string text(name.substr(0, name.rfind("_v")));
+    std::string text(without_version(name));
     text += '(';
     if (parameters == nullptr) {
         text += kernel != nullptr ? kernel_text(kernel) + ", ..." : "...";

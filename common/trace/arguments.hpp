@@ -61,6 +61,11 @@ private:
 /// A kernel's name without what every instance has: `Sentinel`.
 std::string kernel_text(const char* mangled);
 
+/// A function's name without its version: `cuMemGetInfo` for `cuMemGetInfo_v2`.
+inline std::string_view without_version(std::string_view name) {
+    return name.substr(0, name.rfind("_v"));
+}
+
 /// The text of a call. `slots` has an entry per parameter; without parameters the arguments are
 /// `...`. `kernel` is the name of the kernel that a call launches, or null.
 std::string text_of(std::string_view name, const std::vector<Parameter>* parameters,

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "common/trace/arguments.hpp"
 #include "common/trace/driver_trace.hpp"
 
 namespace symm {
@@ -75,7 +76,7 @@ std::vector<std::string> folded(const std::vector<DriverCall>& calls) {
     std::map<std::string, int> asked;
     for (const DriverCall& call : calls) {
         if (only_asks(call.name)) {
-            ++asked[call.name.substr(0, call.name.rfind("_v"))];
+            ++asked[std::string(trace::without_version(call.name))];
         } else {
             shown.push_back(call);
         }

@@ -1,6 +1,7 @@
 // The emulated driver's calls, seen by a table that is put in front of its own.
 
 #include "common/cuda/driver.hpp"
+#include "common/cuda/symbol_name.hpp"
 #include "common/emu/launch_observer.hpp"
 #include "common/trace/recording.hpp"
 
@@ -9,14 +10,12 @@ namespace {
 
 const DriverTable* emulated = nullptr;
 
-#define SYMM_TEXT_OF(name) #name
-#define SYMM_EXPANDED_TEXT_OF(name) SYMM_TEXT_OF(name)
-#define SYMM_DRIVER_FUNCTION(name, parameters, arguments)       \
-    CUresult traced_##name parameters {                         \
-        const CUresult result = emulated->name##_ arguments;    \
-        const auto slots = slots_of arguments;                  \
-        add(SYMM_EXPANDED_TEXT_OF(name), slots.data(), result); \
-        return result;                                          \
+#define SYMM_DRIVER_FUNCTION(name, parameters, arguments)    \
+    CUresult traced_##name parameters {                      \
+        const CUresult result = emulated->name##_ arguments; \
+        const auto slots = slots_of arguments;               \
+        add(SYMM_SYMBOL_NAME(name), slots.data(), result);   \
+        return result;                                       \
     }
 #include "common/cuda/driver_functions.inc"
 #undef SYMM_DRIVER_FUNCTION
