@@ -126,6 +126,9 @@ double step_latency(Rank& rank, RingCommunicator& ring, const Protocol* protocol
     // So that ranks that share a GPU seldom get the same hardware queue (docs/DESIGN.md).
     cu_check(cuMemsetD8Async(wrong.address(), 0, wrong.size(), stream.get()), "cuMemsetD8Async");
     stream.synchronize("preparing the ping-pong");
+    // cuMemFree waits for the kernels that run. On a shared GPU one of them could be the other
+    // rank's next ping-pong, which waits for this rank. So none starts before both are here.
+    rank.bootstrap().barrier("before the ping-pong");
     rank.bootstrap().together("ping-pong", [&] {
         const StepPingPong ping_pong{
             ring.from_prev(of),        ring.to_next(of), rank.rank(), rounds,

@@ -2,6 +2,7 @@
 
 #include "labs/05_device_prims/tests/ring_test.hpp"
 
+#include <functional>
 #include <tuple>
 
 #include "labs/05_device_prims/step_latency.hpp"
@@ -100,9 +101,9 @@ TEST_P(Rings, StayRightOverManyLaunchesInARow) {
     });
 }
 
-TEST(Steps, CarryEightBytesBackAndForth) {
+void carry_eight_bytes_back_and_forth(const std::function<int(int)>& device) {
     for (const RingMemory memory : {RingMemory::kPeer, RingMemory::kHost}) {
-        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        run_ranks({2, RankMode::kThread, {}, device}, [&](Rank& rank) {
             RingOptions options;
             options.memory = memory;
             RingCommunicator ring(rank, options);
@@ -114,6 +115,16 @@ TEST(Steps, CarryEightBytesBackAndForth) {
             RingCommunicator for_flags(rank, options);
             step_latency(rank, for_flags, nullptr, 50);
         });
+    }
+}
+
+TEST(Steps, CarryEightBytesBackAndForth) {
+    carry_eight_bytes_back_and_forth({});
+}
+
+TEST(Steps, CarryThemBetweenRanksOfOneGpu) {
+    for (int i = 0; i < 3; ++i) {
+        carry_eight_bytes_back_and_forth([](int) { return 0; });
     }
 }
 
