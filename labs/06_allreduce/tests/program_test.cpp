@@ -100,13 +100,13 @@ TEST(Program, SaysHowMuchWouldFit) {
         EXPECT_EQ(run.exit_code, 2) << run.output;
         return run.output;
     };
-    const std::string told = refused("127M", "256M");
+    const std::string told = refused("31M", "64M");
     const std::string say = "say --bytes ";
     const std::size_t at = told.find(say);
     ASSERT_NE(at, std::string::npos) << told;
     const std::string most =
         told.substr(at + say.size(), told.find(' ', at + say.size()) - at - say.size());
-    const Finished run = run_program("06_allreduce --bytes " + most, "SYMM_EMU_MEMORY=256M");
+    const Finished run = run_program("06_allreduce --bytes " + most, "SYMM_EMU_MEMORY=64M");
     EXPECT_EQ(run.exit_code, 0) << most << run.output;
     EXPECT_NE(refused("1K", "1M").find("no room"), std::string::npos);
 }

@@ -10,7 +10,7 @@ import sys
 import xml.etree.ElementTree
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "build/docs/html"
 SWITCH = "doxygen-awesome-darkmode-toggle.js"
 SWITCH_TAGS = (f'<script src="{SWITCH}"></script>\n'

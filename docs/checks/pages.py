@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 COMMAND = re.compile(r"(?:[A-Z_0-9]+=\S+ +)*\./lab (?:run \d\d|trace)[^`\n]*")
 LIMIT = 120  # seconds
 

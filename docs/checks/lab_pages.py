@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SECTIONS = ["Before this lab", "Goal", "Background", "Words", "The essential lines",
             "A walk through the code", "Exercises", "Run it", "Expected output",
             "What can go wrong", "How NCCL does it", "Going further"]
