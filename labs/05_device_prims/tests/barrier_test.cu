@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "common/cuda/device.hpp"
@@ -42,7 +45,15 @@ protected:
         ranks_[rank]->device.make_current();
         launch(ranks_[rank]->stream.get(), blocks, threads, kernel);
     }
-    void wait(int rank) { ranks_[rank]->timeout.synchronize(ranks_[rank]->stream, "the kernel"); }
+    /// Returns the kernels' report where a wait gave up.
+    std::string wait(int rank) {
+        try {
+            ranks_[rank]->timeout.synchronize(ranks_[rank]->stream, "the kernel");
+            return "";
+        } catch (const std::runtime_error& error) {
+            return error.what();
+        }
+    }
 
     LatencyTestMemory* first() const { return memory_.as<LatencyTestMemory>(); }
     BarrierView view(int rank) const {
@@ -78,7 +89,10 @@ TEST_F(Barriers, AreLeftByNobodyWhereARankIsMissing) {
             start(rank, OneBarrier{view(rank), timeout(rank), went_on.as<bool>() + rank * 4}, 1, 4);
         }
         for (int rank = 0; rank < 2; ++rank) {
-            ranks_[rank]->stream.synchronize("the kernel");
+            const std::string waited = "rank " + std::to_string(rank) + " waited";
+            const std::string report = wait(rank);
+            EXPECT_NE(report.find(waited), std::string::npos) << "its report: " << report;
+            EXPECT_NE(report.find("of rank 2"), std::string::npos) << "its report: " << report;
             EXPECT_LE(first()[2].barrier.inbox[0][rank], 1U)
                 << "rank " << rank << " gave up, and its next kernel sent a signal";
             for (int i = 0; i < 4; ++i) {
@@ -102,16 +116,23 @@ TEST_F(Barriers, SignalAllBeforeTheyWaitForAnyone) {
     }
 }
 
-// With as many threads as ranks, or more, or fewer.
+// With as many threads as ranks, or more, or fewer. In the first kernel the epochs wrap.
 TEST_F(Barriers, OrderWhatAllRanksWrite) {
     make_ranks(3s);
+    for (int rank = 0; rank < kRanks; ++rank) {
+        BarrierMemory& memory = first()[rank].barrier;
+        for (const int b : {0, 1}) {
+            memory.epoch[b] = 0xfffffffbU;
+            std::fill_n(memory.inbox[b], kRanks, memory.epoch[b]);
+        }
+    }
     std::uint32_t round = 1;
     for (const unsigned threads : {4U, 3U, 2U}) {
         for (int rank = 0; rank < kRanks; ++rank) {
             start(rank, BarrierRounds{view(rank), first(), timeout(rank), round, 10}, 2, threads);
         }
         for (int rank = 0; rank < kRanks; ++rank) {
-            wait(rank);
+            EXPECT_EQ(wait(rank), "");
             EXPECT_EQ(first()[rank].errors, 0U) << threads << " threads";
         }
         round += 10;
