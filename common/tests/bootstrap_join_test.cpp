@@ -15,6 +15,7 @@
 #include "common/bootstrap/message.hpp"
 #include "common/sys/socket.hpp"
 #include "common/tests/meet.hpp"
+#include "common/tests/text_thrown_by.hpp"
 
 namespace symm {
 namespace {
@@ -41,13 +42,10 @@ Message hello(int rank, int size) {
 
 // What join(), or one call after it, throws; empty where neither does.
 std::string error_of_rank(int rank, int size, const std::string& name, Deadline deadline) {
-    try {
+    return text_thrown_by([&] {
         const auto bootstrap = join(rank, size, name, deadline);
         bootstrap->allgather("value", rank, patient());
-    } catch (const std::exception& error) {
-        return error.what();
-    }
-    return "";
+    });
 }
 std::future<std::string> start_rank(int rank, int size, const std::string& name,
                                     Deadline deadline = patient()) {

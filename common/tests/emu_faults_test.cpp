@@ -152,7 +152,7 @@ TEST_F(Faults, DISABLED_TouchUnmappedMemory) {
                       if (block.grid_rank() == 3) {
                           *reinterpret_cast<volatile int*>(pointer + 64) = 1;
                       }
-                      block.sync();  // ends the others of this block, and may let the other pass
+                      block.sync();  // in block 0 it ends the others; block 1 may pass
                       passed += block.group_index() == 0 ? 1 : 0;
                   }),
               CUDA_SUCCESS);

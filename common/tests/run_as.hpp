@@ -16,6 +16,7 @@
 #include "common/ranks/ranks.hpp"
 #include "common/sys/process.hpp"
 #include "common/tests/temporary_directory.hpp"
+#include "common/tests/text_thrown_by.hpp"
 
 namespace symm {
 /// How GoogleTest names a mode.
@@ -96,12 +97,7 @@ inline void run_as(RankMode mode, int ranks, const std::function<void(Rank&)>& b
 
 /// The text of what run_ranks() throws; empty where it does not. Empty in a rank process too.
 inline std::string error_of(const RankOptions& options, const std::function<void(Rank&)>& body) {
-    try {
-        run_ranks(options, body);
-    } catch (const std::exception& error) {
-        return error.what();
-    }
-    return "";
+    return text_thrown_by([&] { run_ranks(options, body); });
 }
 
 }  // namespace symm::testing

@@ -8,13 +8,13 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/launch.hpp"
+#include "common/tests/text_thrown_by.hpp"
 #include "labs/05_device_prims/kernels.hpp"
 
 namespace symm {
@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 
 constexpr int kRanks = 3;
 
-class Barriers : public testing::Test {
+class Barriers : public ::testing::Test {
 protected:
     struct Member {
         Member(int rank, std::chrono::nanoseconds limit)
@@ -47,12 +47,8 @@ protected:
     }
     /// Returns the kernels' report where a wait gave up.
     std::string wait(int rank) {
-        try {
-            ranks_[rank]->timeout.synchronize(ranks_[rank]->stream, "the kernel");
-            return "";
-        } catch (const std::runtime_error& error) {
-            return error.what();
-        }
+        return testing::text_thrown_by(
+            [&] { ranks_[rank]->timeout.synchronize(ranks_[rank]->stream, "the kernel"); });
     }
 
     LatencyTestMemory* first() const { return memory_.as<LatencyTestMemory>(); }

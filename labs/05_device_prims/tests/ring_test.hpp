@@ -7,7 +7,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,22 +15,12 @@
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
+#include "common/tests/text_thrown_by.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/05_device_prims/reference.hpp"
 #include "labs/05_device_prims/ring_communicator.hpp"
 
 namespace symm::testing {
-
-/// The text of what `work` throws; empty where it throws nothing.
-template <class Work>
-std::string text_thrown_by(const Work& work) {
-    try {
-        work();
-    } catch (const std::exception& error) {
-        return error.what();
-    }
-    return "";
-}
 
 /// The stream of a rank, for the whole process. Streams share a few hardware queues: with a new
 /// stream per test, two ranks that shared a GPU now and then had the same queue, and one's kernel

@@ -18,6 +18,7 @@
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/tests/eager_loading.hpp"
+#include "common/tests/text_thrown_by.hpp"
 #include "labs/05_device_prims/primitives.hpp"
 
 namespace symm::testing {
@@ -133,12 +134,7 @@ struct Side {
     void wait(std::string_view what) { timeout.synchronize(stream, what); }
     /// What wait() throws; empty where it does not.
     std::string error() {
-        try {
-            wait("a kernel");
-        } catch (const std::exception& error) {
-            return error.what();
-        }
-        return "";
+        return text_thrown_by([&] { wait("a kernel"); });
     }
 
     int rank;

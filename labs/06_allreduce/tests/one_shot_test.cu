@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstddef>
 
 #include "common/cuda/copy.hpp"
 #include "common/cuda/kernel_timeout.hpp"
@@ -42,16 +43,14 @@ float input(int rank, unsigned i) {
     }
 }
 
-CUdeviceptr address_of(const void* pointer) {
-    return reinterpret_cast<CUdeviceptr>(pointer);
-}
-
 TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {
     run_ranks({kRanks, RankMode::kThread, {}}, [](Rank& rank) {
         const SymmetricRange range(rank, sizeof(Memory));
         KernelTimeout timeout;
         const Stream stream;
-        auto* const local = range.at<Memory>(rank.rank());
+        const CUdeviceptr local = range.peer(rank.rank());
+        const CUdeviceptr input_at = local + offsetof(Memory, in);
+        const CUdeviceptr output_at = local + offsetof(Memory, out);
         Values in{};
         Values expected{};
         for (unsigned i = 0; i < kCount; ++i) {
@@ -59,17 +58,17 @@ TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {
             const float sum = input(0, i) + input(1, i) + input(2, i);
             expected.at(i) = __float2half(sum * static_cast<float>(1.0 / kRanks));
         }
-        zero(address_of(local), sizeof(Memory));
-        copy_to_device(address_of(local->in), in.data(), sizeof(in));
+        zero(local, sizeof(Memory));
+        copy_to_device(input_at, in.data(), sizeof(in));
         rank.bootstrap().barrier("ready");
         launch(stream.get(), 2, 8,
-               OneShot<__half, 4>{{address_of(local->in), address_of(local->out), kCount,
-                                   Reduction(ReduceOp::kAvg, kRanks), &local->one_shot,
+               OneShot<__half, 4>{{input_at, output_at, kCount, Reduction(ReduceOp::kAvg, kRanks),
+                                   &range.at<Memory>(rank.rank())->one_shot,
                                    &range.at<Memory>(0)->scratch[0][0][0], range.stride(), kPackets,
                                    timeout.timeout(), rank.rank(), kRanks}});
         timeout.synchronize(stream, "the AllReduce");
         Values out{};
-        copy_to_host(out.data(), address_of(local->out), sizeof(out));
+        copy_to_host(out.data(), output_at, sizeof(out));
         for (unsigned i = 0; i < kCount; ++i) {
             EXPECT_EQ(__half2float(out.at(i)), __half2float(expected.at(i)))
                 << "element " << i << " on rank " << rank.rank();
