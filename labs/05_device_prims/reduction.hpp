@@ -4,8 +4,8 @@
 /// user's memory.
 ///
 /// A kernel is compiled once per element type. The operation is chosen when it runs: all threads
-/// take the same branch, once for the packs they hold, and that costs less than the time to build
-/// more kernels.
+/// take the same branch, to the sums or to all other operations, once for the packs they hold.
+/// Each branch more would have to be compiled for every type, number of ranks and algorithm.
 /// Kernels take signed integers for unsigned ones: sums and products have the same bits, and the
 /// other operations ask Reduction::is_signed.
 ///
@@ -181,26 +181,18 @@ private:
         return cuda::std::bit_cast<Pack>(elements);
     }
 
-    /// The one branch. What `use` makes should be packs: wide elements that outlive the branch take
-    /// more registers.
+    /// The one branch: sums, and all other operations, which choose element by element. What `use`
+    /// makes should be packs: wide elements that outlive the branch take more registers.
     template <class Use>
     __host__ __device__ auto with_operation(const Use& use) const {
-        const Reduction& self = *this;
-        if (op == ReduceOp::kSum) [[likely]] {
+        if (op == ReduceOp::kSum || op == ReduceOp::kAvg) [[likely]] {
             return use([](auto x, auto y) { return x + y; });
         }
-        switch (op) {
-            case ReduceOp::kProd:
-                return use([](auto x, auto y) { return x * y; });
-            case ReduceOp::kMin:
-                return use([&self](auto x, auto y) { return self.is_less(y, x) ? y : x; });
-            case ReduceOp::kMax:
-                return use([&self](auto x, auto y) { return self.is_less(x, y) ? y : x; });
-            case ReduceOp::kSum:
-            case ReduceOp::kAvg:
-                break;
-        }
-        return use([](auto x, auto y) { return x + y; });
+        const Reduction& self = *this;
+        return use([&self](auto x, auto y) {
+            return self.op == ReduceOp::kProd ? static_cast<decltype(x)>(x * y)
+                                              : self.least_or_greatest(x, y);
+        });
     }
 
     template <class T, class Pack, int kMost, class Operation>
@@ -220,13 +212,19 @@ private:
         return all;
     }
 
+    /// The lesser of two elements where `op` is kMin, else the greater one.
     template <class T>
-    __host__ __device__ bool is_less(T x, T y) const {
+    __host__ __device__ T least_or_greatest(T x, T y) const {
+        const bool least = op == ReduceOp::kMin;
         if constexpr (std::is_integral_v<T>) {
-            const auto flip = static_cast<T>(T{is_signed} << (8 * sizeof(T) - 1));
-            return static_cast<T>(x ^ flip) < static_cast<T>(y ^ flip);
+            // With these bits flipped, the one that is wanted is the greater unsigned number.
+            const auto flip =
+                static_cast<T>(T{is_signed} << (8 * sizeof(T) - 1) ^ (T{0} - T{least}));
+            const auto a = static_cast<T>(x ^ flip);
+            const auto b = static_cast<T>(y ^ flip);
+            return static_cast<T>((a < b ? b : a) ^ flip);
         } else {
-            return x < y;
+            return (least ? y < x : x < y) ? y : x;
         }
     }
 
