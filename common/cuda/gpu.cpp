@@ -13,8 +13,8 @@ LaunchShape shape_for(int device) {
     };
     // On a GPU: two blocks of 512 threads per multiprocessor, each thread with eight loads of 16
     // bytes, have about 16 MiB in flight. A link of 450 GB/s with a latency of one microsecond
-    // needs far less. On an emulated GPU each thread is a thread of the operating system, so blocks
-    // are small.
+    // needs far less. On an emulated GPU each thread needs a stack of the host, so blocks are
+    // small.
     const unsigned threads =
         std::min(is_emulated() ? 32u : 512u, attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
     const unsigned resident =

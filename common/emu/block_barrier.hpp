@@ -2,75 +2,87 @@
 /// \file
 /// The barrier behind ThreadBlock::sync() and sync_or() on an emulated GPU.
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
-#include <mutex>
-#include <utility>
+
+#include "common/emu/fibers.hpp"
+#include "common/simt/back_off.hpp"
 
 namespace symm::emu {
 
 /// Thrown by a barrier of an abandoned launch: ends the kernel in this thread.
 struct LaunchAbandoned {};
 
-/// A barrier for the threads of a block. Waiting threads sleep: there are many more of them than
-/// processors. A thread that has left the kernel is not waited for (as on a GPU since Volta).
+/// A barrier for the threads of a block, which are fibers of one thread: so its members need no
+/// lock. A thread that has left the kernel is not waited for (as on a GPU since Volta).
+///
+/// What the threads do before they arrive comes before what they do when they have passed, in the
+/// same round. ThreadSanitizer is told just that: a lock would also order a thread that is late to
+/// go on after one that has arrived for the next round already.
 class BlockBarrier {
 public:
-    explicit BlockBarrier(unsigned threads) : expected_(threads) {}
+    /// Without a number expect() has to be called first.
+    explicit BlockBarrier(unsigned threads = 0) : expected_(threads) {}
+
+    /// For how many threads it is: `threads` where nobody has said that before.
+    SYMM_UNSEEN unsigned expect(unsigned threads) {
+        expected_ = expected_ == 0 ? threads : expected_;
+        return expected_;
+    }
 
     /// Returns when all threads that have not left are here: whether any of them voted true.
     /// Throws LaunchAbandoned.
-    bool arrive_and_wait(bool vote = false) {
-        std::unique_lock lock(mutex_);
-        if (abandoned_) {
-            throw LaunchAbandoned{};
-        }
+    SYMM_UNSEEN bool arrive_and_wait(bool vote = false) {
+        const std::uint64_t mine = rounds_;
+        happens_before(&arrived_in_[mine % 2]);
         any_ |= vote;
         if (++arrived_ == expected_) {
             open();
-            return result_;
         }
-        const std::uint64_t mine = round_;
-        opened_.wait(lock, [&] { return round_ != mine || abandoned_; });
-        if (round_ == mine) {
-            throw LaunchAbandoned{};
+        while (rounds_ == mine) {
+            const std::uint64_t changes = changes_;
+            if (abandoned_) {
+                throw LaunchAbandoned{};
+            }
+            wait_while(changes_, changes);
         }
+        happens_after(&arrived_in_[mine % 2]);
         return result_;  // the next round cannot end before this thread arrives there
     }
 
     /// The calling thread has left the kernel. (Those of an abandoned launch leave before they have
     /// arrived: this must not let through one that has, and is about to throw.)
-    void leave() {
-        const std::lock_guard lock(mutex_);
+    SYMM_UNSEEN void leave() {
         --expected_;
         if (expected_ > 0 && arrived_ == expected_ && !abandoned_) {
             open();
         }
     }
 
-    /// From now on every thread that waits, or comes to wait, throws LaunchAbandoned.
+    /// From now on every thread that waits, or comes to wait, throws LaunchAbandoned. May be called
+    /// by any thread.
     void abandon() {
-        const std::lock_guard lock(mutex_);
         abandoned_ = true;
-        opened_.notify_all();
+        ++changes_;
     }
 
 private:
-    void open() {
+    SYMM_UNSEEN void open() {
         arrived_ = 0;
-        result_ = std::exchange(any_, false);
-        ++round_;
-        opened_.notify_all();
+        result_ = any_;
+        any_ = false;
+        ++rounds_;
+        ++changes_;
     }
 
-    std::mutex mutex_;
-    std::condition_variable opened_;
     unsigned expected_;
     unsigned arrived_ = 0;
     bool any_ = false;     // of the votes of this round
     bool result_ = false;  // of the round before
-    std::uint64_t round_ = 0;
-    bool abandoned_ = false;
+    std::uint64_t rounds_ = 0;
+    std::atomic<std::uint64_t> changes_{0};
+    std::atomic<bool> abandoned_{false};
+    char arrived_in_[2];  // an address for each of two rounds; a third one does not begin so early
 };
 
 }  // namespace symm::emu

@@ -1,5 +1,7 @@
 // Copies and fills.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -104,10 +106,13 @@ CUresult fill(CUdeviceptr to, Value value, std::size_t count, CUstream handle) {
     if (target.range != Range::kKnown) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    return queue(stream, target.owner, [to, value, count] {
-        auto* values = static_cast<Value*>(at(to));
-        for (std::size_t i = 0; i < count; ++i) {
-            values[i] = value;
+    return queue(stream, target.owner, [to, value, bytes = count * sizeof(Value)] {
+        // In pieces: ThreadSanitizer checks a memcpy much faster than a loop.
+        std::array<Value, 4096 / sizeof(Value)> piece;
+        piece.fill(value);
+        for (std::size_t done = 0; done < bytes; done += sizeof(piece)) {
+            std::memcpy(static_cast<char*>(at(to)) + done, piece.data(),
+                        std::min(sizeof(piece), bytes - done));
         }
     });
 }

@@ -13,7 +13,7 @@
 /// | sharing | handles for other processes |
 /// | plain_memory | cuMemAlloc, pinned and registered host memory |
 /// | streams, copies, events, graphs | work that is queued |
-/// | kernels, block_barrier, thread_pool, fault_guard | the threads of a kernel |
+/// | kernels, fibers, block_barrier, thread_pool, fault_guard | the threads of a kernel |
 /// | libraries, ptx, host_twin | kernels that are found by name, and the host code that runs for them |
 /// | shortage | errors where the host has no more memory, threads or descriptors |
 /// | inventory | counts of all that exists, for leak tests |

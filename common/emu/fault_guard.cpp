@@ -3,22 +3,30 @@
 #include <csetjmp>
 #include <csignal>
 
+#include "common/simt/back_off.hpp"
+
 namespace symm::emu {
-namespace {
 
 struct Guard {
     sigjmp_buf jump;
     volatile std::uintptr_t address;
 };
 
-// Null in threads that run no guarded code. A plain pointer: the handler may read it at any time.
-thread_local Guard* volatile active = nullptr;
+namespace {
+
+// Null in threads that run no guarded code. The handler may read it at any time.
+constinit thread_local Guard* volatile active = nullptr;
+
+SYMM_UNSEEN Guard* set_active(Guard* guard) {
+    Guard* const before = active;
+    active = guard;
+    return before;
+}
 
 struct sigaction old_segv, old_bus;
 
 void on_fault(int signal, siginfo_t* info, void* /*context*/) {
-    if (Guard* guard = active) {
-        active = nullptr;
+    if (Guard* guard = set_active(nullptr)) {
         guard->address = reinterpret_cast<std::uintptr_t>(info->si_addr);
         siglongjmp(guard->jump, 1);
     }
@@ -45,10 +53,14 @@ std::optional<std::uintptr_t> run_guarded(const std::function<void()>& work) {
     if (sigsetjmp(guard.jump, 1) != 0) {
         return guard.address;
     }
-    active = &guard;
+    set_active(&guard);
     work();
-    active = nullptr;
+    set_active(nullptr);
     return std::nullopt;
+}
+
+void exchange_guard(Guard*& guard) {
+    guard = set_active(guard);
 }
 
 }  // namespace symm::emu

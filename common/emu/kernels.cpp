@@ -21,6 +21,7 @@
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/emulator.hpp"
 #include "common/emu/fault_guard.hpp"
+#include "common/emu/fibers.hpp"
 #include "common/emu/graphs.hpp"
 #include "common/emu/log.hpp"
 #include "common/emu/lossy.hpp"
@@ -43,9 +44,11 @@ std::shared_ptr<void> new_shared_memory(std::size_t bytes) {
     return memory;
 }
 
-struct Block {
-    Block(const KernelLaunch& launch, unsigned index)
-        : barrier(launch.block.x),
+// A block, whose threads are fibers of one thread of the pool.
+struct Block final : Task {
+    Block(Running& in, const KernelLaunch& launch, unsigned index)
+        : running(in),
+          barrier(launch.block.x),
           warps((launch.block.x + simt::kWarpSize - 1) / simt::kWarpSize),
           shared(new_shared_memory(launch.shared_bytes)) {
         for (unsigned rest = launch.block.x, i = 0; rest > 0; ++i) {
@@ -73,57 +76,36 @@ struct Block {
     }
     // The named barrier of this number, for as many threads as its first user says.
     BlockBarrier& named(unsigned number, unsigned threads) {
-        const std::lock_guard lock(mutex);
-        auto& [one, expected] = named_barriers.at(number);
-        if (!one) {
-            one = std::make_unique<BlockBarrier>(threads);
-            expected = threads;
-            if (abandoned) {
-                one->abandon();
-            }
-        }
-        if (expected != threads) {
+        BlockBarrier& one = named_barriers.at(number);
+        if (const unsigned expected = one.expect(threads); expected != threads) {
             throw std::logic_error(
                 fmt::format("named barrier {} is for {} threads, and one waits there "
                             "for {}",
                             number, expected, threads));
         }
-        return *one;
+        return one;
     }
     void abandon() {
         barrier.abandon();
         for (BlockBarrier& one : warp_barriers) {
             one.abandon();
         }
-        const std::lock_guard lock(mutex);
-        abandoned = true;
-        for (auto& [one, expected] : named_barriers) {
-            if (one) {
-                one->abandon();
-            }
+        for (BlockBarrier& one : named_barriers) {
+            one.abandon();
         }
     }
 
+    void run() override;
+    void run_thread(unsigned rank);
+    void done() override;
+
+    Running& running;
     simt::HostBlock host;
     BlockBarrier barrier;
     std::deque<BlockBarrier> warp_barriers;
     std::vector<simt::HostWarp> warps;
-    std::mutex mutex;  // guards the rest
-    std::array<std::pair<std::unique_ptr<BlockBarrier>, unsigned>, simt::kNamedBarriers>
-        named_barriers;
-    bool abandoned = false;
+    std::array<BlockBarrier, simt::kNamedBarriers> named_barriers;
     std::shared_ptr<void> shared;
-};
-
-// One CUDA thread.
-struct Thread final : Task {
-    Thread(Running& in, Block& of, unsigned number) : running(in), block(of), rank(number) {}
-    void run() override;
-    void done() override;
-
-    Running& running;
-    Block& block;
-    const unsigned rank;
 };
 
 // A launch that runs: from the start of its first thread to the end of its last.
@@ -131,27 +113,24 @@ class Running {
 public:
     Running(Context& context, const KernelLaunch& launch) : context_(context), launch_(launch) {
         for (unsigned block = 0; block < launch.grid.x; ++block) {
-            blocks_.emplace_back(launch, block);
-            for (unsigned rank = 0; rank < launch.block.x; ++rank) {
-                threads_.emplace_back(*this, blocks_.back(), rank);
-            }
+            blocks_.emplace_back(*this, launch, block);
         }
-        left_ = threads_.size();
+        left_ = blocks_.size();
     }
 
-    // Starts all threads and waits for them.
+    // Starts all blocks and waits for them.
     void run() {
         int next = 0;
-        for (Thread& thread : threads_) {
-            if (const int error = thread_pool().start(thread, next); error != 0) {
-                if (!abandoned_.load(std::memory_order_relaxed)) {
-                    fail(shortage("pthread_create", error), "not all of its threads could start");
-                }
-                thread.done();
+        for (Block& block : blocks_) {
+            happens_before(&block);
+            if (const int error = thread_pool().start(block, next); error != 0) {
+                fail_to_start("pthread_create", error);
+                block.done();
             }
         }
         std::unique_lock lock(mutex_);
         ended_.wait(lock, [&] { return left_ == 0; });
+        ends_.load(std::memory_order_acquire);
     }
 
     void fail(CUresult result, std::string_view why) {
@@ -161,8 +140,16 @@ public:
             block.abandon();
         }
     }
+    void fail_to_start(std::string_view call, int error) {
+        if (!abandoned_.load(std::memory_order_relaxed)) {
+            fail(shortage(call, error), "not all of its threads could start");
+        }
+    }
 
-    void one_ended() {
+    // What a CUDA thread has done comes before what the stream does next.
+    void thread_ended() { ends_.fetch_add(1, std::memory_order_release); }
+
+    void block_ended() {
         const std::lock_guard lock(mutex_);
         if (--left_ == 0) {
             ended_.notify_all();
@@ -175,17 +162,26 @@ private:
     Context& context_;
     const KernelLaunch& launch_;
     std::deque<Block> blocks_;
-    std::deque<Thread> threads_;
     std::atomic<bool> abandoned_{false};
+    std::atomic<unsigned> ends_{0};  // of threads
     std::mutex mutex_;
     std::condition_variable ended_;
-    std::size_t left_ = 0;
+    std::size_t left_ = 0;  // blocks
 };
 
-void Thread::run() {
-    const auto fault = run_guarded([this] {
+void Block::run() {
+    const auto body = [](void* block, unsigned rank) {
+        static_cast<Block*>(block)->run_thread(rank);
+    };
+    if (const int error = run_in_turns(host.size, body, this); error != 0) {
+        running.fail_to_start("mmap", error);
+    }
+}
+
+void Block::run_thread(unsigned rank) {
+    const auto fault = run_guarded([this, rank] {
         try {
-            running.launch().thread(simt::ThreadBlock(&block.host, rank));
+            running.launch().thread(simt::ThreadBlock(&host, rank));
         } catch (const LaunchAbandoned&) {
         } catch (const std::bad_alloc&) {
             running.fail(shortage("a kernel's thread", ENOMEM), "it ran out of memory");
@@ -196,14 +192,15 @@ void Thread::run() {
     if (fault) {
         running.fail(CUDA_ERROR_ILLEGAL_ADDRESS,
                      Text("thread {} of block {} touched {:#x}, which its device may not", rank,
-                          block.host.group_index.x, *fault));
+                          host.group_index.x, *fault));
     }
-    block.barrier.leave();
-    block.warp_barriers[rank / simt::kWarpSize].leave();
+    barrier.leave();
+    warp_barriers[rank / simt::kWarpSize].leave();
+    running.thread_ended();
 }
 
-void Thread::done() {
-    running.one_ended();
+void Block::done() {
+    running.block_ended();
 }
 
 // Reserves all the threads on the device and in the pool. False, with none reserved, where that

@@ -9,8 +9,7 @@
 namespace symm::emu {
 namespace {
 
-// Enough for frames that a sanitizer has made larger. Only pages that are used cost memory.
-constexpr std::size_t kStackBytes = 1024 * 1024;
+constexpr std::size_t kStackBytes = 256 * 1024;  // the kernels have stacks of their own
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
@@ -64,7 +63,7 @@ int ThreadPool::start(Task& task, int& next) {
             return error;
         }
         next = 0;
-        simt::back_off(round);  // it is reserved, so a thread will soon be idle
+        simt::pause(round);  // it is reserved, so a thread will soon be idle
     }
 }
 

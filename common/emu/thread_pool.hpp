@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The threads of the operating system that run CUDA threads. Each is started when it is first
-/// needed, used again, and never ended.
+/// The threads of the operating system that run the blocks of kernels. Each is started when it is
+/// first needed, used again, and never ended.
 ///
 /// The pool must not order one kernel's tasks before another's, or ThreadSanitizer would miss races
 /// between the two. So a thread gets its task through a semaphore: what start()'s caller has done
@@ -31,17 +31,18 @@ bool reserve_up_to(std::atomic<int>& used, int count, int most);
 
 class ThreadPool {
 public:
-    /// ThreadSanitizer can follow 8,128 threads; streams and the program itself need some of them.
+    /// CUDA threads at a time, which are fibers. ThreadSanitizer can follow 8,128 threads and
+    /// fibers; blocks, streams and the program itself need some of them.
     static constexpr int kMaxThreads = 6000;
 
     ThreadPool();
 
-    /// Sets `count` threads aside, all or none. False where not that many are free now.
+    /// Sets `count` CUDA threads aside, all or none. False where not that many are free now.
     bool reserve(int count) { return reserve_up_to(reserved_, count, kMaxThreads); }
     void give_back(int count) { reserved_.fetch_sub(count, std::memory_order_relaxed); }
 
-    /// Runs the task on a reserved thread. Looks for a free slot from `next` on, and sets `next` to
-    /// the slot after it. Returns 0, or pthread_create's error.
+    /// Runs the task, of one CUDA thread or more that are reserved. Looks for a free slot from
+    /// `next` on, and sets `next` to the slot after it. Returns 0, or pthread_create's error.
     int start(Task& task, int& next);
 
 private:

@@ -9,6 +9,8 @@
 #include <cuda/atomic>
 #include <nv/target>
 
+#include "common/simt/back_off.hpp"
+
 namespace symm::simt {
 
 /// How an access is ordered with the others of its thread.
@@ -43,6 +45,7 @@ __host__ __device__ auto reference(const T* pointer) {
 /// Reads `*pointer`; `order` is kRelaxed or kAcquire.
 template <class T>
 __host__ __device__ T load(const T* pointer, Order order) {
+    NV_IF_TARGET(NV_IS_HOST, (before_load();))
     return detail::reference(pointer).load(detail::native(order));
 }
 

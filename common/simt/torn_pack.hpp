@@ -12,10 +12,20 @@
 #include <functional>
 #include <thread>
 
+#include "common/simt/back_off.hpp"
+
 namespace symm::simt {
 
 /// Whether such accesses are torn. Set before kernels run.
 inline std::atomic<bool> torn_packs{false};
+
+namespace detail {
+/// Each thread has its own random sequence; the constants are Knuth's (MMIX).
+SYMM_UNSEEN inline std::uint64_t next_random() {
+    thread_local std::uint64_t state = std::hash<std::thread::id>{}(std::this_thread::get_id());
+    return state = state * 6364136223846793005U + 1442695040888963407U;
+}
+}  // namespace detail
 
 /// Calls `access(0)` and `access(1)`, each of which makes the access to one half.
 template <class Access>
@@ -25,13 +35,12 @@ void access_halves(const Access& access) {
         access(1);
         return;
     }
-    // Each thread has its own random sequence; the constants are Knuth's (MMIX).
-    thread_local std::uint64_t random = std::hash<std::thread::id>{}(std::this_thread::get_id());
-    random = random * 6364136223846793005U + 1442695040888963407U;
+    const std::uint64_t random = detail::next_random();
     const int first = static_cast<int>(random >> 63);
     access(first);
     if ((random >> 61) % 4 == 0) {
-        std::this_thread::sleep_for(std::chrono::microseconds(20));  // others run meanwhile
+        std::this_thread::sleep_for(std::chrono::microseconds(20));  // other blocks run meanwhile
+        back_off(0);  // and other threads of this one
     }
     access(1 - first);
 }

@@ -83,6 +83,22 @@ TEST_F(Kernels, MeetAtTheirBlocksBarrier) {
     EXPECT_EQ(wrong, 0);
 }
 
+// On a GPU each thread gets on, also beside one that polls without a pause.
+TEST_F(Kernels, EndThoughAThreadPollsByLoadsAlone) {
+    std::uint32_t flag = 0;
+    ASSERT_EQ(
+        launch_kernel(nullptr, kernel(1, 2,
+                                      [&flag](const simt::ThreadBlock& block) {
+                                          if (block.thread_rank() == 1) {
+                                              simt::store(&flag, 1U, simt::Order::kRelaxed);
+                                          }
+                                          while (simt::load(&flag, simt::Order::kRelaxed) == 0) {
+                                          }
+                                      })),
+        CUDA_SUCCESS);
+    EXPECT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
+}
+
 TEST_F(Kernels, DoNotWaitForThreadsThatHaveLeft) {
     std::atomic<int> passed{0};
     ASSERT_EQ(launch_kernel(nullptr, kernel(2, 16,

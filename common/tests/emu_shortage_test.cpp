@@ -73,14 +73,28 @@ TEST_F(Shortage, DISABLED_OfMemoryForAKernelsBlocks) {
 }
 
 TEST_F(Shortage, DISABLED_OfThreads) {
-    ASSERT_EQ(run(1, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
+    // As many fibers as the kernel below has, but only eight threads for blocks.
+    ASSERT_EQ(run(8, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
     ::testing::internal::CaptureStderr();
-    limit_addresses(4 << 20);  // for the stacks of some, not all
-    ASSERT_EQ(run(64, [](const simt::ThreadBlock& block) { block.sync(); }), CUDA_SUCCESS);
+    limit_addresses(1 << 20);  // for the stacks of some, not all
+    ASSERT_EQ(launch_kernel(nullptr, {"test kernel", dim3(64), dim3(1), 0,
+                                      [](const simt::ThreadBlock& block) { block.sync(); }}),
+              CUDA_SUCCESS);
     EXPECT_EQ(emu::cuCtxSynchronize(), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     limit(RLIMIT_AS, RLIM_INFINITY);
     expect_said(::testing::internal::GetCapturedStderr(), "ulimit -u");
+}
+
+TEST_F(Shortage, DISABLED_OfMemoryForStacks) {
+    ASSERT_EQ(run(1, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
+    ::testing::internal::CaptureStderr();
+    limit_addresses(4 << 20);  // for some, not all
+    ASSERT_EQ(run(64, [](const simt::ThreadBlock& block) { block.sync(); }), CUDA_SUCCESS);
+    EXPECT_EQ(emu::cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
+    limit(RLIMIT_AS, RLIM_INFINITY);
+    expect_said(::testing::internal::GetCapturedStderr(), "ulimit -v");
 }
 
 TEST_F(Shortage, DISABLED_OfAStreamsThread) {

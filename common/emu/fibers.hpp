@@ -1,0 +1,41 @@
+#pragma once
+/// \file
+/// Fibers: the CUDA threads of an emulated block, which take turns on one thread of the operating
+/// system.
+///
+/// A fiber has a stack of its own, and runs until it waits: at a barrier of its block, or after a
+/// poll that found nothing. Then the next one goes on. Where all of a block wait, the thread of the
+/// operating system pauses. Such a switch takes some nanoseconds, one between threads of the
+/// operating system microseconds: with one of those for each CUDA thread, tests took twice as long.
+///
+/// | context                  | what it does                  | ordered for ThreadSanitizer             |
+/// |--------------------------|-------------------------------|-----------------------------------------|
+/// | the thread               | run_in_turns(): the loop      | after its caller                        |
+/// | each fiber               | the body                      | after happens_before(argument), and as the body does |
+///
+/// A switch orders nothing, so a missing barrier between two fibers is a data race, as it is between
+/// two CUDA threads. Fibers are used again by later calls, whatever thread makes them.
+
+#include <atomic>
+#include <cstdint>
+
+namespace symm::emu {
+
+/// Tell ThreadSanitizer that what the callers of the first have done comes before what later callers
+/// of the second do, with the same address.
+void happens_before(void* address);
+void happens_after(void* address);
+
+/// Runs `body(argument, 0)` to `body(argument, count - 1)`, each in a fiber, until all have
+/// returned. A body begins with happens_after(argument), and must not throw. Returns 0, or errno
+/// where there is no memory for the stacks; then none has run.
+int run_in_turns(unsigned count, void (*body)(void* argument, unsigned number), void* argument);
+
+/// Called in a fiber: lets the others go on. Returns after their turns, or later.
+/// `idle`: it found nothing to do since it was here last.
+void give_way(bool idle);
+
+/// Called in a fiber: returns when `word` is no longer `value`, or earlier.
+void wait_while(const std::atomic<std::uint64_t>& word, std::uint64_t value);
+
+}  // namespace symm::emu
