@@ -44,12 +44,10 @@ target_compile_definitions(symm_options INTERFACE
 target_link_libraries(symm_options INTERFACE
   symm_fmt symm::cuda_headers Threads::Threads ${CMAKE_DL_LIBS} rt)
 
-# With a sanitizer, most of the time to build programs and tests goes into optimisation, and most of
-# the time to run them is spent in libraries: so programs and tests are not optimised then.
+# Most of the time to build programs and tests goes into optimisation, and most of the time to run
+# them is spent in libraries: so programs and tests are not optimised.
 function(symm_quick_to_build target)
-  if(SYMM_SANITIZE)
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
-  endif()
+  target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
 endfunction()
 
 # Compiles the .cu files of a target as C++ (SYMM_EMULATED_ONLY).
@@ -62,6 +60,9 @@ function(symm_kernels target)
   set_source_files_properties(${sources} PROPERTIES
     LANGUAGE CXX COMPILE_OPTIONS "-xc++;-include;cuda_runtime.h;-Wno-unknown-attributes")
 endfunction()
+
+# ThreadSanitizer would sleep for a second at the end of each process, waiting for reports.
+set(SYMM_TSAN_OPTIONS "atexit_sleep_ms=0")
 
 # GoogleTest's TEST defines a member that nvcc, with clang as its host compiler, reports as unused.
 set(SYMM_TEST_CUDA_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-diag-suppress=177>)
@@ -86,13 +87,18 @@ function(symm_program name)
 endfunction()
 
 # symm_test(NAME LABELS label... SOURCES file... [LINK target...] [PROGRAM target] [TIMEOUT seconds]
-#           [ONE_DEVICE])
+#           [ONE_DEVICE] [LARGE])
 #
 # Each case is a ctest test of its own. PROGRAM is a target that the test starts, so it is built
 # first. ONE_DEVICE: all cases but those of programs run a second time, with all ranks on one
-# emulated device, where ranks share a context and wait for each other in more places.
+# emulated device, where ranks share a context and wait for each other in more places. LARGE: the
+# cases fill many MiB, so that ThreadSanitizer with small pages would spend half of its time on
+# faults in its own memory.
 function(symm_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_DEVICE" "PROGRAM;TIMEOUT" "LABELS;SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_DEVICE;LARGE" "PROGRAM;TIMEOUT" "LABELS;SOURCES;LINK")
+  if(arg_LARGE)
+    string(APPEND SYMM_TSAN_OPTIONS ":no_huge_pages_for_shadow=0")  # in this function's scope
+  endif()
   if(NOT PROJECT_IS_TOP_LEVEL)
     return()
   endif()
@@ -117,7 +123,7 @@ endfunction()
 # exercises.toml names: as small as can be, so that it is built soon after an edit.
 function(symm_exercise name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
-  if(SYMM_EMULATED_ONLY)
+  if(SYMM_COURSE)
     add_executable(${name} EXCLUDE_FROM_ALL ${arg_SOURCES})
     symm_kernels(${name})
     target_link_libraries(${name} PRIVATE
@@ -154,11 +160,10 @@ function(symm_cases name prefix)
   string(MAKE_C_IDENTIFIER "${name}.${prefix}" tests)
   gtest_discover_tests(${name} TEST_PREFIX "${name}.${prefix}" TEST_FILTER "${arg_FILTER}"
     TEST_LIST ${tests} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
-  # Properties that are lists do not pass through gtest_discover_tests. ThreadSanitizer would sleep
-  # for a second at the end of each process, waiting for reports.
+  # Properties that are lists do not pass through gtest_discover_tests.
   file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/${tests}_properties.cmake" "if(${tests})
   set_tests_properties(\${${tests}} PROPERTIES LABELS \"${arg_LABELS}\" TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT \"TSAN_OPTIONS=atexit_sleep_ms=0;${arg_ENVIRONMENT}\")
+    ENVIRONMENT \"TSAN_OPTIONS=${SYMM_TSAN_OPTIONS};${arg_ENVIRONMENT}\")
 endif()
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES
