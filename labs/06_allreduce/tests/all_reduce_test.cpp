@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -146,6 +150,16 @@ TEST_P(AllReduceAtOtherOffsets, IsRight) {
     });
 }
 
+// What more ranks add, sanitizers do not see: lanes of masks, and the kernels' sizes.
+constexpr int kMostRanks = std::string_view(SYMM_SANITIZE).empty() ? kMaxAllReduceRanks : 4;
+
+std::vector<Case> with_ranks_to(int most, std::span<const Case> cases) {
+    std::vector<Case> chosen;
+    std::ranges::copy_if(cases, std::back_inserter(chosen),
+                         [most](const Case& one) { return one.ranks <= most; });
+    return chosen;
+}
+
 // Copies need windows that are symmetric.
 constexpr std::array<Case, 23> kByKernels{{
     {1, Algorithm::kOneShot, DataType::kFloat},    {1, Algorithm::kTwoShot, DataType::kBfloat16},
@@ -171,9 +185,12 @@ constexpr std::array<Case, 6> kByCopyEngine{{
     {8, Algorithm::kCopy, DataType::kFloat},
 }};
 
-INSTANTIATE_TEST_SUITE_P(ByKernels, AllReduce, testing::ValuesIn(kByKernels), title);
-INSTANTIATE_TEST_SUITE_P(ByCopyEngine, AllReduce, testing::ValuesIn(kByCopyEngine), title);
-INSTANTIATE_TEST_SUITE_P(ByKernels, AllReduceAtOtherOffsets, testing::ValuesIn(kByKernels), title);
+INSTANTIATE_TEST_SUITE_P(ByKernels, AllReduce,
+                         testing::ValuesIn(with_ranks_to(kMostRanks, kByKernels)), title);
+INSTANTIATE_TEST_SUITE_P(ByCopyEngine, AllReduce,
+                         testing::ValuesIn(with_ranks_to(kMostRanks, kByCopyEngine)), title);
+INSTANTIATE_TEST_SUITE_P(ByKernels, AllReduceAtOtherOffsets,
+                         testing::ValuesIn(with_ranks_to(kMostRanks, kByKernels)), title);
 
 // Every type by every operation, with each algorithm that can do it.
 class Arithmetics : public testing::TestWithParam<int> {};
