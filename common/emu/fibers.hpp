@@ -13,16 +13,16 @@
 /// | the thread               | run_in_turns(): the loop      | after its caller                        |
 /// | each fiber               | the body                      | after happens_before(argument), and as the body does |
 ///
-/// A switch orders nothing, so a missing barrier between two fibers is a data race, as it is between
-/// two CUDA threads. Fibers are used again by later calls, whatever thread makes them.
+/// A switch orders nothing, so a missing barrier between two fibers is a data race, as it is
+/// between two CUDA threads. Fibers are used again by later calls, whatever thread makes them.
 
 #include <atomic>
 #include <cstdint>
 
 namespace symm::emu {
 
-/// Tell ThreadSanitizer that what the callers of the first have done comes before what later callers
-/// of the second do, with the same address.
+/// Tell ThreadSanitizer that what the callers of the first have done comes before what later
+/// callers of the second do, with the same address.
 void happens_before(void* address);
 void happens_after(void* address);
 

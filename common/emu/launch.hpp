@@ -3,9 +3,9 @@
 /// How a kernel enters the emulated GPU: as host code. (cuLaunchKernel takes a function only where
 /// it has such code, see host_twin.hpp.)
 ///
-/// Each block is a thread of the operating system, and its CUDA threads are fibers of it. All blocks
-/// of a launch run at once. A launch that does not fit is refused; a GPU would run its blocks in
-/// waves.
+/// Each block is a thread of the operating system, and its CUDA threads are fibers of it. All
+/// blocks of a launch run at once. A launch that does not fit is refused; a GPU would run its
+/// blocks in waves.
 
 #include <cuda.h>
 #include <cuda_runtime.h>

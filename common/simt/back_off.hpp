@@ -3,9 +3,9 @@
 /// The pause of a host thread between two polls.
 ///
 /// An emulated GPU has far more threads than the host has processors, so a thread that polls
-/// without a pause keeps the thread that it waits for from running. The threads of an emulated block
-/// are fibers, which take turns (emu/fibers.hpp): there a poll that found nothing lets the others go
-/// on.
+/// without a pause keeps the thread that it waits for from running. The threads of an emulated
+/// block are fibers, which take turns (emu/fibers.hpp): there a poll that found nothing lets the
+/// others go on.
 ///
 /// Other threads yield first. But yielding is not enough: Linux divides the processors among
 /// sessions first (autogroup, sched(7)), and a thread yields only to its own session. A launcher
@@ -15,8 +15,8 @@
 #include <chrono>
 #include <thread>
 
-/// A function that ThreadSanitizer does not look into. For what the fibers of a thread share with it
-/// and with each other: its thread_local objects, and whose turn it is.
+/// A function that ThreadSanitizer does not look into: for what the fibers of a thread share with
+/// each other and with the thread, its thread_local objects and whose turn it is.
 #if defined(__clang__) && defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define SYMM_UNSEEN __attribute__((no_sanitize("thread"), noinline))
