@@ -138,6 +138,7 @@ TEST(ShortageOfTheHost, IsNamedAndEndsInACudaError) {
     if (kLimitsAddresses) {
         expect_passes("Shortage.DISABLED_OfMemoryForAKernelsBlocks");
         expect_passes("Shortage.DISABLED_OfThreads");
+        expect_passes("Shortage.DISABLED_OfMemoryForStacks");
         expect_passes("Shortage.DISABLED_OfAStreamsThread");
     }
 }
