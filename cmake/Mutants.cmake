@@ -1,3 +1,6 @@
+add_library(symm_no_errors INTERFACE)
+target_compile_options(symm_no_errors INTERFACE -Wno-error)  # a mutant may not use all it declares
+
 # Mutants: test programs from which one memory order, sync, flag check or buffer is removed. The
 # tests have to fail for exactly that reason. Only in the tsan preset: without ThreadSanitizer
 # almost no missing order is found.
@@ -13,9 +16,6 @@
 # mutants.GROUP_NAME runs the cases that match FILTER, and what it prints has to match the regular
 # expression REPORT: the race or the wrong value that the mutant should cause, and no other.
 # ThreadSanitizer stops at its first report, so only that report counts.
-add_library(symm_no_errors INTERFACE)
-target_compile_options(symm_no_errors INTERFACE -Wno-error)  # a mutant may not use all it declares
-
 macro(symm_mutants group)
   set(symm_mutants_${group} ${ARGN})
   symm_mutant(${group} sound * "")

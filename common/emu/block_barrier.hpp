@@ -33,6 +33,9 @@ public:
     /// Returns when all threads that have not left are here: whether any of them voted true.
     /// Throws LaunchAbandoned.
     SYMM_UNSEEN bool arrive_and_wait(bool vote = false) {
+        if (abandoned_) {
+            throw LaunchAbandoned{};
+        }
         const std::uint64_t mine = rounds_;
         happens_before(&arrived_in_[mine % 2]);
         any_ |= vote;
