@@ -27,6 +27,9 @@ bool load_native_driver(DriverTable& table, std::string& why_not) {
     // Kernels of several ranks on one GPU wait for each other, so their streams must not share a
     // hardware queue: 32 queues instead of 8, unless the user has set the variable.
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+    // With lazy loading, which is the driver's default, a kernel's first launch waits until running
+    // kernels have ended. One of them may be waiting for the kernel that is launched.
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     // Never closed: owners with static storage may still give memory back at exit.
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {

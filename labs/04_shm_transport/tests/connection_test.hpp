@@ -15,7 +15,6 @@
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/sys/deadline.hpp"
-#include "common/tests/eager_loading.hpp"
 #include "labs/04_shm_transport/transfer.hpp"
 
 namespace symm::testing {

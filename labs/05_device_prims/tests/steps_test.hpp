@@ -17,7 +17,6 @@
 #include "common/cuda/launch.hpp"
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
-#include "common/tests/eager_loading.hpp"
 #include "common/tests/text_thrown_by.hpp"
 #include "labs/05_device_prims/primitives.hpp"
 
