@@ -104,7 +104,9 @@ struct OneShot : ScratchCall {
         const std::uint32_t epoch = next_epoch(memory->epochs[block.group_index()]);
         const std::size_t packets = (count + kPerPacket - 1) / kPerPacket;
         simt::Waiter waiter(timeout);
-        for (std::size_t i = block.grid_rank(); i < packets; i += block.grid_size()) {
+        // A rank that gave up in an earlier call sends nothing: a peer would take it for that call's.
+        for (std::size_t i = block.grid_rank(); i < packets && !waiter.gave_up();
+             i += block.grid_size()) {
             const std::size_t at = i * kPerPacket;
             const auto own =
                 load_elements<simt::Pack8>(reinterpret_cast<const T*>(in) + at, count - at);

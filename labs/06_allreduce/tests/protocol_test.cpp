@@ -195,6 +195,13 @@ void expect_one_call_sent(int ranks, Launch launch, std::size_t count, std::size
     });
 }
 
+// Two words of data in a packet, each with its flag: the number of the first call.
+TEST(OneShot, SendsNothingBehindAKernelThatGaveUp) {
+    const auto flag = std::bit_cast<float>(1U);
+    expect_one_call_sent(2, &launch_protocol_one_shot, 8, offsetof(ProtocolMemory, scratch[1]),
+                         {0, flag, 3, flag});
+}
+
 TEST(Sentinel, SendsNothingBehindAKernelThatGaveUp) {
     expect_one_call_sent(2, &launch_protocol_sentinel, 8,
                          offsetof(ProtocolMemory, sentinel_banks[1]), {0, 3, 6, 9});
