@@ -13,8 +13,16 @@
 
 namespace symm {
 
-/// The types that a kernel is compiled for: the sentinel's kernels know floating types only.
-enum class Types { kAll, kFloating };
+/// The types that a kernel is compiled for: the sentinel's kernels know floating types only, and the
+/// kernel on NCCL's device API, which is there to be compared, has the two that people measure.
+enum class Types { kAll, kFloating, kFloatAndBfloat16 };
+
+template <class T>
+constexpr bool compiled_for(Types types) {
+    return types == Types::kAll || (types == Types::kFloating && !std::is_integral_v<T>) ||
+           (types == Types::kFloatAndBfloat16 &&
+            (std::is_same_v<T, float> || std::is_same_v<T, __nv_bfloat16>));
+}
 
 /// A kernel that is compiled for emulated GPUs only.
 template <class Kernel>
@@ -29,7 +37,7 @@ template <template <class, int> class Kernel, Types kTypes, class Use>
 void dispatch(DataType type, int ranks, const Use& use) {
     with_kernel_type(type, [&](auto zero) {
         using T = decltype(zero);
-        if constexpr (kTypes == Types::kAll || !std::is_integral_v<T>) {
+        if constexpr (compiled_for<T>(kTypes)) {
             if (ranks <= 2) {
                 use.template operator()<Kernel<T, 2>>();
             } else if (ranks <= 4) {

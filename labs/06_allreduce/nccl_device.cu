@@ -14,6 +14,8 @@
 namespace symm {
 namespace {
 
+constexpr Types kTypes = Types::kFloatAndBfloat16;
+
 class NcclDeviceOnGpu : public NcclDevice {
 public:
     NcclDeviceOnGpu(NcclCommunicator& nccl, const NcclDeviceOptions& options)
@@ -42,7 +44,7 @@ public:
     }
 
     void all_reduce(CUstream stream, LaunchShape shape, std::size_t count, bool in_place) override {
-        launch_for<NcclTwoShot>(
+        launch_for<NcclTwoShot, kTypes>(
             stream, shape, options_.type, options_.ranks,
             NcclTwoShotCall{
                 static_cast<ncclWindow_t>(options_.in),
@@ -67,7 +69,11 @@ std::unique_ptr<NcclDevice> NcclDevice::create(NcclCommunicator& nccl,
             fmt::format("built with the headers of NCCL {}, not {}", headers, nccl.version()));
     }
     const LaunchShape& most = options.most;
-    if (resident_blocks_for<NcclTwoShot>(options.type, options.ranks, most.threads) < most.blocks) {
+    if (options.type != DataType::kFloat && options.type != DataType::kBfloat16) {
+        throw std::runtime_error("its kernel is compiled for float and bfloat16 only");
+    }
+    if (resident_blocks_for<NcclTwoShot, kTypes>(options.type, options.ranks, most.threads) <
+        most.blocks) {
         throw std::runtime_error(
             fmt::format("the device does not keep {} blocks of its kernel resident", most.blocks));
     }
