@@ -13,8 +13,8 @@
 
 namespace symm {
 
-/// The types that a kernel is compiled for: the sentinel's kernels know floating types only, and the
-/// kernel on NCCL's device API, which is there to be compared, has the two that people measure.
+/// The types that a kernel is compiled for: the sentinel's kernels know floating types only, and
+/// the kernel on NCCL's device API, which is there to be compared, has the two that people measure.
 enum class Types { kAll, kFloating, kFloatAndBfloat16 };
 
 template <class T>
