@@ -24,6 +24,7 @@ std::string_view words(Wait wait) {
         case Wait::kFifoMessage:
         case Wait::kFifoEntry:
         case Wait::kOffset:
+        case Wait::kTrust:
         case Wait::kDescriptor:
         case Wait::kNothing:
             break;
@@ -63,6 +64,12 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
             "rank {} finds the output of rank {} {} bytes from where it should be: in symmetric "
             "windows all ranks call at the same offsets of the same windows",
             waiting.rank, waiting.peer, static_cast<std::int64_t>(report.seen - waiting.expected)));
+    }
+    if (waiting.what == Wait::kTrust) {
+        throw std::runtime_error(fmt::format(
+            "rank {} gave up, so rank {} cannot trust its own result: data of a later call of rank "
+            "{} may have replaced data of this one",
+            waiting.peer, waiting.rank, waiting.peer));
     }
     if (waiting.what == Wait::kDescriptor) {
         throw std::runtime_error(fmt::format(

@@ -40,12 +40,7 @@ std::size_t TwoShotCopy::scratch_bytes() {
 }
 
 TwoShotCopy::TwoShotCopy(Rank& rank, CopyMemory* memory, std::size_t stride, std::size_t scratch)
-    : rank_(rank), first_(memory), stride_(stride), scratch_(rank, scratch) {}
-
-CopyMemory* TwoShotCopy::memory(int rank) const {
-    return reinterpret_cast<CopyMemory*>(reinterpret_cast<char*>(first_) +
-                                         static_cast<std::size_t>(rank) * stride_);
-}
+    : rank_(rank), memory_{memory, stride, rank.rank(), rank.size()}, scratch_(rank, scratch) {}
 
 std::size_t TwoShotCopy::slot_bytes() const {
     const auto peers = static_cast<std::size_t>(std::max(rank_.size() - 1, 1));
@@ -62,11 +57,10 @@ void TwoShotCopy::queue(CUstream stream, LaunchShape shape, DataType type, const
     const std::size_t bytes = call.count * size_of(type);
     // The last part may be longer than the others, by less than a pack.
     const std::size_t most = (slot_bytes() - kPack) * static_cast<std::size_t>(rank_.size());
-    CopyMemory* const local = memory(rank_.rank());
-    launch_meet(stream, {call.rendezvous, out_stride, local, call.timeout});
+    launch_meet(stream, {call.rendezvous, out_stride, memory_, call.timeout});
     for (std::size_t begin = 0; begin < bytes; begin += most) {
         queue_round(stream, shape, type, call, out_stride, begin, std::min(most, bytes - begin));
-        launch_end_of_round(stream, {call.barrier, local, call.timeout});
+        launch_end_of_round(stream, {call.barrier, memory_, call.timeout});
     }
 }
 
@@ -93,20 +87,21 @@ void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
         for (int step = 1; step < ranks; ++step) {
             const int p = (r + step) % ranks;
             copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), in + piece(p, k), length(p, k));
-            copy(copies, address_of(&memory(p)->flag[k][r]), address_of(&memory(r)->round),
-                 sizeof(std::uint32_t));
+            copy(copies, address_of(&memory_.peer(p)->flag[k][r]),
+                 address_of(&memory_.local()->round), sizeof(std::uint32_t));
         }
     }
     for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
         launch_reduce_piece(stream, shape, type,
                             {in + piece(r, k), out + piece(r, k), length(r, k) / size_of(type),
-                             slot(r, 0) + piece(r, k) - piece(r, 0), slot_bytes(), memory(r), k,
-                             call.reduction, call.timeout, r, ranks});
+                             slot(r, 0) + piece(r, k) - piece(r, 0), slot_bytes(), memory_.local(),
+                             k, call.reduction, call.timeout, r, ranks});
         order(stream, copies, reduced_[k]);
+        launch_piece_barrier(copies, {memory_, k, call.timeout});
         for (int step = 1; step < ranks; ++step) {
             const int p = (r + step) % ranks;
-            copy(copies, out + static_cast<CUdeviceptr>(p - r) * out_stride + piece(r, k),
-                 out + piece(r, k), length(r, k));
+            copy(copies, out + piece(p, k),
+                 out + static_cast<CUdeviceptr>(p - r) * out_stride + piece(p, k), length(p, k));
         }
     }
     order(copies, stream, gathered_);

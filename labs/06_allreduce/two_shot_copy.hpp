@@ -18,27 +18,39 @@
 /// | push k   | copies   | copies piece k of part p of its `in` into slot r of rank p, for all p | the meet (event) |
 /// | flag k   | copies   | copies the number of the round to rank p's `flag[k][r]`            | push k (stream)    |
 /// | reduce k | caller's | reduces piece k of part r: its own `in` and its slots, to `out`    | `flag[k][p]` of all p (acquire) |
-/// | gather k | copies   | copies piece k of part r of `out` to all ranks' `out`              | reduce k (event)   |
-/// | end      | caller's | passes a barrier: nobody writes to another's memory any more       | gathers (event), all ranks |
+/// | barrier k | copies  | tells all ranks that its piece k is reduced, waits for theirs (release, acquire) | reduce k (event), all ranks |
+/// | gather k | copies   | copies piece k of part p of rank p's `out` to its own `out`, for all p | barrier k (stream) |
+/// | end      | caller's | passes a barrier: nobody uses another's memory any more            | gathers (event), all ranks |
 ///
 /// - The host queues the gathers before the ranks meet, so it has to know where the outputs are: at
 ///   the same offset of the same window on all ranks, which the caller has promised
 ///   (WindowKind::kSymmetric). Where a rank breaks this promise, the meet gives up.
-/// - The meet and the end are kernels of one block (rendezvous.hpp, barrier.hpp). Neither has
-///   written anything before it arrives, so its arrival may be relaxed: the end of the stream's
-///   earlier work has released that.
+/// - The meet, the barriers and the end are kernels of one block (rendezvous.hpp, barrier.hpp).
+///   They have written nothing before they arrive, so their arrivals may be relaxed: the end of the
+///   stream's earlier work has released that.
 /// - Copies of one stream are done in their order: the flag's copy begins when the data have
 ///   arrived. Rounds are counted in device memory, so a replayed graph waits for the right one, and
 ///   no flag is ever cleared.
 /// - No deadlock: pushes wait for nobody after the meet; so all flags come, all pieces are reduced,
-///   all gathers are done. A reduction's blocks may be as many as the communicator keeps resident
-///   (residency.hpp); what they wait for needs no multiprocessor.
-/// - In place, gather k overwrites piece k of part r of a peer's `in`. The peer has sent it before:
-///   rank r has just reduced it.
-/// - The next call cannot overtake this one: it begins behind the end, and after that nobody writes
-///   to this rank's scratch memory or output.
+///   all ranks reach their barriers. A reduction's blocks may be as many as the communicator keeps
+///   resident (residency.hpp); what they wait for needs no multiprocessor.
+/// - In place, gather k overwrites piece k of part p of this rank's `in`. It has been sent before:
+///   rank p has reduced it.
+/// - The next call cannot overtake this one: it begins after the end, and by then nobody uses this
+///   rank's scratch memory or output.
 /// - What scratch memory does not hold is done in rounds, each with an end.
-/// - Where a wait gives up, the kernels behind it signal nobody, so this call fails on all ranks.
+///
+/// A copy runs even where the wait before it gave up: an event says that a kernel has ended, not
+/// that it succeeded. So no copy may do harm then:
+///
+/// - A gather writes to its own rank's output, and that rank's call has failed. (Pushed gathers
+///   would be faster, 392 GB/s instead of 373. But they would overwrite a peer's output that the
+///   peer may still be using, with what was never reduced.)
+/// - A push may overwrite a slot that its peer still reduces for an earlier call, if this rank gave
+///   up at the end of that call, or at this meet. So a rank that gives up there tells its peers
+///   before its next push, and a rank looks for that at the end of each round.
+/// - A flag then has the number of the round before. Kernels signal nobody once a wait has given
+///   up. So the call fails on all ranks.
 ///
 /// Source: the arrangement is ours. NCCL has copy engine collectives that need no reduction
 /// (src/ce_coll.cc).
@@ -61,8 +73,32 @@ namespace symm {
 /// What each rank keeps for these calls, in symmetric memory, zeroed before the first use.
 struct CopyMemory {
     static constexpr std::size_t kPieces = 2;  ///< Of a part.
-    std::uint32_t flag[kPieces][kMaxBarrierRanks];
-    std::uint32_t round;  ///< This rank's count, modulo 2^32.
+    // Written by peers:
+    std::uint32_t flag[kPieces][kMaxBarrierRanks];     ///< Their piece is here.
+    std::uint32_t reduced[kPieces][kMaxBarrierRanks];  ///< Their piece is reduced, there.
+    std::uint32_t gave_up[kMaxBarrierRanks];           ///< Not 0: they gave up.
+    std::uint32_t round;                               ///< This rank's count, modulo 2^32.
+};
+
+/// All ranks' CopyMemory.
+struct CopyView {
+    CopyMemory* first;   ///< Rank 0's.
+    std::size_t stride;  ///< From one rank's to the next, bytes.
+    int rank;            ///< This rank.
+    int ranks;
+
+    __host__ __device__ CopyMemory* peer(int which) const {
+        return reinterpret_cast<CopyMemory*>(reinterpret_cast<char*>(first) +
+                                             static_cast<std::size_t>(which) * stride);
+    }
+    __host__ __device__ CopyMemory* local() const { return peer(rank); }
+    /// Before this rank's next copies run.
+    __host__ __device__ void tell_that_it_gave_up(const simt::ThreadBlock& block) const {
+        for (int p = static_cast<int>(block.thread_rank()); p < ranks;
+             p += static_cast<int>(block.size())) {
+            signal(&peer(p)->gave_up[rank], 1);
+        }
+    }
 };
 
 /// The kernel of the meet: begins the first round.
@@ -70,13 +106,15 @@ struct Meet {
     static constexpr unsigned kSharedBytes = kMaxBarrierRanks * sizeof(Buffers);
     Rendezvous rendezvous;
     std::size_t out_stride;  ///< From one rank's output to the next, bytes.
-    CopyMemory* memory;      ///< This rank's.
+    CopyView memory;
     simt::Timeout timeout;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         auto* const all = block.shared<Buffers>();
-        if (rendezvous.meet(block, timeout, all) && block.thread_rank() == 0) {
-            ++memory->round;
+        if (!rendezvous.meet(block, timeout, all)) {
+            memory.tell_that_it_gave_up(block);
+        } else if (block.thread_rank() == 0) {
+            ++memory.local()->round;
             for (int p = 0; p < rendezvous.ranks; ++p) {
                 require_offset(p, all[p].out);
             }
@@ -94,19 +132,53 @@ private:
     }
 };
 
+/// The kernel of the barrier between the reductions of a piece and its gathers.
+struct PieceBarrier {
+    CopyView memory;
+    std::size_t piece;
+    simt::Timeout timeout;
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        const auto [first, stride, rank, ranks] = memory;
+        const int begin = static_cast<int>(block.thread_rank());
+        const int step = static_cast<int>(block.size());
+        const std::uint32_t round = memory.local()->round;
+        simt::Waiter waiter(timeout);
+        for (int p = begin; p < ranks && !waiter.gave_up(); p += step) {
+            signal<simt::Order::kReleasedByStream>(&memory.peer(p)->reduced[piece][rank], round);
+        }
+        for (int p = begin; p < ranks; p += step) {
+            wait_signal(waiter, &memory.local()->reduced[piece][p],
+                        {simt::Wait::kBarrier, rank, p, round});
+        }
+    }
+};
+
 /// The kernel of the end of a round: begins the next one.
 struct EndOfRound {
     BarrierView barrier;
-    CopyMemory* memory;  ///< This rank's.
+    CopyView memory;
     simt::Timeout timeout;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         Barrier end(block, barrier, timeout);
-        if (end.arrive_and_wait<simt::Order::kReleasedByStream>()) {
-            end.store_epoch();
-            if (block.thread_rank() == 0) {
-                ++memory->round;
+        if (!end.arrive_and_wait<simt::Order::kReleasedByStream>()) {
+            memory.tell_that_it_gave_up(block);
+            return;
+        }
+        end.store_epoch();
+        if (block.thread_rank() == 0) {
+            ++memory.local()->round;
+            for (int p = 0; p < memory.ranks; ++p) {
+                require_trust(p);
             }
+        }
+    }
+
+private:
+    __host__ __device__ void require_trust(int p) const {
+        if (simt::load(&memory.local()->gave_up[p], simt::Order::kRelaxed) != 0) {
+            simt::Waiter(timeout).fail({simt::Wait::kTrust, memory.rank, p, 0}, 1);
         }
     }
 };
@@ -194,14 +266,12 @@ public:
 private:
     void queue_round(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call,
                      std::size_t out_stride, std::size_t begin, std::size_t bytes);
-    CopyMemory* memory(int rank) const;
     /// The bytes of rank `sender` in the scratch memory of rank `receiver`.
     CUdeviceptr slot(int receiver, int sender) const;
     std::size_t slot_bytes() const;
 
     Rank& rank_;
-    CopyMemory* first_;
-    std::size_t stride_;
+    CopyView memory_;
     SymmetricRange scratch_;
     Stream copies_;
     Event met_{CU_EVENT_DISABLE_TIMING};

@@ -9,6 +9,7 @@
 #include <latch>
 #include <thread>
 
+#include "common/cuda/copy.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/driver.hpp"
@@ -17,12 +18,31 @@
 #include "common/tests/variable_in_force.hpp"
 #include "labs/06_allreduce/communicator.hpp"
 #include "labs/06_allreduce/result_check.hpp"
+#include "labs/06_allreduce/tests/side.hpp"
 
 namespace symm {
 namespace {
 
 using namespace testing;
 using namespace std::chrono_literals;
+
+/// What ranks that fail are tried with; on GPUs, calls by the copy engine need one for each rank.
+std::vector<Algorithm> all_algorithms(int ranks) {
+    std::vector<Algorithm> all{Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
+                               Algorithm::kTwoShot};
+    if (has_copy(ranks)) {
+        all.push_back(Algorithm::kCopy);
+    }
+    return all;
+}
+
+/// A call that all ranks make and that succeeds: a rank's first one may wait for all others.
+void first_call(Communicator& communicator, CUdeviceptr window, const Stream& stream,
+                Algorithm algorithm) {
+    communicator.all_reduce(window, window, 1, DataType::kFloat, ReduceOp::kSum, stream.get(),
+                            algorithm);
+    communicator.synchronize(stream, "the first call");
+}
 
 // The kernel ends by itself and says for whom it waited.
 TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
@@ -159,18 +179,71 @@ TEST(Communicator, NamesCallsThatDiffer) {
     }
 }
 
+// Rank 1 does not call, or calls with another output than it promised, and uses its memory for
+// something else. What rank 0 has queued, several calls, must not write there.
+TEST(Communicator, WritesNothingToARankThatDoesNotCall) {
+    constexpr std::size_t kBytes = 1 << 16;
+    for (const Algorithm algorithm : all_algorithms(2)) {
+        for (const bool broken_promise : {false, true}) {
+            if (broken_promise && algorithm != Algorithm::kCopy) {
+                continue;
+            }
+            SCOPED_TRACE(fmt::format("{}, {}", name_of(algorithm), broken_promise));
+            run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+                Communicator communicator(rank, {.limit = 300ms});
+                const Stream stream;
+                const CUdeviceptr in = communicator.allocate(kBytes, WindowKind::kSymmetric);
+                const CUdeviceptr out = communicator.allocate(2 * kBytes, WindowKind::kSymmetric);
+                first_call(communicator, out, stream, algorithm);
+                const auto call = [&](std::size_t count, CUdeviceptr to) {
+                    communicator.all_reduce(in, to, count, DataType::kFloat, ReduceOp::kSum,
+                                            stream.get(), algorithm);
+                };
+                const auto mine = static_cast<unsigned char>(rank.rank() + 1);
+                fill(in, mine, kBytes);
+                fill(out, mine, 2 * kBytes);
+                rank.bootstrap().barrier("filled");
+                if (rank.rank() == 0) {
+                    for (int i = 0; i < 3; ++i) {
+                        call(kBytes / sizeof(float), out);
+                    }
+                } else if (broken_promise) {
+                    call(kBytes / sizeof(float), out + kBytes);
+                }
+                if (rank.rank() == 0 || broken_promise) {
+                    EXPECT_THROW(communicator.synchronize(stream, "one call"), std::runtime_error);
+                }
+                rank.bootstrap().barrier("gave up");
+                if (rank.rank() == 1) {
+                    std::vector<unsigned char> seen(kBytes);
+                    copy_to_host(seen.data(), in, kBytes);
+                    EXPECT_THAT(seen, ::testing::Each(mine));
+                    copy_to_host(seen.data(), out, kBytes);
+                    EXPECT_THAT(seen, ::testing::Each(mine));
+                }
+                rank.bootstrap().barrier("looked");
+            });
+        }
+    }
+}
+
 // Without SYMM_CHECK the calls wait for each other, with whatever algorithm, until their time is
 // over. None returns a sum.
 TEST(Communicator, EndsCallsThatDiffer) {
     for (const auto& algorithms : {std::pair{Algorithm::kTwoShot, Algorithm::kSentinel},
                                    std::pair{Algorithm::kOneShot, Algorithm::kTwoShot},
-                                   std::pair{Algorithm::kPush, Algorithm::kSentinel}}) {
+                                   std::pair{Algorithm::kPush, Algorithm::kSentinel},
+                                   std::pair{Algorithm::kCopy, Algorithm::kTwoShot}}) {
+        if (algorithms.first == Algorithm::kCopy && !has_copy(2)) {
+            continue;
+        }
         const auto mine = algorithms.first;  // clang 14 captures no bindings
         const auto others = algorithms.second;
         run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
             Communicator communicator(rank, {.limit = 300ms});
             const Stream stream;
-            const CUdeviceptr window = communicator.allocate(1 << 12);
+            const CUdeviceptr window = communicator.allocate(1 << 12, WindowKind::kSymmetric);
+            first_call(communicator, window, stream, mine);
             const auto call = [&](Algorithm algorithm) {
                 communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
                                         stream.get(), algorithm);
@@ -189,9 +262,8 @@ TEST(Communicator, WaitsForARankThatIsLate) {
     run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
         Communicator communicator(rank, {.limit = 20s});
         const Stream stream;
-        const CUdeviceptr window = communicator.allocate(1 << 12);
-        for (const Algorithm algorithm :
-             {Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush, Algorithm::kTwoShot}) {
+        const CUdeviceptr window = communicator.allocate(1 << 12, WindowKind::kSymmetric);
+        for (const Algorithm algorithm : all_algorithms(ranks)) {
             if (rank.rank() == 1) {
                 std::this_thread::sleep_for(1s);
             }
@@ -243,13 +315,13 @@ TEST(Communicator, LeavesOthersUnharmed) {
 }
 
 TEST(Communicator, NamesTheRankThatDoesNotCall) {
-    for (const Algorithm algorithm :
-         {Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush, Algorithm::kTwoShot}) {
+    for (const Algorithm algorithm : all_algorithms(3)) {
         std::string told;
         run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
             Communicator communicator(rank, {.limit = 300ms});
             const Stream stream;
-            const CUdeviceptr window = communicator.allocate(1 << 12);
+            const CUdeviceptr window = communicator.allocate(1 << 12, WindowKind::kSymmetric);
+            first_call(communicator, window, stream, algorithm);
             if (rank.rank() != 1) {
                 communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
                                         stream.get(), algorithm);

@@ -10,6 +10,10 @@ void launch_meet(CUstream stream, const Meet& meet) {
     launch(stream, 1, 4, meet, Meet::kSharedBytes);
 }
 
+void launch_piece_barrier(CUstream stream, const PieceBarrier& barrier) {
+    launch(stream, 1, 4, barrier);
+}
+
 void launch_end_of_round(CUstream stream, const EndOfRound& end) {
     launch(stream, 1, 4, end);
 }

@@ -29,7 +29,8 @@ symm_mutant(allreduce_mutant rendezvous_no_sync TwoShot.* "data race.*TwoShot"
 # The data may be read before the flag.
 symm_mutant(allreduce_mutant copy_wait_relaxed TwoShotCopy.* "data race.*ReducePiece"
   FILE labs/06_allreduce/two_shot_copy.hpp
-  OLD [[wait_signal(]] NEW [[wait_signal<simt::Order::kRelaxed>(]])
+  OLD [[wait_signal(waiter, &memory->flag]]
+  NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory->flag]])
 
 # Other threads read before the data are there.
 symm_mutant(allreduce_mutant copy_no_sync TwoShotCopy.* "data race.*ReducePiece"
@@ -41,11 +42,11 @@ symm_mutant(allreduce_mutant copy_flag_first TwoShotCopy.* "data race|wrong valu
   FILE labs/06_allreduce/two_shot_copy.cpp
   OLD [[
             copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), in + piece(p, k), length(p, k));
-            copy(copies, address_of(&memory(p)->flag[k][r]), address_of(&memory(r)->round),
-                 sizeof(std::uint32_t));]]
+            copy(copies, address_of(&memory_.peer(p)->flag[k][r]),
+                 address_of(&memory_.local()->round), sizeof(std::uint32_t));]]
   NEW [[
-            copy(copies, address_of(&memory(p)->flag[k][r]), address_of(&memory(r)->round),
-                 sizeof(std::uint32_t));
+            copy(copies, address_of(&memory_.peer(p)->flag[k][r]),
+                 address_of(&memory_.local()->round), sizeof(std::uint32_t));
             copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), in + piece(p, k), length(p, k));]])
 
 # What is gathered has not been reduced.
@@ -53,10 +54,30 @@ symm_mutant(allreduce_mutant copy_early_gather TwoShotCopy.* "data race|wrong va
   FILE labs/06_allreduce/two_shot_copy.cpp
   OLD [[order(stream, copies, reduced_[k]);]] NEW "")
 
-# A peer still writes to this rank's output.
+symm_mutant(allreduce_mutant copy_no_piece_barrier TwoShotCopy.IsRight* "data race|wrong values"
+  FILE labs/06_allreduce/two_shot_copy.cpp
+  OLD [[launch_piece_barrier(copies, {memory_, k, call.timeout});]] NEW "")
+symm_mutant(allreduce_mutant copy_barrier_relaxed TwoShotCopy.IsRight* "data race"
+  FILE labs/06_allreduce/two_shot_copy.hpp
+  OLD [[wait_signal(waiter, &memory.local()->reduced]]
+  NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory.local()->reduced]])
+
+# A peer takes what a rank that gave up has pushed for a later call.
+symm_mutant(allreduce_mutant copy_meet_untold TwoShotCopy.Tells* "was not told"
+  FILE labs/06_allreduce/two_shot_copy.hpp
+  OLD [[
+        if (!rendezvous.meet(block, timeout, all)) {
+            memory.tell_that_it_gave_up(block);]]
+  NEW [[
+        if (!rendezvous.meet(block, timeout, all)) {]])
+symm_mutant(allreduce_mutant copy_trusting TwoShotCopy.DoesNotTrust* "did not fail"
+  FILE labs/06_allreduce/two_shot_copy.hpp
+  OLD [[require_trust(p);]] NEW "")
+
+# A peer still reads this rank's output.
 symm_mutant(allreduce_mutant copy_no_end TwoShotCopy.* "data race|wrong values"
   FILE labs/06_allreduce/two_shot_copy.cpp
-  OLD [[launch_end_of_round(stream, {call.barrier, local, call.timeout});]] NEW "")
+  OLD [[launch_end_of_round(stream, {call.barrier, memory_, call.timeout});]] NEW "")
 
 # A fast peer overwrites what has not been read.
 symm_mutant(allreduce_mutant one_bank OneShot.IsRight* "in a kernel for a packet"
