@@ -1,12 +1,12 @@
 #include "common/bench/bench_main.hpp"
 
-#include <fmt/core.h>
+#include <unistd.h>
 
-#include <cstdio>
 #include <exception>
 
 #include "common/cuda/driver.hpp"
 #include "common/environment/environment.hpp"
+#include "common/log/print.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/usage_error.hpp"
 
@@ -30,10 +30,10 @@ int bench_main(int argc, char** argv, const std::function<void()>& run) try {
 }
 
 void tell_driver() {
-    fmt::print(stderr, "{}\n", describe_driver());
+    print_lines(STDERR_FILENO, "", describe_driver());
     if (is_emulated()) {
-        fmt::print(stderr,
-                   "The times below are the emulated driver's: they say nothing about a GPU.\n");
+        print_lines(STDERR_FILENO, "",
+                    "The times below are the emulated driver's: they say nothing about a GPU.");
     }
 }
 

@@ -14,6 +14,7 @@
 #include "common/environment/environment.hpp"
 #include "common/log/log.hpp"
 #include "common/sys/error_text.hpp"
+#include "common/sys/file.hpp"
 
 namespace symm {
 namespace {
@@ -65,6 +66,19 @@ CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_
             name, [&bytes](const std::string& text) { bytes = parse_bytes(text); }, description)
         ->type_name("SIZE")
         ->default_str(format_bytes(bytes));
+}
+
+CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& path,
+                               const std::string& description) {
+    return app
+        .add_option_function<std::string>(
+            name,
+            [&path, name](const std::string& text) {
+                require_output_file(text, fmt::format("{} {}", name, text));
+                path = text;
+            },
+            description)
+        ->type_name("FILE");
 }
 
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {

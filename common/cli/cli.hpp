@@ -19,6 +19,11 @@ namespace symm {
 CLI::Option* add_bytes_option(CLI::App& app, const std::string& name, std::size_t& bytes,
                               const std::string& description);
 
+/// Adds an option that names a file to write. One that cannot be written is refused before the work
+/// begins.
+CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& path,
+                               const std::string& description);
+
 /// Adds an option that takes a number in decimal, from `least` to `most`.
 template <class T>
 CLI::Option* add_number_option(CLI::App& app, const std::string& name, T& number, T least, T most,

@@ -1,6 +1,7 @@
 #include "common/cuda/gpu.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "common/cuda/driver.hpp"
 
@@ -41,7 +42,9 @@ std::vector<Gpu> all_gpus() {
 Drained::~Drained() {
     for (const Gpu& gpu : gpus_) {
         try {
-            gpu.wait("work that is left");
+            // Longer than a wait of the caller's, which may have been the one that timed out.
+            gpu.owned_stream().synchronize("work that is left",
+                                           Deadline::after(std::chrono::minutes{1}));
         } catch (const std::exception&) {  // whoever queued it knows already, or learns it next
         }
     }

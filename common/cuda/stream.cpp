@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/driver.hpp"
 
 namespace symm {
 
@@ -11,6 +12,18 @@ Stream::Stream() {
     CUstream stream = nullptr;
     cu_check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate(NON_BLOCKING)");
     value_ = stream;
+    if (!is_emulated()) {
+        do_first_work();
+    }
+}
+
+void Stream::do_first_work() const {
+    CUevent event = nullptr;
+    cu_check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate()");
+    const CUresult recorded = cuEventRecord(event, value_);
+    cu_check(cuEventDestroy(event), "cuEventDestroy()");
+    cu_check(recorded, "cuEventRecord()");
+    synchronize("the first work of a new stream");
 }
 
 void Stream::give_back(CUstream stream) {

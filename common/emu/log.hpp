@@ -4,12 +4,14 @@
 /// kernel did wrong. Result codes say too little for that.
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdio>
 #include <string_view>
 #include <utility>
+
+#include "common/log/print.hpp"
 
 namespace symm::emu {
 
@@ -28,13 +30,12 @@ private:
     std::size_t size_;
 };
 
-/// Writes one line, with one call of fwrite.
+/// Writes one line.
 template <class... Arguments>
 void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     const Text line("emulated driver: {}\n",
                     std::string_view(Text(format, std::forward<Arguments>(arguments)...)));
-    const std::string_view text = line;
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    write_text(STDERR_FILENO, line);
 }
 
 }  // namespace symm::emu

@@ -2,20 +2,33 @@
 
 #include "common/log/log.hpp"
 
-#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
+#include <unistd.h>
+
 #include <atomic>
+#include <mutex>
 
 #include "common/environment/environment.hpp"
+#include "common/log/print.hpp"
 
 namespace symm::log {
 namespace {
 
+class Stderr : public spdlog::sinks::base_sink<std::mutex> {
+    void sink_it_(const spdlog::details::log_msg& message) override {
+        spdlog::memory_buf_t line;
+        formatter_->format(message, line);
+        write_text(STDERR_FILENO, {line.data(), line.size()});
+    }
+    void flush_() override {}
+};
+
 spdlog::logger& logger() {
     // Never destroyed: destructors of static objects log too.
     static spdlog::logger& kept = [&]() -> spdlog::logger& {
-        auto& made = *new spdlog::logger("symm", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+        auto& made = *new spdlog::logger("symm", std::make_shared<Stderr>());
         made.set_pattern("%H:%M:%S.%e %l: %v");
         made.set_level(spdlog::level::from_str(env::choice("SYMM_DEBUG")));
         return made;

@@ -1,6 +1,9 @@
 #include "common/nccl/comparison.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -15,10 +18,17 @@ std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not) {
     if (why_not.empty()) {
         if (is_emulated()) {
             why_not = "it needs GPUs, and these are emulated";
-        } else if (rank.size() > device_count()) {
-            why_not = "it wants a GPU for each rank";
         } else {
             library = NcclLibrary::load(why_not);
+        }
+        if (library != nullptr && rank.size() > device_count()) {
+            // Once, before NCCL reads it: ranks may be threads.
+            [[maybe_unused]] static const int set = setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
+            if (!library->lets_ranks_share_a_gpu()) {
+                why_not =
+                    fmt::format("NCCL {} wants a GPU for each rank; from 2.30.7 on they share",
+                                library->version());
+            }
         }
     }
     // All or none: one rank without the library would leave the others waiting in ncclCommInitRank.

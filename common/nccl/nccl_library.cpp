@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <sstream>
 #include <stdexcept>
+#include <system_error>
 #include <vector>
 
 #include "common/environment/environment.hpp"
@@ -51,6 +52,12 @@ std::vector<std::string> python_prefixes() {
 void* open_nccl(std::string& why_not) {
     const std::string chosen = env::text("SYMM_NCCL_LIB");
     const std::string name = chosen.empty() ? "libnccl.so.2" : chosen;
+    std::error_code unused;
+    if (std::filesystem::exists(chosen, unused) &&
+        !std::filesystem::is_regular_file(chosen, unused)) {  // dlopen() would wait for a FIFO
+        why_not = fmt::format("SYMM_NCCL_LIB: {}: this is no regular file", chosen);
+        return nullptr;
+    }
     void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library != nullptr) {
         return library;
@@ -124,6 +131,13 @@ void NcclLibrary::check(int result, const std::string& call) const {
     if (result != 0) {
         throw std::runtime_error(fmt::format("{} failed: {}", call, get_error_string(result)));
     }
+}
+
+bool NcclLibrary::lets_ranks_share_a_gpu() const {
+    constexpr int kFirst = 23007;  // 2.30.7
+    int code = 0;
+    check(get_version(&code), "ncclGetVersion()");
+    return code >= kFirst;
 }
 
 std::string NcclLibrary::version() const {

@@ -45,6 +45,9 @@ struct NcclLibrary {
     void check(int result, const std::string& call) const;
     /// For example `2.28.9`.
     std::string version() const;
+    /// Whether NCCL_MULTI_RANK_GPU_ENABLE=1, which load_nccl() sets where it is needed, has an
+    /// effect.
+    bool lets_ranks_share_a_gpu() const;
 };
 
 /// The library of the Python package nvidia-nccl-cu12 or -cu13, in an active environment, beside

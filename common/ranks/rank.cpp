@@ -1,20 +1,16 @@
 #include "common/ranks/rank.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
-#include <cstdio>
 #include <cstring>
 #include <exception>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 
+#include "common/log/print.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
@@ -114,56 +110,6 @@ void Rank::require_printed() const {
     if (print_error_ != 0) {
         throw std::system_error(print_error_, std::generic_category(), "cannot write to stdout");
     }
-}
-
-bool print_lines(int descriptor, std::string_view prefix, std::string_view text) {
-    // One thread at a time: another one's write could fill the pipe between poll() and write().
-    // Once a wait has timed out, later calls do not wait.
-    static std::mutex mutex;
-    static std::array<bool, STDERR_FILENO + 1> nobody_reads{};
-    const std::lock_guard lock(mutex);
-    const auto index = static_cast<std::size_t>(descriptor) % nobody_reads.size();
-    if (nobody_reads[index]) {
-        errno = ETIMEDOUT;
-        return false;
-    }
-    const Deadline deadline = Deadline::standard();
-    std::fflush(nullptr);
-    if (text.ends_with('\n')) {
-        text.remove_suffix(1);
-    }
-    // One write of at most PIPE_BUF bytes is not mixed with those of other threads and processes.
-    std::string piece;
-    bool written_all = true;
-    const auto flush = [&] {
-        std::string_view rest = piece;
-        while (written_all && !rest.empty()) {
-            pollfd writable{descriptor, POLLOUT, 0};
-            if (::poll(&writable, 1, deadline.left_ms()) == 0) {
-                nobody_reads[index] = true;
-                written_all = false;
-                errno = ETIMEDOUT;
-                break;
-            }
-            const ssize_t written =
-                ::write(descriptor, rest.data(), std::min<std::size_t>(rest.size(), PIPE_BUF));
-            written_all = written >= 0 || errno == EINTR;
-            rest.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
-        }
-        piece.clear();
-    };
-    for (bool more = true; more;) {
-        const std::size_t end = text.find('\n');
-        more = end != std::string_view::npos;
-        const std::string_view line = text.substr(0, end);
-        if (piece.size() + prefix.size() + line.size() + 1 > PIPE_BUF) {
-            flush();
-        }
-        piece.append(prefix).append(line).append("\n");
-        text.remove_prefix(more ? end + 1 : text.size());
-    }
-    flush();
-    return written_all;
 }
 
 }  // namespace symm

@@ -23,11 +23,6 @@ std::string_view name_of(RankMode mode);
 /// The mode by its name. Throws UsageError for another.
 RankMode rank_mode(std::string_view name);
 
-/// Writes text to a descriptor. Each line begins with `prefix`, and is not mixed with other lines
-/// (in a pipe, up to PIPE_BUF bytes). False, with errno set, where not all could be written:
-/// ETIMEDOUT where a pipe stayed full for SYMM_TIMEOUT.
-bool print_lines(int descriptor, std::string_view prefix, std::string_view text);
-
 /// One rank of a run, given to the body by run_ranks(). Used by its own thread only.
 class Rank {
 public:

@@ -2,9 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
+#include <unistd.h>
+
 #include <new>
 #include <system_error>
+
+#include "common/log/print.hpp"
 
 namespace symm {
 namespace {
@@ -57,8 +60,7 @@ std::string error_text(const std::exception& error) {
 
 void report_error(std::string_view text) noexcept {
     try {
-        const std::string line = fmt::format("error: {}\n", text);
-        std::fwrite(line.data(), 1, line.size(), stderr);
+        write_text(STDERR_FILENO, fmt::format("error: {}\n", text));
     } catch (const std::exception&) {  // nothing is left to say it with
     }
 }

@@ -8,6 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <stdexcept>
 #include <string_view>
 
 #include "common/sys/usage_error.hpp"
@@ -24,6 +27,15 @@ Enum named(const std::array<std::string_view, kCount>& names, std::string_view o
         throw UsageError(fmt::format("{} {}: say one of {}", option, name, fmt::join(names, ", ")));
     }
     return static_cast<Enum>(found - names.begin());
+}
+
+/// Throws std::invalid_argument for a number that has no name: `99 is no DataType`.
+template <class Enum>
+void require_named(std::span<const std::string_view> names, const char* what, Enum value) {
+    if (static_cast<std::size_t>(value) >= names.size()) {
+        throw std::invalid_argument(
+            fmt::format("{} is no {}", static_cast<std::int64_t>(value), what));
+    }
 }
 
 }  // namespace symm

@@ -5,6 +5,7 @@
 #include <benchmark/benchmark.h>
 #include <cuda_runtime.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,6 +19,7 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/log/print.hpp"
 #include "common/nccl/nccl_library.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
@@ -151,7 +153,7 @@ void run() {
         why_not = "this NCCL is older than 2.19";
     }
     if (library == nullptr) {
-        fmt::print(stderr, "without ncclMemAlloc: {}\n", why_not);
+        print_lines(STDERR_FILENO, "", "without ncclMemAlloc: " + why_not);
     }
 
     add_calls(calls_of_an_allocation, 200);

@@ -1,6 +1,7 @@
 #include "labs/01_vmm_alloc/physical_memory.hpp"
 
 #include "common/cuda/check.hpp"
+#include "common/environment/environment.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 
 namespace symm {
@@ -27,8 +28,13 @@ PhysicalMemory PhysicalMemory::adopt(CUmemGenericAllocationHandle handle, std::s
 
 PhysicalMemory PhysicalMemory::mapped_at(CUdeviceptr address) {
     CUmemGenericAllocationHandle handle = 0;
-    cu_check(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address)),
-             "cuMemRetainAllocationHandle(address={:#x})", address);
+    const CUresult result = cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address));
+    const std::string_view hint =
+        result != CUDA_ERROR_INVALID_VALUE ? ""
+        : env::number("SYMM_CUMEM_ENABLE") == 0
+            ? "; SYMM_CUMEM_ENABLE=0 allocates with cuMemAlloc, whose memory has no handle to share"
+            : "; memory of cuMemCreate has a handle to share, memory of cuMemAlloc has none";
+    cu_check(result, "cuMemRetainAllocationHandle(address={:#x}{})", address, hint);
     PhysicalMemory memory = adopt(handle, 0);  // owned from here on: the next call may fail
     cu_check(cuMemGetAddressRange(nullptr, &memory.value_.bytes, address),
              "cuMemGetAddressRange(address={:#x})", address);

@@ -21,7 +21,7 @@ constexpr unsigned char kPoison = 0xA5;
 constexpr const char* kMethodNames[] = {"loads", "stores", "copy engine", "pulling copy engine"};
 
 /// The pair whose access a transfer needs.
-Pair access_for(Method method, const Transfer& transfer) {
+Pair access_for(Method method, const Route& transfer) {
     return method == Method::kLoads || method == Method::kPull
                ? Pair{transfer.destination, transfer.source}
                : Pair{transfer.source, transfer.destination};
@@ -60,7 +60,7 @@ private:
 
 struct TransferBench::Running {
     Method method;
-    Transfer transfer;
+    Route transfer;
     const Gpu& gpu;  ///< Whose kernel or copy it is.
     Event start{};
     Event end{};
@@ -83,10 +83,10 @@ TransferBench::TransferBench(std::span<const Gpu> gpus, const PeerMatrix& matrix
     }
 }
 
-std::optional<double> TransferBench::run(Method method, std::span<const Transfer> transfers,
+std::optional<double> TransferBench::run(Method method, std::span<const Route> transfers,
                                          int iterations) {
     std::vector<Running> all;
-    for (const Transfer& transfer : transfers) {
+    for (const Route& transfer : transfers) {
         const Pair access = access_for(method, transfer);
         if (access.accessor != access.owner && matrix_->usable(access)) {
             const Gpu& gpu = gpus_[static_cast<std::size_t>(access.accessor)];
@@ -162,7 +162,7 @@ std::string measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix, s
     const std::uint32_t hops = is_emulated() ? 256 : 16384;
     TransferBench bench(gpus, matrix, bytes);
     const auto line = [&](const std::string& from, const std::string& to,
-                          const std::vector<Transfer>& transfers) {
+                          const std::vector<Route>& transfers) {
         std::vector<std::string> cells{from, to};
         for (const Method method : kMethods) {
             const std::optional<double> rate = bench.run(method, transfers, iterations);
@@ -188,7 +188,7 @@ std::string measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix, s
         }
     }
     for (int step = 1; step < devices; ++step) {
-        std::vector<Transfer> transfers;
+        std::vector<Route> transfers;
         for (int source = 0; source < devices; ++source) {
             transfers.push_back({source, (source + step) % devices});
         }

@@ -50,8 +50,8 @@ enum class Method {
 inline constexpr Method kMethods[] = {Method::kLoads, Method::kStores, Method::kCopyEngine,
                                       Method::kPull};
 
-/// Data that goes from one device's memory to another's.
-struct Transfer {
+/// Where data goes: from one device's memory to another's.
+struct Route {
     int source;
     int destination;
 };
@@ -69,7 +69,7 @@ public:
     /// in GB/s (10^9 bytes per second); nothing where none is possible. No device may be the source
     /// of two transfers, or the destination of two. Throws std::runtime_error for a transfer that
     /// delivered wrong data or did not end, CudaError.
-    std::optional<double> run(Method method, std::span<const Transfer> transfers, int iterations);
+    std::optional<double> run(Method method, std::span<const Route> transfers, int iterations);
 
 private:
     /// A transfer that is being measured; defined in the .cpp file.

@@ -63,8 +63,8 @@ struct TransportOptions {
     ProxySide proxy = ProxySide::kNone;
     /// The path to host memory; empty: cuMem where all ranks can use it.
     std::optional<HostPath> path;
-    /// How long a kernel waits for its peer at one slot.
-    std::chrono::nanoseconds limit = Deadline::standard_limit();
+    /// How long a kernel waits for its peer at one slot. Empty: SYMM_TIMEOUT.
+    std::optional<std::chrono::nanoseconds> limit;
 };
 
 /// What a rank sends or receives: `bytes` (may be 0) at `data`, memory that its device reaches. Any

@@ -36,7 +36,7 @@ std::uint64_t set_of(const Rank& rank, std::span<const int> senders) {
 }
 
 TransportOptions completed(TransportOptions options, int ranks_on_a_device) {
-    if (options.limit.count() <= 0) {
+    if (options.limit && options.limit->count() <= 0) {
         throw std::invalid_argument("the limit of a transport's waits has to be above 0");
     }
     // Measured on H200s. On an emulated GPU each thread is a host thread: more channels gain
@@ -84,7 +84,7 @@ ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
         local = {set_of(rank, senders), all.slot_bytes, all.staging_bytes,
                  all.channels,          all.locality,   rank.device()};
         require_in_range(local);
-        timeout_ = std::make_unique<KernelTimeout>(all.limit);
+        timeout_ = std::make_unique<KernelTimeout>(all.limit.value_or(Deadline::standard_limit()));
     });
     path_ = agree_on_host_path(rank, options.path);
     build(rank.bootstrap().allgather("04: plans", local), options.proxy);

@@ -20,6 +20,11 @@ std::string_view name_of(ReduceOp op) {
     return kOpNames.at(static_cast<std::size_t>(op));
 }
 
+void require_known(DataType type, ReduceOp op) {
+    require_named(kTypeNames, "DataType", type);
+    require_named(kOpNames, "ReduceOp", op);
+}
+
 DataType data_type(std::string_view name) {
     return named<DataType>(kTypeNames, "--dtype", name == "bf16" ? "bfloat16" : name);
 }

@@ -65,6 +65,8 @@ constexpr bool is_signed_integer(DataType type) {
 std::string_view name_of(DataType type);
 /// `sum`, `prod`, `max`, `min` or `avg`.
 std::string_view name_of(ReduceOp op);
+/// Throws std::invalid_argument for a number that is no type or no operation.
+void require_known(DataType type, ReduceOp op);
 /// The type or operation by its name. Throws UsageError for another, naming those there are.
 DataType data_type(std::string_view name);
 ReduceOp reduce_op(std::string_view name);

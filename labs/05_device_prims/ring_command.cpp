@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -16,6 +15,7 @@
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/nccl/comparison.hpp"
+#include "common/sys/file.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/05_device_prims/reference.hpp"
@@ -99,14 +99,6 @@ std::unique_ptr<NcclCommunicator> nccl_ring(Rank& rank, const NcclLibrary& libra
     }
     rank.bootstrap().barrier("the environment has changed");
     return connect_nccl(rank, library);
-}
-
-void write_file(const std::filesystem::path& path, const std::string& text) {
-    std::ofstream file(path);
-    file << text << std::flush;
-    if (!file) {
-        throw std::runtime_error(fmt::format("cannot write {}", path.string()));
-    }
 }
 
 /// One rank's way through the sizes.
@@ -260,8 +252,8 @@ private:
             if (rank_.rank() == 0) {
                 std::filesystem::path picture = request_.trace;
                 picture.replace_extension(".svg");
-                write_file(request_.trace, chrome_trace(slices, rank_.size()));
-                write_file(picture, trace_picture(slices, rank_.size()));
+                write_file(request_.trace, chrome_trace(slices, rank_.size()), "--trace");
+                write_file(picture, trace_picture(slices, rank_.size()), "--trace");
                 rank_.headline(
                     "\n{} slices of one call: {} (open it in https://ui.perfetto.dev), "
                     "{} (a picture)\n",
@@ -331,10 +323,8 @@ CLI::App& add_ring_command(CLI::App& app, RingCommandOptions& options) {
         ->default_str("");
     add_number_option(command, "--rounds", options.rounds, 1, 1000,
                       "Turns of ours and of NCCL (emulated 1)");
-    command
-        .add_option("--trace", options.trace,
-                    "Record one call: a JSON file for https://ui.perfetto.dev, and a picture")
-        ->type_name("FILE");
+    add_output_option(command, "--trace", options.trace,
+                      "Record one call: a JSON file for https://ui.perfetto.dev, and a picture");
     command.add_flag("--no-nccl", options.no_nccl, "Do not compare with NCCL");
     command.footer(
         "Try: 05_device_prims --ranks 3 ring --dtype half --op max --bytes 1002\n"

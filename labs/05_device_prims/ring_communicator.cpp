@@ -180,6 +180,7 @@ std::uint32_t RingCommunicator::channels_of(const RingRequest& call) const {
 }
 
 void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
+    require_known(call);
     const std::size_t size = size_of(call.type);
     const auto ranks = static_cast<std::size_t>(rank_.size());
     if (call.count > std::numeric_limits<std::size_t>::max() / size / ranks) {

@@ -21,6 +21,11 @@ std::string_view name_of(Protocol protocol) {
 std::string_view name_of(RingMemory memory) {
     return kMemoryNames.at(static_cast<std::size_t>(memory));
 }
+void require_known(const RingRequest& call) {
+    require_named(kCollectiveNames, "Collective", call.collective);
+    require_named(kProtocolNames, "Protocol", call.protocol);
+    require_known(call.type, call.op);
+}
 Collective collective_named(std::string_view name) {
     return named<Collective>(kCollectiveNames, "--collective", name);
 }

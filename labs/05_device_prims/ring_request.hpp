@@ -68,4 +68,7 @@ struct RingRequest {
     TraceBuffers trace;  ///< Where blocks record what they do, if anywhere.
 };
 
+/// Throws std::invalid_argument for a number that is no collective, protocol, type or operation.
+void require_known(const RingRequest& call);
+
 }  // namespace symm

@@ -157,10 +157,6 @@ int main(int argc, char** argv) {
         std::ofstream json;
         if (!options.json.empty()) {
             json.open(options.json);
-            if (!json) {
-                throw UsageError(fmt::format("--json {}: {}", options.json,
-                                             std::generic_category().message(errno)));
-            }
         }
         return run_ranks({options.ranks(), RankMode::kThread, {}},
                          [&](Rank& rank) { run(rank, options, json.is_open() ? &json : nullptr); });

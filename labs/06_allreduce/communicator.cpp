@@ -9,7 +9,9 @@
 #include <exception>
 #include <limits>
 #include <stdexcept>
+#include <stop_token>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "common/cuda/check.hpp"
@@ -17,6 +19,7 @@
 #include "common/cuda/driver.hpp"
 #include "common/environment/environment.hpp"
 #include "common/log/log.hpp"
+#include "common/sys/named.hpp"
 
 namespace symm {
 namespace {
@@ -130,6 +133,8 @@ bool is_captured(CUstream stream) {
     return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+constexpr std::array<std::string_view, 2> kWindowKinds{"plain", "symmetric"};
+
 bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
     return a < b + bytes && b < a + bytes;
 }
@@ -187,7 +192,29 @@ Communicator::~Communicator() {
     rank_.tell_if_unwinding();
     if (std::uncaught_exceptions() > 0) {
         timeout_.abort();
-        cuCtxSynchronize();  // its result is ignored: the exception that is thrown says more
+    }
+    end_calls();
+}
+
+void Communicator::end_calls() noexcept {
+    // Not all streams of calls need be there any more. So the whole context is waited for, which
+    // takes no deadline: another thread looks at the time, and at the other ranks.
+    const auto watch = [&](const std::stop_token& ended) {
+        const Deadline deadline = Deadline::standard();
+        while (!ended.stop_requested()) {
+            if (deadline.passed() || rank_.bootstrap().async_error("calls in flight")) {
+                timeout_.abort();
+                return;
+            }
+            std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        }
+    };
+    try {
+        const std::jthread watching(watch);
+        cuCtxSynchronize();            // an error is not this destructor's to report
+    } catch (const std::exception&) {  // no thread could be started
+        timeout_.abort();
+        cuCtxSynchronize();
     }
 }
 
@@ -204,6 +231,7 @@ void Communicator::prepare_copy() {
 
 CUdeviceptr Communicator::add_window(SymmetricRange range, WindowKind kind,
                                      CUdeviceptr registered) {
+    require_named(kWindowKinds, "WindowKind", kind);
     struct Described {
         CUdeviceptr base;
         WindowKind kind;
@@ -333,6 +361,8 @@ std::string Communicator::async_error() {
 
 CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                                   ReduceOp op, CUstream stream, Algorithm asked) {
+    require_known(type, op);
+    require_known(asked);
     if (count > std::numeric_limits<std::size_t>::max() / size_of(type)) {
         throw std::invalid_argument(
             fmt::format("{} elements are more than any memory holds", count));

@@ -43,7 +43,9 @@ public:
     explicit Communicator(Rank& rank, const CommunicatorOptions& options = {});
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
-    /// If an exception destroys it, it first ends its kernels, which may wait for other ranks.
+    /// Waits for the calls in flight, and ends them where a rank that they wait for has failed or
+    /// is gone, or after SYMM_TIMEOUT. If an exception destroys it, it ends them at once. Graphs
+    /// with its calls cannot be launched any more.
     ~Communicator();
 
     /// How many bytes of device memory a communicator of `ranks` ranks takes on each rank, in
@@ -108,6 +110,8 @@ public:
     void abort() { timeout_.abort(); }
 
 private:
+    /// Until they have ended, calls use this rank's memory.
+    void end_calls() noexcept;
     /// Lets a stream wait for the last call, if that was in another one.
     void follow_last_call(CUstream stream);
 

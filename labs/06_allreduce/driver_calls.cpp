@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <sstream>
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
@@ -16,6 +17,8 @@
 #include "common/cuda/driver.hpp"
 #include "common/nccl/comparison.hpp"
 #include "common/ranks/rank_options.hpp"
+#include "common/sys/error_text.hpp"
+#include "common/sys/file.hpp"
 #include "common/trace/driver_trace.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
 #include "labs/06_allreduce/communicator.hpp"
@@ -133,36 +136,45 @@ struct Recording {
     Lists lists;
 };
 
+bool is_step(std::string_view name) {
+    return std::any_of(kTracedSteps.begin(), kTracedSteps.end(),
+                       [&](const Step& step) { return step.name == name; });
+}
+
 /// A file as write() makes it. Throws UsageError.
 Recording read(const std::string& path) {
-    std::ifstream file(path);
+    const std::string origin = fmt::format("--recording {}", path);
+    std::istringstream file(read_file(path, origin));
     Recording recording;
     std::string name;
-    if (!std::getline(file, recording.source)) {
-        throw UsageError(fmt::format("--recording {}: there is no such file", path));
-    }
+    std::getline(file, recording.source);
     for (std::string line; std::getline(file, line);) {
         if (line.starts_with("== ")) {
             name = line.substr(3, line.find(':') - 3);
-        } else if (!line.empty()) {
-            recording.lists[name].push_back(line);
         }
+        if (line.empty() || line.starts_with("== ")) {
+            continue;
+        }
+        if (!is_step(name) || one_line(line) != line) {
+            throw UsageError(origin + ": this is no file of --record");
+        }
+        recording.lists[name].push_back(line);
+    }
+    if (recording.lists.empty() || one_line(recording.source) != recording.source) {
+        throw UsageError(origin + ": this is no file of --record");
     }
     return recording;
 }
 
 void write(const std::string& path, const Recording& recording) {
-    std::ofstream file(path);
-    file << recording.source << '\n';
+    std::string text = recording.source + '\n';
     for (const Step& step : kTracedSteps) {
-        file << fmt::format("\n== {}: {}\n", step.name, step.nccl);
+        text += fmt::format("\n== {}: {}\n", step.name, step.nccl);
         for (const std::string& line : recording.lists.at(std::string(step.name))) {
-            file << line << '\n';
+            text += line + '\n';
         }
     }
-    if (!file.flush()) {
-        throw std::runtime_error(fmt::format("--record {}: could not be written", path));
-    }
+    write_file(path, text, "--record " + path);
 }
 
 /// The version of the real driver: `580.159.04`.
@@ -186,7 +198,7 @@ std::string today() {
 struct Options {
     RankOptions ranks;
     std::string step;
-    std::string recording;
+    Recording recording;
     std::string record;
 };
 
@@ -226,8 +238,8 @@ void run(Rank& rank, const Options& options) {
         }
     } else if (!options.record.empty()) {
         throw UsageError("--record: " + why_no_nccl);
-    } else if (!options.recording.empty()) {
-        nccl = read(options.recording);
+    } else if (!options.recording.source.empty()) {
+        nccl = options.recording;
         nccl.source += ", recorded";
     } else {
         nccl.source = "NCCL's calls are not shown: " + why_no_nccl;
@@ -248,9 +260,11 @@ int main(int argc, char** argv) {
         steps += fmt::format("{}{}", steps.empty() ? "" : ", ", step.name);
     }
     app.add_option("step", options.step, "Show one step only: " + steps);
-    app.add_option("--recording", options.recording,
-                   "NCCL's calls, for machines that cannot run it: a file of --record");
-    app.add_option("--record", options.record, "Write NCCL's calls into this file");
+    app.add_option_function<std::string>(
+           "--recording", [&](const std::string& path) { options.recording = read(path); },
+           "NCCL's calls, for machines that cannot run it: a file of --record")
+        ->type_name("FILE");
+    add_output_option(app, "--record", options.record, "Write NCCL's calls into this file");
     app.footer(
         "va1 is an address, mem1 a handle, named in the order in which they appear; &va1 is where "
         "a "
@@ -258,9 +272,7 @@ int main(int argc, char** argv) {
         "GPUs "
         "it needs CUPTI, which comes with the\nCUDA Toolkit.");
     return run_main(app, argc, argv, [&] {
-        const bool known = std::any_of(kTracedSteps.begin(), kTracedSteps.end(),
-                                       [&](const Step& step) { return step.name == options.step; });
-        if (!options.step.empty() && !known) {
+        if (!options.step.empty() && !is_step(options.step)) {
             throw UsageError(
                 fmt::format("there is no step '{}': say one of {}", options.step, steps));
         }

@@ -3,11 +3,14 @@
 
 #include <fmt/core.h>
 
+#include <filesystem>
 #include <limits>
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
+#include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/environment/environment.hpp"
 #include "common/ranks/rank_options.hpp"
 #include "labs/06_allreduce/nccl_comparison.hpp"
 #include "labs/06_allreduce/room.hpp"
@@ -63,6 +66,11 @@ void print_head(const Rank& rank, const Options& options, const NcclComparison& 
                   comparison.why_no_nccl().empty()
                       ? fmt::format("{}, without NVLink multicast", comparison.nccl_version())
                       : "comparison skipped: " + comparison.why_no_nccl());
+    if (!is_emulated() && rank.size() > device_count()) {
+        rank.headline(
+            "Ranks share a GPU: no data crosses a link, so that times are of kernels and "
+            "launches only.\n");
+    }
     if (!comparison.why_no_nccl_device().empty()) {
         rank.headline("NCCL's device API is left out: {}\n", comparison.why_no_nccl_device());
     }
@@ -135,9 +143,9 @@ int main(int argc, char** argv) {
         ->default_str("");
     add_number_option(app, "--rounds", options.comparison.rounds, 1, 1000,
                       "Turns of ours and of each of NCCL's paths");
-    app.add_option("--tune", options.tune,
-                   "Measure which algorithm is the fastest for which size (--bytes 1K:1G), and "
-                   "write the tuner's table into this file");
+    add_output_option(app, "--tune", options.tune,
+                      "Measure which algorithm is the fastest for which size (--bytes 1K:1G), and "
+                      "write the tuner's table into this file");
     app.add_flag("--no-nccl", no_nccl, "Do not compare with NCCL");
     app.footer(
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
@@ -150,11 +158,20 @@ int main(int argc, char** argv) {
     return run_main(app, argc, argv, [&] {
         options.comparison.arithmetic.type = data_type(dtype);
         options.comparison.arithmetic.op = reduce_op(op);
-        if (!is_floating(options.comparison.arithmetic.type) &&
-            is_floating_only(algorithm_named(algo))) {
+        options.algorithm = algorithm_named(algo);
+        const bool floating_only = is_floating_only(options.algorithm) ||
+                                   (options.algorithm == Algorithm::kAuto &&
+                                    is_floating_only(TunerOverrides::from_environment().algorithm));
+        if (!is_floating(options.comparison.arithmetic.type) && floating_only) {
             throw UsageError(fmt::format("--dtype {}: integers have no sentinel", dtype));
         }
-        options.algorithm = algorithm_named(algo);
+        // Bad tables are told here, once, and not by each rank.
+        if (const std::string table = env::text("SYMM_TUNING"); !table.empty()) {
+            TuningTable::read(table, "SYMM_TUNING=" + table);
+        }
+        if (std::filesystem::exists(options.tune)) {
+            TuningTable::read(options.tune, "--tune " + options.tune);
+        }
         options.comparison.nccl = !no_nccl;
         options.sizes = parse_byte_range("--bytes", bytes);
         if (options.sizes.first % size_of(options.comparison.arithmetic.type) != 0) {

@@ -2,13 +2,13 @@
 
 #include <fmt/core.h>
 
-#include <fstream>
 #include <map>
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank_options.hpp"
+#include "common/sys/file.hpp"
 #include "common/trace/gpu_work.hpp"
 #include "labs/06_allreduce/communicator.hpp"
 #include "labs/06_allreduce/result_check.hpp"
@@ -42,17 +42,15 @@ std::vector<GpuWork> second_call(const std::vector<GpuWork>& work) {
 
 /// A row per kernel and copy: GPU, stream, begin and end in us, bytes, name.
 void write(const std::string& path, const std::vector<GpuWork>& work) {
-    std::ofstream file(path);
+    std::string text;
     for (const GpuWork& w : work) {
         const auto us = [&](std::uint64_t ns) {
             return static_cast<double>(ns - work.front().begin_ns) / 1e3;
         };
-        file << fmt::format("{}\t{}\t{:.1f}\t{:.1f}\t{}\t{}\n", w.device, w.stream, us(w.begin_ns),
+        text += fmt::format("{}\t{}\t{:.1f}\t{:.1f}\t{}\t{}\n", w.device, w.stream, us(w.begin_ns),
                             us(w.end_ns), w.bytes, w.name);
     }
-    if (!file.flush()) {
-        throw std::runtime_error(fmt::format("{}: could not be written", path));
-    }
+    write_file(path, text, path);
 }
 
 void run(Rank& rank, const Options& options) {
@@ -95,10 +93,10 @@ int main(int argc, char** argv) {
     add_bytes_option(app, "--bytes", options.bytes, "Size of a buffer");
     app.add_option("--algo", options.algorithm, "Algorithm, as 06_allreduce takes it")
         ->capture_default_str();
-    app.add_option("rows", options.rows, "The file to write")->required();
+    add_output_option(app, "rows", options.rows, "The file to write")->required();
     app.footer(
-        "Needs GPUs, and CUPTI of the CUDA Toolkit. To draw it: gnuplot -c "
-        "labs/06_allreduce/bench/timeline.gp ROWS PICTURE.svg");
+        "Needs GPUs, and CUPTI of the CUDA Toolkit. To draw it: ROWS=ROWS gnuplot -c "
+        "labs/06_allreduce/bench/timeline.gp PICTURE.svg");
     return run_main(app, argc, argv, [&] {
         if (is_emulated()) {
             throw UsageError("it needs GPUs: emulated ones keep no record of their work");

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <list>
 #include <stdexcept>
 
 #include "common/cuda/driver.hpp"
-#include "common/sys/usage_error.hpp"
+#include "common/sys/file.hpp"
 #include "labs/06_allreduce/nccl_comparison.hpp"
 
 namespace symm {
@@ -103,7 +102,7 @@ void tune(Rank& rank, Communicator& communicator, ByteRange sizes, const std::st
     TuningTable table = TuningTable::from_environment();
     rank.bootstrap().together("tuning table", [&] {
         if (rank.rank() == 0 && std::filesystem::exists(file)) {
-            table = TuningTable::read(file, file);
+            table = TuningTable::read(file, "--tune " + file);
         }
     });
     std::string head = fmt::format("{:>9} {:>8}", "type", "bytes");
@@ -121,11 +120,8 @@ void tune(Rank& rank, Communicator& communicator, ByteRange sizes, const std::st
     }
     rank.bootstrap().together("tuning table", [&] {
         if (rank.rank() == 0) {
-            std::ofstream out(file);
-            out << "# " << describe_driver() << "\n" << table.text();
-            if (!out.flush()) {
-                throw std::runtime_error(fmt::format("--tune {}: cannot be written", file));
-            }
+            write_file(file, fmt::format("# {}\n{}", describe_driver(), table.text()),
+                       "--tune " + file);
         }
     });
     rank.headline("\n{}\nWritten to {}: SYMM_TUNING={} chooses it.\n", table.text(), file, file);

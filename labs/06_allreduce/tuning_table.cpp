@@ -3,8 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <sstream>
 #include <tuple>
@@ -12,6 +10,7 @@
 #include "common/cli/bytes.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/environment/environment.hpp"
+#include "common/sys/file.hpp"
 #include "common/sys/named.hpp"
 #include "common/sys/usage_error.hpp"
 
@@ -20,6 +19,7 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kAlgorithmNames{"auto", "oneshot", "sentinel",
                                                           "push", "twoshot", "copy"};
+constexpr std::size_t kMostRows = 256;  // of 58 bytes each: the ranks exchange them as one text
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
 // H200s and NVSwitch. The rows of 2 are what `06_allreduce --ranks 2 --mode thread --bytes 1K:1G
@@ -83,6 +83,10 @@ std::string_view name_of(Algorithm algorithm) {
     return kAlgorithmNames.at(static_cast<std::size_t>(algorithm));
 }
 
+void require_known(Algorithm algorithm) {
+    require_named(kAlgorithmNames, "Algorithm", algorithm);
+}
+
 Algorithm algorithm_named(std::string_view name) {
     return named<Algorithm>(kAlgorithmNames, "--algo", name);
 }
@@ -114,11 +118,7 @@ TuningTable TuningTable::from_environment() {
 }
 
 TuningTable TuningTable::read(const std::string& path, const std::string& origin) {
-    std::ifstream file(path);
-    if (!file) {
-        throw UsageError(fmt::format("{}: the file cannot be read", origin));
-    }
-    return parse(std::string(std::istreambuf_iterator<char>(file), {}), origin);
+    return parse(read_file(path, origin), origin);
 }
 
 TuningTable TuningTable::parse(std::string_view text, std::string_view origin) {
@@ -135,6 +135,10 @@ TuningTable TuningTable::parse(std::string_view text, std::string_view origin) {
         } catch (const UsageError& error) {
             throw UsageError(fmt::format("{}, line {}: {}", origin, number, error.what()));
         }
+    }
+    if (table.rows_.size() > kMostRows) {
+        throw UsageError(
+            fmt::format("{}: {} rows, more than {}", origin, table.rows_.size(), kMostRows));
     }
     for (const bool floating : {true, false}) {
         if (std::none_of(table.rows_.begin(), table.rows_.end(),

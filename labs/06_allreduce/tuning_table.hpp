@@ -24,6 +24,8 @@ enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kCopy };
 
 /// `auto`, `oneshot`, `sentinel`, `push`, `twoshot`, `copy`.
 std::string_view name_of(Algorithm algorithm);
+/// Throws std::invalid_argument for a number that is no algorithm.
+void require_known(Algorithm algorithm);
 /// The algorithm by its name. Throws UsageError for another.
 Algorithm algorithm_named(std::string_view name);
 /// Whether it is for floating types only: it needs the sentinel, which integers do not have.

@@ -26,8 +26,8 @@ TEST_F(Transfers, ArriveByEveryMethodInBothDirections) {
     SYMM_NEED_PEERS();
     const Pair pair = matrix_.usable_pairs().back();
     TransferBench bench(gpus(), matrix_, kBytes);
-    const Transfer there{pair.accessor, pair.owner};
-    const Transfer back{pair.owner, pair.accessor};
+    const Route there{pair.accessor, pair.owner};
+    const Route back{pair.owner, pair.accessor};
     for (const Method method : kMethods) {
         EXPECT_GT(bench.run(method, std::array{there}, 1), 0);
         EXPECT_GT(bench.run(method, std::array{there, back}, 3), 0);
@@ -37,10 +37,10 @@ TEST_F(Transfers, ArriveByEveryMethodInBothDirections) {
 TEST_F(Transfers, ThatAreImpossibleAreLeftOut) {
     SYMM_NEED_PEERS();
     const Pair pair = matrix_.usable_pairs().front();
-    const Transfer transfer{pair.accessor, pair.owner};
-    const Transfer back{pair.owner, pair.accessor};
+    const Route transfer{pair.accessor, pair.owner};
+    const Route back{pair.owner, pair.accessor};
     TransferBench bench(gpus(), matrix_, kBytes);
-    EXPECT_FALSE(bench.run(Method::kStores, std::array{Transfer{0, 0}}, 1));
+    EXPECT_FALSE(bench.run(Method::kStores, std::array{Route{0, 0}}, 1));
     matrix_.exclude(pair, "for this test");
     EXPECT_FALSE(bench.run(Method::kStores, std::array{transfer}, 1));
     EXPECT_FALSE(bench.run(Method::kLoads, std::array{back}, 1))
@@ -56,7 +56,7 @@ TEST_F(Transfers, GoOnAfterOneThatFailed) {
     }
     const Pair pair = matrix_.usable_pairs().front();
     TransferBench bench(gpus(), matrix_, kBytes);
-    const std::array transfers{Transfer{pair.accessor, pair.owner}};
+    const std::array transfers{Route{pair.accessor, pair.owner}};
     emu::fail_call("cuMemcpyAsync", 2, CUDA_ERROR_UNKNOWN);  // after the warm-up, behind the gate
     EXPECT_THROW(bench.run(Method::kCopyEngine, transfers, 2), CudaError);
     EXPECT_TRUE(bench.run(Method::kCopyEngine, transfers, 2));

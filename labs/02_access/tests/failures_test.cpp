@@ -143,9 +143,7 @@ TEST_F(EveryCallFails, InTheTransferBench) {
 TEST_F(EveryCallFails, InARunOfTransfers) {
     TransferBench bench(gpus(), matrix_, 4096);
     for (const Method method : kMethods) {
-        fail_each_call_of([&] {
-            bench.run(method, std::array{Transfer{0, 1}, Transfer{1, 0}}, 2);
-        });
+        fail_each_call_of([&] { bench.run(method, std::array{Route{0, 1}, Route{1, 0}}, 2); });
     }
 }
 

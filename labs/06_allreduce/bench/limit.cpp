@@ -15,7 +15,7 @@ constexpr std::uint32_t kRounds = 1000;
 double ring_rate(int ranks) {
     const std::vector<Gpu> gpus = all_gpus();
     const PeerMatrix matrix = PeerMatrix::query();
-    std::vector<Transfer> ring;
+    std::vector<Route> ring;
     for (int rank = 0; rank < ranks; ++rank) {
         ring.push_back({rank, (rank + 1) % ranks});
     }

@@ -69,9 +69,8 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
                       "(default 5; emulated 1)")
         ->default_str("");
     app.add_flag("--no-nccl", options.no_nccl, "Do not compare with NCCL");
-    app.add_option("--json", options.json, "Write the rows there too, for ./lab plot FILE")
-        ->take_last()
-        ->type_name("FILE");
+    add_output_option(app, "--json", options.json, "Write the rows there too, for ./lab plot FILE")
+        ->take_last();
 }
 
 void BenchOptions::complete() {

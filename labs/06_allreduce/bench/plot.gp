@@ -1,7 +1,8 @@
-# gnuplot -c plot.gp ROWS.json NAME: draws NAME_latency.svg and NAME_bandwidth.svg from what
-# 06_allreduce_bench --json has written: calls out of place. jq reads the JSON.
+# ROWS=ROWS.json gnuplot -c plot.gp NAME: draws NAME_latency.svg and NAME_bandwidth.svg from what
+# 06_allreduce_bench --json has written: calls out of place. jq reads the JSON. A variable names the
+# file, since gnuplot hands commands to a shell.
 
-jq(filter) = system(sprintf("jq -r '%s' '%s'", filter, ARG1))
+jq(filter) = system(sprintf("jq -r '%s' \"$ROWS\"", filter))
 
 # The columns: bytes, then us per call of the four lines.
 set print $rows
@@ -30,13 +31,13 @@ set yrange [0:*]
 stats $rows using 1 name "bytes" nooutput
 
 if (bytes_min < 2 ** 20) {
-    set output ARG2 . "_latency.svg"
+    set output ARG1 . "_latency.svg"
     set title what . ": latency"
     set ylabel "us per call"
     set xrange [bytes_min:2 ** 20]
     plot for [i = 1:4] $rows using 1:(column(i + 1)) with linespoints linestyle i title line[i]
 }
-set output ARG2 . "_bandwidth.svg"
+set output ARG1 . "_bandwidth.svg"
 set title what . ": bus bandwidth"
 set ylabel "GB/s"
 set xrange [bytes_min:1.01 * bytes_max]

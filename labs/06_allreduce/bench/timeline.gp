@@ -1,4 +1,4 @@
-# gnuplot -c timeline.gp ROWS PICTURE.svg: draws what 06_allreduce_timeline has written. A line per
+# ROWS=ROWS gnuplot -c timeline.gp PICTURE.svg: draws what 06_allreduce_timeline has written. A line per
 # stream of each GPU; a box per kernel or copy.
 
 # With the number and the name of the row's line in front.
@@ -6,13 +6,13 @@ set print $rows
 print system(sprintf("awk -F '\\t' -v OFS='\\t' '{ " . \
     "line = \"GPU \" $1 ($5 ? \" copies\" : \" kernels\"); " . \
     "if (!(line in at)) at[line] = 2 * $1 + ($5 > 0); " . \
-    "print at[line], line, $3, $4, ($5 > 0), $6 }' '%s'", ARG1))
+    "print at[line], line, $3, $4, ($5 > 0), $6 }' \"$ROWS\""))
 unset print
 
 set datafile separator "\t"
 stats $rows using 1 name "line" nooutput
 set terminal svg size 900,90 + 34 * (line_max + 1) font "sans-serif,13" background "white"
-set output ARG2
+set output ARG1
 set yrange [line_max + 0.6:-0.6]
 set xrange [0:*]
 set xlabel "us"

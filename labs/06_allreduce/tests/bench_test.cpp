@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/tests/run_program.hpp"
+#include "common/tests/special_files.hpp"
 
 namespace symm {
 namespace {
@@ -187,9 +188,11 @@ TEST(BenchProgram, TeachesWithHelp) {
 
 TEST(BenchProgram, FailsWhereItsOutputCannotBeWritten) {
     expect_failure_without_stdout("06_allreduce_bench -e 1K -n 1");
-    const Finished run = run_program("06_allreduce_bench -e 1K -n 1 --json /dev/full");
-    EXPECT_EQ(run.exit_code, 1) << run.output;
-    EXPECT_NE(run.output.find("--json"), std::string::npos) << run.output;
+}
+
+TEST(BenchProgram, WritesRegularFilesOnly) {
+    expect_regular_files_only(
+        [](const std::string& file) { return "06_allreduce_bench -b 1K -e 1K --json " + file; });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "common/sys/process.hpp"
 #include "common/tests/run_program.hpp"
+#include "common/tests/special_files.hpp"
 #include "common/tests/temporary_directory.hpp"
 
 namespace symm {
@@ -118,6 +119,17 @@ TEST(Program, TeachesWithHelp) {
     EXPECT_NE(run.output.find("NCCL_NVLS_ENABLE"), std::string::npos);
 }
 
+TEST(Program, TakesRegularFilesOnly) {
+    expect_regular_files_only(
+        [](const std::string& file) { return "06_allreduce --ranks 2 --bytes 1K --tune " + file; });
+    for (const char* file : {"/dev/zero", "/tmp", "/nowhere"}) {
+        const std::string variable = std::string("SYMM_TUNING=") + file;
+        const Finished run = run_program("06_allreduce --bytes 1K", variable, 20);
+        EXPECT_EQ(run.exit_code, 2) << run.output;
+        EXPECT_EQ(run.output.find("error: " + variable), 0U) << run.output;
+    }
+}
+
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {
     for (const char* command :
          {"06_allreduce --bytes 1K --mode thread", "06_allreduce --bytes 1K --mode process"}) {
@@ -136,22 +148,52 @@ TEST(Program, EndsWithItsExitCodeWhereNobodyHearsWhy) {
     }
 }
 
-TEST(Program, DoesNotWaitForAReaderForEver) {
-    for (const char* mode : {"process", "thread"}) {
+/// A pipe that is full and that nobody reads. Writes to it block.
+struct FullPipe {
+    FullPipe() {
         int ends[2];
-        ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-        const UniqueFd reader(ends[0]);
-        const UniqueFd writer(ends[1]);
+        EXPECT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+        reader = UniqueFd(ends[0]);
+        writer = UniqueFd(ends[1]);
         while (::write(writer.get(), "full", 1) == 1) {
         }
-        ::fcntl(writer.get(), F_SETFL, 0);  // the program's writes block
+        ::fcntl(writer.get(), F_SETFL, 0);
+    }
+    UniqueFd reader;
+    UniqueFd writer;
+};
+
+// What it has to say on stderr is lost, and what it does is done.
+TEST(Program, DoesNotWaitForAReaderOfItsDiagnostics) {
+    for (const auto& [arguments, code] :
+         {std::pair(std::vector<std::string>{"--bytes", "1K", "--mode", "process"}, 0),
+          std::pair(std::vector<std::string>{"--bytes", "1K", "--mode", "thread"}, 0),
+          std::pair(std::vector<std::string>{"--bytes", "nothing"}, 2)}) {
+        const FullPipe pipe;
+        const UniqueFd output(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+        Command command;
+        command.arguments = arguments;
+        command.arguments.insert(command.arguments.begin(), binary_directory() + "/06_allreduce");
+        command.environment = {"SYMM_DRIVER=emulated", "SYMM_TIMEOUT=4", "SYMM_DEBUG=debug"};
+        command.standard_output = output.get();
+        command.standard_error = pipe.writer.get();
+        Process program(command);
+        const auto status = program.wait(Deadline::after(std::chrono::seconds(60)));
+        ASSERT_TRUE(status) << arguments.back();
+        EXPECT_EQ(status->code, code) << arguments.back();
+    }
+}
+
+TEST(Program, DoesNotWaitForAReaderForEver) {
+    for (const char* mode : {"process", "thread"}) {
+        const FullPipe pipe;
         const TemporaryDirectory directory;
         const auto errors = directory.path() / "errors";
         const UniqueFd error(::open(errors.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
         Command command;
         command.arguments = {binary_directory() + "/06_allreduce", "--bytes", "1K", "--mode", mode};
         command.environment = {"SYMM_DRIVER=emulated", "SYMM_TIMEOUT=5"};
-        command.standard_output = writer.get();
+        command.standard_output = pipe.writer.get();
         command.standard_error = error.get();
         Process program(command);
         const auto status = program.wait(Deadline::after(std::chrono::seconds(60)));

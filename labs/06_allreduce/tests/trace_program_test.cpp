@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "common/tests/run_program.hpp"
+#include "common/tests/special_files.hpp"
 #include "common/tests/temporary_directory.hpp"
 
 namespace symm {
@@ -50,6 +51,20 @@ TEST(TraceProgram, SaysWhatIsWrongWithItsArguments) {
         const Finished run = traced(arguments);
         EXPECT_EQ(run.exit_code, 2) << run.output;
         EXPECT_NE(run.output.find(message), std::string::npos) << run.output;
+    }
+}
+
+TEST(TraceProgram, ReadsItsOwnFilesOnly) {
+    expect_regular_files_only(
+        [](const std::string& file) { return "06_allreduce_trace --recording " + file; });
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() / "calls.txt";
+    for (const char* text :
+         {"", "\x1b[31m\n", "NCCL\n\n== alloc: x\n\x1b[31m\n", "NCCL\nfirst()\n"}) {
+        std::ofstream(path) << text;
+        const Finished run = traced("--recording " + path);
+        EXPECT_EQ(run.exit_code, 2) << text << run.output;
+        EXPECT_NE(run.output.find("no file of --record"), std::string::npos) << run.output;
     }
 }
 

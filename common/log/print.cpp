@@ -1,0 +1,88 @@
+#include "common/log/print.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <mutex>
+#include <string>
+
+#include "common/environment/environment.hpp"
+
+namespace symm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::chrono::milliseconds limit(int descriptor) noexcept {
+    double seconds = 30;
+    try {
+        seconds = env::seconds("SYMM_TIMEOUT");
+    } catch (const std::exception&) {  // the value is what the text is about
+    }
+    // Other ranks may be waiting for this one: what it has to say matters less.
+    return std::chrono::milliseconds(
+        static_cast<long>(seconds * (descriptor == STDERR_FILENO ? 500 : 1000)) + 1);
+}
+
+}  // namespace
+
+bool write_text(int descriptor, std::string_view text) noexcept {
+    // One thread at a time: another one's write could fill the pipe between poll() and write().
+    static std::mutex mutex;
+    static std::array<bool, STDERR_FILENO + 1> nobody_reads{};
+    const std::lock_guard lock(mutex);
+    bool& gave_up = nobody_reads.at(static_cast<std::size_t>(descriptor) % nobody_reads.size());
+    const Clock::time_point end = Clock::now() + limit(descriptor);
+    while (!text.empty()) {
+        pollfd writable{descriptor, POLLOUT, 0};
+        const auto left =
+            std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
+        if (gave_up || ::poll(&writable, 1, static_cast<int>(std::max<long>(left, 0))) == 0) {
+            gave_up = true;
+            errno = ETIMEDOUT;
+            return false;
+        }
+        const ssize_t written =
+            ::write(descriptor, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
+        if (written < 0 && errno != EINTR && errno != EAGAIN) {
+            return false;
+        }
+        text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+    }
+    return true;
+}
+
+bool print_lines(int descriptor, std::string_view prefix, std::string_view text) {
+    if (descriptor == STDOUT_FILENO) {
+        std::fflush(stdout);
+    }
+    if (text.ends_with('\n')) {
+        text.remove_suffix(1);
+    }
+    std::string piece;
+    bool written_all = true;
+    const auto flush = [&] {
+        written_all = written_all && write_text(descriptor, piece);
+        piece.clear();
+    };
+    for (bool more = true; more;) {
+        const std::size_t end = text.find('\n');
+        more = end != std::string_view::npos;
+        const std::string_view line = text.substr(0, end);
+        if (piece.size() + prefix.size() + line.size() + 1 > PIPE_BUF) {
+            flush();
+        }
+        piece.append(prefix).append(line).append("\n");
+        text.remove_prefix(more ? end + 1 : text.size());
+    }
+    flush();
+    return written_all;
+}
+
+}  // namespace symm

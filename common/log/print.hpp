@@ -1,0 +1,18 @@
+#pragma once
+/// \file
+/// Text to stdout and stderr that never waits for ever: whoever reads a pipe may have stopped.
+
+#include <string_view>
+
+namespace symm {
+
+/// Writes all of `text`. False, with errno set, where that failed: ETIMEDOUT where a pipe stayed
+/// full for SYMM_TIMEOUT, that of stderr for half of it; from then on all calls for this descriptor
+/// fail at once. Text of at most PIPE_BUF bytes is not mixed with other text. Needs no heap: memory
+/// may be what has run out.
+bool write_text(int descriptor, std::string_view text) noexcept;
+
+/// The same for lines: each begins with `prefix`, and ends with a newline.
+bool print_lines(int descriptor, std::string_view prefix, std::string_view text);
+
+}  // namespace symm

@@ -1,0 +1,101 @@
+#include "common/sys/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include "common/sys/descriptor.hpp"
+#include "common/sys/usage_error.hpp"
+
+namespace symm {
+namespace {
+
+[[noreturn]] void refuse(std::string_view origin, std::string_view why) {
+    throw UsageError(fmt::format("{}: {}", origin, why));
+}
+
+std::string text_of_errno() {
+    return std::generic_category().message(errno);
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path, std::string_view origin) {
+    // O_NONBLOCK: opening a FIFO would wait for its writer.
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    struct stat status {};
+    if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
+        refuse(origin, "the file cannot be read: " + text_of_errno());
+    }
+    if (!S_ISREG(status.st_mode)) {
+        refuse(origin, "this is no regular file");
+    }
+    std::string text(kMostFileBytes + 1, '\0');
+    std::size_t size = 0;
+    while (size < text.size()) {
+        const ssize_t more = ::read(file.get(), &text[size], text.size() - size);
+        if (more < 0) {
+            refuse(origin, "the file cannot be read: " + text_of_errno());
+        }
+        if (more == 0) {
+            break;
+        }
+        size += static_cast<std::size_t>(more);
+    }
+    if (size > kMostFileBytes) {
+        refuse(origin, fmt::format("the file has more than {} MiB", kMostFileBytes >> 20));
+    }
+    text.resize(size);
+    return text;
+}
+
+void require_output_file(const std::string& path, std::string_view origin) {
+    struct stat status {};
+    if (path.empty()) {
+        refuse(origin, "give the name of a file");
+    }
+    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+        refuse(origin, "this is no regular file");
+    }
+    const std::string folder = std::filesystem::path(path).parent_path();
+    if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
+        refuse(origin, "the file cannot be written: " + text_of_errno());
+    }
+}
+
+void write_file(const std::string& path, std::string_view text, std::string_view origin) {
+    require_output_file(path, origin);
+    const std::string target =
+        std::filesystem::exists(path) ? std::filesystem::canonical(path).string() : path;
+    const std::string draft = fmt::format("{}.{}", target, ::getpid());
+    const auto fail = [&] {
+        const int error = errno;
+        ::unlink(draft.c_str());
+        throw std::system_error(error, std::generic_category(),
+                                fmt::format("{}: the file cannot be written", origin));
+    };
+    {
+        const UniqueFd file(
+            ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+        while (file.get() >= 0 && !text.empty()) {
+            const ssize_t written = ::write(file.get(), text.data(), text.size());
+            if (written < 0) {
+                fail();
+            }
+            text.remove_prefix(static_cast<std::size_t>(written));
+        }
+        if (file.get() < 0) {
+            fail();
+        }
+    }
+    if (std::rename(draft.c_str(), target.c_str()) != 0) {
+        fail();
+    }
+}
+
+}  // namespace symm

@@ -1,0 +1,62 @@
+// Files that a user names.
+
+#include "common/sys/file.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+
+#include "common/sys/usage_error.hpp"
+#include "common/tests/temporary_directory.hpp"
+
+namespace symm {
+namespace {
+
+TEST(File, IsReadAndWrittenAsAWhole) {
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() / "file";
+    write_file(path, "first", "--to");
+    write_file(path, "second", "--to");
+    EXPECT_EQ(read_file(path, "--from"), "second");
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
+}
+
+TEST(File, IsRegularAndSmall) {
+    const TemporaryDirectory directory;
+    const std::string fifo = directory.path() / "fifo";
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    const std::string large = directory.path() / "large";
+    write_file(large, std::string(kMostFileBytes + 1, 'x'), "--to");
+    for (const std::string& path :
+         {fifo, large, directory.path().string(), std::string("/dev/zero"), large + "/x"}) {
+        EXPECT_THROW(read_file(path, "--from"), UsageError) << path;
+    }
+    for (const std::string& path : {fifo, directory.path().string(), std::string("/dev/full"),
+                                    std::string(), std::string("/nowhere/file")}) {
+        EXPECT_THROW(write_file(path, "text", "--to"), UsageError) << path;
+    }
+}
+
+// As on a full disk: the old file stays, and no draft beside it.
+TEST(File, StaysAsItWasWhereItCannotBeWritten) {
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() / "file";
+    write_file(path, "old", "--to");
+    ::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit little{100, before.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &little);
+    EXPECT_THROW(write_file(path, std::string(200, 'x'), "--to"), std::system_error);
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    EXPECT_EQ(read_file(path, "--from"), "old");
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory.path()), {}), 1);
+}
+
+}  // namespace
+}  // namespace symm
