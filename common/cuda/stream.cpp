@@ -17,15 +17,6 @@ Stream::Stream() {
     }
 }
 
-void Stream::do_first_work() const {
-    CUevent event = nullptr;
-    cu_check(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate()");
-    const CUresult recorded = cuEventRecord(event, value_);
-    cu_check(cuEventDestroy(event), "cuEventDestroy()");
-    cu_check(recorded, "cuEventRecord()");
-    synchronize("the first work of a new stream");
-}
-
 void Stream::give_back(CUstream stream) {
     cu_check(cuStreamDestroy(stream), "cuStreamDestroy()");
 }

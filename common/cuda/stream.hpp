@@ -15,8 +15,9 @@ namespace symm {
 /// Owns a non-blocking stream of the context current at construction. Move-only.
 ///
 /// On a GPU, a stream's first work may be kept back until kernels that run have ended. If one of
-/// them waits for that work, both wait for ever. So the constructor queues an event, and waits for
-/// it: make the streams of all ranks on a GPU before any of their kernels waits for another.
+/// them waits for that work, both wait for ever. So the constructor launches an empty kernel, and
+/// waits for it: make the streams of all ranks on a GPU before any of their kernels waits for
+/// another.
 class Stream : public Owner<Stream, CUstream> {
 public:
     Stream();

@@ -80,8 +80,7 @@ void write_file(const std::string& path, std::string_view text, std::string_view
                                 fmt::format("{}: the file cannot be written", origin));
     };
     {
-        const UniqueFd file(
-            ::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+        const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
         while (file.get() >= 0 && !text.empty()) {
             const ssize_t written = ::write(file.get(), text.data(), text.size());
             if (written < 0) {

@@ -52,7 +52,7 @@ TEST_F(DriverCalls, AreWrittenWithTheirArguments) {
         cuMemMap(range + kSize, kSize, 0, handle, 0);
         cuMemSetAccess(range + kSize, kSize, &access, 1);
         cuMemUnmap(range + kSize, kSize);
-        cuMemMap(range, 1, 0, handle, 0);
+        cuMemMap(range, kSize, 0, handle, 1);
         cuMemAddressFree(range, 2 * kSize);
         cuMemRelease(handle);
     });
@@ -62,7 +62,7 @@ TEST_F(DriverCalls, AreWrittenWithTheirArguments) {
                     "cuMemCreate(&mem1, 4M, {device 0, fd}, 0)",
                     "cuMemAddressReserve(&va1, 8M, 0, 0, 0)", "cuMemMap(va1+4M, 4M, 0, mem1, 0)",
                     "cuMemSetAccess(va1+4M, 4M, {device 0: rw}, 1)", "cuMemUnmap(va1+4M, 4M)",
-                    "cuMemMap(va1, 1, 0, mem1, 0) = CUDA_ERROR_INVALID_VALUE",
+                    "cuMemMap(va1, 4M, 0, mem1, 1) = CUDA_ERROR_INVALID_VALUE",
                     "cuMemAddressFree(va1, 8M)", "cuMemRelease(mem1)"));
 }
 
