@@ -22,8 +22,8 @@ void copy_to_device(CUdeviceptr to, const void* from, std::size_t bytes);
 void copy_to_host(void* to, CUdeviceptr from, std::size_t bytes);
 
 /// Zeroes `bytes` bytes at `address`, memory that the current context can reach. It uses the legacy
-/// default stream rather than a stream of its own: streams share a few hardware queues
-/// (docs/DESIGN.md), and work in one stream can then wait for work in another. Throws CudaError.
+/// default stream rather than a new one, whose first work may have to wait for running kernels
+/// (docs/DESIGN.md). Throws CudaError.
 void zero(CUdeviceptr address, std::size_t bytes);
 /// The same with another value for each byte.
 void fill(CUdeviceptr address, unsigned char value, std::size_t bytes);

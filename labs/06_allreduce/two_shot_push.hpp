@@ -36,6 +36,11 @@
 ///   e has ended, and with it all its reading and clearing of this bank. The end of that kernel has
 ///   also completed its stores (see `*` in barrier.hpp), so the sentinel cannot arrive after the
 ///   data of e + 2, though both are relaxed.
+/// - That proof rests on more than PTX's memory model promises. Where the part of rank r is empty,
+///   it hears from rank p through a third rank alone, which loads p's pack and stores a sum, both
+///   relaxed: the model orders neither what p did before nor what r does after. What it rests on
+///   is that p's sentinels were in p's memory before its kernel of epoch e ended, and that no
+///   store made after that can be overwritten by them.
 /// - It is enough that a call has one pack. Parts may be empty, and two ranks whose parts are empty
 ///   do not hear from each other, but both hear from a rank that has heard from all.
 /// - One bank is not enough: a rank that begins e + 1 has the results of its peers, but perhaps

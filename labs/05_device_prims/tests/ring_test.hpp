@@ -22,13 +22,13 @@
 
 namespace symm::testing {
 
-/// The stream of a rank, for the whole process. Streams share a few hardware queues: with a new
-/// stream per test, two ranks that shared a GPU now and then had the same queue, and one's kernel
-/// did not start before the other's next one had (docs/DESIGN.md).
+/// The stream of a rank, for the whole process. With a new stream per test, a rank's first kernel
+/// now and then did not start before the kernel of another rank on the same GPU, which waited for
+/// it, had given up (docs/DESIGN.md).
 inline const Stream& stream_of(const Rank& rank) {
     struct Kept {
         explicit Kept(int ordinal) : device(ordinal), word(4) {
-            // The first work of two streams at once may get the same queue.
+            // No kernel of another rank waits yet.
             cu_check(cuMemsetD8Async(word.address(), 0, 4, stream.get()), "cuMemsetD8Async()");
             stream.synchronize("the first work");
         }

@@ -257,7 +257,7 @@ TEST(Communicator, EndsCallsThatDiffer) {
 
 // A rank may be late by any time below the limit.
 TEST(Communicator, WaitsForARankThatIsLate) {
-    // On GPUs each rank has one of its own: streams of one GPU may share a hardware queue.
+    // On GPUs each rank has one of its own: beside a kernel that waits, a late one may not start.
     const int ranks = is_emulated() ? 3 : std::min(device_count(), 3);
     run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
         Communicator communicator(rank, {.limit = 20s});
