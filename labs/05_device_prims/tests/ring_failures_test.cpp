@@ -219,8 +219,6 @@ TEST(StoppedRing, NamesTheRankAndLeavesNothing) {
         return;
     }
     EXPECT_THAT(error, HasSubstr("waited 2.0 s in a kernel for"));
-    // The first to give up waits for the stopped rank; the other may hear of that one's failure.
-    EXPECT_THAT(said[0] + said[2], HasSubstr("of rank 1: expected"));
     for (const int survivor : {0, 2}) {
         EXPECT_THAT(said.at(static_cast<std::size_t>(survivor)),
                     AllOf(HasSubstr("waited 2.0 s in a kernel"), HasSubstr("; clean")));
