@@ -11,6 +11,9 @@
 /// | sender      | head + 8 > s (thread 0 waits, then a sync) | relaxed | the head says that flags were compared; it publishes no data |
 /// | receiver    | a sync, then thread 0 posts head = s + 1   | relaxed | each thread has loaded its data before the sync (LL together with the flags, LL128 after them) |
 ///
+/// - Relaxed is more than PTX's memory model promises here: it orders no relaxed load of the data
+///   before a relaxed store of the head. What it rests on is that each thread used what it had
+///   loaded before it came to the sync, and that thread 0 stores the head after the sync.
 /// - A step without elements waits for nothing, so the head may be ahead of the sender.
 /// - All threads know the head that thread 0 saw last, so without a wait there is no sync either.
 /// - All threads of a group give up together: a thread whose wait gave up says so before the

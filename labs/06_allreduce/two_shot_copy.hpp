@@ -45,8 +45,8 @@
 ///
 /// - A gather writes to its own rank's output, and that rank's call has failed; so it does not
 ///   matter that its peer may be writing what it reads. (Pushed gathers would be faster, 392 GB/s
-///   instead of 373. But they would overwrite a peer's output that the peer may still be using, with
-///   what was never reduced.)
+///   instead of 373. But they would overwrite a peer's output that the peer may still be using,
+///   with what was never reduced.)
 /// - A push may overwrite a slot that its peer still reduces for an earlier call, if this rank gave
 ///   up at the end of that call, or at this meet. So a rank that gives up there tells its peers
 ///   before its next push, and a rank looks for that at the end of each round.
