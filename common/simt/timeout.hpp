@@ -18,7 +18,7 @@
 /// kernel and in those queued behind it. Whoever gets false leaves its loop and signals nobody.
 /// Threads of a block that must leave together agree by ThreadBlock::sync_or().
 ///
-/// Source: NCCL's checkAbort (src/device/prims_simple.h) and its `abortFlag`.
+/// Source: NCCL's checkAbort (src/device/primitives.h) and its `abortFlag`.
 
 #include <cuda_runtime.h>
 

@@ -58,7 +58,8 @@
 /// (drained()).
 ///
 /// Source: NCCL's `ncclSendMem`, `ncclRecvMem` and `ncclConnFifo` in src/include/comm.h and
-/// device.h (NCCL_STEPS is 8 too), and `waitPeer` and `postPeer` in src/device/prims_simple.h.
+/// collectives.h (NCCL_STEPS is 8 too), and `waitPeer` and `postPeer` in
+/// src/device/prims_simple.h.
 
 #include <cstddef>
 #include <cstdint>
