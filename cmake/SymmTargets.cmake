@@ -58,7 +58,7 @@ function(symm_kernels target)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cu$")
   set_source_files_properties(${sources} PROPERTIES
-    LANGUAGE CXX COMPILE_OPTIONS "-xc++;-include;cuda_runtime.h;-Wno-unknown-attributes")
+    LANGUAGE CXX COMPILE_OPTIONS "-xc++;-include;cuda_runtime.h;-Wno-attributes;-Wno-unknown-attributes")
 endfunction()
 
 # ThreadSanitizer would sleep for a second at the end of each process, waiting for reports.

@@ -8,26 +8,41 @@ at_least() {
     [[ "$(printf '%s\n' "$2" "$1" | sort -V | head -1)" == "$2" ]]
 }
 
-# Exports CUDACXX, the first nvcc of version 12.4 or newer, for CMake.
-find_cuda() {
-    local nvcc version
+# Sets nvcc to the first one of version 12.4 or newer.
+find_nvcc() {
+    local version
     for nvcc in "${CUDACXX:-}" "$(command -v nvcc)" "${CUDA_HOME:-}/bin/nvcc" \
         /usr/local/cuda/bin/nvcc /opt/cuda/bin/nvcc "$private_cuda/bin/nvcc"; do
         [[ -x "$nvcc" ]] || continue
         version=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
-        if at_least "${version:-0}" 12.4; then
-            export CUDACXX="$nvcc"
-            return
-        fi
+        at_least "${version:-0}" 12.4 && return
         echo "$nvcc is of CUDA ${version:-?}, older than 12.4: not used"
     done
-    make_private_cuda
-    export CUDACXX="$private_cuda/bin/nvcc"
+    return 1
 }
 
-# Installs NVIDIA's wheels in a folder beside $private_cuda, and renames it when it is complete.
-make_private_cuda() {
-    local why="no CUDA Toolkit 12.4 or newer found" driver parts root
+# Exports CUDACXX for CMake. Emulated GPUs need only NVIDIA's headers and runtime: on a machine
+# without nvcc `headers` fetches no more than these. CMake asks for a version.txt instead of nvcc.
+cuda_settings=()
+find_cuda() {  # compiler or headers
+    local nvcc
+    if find_nvcc; then
+        export CUDACXX="$nvcc"
+    elif [[ "$1" == compiler ]]; then
+        fetch_cuda compiler "$private_cuda" compiler "104 MB, 270 MB unpacked"
+        export CUDACXX="$private_cuda/bin/nvcc"
+    else
+        [[ -d "$private_cuda-headers" ]] ||
+            fetch_cuda headers "$private_cuda-headers" headers "6 MB, 26 MB unpacked"
+        cuda_settings=(-DCUDAToolkit_ROOT="$private_cuda-headers"
+                       -DCUDAToolkit_SENTINEL_FILE="$private_cuda-headers/version.txt")
+    fi
+}
+
+# Installs NVIDIA's wheels of cmake/cuda_KIND.txt in a folder beside the one that it is to become,
+# and renames it when it is complete.
+fetch_cuda() {  # kind, folder, what it is, its size
+    local folder=$2 why="no CUDA Toolkit 12.4 or newer found" driver parts root
     [[ "$(uname -m)" == x86_64 ]] || fail 1 "$why: install one, or set CUDA_HOME to where it is"
     driver=$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' || true)
     at_least "${driver:-13.0}" 13.0 ||
@@ -35,22 +50,23 @@ make_private_cuda() {
     python3 -m pip --version >/dev/null 2>&1 || install_missing python3-pip
     python3 -m pip --version >/dev/null 2>&1 ||
         fail 1 "$why, and no pip to fetch one: install either, or set CUDA_HOME"
-    echo "$why: fetching NVIDIA's compiler 13.0 from PyPI"
-    echo "(once, 104 MB, 270 MB unpacked) into $private_cuda. Delete that folder to remove it."
-    mkdir -p "${private_cuda%/*}"
-    parts=$(mktemp -d "$private_cuda.XXXXXX")
+    echo "$why: fetching NVIDIA's $3 13.0 from PyPI"
+    echo "(once, $4) into $folder. Delete that folder to remove it."
+    mkdir -p "${folder%/*}"
+    parts=$(mktemp -d "$folder.XXXXXX")
     # shellcheck disable=SC2064  # the folder's name as it is now
     trap "rm -rf '$parts'" EXIT
     python3 -m pip install --disable-pip-version-check --root-user-action ignore --no-deps \
-        --only-binary :all: --require-hashes --target "$parts" -r cmake/cuda_wheels.txt ||
-        fail 1 "could not fetch the CUDA compiler (above): try again, or install the CUDA Toolkit"
+        --only-binary :all: --require-hashes --target "$parts" -r "cmake/cuda_$1.txt" ||
+        fail 1 "could not fetch CUDA's $3 (above): try again, or install the CUDA Toolkit"
     root="$parts/nvidia/cu13"
-    # Links that nvcc and CMake look for and the wheels do not have.
+    # What nvcc and CMake look for and the wheels do not have.
     ln -s lib "$root/lib64"
     ln -s libcudart.so.13 "$root/lib/libcudart.so"
+    echo 'CUDA Version 13.0.96' >"$root/version.txt"
     # Where another ./lab has made the folder meanwhile, that one is used.
-    mv -T "$root" "$private_cuda" 2>/dev/null || [[ -x "$private_cuda/bin/nvcc" ]] ||
-        fail 1 "could not make $private_cuda"
+    mv -T "$root" "$folder" 2>/dev/null || [[ -d "$folder/include" ]] ||
+        fail 1 "could not make $folder"
     rm -rf "$parts"
     trap - EXIT
 }

@@ -11,16 +11,13 @@
 
 #include "common/emu/fault_guard.hpp"
 #include "common/simt/back_off.hpp"
+#include "common/sys/sanitizer.hpp"
 
-#if defined(__clang__) && defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SYMM_TSAN 1
+#ifdef SYMM_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
-#if __has_feature(address_sanitizer)
-#define SYMM_ASAN 1
+#ifdef SYMM_ASAN
 #include <sanitizer/common_interface_defs.h>
-#endif
 #endif
 
 // Keeps the registers that a function has to keep (System V ABI, x86-64) on the stack, its pointer
@@ -77,7 +74,7 @@ struct Fiber {
     std::size_t thread_stack_bytes = 0;
 };
 
-constinit thread_local Fiber* current = nullptr;  // the one that runs on this thread
+constinit thread_local Fiber* current_fiber = nullptr;  // the one that runs on this thread
 
 SYMM_UNSEEN void arrived([[maybe_unused]] Fiber& fiber) {
 #ifdef SYMM_ASAN
@@ -99,7 +96,7 @@ SYMM_UNSEEN void leave(Fiber& fiber) {
 }
 
 SYMM_UNSEEN void enter(Fiber& fiber) {
-    current = &fiber;
+    current_fiber = &fiber;
     exchange_guard(fiber.guard);
 #ifdef SYMM_ASAN
     void* fake_stack = nullptr;
@@ -114,11 +111,11 @@ SYMM_UNSEEN void enter(Fiber& fiber) {
     __sanitizer_finish_switch_fiber(fake_stack, nullptr, nullptr);
 #endif
     exchange_guard(fiber.guard);
-    current = nullptr;
+    current_fiber = nullptr;
 }
 
 SYMM_UNSEEN void live() {
-    Fiber& fiber = *current;
+    Fiber& fiber = *current_fiber;
     arrived(fiber);
     while (true) {
         happens_after(fiber.argument);
@@ -245,13 +242,13 @@ SYMM_UNSEEN int run_in_turns(unsigned count, void (*body)(void*, unsigned), void
 }
 
 SYMM_UNSEEN void give_way(bool idle) {
-    Fiber& fiber = *current;
+    Fiber& fiber = *current_fiber;
     fiber.idle = idle;
     leave(fiber);
 }
 
 SYMM_UNSEEN void wait_while(const std::atomic<std::uint64_t>& word, std::uint64_t value) {
-    Fiber& fiber = *current;
+    Fiber& fiber = *current_fiber;
     fiber.word = &word;
     fiber.value = value;
     leave(fiber);

@@ -16,12 +16,12 @@
 namespace symm::emu {
 namespace {
 
-constexpr char kMagic[8] = "symm-fd";
+constexpr char kTicketMagic[8] = "symm-fd";
 
 // The content of a CUmemFabricHandle and of a CUipcMemHandle: it names an open file of a process of
 // this user. Another process opens /proc/PID/fd/N, so a process that ends leaves nothing behind.
 struct Ticket {
-    char magic[sizeof(kMagic)];
+    char magic[sizeof(kTicketMagic)];
     pid_t process;
     int fd;
     FileIdentity file;
@@ -33,12 +33,12 @@ static_assert(sizeof(Ticket) <= sizeof(CUipcMemHandle));
 
 Ticket make_ticket(int fd, std::size_t size, int device) {
     Ticket ticket{{}, ::getpid(), fd, identity_of(fd), size, device};
-    std::memcpy(ticket.magic, kMagic, sizeof(kMagic));
+    std::memcpy(ticket.magic, kTicketMagic, sizeof(kTicketMagic));
     return ticket;
 }
 
 bool is_ticket(const Ticket& ticket) {
-    return std::memcmp(ticket.magic, kMagic, sizeof(kMagic)) == 0;
+    return std::memcmp(ticket.magic, kTicketMagic, sizeof(kTicketMagic)) == 0;
 }
 
 // Opens the file, or nothing where the process or the file is gone.

@@ -9,7 +9,7 @@
 namespace symm::emu {
 namespace {
 
-constexpr std::size_t kStackBytes = 256 * 1024;  // the kernels have stacks of their own
+constexpr std::size_t kThreadStackBytes = 256 * 1024;  // the kernels have stacks of their own
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 
@@ -34,7 +34,7 @@ bool reserve_up_to(std::atomic<int>& used, int count, int most) {
 int ThreadPool::create_thread(Slot& slot) {
     pthread_attr_t attributes;
     ::pthread_attr_init(&attributes);
-    ::pthread_attr_setstacksize(&attributes, kStackBytes);
+    ::pthread_attr_setstacksize(&attributes, kThreadStackBytes);
     ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_t thread;
     const int error = ::pthread_create(&thread, &attributes, work, &slot);

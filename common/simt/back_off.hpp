@@ -15,14 +15,13 @@
 #include <chrono>
 #include <thread>
 
+#include "common/sys/sanitizer.hpp"
+
 /// A function that ThreadSanitizer does not look into: for what the fibers of a thread share with
 /// each other and with the thread, its thread_local objects and whose turn it is.
-#if defined(__clang__) && defined(__has_feature)
-#if __has_feature(thread_sanitizer)
+#ifdef SYMM_TSAN
 #define SYMM_UNSEEN __attribute__((no_sanitize("thread"), noinline))
-#endif
-#endif
-#ifndef SYMM_UNSEEN
+#else
 #define SYMM_UNSEEN
 #endif
 

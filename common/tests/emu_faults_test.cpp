@@ -19,15 +19,9 @@ namespace {
 
 using Faults = EmulatedDriver;
 
-constexpr auto kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-
-// run() launches two blocks. Kernels use is_first() for what one thread only is to do.
+// Kernels use is_first() for what one thread only is to do.
 bool is_first(const simt::ThreadBlock& block) {
     return block.grid_rank() == 0;
-}
-
-CUresult run(unsigned threads, std::function<void(const simt::ThreadBlock&)> body) {
-    return launch_kernel(nullptr, {"test kernel", dim3(2), dim3(threads), 0, std::move(body)});
 }
 
 TEST_F(Faults, FailTheChosenCallOnceAndWithoutEffect) {
@@ -47,10 +41,11 @@ TEST_F(Faults, FailTheChosenCallOnceAndWithoutEffect) {
 TEST_F(Faults, FailKernelLaunchesToo) {
     std::atomic<int> ran{0};
     fail_call("cuLaunchKernel", 1, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    EXPECT_EQ(run(1, [&](const simt::ThreadBlock&) { ++ran; }), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+    EXPECT_EQ(run(2, 1, [&](const simt::ThreadBlock&) { ++ran; }),
+              CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     fail_call("cuLaunchKernel", 1, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
     clear_failures();
-    EXPECT_EQ(run(1, [&](const simt::ThreadBlock&) { ++ran; }), CUDA_SUCCESS);
+    EXPECT_EQ(run(2, 1, [&](const simt::ThreadBlock&) { ++ran; }), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
     EXPECT_EQ(ran, 2);
 }
@@ -140,14 +135,14 @@ void expect_lost(CUresult expected) {
     CUstream stream = nullptr;
     EXPECT_EQ(emu::cuMemAlloc(&pointer, 1), expected);  // every later call too
     EXPECT_EQ(emu::cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), expected);
-    EXPECT_EQ(run(1, [](const simt::ThreadBlock&) {}), expected);
+    EXPECT_EQ(run(2, 1, [](const simt::ThreadBlock&) {}), expected);
 }
 
 TEST_F(Faults, DISABLED_TouchUnmappedMemory) {
     CUdeviceptr pointer = 0;
     ASSERT_EQ(emu::cuMemAddressReserve(&pointer, kBlock, 0, 0, 0), CUDA_SUCCESS);
     std::atomic<int> passed{0};
-    ASSERT_EQ(run(8,
+    ASSERT_EQ(run(2, 8,
                   [&](const simt::ThreadBlock& block) {
                       if (block.grid_rank() == 3) {
                           *reinterpret_cast<volatile int*>(pointer + 64) = 1;
@@ -163,13 +158,13 @@ TEST_F(Faults, DISABLED_TouchUnmappedMemory) {
     CUcontext other = nullptr;
     ASSERT_EQ(emu::cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuCtxPushCurrent(other), CUDA_SUCCESS);
-    EXPECT_EQ(run(4, [](const simt::ThreadBlock& block) { block.sync(); }), CUDA_SUCCESS);
+    EXPECT_EQ(run(2, 4, [](const simt::ThreadBlock& block) { block.sync(); }), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuCtxPopCurrent(&other), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
-    EXPECT_EQ(run(4, [](const simt::ThreadBlock& block) { block.sync(); }), CUDA_SUCCESS);
+    EXPECT_EQ(run(2, 4, [](const simt::ThreadBlock& block) { block.sync(); }), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
@@ -177,10 +172,10 @@ TEST_F(Faults, DISABLED_WriteReadOnlyMemory) {
     Mapped memory(kBlock);
     ASSERT_EQ(memory.allow({access_of(0, CU_MEM_ACCESS_FLAGS_PROT_READ)}), CUDA_SUCCESS);
     auto* value = memory.as<volatile int>();
-    ASSERT_EQ(run(1, [value](const simt::ThreadBlock&) { static_cast<void>(*value); }),
+    ASSERT_EQ(run(2, 1, [value](const simt::ThreadBlock&) { static_cast<void>(*value); }),
               CUDA_SUCCESS);
     ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
-    ASSERT_EQ(run(1,
+    ASSERT_EQ(run(2, 1,
                   [value](const simt::ThreadBlock& block) {
                       if (is_first(block)) {
                           *value = 1;
@@ -198,7 +193,7 @@ TEST_F(Faults, DISABLED_TouchAnothersMemory) {
     CUcontext other = nullptr;
     ASSERT_EQ(emu::cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuCtxPushCurrent(other), CUDA_SUCCESS);
-    ASSERT_EQ(run(1,
+    ASSERT_EQ(run(2, 1,
                   [value](const simt::ThreadBlock& block) {
                       if (is_first(block)) {
                           *value = 77;
@@ -211,7 +206,7 @@ TEST_F(Faults, DISABLED_TouchAnothersMemory) {
     int seen = 0;
     ASSERT_EQ(emu::cuMemcpyDtoH(&seen, memory.pointer, 4), CUDA_SUCCESS);
     EXPECT_EQ(seen, 77);
-    ASSERT_EQ(run(1,
+    ASSERT_EQ(run(2, 1,
                   [value](const simt::ThreadBlock& block) {
                       if (is_first(block)) {
                           *value = 78;
@@ -223,7 +218,7 @@ TEST_F(Faults, DISABLED_TouchAnothersMemory) {
 
 // A named barrier is for one number of threads.
 TEST_F(Faults, DISABLED_DisagreeOnANamedBarrier) {
-    ASSERT_EQ(run(64,
+    ASSERT_EQ(run(2, 64,
                   [](const simt::ThreadBlock& block) {
                       const bool second = block.thread_rank() >= simt::kWarpSize;
                       simt::WarpSpan(block, second ? 1 : 0, second ? 1 : 2, 3).sync();
@@ -234,7 +229,7 @@ TEST_F(Faults, DISABLED_DisagreeOnANamedBarrier) {
 
 TEST_F(Faults, DISABLED_Throw) {
     std::atomic<int> started{0}, left{0};
-    ASSERT_EQ(run(2,
+    ASSERT_EQ(run(2, 2,
                   [&](const simt::ThreadBlock& block) {
                       ++started;
                       if (is_first(block)) {
@@ -267,7 +262,7 @@ TEST(FaultsOfKernels, LoseTheContext) {
 
 // An illegal access of host code still ends the process.
 TEST_F(Faults, DISABLED_OfTheHost) {
-    ASSERT_EQ(run(1, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
+    ASSERT_EQ(run(2, 1, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
     CUdeviceptr pointer = 0;
     ASSERT_EQ(emu::cuMemAddressReserve(&pointer, kBlock, 0, 0, 0), CUDA_SUCCESS);
@@ -301,7 +296,7 @@ TEST_F(Faults, DISABLED_LoseWrites) {
     EXPECT_EQ(seen, 6u);
     // A store of device 0's kernel there is lost. A store to device 0's own memory is not.
     auto *mine = here.as<unsigned>(), *peers = there.as<unsigned>();
-    ASSERT_EQ(run(1,
+    ASSERT_EQ(run(2, 1,
                   [=](const simt::ThreadBlock& block) {
                       if (is_first(block)) {
                           mine[1] = peers[1] = 9;
@@ -321,7 +316,7 @@ TEST_F(Faults, DISABLED_LoseLoads) {
     ASSERT_EQ(there.allow_devices(2), CUDA_SUCCESS);
     auto *mine = here.as<unsigned>(), *peers = there.as<unsigned>();
     ASSERT_EQ(emu::cuMemsetD32Async(there.pointer, 5, 3, nullptr), CUDA_SUCCESS);
-    ASSERT_EQ(run(1,
+    ASSERT_EQ(run(2, 1,
                   [=](const simt::ThreadBlock& block) {
                       if (is_first(block)) {
                           mine[0] = peers[0];
@@ -347,7 +342,7 @@ TEST_F(Faults, DISABLED_LoseCopies) {
     ASSERT_EQ(there.allow_devices(2), CUDA_SUCCESS);
     auto* peers = there.as<unsigned>();
     unsigned loaded = 0;
-    ASSERT_EQ(run(1,
+    ASSERT_EQ(run(2, 1,
                   [=, &loaded](const simt::ThreadBlock& block) {
                       if (is_first(block)) {
                           peers[0] = 9;

@@ -16,8 +16,6 @@ namespace {
 
 using Memory = EmulatedDriver;
 
-constexpr auto kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-
 TEST_F(Memory, KeepsWhatWasWrittenWhenMappedElsewhere) {
     Mapped memory(2 * kBlock);
     ASSERT_EQ(memory.allow_devices(1), CUDA_SUCCESS);

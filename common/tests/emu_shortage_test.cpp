@@ -44,23 +44,20 @@ void limit_addresses(std::size_t more) {
     limit(RLIMIT_AS, pages * static_cast<std::size_t>(::getpagesize()) + more);
 }
 
-CUresult run(unsigned threads, std::function<void(const simt::ThreadBlock&)> body) {
-    return launch_kernel(nullptr, {"test kernel", dim3(8), dim3(threads), 0, std::move(body)});
-}
-
 void expect_said(const std::string& said, const char* limit) {
     EXPECT_NE(said.find(limit), std::string::npos) << said;
 }
 
 TEST_F(Shortage, DISABLED_OfMemoryInAKernelsThread) {
     ::testing::internal::CaptureStderr();
-    ASSERT_EQ(run(2, [](const simt::ThreadBlock&) { throw std::bad_alloc(); }), CUDA_SUCCESS);
+    ASSERT_EQ(run(8, 2, [](const simt::ThreadBlock&) { throw std::bad_alloc(); }), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
     expect_said(::testing::internal::GetCapturedStderr(), "ulimit -v");
 }
 
 TEST_F(Shortage, DISABLED_OfMemoryForAKernelsBlocks) {
-    ASSERT_EQ(run(1, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);  // the stream has its thread
+    ASSERT_EQ(run(8, 1, [](const simt::ThreadBlock&) {}),
+              CUDA_SUCCESS);  // the stream has its thread
     ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
     ::testing::internal::CaptureStderr();
     limit_addresses(512 * 1024);
@@ -74,7 +71,7 @@ TEST_F(Shortage, DISABLED_OfMemoryForAKernelsBlocks) {
 
 TEST_F(Shortage, DISABLED_OfThreads) {
     // As many fibers as the kernel below has, but only eight threads for blocks.
-    ASSERT_EQ(run(8, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
+    ASSERT_EQ(run(8, 8, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
     ::testing::internal::CaptureStderr();
     limit_addresses(1 << 20);  // for the stacks of some, not all
@@ -87,11 +84,11 @@ TEST_F(Shortage, DISABLED_OfThreads) {
 }
 
 TEST_F(Shortage, DISABLED_OfMemoryForStacks) {
-    ASSERT_EQ(run(1, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
+    ASSERT_EQ(run(8, 1, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
     ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
     ::testing::internal::CaptureStderr();
     limit_addresses(4 << 20);  // for some, not all
-    ASSERT_EQ(run(64, [](const simt::ThreadBlock& block) { block.sync(); }), CUDA_SUCCESS);
+    ASSERT_EQ(run(8, 64, [](const simt::ThreadBlock& block) { block.sync(); }), CUDA_SUCCESS);
     EXPECT_EQ(emu::cuCtxSynchronize(), CUDA_ERROR_OUT_OF_MEMORY);
     limit(RLIMIT_AS, RLIM_INFINITY);
     expect_said(::testing::internal::GetCapturedStderr(), "ulimit -v");

@@ -20,6 +20,13 @@
 namespace symm::emu {
 
 inline constexpr std::size_t kBlock = std::size_t{2} << 20;  ///< The granularity.
+inline constexpr auto kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+
+/// Queues a kernel on the default stream.
+inline CUresult run(unsigned blocks, unsigned threads,
+                    std::function<void(const simt::ThreadBlock&)> body) {
+    return launch_kernel(nullptr, {"test kernel", dim3(blocks), dim3(threads), 0, std::move(body)});
+}
 
 /// Before a test: cuInit, and device 0's primary context made current. After it: nothing is left.
 class EmulatedDriver : public ::testing::Test {

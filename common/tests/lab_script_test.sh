@@ -57,7 +57,7 @@ in_lab() {  # a line of bash
              source cmake/cuda_toolkit.sh; '"$1"
 }
 make_toolkit() {
-    in_lab 'make_private_cuda; "$private_cuda/bin/nvcc"'
+    in_lab 'fetch_cuda compiler "$private_cuda" compiler "104 MB"; "$private_cuda/bin/nvcc"'
 }
 stands_for() {  # program; its lines come from stdin
     { echo '#!/bin/bash'; cat; } >"$machine/bin/$1"
@@ -73,12 +73,12 @@ stands_for nvidia-smi <<<'echo "| Driver Version: 550.54   CUDA Version: 12.4 |"
 expect 1 'driver is of CUDA 12.4: install the CUDA Toolkit 12.4' make_toolkit
 stands_for nvidia-smi <<<'exit 9'
 stands_for python3 <<<'[[ "$*" == "-m pip --version" ]]'
-expect 1 'could not fetch the CUDA compiler' make_toolkit
+expect 1 "could not fetch CUDA's compiler" make_toolkit
 no_half_toolkit
 stands_for python3 <<'PIP'
 [[ "$*" != "-m pip --version" ]] || exit 0
 while [[ "$1" != --target ]]; do shift; done
-mkdir -p "$2/nvidia/cu13/bin" "$2/nvidia/cu13/lib"
+mkdir -p "$2"/nvidia/cu13/{bin,lib,include}
 [[ -z "${INTERRUPTED:-}" ]] || kill -TERM $PPID
 printf '#!/bin/sh\necho nvcc of the wheels\n' >"$2/nvidia/cu13/bin/nvcc"
 chmod +x "$2/nvidia/cu13/bin/nvcc"
@@ -89,9 +89,16 @@ expect 0 'nvcc of the wheels' make_toolkit
 [[ "$(ls "$machine/cache/symm")" == cuda-13.0 && -L "$machine/cache/symm/cuda-13.0/lib64" ]] ||
     failed "the cache has $(ls "$machine/cache/symm")"
 
+# Emulated GPUs need no compiler of NVIDIA's: only headers are fetched.
+rm -r "$machine/cache"
+expect 0 "$machine/cache/symm/cuda-13.0-headers" \
+    in_lab 'find_nvcc() { return 1; }; find_cuda headers; echo "${cuda_settings[@]}"'
+[[ "$(ls "$machine/cache/symm")" == cuda-13.0-headers ]] ||
+    failed "the cache has $(ls "$machine/cache/symm")"
+
 # An installed toolkit comes before the private one, unless it is too old.
 stands_for nvcc <<<'echo "Cuda compilation tools, release 12.6, V12.6.20"'
-expect 0 "with $machine/bin/nvcc" in_lab 'find_cuda; echo "with $CUDACXX"'
+expect 0 "with $machine/bin/nvcc" in_lab 'find_cuda compiler; echo "with $CUDACXX"'
 stands_for nvcc <<<'echo "Cuda compilation tools, release 11.8, V11.8.89"'
-expect 0 "$machine/bin/nvcc is of CUDA 11.8, older than 12.4: not used" in_lab find_cuda
+expect 0 "$machine/bin/nvcc is of CUDA 11.8, older than 12.4: not used" in_lab 'find_cuda compiler'
 exit "$failures"

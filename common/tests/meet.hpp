@@ -10,13 +10,10 @@
 #include <vector>
 
 #include "common/bootstrap/socket_bootstrap.hpp"
+#include "common/tests/patient.hpp"
 
 namespace symm::testing {
 
-/// Long enough for any machine; a test that reaches it has failed.
-inline Deadline patient() {
-    return Deadline::after(std::chrono::seconds(60));
-}
 /// A deadline for waits that are to time out.
 inline Deadline soon() {
     return Deadline::after(std::chrono::milliseconds(300));

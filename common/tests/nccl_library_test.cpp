@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A Python prefix with the package nvidia-nccl-cu13. No environment variable leads to another one.
-class NcclOfPython : public testing::Test {
+class NcclOfPython : public ::testing::Test {
 protected:
     void SetUp() override {
         fs::create_directories(library().parent_path());

@@ -13,15 +13,14 @@
 
 #include "common/sys/number.hpp"
 #include "common/sys/usage_error.hpp"
+#include "common/tests/patient.hpp"
 #include "common/tests/temporary_directory.hpp"
 #include "common/tests/variable_in_force.hpp"
 
 namespace symm {
 namespace {
 
-Deadline patient() {
-    return Deadline::after(std::chrono::seconds(60));
-}
+using testing::patient;
 
 Command shell(const std::string& script) {
     Command command;

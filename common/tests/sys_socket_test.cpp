@@ -12,12 +12,13 @@
 #include <cstring>
 #include <thread>
 
+#include "common/tests/patient.hpp"
+
 namespace symm {
 namespace {
 
-Deadline patient() {
-    return Deadline::after(std::chrono::seconds(60));
-}
+using testing::patient;
+
 Deadline soon() {
     return Deadline::after(std::chrono::milliseconds(50));
 }

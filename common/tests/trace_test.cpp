@@ -25,7 +25,7 @@ std::vector<std::string> texts(const std::vector<DriverCall>& calls) {
     return all;
 }
 
-class DriverCalls : public testing::Test {
+class DriverCalls : public ::testing::Test {
 protected:
     void SetUp() override { cuMemAlloc(&memory_, 4096); }
     void TearDown() override { cuMemFree(memory_); }

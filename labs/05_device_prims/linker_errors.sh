@@ -11,7 +11,7 @@ fail() {  # exit code, message
 }
 install_missing() { fail 1 "there is no CUDA compiler: ./lab setup installs one"; }
 source cmake/cuda_toolkit.sh
-find_cuda
+find_cuda compiler
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

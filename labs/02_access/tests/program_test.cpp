@@ -9,7 +9,7 @@
 namespace symm {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using testing::Not;
 
 // Two devices and little data where the case is about something else: it is quicker.

@@ -14,7 +14,7 @@
 namespace symm {
 namespace {
 
-class PinnedCalloc : public testing::TestWithParam<CUstreamCaptureMode> {
+class PinnedCalloc : public ::testing::TestWithParam<CUstreamCaptureMode> {
 protected:
     void begin() { cu_check(cuStreamBeginCapture(stream_.get(), GetParam()), "begin"); }
     // Whether the capture is still there.
@@ -36,8 +36,8 @@ protected:
 };
 
 INSTANTIATE_TEST_SUITE_P(Modes, PinnedCalloc,
-                         testing::Values(CU_STREAM_CAPTURE_MODE_GLOBAL,
-                                         CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+                         ::testing::Values(CU_STREAM_CAPTURE_MODE_GLOBAL,
+                                           CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
 
 TEST_P(PinnedCalloc, LeavesTheCaptureOfItsThreadAlone) {
     begin();

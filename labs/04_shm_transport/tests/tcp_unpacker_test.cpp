@@ -29,7 +29,7 @@ std::byte expected_byte(unsigned message, std::size_t index) {
                                   29);
 }
 
-class TcpUnpackerTest : public testing::Test {
+class TcpUnpackerTest : public ::testing::Test {
 protected:
     void SetUp() override {
         auto [client, server] = loopback_tcp_pair();

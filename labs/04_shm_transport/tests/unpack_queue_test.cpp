@@ -17,7 +17,7 @@
 namespace symm {
 namespace {
 
-class UnpackQueueTest : public testing::Test {
+class UnpackQueueTest : public ::testing::Test {
 protected:
     static constexpr std::uint64_t kBytes = 1000;   // of each buffer
     static constexpr std::uint64_t kAround = 1024;  // bytes before and behind it, nobody's

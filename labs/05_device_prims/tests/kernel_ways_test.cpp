@@ -12,7 +12,7 @@
 namespace symm {
 namespace {
 
-class KernelWays : public testing::Test {
+class KernelWays : public ::testing::Test {
 protected:
     KernelWays() { add_kernel_twins(); }
     const Gpu gpu_{0};
@@ -46,7 +46,7 @@ TEST_P(OfCount, AllWaysGiveTheHostsResults) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Counts, OfCount, testing::Values(0, 1, 31, 63, 65, 1027, 65'537));
+INSTANTIATE_TEST_SUITE_P(Counts, OfCount, ::testing::Values(0, 1, 31, 63, 65, 1027, 65'537));
 
 TEST_F(KernelWays, FindTheSameFunctionAgain) {
     const PtxLibrary library(kKernelPtx);

@@ -7,7 +7,7 @@
 namespace symm {
 namespace {
 
-class Carriers : public testing::TestWithParam<Carrier> {};
+class Carriers : public ::testing::TestWithParam<Carrier> {};
 
 TEST_P(Carriers, CarryEveryBallOfTwoRanks) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
@@ -28,10 +28,10 @@ TEST_P(Carriers, LetOtherRanksLookOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Carriers,
-                         testing::Values(Carrier::kSignal, Carrier::kRelaxed, Carrier::kPacket),
+                         ::testing::Values(Carrier::kSignal, Carrier::kRelaxed, Carrier::kPacket),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
-class Barriers : public testing::TestWithParam<int> {};
+class Barriers : public ::testing::TestWithParam<int> {};
 
 TEST_P(Barriers, ShowEachRankWhatAllWrote) {
     run_ranks({GetParam(), RankMode::kThread, {}}, [&](Rank& rank) {
@@ -42,7 +42,7 @@ TEST_P(Barriers, ShowEachRankWhatAllWrote) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, Barriers, testing::Values(1, 2, 3, 5, 8));
+INSTANTIATE_TEST_SUITE_P(Ranks, Barriers, ::testing::Values(1, 2, 3, 5, 8));
 
 TEST(Packet, IsWholeOnlyWithBothFlags) {
     simt::Pack16 slot{};

@@ -153,7 +153,7 @@ int all_reduce(int ranks, std::size_t count, unsigned channels, std::size_t most
     for (std::thread& thread : threads) {
         thread.join();
     }
-    for (std::size_t rank = 0; rank < n && !testing::Test::HasFailure(); ++rank) {
+    for (std::size_t rank = 0; rank < n && !::testing::Test::HasFailure(); ++rank) {
         EXPECT_TRUE(queues[rank].empty()) << "rank " << rank << " did not receive all";
         EXPECT_EQ(sends[rank], sends[0]);
     }

@@ -21,12 +21,12 @@ struct Case {
     DataType type;
 };
 
-std::string title(const testing::TestParamInfo<Case>& info) {
+std::string title(const ::testing::TestParamInfo<Case>& info) {
     return fmt::format("{}_{}_{}", info.param.ranks, name_of(info.param.algorithm),
                        name_of(info.param.type));
 }
 
-class AllReduce : public testing::TestWithParam<Case> {
+class AllReduce : public ::testing::TestWithParam<Case> {
 protected:
     void SetUp() override {
         if (ranks_ > kMaxRanksOnGpus && !is_emulated()) {
@@ -186,14 +186,14 @@ constexpr std::array<Case, 6> kByCopyEngine{{
 }};
 
 INSTANTIATE_TEST_SUITE_P(ByKernels, AllReduce,
-                         testing::ValuesIn(with_ranks_to(kMostRanks, kByKernels)), title);
+                         ::testing::ValuesIn(with_ranks_to(kMostRanks, kByKernels)), title);
 INSTANTIATE_TEST_SUITE_P(ByCopyEngine, AllReduce,
-                         testing::ValuesIn(with_ranks_to(kMostRanks, kByCopyEngine)), title);
+                         ::testing::ValuesIn(with_ranks_to(kMostRanks, kByCopyEngine)), title);
 INSTANTIATE_TEST_SUITE_P(ByKernels, AllReduceAtOtherOffsets,
-                         testing::ValuesIn(with_ranks_to(kMostRanks, kByKernels)), title);
+                         ::testing::ValuesIn(with_ranks_to(kMostRanks, kByKernels)), title);
 
 // Every type by every operation, with each algorithm that can do it.
-class Arithmetics : public testing::TestWithParam<int> {};
+class Arithmetics : public ::testing::TestWithParam<int> {};
 
 TEST_P(Arithmetics, AreAllRight) {
     on_ranks(GetParam(), [](Side& side) {
@@ -220,7 +220,7 @@ TEST_P(Arithmetics, AreAllRight) {
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Arithmetics, testing::Values(1, 2, 3, 4, 8));
+INSTANTIATE_TEST_SUITE_P(All, Arithmetics, ::testing::Values(1, 2, 3, 4, 8));
 
 }  // namespace
 }  // namespace symm

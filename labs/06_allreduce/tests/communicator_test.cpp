@@ -108,7 +108,7 @@ TEST(Communicator, CopiesRoundByRound) {
 TEST(Communicator, TakesCallsOfAnyKindInAnyOrder) {
     const int ranks = is_emulated() ? 3 : std::min(device_count(), kMaxRanksOnGpus);
     const int rounds = is_emulated() ? 25 : 125;
-    const auto seed = static_cast<unsigned>(testing::UnitTest::GetInstance()->random_seed());
+    const auto seed = static_cast<unsigned>(::testing::UnitTest::GetInstance()->random_seed());
     on_ranks(ranks, [=](Side& side) {
         const std::size_t most = is_emulated() ? 30'000 : 8 << 20;  // bytes
         constexpr std::size_t kAtOnce = 4;

@@ -14,7 +14,7 @@
 namespace symm {
 namespace {
 
-class Checked : public testing::TestWithParam<const char*> {};
+class Checked : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Checked, AndRight) {
     const Finished run = run_program(std::string("06_allreduce ") + GetParam());
@@ -24,15 +24,15 @@ TEST_P(Checked, AndRight) {
 
 INSTANTIATE_TEST_SUITE_P(
     Program, Checked,
-    testing::Values("--bytes 64K", "--ranks 4 --mode thread --bytes 1K:16K",
-                    "--mode process --count 4097",
-                    "--ranks 3 --mode process --dtype bfloat16 --algo oneshot --count 1",
-                    "--ranks 2 --mode process --algo twoshot --bytes 256K --inplace",
-                    "--ranks 5 --mode thread --dtype bfloat16 --count 3 --graph",
-                    "--ranks 1 --bytes 8K", "--mode thread --bytes 64K",
-                    "--ranks 8 --mode thread --bytes 32K"));
+    ::testing::Values("--bytes 64K", "--ranks 4 --mode thread --bytes 1K:16K",
+                      "--mode process --count 4097",
+                      "--ranks 3 --mode process --dtype bfloat16 --algo oneshot --count 1",
+                      "--ranks 2 --mode process --algo twoshot --bytes 256K --inplace",
+                      "--ranks 5 --mode thread --dtype bfloat16 --count 3 --graph",
+                      "--ranks 1 --bytes 8K", "--mode thread --bytes 64K",
+                      "--ranks 8 --mode thread --bytes 32K"));
 
-class Refused : public testing::TestWithParam<const char*> {};
+class Refused : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Refused, WithOneLineThatSaysWhatToType) {
     const Finished run = run_program(std::string("06_allreduce ") + GetParam());
@@ -41,17 +41,16 @@ TEST_P(Refused, WithOneLineThatSaysWhatToType) {
     EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
 }
 
-INSTANTIATE_TEST_SUITE_P(Program, Refused,
-                         testing::Values("--ranks 0", "--ranks 17", "--ranks -1", "--bytes 12Q",
-                                         "--bytes 4K:1K", "--bytes 0", "--bytes 3", "--bytes 7",
-                                         "--bytes 2G", "--bytes 2G --mode thread",
-                                         "--ranks 8 --mode thread --bytes 300M", "--ranks two",
-                                         "--mode 'a\nb'", "--count 0x10", "--count 1.5",
-                                         "--count 0", "--count -1", "--count 4611686018427387904",
-                                         "--dtype int", "--algo ring", "--mode fiber", "--iters 0",
-                                         "--driver cuda", "--bytes 1K --count 3",
-                                         "--algo sentinel --dtype int8", "--algo push --dtype int8",
-                                         "--op mean", "--unknown", "extra"));
+INSTANTIATE_TEST_SUITE_P(
+    Program, Refused,
+    ::testing::Values("--ranks 0", "--ranks 17", "--ranks -1", "--bytes 12Q", "--bytes 4K:1K",
+                      "--bytes 0", "--bytes 3", "--bytes 7", "--bytes 2G",
+                      "--bytes 2G --mode thread", "--ranks 8 --mode thread --bytes 300M",
+                      "--ranks two", "--mode 'a\nb'", "--count 0x10", "--count 1.5", "--count 0",
+                      "--count -1", "--count 4611686018427387904", "--dtype int", "--algo ring",
+                      "--mode fiber", "--iters 0", "--driver cuda", "--bytes 1K --count 3",
+                      "--algo sentinel --dtype int8", "--algo push --dtype int8", "--op mean",
+                      "--unknown", "extra"));
 
 TEST(Program, RefusesNonsenseInTheEnvironment) {
     for (const char* setting :

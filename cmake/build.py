@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Runs ninja, and tells in one line how far it is: building 17 of 63, about 20 s left.
+
+usage: build.py BUILD_DIRECTORY [TARGET...]
+
+Prints nothing where everything is built already. What the compiler prints is passed on. On a
+terminal the line is rewritten; elsewhere a new one is printed every 15 seconds.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+STATUS = "[%f/%t] "  # finished, total
+GUESS = {".cu.o": 8.0, ".cpp.o": 3.0, ".cxx.o": 6.0}  # seconds, of what was never built here; all others 0.3
+
+
+def past_seconds(directory: str) -> dict:
+    """How long the last build of each file took."""
+    past = {}
+    try:
+        with open(os.path.join(directory, ".ninja_log"), encoding="utf-8") as log:
+            for line in log:
+                fields = line.rstrip("\n").split("\t")
+                if len(fields) == 5:
+                    past[fields[3]] = (int(fields[1]) - int(fields[0])) / 1000
+    except OSError:
+        pass
+    return past
+
+
+def seconds_of(step: str, past: dict) -> float:
+    """How long a step may take, from its description: Building CXX object lab/x.cpp.o"""
+    file = step.rsplit(" ", 1)[-1]
+    guess = next((s for ending, s in GUESS.items() if file.endswith(ending)), 0.3)
+    return past.get(file, guess)
+
+
+class Line:
+    """The line that tells how far the build is."""
+
+    def __init__(self):
+        self.is_terminal = sys.stdout.isatty()
+        self.printed = 0.0
+
+    def show(self, text: str):
+        if self.is_terminal:
+            print(f"\r{text[:os.get_terminal_size().columns - 1]}\033[K", end="", flush=True)
+        elif time.monotonic() - self.printed >= 15:
+            self.printed = time.monotonic()
+            print(text, flush=True)
+
+    def clear(self):
+        if self.is_terminal:
+            print("\r\033[K", end="", flush=True)
+
+
+def build(directory: str, targets: list) -> int:
+    """Returns ninja's exit status."""
+    ninja = ["ninja", "-C", directory]
+    environment = {**os.environ, "NINJA_STATUS": STATUS}
+    # Where a CMakeLists.txt has changed CMake runs first: only then are the steps known.
+    configured = subprocess.run([*ninja, "build.ninja"], capture_output=True, text=True)
+    if configured.returncode != 0:
+        print(configured.stdout, end="")
+        return configured.returncode
+    ninja += targets
+    planned = subprocess.run([*ninja, "-n"], env=environment, capture_output=True, text=True)
+    steps = re.findall(r"^\[\d+/\d+\] (.*)", planned.stdout, re.MULTILINE)
+    if planned.returncode == 0 and not steps:
+        return 0
+    past = past_seconds(directory)
+    left = sum(seconds_of(step, past) for step in steps) / (os.cpu_count() or 1)
+    done = 0.0
+    begun = time.monotonic()
+    line = Line()
+    line.show(f"building {len(steps)}, about {left:.0f} s")
+    with subprocess.Popen(ninja, env=environment, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace") as process:
+        for text in process.stdout:
+            found = re.match(r"\[(\d+)/(\d+)\] (.*)", text)
+            if found:
+                seconds = seconds_of(found[3], past) / (os.cpu_count() or 1)
+                done += seconds
+                left = max(left - seconds, 0)
+                # What was guessed is corrected by how fast the build was so far.
+                pace = (time.monotonic() - begun + 5) / (done + 5)
+                line.show(f"building {found[1]} of {found[2]}, about {left * pace:.0f} s left: "
+                          f"{found[3].rsplit(' ', 1)[-1]}")
+            elif not text.startswith("ninja: Entering directory"):
+                line.clear()
+                print(text, end="", flush=True)
+    line.clear()
+    if process.returncode == 0:
+        print(f"built {len(steps)} in {time.monotonic() - begun:.0f} s")
+    return process.returncode
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(build(sys.argv[1], sys.argv[2:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

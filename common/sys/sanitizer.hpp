@@ -1,0 +1,13 @@
+#pragma once
+/// \file
+/// SYMM_TSAN and SYMM_ASAN are defined where clang compiles for ThreadSanitizer and for
+/// AddressSanitizer.
+
+#if defined(__clang__) && defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SYMM_TSAN 1
+#endif
+#if __has_feature(address_sanitizer)
+#define SYMM_ASAN 1
+#endif
+#endif
