@@ -61,6 +61,11 @@ function(symm_mutant group name filter report)
   symm_kernels(${program})
   target_link_libraries(${program} PRIVATE symm_options ${arg_LINK} GTest::gtest
                         GTest::gtest_main CUDA::cudart_static symm_no_errors)
+  symm_quick_to_build(${program})
+  symm_use_precompiled(${program} symm_precompiled_test)
+  if(NOT files)
+    list(APPEND arg_ENVIRONMENT SYMM_TIMEOUT=60)  # a busy machine is no fault
+  endif()
   add_test(NAME mutants.${program} COMMAND ${program} "--gtest_filter=${filter}")
   set_tests_properties(mutants.${program} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300 ENVIRONMENT
     "SYMM_DRIVER=emulated;TSAN_OPTIONS=${SYMM_TSAN_OPTIONS}:halt_on_error=1;${arg_ENVIRONMENT}")
