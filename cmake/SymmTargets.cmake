@@ -109,15 +109,18 @@ function(symm_program name)
 endfunction()
 
 # symm_test(NAME LABELS label... SOURCES file... [LINK target...] [PROGRAM target] [TIMEOUT seconds]
-#           [ONE_DEVICE] [LARGE])
+#           [NATIVE filter] [ONE_DEVICE] [LARGE])
 #
-# Each case is a ctest test of its own. PROGRAM is a target that the test starts, so it is built
-# first. ONE_DEVICE: all cases but those of programs run a second time, with all ranks on one
+# Each case is a ctest test of its own, on emulated GPUs. PROGRAM is a target that the test starts,
+# so it is built first. NATIVE: where the machine has a GPU, the cases that match the filter also run
+# on it, all in one process, since each process takes seconds to find a GPU; one program at a time.
+# ONE_DEVICE: all cases but those of programs run a second time, with all ranks on one
 # emulated device, where ranks share a context and wait for each other in more places. LARGE: the
 # cases fill many MiB, so that ThreadSanitizer with small pages would spend half of its time on
 # faults in its own memory.
 function(symm_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "ONE_DEVICE;LARGE" "PROGRAM;TIMEOUT" "LABELS;SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg
+    "ONE_DEVICE;LARGE" "PROGRAM;TIMEOUT;NATIVE" "LABELS;SOURCES;LINK")
   if(arg_LARGE)
     string(APPEND SYMM_TSAN_OPTIONS ":no_huge_pages_for_shadow=0")  # in this function's scope
   endif()
@@ -136,6 +139,11 @@ function(symm_test name)
     add_dependencies(${name} ${arg_PROGRAM})
   endif()
   symm_cases(${name} "" LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
+  if(arg_NATIVE AND SYMM_GPUS)
+    add_test(NAME native.${name} COMMAND ${name} "--gtest_filter=${arg_NATIVE}" --gtest_brief=1)
+    set_tests_properties(native.${name} PROPERTIES LABELS "${arg_LABELS};native" TIMEOUT 300
+      RESOURCE_LOCK gpu ENVIRONMENT SYMM_DRIVER=native)
+  endif()
   if(arg_ONE_DEVICE)
     symm_test_again(${name} on_one_device LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT}
       ENVIRONMENT SYMM_EMU_DEVICES=1 FILTER -*Program*)
@@ -163,7 +171,7 @@ function(symm_test_again name suffix)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT;FILTER" "LABELS;ENVIRONMENT")
   if(PROJECT_IS_TOP_LEVEL)
     symm_cases(${name} ${suffix}. LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} FILTER ${arg_FILTER}
-      ENVIRONMENT SYMM_DRIVER=emulated ${arg_ENVIRONMENT})
+      ENVIRONMENT ${arg_ENVIRONMENT})
   endif()
 endfunction()
 
@@ -186,7 +194,7 @@ function(symm_cases name prefix)
   # Properties that are lists do not pass through gtest_discover_tests.
   file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/${tests}_properties.cmake" "if(${tests})
   set_tests_properties(\${${tests}} PROPERTIES LABELS \"${arg_LABELS}\" TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT \"TSAN_OPTIONS=${SYMM_TSAN_OPTIONS};${arg_ENVIRONMENT}\")
+    ENVIRONMENT \"SYMM_DRIVER=emulated;TSAN_OPTIONS=${SYMM_TSAN_OPTIONS};${arg_ENVIRONMENT}\")
 endif()
 ")
   set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES
