@@ -112,8 +112,8 @@ endfunction()
 #           [NATIVE filter] [ONE_DEVICE] [LARGE])
 #
 # Each case is a ctest test of its own, on emulated GPUs. PROGRAM is a target that the test starts,
-# so it is built first. NATIVE: where the machine has a GPU, the cases that match the filter also run
-# on it, all in one process, since each process takes seconds to find a GPU; one program at a time.
+# so it is built first. NATIVE: where the machine has a GPU, the cases that match the filter also
+# run on it, all in one process, since each takes seconds to find a GPU; one program at a time.
 # ONE_DEVICE: all cases but those of programs run a second time, with all ranks on one
 # emulated device, where ranks share a context and wait for each other in more places. LARGE: the
 # cases fill many MiB, so that ThreadSanitizer with small pages would spend half of its time on

@@ -14,7 +14,8 @@ import sys
 import time
 
 STATUS = "[%f/%t] "  # finished, total
-GUESS = {".cu.o": 8.0, ".cpp.o": 3.0, ".cxx.o": 6.0}  # seconds, of what was never built here; all others 0.3
+# Seconds, where a file was never built here; all others 0.3.
+GUESS = {".cu.o": 8.0, ".cpp.o": 3.0, ".cxx.o": 6.0}
 
 
 def past_seconds(directory: str) -> dict:

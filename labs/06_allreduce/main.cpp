@@ -12,9 +12,9 @@
 #include "common/cuda/driver.hpp"
 #include "common/environment/environment.hpp"
 #include "common/ranks/rank_options.hpp"
-#include "labs/06_allreduce/nccl_comparison.hpp"
-#include "labs/06_allreduce/room.hpp"
-#include "labs/06_allreduce/tune.hpp"
+#include "labs/06_allreduce/communicator/room.hpp"
+#include "labs/06_allreduce/comparison/nccl_comparison.hpp"
+#include "labs/06_allreduce/comparison/tune.hpp"
 
 namespace {
 

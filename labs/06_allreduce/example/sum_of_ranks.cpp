@@ -8,7 +8,7 @@
 #include "common/cuda/copy.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/ranks/ranks.hpp"
-#include "labs/06_allreduce/communicator.hpp"
+#include "labs/06_allreduce/communicator/communicator.hpp"
 
 namespace {
 

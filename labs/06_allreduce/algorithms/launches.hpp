@@ -1,0 +1,39 @@
+#pragma once
+/// \file
+/// From numbers known when a program runs (type, ranks) to the kernel compiled for them.
+
+#include <cuda.h>
+
+#include "common/cuda/gpu.hpp"
+#include "labs/05_device_prims/data_type.hpp"
+#include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
+#include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
+#include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp"
+
+namespace symm {
+
+/// Ranks of an AllReduce. For more than kMaxRanksOnGpus, kernels exist for emulated GPUs only.
+inline constexpr int kMaxRanksOnGpus = 8;
+inline constexpr int kMaxAllReduceRanks = 16;
+
+/// How many blocks of the kernel, of `threads` threads each, the current device keeps resident.
+unsigned one_shot_resident_blocks(DataType type, int ranks, unsigned threads);
+unsigned sentinel_resident_blocks(DataType type, int ranks, unsigned threads);
+unsigned two_shot_push_resident_blocks(DataType type, int ranks, unsigned threads);
+unsigned two_shot_resident_blocks(DataType type, int ranks, unsigned threads);
+
+/// Queue the kernel. Throw CudaError. The sentinel and push are for floating types only.
+void launch_one_shot(CUstream stream, LaunchShape shape, DataType type, const ScratchCall& call);
+void launch_sentinel(CUstream stream, LaunchShape shape, DataType type, const ScratchCall& call);
+void launch_two_shot_push(CUstream stream, LaunchShape shape, DataType type,
+                          const ScratchCall& call);
+void launch_two_shot(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
+void launch_meet(CUstream stream, const Meet& meet);
+void launch_piece_barrier(CUstream stream, const PieceBarrier& barrier);
+void launch_end_of_round(CUstream stream, const EndOfRound& end);
+void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType type,
+                         const ReducePieceCall& call);
+
+}  // namespace symm

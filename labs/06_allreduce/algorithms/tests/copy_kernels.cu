@@ -1,0 +1,26 @@
+// Lab 06's kernels of two shots by the copy engine, for two ranks and float only: mutants are
+// compiled often. The test of the library has the library's own.
+
+#include "common/cuda/launch.hpp"
+#include "labs/06_allreduce/algorithms/launches.hpp"
+
+namespace symm {
+
+void launch_meet(CUstream stream, const Meet& meet) {
+    launch(stream, 1, 4, meet, Meet::kSharedBytes);
+}
+
+void launch_piece_barrier(CUstream stream, const PieceBarrier& barrier) {
+    launch(stream, 1, 4, barrier);
+}
+
+void launch_end_of_round(CUstream stream, const EndOfRound& end) {
+    launch(stream, 1, 4, end);
+}
+
+void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType /*float*/,
+                         const ReducePieceCall& call) {
+    launch(stream, shape.blocks, shape.threads, ReducePiece<float, 2>{call});
+}
+
+}  // namespace symm

@@ -1,0 +1,123 @@
+// The protocol of two shots by the copy engine between two ranks: call after call, over the wrap of
+// the rounds. Sound as it is; compiled as a mutant, the test has to find what was taken out.
+
+#include <gtest/gtest.h>
+
+#include "common/cuda/copy.hpp"
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/ranks/ranks.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/06_allreduce/algorithms/tests/protocol_kernels.hpp"
+
+namespace symm {
+namespace {
+
+// In rounds: of the scratch memory only 64 bytes are used. Over the wrap of the counters.
+TEST(TwoShotCopy, IsRightCallAfterCall) {
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(ProtocolMemory));
+        KernelTimeout timeout;
+        const DeviceMemory wrong(sizeof(unsigned));
+        const Stream stream;
+        auto* local = range.at<ProtocolMemory>(rank.rank());
+        launch_reset(stream.get(), local, 0xfffffff8U, 0);
+        stream.synchronize();
+        TwoShotCopy two_shot(rank, &range.at<ProtocolMemory>(0)->copy, range.stride(), 64);
+        for (unsigned call = 0; call < 10; ++call) {
+            const std::size_t count = ProtocolMemory::kElements - 23 * call;
+            launch_prepare(stream.get(), local, rank.rank(), call);
+            two_shot.queue(stream.get(), {2, 8}, DataType::kFloat,
+                           two_shot_call(range.at<ProtocolMemory>(0), range.stride(), rank.rank(),
+                                         count, timeout.timeout()),
+                           range.stride());
+            launch_compare(stream.get(), local, 2, count, call, wrong.as<unsigned>());
+        }
+        timeout.synchronize(stream, "the AllReduces");
+        unsigned errors = 0;
+        copy_to_host(&errors, wrong.address(), sizeof(errors));
+        EXPECT_EQ(errors, 0U) << "wrong values on rank " << rank.rank();
+        rank.bootstrap().barrier("done");
+    });
+}
+
+/// A rank of the tests in which a call fails.
+struct FailingSide {
+    FailingSide(Rank& rank, std::chrono::nanoseconds limit)
+        : rank_(rank),
+          range_(rank, sizeof(ProtocolMemory)),
+          timeout_(limit),
+          two_shot_(rank, &memory(0)->copy, range_.stride()) {
+        launch_reset(stream_.get(), memory(rank.rank()), 0, 0);
+        launch_prepare(stream_.get(), memory(rank.rank()), rank.rank(), 0);
+        stream_.synchronize();
+        rank.bootstrap().barrier("prepared");
+    }
+
+    ProtocolMemory* memory(int rank) const { return range_.at<ProtocolMemory>(rank); }
+    CopyMemory own_copy_memory() const {
+        CopyMemory copy{};
+        copy_to_host(&copy, address(&memory(rank_.rank())->copy), sizeof(copy));
+        return copy;
+    }
+    /// Makes a call, and returns what it says.
+    std::string error_of_call() {
+        two_shot_.queue(stream_.get(), {2, 8}, DataType::kFloat,
+                        two_shot_call(memory(0), range_.stride(), rank_.rank(),
+                                      ProtocolMemory::kElements, timeout_.timeout()),
+                        range_.stride());
+        try {
+            timeout_.synchronize(stream_, "the AllReduce");
+        } catch (const std::runtime_error& error) {
+            return error.what();
+        }
+        return "";
+    }
+    static CUdeviceptr address(const void* pointer) {
+        return reinterpret_cast<CUdeviceptr>(pointer);
+    }
+
+private:
+    Rank& rank_;
+    SymmetricRange range_;
+    KernelTimeout timeout_;
+    Stream stream_;
+    TwoShotCopy two_shot_;
+};
+
+// Copies run also after a wait that gave up, so peers have to know.
+TEST(TwoShotCopy, TellsPeersThatItGaveUp) {
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        FailingSide side(rank, std::chrono::milliseconds{300});
+        if (rank.rank() == 0) {
+            EXPECT_NE(side.error_of_call(), "");
+        }
+        rank.bootstrap().barrier("gave up");
+        if (rank.rank() == 1) {
+            EXPECT_NE(side.own_copy_memory().gave_up[0], 0U) << "rank 1 was not told";
+        }
+        rank.bootstrap().barrier("done");
+    });
+}
+
+TEST(TwoShotCopy, DoesNotTrustAResultBesideARankThatGaveUp) {
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        FailingSide side(rank, Deadline::standard_limit());
+        if (rank.rank() == 1) {
+            constexpr std::uint32_t kGaveUp = 1;
+            copy_to_device(side.address(&side.memory(1)->copy.gave_up[0]), &kGaveUp,
+                           sizeof(kGaveUp));
+        }
+        const std::string error = side.error_of_call();
+        if (rank.rank() == 1) {
+            EXPECT_NE(error.find("rank 0 gave up"), std::string::npos)
+                << "the call did not fail: " << error;
+        } else {
+            EXPECT_EQ(error, "");
+        }
+        rank.bootstrap().barrier("done");
+    });
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,178 @@
+#include "labs/06_allreduce/algorithms/tests/protocol_kernels.hpp"
+
+#include "common/cuda/launch.hpp"
+#include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
+
+namespace symm {
+namespace {
+
+constexpr unsigned kElements = ProtocolMemory::kElements;
+constexpr float kPoison = -1;
+
+/// Unique to rank, call and index, and its sums are exact.
+__host__ __device__ float input_of(int rank, unsigned call, unsigned i) {
+    return static_cast<float>((call % 1024 * kElements + i) * 3 + static_cast<unsigned>(rank));
+}
+
+struct Reset {
+    ProtocolMemory* memory;
+    std::uint32_t epoch;
+    std::uint32_t stale;
+    __host__ __device__ void operator()(const simt::ThreadBlock&) const {
+        for (unsigned b = 0; b < kMaxBarrierBlocks; ++b) {
+            memory->barrier.epoch[b] = memory->rendezvous.epoch[b] = epoch;
+            for (int p = 0; p < kMaxBarrierRanks; ++p) {
+                memory->barrier.inbox[b][p] = epoch;
+                write_packet(&memory->rendezvous.inbox[b][p][0], 0, epoch);
+                write_packet(&memory->rendezvous.inbox[b][p][1], 0, epoch);
+            }
+        }
+        memory->copy.round = epoch;
+        for (auto& of_piece : {&memory->copy.flag, &memory->copy.reduced}) {
+            for (auto& flags : *of_piece) {
+                for (std::uint32_t& flag : flags) {
+                    flag = epoch;
+                }
+            }
+        }
+        for (std::uint32_t& peer : memory->copy.gave_up) {
+            peer = 0;
+        }
+        for (std::uint32_t& one : memory->one_shot.epochs) {
+            one = epoch;
+        }
+        for (std::uint32_t& one : memory->sentinel.epochs) {
+            one = epoch;
+        }
+        for (std::uint32_t& one : memory->push.epochs) {
+            one = epoch;
+        }
+        for (auto& bank : memory->sentinel_banks) {
+            for (simt::Pack16& pack : bank[0]) {
+                clear(&pack);
+            }
+        }
+        for (auto& bank : memory->push_banks) {
+            for (auto& region : bank) {
+                for (auto& sender : region) {
+                    for (simt::Pack16& pack : sender) {
+                        clear(&pack);
+                    }
+                }
+            }
+        }
+        for (auto& bank : memory->scratch) {
+            for (auto& sender : bank) {
+                for (simt::Pack16& packet : sender) {
+                    write_packet(&packet, 0x12345678, stale);
+                }
+            }
+        }
+    }
+};
+
+struct Prepare {
+    ProtocolMemory* memory;
+    int rank;
+    unsigned call;
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        for (unsigned i = block.thread_rank(); i < kElements; i += block.size()) {
+            memory->in[i] = input_of(rank, call, i);
+            memory->out[i] = kPoison;
+        }
+    }
+};
+
+struct Compare {
+    const ProtocolMemory* memory;
+    int ranks;
+    std::size_t count;
+    unsigned call;
+    unsigned* wrong;
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        for (unsigned i = block.thread_rank(); i < kElements; i += block.size()) {
+            float expected = i < count ? 0 : kPoison;
+            for (int p = 0; p < ranks && i < count; ++p) {
+                expected += input_of(p, call, i);
+            }
+            if (memory->out[i] != expected) {
+                simt::fetch_add(wrong, 1U, simt::Order::kRelaxed);
+            }
+        }
+    }
+};
+
+CUdeviceptr address_of(const void* pointer) {
+    return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
+}  // namespace
+
+void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch,
+                  std::uint32_t stale) {
+    launch(stream, 1, 1, Reset{memory, epoch, stale});
+}
+
+void launch_prepare(CUstream stream, ProtocolMemory* memory, int rank, unsigned call) {
+    launch(stream, 1, 8, Prepare{memory, rank, call});
+}
+
+void launch_protocol_one_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+                              std::size_t count, const simt::Timeout& timeout) {
+    auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
+                                                    static_cast<std::size_t>(rank) * stride);
+    launch(
+        stream, 2, 8,
+        OneShot<float, 2>{{address_of(local->in), address_of(local->out), count,
+                           Reduction(ReduceOp::kSum, 2), &local->one_shot, &first->scratch[0][0][0],
+                           stride, ProtocolMemory::kPackets, timeout, rank, 2}});
+}
+
+void launch_protocol_sentinel(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+                              std::size_t count, const simt::Timeout& timeout) {
+    auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
+                                                    static_cast<std::size_t>(rank) * stride);
+    launch(stream, 2, 4,
+           Sentinel<float, 2>{{address_of(local->in), address_of(local->out), count,
+                               Reduction(ReduceOp::kSum, 2), &local->sentinel,
+                               &first->sentinel_banks[0][0][0], stride, ProtocolMemory::kPackets,
+                               timeout, rank, 2}});
+}
+
+void launch_protocol_push(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+                          std::size_t count, const simt::Timeout& timeout) {
+    constexpr int kRanks = ProtocolMemory::kPushRanks;
+    auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
+                                                    static_cast<std::size_t>(rank) * stride);
+    launch(stream, 2, 4,
+           TwoShotPush<float, 4>{{address_of(local->in), address_of(local->out), count,
+                                  Reduction(ReduceOp::kSum, kRanks), &local->push,
+                                  &first->push_banks[0][0][0][0], stride, ProtocolMemory::kPackets,
+                                  timeout, rank, kRanks}});
+}
+
+TwoShotCall two_shot_call(ProtocolMemory* first, std::size_t stride, int rank, std::size_t count,
+                          const simt::Timeout& timeout) {
+    const auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
+                                                          static_cast<std::size_t>(rank) * stride);
+    const Buffers mine{address_of(local->in), address_of(local->out)};
+    return {{&first->rendezvous, stride, rank, 2, {mine, mine}},
+            {&first->barrier, stride, rank, 2},
+            count,
+            Reduction(ReduceOp::kSum, 2),
+            timeout};
+}
+
+void launch_protocol_two_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+                              std::size_t count, const simt::Timeout& timeout) {
+    using Kernel = TwoShot<float, 2>;
+    launch(stream, 2, 8, Kernel{two_shot_call(first, stride, rank, count, timeout)},
+           Kernel::kSharedBytes);
+}
+
+void launch_compare(CUstream stream, const ProtocolMemory* memory, int ranks, std::size_t count,
+                    unsigned call, unsigned* wrong) {
+    launch(stream, 1, 8, Compare{memory, ranks, count, call, wrong});
+}
+
+}  // namespace symm

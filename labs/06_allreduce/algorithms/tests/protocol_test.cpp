@@ -1,0 +1,246 @@
+// The protocols of one shot (packets, sentinel) and two shots between two or three ranks, with
+// small memories: call after call, over the wrap of the epochs, beside packets whose flags are
+// stale. Sound as they are; compiled as a mutant, each test has to find what was taken out.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <functional>
+
+#include "common/cuda/copy.hpp"
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/ranks/ranks.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/06_allreduce/algorithms/tests/protocol_kernels.hpp"
+
+namespace symm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t kMost = 2 * ProtocolMemory::kPackets;  // elements of one shot
+
+using Launch = decltype(&launch_protocol_one_shot);
+
+/// Calls `launch` on `ranks` ranks, `calls` times without waiting in between; call i has `count(i)`
+/// elements.
+void call_on_ranks(int ranks, Launch launch, unsigned calls,
+                   const std::function<std::size_t(unsigned)>& count, std::uint32_t epoch = 0,
+                   std::uint32_t stale = 0) {
+    run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(ProtocolMemory));
+        KernelTimeout timeout;
+        const DeviceMemory wrong(sizeof(unsigned));
+        const Stream stream;
+        auto* local = range.at<ProtocolMemory>(rank.rank());
+        launch_reset(stream.get(), local, epoch, stale);
+        stream.synchronize();
+        rank.bootstrap().barrier("reset");
+        for (unsigned call = 0; call < calls; ++call) {
+            launch_prepare(stream.get(), local, rank.rank(), call);
+            launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), rank.rank(),
+                   count(call), timeout.timeout());
+            launch_compare(stream.get(), local, ranks, count(call), call, wrong.as<unsigned>());
+        }
+        timeout.synchronize(stream, "the AllReduces");
+        unsigned errors = 0;
+        copy_to_host(&errors, wrong.address(), sizeof(errors));
+        EXPECT_EQ(errors, 0U) << "wrong values on rank " << rank.rank();
+        rank.bootstrap().barrier("done");
+    });
+}
+
+// Over the wrap of the counters.
+TEST(TwoShot, IsRightCallAfterCall) {
+    call_on_ranks(
+        2, &launch_protocol_two_shot, 5,
+        [](unsigned call) { return ProtocolMemory::kElements - 1 - call; }, 0xfffffffeU);
+}
+
+/// A call of `count` elements that rank 1 does not make: it ends, and has written nothing. All
+/// blocks go on counting alike, so that no later call has its number.
+void expect_nothing_written(Launch launch, std::size_t count) {
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(ProtocolMemory));
+        KernelTimeout timeout(300ms);
+        const Stream stream;
+        auto* local = range.at<ProtocolMemory>(rank.rank());
+        launch_reset(stream.get(), local, 0, 0);
+        launch_prepare(stream.get(), local, rank.rank(), 0);
+        stream.synchronize();
+        std::array<float, ProtocolMemory::kElements> before{};
+        copy_to_host(before.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(before));
+        rank.bootstrap().barrier("reset");
+        if (rank.rank() == 0) {
+            launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), 0, count,
+                   timeout.timeout());
+            EXPECT_THROW(timeout.synchronize(stream, "a call"), std::runtime_error);
+        }
+        rank.bootstrap().barrier("given up");
+        auto after = before;
+        copy_to_host(after.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(after));
+        EXPECT_EQ(after, before);
+        std::array<std::uint32_t, kMaxBlocks> epochs{};
+        copy_to_host(epochs.data(), reinterpret_cast<CUdeviceptr>(local->one_shot.epochs),
+                     sizeof(epochs));
+        EXPECT_EQ(std::ranges::count(epochs, epochs[0]), kMaxBlocks) << "not all blocks count it";
+        rank.bootstrap().barrier("looked");
+    });
+}
+
+TEST(TwoShot, EndsWhereARankDoesNotCall) {
+    expect_nothing_written(&launch_protocol_two_shot, ProtocolMemory::kElements);
+}
+
+TEST(OneShot, IsRightCallAfterCall) {
+    call_on_ranks(2, &launch_protocol_one_shot, 300,
+                  [](unsigned call) { return 1 + call % kMost; });
+}
+
+// All packets of fresh memory hold the flag of an epoch behind the wrap. Small calls use one packet
+// of each bank, and clear the others; from the wrap on, large calls use all.
+TEST(OneShot, TakesNoFlagOfAFormerEpochForANewOne) {
+    constexpr std::uint32_t kStart = 0xffffffd0U;
+    constexpr std::uint32_t kStale = 3;
+    constexpr unsigned kCalls = 0xffffffffU - kStart + 4;
+    call_on_ranks(
+        2, &launch_protocol_one_shot, kCalls,
+        [](unsigned call) { return call < kCalls - 4 ? 2 : kMost; }, kStart, kStale);
+}
+
+// Some threads have no packet.
+TEST(OneShot, EndsWhereARankDoesNotCall) {
+    expect_nothing_written(&launch_protocol_one_shot, 20);
+}
+
+// Over the wrap of the epoch. A call has up to two packs per thread.
+TEST(Sentinel, IsRightCallAfterCall) {
+    call_on_ranks(
+        2, &launch_protocol_sentinel, 1200,  // with one bank, 300 calls are right one time in 12
+        [](unsigned call) { return 1 + call * 7 % (4 * ProtocolMemory::kPackets); }, 0xffffff80U);
+}
+
+/// The bits of NaNs; all of them together are the sentinel.
+constexpr std::uint32_t kNan = 0xffffffff;
+
+/// One call by `launch`, of inputs whose element i has the bits `input(rank, i)`: it ends, and all
+/// sums are NaNs, with the same bits on all ranks.
+void expect_nans(int ranks, Launch launch,
+                 const std::function<std::uint32_t(int, unsigned)>& input) {
+    run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(ProtocolMemory));
+        KernelTimeout timeout(2s);
+        const Stream stream;
+        auto* local = range.at<ProtocolMemory>(rank.rank());
+        launch_reset(stream.get(), local, 0, 0);
+        stream.synchronize();
+        std::array<std::uint32_t, 50> in{};
+        for (unsigned i = 0; i < in.size(); ++i) {
+            in.at(i) = input(rank.rank(), i);
+        }
+        copy_to_device(reinterpret_cast<CUdeviceptr>(local->in), in.data(), sizeof(in));
+        rank.bootstrap().barrier("reset");
+        launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), rank.rank(), in.size(),
+               timeout.timeout());
+        timeout.synchronize(stream, "the AllReduce");
+        std::array<float, in.size()> out{};
+        copy_to_host(out.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(out));
+        for (const float sum : out) {
+            EXPECT_TRUE(std::isnan(sum));
+        }
+        const auto bits = std::bit_cast<std::array<std::uint32_t, in.size()>>(out);
+        for (const auto& other : rank.bootstrap().allgather("results", bits)) {
+            EXPECT_EQ(other, bits);
+        }
+    });
+}
+
+// An input whose bits are those of the sentinel is sent, too.
+TEST(Sentinel, EndsWhereTheInputHasItsBits) {
+    expect_nans(2, &launch_protocol_sentinel, [](int, unsigned) { return kNan; });
+}
+
+/// Three calls of `count` elements that rank 1 does not make. The third would use the bank of the
+/// first again: at `bank` rank 1 has to find packs of the first call.
+void expect_one_call_sent(int ranks, Launch launch, std::size_t count, std::size_t bank,
+                          const std::array<float, 4>& first_pack) {
+    run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(ProtocolMemory));
+        KernelTimeout timeout(300ms);
+        const Stream stream;
+        auto* local = range.at<ProtocolMemory>(rank.rank());
+        launch_reset(stream.get(), local, 0, 0);
+        stream.synchronize();
+        rank.bootstrap().barrier("reset");
+        if (rank.rank() != 1) {
+            for (unsigned call = 0; call < 3; ++call) {
+                launch_prepare(stream.get(), local, rank.rank(), call);
+                launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), rank.rank(),
+                       count, timeout.timeout());
+            }
+            EXPECT_THROW(timeout.synchronize(stream, "three calls"), std::runtime_error);
+        }
+        rank.bootstrap().barrier("given up");
+        if (rank.rank() == 1) {
+            std::array<float, 4> arrived{};
+            copy_to_host(arrived.data(), range.peer(1) + bank, sizeof(arrived));
+            EXPECT_EQ(arrived, first_pack);
+        }
+        rank.bootstrap().barrier("looked");
+    });
+}
+
+// Two words of data in a packet, each with its flag: the number of the first call.
+TEST(OneShot, SendsNothingBehindAKernelThatGaveUp) {
+    const auto flag = std::bit_cast<float>(1U);
+    expect_one_call_sent(2, &launch_protocol_one_shot, 8, offsetof(ProtocolMemory, scratch[1]),
+                         {0, flag, 3, flag});
+}
+
+TEST(Sentinel, SendsNothingBehindAKernelThatGaveUp) {
+    expect_one_call_sent(2, &launch_protocol_sentinel, 8,
+                         offsetof(ProtocolMemory, sentinel_banks[1]), {0, 3, 6, 9});
+}
+
+// Over the wrap of the epoch. Each rank has a part, of up to two packs per thread.
+TEST(TwoShotPush, IsRightCallAfterCall) {
+    call_on_ranks(
+        ProtocolMemory::kPushRanks, &launch_protocol_push, 300,
+        [](unsigned call) { return 9 + call * 7 % (12 * ProtocolMemory::kPackets - 8); },
+        0xffffff80U);
+}
+
+// Ranks without a part of a call do not hear from each other, and must not overtake each other.
+// Every fifth call has parts for all.
+TEST(TwoShotPush, IsRightWherePartsAreEmpty) {
+    call_on_ranks(
+        ProtocolMemory::kPushRanks, &launch_protocol_push, 300,
+        [](unsigned call) { return call % 5 == 4 ? 100 + call % 64 : 1 + call * 3 % 8; },
+        0xffffff80U);
+}
+
+TEST(TwoShotPush, EndsWhereTheInputHasTheSentinelsBits) {
+    expect_nans(ProtocolMemory::kPushRanks, &launch_protocol_push,
+                [](int, unsigned) { return kNan; });
+}
+
+// No input has them: of each two elements rank 0 has one NaN, rank 1 the other. A host adds 1 to a
+// NaN without changing its bits. (A GPU's sums have other bits.)
+TEST(TwoShotPush, EndsWhereAResultHasTheSentinelsBits) {
+    expect_nans(ProtocolMemory::kPushRanks, &launch_protocol_push, [](int rank, unsigned i) {
+        return static_cast<int>(i % 2) == rank ? kNan : std::bit_cast<std::uint32_t>(1.0F);
+    });
+}
+
+TEST(TwoShotPush, SendsNothingBehindAKernelThatGaveUp) {
+    expect_one_call_sent(ProtocolMemory::kPushRanks, &launch_protocol_push, 12,
+                         offsetof(ProtocolMemory, push_banks[1]), {12, 15, 18, 21});
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,105 @@
+// Three ranks add up numbers whose sum depends on the order: all ranks have to add in the same one.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+
+#include "common/cuda/copy.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/cuda/launch.hpp"
+#include "common/ranks/ranks.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
+
+namespace symm {
+namespace {
+
+constexpr int kRanks = 3;
+constexpr unsigned kCount = 48;
+constexpr unsigned kCalls = 6;
+constexpr std::size_t kPacks = kCount * sizeof(float) / sizeof(simt::Pack16);
+
+using Bits = std::array<std::uint32_t, kCount>;
+
+struct Memory {
+    OneShotMemory epochs;
+    alignas(16) simt::Pack16 banks[2][kRanks - 1][kPacks];
+    alignas(16) float in[kCalls][kCount];
+    alignas(16) float out[kCalls][kCount];
+};
+
+struct Reset {
+    Memory* memory;
+    __host__ __device__ void operator()(const simt::ThreadBlock&) const {
+        for (std::uint32_t& epoch : memory->epochs.epochs) {
+            epoch = 0;
+        }
+        for (auto& bank : memory->banks) {
+            for (auto& sender : bank) {
+                for (simt::Pack16& pack : sender) {
+                    clear(&pack);
+                }
+            }
+        }
+    }
+};
+
+/// One of the ranks has 2^24, where floats are 2 apart, the others have small numbers.
+float input(int rank, unsigned call, unsigned i) {
+    const float small = static_cast<float>(1 + 2 * (call % 4));
+    return (i + call) % kRanks == static_cast<unsigned>(rank) ? 16777216.0F : small;
+}
+
+CUdeviceptr address_of(const void* pointer) {
+    return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
+TEST(SameBits, OnAllRanks) {
+    run_ranks({kRanks, RankMode::kThread, {}}, [](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(Memory));
+        KernelTimeout timeout;
+        const Stream stream;
+        auto* const local = range.at<Memory>(rank.rank());
+        launch(stream.get(), 1, 1, Reset{local});
+        stream.synchronize();
+        for (unsigned call = 0; call < kCalls; ++call) {
+            std::array<float, kCount> in{};
+            for (unsigned i = 0; i < kCount; ++i) {
+                in.at(i) = input(rank.rank(), call, i);
+            }
+            copy_to_device(address_of(local->in[call]), in.data(), sizeof(in));
+        }
+        rank.bootstrap().barrier("reset");
+        for (unsigned call = 0; call < kCalls; ++call) {
+            launch(stream.get(), 2, 4,
+                   Sentinel<float, 4>{{address_of(local->in[call]), address_of(local->out[call]),
+                                       kCount, Reduction(ReduceOp::kSum, kRanks), &local->epochs,
+                                       &range.at<Memory>(0)->banks[0][0][0], range.stride(), kPacks,
+                                       timeout.timeout(), rank.rank(), kRanks}});
+        }
+        timeout.synchronize(stream, "the AllReduces");
+        for (unsigned call = 0; call < kCalls; ++call) {
+            Bits bits{};
+            copy_to_host(bits.data(), address_of(local->out[call]), sizeof(bits));
+            const auto all = rank.bootstrap().allgather("results", bits);
+            unsigned wrong = 0;
+            unsigned different = 0;
+            for (unsigned i = 0; i < kCount; ++i) {
+                float exact = 0;
+                for (int p = 0; p < kRanks; ++p) {
+                    exact += input(p, call, i);
+                }
+                const float difference = std::bit_cast<float>(bits.at(i)) - exact;
+                wrong += difference >= -4 && difference <= 4 ? 0 : 1;
+                different += bits.at(i) == all[0].at(i) ? 0 : 1;
+            }
+            EXPECT_EQ(wrong, 0U) << "wrong sums on rank " << rank.rank() << " in call " << call;
+            EXPECT_EQ(different, 0U) << "rank " << rank.rank() << " has other bits than rank 0";
+        }
+        rank.bootstrap().barrier("done");
+    });
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,96 @@
+#pragma once
+/// \file
+/// AllReduce in two shots, without a copy: each rank reads its part of every rank's input, adds it
+/// up, and writes the sum into every rank's output.
+///
+/// Every byte crosses a link twice, the least that is possible unless the switch adds up. Both
+/// buffers must lie in windows: the kernel reads its peers' inputs and writes their outputs in
+/// place. Block b of rank r:
+///
+/// | does            | to what                      | order            | why                                |
+/// |-----------------|------------------------------|------------------|------------------------------------|
+/// | rendezvous      | block b of all ranks         | relaxed, acquire | where their buffers are; inputs are written and outputs free (rendezvous.hpp) |
+/// | loads part r    | every rank's `in`            | plain            | after the acquire of the rendezvous |
+/// | stores the sums | part r of every rank's `out` | plain            | before the release of the barrier  |
+/// | barrier         | block b of all ranks         | release, acquire | all of `out` is written, no rank reads `in` any more (barrier.hpp) |
+///
+/// - No deadlock: see both files; the launch keeps all blocks of all ranks resident at once.
+/// - The next call cannot overtake this one: a rank's kernel ends after all its blocks have met
+///   those of all peers in the barrier, so its next kernel finds no peer that still reads or writes
+///   for this call.
+/// - In-place calls need nothing else, not even that all ranks make them in place: only rank r
+///   reads part r of any buffer, and it loads before it stores.
+/// - Part r is added up by rank r alone: all ranks agree to the last bit.
+///
+/// Source: NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST).
+
+#include <cuda.h>
+
+#include <cstddef>
+
+#include "common/simt/pack.hpp"
+#include "labs/05_device_prims/barrier.hpp"
+#include "labs/06_allreduce/algorithms/two_shot/reduce_packs.hpp"
+#include "labs/06_allreduce/algorithms/two_shot/rendezvous.hpp"
+
+namespace symm {
+
+/// What a call's kernel is given, whatever the type. Buffers need only the alignment of an element;
+/// 16 is faster.
+struct TwoShotCall {
+    Rendezvous rendezvous;
+    BarrierView barrier;
+    std::size_t count;  ///< Elements.
+    Reduction reduction;
+    simt::Timeout timeout;
+};
+
+/// The kernel, for at most kMost ranks: room for their packs in registers.
+template <class T, int kMost>
+struct TwoShot : TwoShotCall {
+    static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
+    static constexpr unsigned kMaxThreads = kMostThreads;
+    static constexpr unsigned kSharedBytes = kMost * sizeof(Buffers);
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        auto* const all = block.shared<Buffers>();
+        if (!rendezvous.meet(block, timeout, all)) {
+            return;
+        }
+        CUdeviceptr bits = 0;
+        for (int p = 0; p < rendezvous.ranks; ++p) {
+            bits |= all[p].in | all[p].out;
+        }
+        const bool aligned = bits % sizeof(simt::Pack16) == 0;
+        const std::size_t packs = aligned ? count / kElements : 0;
+        reduce_part<simt::Pack16>(block, all, 0, packs);
+        // The elements after the last whole pack, or all where a buffer is not aligned.
+        reduce_part<One<T>>(block, all, packs * kElements, count - packs * kElements);
+        Barrier end(block, barrier, timeout);
+        if (end.arrive_and_wait()) {
+            end.store_epoch();
+        }
+    }
+
+private:
+    /// This rank's part of `total` packs, which begin `begin` packs behind the first.
+    template <class Pack>
+    __host__ __device__ void reduce_part(const simt::ThreadBlock& block, const Buffers* all,
+                                         std::size_t begin, std::size_t total) const {
+        const int rank = rendezvous.rank;
+        const int ranks = rendezvous.ranks;
+        // In this rank's order, itself first, so that not all ranks read from the same one at once.
+        PackReducer<T, Pack, kMost, kMost> reducer;
+        reducer.sources = reducer.targets = ranks;
+        SYMM_UNROLL
+        for (int step = 0; step < kMost; ++step) {
+            const Buffers& buffers = all[step < ranks ? (rank + step) % ranks : rank];
+            reducer.source[step] = reinterpret_cast<const Pack*>(buffers.in) + begin;
+            reducer.target[step] = reinterpret_cast<Pack*>(buffers.out) + begin;
+        }
+        reducer(block, part_begin(total, rank, ranks), part_begin(total, rank + 1, ranks),
+                reduction);
+    }
+};
+
+}  // namespace symm

@@ -1,0 +1,110 @@
+#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
+
+#include <algorithm>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/driver.hpp"
+#include "labs/06_allreduce/algorithms/launches.hpp"
+
+namespace symm {
+namespace {
+
+constexpr std::size_t kPack = sizeof(simt::Pack16);
+
+void copy(CUstream stream, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+    if (bytes != 0) {
+        cu_check(cuMemcpyAsync(to, from, bytes, stream), "cuMemcpyAsync(size={})", bytes);
+    }
+}
+
+/// Makes `later` wait for what `earlier` has queued so far.
+void order(CUstream earlier, CUstream later, const Event& event) {
+    event.record(earlier);
+    cu_check(cuStreamWaitEvent(later, event.get(), 0), "cuStreamWaitEvent()");
+}
+
+CUdeviceptr address_of(const void* pointer) {
+    return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
+/// Where piece k of `bytes` begins. The first piece has two thirds: a kernel reduces it while the
+/// rest is copied, which takes half as long, at a rate of more than half.
+std::size_t piece_begin(std::size_t bytes, std::size_t k) {
+    return k == 0 ? 0 : k == 1 ? bytes / 3 * 2 / kPack * kPack : bytes;
+}
+
+}  // namespace
+
+std::size_t TwoShotCopy::scratch_bytes() {
+    return std::size_t{512} << (is_emulated() ? 9 : 20);
+}
+
+TwoShotCopy::TwoShotCopy(Rank& rank, CopyMemory* memory, std::size_t stride, std::size_t scratch)
+    : rank_(rank), memory_{memory, stride, rank.rank(), rank.size()}, scratch_(rank, scratch) {}
+
+std::size_t TwoShotCopy::slot_bytes() const {
+    const auto peers = static_cast<std::size_t>(std::max(rank_.size() - 1, 1));
+    return scratch_.size() / peers / kPack * kPack;
+}
+
+CUdeviceptr TwoShotCopy::slot(int receiver, int sender) const {
+    const auto before = static_cast<std::size_t>(sender - (sender > receiver ? 1 : 0));
+    return scratch_.peer(receiver) + before * slot_bytes();
+}
+
+void TwoShotCopy::queue(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call,
+                        std::size_t out_stride) {
+    const std::size_t bytes = call.count * size_of(type);
+    // The last part may be longer than the others, by less than a pack.
+    const std::size_t most = (slot_bytes() - kPack) * static_cast<std::size_t>(rank_.size());
+    launch_meet(stream, {call.rendezvous, out_stride, memory_, call.timeout});
+    for (std::size_t begin = 0; begin < bytes; begin += most) {
+        queue_round(stream, shape, type, call, out_stride, begin, std::min(most, bytes - begin));
+        launch_end_of_round(stream, {call.barrier, memory_, call.timeout});
+    }
+}
+
+void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
+                              const TwoShotCall& call, std::size_t out_stride, std::size_t begin,
+                              std::size_t bytes) {
+    const int r = rank_.rank();
+    const int ranks = rank_.size();
+    const auto n = static_cast<std::size_t>(ranks);
+    const auto [in, out] = call.rendezvous.mine[r];
+    CUstream copies = copies_.get();
+    // Where piece k of part p begins in a buffer. Parts have whole packs, but for the last one's
+    // end; none is larger than a slot.
+    const auto part = [&](int p) {
+        return p == ranks ? bytes : bytes / kPack * static_cast<std::size_t>(p) / n * kPack;
+    };
+    const auto piece = [&](int p, std::size_t k) {
+        return begin + part(p) + piece_begin(part(p + 1) - part(p), k);
+    };
+    const auto length = [&](int p, std::size_t k) { return piece(p, k + 1) - piece(p, k); };
+
+    order(stream, copies, met_);
+    for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
+        for (int step = 1; step < ranks; ++step) {
+            const int p = (r + step) % ranks;
+            copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), in + piece(p, k), length(p, k));
+            copy(copies, address_of(&memory_.peer(p)->flag[k][r]),
+                 address_of(&memory_.local()->round), sizeof(std::uint32_t));
+        }
+    }
+    for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
+        launch_reduce_piece(stream, shape, type,
+                            {in + piece(r, k), out + piece(r, k), length(r, k) / size_of(type),
+                             slot(r, 0) + piece(r, k) - piece(r, 0), slot_bytes(), memory_.local(),
+                             k, call.reduction, call.timeout, r, ranks});
+        order(stream, copies, reduced_[k]);
+        launch_piece_barrier(copies, {memory_, k, call.timeout});
+        for (int step = 1; step < ranks; ++step) {
+            const int p = (r + step) % ranks;
+            copy(copies, out + piece(p, k),
+                 out + static_cast<CUdeviceptr>(p - r) * out_stride + piece(p, k), length(p, k));
+        }
+    }
+    order(copies, stream, gathered_);
+}
+
+}  // namespace symm

@@ -1,0 +1,223 @@
+#pragma once
+/// \file
+/// AllReduce in two shots without barriers: packs with the sentinel, pushed twice.
+///
+/// Two shots send the fewest bytes, but those of two_shot.hpp cross the link four times, one after
+/// the other: addresses, requests of loads, what they load, and sums with a barrier. Here nothing
+/// is asked for. Every rank pushes its packs to the rank that adds them up, and that rank pushes
+/// the results to all: two trips. All packs go through scratch memory and say by themselves that
+/// they have arrived (sentinel_packs.hpp), so this is for floating types, in any memory.
+///
+/// Part p of the data, for rank p to add up, is `per_part` packs long; pack (p, j) is pack j of
+/// part p. In epoch e (the number of the call), which uses bank e % 2 of the scratch memory, the
+/// threads of rank r that have index j:
+///
+/// | shot | does                                | to what                                  | order   | why |
+/// |------|-------------------------------------|------------------------------------------|---------|-----|
+/// | 1    | stores pack (p, j) of its input     | `scatter[bank][r][j]` of each peer p     | relaxed | a half arrives whole, and is data and flag in one |
+/// | 2    | polls until no half is the sentinel | its own `scatter[bank][p][j]`, of all p  | relaxed | as above |
+/// | 2    | adds up, in the order of the ranks, and stores the result | `gather[bank][r][j]` of all peers | relaxed | as above |
+/// | 2    | stores the result                   | pack (r, j) of `out`                     | plain   | for this rank's stream only |
+/// | 2    | stores the sentinel                 | its own `scatter[bank][p][j]`, of all p  | relaxed | the slots are ready for epoch e + 2: see below |
+/// | 3    | polls until no half is the sentinel | its own `gather[bank][p][j]`, of all p   | relaxed | as above |
+/// | 3    | stores the results                  | pack (p, j) of `out`, for all p          | plain   | for this rank's stream only |
+/// | 3    | stores the sentinel                 | its own `gather[bank][p][j]`, of all p   | relaxed | as above |
+///
+/// Step 3 is no shot: it brings in what the second shots of the peers have sent.
+///
+/// - No deadlock: a thread does the first shot for all its j before it waits, so all packs that any
+///   second shot waits for are sent; and it does the second shot for all its j before the third
+///   step, so all packs that any third step waits for are sent, too. All threads of all ranks run
+///   at the same time, and no thread waits for another one of its rank before its own waits have
+///   ended.
+/// - The next call cannot overtake this one: epoch e + 1 uses the other bank. Epoch e + 2 uses this
+///   bank again. A rank that begins e + 2 has ended e + 1, so it has a result of e + 1. Each result
+///   is made of packs of all ranks. So every peer has sent packs of e + 1, and its kernel of epoch
+///   e has ended, and with it all its reading and clearing of this bank. The end of that kernel has
+///   also completed its stores (see `*` in barrier.hpp), so the sentinel cannot arrive after the
+///   data of e + 2, though both are relaxed.
+/// - That proof rests on more than PTX's memory model promises. Where the part of rank r is empty,
+///   it hears from rank p through a third rank alone, which loads p's pack and stores a sum, both
+///   relaxed: the model orders neither what p did before nor what r does after. What it rests on
+///   is that p's sentinels were in p's memory before its kernel of epoch e ended, and that no
+///   store made after that can be overwritten by them.
+/// - It is enough that a call has one pack. Parts may be empty, and two ranks whose parts are empty
+///   do not hear from each other, but both hear from a rank that has heard from all.
+/// - One bank is not enough: a rank that begins e + 1 has the results of its peers, but perhaps
+///   they have not cleared the slots yet from which they made them.
+/// - A slot that this call does not use holds the sentinel before and after it, so calls may have
+///   different sizes.
+/// - In-place calls need nothing else: the result of pack (p, j) can arrive only after rank r has
+///   sent its own pack (p, j), and rank r has loaded that before it sent it. Pack (r, j) is loaded
+///   and stored by the same thread.
+/// - A kernel behind one that gave up sends nothing. It does not wait for its peers, so what it
+///   sent two calls later would pass for data of the call that failed. In the kernel that gives up,
+///   a thread sends a result only if all its packs have arrived; peers that wait for others time
+///   out, too.
+/// - Pack (p, j) is added up by rank p alone, and all ranks store what rank p sent: they agree to
+///   the last bit, also where a result has the sentinel's bits and is replaced.
+///
+/// Source: the bytes go the way of NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST), the
+/// sentinel is TensorRT-LLM's, whose mnnvl two-shot AllReduce pushes twice, too (the second time by
+/// multicast).
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/simt/thread_block.hpp"
+#include "common/simt/timeout.hpp"
+#include "labs/05_device_prims/reduction.hpp"
+#include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
+#include "labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp"
+
+namespace symm {
+
+/// Packs of each rank's part, for `packs` packs in all. The last parts may have fewer, or none.
+__host__ __device__ inline unsigned packs_per_part(unsigned packs, int ranks) {
+    const auto parts = static_cast<unsigned>(ranks);
+    return (packs + parts - 1) / parts;
+}
+
+/// The kernel, for at most kMost ranks: room for their packs in registers. The banks are
+/// `[2 banks][scatter, gather][ranks - 1][per_sender]`, filled with the sentinel before the first
+/// use.
+template <class T, int kMost>
+struct TwoShotPush : ScratchCall {
+    static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
+    static constexpr unsigned kBanks = 2;
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        const std::uint32_t epoch = memory->epochs[block.group_index()] + 1;
+        const auto packs = static_cast<unsigned>((count + kElements - 1) / kElements);
+        const Cut cut{packs, packs_per_part(packs, ranks), epoch};
+        const auto all = static_cast<unsigned>(block.grid_size());
+        const auto first = static_cast<unsigned>(block.grid_rank());
+        simt::Waiter waiter(timeout);
+        if (!waiter.gave_up()) {
+            for (unsigned j = first; j < cut.per_part; j += all) {
+                scatter(cut, j);
+            }
+            bool arrived = true;
+            for (unsigned j = first; arrived && cut.has(rank, j); j += all) {
+                arrived = reduce(waiter, cut, j);
+            }
+            for (unsigned j = first; arrived && j < cut.per_part; j += all) {
+                arrived = gather(waiter, cut, j);
+            }
+        }
+        memory->store_epoch(block, epoch);
+    }
+
+private:
+    enum class Region { kScatter, kGather };
+
+    /// How a call's data is cut into parts.
+    struct Cut {
+        unsigned packs;
+        unsigned per_part;
+        std::uint32_t epoch;
+
+        /// The number of pack (p, j) in the data.
+        __host__ __device__ unsigned pack(int p, unsigned j) const {
+            return static_cast<unsigned>(p) * per_part + j;
+        }
+        __host__ __device__ bool has(int p, unsigned j) const {
+            return j < per_part && pack(p, j) < packs;
+        }
+    };
+
+    /// The slot in `receiver`'s memory for pack j from `sender`.
+    __host__ __device__ simt::Pack16* slot(Region region, int receiver, int sender,
+                                           std::uint32_t epoch, unsigned j) const {
+        const unsigned at = epoch % kBanks * 2 + (region == Region::kGather ? 1 : 0);
+        const auto before = static_cast<unsigned>(sender - (sender > receiver ? 1 : 0));
+        const auto peers = static_cast<unsigned>(ranks - 1);
+        return banks_of(receiver) + ((at * peers + before) * static_cast<unsigned>(per_sender) + j);
+    }
+
+    /// The first shot: sends packs (p, j) of all peers p.
+    __host__ __device__ void scatter(const Cut& cut, unsigned j) const {
+        simt::Pack16 own[kMost];
+        SYMM_UNROLL
+        for (int step = 1; step < kMost; ++step) {  // all loads before the first store
+            if (step < ranks && cut.has(peer(step), j)) {
+                own[step] = load_own(cut.pack(peer(step), j));
+            }
+        }
+        SYMM_UNROLL
+        for (int step = 1; step < kMost; ++step) {
+            const int p = peer(step);
+            if (step < ranks && cut.has(p, j)) {
+                simt::store_relaxed(slot(Region::kScatter, p, rank, cut.epoch, j), own[step]);
+            }
+        }
+    }
+
+    /// The second shot: waits for packs (rank, j) of all peers and sends the result. False when the
+    /// wait gave up.
+    __host__ __device__ bool reduce(simt::Waiter& waiter, const Cut& cut, unsigned j) const {
+        const unsigned i = cut.pack(rank, j);
+        // Filled with `own` first: see Sentinel::receive().
+        const simt::Pack16 own = load_own(i);
+        simt::Pack16 pack[kMost];
+        SYMM_UNROLL
+        for (int p = 0; p < kMost; ++p) {
+            pack[p] = own;
+        }
+        const unsigned peers = ((1U << ranks) - 1) & ~(1U << rank);
+        const auto slot_of = [&](int p) { return slot(Region::kScatter, rank, p, cut.epoch, j); };
+        if (!wait_for_packs(waiter, rank, cut.epoch, peers, slot_of, pack)) {
+            return false;
+        }
+        const simt::Pack16 result = without_sentinel(reduction.reduce<T>(pack, ranks));
+        for (int step = 1; step < ranks; ++step) {
+            const int p = peer(step);
+            simt::store_relaxed(slot(Region::kGather, p, rank, cut.epoch, j), result);
+        }
+        store_own(i, result);
+        clear_scattered(cut, j);  // or two calls later these packs pass for new ones
+        return true;
+    }
+
+    __host__ __device__ void clear_scattered(const Cut& cut, unsigned j) const {
+        for (int step = 1; step < ranks; ++step) {
+            clear(slot(Region::kScatter, rank, peer(step), cut.epoch, j));
+        }
+    }
+
+    /// Brings in the results (p, j) of all peers p. False when the wait gave up.
+    __host__ __device__ bool gather(simt::Waiter& waiter, const Cut& cut, unsigned j) const {
+        unsigned peers = 0;
+        SYMM_UNROLL
+        for (int p = 0; p < kMost; ++p) {
+            if (p != rank && p < ranks && cut.has(p, j)) {
+                peers |= 1U << p;
+            }
+        }
+        simt::Pack16 pack[kMost];
+        const auto slot_of = [&](int p) { return slot(Region::kGather, rank, p, cut.epoch, j); };
+        if (!wait_for_packs(waiter, rank, cut.epoch, peers, slot_of, pack)) {
+            return false;
+        }
+        SYMM_UNROLL
+        for (int p = 0; p < kMost; ++p) {
+            if ((peers >> p & 1U) != 0) {
+                store_own(cut.pack(p, j), pack[p]);
+                clear(slot_of(p));
+            }
+        }
+        return true;
+    }
+
+    __host__ __device__ simt::Pack16 load_own(unsigned i) const {
+        return load_to_send(reinterpret_cast<const T*>(in), count, i);
+    }
+    __host__ __device__ void store_own(unsigned i, const simt::Pack16& pack) const {
+        const std::size_t at = std::size_t{i} * kElements;
+        store_elements(reinterpret_cast<T*>(out) + at, pack, count - at);
+    }
+};
+
+}  // namespace symm

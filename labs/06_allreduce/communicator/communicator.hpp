@@ -1,0 +1,160 @@
+#pragma once
+/// \file
+/// The ranks of an AllReduce, their windows, and the call itself.
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/cuda/stream.hpp"
+#include "common/environment/environment.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
+#include "labs/06_allreduce/communicator/residency.hpp"
+#include "labs/06_allreduce/tuning/tuner.hpp"
+
+namespace symm {
+
+/// How a communicator is built. The same on all ranks.
+struct CommunicatorOptions {
+    /// No wait in a kernel lasts longer than this. Empty: SYMM_TIMEOUT, where it is set; else a
+    /// kernel waits until the rank that it waits for calls, fails or is gone, or until abort().
+    std::optional<std::chrono::nanoseconds> limit;
+    /// The most blocks of a launch; 0: SYMM_MAX_BLOCKS, or as many as the device keeps resident.
+    /// Several communicators on one device share its resident blocks (residency.hpp); each of them
+    /// names a number here, since one that does not may take the whole device.
+    unsigned max_blocks = 0;
+};
+
+/// One rank's communicator, like NCCL's ncclComm. Construction, windows and calls are collective:
+/// all ranks, in the same order. Calls are asynchronous. In several streams they are done one after
+/// the other all the same, since they share flags; a call that is captured is done when its graph
+/// is launched, and then the caller keeps the order.
+class Communicator {
+public:
+    /// Throws std::invalid_argument for more than kMaxRanksOnGpus ranks
+    /// (kMaxAllReduceRanks if they are emulated), and where the device cannot keep its blocks
+    /// resident beside those of the other communicators.
+    explicit Communicator(Rank& rank, const CommunicatorOptions& options = {});
+    Communicator(const Communicator&) = delete;
+    Communicator& operator=(const Communicator&) = delete;
+    /// Waits for the calls in flight, and ends them where a rank that they wait for has failed or
+    /// is gone, or after SYMM_TIMEOUT. If an exception destroys it, it ends them at once. Graphs
+    /// with its calls cannot be launched any more.
+    ~Communicator();
+
+    /// How many bytes of device memory a communicator of `ranks` ranks takes on each rank, in
+    /// addition to its windows and to TwoShotCopy::scratch_bytes(), which it takes with the first
+    /// window that is large enough for the copy engine.
+    static std::size_t state_bytes(int ranks);
+
+    int rank() const { return rank_.rank(); }
+    int ranks() const { return rank_.size(); }
+
+    /// A window of new memory, `bytes` on every rank: ncclMemAlloc and ncclCommWindowRegister in
+    /// one. Returns the address of this rank's memory. The window lives until release(), or as long
+    /// as the communicator.
+    CUdeviceptr allocate(std::size_t bytes, WindowKind kind = WindowKind::kPlain);
+    /// Makes a window of memory that each rank has already (for example from mem_alloc, or any part
+    /// of it): ncclCommWindowRegister. The caller still owns the memory. Calls may use its own
+    /// address, or the one that is returned.
+    CUdeviceptr register_memory(CUdeviceptr pointer, std::size_t bytes,
+                                WindowKind kind = WindowKind::kPlain);
+    /// Destroys a window. Collective; waits for the work of all ranks, so that none still uses the
+    /// window. Throws std::invalid_argument for an address that allocate() or register_memory() did
+    /// not return.
+    void release(CUdeviceptr window);
+
+    /// Queues the call: `out[i]` becomes the reduction of all ranks' `in[i]`, with the same bits on
+    /// every rank. `in` and `out` hold `count` elements each: the same buffer, or two that do not
+    /// overlap, at multiples of the element's size (of 16 bytes for speed). For twoshot they lie in
+    /// windows, for copy in symmetric ones, for auto in windows of the same kind on all ranks or in
+    /// none on all. half and bfloat16 are reduced as float and rounded once; sums and products of
+    /// integers wrap. Returns the plan that was chosen.
+    ///
+    /// Throws CudaError, and std::invalid_argument for a call that is not possible. With
+    /// SYMM_CHECK=1 it first waits for all ranks, and throws std::invalid_argument on each of them
+    /// where their calls differ (count, type, operation, windows, order); without it such calls
+    /// wait until their time is over. The first call that asks for copy, without a window large
+    /// enough for it, waits for all ranks. Keep the stream at least until the next call, which may
+    /// have to wait for it.
+    CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
+                        ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
+
+    /// Whether calls by the copy engine are possible.
+    bool has_copy_engine() const { return tuner_.most.copy_engine; }
+    /// The launch that twoshot takes for `count` elements.
+    LaunchShape two_shot_shape(DataType type, std::size_t count) const {
+        return plan_call({type, count, ranks(), WindowKind::kSymmetric}, Algorithm::kTwoShot,
+                         tuner_)
+            .shape;
+    }
+
+    /// Waits for the stream. Throws where a kernel gave up waiting, and says for which rank. If a
+    /// rank has failed or is gone, ends the kernels that wait for it, and throws. After that the
+    /// communicator can only be destroyed.
+    void synchronize(const Stream& stream, std::string_view what) {
+        timeout_.synchronize(stream, what, [&] { rank_.bootstrap().throw_async_error(what); });
+    }
+
+    /// What has gone wrong so far on any rank, or an empty text. Does not wait: NCCL's
+    /// ncclCommGetAsyncError. Then the communicator can only be destroyed.
+    std::string async_error();
+    /// Ends all calls in flight, and those still to come, at their first wait: NCCL's
+    /// ncclCommAbort. From any thread.
+    void abort() { timeout_.abort(); }
+
+private:
+    /// Until they have ended, calls use this rank's memory.
+    void end_calls() noexcept;
+    /// Lets a stream wait for the last call, if that was in another one.
+    void follow_last_call(CUstream stream);
+
+    struct Window {
+        SymmetricRange range;
+        WindowKind kind;
+        CUdeviceptr registered;  ///< The caller's own address of it; 0: there is none.
+        CUdeviceptr local() const { return range.local() + range.lead(); }
+        std::vector<CUdeviceptr> bases;  ///< Where the range begins in each rank's addresses.
+        /// How far behind the beginning of this rank's segment `pointer` lies, if `bytes` from
+        /// there on lie in the window.
+        std::optional<std::size_t> offset_of(CUdeviceptr pointer, std::size_t bytes) const;
+    };
+    /// A place in a window.
+    struct Place {
+        const Window* window;
+        std::size_t offset;  ///< In this rank's memory.
+        CUdeviceptr seen_by(int rank, int owner) const {
+            return window->bases[static_cast<std::size_t>(rank)] +
+                   static_cast<std::size_t>(owner) * window->range.stride() + offset;
+        }
+    };
+    std::optional<Place> find(CUdeviceptr pointer, std::size_t bytes) const;
+    TwoShotCall two_shot_call(const Place& in, const Place& out, std::size_t count,
+                              const Reduction& reduction) const;
+    /// For SYMM_CHECK: throws where the ranks' calls differ.
+    void compare_calls(const CallSize& call, ReduceOp op, Algorithm asked);
+
+    CUdeviceptr add_window(SymmetricRange range, WindowKind kind, CUdeviceptr registered);
+    /// Makes what a call by the copy engine needs, unless it is there. Collective.
+    void prepare_copy();
+
+    Rank& rank_;
+    SymmetricRange state_;  ///< A State and the banks behind it (communicator.cpp).
+    KernelTimeout timeout_;
+    Tuner tuner_;
+    std::optional<ResidencyShare> share_;
+    std::list<Window> windows_;
+    Event last_call_{CU_EVENT_DISABLE_TIMING};
+    std::optional<CUstream> last_stream_;  ///< Of a call that was not captured.
+    bool check_ = env::number("SYMM_CHECK") == 1;
+    std::uint64_t calls_ = 0;          ///< That have been compared.
+    std::optional<TwoShotCopy> copy_;  ///< Made with the first window that is large enough for it.
+};
+
+}  // namespace symm

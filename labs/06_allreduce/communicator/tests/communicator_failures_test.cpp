@@ -1,0 +1,412 @@
+// A communicator whose other ranks fail, hang, or do not call: its kernels end, and say for whom
+// they waited.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <latch>
+#include <thread>
+
+#include "common/cuda/copy.hpp"
+#include "common/cuda/device.hpp"
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/ranks/ranks.hpp"
+#include "common/tests/run_as.hpp"
+#include "common/tests/variable_in_force.hpp"
+#include "labs/06_allreduce/communicator/communicator.hpp"
+#include "labs/06_allreduce/communicator/tests/side.hpp"
+#include "labs/06_allreduce/comparison/result_check.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+using namespace std::chrono_literals;
+
+/// What ranks that fail are tried with; on GPUs, calls by the copy engine need one for each rank.
+std::vector<Algorithm> all_algorithms(int ranks) {
+    std::vector<Algorithm> all{Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
+                               Algorithm::kTwoShot};
+    if (has_copy(ranks)) {
+        all.push_back(Algorithm::kCopy);
+    }
+    return all;
+}
+
+/// A call that all ranks make and that succeeds: a rank's first one may wait for all others.
+void first_call(Communicator& communicator, CUdeviceptr window, const Stream& stream,
+                Algorithm algorithm) {
+    communicator.all_reduce(window, window, 1, DataType::kFloat, ReduceOp::kSum, stream.get(),
+                            algorithm);
+    communicator.synchronize(stream, "the first call");
+}
+
+// The kernel ends by itself and says for whom it waited.
+TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
+    const auto start = std::chrono::steady_clock::now();
+    std::latch queued(2);  // so that rank 1 leaves while the others' kernels wait for it
+    std::string error;
+    try {
+        run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
+            Communicator communicator(rank, {.limit = 20s});
+            const Stream stream;
+            const CUdeviceptr window = communicator.allocate(4096);
+            if (rank.rank() == 1) {
+                while (!queued.try_wait() && std::chrono::steady_clock::now() - start < 15s) {
+                    std::this_thread::sleep_for(1ms);
+                }
+                throw std::runtime_error("the GPU has gone fishing");
+            }
+            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
+                                    stream.get());
+            queued.count_down();
+            communicator.synchronize(stream, "a sum that cannot be");
+        });
+    } catch (const std::exception& thrown) {
+        error = thrown.what();
+    }
+    EXPECT_EQ(error, "rank 1 failed: the GPU has gone fishing");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{10});
+}
+
+/// What run_ranks() says where rank 1 of three processes gets a signal before it calls.
+std::string error_where_rank_1_gets(int signal, std::chrono::nanoseconds limit) {
+    return error_of(ranks_of_this_test(3, RankMode::kProcess), [&](Rank& rank) {
+        Communicator communicator(rank, {.limit = limit});
+        const Stream stream;
+        const CUdeviceptr window = communicator.allocate(4096);
+        rank.bootstrap().barrier("all there");
+        if (rank.rank() == 1) {
+            ::raise(signal);
+        }
+        rank.bootstrap().together("checked call", [&] {
+            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
+                                    stream.get());
+            communicator.synchronize(stream, "a sum that cannot be");
+        });
+    });
+}
+
+// A rank that is stopped, or hangs: what the others say is what their kernels waited for, and of
+// whom.
+TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
+    const VariableInForce timeout("SYMM_TIMEOUT", "5");
+    const std::string error = error_where_rank_1_gets(SIGSTOP, 2s);
+    if (is_rank_process()) {
+        return;
+    }
+    EXPECT_NE(error.find("waited 2.0 s in a kernel for"), std::string::npos) << error;
+    EXPECT_NE(error.find("of rank 1"), std::string::npos) << error;
+}
+
+// What a killed process was to send never comes; the others do not wait for their deadline.
+TEST(Communicator, EndsItsKernelsWhenARankIsKilled) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::string error = error_where_rank_1_gets(SIGKILL, 60s);
+    if (is_rank_process()) {
+        return;
+    }
+    EXPECT_NE(error.find("rank 1"), std::string::npos) << error;
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 30s);
+}
+
+TEST(Communicator, IsAbortedByAnotherThread) {
+    run_ranks({2, RankMode::kThread, {}}, [](Rank& rank) {
+        Communicator communicator(rank, {.limit = 20s});
+        const Stream stream;
+        const CUdeviceptr window = communicator.allocate(4096);
+        EXPECT_EQ(communicator.async_error(), "");
+        if (rank.rank() == 0) {
+            const auto start = std::chrono::steady_clock::now();
+            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
+                                    stream.get());
+            std::jthread other([&] {
+                std::this_thread::sleep_for(100ms);
+                communicator.abort();
+            });
+            EXPECT_THROW(communicator.synchronize(stream, "a sum that cannot be"),
+                         std::runtime_error);
+            EXPECT_NE(communicator.async_error().find("aborted"), std::string::npos);
+            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
+                                    stream.get());
+            EXPECT_THROW(communicator.synchronize(stream, "one more"), std::runtime_error);
+            EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
+        }
+        rank.bootstrap().barrier("aborted");
+    });
+}
+
+// What a rank does otherwise than rank 0 does, and what both are told.
+TEST(Communicator, NamesCallsThatDiffer) {
+    struct Difference {
+        std::size_t count;
+        DataType type;
+        ReduceOp op;
+        bool window;
+        std::string told;
+    };
+    const VariableInForce check("SYMM_CHECK", "1");
+    for (const Difference& other :
+         {Difference{99, DataType::kFloat, ReduceOp::kSum, true, "rank 1 makes call 2: 99 x float"},
+          Difference{100, DataType::kInt32, ReduceOp::kSum, true, "100 x int32, sum"},
+          Difference{100, DataType::kFloat, ReduceOp::kMax, true, "100 x float, max"},
+          Difference{100, DataType::kFloat, ReduceOp::kSum, false, "buffers in no window"}}) {
+        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+            Communicator communicator(rank);
+            const Stream stream;
+            const CUdeviceptr window = communicator.allocate(1 << 12);
+            const DeviceMemory no_window(1 << 12);
+            const auto call = [&](const Difference& how) {
+                const CUdeviceptr buffer = how.window ? window : no_window.address();
+                communicator.all_reduce(buffer, buffer, how.count, how.type, how.op, stream.get());
+                communicator.synchronize(stream, "the AllReduce");
+            };
+            const Difference same{100, DataType::kFloat, ReduceOp::kSum, true, ""};
+            call(same);
+            try {
+                call(rank.rank() == 1 ? other : same);
+                ADD_FAILURE() << "not noticed: " << other.told;
+            } catch (const std::invalid_argument& error) {
+                EXPECT_THAT(error.what(), ::testing::HasSubstr(other.told));
+                EXPECT_THAT(error.what(),
+                            ::testing::HasSubstr("rank 0 makes call 2: 100 x float, sum"));
+            }
+            call(same);  // nothing was queued, so the communicator can still be used
+        });
+    }
+}
+
+// Rank 1 does not call, or calls with another output than it promised, and uses its memory for
+// something else. What rank 0 has queued, several calls, must not write there.
+TEST(Communicator, WritesNothingToARankThatDoesNotCall) {
+    constexpr std::size_t kBytes = 1 << 16;
+    for (const Algorithm algorithm : all_algorithms(2)) {
+        for (const bool broken_promise : {false, true}) {
+            if (broken_promise && algorithm != Algorithm::kCopy) {
+                continue;
+            }
+            SCOPED_TRACE(fmt::format("{}, {}", name_of(algorithm), broken_promise));
+            run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+                Communicator communicator(rank, {.limit = 300ms});
+                const Stream stream;
+                const CUdeviceptr in = communicator.allocate(kBytes, WindowKind::kSymmetric);
+                const CUdeviceptr out = communicator.allocate(2 * kBytes, WindowKind::kSymmetric);
+                first_call(communicator, out, stream, algorithm);
+                const auto call = [&](std::size_t count, CUdeviceptr to) {
+                    communicator.all_reduce(in, to, count, DataType::kFloat, ReduceOp::kSum,
+                                            stream.get(), algorithm);
+                };
+                const auto mine = static_cast<unsigned char>(rank.rank() + 1);
+                fill(in, mine, kBytes);
+                fill(out, mine, 2 * kBytes);
+                rank.bootstrap().barrier("filled");
+                if (rank.rank() == 0) {
+                    for (int i = 0; i < 3; ++i) {
+                        call(kBytes / sizeof(float), out);
+                    }
+                } else if (broken_promise) {
+                    call(kBytes / sizeof(float), out + kBytes);
+                }
+                if (rank.rank() == 0 || broken_promise) {
+                    EXPECT_THROW(communicator.synchronize(stream, "one call"), std::runtime_error);
+                }
+                rank.bootstrap().barrier("gave up");
+                if (rank.rank() == 1) {
+                    std::vector<unsigned char> seen(kBytes);
+                    copy_to_host(seen.data(), in, kBytes);
+                    EXPECT_THAT(seen, ::testing::Each(mine));
+                    copy_to_host(seen.data(), out, kBytes);
+                    EXPECT_THAT(seen, ::testing::Each(mine));
+                }
+                rank.bootstrap().barrier("looked");
+            });
+        }
+    }
+}
+
+// Without SYMM_CHECK the calls wait for each other, with whatever algorithm, until their time is
+// over. None returns a sum.
+TEST(Communicator, EndsCallsThatDiffer) {
+    for (const auto& algorithms : {std::pair{Algorithm::kTwoShot, Algorithm::kSentinel},
+                                   std::pair{Algorithm::kOneShot, Algorithm::kTwoShot},
+                                   std::pair{Algorithm::kPush, Algorithm::kSentinel},
+                                   std::pair{Algorithm::kCopy, Algorithm::kSentinel}}) {
+        if (algorithms.first == Algorithm::kCopy && !has_copy(2)) {
+            continue;
+        }
+        const auto mine = algorithms.first;  // clang 14 captures no bindings
+        const auto others = algorithms.second;
+        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+            Communicator communicator(rank, {.limit = 300ms});
+            const Stream stream;
+            const CUdeviceptr window = communicator.allocate(1 << 12, WindowKind::kSymmetric);
+            first_call(communicator, window, stream, mine);
+            const auto call = [&](Algorithm algorithm) {
+                communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
+                                        stream.get(), algorithm);
+            };
+            call(rank.rank() == 0 ? mine : others);
+            EXPECT_THROW(communicator.synchronize(stream, "the AllReduce"), std::runtime_error);
+            rank.bootstrap().barrier("told");
+        });
+    }
+}
+
+// A rank may be late by any time below the limit.
+TEST(Communicator, WaitsForARankThatIsLate) {
+    // On GPUs each rank has one of its own: beside a kernel that waits, a late one may not start.
+    const int ranks = is_emulated() ? 3 : std::min(device_count(), 3);
+    run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
+        Communicator communicator(rank, {.limit = 20s});
+        const Stream stream;
+        const CUdeviceptr window = communicator.allocate(1 << 12, WindowKind::kSymmetric);
+        for (const Algorithm algorithm : all_algorithms(ranks)) {
+            if (rank.rank() == 1) {
+                std::this_thread::sleep_for(1s);
+            }
+            communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
+                                    stream.get(), algorithm);
+        }
+        communicator.synchronize(stream, "calls of a late rank");
+        rank.bootstrap().barrier("done");
+    });
+}
+
+// The scope of a communicator and its stream ends with eight calls in flight: all are done.
+TEST(Communicator, AwaitsItsCallsWhenItIsDestroyed) {
+    constexpr std::size_t kCount = 1000;
+    for (int round = 0; round < 8; ++round) {
+        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+            const DeviceMemory sum(kCount * sizeof(float));
+            Verifier verifier(rank.rank(), rank.size());
+            const Stream checked;
+            {
+                Communicator communicator(rank, {.limit = 20s});
+                const Stream stream;
+                const CUdeviceptr window = communicator.allocate(kCount * sizeof(float));
+                verifier.fill(checked, {}, window, kCount);
+                checked.synchronize();
+                for (const Algorithm algorithm : {Algorithm::kOneShot, Algorithm::kSentinel,
+                                                  Algorithm::kPush, Algorithm::kOneShot}) {
+                    for (int i = 0; i < 2; ++i) {
+                        communicator.all_reduce(window, sum.address(), kCount, DataType::kFloat,
+                                                ReduceOp::kSum, stream.get(), algorithm);
+                    }
+                }
+            }
+            verifier.check(checked, {}, sum.address(), kCount);
+            rank.bootstrap().barrier("done");
+        });
+    }
+}
+
+// A call that can never end does not keep its communicator.
+TEST(Communicator, EndsItsCallsWhenItIsDestroyed) {
+    const VariableInForce timeout("SYMM_TIMEOUT", "1");
+    const auto start = std::chrono::steady_clock::now();
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        {
+            Communicator communicator(rank, {.limit = 60s});
+            const Stream stream;
+            const CUdeviceptr window = communicator.allocate(1 << 12);
+            if (rank.rank() == 0) {
+                communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
+                                        stream.get());
+            }
+        }
+        rank.bootstrap().barrier("destroyed", Deadline::after(20s));
+    });
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+}
+
+TEST(Communicator, RefusesNumbersThatMeanNothing) {
+    run_ranks({1, RankMode::kThread, {}}, [](Rank& rank) {
+        Communicator communicator(rank);
+        const Stream stream;
+        const CUdeviceptr window = communicator.allocate(4096);
+        const auto call = [&](DataType type, ReduceOp op, Algorithm algorithm) {
+            communicator.all_reduce(window, window, 100, type, op, stream.get(), algorithm);
+        };
+        EXPECT_THROW(call(static_cast<DataType>(99), ReduceOp::kSum, Algorithm::kAuto),
+                     std::invalid_argument);
+        EXPECT_THROW(call(DataType::kFloat, static_cast<ReduceOp>(99), Algorithm::kAuto),
+                     std::invalid_argument);
+        EXPECT_THROW(call(DataType::kFloat, ReduceOp::kSum, static_cast<Algorithm>(99)),
+                     std::invalid_argument);
+        EXPECT_THROW(call(DataType::kFloat, ReduceOp::kSum, static_cast<Algorithm>(-1)),
+                     std::invalid_argument);
+        EXPECT_THROW(communicator.allocate(4096, static_cast<WindowKind>(99)),
+                     std::invalid_argument);
+    });
+}
+
+// One communicator fails on both ranks, and one of them destroys it; the other one goes on.
+TEST(Communicator, LeavesOthersUnharmed) {
+    run_ranks({2, RankMode::kThread, {}}, [](Rank& rank) {
+        Communicator healthy(rank, {.limit = 20s, .max_blocks = 1});
+        const CUdeviceptr window = healthy.allocate(1 << 12);
+        const Stream stream;
+        Verifier verifier(rank.rank(), rank.size());
+        const auto is_right = [&](Algorithm algorithm) {
+            verifier.fill(stream, {}, window, 1000);
+            healthy.all_reduce(window, window, 1000, DataType::kFloat, ReduceOp::kSum, stream.get(),
+                               algorithm);
+            healthy.synchronize(stream, "a healthy call");
+            verifier.check(stream, {}, window, 1000);
+        };
+        {
+            Communicator failing(rank, {.limit = 300ms, .max_blocks = 1});
+            const CUdeviceptr other = failing.allocate(1 << 12);
+            const Stream waiting;
+            if (rank.rank() == 0) {
+                failing.all_reduce(other, other, 1000, DataType::kFloat, ReduceOp::kSum,
+                                   waiting.get());
+            }
+            is_right(Algorithm::kTwoShot);  // beside the one that waits
+            if (rank.rank() == 0) {
+                EXPECT_THROW(failing.synchronize(waiting, "a call of one rank"),
+                             std::runtime_error);
+            }
+            rank.bootstrap().barrier("failed");
+        }
+        // Memory that is freed waits for all kernels of the device, also for another rank's.
+        rank.bootstrap().barrier("destroyed");
+        for (const Algorithm algorithm :
+             {Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kTwoShot}) {
+            is_right(algorithm);
+        }
+        rank.bootstrap().barrier("done");
+    });
+}
+
+TEST(Communicator, NamesTheRankThatDoesNotCall) {
+    for (const Algorithm algorithm : all_algorithms(3)) {
+        std::string told;
+        run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
+            Communicator communicator(rank, {.limit = 300ms});
+            const Stream stream;
+            const CUdeviceptr window = communicator.allocate(1 << 12, WindowKind::kSymmetric);
+            first_call(communicator, window, stream, algorithm);
+            if (rank.rank() != 1) {
+                communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
+                                        stream.get(), algorithm);
+                try {
+                    communicator.synchronize(stream, "the AllReduce");
+                } catch (const std::runtime_error& error) {
+                    if (rank.rank() == 0) {
+                        told = error.what();
+                    }
+                }
+            }
+            rank.bootstrap().barrier("told");
+        });
+        EXPECT_NE(told.find("of rank 1: expected"), std::string::npos)
+            << name_of(algorithm) << ": " << told;
+    }
+}
+
+}  // namespace
+}  // namespace symm

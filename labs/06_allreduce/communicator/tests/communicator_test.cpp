@@ -1,0 +1,246 @@
+#include "labs/06_allreduce/communicator/communicator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <random>
+#include <vector>
+
+#include "common/cuda/device_memory.hpp"
+#include "labs/06_allreduce/communicator/tests/side.hpp"
+
+namespace symm {
+namespace {
+
+TEST(Communicator, MixesAlgorithmsAndSizes) {
+    on_ranks(3, [](Side& side) {
+        const CUdeviceptr in = side.allocate(1 << 20);
+        const CUdeviceptr out = side.allocate(1 << 20);
+        const std::array in_turn{Algorithm::kSentinel, Algorithm::kTwoShot,
+                                 has_copy(3) ? Algorithm::kCopy : Algorithm::kSentinel,
+                                 Algorithm::kPush, Algorithm::kOneShot};
+        std::size_t count = 1;
+        for (std::size_t call = 0; call < 20; ++call, count = count * 3 + 1) {
+            count = count > 16'000 ? 5 : count;  // 64K: the emulated limit of three ranks
+            side.reduce_and_check(in, out, count, {DataType::kFloat},
+                                  in_turn.at(call % in_turn.size()));
+        }
+    });
+}
+
+// They share flags, so they are done in turn.
+TEST(Communicator, OrdersCallsOfSeveralStreams) {
+    on_ranks(2, [](Side& side) {
+        constexpr std::size_t kCount = 3000;
+        const Stream other;
+        std::vector<Verifier> verifiers;
+        std::vector<CUdeviceptr> windows;
+        for (int i = 0; i < 12; ++i) {
+            verifiers.emplace_back(side.rank.rank(), side.rank.size());
+            windows.push_back(side.allocate(kCount * sizeof(float)));
+        }
+        const auto stream_of = [&](std::size_t i) -> const Stream& {
+            return i % 3 == 0 ? other : side.stream;
+        };
+        for (std::size_t i = 0; i < windows.size(); ++i) {
+            verifiers[i].fill(stream_of(i), {}, windows[i], kCount);
+        }
+        for (std::size_t i = 0; i < windows.size(); ++i) {
+            side.communicator.all_reduce(windows[i], windows[i], kCount, DataType::kFloat,
+                                         ReduceOp::kSum, stream_of(i).get(),
+                                         i % 2 == 0 ? Algorithm::kSentinel : Algorithm::kTwoShot);
+        }
+        side.rank.bootstrap().together("checked", [&] {
+            side.communicator.synchronize(other, "calls");
+            side.communicator.synchronize(side.stream, "calls");
+            for (std::size_t i = 0; i < windows.size(); ++i) {
+                verifiers[i].check(side.stream, {}, windows[i], kCount);
+            }
+        });
+    });
+}
+
+// In pieces where it is more than scratch memory holds, and beside windows.
+TEST(Communicator, ReducesMemoryThatIsInNoWindow) {
+    on_ranks(2, [](Side& side) {
+        const std::size_t most = 5 * sentinel_limit(2) / 2;
+        DeviceMemory buffer(most);
+        for (const DataType type : {DataType::kFloat, DataType::kUint8}) {
+            const std::size_t bytes = is_floating(type) ? most : 5 * kOneShotLimit / 2;
+            const CallPlan plan =
+                side.reduce_and_check(buffer.address(), buffer.address(), bytes / size_of(type) - 3,
+                                      {type}, Algorithm::kAuto);
+            EXPECT_EQ(plan.reason, TunerReason::kNoWindow);
+        }
+    });
+}
+
+// More than scratch memory holds.
+TEST(Communicator, PushesPieceByPiece) {
+    on_ranks(3, [](Side& side) {
+        const std::size_t count = 5 * push_limit(3) / 2 / sizeof(float) - 3;
+        DeviceMemory buffer(count * sizeof(float));
+        side.reduce_and_check(buffer.address(), buffer.address(), count, {DataType::kFloat},
+                              Algorithm::kPush);
+    });
+}
+
+// More than scratch memory holds, and a part of a pack at the end.
+TEST(Communicator, CopiesRoundByRound) {
+    for (const int ranks : {2, 3}) {
+        if (!has_copy(ranks)) {
+            continue;
+        }
+        on_ranks(ranks, [](Side& side) {
+            const std::size_t count = TwoShotCopy::scratch_bytes() * 3 / 4 + 1;  // 3 rounds of 2
+            const CUdeviceptr in = side.allocate(count * sizeof(float));
+            const CUdeviceptr out = side.allocate(count * sizeof(float));
+            for (const CUdeviceptr to : {out, in, out}) {
+                side.reduce_and_check(in, to, count, {DataType::kFloat}, Algorithm::kCopy);
+            }
+        });
+    }
+}
+
+// Four calls at a time, of any kind. More of them: --gtest_repeat=200 --gtest_shuffle, which draws
+// others each time.
+TEST(Communicator, TakesCallsOfAnyKindInAnyOrder) {
+    const int ranks = is_emulated() ? 3 : std::min(device_count(), kMaxRanksOnGpus);
+    const int rounds = is_emulated() ? 25 : 125;
+    const auto seed = static_cast<unsigned>(::testing::UnitTest::GetInstance()->random_seed());
+    on_ranks(ranks, [=](Side& side) {
+        const std::size_t most = is_emulated() ? 30'000 : 8 << 20;  // bytes
+        constexpr std::size_t kAtOnce = 4;
+        struct Call {
+            Arithmetic arithmetic;
+            CUdeviceptr out = 0;
+            std::size_t count = 0;
+        };
+        const Stream other;
+        std::vector<CUdeviceptr> in;
+        std::vector<CUdeviceptr> out;
+        std::vector<Verifier> verifiers;
+        for (std::size_t i = 0; i < kAtOnce; ++i) {
+            in.push_back(side.allocate(most + 64));
+            out.push_back(side.allocate(most + 64));
+            verifiers.emplace_back(side.rank.rank(), ranks);
+        }
+        std::mt19937 random(seed);  // the same on all ranks
+        const auto drawn = [&](std::size_t below) { return random() % below; };
+        for (int round = 0; round < rounds; ++round) {
+            std::array<Call, kAtOnce> calls;
+            for (std::size_t i = 0; i < kAtOnce; ++i) {
+                Call& call = calls.at(i);
+                call.arithmetic = {kDataTypes.at(drawn(kDataTypes.size())),
+                                   kReduceOps.at(drawn(kReduceOps.size()))};
+                const auto [type, op] = call.arithmetic;
+                call.count = 1 + drawn((most >> drawn(11)) / size_of(type));
+                const CUdeviceptr from = in[i] + drawn(5) * size_of(type);
+                call.out = drawn(3) == 0 ? from : out[i] + drawn(5) * size_of(type);
+                std::vector<Algorithm> possible{Algorithm::kAuto, Algorithm::kOneShot,
+                                                Algorithm::kTwoShot};
+                if (is_floating(type)) {
+                    possible.push_back(Algorithm::kSentinel);
+                    possible.push_back(Algorithm::kPush);
+                }
+                if (has_copy(ranks)) {
+                    possible.push_back(Algorithm::kCopy);
+                }
+                const Stream& stream = drawn(2) == 0 ? side.stream : other;
+                verifiers[i].fill(stream, call.arithmetic, from, call.count);
+                if (call.out != from) {
+                    Verifier::poison(stream, call.out, call.count * size_of(type));
+                }
+                side.communicator.all_reduce(from, call.out, call.count, type, op, stream.get(),
+                                             possible.at(drawn(possible.size())));
+            }
+            side.rank.bootstrap().together("checked", [&] {
+                side.communicator.synchronize(side.stream, "calls");
+                side.communicator.synchronize(other, "calls");
+                for (std::size_t i = 0; i < kAtOnce; ++i) {
+                    const Call& call = calls.at(i);
+                    verifiers[i].check(side.stream, call.arithmetic, call.out, call.count);
+                }
+            });
+        }
+    });
+}
+
+// A broken promise is found before the sums are used, and said.
+TEST(Communicator, FindsOutputsAtOtherOffsetsInSymmetricWindows) {
+    if (!has_copy(2)) {
+        GTEST_SKIP() << "each rank needs a GPU of its own";
+    }
+    on_ranks(2, [](Side& side) {
+        const CUdeviceptr window = side.allocate(1 << 16);
+        // So far off that rank 0's gather, which runs even so, does not read what rank 1's writes:
+        // ThreadSanitizer would report that.
+        const CUdeviceptr out = window + (side.rank.rank() == 1 ? 8192 : 0);
+        side.communicator.all_reduce(window + (1 << 15), out, 1000, DataType::kFloat,
+                                     ReduceOp::kSum, side.stream.get(), Algorithm::kCopy);
+        try {
+            side.communicator.synchronize(side.stream, "the AllReduce");
+            ADD_FAILURE() << "not noticed";
+        } catch (const std::runtime_error& error) {
+            const std::string told = error.what();
+            EXPECT_NE(told.find("8192 bytes from where it should be"), std::string::npos) << told;
+        }
+        side.rank.bootstrap().barrier("told");
+    });
+}
+
+TEST(Communicator, TurnsMemoryIntoAWindowAndBack) {
+    on_ranks(2, [](Side& side) {
+        const SymmetricRange own(side.rank, 1 << 16);
+        const CUdeviceptr window = side.communicator.register_memory(own.local(), 1 << 16);
+        for (const CUdeviceptr buffer : {window, own.local()}) {
+            side.reduce_and_check(buffer, buffer, 999, {DataType::kFloat}, Algorithm::kTwoShot);
+        }
+        side.communicator.release(window);
+        EXPECT_THROW(side.communicator.release(window), std::invalid_argument);
+        EXPECT_THROW(
+            side.communicator.all_reduce(window, window, 9, DataType::kFloat, ReduceOp::kSum,
+                                         side.stream.get(), Algorithm::kTwoShot),
+            std::invalid_argument);
+    });
+}
+
+// Rank 1's window begins in the middle of its memory's first segment.
+TEST(Communicator, RegistersAnyPartOfMemory) {
+    on_ranks(2, [](Side& side) {
+        const SymmetricRange own(side.rank, 1 << 16);
+        const CUdeviceptr pointer = own.local() + (side.rank.rank() == 1 ? 4112 : 0);
+        const CUdeviceptr window = side.communicator.register_memory(pointer, 8192);
+        for (const CUdeviceptr buffer : {window, pointer}) {
+            side.reduce_and_check(buffer, buffer + 4096, 999, {DataType::kFloat},
+                                  Algorithm::kTwoShot);
+        }
+        EXPECT_THROW(
+            side.communicator.all_reduce(window + 8000, window + 8000, 999, DataType::kFloat,
+                                         ReduceOp::kSum, side.stream.get(), Algorithm::kTwoShot),
+            std::invalid_argument);
+        side.communicator.release(window);
+    });
+}
+
+TEST(Communicator, RefusesWhatCannotBeRight) {
+    on_ranks(1, [](Side& side) {
+        const CUdeviceptr window = side.communicator.allocate(1 << 12);
+        const auto call = [&](CUdeviceptr in, CUdeviceptr out, std::size_t count) {
+            side.communicator.all_reduce(in, out, count, DataType::kFloat, ReduceOp::kSum,
+                                         side.stream.get(), Algorithm::kTwoShot);
+        };
+        EXPECT_THROW(call(window, window + 4, 100), std::invalid_argument);    // overlapping
+        EXPECT_THROW(call(window + 2, window + 2, 1), std::invalid_argument);  // between elements
+        EXPECT_THROW(call(window, window, 1025), std::invalid_argument);       // beyond the window
+        EXPECT_NO_THROW(call(window, window, 0));
+        EXPECT_THROW(
+            side.communicator.all_reduce(window, window, 9, DataType::kFloat, ReduceOp::kSum,
+                                         side.stream.get(), Algorithm::kCopy),
+            std::invalid_argument);  // in a plain window
+    });
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,164 @@
+// The benchmark against NCCL, with the options and columns of nccl-tests. Google Benchmark runs the
+// sizes on rank 0; the other ranks follow it.
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+#include "common/cli/bytes.hpp"
+#include "common/cli/cli.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/ranks/ranks.hpp"
+#include "labs/06_allreduce/communicator/room.hpp"
+#include "labs/06_allreduce/comparison/bench/limit.hpp"
+#include "labs/06_allreduce/comparison/bench/options.hpp"
+#include "labs/06_allreduce/comparison/bench/table.hpp"
+
+namespace {
+
+using namespace symm;
+
+constexpr const char* kWhatItDoes =
+    R"(Our AllReduce beside NCCL's, with the options and columns of nccl-tests.
+
+Ours, NCCL's default path and its symmetric windows take turns on the same buffers, in
+the same process. A time is that of one call on the slowest rank: the median of the
+turns. All results are checked after each turn; a wrong one ends the program with exit
+status 1. ratio is the better of NCCL's two times divided by ours.)";
+
+constexpr const char* kExamples =
+    R"(Try: 06_allreduce_bench -b 1K -e 1G -f 2 -G 1 --json two.json     (on GPUs)
+     06_allreduce_bench -b 8 -e 64 -i 8 -d bfloat16 -o max -t 3
+     06_allreduce_bench --benchmark_filter='/1[KM]/'
+NCCL is found at run time (SYMM_NCCL_LIB, LD_LIBRARY_PATH), and runs without NVLink's multicast
+(NCCL_NVLS_ENABLE=0 is set). SYMM_ALGO, SYMM_BLOCKS, SYMM_THREADS and SYMM_MAX_BLOCKS overrule our
+tuner. Without a GPU the benchmark runs on emulated ones: results are checked, the times are no
+performance figures.
+Options that begin with --benchmark_ are Google Benchmark's (--benchmark_list_tests names the
+sizes). A rate is in 10^9 bytes per second; busbw is algbw x 2(n-1)/n for n ranks.)";
+
+std::string head(const Rank& rank, const BenchOptions& options, const NcclComparison& comparison,
+                 const SetUpTimes& ours, const std::optional<Limit>& limit) {
+    std::string text = fmt::format(
+        "# {}\n# {} ranks, {}\n# NCCL {}\n", describe_driver(), rank.size(), options.text(),
+        comparison.why_no_nccl().empty() ? comparison.nccl_version() + ", without NVLink multicast"
+                                         : "comparison skipped: " + comparison.why_no_nccl());
+    const SetUpTimes& nccl = comparison.nccl_set_up();
+    text += fmt::format(
+        "# set-up in ms (NCCL): first communicator {:.1f} ({:.1f}), another {:.1f} ({:.1f}), 2 "
+        "windows of {} {:.1f} ({:.1f})\n",
+        ours.first, nccl.first, ours.another, nccl.another,
+        format_bytes(options.comparison.most_bytes), ours.windows, nccl.windows);
+    if (limit) {
+        text += fmt::format(
+            "# limit: {:.2f} us (a packet's way) + bytes x 2(n-1)/n at {:.1f} GB/s (copy engines, "
+            "each GPU to the next)\n",
+            limit->packet, limit->rate);
+    }
+    if (is_emulated()) {
+        text += "# Emulated: results are checked, the times are no performance figures.\n";
+    }
+    return text + "#\n";
+}
+
+/// What all rows have in common, for the JSON.
+void add_context(const BenchOptions& options, const NcclComparison& comparison) {
+    benchmark::AddCustomContext("driver", describe_driver());
+    benchmark::AddCustomContext("emulated", is_emulated() ? "yes" : "no");
+    benchmark::AddCustomContext("options", options.text());
+    benchmark::AddCustomContext("datatype", options.type);
+    benchmark::AddCustomContext("op", options.op);
+    benchmark::AddCustomContext("nccl", comparison.nccl_version());
+}
+
+/// `json` is null where no file is asked for.
+void run(Rank& rank, const BenchOptions& options, std::ostream* json) {
+    const ComparisonOptions& how = options.comparison;
+    require_room(rank, how.most_bytes, "-e");
+    const auto limit = measure_limit(rank);
+    std::optional<Communicator> communicator;
+    const CommunicatorOptions with_limit{.limit = Deadline::standard_limit()};
+    SetUpTimes ours;
+    ours.first = time_together(rank, [&] { communicator.emplace(rank, with_limit); });
+    communicator.reset();
+    ours.another = time_together(rank, [&] { communicator.emplace(rank, with_limit); });
+    NcclComparison comparison(rank, *communicator, how);
+    ours.windows = comparison.our_windows();
+
+    // Each rank measures the size that rank 0 names; 0 ends the run.
+    const auto measure = [&](std::size_t bytes) -> std::optional<BenchRow> {
+        bytes = rank.bootstrap().allgather("next size", bytes)[0];
+        if (bytes == 0) {
+            return {};
+        }
+        const std::size_t count = bytes / size_of(how.arithmetic.type);
+        return BenchRow{bytes,
+                        count,
+                        rank.size(),
+                        how.check,
+                        limit,
+                        comparison.run(count, false),
+                        comparison.run(count, true)};
+    };
+    if (rank.rank() != 0) {
+        while (measure(0)) {
+        }
+        return;
+    }
+    for (const std::size_t bytes : options.sizes()) {
+        const std::string name =
+            fmt::format("all_reduce/{}/{}/{}", options.type, options.op, format_bytes(bytes));
+        benchmark::RegisterBenchmark(name.c_str(),
+                                     [&, bytes](benchmark::State& state) {
+                                         for (auto _ : state) {
+                                             const BenchRow row = measure(bytes).value();
+                                             state.SetIterationTime(row.out_of_place.ours * 1e-6);
+                                             set_counters(state, row);
+                                         }
+                                     })
+            ->UseManualTime()
+            ->Iterations(1)
+            ->Unit(benchmark::kMicrosecond);
+    }
+    add_context(options, comparison);
+    TableReporter reporter(rank, how.arithmetic, head(rank, options, comparison, ours, limit),
+                           json);
+    if (benchmark::RunSpecifiedBenchmarks(&reporter) == 0) {
+        throw UsageError("--benchmark_filter matches no size: --benchmark_list_tests names them");
+    }
+    measure(0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    // Google Benchmark would answer --help itself, so it gets only what is its own.
+    char** const middle = std::stable_partition(argv + 1, argv + argc, [](std::string_view word) {
+        return !word.starts_with("--benchmark_");
+    });
+    std::vector<char*> theirs(middle, argv + argc);
+    theirs.insert(theirs.begin(), argv[0]);
+    CLI::App app(kWhatItDoes, "06_allreduce_bench");
+    BenchOptions options;
+    add_bench_options(app, options);
+    app.footer(kExamples);
+    return run_main(app, static_cast<int>(middle - argv), argv, [&] {
+        int count = static_cast<int>(theirs.size());
+        benchmark::Initialize(&count, theirs.data());
+        if (count > 1) {
+            throw UsageError(fmt::format("Google Benchmark has no option {}", theirs[1]));
+        }
+        options.complete();
+        std::ofstream json;
+        if (!options.json.empty()) {
+            json.open(options.json);
+        }
+        return run_ranks({options.ranks(), RankMode::kThread, {}},
+                         [&](Rank& rank) { run(rank, options, json.is_open() ? &json : nullptr); });
+    });
+}

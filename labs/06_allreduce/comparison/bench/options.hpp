@@ -1,0 +1,42 @@
+#pragma once
+/// \file
+/// The options of the benchmark: those of NCCL's own benchmark, nccl-tests, by the same names and
+/// with the same meaning.
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "labs/06_allreduce/comparison/nccl_comparison.hpp"
+
+namespace symm {
+
+/// The options as given. What is 0 or empty by default was not given.
+struct BenchOptions {
+    int threads = 0;
+    int gpus = 0;  ///< Per thread.
+    std::size_t min_bytes = 0;
+    std::size_t max_bytes = 0;
+    std::size_t step_bytes = 0;  ///< From one size to the next, instead of the factor.
+    std::size_t step_factor = 0;
+    std::string type = "float";
+    std::string op = "sum";
+    int check = 1;
+    int rounds = 0;
+    bool no_nccl = false;
+    std::string json;
+    ComparisonOptions comparison;
+
+    /// Fills in what was not given, which depends on the driver. Throws UsageError for values that
+    /// do not belong together.
+    void complete();
+    int ranks() const { return threads * gpus; }
+    /// The sizes in bytes, in whole elements.
+    std::vector<std::size_t> sizes() const;
+    /// All of it in one line.
+    std::string text() const;
+};
+
+void add_bench_options(CLI::App& app, BenchOptions& options);
+
+}  // namespace symm

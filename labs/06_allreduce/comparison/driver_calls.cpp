@@ -1,0 +1,281 @@
+// The driver calls behind NCCL's functions, and behind ours: from memory to an AllReduce and back.
+// Without GPUs, or without NCCL, its calls are read from a recording.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "common/cli/bytes.hpp"
+#include "common/cli/cli.hpp"
+#include "common/cuda/device.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/nccl/comparison.hpp"
+#include "common/ranks/rank_options.hpp"
+#include "common/sys/error_text.hpp"
+#include "common/sys/file.hpp"
+#include "common/trace/driver_trace.hpp"
+#include "labs/01_vmm_alloc/mem_alloc.hpp"
+#include "labs/06_allreduce/communicator/communicator.hpp"
+#include "labs/06_allreduce/comparison/result_check.hpp"
+
+namespace {
+
+using namespace symm;
+
+constexpr std::size_t kBytes = 4 << 20;
+constexpr std::size_t kCount = (1 << 20) / sizeof(float);  ///< Of an AllReduce: a quarter of it.
+constexpr Arithmetic kSum{DataType::kFloat, ReduceOp::kSum};
+
+/// A step of both programs, and what it is in each.
+struct Step {
+    std::string_view name;
+    std::string_view nccl;
+    std::string_view ours;
+};
+constexpr auto kTracedSteps = std::to_array<Step>({
+    {"alloc", "ncclMemAlloc(4M)", "mem_alloc(4M) of lab 01"},
+    {"setup", "ncclCommInitRank", "Communicator"},
+    {"register", "ncclCommWindowRegister(4M, NCCL_WIN_COLL_SYMMETRIC)",
+     "Communicator::register_memory(4M, WindowKind::kSymmetric)"},
+    {"reduce", "ncclAllReduce(1M), the first call", "Communicator::all_reduce(1M), the first call"},
+    {"deregister", "ncclCommWindowDeregister", "Communicator::release"},
+    {"destroy", "ncclCommDestroy", "Communicator's destructor"},
+    {"free", "ncclMemFree", "mem_free of lab 01"},
+});
+
+/// The lines of each step, by its name.
+using Lists = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+/// Records the steps of one program on this rank.
+class Recorder {
+public:
+    explicit Recorder(Rank& rank) : rank_(rank) {}
+
+    /// All ranks begin a step together, and end it before the next begins.
+    void operator()(const std::string& name, const std::function<void()>& step) {
+        rank_.bootstrap().barrier(name);
+        lists_[name] = folded(driver_calls_of(step));
+        rank_.bootstrap().barrier(name);
+    }
+    /// A call of `all_reduce(in, out, stream)`, whose result is checked.
+    void reduce(CUdeviceptr memory,
+                const std::function<void(CUdeviceptr, CUdeviceptr, CUstream)>& all_reduce) {
+        const CUdeviceptr out = memory + kBytes / 2;
+        Verifier verifier(rank_.rank(), rank_.size());
+        const Stream stream;
+        verifier.fill(stream, kSum, memory, kCount);
+        Verifier::poison(stream, out, kCount * sizeof(float));
+        stream.synchronize("the input");
+        (*this)("reduce", [&] { all_reduce(memory, out, stream.get()); });
+        verifier.check(stream, kSum, out, kCount);
+    }
+    Lists lists() { return std::move(lists_); }
+
+private:
+    Rank& rank_;
+    Lists lists_;
+};
+
+Lists trace_ours(Rank& rank) {
+    Recorder step(rank);
+    void* memory = nullptr;
+    std::optional<Communicator> communicator;
+    CUdeviceptr window = 0;
+    step("alloc", [&] { memory = mem_alloc(kBytes); });
+    const auto address = reinterpret_cast<CUdeviceptr>(memory);
+    step("setup", [&] { communicator.emplace(rank); });
+    step("register",
+         [&] { window = communicator->register_memory(address, kBytes, WindowKind::kSymmetric); });
+    step.reduce(address, [&](CUdeviceptr in, CUdeviceptr out, CUstream stream) {
+        communicator->all_reduce(in, out, kCount, kSum.type, kSum.op, stream);
+    });
+    step("deregister", [&] { communicator->release(window); });
+    step("destroy", [&] { communicator.reset(); });
+    step("free", [&] { mem_free(memory); });
+    return step.lists();
+}
+
+Lists trace_nccl(Rank& rank, const NcclLibrary& nccl) {
+    constexpr int kFloat = 7;  // ncclFloat; ncclSum is 0
+    Recorder step(rank);
+    const auto id = rank.bootstrap().allgather(
+        "nccl id", rank.rank() == 0 ? NcclCommunicator::unique_id(nccl) : NcclLibrary::UniqueId{});
+    void* memory = nullptr;
+    NcclLibrary::Comm comm = nullptr;
+    NcclLibrary::Window window = nullptr;
+    step("alloc", [&] { nccl.check(nccl.mem_alloc(&memory, kBytes), "ncclMemAlloc"); });
+    step("setup", [&] {
+        nccl.check(nccl.comm_init_rank(&comm, rank.size(), id[0], rank.rank()), "ncclCommInitRank");
+    });
+    step("register", [&] {
+        nccl.check(nccl.window_register(comm, memory, kBytes, &window, kNcclSymmetricWindow),
+                   "ncclCommWindowRegister");
+    });
+    step.reduce(reinterpret_cast<CUdeviceptr>(memory), [&](CUdeviceptr in, CUdeviceptr out,
+                                                           CUstream stream) {
+        nccl.check(nccl.all_reduce(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out),
+                                   kCount, kFloat, 0, comm, stream),
+                   "ncclAllReduce");
+    });
+    step("deregister",
+         [&] { nccl.check(nccl.window_deregister(comm, window), "ncclCommWindowDeregister"); });
+    step("destroy", [&] { nccl.check(nccl.comm_destroy(comm), "ncclCommDestroy"); });
+    step("free", [&] { nccl.check(nccl.mem_free(memory), "ncclMemFree"); });
+    return step.lists();
+}
+
+/// NCCL's lists, and where they come from.
+struct Recording {
+    std::string source;
+    Lists lists;
+};
+
+bool is_step(std::string_view name) {
+    return std::any_of(kTracedSteps.begin(), kTracedSteps.end(),
+                       [&](const Step& step) { return step.name == name; });
+}
+
+/// A file as write() makes it. Throws UsageError.
+Recording read(const std::string& path) {
+    const std::string origin = fmt::format("--recording {}", path);
+    std::istringstream file(read_file(path, origin));
+    Recording recording;
+    std::string name;
+    std::getline(file, recording.source);
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with("== ")) {
+            name = line.substr(3, line.find(':') - 3);
+        }
+        if (line.empty() || line.starts_with("== ")) {
+            continue;
+        }
+        if (!is_step(name) || one_line(line) != line) {
+            throw UsageError(origin + ": this is no file of --record");
+        }
+        recording.lists[name].push_back(line);
+    }
+    if (recording.lists.empty() || one_line(recording.source) != recording.source) {
+        throw UsageError(origin + ": this is no file of --record");
+    }
+    return recording;
+}
+
+void write(const std::string& path, const Recording& recording) {
+    std::string text = recording.source + '\n';
+    for (const Step& step : kTracedSteps) {
+        text += fmt::format("\n== {}: {}\n", step.name, step.nccl);
+        for (const std::string& line : recording.lists.at(std::string(step.name))) {
+            text += line + '\n';
+        }
+    }
+    write_file(path, text, "--record " + path);
+}
+
+/// The version of the real driver: `580.159.04`.
+std::string driver_version() {
+    std::ifstream file("/proc/driver/nvidia/version");
+    for (std::string word; file >> word;) {
+        if (word.find_first_not_of("0123456789.") == std::string::npos) {
+            return word;
+        }
+    }
+    return "of an unknown version";
+}
+
+std::string today() {
+    const std::time_t now = std::time(nullptr);
+    std::array<char, 11> text{};
+    std::strftime(text.data(), text.size(), "%F", std::gmtime(&now));
+    return text.data();
+}
+
+struct Options {
+    RankOptions ranks;
+    std::string step;
+    Recording recording;
+    std::string record;
+};
+
+void print(const Rank& rank, const Options& options, const Lists& ours, const Recording& nccl) {
+    for (const Step& step : kTracedSteps) {
+        if (!options.step.empty() && options.step != step.name) {
+            continue;
+        }
+        const auto list = [&](std::string_view who, std::string_view what, const Lists& lists) {
+            const auto found = lists.find(step.name);
+            const bool none = found == lists.end() || found->second.empty();
+            rank.headline("{}: {}\n{}\n", who, what,
+                          none ? "    (none)" : fmt::format("{}", fmt::join(found->second, "\n")));
+        };
+        rank.headline("\n== {}\n", step.name);
+        if (!nccl.lists.empty()) {
+            list("NCCL", step.nccl, nccl.lists);
+        }
+        list("ours", step.ours, ours);
+    }
+}
+
+void run(Rank& rank, const Options& options) {
+    std::string why_no_nccl;
+    auto library = load_nccl(rank, why_no_nccl);
+    if (library != nullptr && library->window_register == nullptr) {
+        why_no_nccl = fmt::format("NCCL {} has no windows", library->version());
+        library.reset();
+    }
+    Recording nccl;
+    if (library != nullptr) {
+        nccl = {fmt::format("NCCL {}, driver {}, {} x {}, {}", library->version(), driver_version(),
+                            rank.size(), rank.gpu().name(), today()),
+                trace_nccl(rank, *library)};
+        if (!options.record.empty() && rank.rank() == 0) {
+            write(options.record, nccl);
+        }
+    } else if (!options.record.empty()) {
+        throw UsageError("--record: " + why_no_nccl);
+    } else if (!options.recording.source.empty()) {
+        nccl = options.recording;
+        nccl.source += ", recorded";
+    } else {
+        nccl.source = "NCCL's calls are not shown: " + why_no_nccl;
+    }
+    const Lists ours = trace_ours(rank);
+    rank.headline("{}\n{}\nrank 0 of {}\n", describe_driver(), nccl.source, rank.size());
+    print(rank, options, ours, nccl);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app("The driver calls behind NCCL's functions and behind ours.", "06_allreduce_trace");
+    Options options;
+    add_rank_options(app, options.ranks, kMaxAllReduceRanks);
+    std::string steps;
+    for (const Step& step : kTracedSteps) {
+        steps += fmt::format("{}{}", steps.empty() ? "" : ", ", step.name);
+    }
+    app.add_option("step", options.step, "Show one step only: " + steps);
+    app.add_option_function<std::string>(
+           "--recording", [&](const std::string& path) { options.recording = read(path); },
+           "NCCL's calls, for machines that cannot run it: a file of --record")
+        ->type_name("FILE");
+    add_output_option(app, "--record", options.record, "Write NCCL's calls into this file");
+    app.footer(
+        "va1 is an address, mem1 a handle, named in the order in which they appear; &va1 is where "
+        "a "
+        "call writes its\nanswer, -> 2M the answer itself, _ an argument that is not shown. On "
+        "GPUs "
+        "it needs CUPTI, which comes with the\nCUDA Toolkit.");
+    return run_main(app, argc, argv, [&] {
+        if (!options.step.empty() && !is_step(options.step)) {
+            throw UsageError(
+                fmt::format("there is no step '{}': say one of {}", options.step, steps));
+        }
+        return run_ranks(options.ranks, [&](Rank& rank) { run(rank, options); });
+    });
+}

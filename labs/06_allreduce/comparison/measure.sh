@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# measure.sh BIN FOLDER: makes the measurements for the AllReduce's tables in docs/RESULTS.md on a
+# machine of 2, 4 or 8 GPUs, in less than ten minutes. BIN has the programs
+# (build/release/bin, which may be a copy from another machine). FOLDER gets NAME.txt and NAME.json
+# of each run, the most important first. Exit status 1 if a run failed or took too long.
+set -uo pipefail
+bin=$(realpath "${1:?usage: measure.sh BIN FOLDER}")
+folder=${2:?usage: measure.sh BIN FOLDER}
+readonly seconds_at_most=580
+failures=0
+mkdir -p "$folder" && cd "$folder" || exit 1
+
+run() {  # name, seconds at most, command
+    local name=$1 most=$2 began=$SECONDS
+    local left=$((seconds_at_most - SECONDS))
+    shift 2
+    timeout -k 5 "$((most < left ? most : left > 0 ? left : 1))" "$@" >"$name.txt" 2>&1 </dev/null
+    local status=$?
+    [[ $status -eq 0 ]] || failures=$((failures + 1))
+    echo "$name: exit $status after $((SECONDS - began)) s ($SECONDS s in all)"
+}
+
+bench() {  # name, seconds at most, the benchmark's arguments
+    run "$1" "$2" "$bin/06_allreduce_bench" --driver native --json "$1.json" "${@:3}"
+}
+
+forced() {  # algorithm, smallest and largest size: ours alone, to find the tuner's limits
+    SYMM_ALGO=$1 bench "only_$1" 60 -b "$2" -e "$3" -f 2 -G 1 --rounds 3 --no-nccl
+}
+
+run machine 20 bash -c 'date; nvidia-smi; nvidia-smi topo -m'
+bench float_graph 120 -G 1
+bench bfloat16_graph 120 -G 1 -d bfloat16
+bench float 120
+SYMM_MAX_BLOCKS=64 bench float_graph_64_blocks 120 -G 1
+forced oneshot 1K 512K
+forced sentinel 1K 16M
+forced push 16K 16M
+forced twoshot 32K 1G
+forced copy 4M 1G
+run tests 120 env SYMM_DRIVER=native "$bin/06_allreduce_test" --gtest_filter='-*Program*'
+bench bfloat16 120 -d bfloat16 -f 4
+[[ $failures -eq 0 ]]

@@ -1,0 +1,223 @@
+#include "labs/06_allreduce/comparison/nccl_comparison.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "common/log/log.hpp"
+#include "labs/01_vmm_alloc/mem_alloc.hpp"
+
+namespace symm {
+namespace {
+
+using Memory = std::unique_ptr<void, void (*)(void*)>;
+
+/// Memory of one segment, for a window. NCCL 2.28 registers only the first segment of a window,
+/// and its kernels access memory beyond the end of that segment. Communicator::allocate() makes
+/// several segments above 256 MiB.
+Memory one_segment(std::size_t bytes) {
+    const auto give_back = [](void* memory) {
+        try {
+            mem_free(memory);
+        } catch (const std::exception& error) {
+            log::error("{}", error.what());
+        }
+    };
+    return {mem_alloc(bytes, bytes), give_back};
+}
+
+/// As many calls as take about 20 ms.
+int calls_per_turn(double microseconds) {
+    return static_cast<int>(std::clamp(20e3 / microseconds, 5.0, 200.0));
+}
+
+}  // namespace
+
+std::optional<double> Measured::ratio() const {
+    if (!nccl) {
+        return {};
+    }
+    return std::min(*nccl, nccl_symmetric.value_or(*nccl)) / ours;
+}
+
+double time_together(Rank& rank, const std::function<void()>& step) {
+    rank.bootstrap().barrier("before a timed step");
+    const auto start = std::chrono::steady_clock::now();
+    step();
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    const auto all = rank.bootstrap().allgather("timed step", time.count());
+    return *std::max_element(all.begin(), all.end());
+}
+
+double bus_bandwidth(std::size_t bytes, int ranks, double microseconds) {
+    return static_cast<double>(bytes) / (microseconds * 1e3) * 2 * (ranks - 1) / ranks;
+}
+
+NcclComparison::NcclComparison(Rank& rank, Communicator& communicator,
+                               const ComparisonOptions& options)
+    : rank_(rank),
+      communicator_(communicator),
+      options_(options),
+      verifier_(rank.rank(), rank.size()) {
+    const std::size_t bytes = std::max<std::size_t>(options.most_bytes, 1);
+    const Memory in = one_segment(bytes);
+    const Memory out = one_segment(bytes);
+    our_windows_ = time_together(rank, [&] {  // from now on they keep the memory
+        const auto window_of = [&](const Memory& memory) {
+            return communicator.register_memory(reinterpret_cast<CUdeviceptr>(memory.get()), bytes,
+                                                WindowKind::kSymmetric);
+        };
+        in_ = window_of(in);
+        out_ = window_of(out);
+    });
+    find_nccl();
+}
+
+void NcclComparison::find_nccl() {
+    why_no_nccl_ = options_.nccl ? "" : "as asked";
+    library_ = load_nccl(rank_, why_no_nccl_);
+    if (library_ == nullptr) {
+        return;
+    }
+    nccl_set_up_.first = time_together(rank_, [&] { nccl_ = connect_nccl(rank_, *library_); });
+    nccl_set_up_.another =
+        time_together(rank_, [&] { nccl_symmetric_ = connect_nccl(rank_, *library_); });
+    bool registered = true;
+    NcclLibrary::Window in = nullptr;
+    NcclLibrary::Window out = nullptr;
+    nccl_set_up_.windows = time_together(rank_, [&] {
+        try {
+            in = nccl_symmetric_->register_window(in_, options_.most_bytes);
+            out = nccl_symmetric_->register_window(out_, options_.most_bytes);
+        } catch (const std::exception& error) {
+            log::info("NCCL's symmetric path is left out: {}", error.what());
+            registered = false;
+        }
+    });
+    const auto all = rank_.bootstrap().allgather("nccl windows", static_cast<int>(registered));
+    if (std::find(all.begin(), all.end(), 0) != all.end()) {
+        nccl_symmetric_.reset();
+    }
+    find_nccl_device(in, out);
+}
+
+void NcclComparison::find_nccl_device(NcclLibrary::Window in, NcclLibrary::Window out) {
+    const Arithmetic& arithmetic = options_.arithmetic;
+    try {
+        if (nccl_symmetric_ == nullptr) {
+            throw std::runtime_error("it needs NCCL's symmetric windows");
+        }
+        nccl_device_ = NcclDevice::create(
+            *nccl_symmetric_,
+            {in, out, arithmetic.type, arithmetic.op, rank_.size(),
+             communicator_.two_shot_shape(arithmetic.type,
+                                          options_.most_bytes / size_of(arithmetic.type))});
+    } catch (const std::exception& error) {
+        why_no_nccl_device_ = error.what();
+    }
+    for (const std::string& reason :
+         rank_.bootstrap().allgather_text("nccl device", why_no_nccl_device_)) {
+        if (!reason.empty()) {
+            why_no_nccl_device_ = reason;
+            nccl_device_.reset();
+        }
+    }
+}
+
+/// Overwrites the output. In place it is the input, which stays as it is.
+void NcclComparison::poison(const Call& call) {
+    if (call.out != in_) {
+        Verifier::poison(stream_, call.out, call.count * size_of(options_.arithmetic.type));
+    }
+}
+
+void NcclComparison::check_call(const Call& call) {
+    verifier_.fill(stream_, options_.arithmetic, in_, call.count);
+    poison(call);
+    rank_.bootstrap().together("checked call", [&] {
+        call.make();
+        communicator_.synchronize(stream_, "the AllReduce");
+        verifier_.check(stream_, options_.arithmetic, call.out, call.count);
+    });
+}
+
+double NcclComparison::time_turn(const Call& call, int iterations) {
+    const TurnTimer timer(
+        rank_, stream_, iterations, options_.graph_launches,
+        [this](std::string_view what) { communicator_.synchronize(stream_, what); },
+        options_.warm_ups);
+    const double time = timer.time(call.make, [&] { poison(call); });
+    // In place the timed calls have added up their own results, so one more call is made and
+    // checked.
+    if (options_.check && call.out == in_) {
+        check_call(call);
+    } else if (options_.check) {
+        rank_.bootstrap().together("timed result", [&] {
+            verifier_.check(stream_, options_.arithmetic, call.out, call.count);
+        });
+    }
+    return time;
+}
+
+Measured NcclComparison::run(std::size_t count, bool in_place, Algorithm algorithm) {
+    Measured measured;
+    const CUdeviceptr out = in_place ? in_ : out_;
+    struct Candidate {
+        Call call;
+        std::vector<double> times;
+    };
+    std::vector<Candidate> candidates;
+    candidates.push_back({{count, out,
+                           [&] {
+                               measured.plan = communicator_.all_reduce(
+                                   in_, out, count, options_.arithmetic.type,
+                                   options_.arithmetic.op, stream_.get(), algorithm);
+                           }},
+                          {}});
+    for (NcclCommunicator* nccl : {nccl_.get(), nccl_symmetric_.get()}) {
+        if (nccl != nullptr) {
+            candidates.push_back(
+                {{count, out,
+                  [=, this] {
+                      nccl->all_reduce(in_, out, count, static_cast<int>(options_.arithmetic.type),
+                                       static_cast<int>(options_.arithmetic.op), stream_.get());
+                  }},
+                 {}});
+        }
+    }
+    if (nccl_device_) {
+        const LaunchShape shape = communicator_.two_shot_shape(options_.arithmetic.type, count);
+        candidates.push_back(
+            {{count, out,
+              [=, this] { nccl_device_->all_reduce(stream_.get(), shape, count, out == in_); }},
+             {}});
+    }
+    const Call& ours = candidates[0].call;
+    if (options_.check) {
+        check_call(ours);
+    } else {
+        verifier_.fill(stream_, options_.arithmetic, in_, count);
+    }
+    measured.iterations =
+        options_.iterations != 0 ? options_.iterations : calls_per_turn(time_turn(ours, 5));
+    for (int round = 0; round < options_.rounds; ++round) {
+        for (Candidate& candidate : candidates) {
+            candidate.times.push_back(time_turn(candidate.call, measured.iterations));
+        }
+    }
+    measured.ours = median(candidates[0].times);
+    if (nccl_) {
+        measured.nccl = median(candidates[1].times);
+    }
+    if (nccl_symmetric_) {
+        measured.nccl_symmetric = median(candidates[2].times);
+    }
+    if (nccl_device_) {
+        measured.nccl_device = median(candidates[3].times);
+    }
+    return measured;
+}
+
+}  // namespace symm

@@ -1,0 +1,110 @@
+#pragma once
+/// \file
+/// Our AllReduce and NCCL's in one run: timed in turn, in the same process and loop, on the same
+/// buffers, with results checked after each turn.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/nccl/comparison.hpp"
+#include "labs/06_allreduce/communicator/communicator.hpp"
+#include "labs/06_allreduce/comparison/nccl_device.hpp"
+#include "labs/06_allreduce/comparison/result_check.hpp"
+
+namespace symm {
+
+/// How to measure.
+struct ComparisonOptions {
+    Arithmetic arithmetic;
+    std::size_t most_bytes = 1 << 20;  ///< Of the largest call: the size of the buffers.
+    int iterations = 20;     ///< Calls per turn. 0: as many as take about 20 ms, from 5 to 200.
+    int warm_ups = 1;        ///< Calls before each turn that are not timed, at least 1.
+    int graph_launches = 0;  ///< 0: calls are launched one by one. Else they are one graph, which
+                             ///< is launched so many times.
+    int rounds = 5;          ///< Turns per candidate; the result is their median.
+    bool check = true;       ///< Check the results after each turn.
+    bool nccl = true;        ///< Compare with NCCL where it is there.
+};
+
+/// What one size took. Times are the slowest rank's, of one call, in microseconds.
+struct Measured {
+    CallPlan plan;
+    int iterations = 0;  ///< Calls per turn.
+    double ours = 0;
+    std::optional<double> nccl;            ///< Its default path.
+    std::optional<double> nccl_symmetric;  ///< On registered symmetric windows.
+    std::optional<double> nccl_device;     ///< Our two shots on NCCL's device API.
+
+    /// The better of NCCL's times divided by ours.
+    std::optional<double> ratio() const;
+};
+
+/// What making something took on the slowest rank, in milliseconds.
+struct SetUpTimes {
+    double first = 0;    ///< Communicator of the process: it also loads kernels.
+    double another = 0;  ///< Communicator.
+    double windows = 0;  ///< Both buffers registered.
+};
+
+/// The time of `step`, which all ranks begin together: the slowest rank's, in milliseconds.
+/// Collective.
+double time_together(Rank& rank, const std::function<void()>& step);
+
+/// The bus bandwidth in GB/s, as nccl-tests defines it: bytes/time x 2(n-1)/n.
+double bus_bandwidth(std::size_t bytes, int ranks, double microseconds);
+
+/// One rank's side of the comparison: an input and an output buffer, and NCCL's communicators for
+/// them. Construction and calls are collective.
+class NcclComparison {
+public:
+    NcclComparison(Rank& rank, Communicator& communicator, const ComparisonOptions& options);
+
+    /// Why the comparison with NCCL is skipped; empty where it is not.
+    const std::string& why_no_nccl() const { return why_no_nccl_; }
+    /// Why our two shots on NCCL's device API are left out; empty where they are not, and where the
+    /// comparison is skipped.
+    const std::string& why_no_nccl_device() const { return why_no_nccl_device_; }
+    /// NCCL's version; empty where the comparison is skipped.
+    std::string nccl_version() const { return library_ ? library_->version() : ""; }
+
+    /// Our windows' time, and NCCL's times: 0 is what has not been made.
+    double our_windows() const { return our_windows_; }
+    const SetUpTimes& nccl_set_up() const { return nccl_set_up_; }
+
+    /// Checks one call, then times all candidates in turn. If a result is wrong on one
+    /// rank, throws std::runtime_error on every rank.
+    Measured run(std::size_t count, bool in_place, Algorithm algorithm = Algorithm::kAuto);
+
+private:
+    /// A call of one candidate.
+    struct Call {
+        std::size_t count;
+        CUdeviceptr out;
+        std::function<void()> make;
+    };
+    double time_turn(const Call& call, int iterations);
+    void check_call(const Call& call);
+    void poison(const Call& call);
+    void find_nccl();
+    void find_nccl_device(NcclLibrary::Window in, NcclLibrary::Window out);
+
+    Rank& rank_;
+    Communicator& communicator_;
+    ComparisonOptions options_;
+    double our_windows_ = 0;
+    SetUpTimes nccl_set_up_;
+    CUdeviceptr in_ = 0;
+    CUdeviceptr out_ = 0;
+    Stream stream_;
+    Verifier verifier_;
+    std::string why_no_nccl_;
+    std::unique_ptr<NcclLibrary> library_;
+    std::unique_ptr<NcclCommunicator> nccl_;
+    std::unique_ptr<NcclCommunicator> nccl_symmetric_;
+    std::string why_no_nccl_device_;
+    std::unique_ptr<NcclDevice> nccl_device_;
+};
+
+}  // namespace symm

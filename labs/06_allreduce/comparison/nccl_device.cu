@@ -1,0 +1,102 @@
+#include "labs/06_allreduce/comparison/nccl_device.hpp"
+
+#include <fmt/core.h>
+
+#include <exception>
+#include <stdexcept>
+#include <string>
+
+#ifdef SYMM_NCCL_DEVICE
+
+#include "labs/06_allreduce/algorithms/dispatch.hpp"
+#include "labs/06_allreduce/comparison/nccl_two_shot.hpp"
+
+namespace symm {
+namespace {
+
+constexpr Types kTypes = Types::kFloatAndBfloat16;
+
+class NcclDeviceOnGpu : public NcclDevice {
+public:
+    NcclDeviceOnGpu(NcclCommunicator& nccl, const NcclDeviceOptions& options)
+        : nccl_(nccl), options_(options) {
+#ifdef NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER
+        ncclDevCommRequirements wanted = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
+#else
+        ncclDevCommRequirements wanted{};  // NCCL 2.28
+#endif
+        wanted.lsaBarrierCount = static_cast<int>(options.most.blocks);
+        wanted.lsaMultimem = false;
+        nccl_.create_device_communicator(&wanted, &comm_);
+    }
+    NcclDeviceOnGpu(const NcclDeviceOnGpu&) = delete;
+    NcclDeviceOnGpu& operator=(const NcclDeviceOnGpu&) = delete;
+    ~NcclDeviceOnGpu() override {
+        // An exception leaves it to ncclCommAbort: kernels may still wait in its barriers.
+        if (std::uncaught_exceptions() == 0) {
+            nccl_.destroy_device_communicator(&comm_);
+        }
+    }
+
+    /// How many ranks reach each other's memory.
+    int ranks() const {
+        return comm_.lsaSize;
+    }
+
+    void all_reduce(CUstream stream, LaunchShape shape, std::size_t count, bool in_place) override {
+        launch_for<NcclTwoShot, kTypes>(
+            stream, shape, options_.type, options_.ranks,
+            NcclTwoShotCall{
+                static_cast<ncclWindow_t>(options_.in),
+                static_cast<ncclWindow_t>(in_place ? options_.in : options_.out), count,
+                Reduction(options_.op, options_.ranks, is_signed_integer(options_.type)), comm_});
+    }
+
+private:
+    NcclCommunicator& nccl_;
+    NcclDeviceOptions options_;
+    ncclDevComm comm_{};
+};
+
+}  // namespace
+
+std::unique_ptr<NcclDevice> NcclDevice::create(NcclCommunicator& nccl,
+                                               const NcclDeviceOptions& options) {
+    // The structures that NCCL's kernels and host functions share differ between versions.
+    const std::string headers = fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
+    if (headers != nccl.version()) {
+        throw std::runtime_error(
+            fmt::format("built with the headers of NCCL {}, not {}", headers, nccl.version()));
+    }
+    const LaunchShape& most = options.most;
+    if (options.type != DataType::kFloat && options.type != DataType::kBfloat16) {
+        throw std::runtime_error("its kernel is compiled for float and bfloat16 only");
+    }
+    if (resident_blocks_for<NcclTwoShot, kTypes>(options.type, options.ranks, most.threads) <
+        most.blocks) {
+        throw std::runtime_error(
+            fmt::format("the device does not keep {} blocks of its kernel resident", most.blocks));
+    }
+    auto device = std::make_unique<NcclDeviceOnGpu>(nccl, options);
+    if (const int reached = device->ranks(); reached != options.ranks) {
+        device.reset();
+        throw std::runtime_error(fmt::format("only {} of {} ranks reach each other's memory (LSA)",
+                                             reached, options.ranks));
+    }
+    return device;
+}
+
+}  // namespace symm
+
+#else
+
+namespace symm {
+
+std::unique_ptr<NcclDevice> NcclDevice::create(NcclCommunicator& /*nccl*/,
+                                               const NcclDeviceOptions& /*options*/) {
+    throw std::runtime_error("built without NCCL's headers (README.md of lab 06)");
+}
+
+}  // namespace symm
+
+#endif

@@ -1,0 +1,130 @@
+#include "labs/06_allreduce/comparison/tune.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <list>
+#include <stdexcept>
+
+#include "common/cuda/driver.hpp"
+#include "common/sys/file.hpp"
+#include "labs/06_allreduce/comparison/nccl_comparison.hpp"
+
+namespace symm {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr std::size_t kColumns = kTuned.size() + 1;
+
+Algorithm algorithm_of(std::size_t column) {
+    return column < kTuned.size() ? kTuned.at(column) : Algorithm::kCopy;
+}
+
+/// Whether to measure it: one shot of much more than scratch memory holds would take for ever.
+bool is_possible(Algorithm algorithm, const Communicator& communicator, bool floating,
+                 std::size_t bytes) {
+    switch (algorithm) {
+        case Algorithm::kOneShot:
+            return bytes <= kOneShotLimit;
+        case Algorithm::kSentinel:
+            return floating && bytes <= sentinel_limit(communicator.ranks());
+        case Algorithm::kPush:
+            return floating && bytes <= push_limit(communicator.ranks());
+        case Algorithm::kCopy:
+            return communicator.has_copy_engine();
+        default:
+            return true;
+    }
+}
+
+ComparisonOptions options_for(DataType type, std::size_t most_bytes) {
+    return {.arithmetic = {type},
+            .most_bytes = most_bytes,
+            .iterations = is_emulated() ? 2 : 0,
+            .graph_launches = is_emulated() ? 0 : 1,
+            .rounds = is_emulated() ? 1 : 3,
+            .nccl = false};
+}
+
+std::vector<TunedSize> measure(const Rank& rank, const Communicator& communicator,
+                               NcclComparison& comparison, ByteRange range, DataType type) {
+    std::vector<TunedSize> sizes;
+    for (std::size_t bytes = range.first; bytes <= range.last; bytes *= 2) {
+        TunedSize& size = sizes.emplace_back(TunedSize{bytes, {}});
+        std::string line = fmt::format("{:>9} {:>8}", name_of(type), format_bytes(bytes));
+        for (std::size_t column = 0; column < kColumns; ++column) {
+            const Algorithm algorithm = algorithm_of(column);
+            const bool possible = is_possible(algorithm, communicator, is_floating(type), bytes);
+            size.times.at(column) =
+                possible ? comparison.run(bytes / size_of(type), false, algorithm).ours : kNever;
+            line += possible ? fmt::format(" {:>9.1f}", size.times.at(column))
+                             : fmt::format(" {:>9}", "-");
+        }
+        rank.headline("{}\n", line);
+    }
+    return sizes;
+}
+
+}  // namespace
+
+// The best choice for sizes[0..s] whose last is column c: the cost of s by c, and the best one for
+// sizes[0..s-1] that ends at c or before it.
+TuningRow best_row(int ranks, bool floating, const std::vector<TunedSize>& sizes) {
+    std::vector<std::array<double, kColumns>> cost(sizes.size());
+    const auto cheapest = [&](std::size_t s, std::size_t last) {
+        return static_cast<std::size_t>(
+            std::min_element(cost[s].begin(),
+                             cost[s].begin() + static_cast<std::ptrdiff_t>(last) + 1) -
+            cost[s].begin());
+    };
+    for (std::size_t s = 0; s < sizes.size(); ++s) {
+        const double best = *std::min_element(sizes[s].times.begin(), sizes[s].times.end());
+        for (std::size_t c = 0; c < kColumns; ++c) {
+            const double before = s == 0 ? 0 : cost[s - 1].at(cheapest(s - 1, c));
+            cost[s].at(c) = before + sizes[s].times.at(c) / best;
+        }
+    }
+    TuningRow row{ranks, floating, {}};
+    std::size_t column = kColumns - 1;
+    for (std::size_t s = sizes.size(); s-- > 0;) {
+        column = cheapest(s, column);
+        if (column < kTuned.size() && row.up_to.at(column) == 0) {
+            const bool last = s + 1 == sizes.size();
+            row.up_to.at(column) = last ? std::numeric_limits<std::size_t>::max() : sizes[s].bytes;
+        }
+    }
+    return row;
+}
+
+void tune(Rank& rank, Communicator& communicator, ByteRange sizes, const std::string& file) {
+    TuningTable table = TuningTable::from_environment();
+    rank.bootstrap().together("tuning table", [&] {
+        if (rank.rank() == 0 && std::filesystem::exists(file)) {
+            table = TuningTable::read(file, "--tune " + file);
+        }
+    });
+    std::string head = fmt::format("{:>9} {:>8}", "type", "bytes");
+    for (std::size_t column = 0; column < kColumns; ++column) {
+        head += fmt::format(" {:>9}", name_of(algorithm_of(column)));
+    }
+    rank.headline("{}\n", head);
+    constexpr std::array kTypes{DataType::kFloat, DataType::kInt32};
+    std::list<NcclComparison> comparisons;  // their streams have to outlive the next one's call
+    for (const DataType type : kTypes) {
+        NcclComparison& comparison =
+            comparisons.emplace_back(rank, communicator, options_for(type, sizes.last));
+        table.set(best_row(rank.size(), is_floating(type),
+                           measure(rank, communicator, comparison, sizes, type)));
+    }
+    rank.bootstrap().together("tuning table", [&] {
+        if (rank.rank() == 0) {
+            write_file(file, fmt::format("# {}\n{}", describe_driver(), table.text()),
+                       "--tune " + file);
+        }
+    });
+    rank.headline("\n{}\nWritten to {}: SYMM_TUNING={} chooses it.\n", table.text(), file, file);
+}
+
+}  // namespace symm

@@ -1,0 +1,32 @@
+#pragma once
+/// \file
+/// `06_allreduce --tune FILE`: measures which algorithm is the fastest for which size, and writes
+/// the tuner's table.
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "common/cli/bytes.hpp"
+#include "labs/06_allreduce/communicator/communicator.hpp"
+#include "labs/06_allreduce/tuning/tuning_table.hpp"
+
+namespace symm {
+
+/// What one size took by each algorithm of kTuned, and by the copy engine, in microseconds;
+/// infinite where the algorithm cannot do it.
+struct TunedSize {
+    std::size_t bytes;
+    std::array<double, kTuned.size() + 1> times;
+};
+
+/// The row whose choices take the least time, as the sum over all sizes of time / best time. The
+/// sizes grow.
+TuningRow best_row(int ranks, bool floating, const std::vector<TunedSize>& sizes);
+
+/// Measures powers of two from `sizes.first` to `sizes.last` for float and for int32, and adds the
+/// two rows to the table in the file, or makes a new one. Prints a line per size. Collective;
+/// rank 0 reads and writes the file. Throws UsageError for a file that is no table.
+void tune(Rank& rank, Communicator& communicator, ByteRange sizes, const std::string& file);
+
+}  // namespace symm

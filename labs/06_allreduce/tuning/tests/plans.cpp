@@ -1,0 +1,30 @@
+// What the tuner takes on emulated GPUs for a call of so many bytes of floats, for each number of
+// ranks: `plans 128K`. For the course.
+
+#include <fmt/core.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "common/cli/bytes.hpp"
+#include "labs/06_allreduce/tuning/tuner.hpp"
+
+int main(int argc, char** argv) {
+    using namespace symm;
+    try {
+        const std::size_t bytes = parse_bytes(argc > 1 ? argv[1] : "1M");
+        const Tuner tuner{
+            TuningTable::from_environment(), {{2, 32}, {2, 32}, true}, TunerOverrides{}};
+        for (int ranks = 2; ranks <= kMaxAllReduceRanks; ++ranks) {
+            const CallPlan plan =
+                plan_call({DataType::kFloat, bytes / sizeof(float), ranks, WindowKind::kSymmetric},
+                          Algorithm::kAuto, tuner);
+            fmt::print("{} ranks: {} ({})\n", ranks, name_of(plan.algorithm),
+                       describe(plan, ranks));
+        }
+        return 0;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "error: {}\n", error.what());
+        return 2;
+    }
+}
