@@ -13,8 +13,8 @@
 #include "common/environment/environment.hpp"
 #include "common/ranks/rank_options.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"
+#include "labs/06_allreduce/comparison/measure_table.hpp"
 #include "labs/06_allreduce/comparison/nccl_comparison.hpp"
-#include "labs/06_allreduce/comparison/tune.hpp"
 
 namespace {
 

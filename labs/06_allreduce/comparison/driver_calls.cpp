@@ -22,7 +22,7 @@
 #include "common/trace/driver_trace.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
-#include "labs/06_allreduce/comparison/result_check.hpp"
+#include "labs/06_allreduce/communicator/result_check.hpp"
 
 namespace {
 

@@ -10,8 +10,8 @@
 
 #include "common/nccl/comparison.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
+#include "labs/06_allreduce/communicator/result_check.hpp"
 #include "labs/06_allreduce/comparison/nccl_device.hpp"
-#include "labs/06_allreduce/comparison/result_check.hpp"
 
 namespace symm {
 

@@ -11,7 +11,7 @@
 #include "common/sys/file.hpp"
 #include "common/trace/gpu_work.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
-#include "labs/06_allreduce/comparison/result_check.hpp"
+#include "labs/06_allreduce/communicator/result_check.hpp"
 
 namespace {
 

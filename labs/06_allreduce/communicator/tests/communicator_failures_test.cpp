@@ -17,8 +17,8 @@
 #include "common/tests/run_as.hpp"
 #include "common/tests/variable_in_force.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
+#include "labs/06_allreduce/communicator/result_check.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
-#include "labs/06_allreduce/comparison/result_check.hpp"
 
 namespace symm {
 namespace {

@@ -6,7 +6,7 @@
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
-#include "labs/06_allreduce/comparison/result_check.hpp"
+#include "labs/06_allreduce/communicator/result_check.hpp"
 
 namespace symm {
 

@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "common/sys/usage_error.hpp"
-#include "labs/06_allreduce/comparison/tune.hpp"
 
 namespace symm {
 namespace {
@@ -66,21 +63,6 @@ TEST(TuningTable, SaysWhatIsWrong) {
     EXPECT_EQ(told("2 integer 1K - - 1G 2G"), "a file, line 1: there is no column for `2G`");
     EXPECT_NE(told("2 floating 1K soon - 1G"), "");
     EXPECT_NE(told("2 floating 1K"), "");
-}
-
-TEST(Tune, FindsTheRowThatTakesTheLeastTime) {
-    constexpr double kNever = std::numeric_limits<double>::infinity();
-    const TuningRow row = best_row(2, true,
-                                   {{1, {2, 3, 4, 9, 20}},
-                                    {2, {3, 2.9, 4, 9, 20}},  // noise: one size alone
-                                    {4, {3, 4, 5, 9, 20}},
-                                    {8, {9, 5, 6, 9, 20}},
-                                    {16, {kNever, 9, 12, 10, 20}},
-                                    {32, {kNever, kNever, kNever, 20, 19}}});
-    EXPECT_EQ(row.up_to, (std::array<std::size_t, 4>{4, 16, 0, 0}));
-    EXPECT_EQ(row.algorithm(17), Algorithm::kCopy);
-    EXPECT_EQ(best_row(2, false, {{1, {1, kNever, kNever, 2, kNever}}}).algorithm(1 << 30),
-              Algorithm::kOneShot);
 }
 
 TEST(Tuner, FillsNoMoreThanTheDevice) {

@@ -1,6 +1,6 @@
 // The check itself: it has to find what an AllReduce could get wrong.
 
-#include "labs/06_allreduce/comparison/result_check.hpp"
+#include "labs/06_allreduce/communicator/result_check.hpp"
 
 #include <gtest/gtest.h>
 

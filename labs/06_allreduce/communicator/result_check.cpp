@@ -1,4 +1,4 @@
-#include "labs/06_allreduce/comparison/result_check.hpp"
+#include "labs/06_allreduce/communicator/result_check.hpp"
 
 #include <stdexcept>
 #include <string>

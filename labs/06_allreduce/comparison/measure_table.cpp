@@ -1,4 +1,4 @@
-#include "labs/06_allreduce/comparison/tune.hpp"
+#include "labs/06_allreduce/comparison/measure_table.hpp"
 
 #include <fmt/core.h>
 
