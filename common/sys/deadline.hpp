@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 namespace symm {
 
@@ -12,8 +13,10 @@ class Deadline {
 public:
     using Clock = std::chrono::steady_clock;
 
-    /// The point in time `limit` from now.
+    /// The point in time `limit` from now: at once if it is negative, and at most ten years.
     static Deadline after(std::chrono::nanoseconds limit) {
+        limit = std::clamp<std::chrono::nanoseconds>(limit, std::chrono::nanoseconds{0},
+                                                     std::chrono::hours{24 * 365 * 10});
         return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(limit), limit);
     }
     /// The deadline of another process: all processes of a machine share the steady clock.
@@ -35,7 +38,8 @@ public:
     }
     /// What is left in whole milliseconds, rounded up: what poll(2) takes.
     int left_ms() const {
-        return static_cast<int>((left() + std::chrono::nanoseconds{999'999}).count() / 1'000'000);
+        const auto ms = (left() + std::chrono::nanoseconds{999'999}).count() / 1'000'000;
+        return static_cast<int>(std::min<long>(ms, std::numeric_limits<int>::max()));
     }
     /// The limit it was made with.
     std::chrono::nanoseconds limit() const { return limit_; }

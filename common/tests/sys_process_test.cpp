@@ -22,6 +22,13 @@ namespace {
 
 using testing::patient;
 
+TEST(Deadlines, MayBeAsFarAwayAsCanBe) {
+    const Deadline far = Deadline::after(std::chrono::nanoseconds::max());
+    EXPECT_GT(far.left(), std::chrono::hours(24 * 365));
+    EXPECT_GT(far.left_ms(), 0);
+    EXPECT_EQ(Deadline::after(std::chrono::nanoseconds::min()).left().count(), 0);
+}
+
 Command shell(const std::string& script) {
     Command command;
     command.arguments = {"/bin/sh", "-c", script};

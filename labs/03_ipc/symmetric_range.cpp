@@ -1,7 +1,10 @@
 #include "labs/03_ipc/symmetric_range.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <stdexcept>
@@ -125,6 +128,10 @@ SymmetricRange::SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t byte
         // FABRIC, step 2 falls back to them.
         const CUmemAllocationProp properties =
             device_memory(rank.device(), handles_.kind | CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        if (bytes > std::numeric_limits<CUdeviceptr>::max() - pointer) {
+            throw std::invalid_argument(
+                fmt::format("there is no memory of {} bytes at {:#x}", bytes, pointer));
+        }
         lead_ = pointer == 0 ? 0 : pointer - segment_of(pointer);
         segments = pointer == 0 ? create_segments(properties, bytes)
                                 : find_segments(pointer - lead_, lead_ + bytes);

@@ -118,6 +118,7 @@ int main(int argc, char** argv) {
     std::string algo = "auto";
     std::size_t count = 0;
     bool no_nccl = false;
+    bool graph = false;
     int iterations = 0;
     add_rank_options(app, options.ranks, kMaxAllReduceRanks);
     auto* bytes_option =
@@ -137,7 +138,7 @@ int main(int argc, char** argv) {
     app.add_option("--algo", algo, "Algorithm: auto, oneshot, sentinel, push, twoshot or copy")
         ->capture_default_str();
     app.add_flag("--inplace", options.in_place, "Input and output are the same buffer");
-    app.add_flag("--graph", options.comparison.graph_launches, "Replay the calls as a graph");
+    app.add_flag("--graph", graph, "Replay the calls as a graph");
     add_number_option(app, "--iters", iterations, 1, 1000,
                       "Calls per turn (default 20; emulated 2)")
         ->default_str("");
@@ -173,6 +174,7 @@ int main(int argc, char** argv) {
             TuningTable::read(options.tune, "--tune " + options.tune);
         }
         options.comparison.nccl = !no_nccl;
+        options.comparison.graph_launches = graph ? 1 : 0;
         options.sizes = parse_byte_range("--bytes", bytes);
         if (options.sizes.first % size_of(options.comparison.arithmetic.type) != 0) {
             throw UsageError(fmt::format("--bytes {} is no whole number of {}s of {} bytes each",

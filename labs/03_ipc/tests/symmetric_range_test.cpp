@@ -125,6 +125,9 @@ TEST_P(SymmetricRangeIn, RefusesNothingAndTooMuch) {
         EXPECT_THAT([&] { SymmetricRange(rank, std::size_t{1} << 45); },
                     ::testing::ThrowsMessage<std::exception>(HasSubstr("cuMemCreate")));
         EXPECT_THROW(SymmetricRange(rank, ~std::size_t{0}), std::exception);
+        const SymmetricRange some(rank, 4096);
+        EXPECT_THAT([&] { SymmetricRange(rank, some.local() + 16, ~std::size_t{0} - 7); },
+                    ::testing::ThrowsMessage<std::invalid_argument>(HasSubstr("no memory of")));
         exercise(rank, SymmetricRange(rank, 4096), "after");
     });
 }

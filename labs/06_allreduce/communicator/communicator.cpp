@@ -114,7 +114,10 @@ Resident resident_blocks(int ranks, unsigned threads) {
 
 std::chrono::nanoseconds limit_of(const CommunicatorOptions& options) {
     constexpr std::chrono::hours kForEver{24 * 365 * 10};
-    return options.limit                 ? *options.limit
+    if (options.limit && options.limit->count() <= 0) {
+        throw std::invalid_argument("CommunicatorOptions::limit has to be more than 0");
+    }
+    return options.limit ? std::min<std::chrono::nanoseconds>(*options.limit, kForEver)
            : env::is_set("SYMM_TIMEOUT") ? Deadline::standard_limit()
                                          : kForEver;
 }
@@ -136,7 +139,7 @@ bool is_captured(CUstream stream) {
 constexpr std::array<std::string_view, 2> kWindowKinds{"plain", "symmetric"};
 
 bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
-    return a < b + bytes && b < a + bytes;
+    return a != b && (a < b ? b - a : a - b) < bytes;
 }
 
 }  // namespace
@@ -373,11 +376,14 @@ CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t c
             fmt::format("the addresses of {} buffers have to be multiples of {}", name_of(type),
                         size_of(type)));
     }
-    if (in != out && overlap(in, out, bytes)) {
-        throw std::invalid_argument("input and output overlap: they have to be one buffer or two");
-    }
     const auto in_place = find(in, bytes);
     const auto out_place = find(out, bytes);
+    // Memory in a window has two addresses, the caller's own and the window's.
+    const bool one_window = in_place && out_place && in_place->window == out_place->window;
+    if (one_window ? overlap(in_place->offset, out_place->offset, bytes)
+                   : overlap(in, out, bytes)) {
+        throw std::invalid_argument("input and output overlap: they have to be one buffer or two");
+    }
     CallSize call{type, count, ranks(), std::nullopt};
     if (in_place && out_place) {
         call.windows = std::min(in_place->window->kind, out_place->window->kind);
@@ -410,6 +416,10 @@ CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t c
     }
     const Scratch scratch = scratch_of(chosen.algorithm, ranks());
     for (std::size_t done = 0; done < count; done += chosen.piece) {
+        if (done != 0) {  // a call of many pieces ends early where it cannot succeed any more
+            rank_.bootstrap().throw_async_error("an AllReduce");
+            timeout_.throw_if_gave_up();
+        }
         scratch.launch(stream, chosen.shape, type,
                        {in + done * size_of(type), out + done * size_of(type),
                         std::min(chosen.piece, count - done), reduction,

@@ -61,8 +61,9 @@ public:
     /// as the communicator.
     CUdeviceptr allocate(std::size_t bytes, WindowKind kind = WindowKind::kPlain);
     /// Makes a window of memory that each rank has already (for example from mem_alloc, or any part
-    /// of it): ncclCommWindowRegister. The caller still owns the memory. Calls may use its own
-    /// address, or the one that is returned.
+    /// of it): ncclCommWindowRegister. The caller still owns the memory, and releases the window
+    /// before the memory: new memory at the same address is not in the window. Calls may use the
+    /// memory's own address, or the one that is returned.
     CUdeviceptr register_memory(CUdeviceptr pointer, std::size_t bytes,
                                 WindowKind kind = WindowKind::kPlain);
     /// Destroys a window. Collective; waits for the work of all ranks, so that none still uses the
@@ -80,9 +81,9 @@ public:
     /// Throws CudaError, and std::invalid_argument for a call that is not possible. With
     /// SYMM_CHECK=1 it first waits for all ranks, and throws std::invalid_argument on each of them
     /// where their calls differ (count, type, operation, windows, order); without it such calls
-    /// wait until their time is over. The first call that asks for copy, without a window large
-    /// enough for it, waits for all ranks. Keep the stream at least until the next call, which may
-    /// have to wait for it.
+    /// may wait until their time is over, or end with wrong results. The first call that asks for
+    /// copy, without a window large enough for it, waits for all ranks. Keep the stream at least
+    /// until the next call, which may have to wait for it. From one thread at a time.
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 
@@ -14,6 +14,7 @@
 #include "common/cli/cli.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
+#include "common/sys/file.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"
 #include "labs/06_allreduce/comparison/bench/limit.hpp"
 #include "labs/06_allreduce/comparison/bench/options.hpp"
@@ -154,11 +155,14 @@ int main(int argc, char** argv) {
             throw UsageError(fmt::format("Google Benchmark has no option {}", theirs[1]));
         }
         options.complete();
-        std::ofstream json;
-        if (!options.json.empty()) {
-            json.open(options.json);
+        // Written as a whole when all is measured: a run that fails leaves an old file as it was.
+        std::ostringstream json;
+        const int status = run_ranks({options.ranks(), RankMode::kThread, {}}, [&](Rank& rank) {
+            run(rank, options, options.json.empty() ? nullptr : &json);
+        });
+        if (status == 0 && !json.str().empty()) {
+            write_file(options.json, json.str(), "--json " + options.json);
         }
-        return run_ranks({options.ranks(), RankMode::kThread, {}},
-                         [&](Rank& rank) { run(rank, options, json.is_open() ? &json : nullptr); });
+        return status;
     });
 }

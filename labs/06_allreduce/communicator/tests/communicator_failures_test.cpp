@@ -340,6 +340,13 @@ TEST(Communicator, RefusesNumbersThatMeanNothing) {
                      std::invalid_argument);
         EXPECT_THROW(communicator.allocate(4096, static_cast<WindowKind>(99)),
                      std::invalid_argument);
+        for (const std::chrono::nanoseconds limit : {0s, -1s}) {
+            EXPECT_THROW(Communicator(rank, {.limit = limit}), std::invalid_argument);
+        }
+        // The longest limit there is.
+        Communicator patient(rank, {.limit = std::chrono::nanoseconds::max(), .max_blocks = 1});
+        patient.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum, stream.get());
+        patient.synchronize(stream, "a call without a limit");
     });
 }
 

@@ -224,6 +224,19 @@ TEST(Communicator, RegistersAnyPartOfMemory) {
     });
 }
 
+// Memory in a window has two addresses.
+TEST(Communicator, SeesOverlapThroughTheOtherAddress) {
+    on_ranks(2, [](Side& side) {
+        const SymmetricRange own(side.rank, 1 << 16);
+        const CUdeviceptr window = side.communicator.register_memory(own.local(), 1 << 16);
+        EXPECT_THROW(side.communicator.all_reduce(window, own.local() + 400, 999, DataType::kFloat,
+                                                  ReduceOp::kSum, side.stream.get()),
+                     std::invalid_argument);
+        side.reduce_and_check(window, own.local() + 4096, 999, {DataType::kFloat},
+                              Algorithm::kTwoShot);
+    });
+}
+
 TEST(Communicator, RefusesWhatCannotBeRight) {
     on_ranks(1, [](Side& side) {
         const CUdeviceptr window = side.communicator.allocate(1 << 12);

@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "common/sys/file.hpp"
 #include "common/tests/run_program.hpp"
 #include "common/tests/special_files.hpp"
+#include "common/tests/temporary_directory.hpp"
 
 namespace symm {
 namespace {
@@ -188,6 +192,20 @@ TEST(BenchProgram, TeachesWithHelp) {
 
 TEST(BenchProgram, FailsWhereItsOutputCannotBeWritten) {
     expect_failure_without_stdout("06_allreduce_bench -e 1K -n 1");
+}
+
+// A dangling link can be written, so nothing may be lost without a word.
+TEST(BenchProgram, LosesNoFile) {
+    const TemporaryDirectory directory;
+    const std::string old = directory.path() / "old.json";
+    const std::string link = directory.path() / "link.json";
+    std::ofstream(old) << "what was there";
+    const std::string bench = "06_allreduce_bench -b 1K -e 1K -n 1 --json ";
+    EXPECT_NE(run_program(bench + old, "SYMM_EMU_P2P=0").exit_code, 0);
+    EXPECT_EQ(read_file(old, "old.json"), "what was there");
+    std::filesystem::create_symlink("/nonexistent/file", link);
+    const Finished run = run_program(bench + link);
+    EXPECT_TRUE(run.exit_code != 0 || std::filesystem::file_size(link) > 0) << run.output;
 }
 
 TEST(BenchProgram, WritesRegularFilesOnly) {
