@@ -8,6 +8,8 @@ at_least() {
     [[ "$(printf '%s\n' "$2" "$1" | sort -V | head -1)" == "$2" ]]
 }
 
+cuda_settings=()  # CMake's arguments
+
 # Sets nvcc to the first one of version 12.4 or newer.
 find_nvcc() {
     local version
@@ -23,7 +25,6 @@ find_nvcc() {
 
 # Exports CUDACXX for CMake. Emulated GPUs need only NVIDIA's headers and runtime: on a machine
 # without nvcc `headers` fetches no more than these. CMake asks for a version.txt instead of nvcc.
-cuda_settings=()
 find_cuda() {  # compiler or headers
     local nvcc
     if find_nvcc; then

@@ -12,11 +12,11 @@ namespace symm {
 class Deadline {
 public:
     using Clock = std::chrono::steady_clock;
+    static constexpr std::chrono::hours kLongest{24 * 365 * 10};  ///< As good as for ever.
 
-    /// The point in time `limit` from now: at once if it is negative, and at most ten years.
+    /// The point in time `limit` from now: at once if it is negative, and at most kLongest.
     static Deadline after(std::chrono::nanoseconds limit) {
-        limit = std::clamp<std::chrono::nanoseconds>(limit, std::chrono::nanoseconds{0},
-                                                     std::chrono::hours{24 * 365 * 10});
+        limit = std::clamp<std::chrono::nanoseconds>(limit, std::chrono::nanoseconds{0}, kLongest);
         return Deadline(Clock::now() + std::chrono::duration_cast<Clock::duration>(limit), limit);
     }
     /// The deadline of another process: all processes of a machine share the steady clock.

@@ -113,13 +113,12 @@ Resident resident_blocks(int ranks, unsigned threads) {
 }
 
 std::chrono::nanoseconds limit_of(const CommunicatorOptions& options) {
-    constexpr std::chrono::hours kForEver{24 * 365 * 10};
     if (options.limit && options.limit->count() <= 0) {
         throw std::invalid_argument("CommunicatorOptions::limit has to be more than 0");
     }
-    return options.limit ? std::min<std::chrono::nanoseconds>(*options.limit, kForEver)
+    return options.limit ? std::min<std::chrono::nanoseconds>(*options.limit, Deadline::kLongest)
            : env::is_set("SYMM_TIMEOUT") ? Deadline::standard_limit()
-                                         : kForEver;
+                                         : Deadline::kLongest;
 }
 
 /// Rank 0's table, for all ranks.
