@@ -3,23 +3,39 @@
 #include <unistd.h>
 
 #include <exception>
+#include <iostream>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "common/cuda/driver.hpp"
 #include "common/environment/environment.hpp"
 #include "common/log/print.hpp"
 #include "common/sys/error_text.hpp"
+#include "common/sys/file.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
 
-int bench_main(int argc, char** argv, const std::function<void()>& run) try {
+int bench_main(int argc, char** argv, const std::function<void()>& add) try {
+    constexpr std::string_view kOut = "--benchmark_out=";
+    for (const std::string_view word : std::span(argv, static_cast<std::size_t>(argc))) {
+        if (word.starts_with(kOut)) {
+            require_output_file(std::string(word.substr(kOut.size())), word);
+        }
+    }
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
         return kExitUsage;
     }
     require_environment();
-    run();
+    add();
+    if (benchmark::RunSpecifiedBenchmarks() == 0) {
+        throw UsageError("no benchmark matches: --benchmark_list_tests names them");
+    }
     benchmark::Shutdown();
+    std::cout.flush();
+    require_written_output();
     return kExitRight;
 } catch (const UsageError& error) {
     report_error(error_text(error));

@@ -9,12 +9,11 @@
 
 namespace symm {
 
-/// Reads Google Benchmark's flags and calls `run`, which may register more benchmarks and runs all.
-/// Returns the exit code: 0; 2 for bad usage, such as an unknown flag; 1 for any other exception,
-/// whose text goes to stderr.
+/// Reads Google Benchmark's flags, calls `add`, which may register more benchmarks, and runs all.
+/// Returns the exit code: 0; 2 for bad usage, such as an unknown flag or a filter that matches
+/// nothing; 1 for any other exception, whose text goes to stderr, and where stdout lost something.
 int bench_main(
-    int argc, char** argv,
-    const std::function<void()>& run = [] { benchmark::RunSpecifiedBenchmarks(); });
+    int argc, char** argv, const std::function<void()>& add = [] {});
 
 /// Says on stderr which driver answers, and that an emulated one's times mean nothing.
 void tell_driver();

@@ -13,6 +13,7 @@
 #include "common/emu/configuration.hpp"
 #include "common/environment/environment.hpp"
 #include "common/log/log.hpp"
+#include "common/log/print.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/file.hpp"
 
@@ -29,13 +30,6 @@ void open_standard_descriptors() {
     } while (opened >= 0 && opened <= STDERR_FILENO);
     if (opened >= 0) {
         ::close(opened);
-    }
-}
-
-// Most output is in a buffer until now, so an error such as a full disk often shows only here.
-void require_written_output() {
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-        throw std::system_error(errno, std::generic_category(), "cannot write to stdout");
     }
 }
 

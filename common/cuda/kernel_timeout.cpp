@@ -41,7 +41,7 @@ void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
             throw_if_gave_up();
         }
         throw std::runtime_error(
-            fmt::format("{}, and was ended by the host: no single wait in it had lasted {:.1f} s. "
+            fmt::format("{}, and was ended by the host: no single wait in it had lasted {:.3g} s. "
                         "Give it longer with SYMM_TIMEOUT (seconds), or less to do",
                         late.what(), std::chrono::duration<double>(limit_).count()));
     }

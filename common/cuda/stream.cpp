@@ -37,7 +37,7 @@ void Stream::synchronize(std::string_view what, Deadline deadline,
     for (int polls = 0; !finished(); ++polls) {
         if (deadline.passed()) {
             throw std::runtime_error(
-                fmt::format("{} did not finish within {:.1f} s", what, deadline.seconds()));
+                fmt::format("{} did not finish within {:.3g} s", what, deadline.seconds()));
         }
         if (polls > 1000) {
             std::this_thread::sleep_for(std::chrono::microseconds{50});

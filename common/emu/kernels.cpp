@@ -225,7 +225,7 @@ void run_kernel(Context& context, const KernelLaunch& launch) {
     for (int round = 0; !reserve(device, threads); ++round) {
         if (deadline.passed()) {
             lose(context, CUDA_ERROR_LAUNCH_TIMEOUT,
-                 Text("kernel {} waited {:.1f} s for room for {} threads: kernels of other streams "
+                 Text("kernel {} waited {:.3g} s for room for {} threads: kernels of other streams "
                       "hold {} of the device's {}, and all devices of a process have {} (use fewer "
                       "ranks, blocks or threads)",
                       launch.name, deadline.seconds(), threads, device.threads.load(),

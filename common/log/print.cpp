@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <mutex>
 #include <string>
+#include <system_error>
 
 #include "common/environment/environment.hpp"
 
@@ -83,6 +84,12 @@ bool print_lines(int descriptor, std::string_view prefix, std::string_view text)
     }
     flush();
     return written_all;
+}
+
+void require_written_output() {
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+        throw std::system_error(errno, std::generic_category(), "cannot write to stdout");
+    }
 }
 
 }  // namespace symm

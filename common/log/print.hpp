@@ -15,4 +15,8 @@ bool write_text(int descriptor, std::string_view text) noexcept;
 /// The same for lines: each begins with `prefix`, and ends with a newline.
 bool print_lines(int descriptor, std::string_view prefix, std::string_view text);
 
+/// For the end of a program: most output is in stdio's buffer until now, so an error such as a full
+/// disk often shows only here. Throws std::system_error.
+void require_written_output();
+
 }  // namespace symm

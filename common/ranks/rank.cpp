@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "common/log/print.hpp"
-#include "common/sys/usage_error.hpp"
+#include "common/sys/named.hpp"
 
 namespace symm {
 namespace {
@@ -37,16 +37,11 @@ bool same(const CUuuid& a, const CUuuid& b) {
 }  // namespace
 
 std::string_view name_of(RankMode mode) {
-    return mode == RankMode::kProcess ? "process" : "thread";
+    return kRankModes.at(static_cast<std::size_t>(mode));
 }
 
 RankMode rank_mode(std::string_view name) {
-    for (const RankMode mode : {RankMode::kProcess, RankMode::kThread}) {
-        if (name == name_of(mode)) {
-            return mode;
-        }
-    }
-    throw UsageError(fmt::format("--mode {}: give process or thread", name));
+    return named<RankMode>(kRankModes, "--mode", name);
 }
 
 Rank::Rank(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device)
@@ -104,7 +99,7 @@ void Rank::print(std::string_view text, bool prefixed) const {
 void Rank::require_printed() const {
     if (print_error_ == ETIMEDOUT) {
         throw std::runtime_error(fmt::format(
-            "cannot write to stdout: whoever reads it took nothing for the {} s of SYMM_TIMEOUT",
+            "cannot write to stdout: nobody read what stands in the pipe for the {} s of SYMM_TIMEOUT",
             Deadline::standard().seconds()));
     }
     if (print_error_ != 0) {

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -17,6 +18,7 @@ namespace symm {
 
 /// What a rank is: a process of its own, or a thread of one process.
 enum class RankMode { kProcess, kThread };
+inline constexpr std::array<std::string_view, 2> kRankModes{"process", "thread"};
 
 /// `process` or `thread`.
 std::string_view name_of(RankMode mode);

@@ -17,7 +17,7 @@
 namespace symm {
 namespace {
 
-// The head of a report; the text follows.
+// The head of a report of a failure; the text follows. A report of an end is empty but for a byte.
 struct Report {
     std::int64_t when;
     bool usage;
@@ -69,24 +69,29 @@ void throw_cause(const std::vector<RankFailure>& failures) {
     throw std::runtime_error(cause.text);
 }
 
-void report(int socket, const RankFailure& failure) noexcept {
+void report(int socket, const std::optional<RankFailure>& failure) noexcept {
     try {
-        const Report head{failure.when, failure.usage, failure.remote};
-        const std::string_view text = std::string_view(failure.text).substr(0, kMaxText);
-        std::vector<std::byte> packet(sizeof(head) + text.size());
-        std::memcpy(packet.data(), &head, sizeof(head));
-        std::memcpy(packet.data() + sizeof(head), text.data(), text.size());
+        std::vector<std::byte> packet(1);
+        if (failure) {
+            const Report head{failure->when, failure->usage, failure->remote};
+            const std::string_view text = std::string_view(failure->text).substr(0, kMaxText);
+            packet.resize(sizeof(head) + text.size());
+            std::memcpy(packet.data(), &head, sizeof(head));
+            std::memcpy(packet.data() + sizeof(head), text.data(), text.size());
+        }
         send_packet(socket, packet, {}, Deadline::after(std::chrono::seconds(1)));
     } catch (const std::exception&) {  // the exit code still tells that the rank failed
     }
 }
 
-bool take_report(int socket, RankFailure& failure) {
+Heard take_report(int socket, RankFailure& failure) {
     Packet packet;
     Report head{};
-    if (receive_packet(socket, sizeof(head) + kMaxText, packet, Deadline::after({})) != Io::kDone ||
-        packet.bytes.size() < sizeof(head)) {
-        return false;
+    if (receive_packet(socket, sizeof(head) + kMaxText, packet, Deadline::after({})) != Io::kDone) {
+        return Heard::kNothing;
+    }
+    if (packet.bytes.size() < sizeof(head)) {
+        return Heard::kItsEnd;
     }
     std::memcpy(&head, packet.bytes.data(), sizeof(head));
     failure.when = head.when;
@@ -94,7 +99,7 @@ bool take_report(int socket, RankFailure& failure) {
     failure.remote = head.remote;
     failure.text.assign(reinterpret_cast<const char*>(packet.bytes.data()) + sizeof(head),
                         packet.bytes.size() - sizeof(head));
-    return true;
+    return Heard::kItsFailure;
 }
 
 }  // namespace symm

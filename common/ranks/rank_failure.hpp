@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,10 +39,14 @@ const RankFailure& cause_of(const std::vector<RankFailure>& failures);
 /// Throws the cause as run_ranks() promises.
 [[noreturn]] void throw_cause(const std::vector<RankFailure>& failures);
 
-/// Reports a failure to the process at the other end of a socket. Where it cannot, does nothing.
-void report(int socket, const RankFailure& failure) noexcept;
+/// Reports to the process at the other end of a socket how a rank ended: with a failure, or with
+/// none. Where it cannot, does nothing.
+void report(int socket, const std::optional<RankFailure>& failure) noexcept;
 
-/// Receives a reported failure into `failure`. False where there is none. Does not wait.
-bool take_report(int socket, RankFailure& failure);
+/// What a process has heard of a rank.
+enum class Heard { kNothing, kItsEnd, kItsFailure };
+
+/// Receives a report, and a failure into `failure`. Does not wait.
+Heard take_report(int socket, RankFailure& failure);
 
 }  // namespace symm

@@ -16,6 +16,7 @@
 #include "common/ranks/launcher.hpp"
 #include "common/ranks/rank_failure.hpp"
 #include "common/ranks/spawn.hpp"
+#include "common/sys/named.hpp"
 #include "common/sys/system_error.hpp"
 
 namespace symm {
@@ -54,32 +55,25 @@ std::optional<RankFailure> run_rank(int number, RankMode mode, const MakeBootstr
     return {};
 }
 
-// For a process that is one rank of a run: it can be that only once.
-void require_first_run() {
-    static std::atomic<bool> has_run = false;
-    if (has_run.exchange(true)) {
-        throw std::logic_error("run_ranks() in process mode works once in a program");
-    }
-}
+// Whether this process has been one rank of a run: it can be that only once.
+std::atomic<bool> has_been_a_rank = false;
 
 int exit_code(const std::optional<RankFailure>& failure) {
     return !failure ? kExitRight : failure->usage ? kExitUsage : kExitFailed;
 }
 
 int run_spawned(const SpawnedRank& self, const RankOptions& options, const Body& body) {
-    require_first_run();
+    has_been_a_rank = true;
     const auto failure = run_rank(
         self.rank, RankMode::kProcess,
         [&] { return std::make_unique<SocketBootstrap>(self.rank, self.size, self.connections()); },
         options, body);
-    if (failure) {
-        report(self.parent.get(), *failure);
-    }
+    report(self.parent.get(), failure);
     return exit_code(failure);
 }
 
 int run_launched(const Placement& place, const RankOptions& options, const Body& body) {
-    require_first_run();
+    has_been_a_rank = true;
     const auto failure = run_rank(
         place.rank, RankMode::kProcess, [&] { return join(place.rank, place.size, place.name); },
         options, body);
@@ -133,6 +127,10 @@ std::vector<RankFailure> run_threads(const RankOptions& options, const Body& bod
 }  // namespace
 
 int run_ranks(const RankOptions& options, const Body& body) {
+    require_named(kRankModes, "RankMode", options.mode);
+    if (has_been_a_rank) {
+        throw std::logic_error("run_ranks() in process mode works once in a program");
+    }
     if (const auto self = spawned_rank()) {
         return run_spawned(*self, options, body);
     }

@@ -83,12 +83,14 @@ private:
     bool has_ended(Child& child) {
         const auto status = child.process.wait(Deadline::after({}));
         if (status) {
-            RankFailure failure =
-                failure_now(child.rank, fmt::format("rank {} (pid {}) {}", child.rank,
-                                                    child.process.id(), status->describe()));
-            const bool reported = take_report(child.control.get(), failure);
+            RankFailure failure = failure_now(
+                child.rank,
+                fmt::format("rank {} (pid {}) {}{}", child.rank, child.process.id(),
+                            status->describe(),
+                            status->success() ? ", but had not done its work" : ""));
+            const Heard heard = take_report(child.control.get(), failure);
             failure.killed = status->signal != 0;
-            if (reported || !status->success()) {
+            if (heard != Heard::kItsEnd || !status->success()) {
                 add(failure);
             }
             return true;

@@ -43,7 +43,7 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
     }
     if (report.failed == 0) {
         throw std::runtime_error(
-            fmt::format("the kernel was aborted, before one of its waits had lasted {:.1f} s "
+            fmt::format("the kernel was aborted, before one of its waits had lasted {:.3g} s "
                         "(SYMM_TIMEOUT)",
                         seconds));
     }
@@ -84,7 +84,7 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
                     : fmt::format(" (block {}, step {})", waiting.block, waiting.step);
     }
     throw std::runtime_error(
-        fmt::format("rank {} waited {:.1f} s in a kernel for {} of rank {}: expected {}, saw {}{}",
+        fmt::format("rank {} waited {:.3g} s in a kernel for {} of rank {}: expected {}, saw {}{}",
                     waiting.rank, seconds, words(waiting.what), waiting.peer, waiting.expected,
                     report.seen, where));
 }

@@ -180,7 +180,7 @@ private:
 };
 
 /// Throws std::runtime_error where a kernel gave up, with the report as a sentence: `rank 1 waited
-/// 10.0 s in a kernel for a signal ...`. Call it once the stream has finished.
+/// 10 s in a kernel for a signal ...`. Call it once the stream has finished.
 void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns);
 
 }  // namespace symm::simt

@@ -59,8 +59,17 @@ void require_output_file(const std::string& path, std::string_view origin) {
     if (path.empty()) {
         refuse(origin, "give the name of a file");
     }
-    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-        refuse(origin, "this is no regular file");
+    if (::stat(path.c_str(), &status) == 0) {
+        if (!S_ISREG(status.st_mode)) {
+            refuse(origin, "this is no regular file");
+        }
+        if (::access(path.c_str(), W_OK) != 0) {
+            refuse(origin, "the file cannot be written: " + text_of_errno());
+        }
+    } else if (errno != ENOENT) {  // a loop of links, a name that is too long
+        refuse(origin, "the file cannot be written: " + text_of_errno());
+    } else if (::lstat(path.c_str(), &status) == 0) {
+        refuse(origin, "this is a link to a file that does not exist");
     }
     const std::string folder = std::filesystem::path(path).parent_path();
     if (::access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) != 0) {
@@ -70,9 +79,12 @@ void require_output_file(const std::string& path, std::string_view origin) {
 
 void write_file(const std::string& path, std::string_view text, std::string_view origin) {
     require_output_file(path, origin);
-    const std::string target =
-        std::filesystem::exists(path) ? std::filesystem::canonical(path).string() : path;
-    const std::string draft = fmt::format("{}.{}", target, ::getpid());
+    std::filesystem::path target = path;
+    if (std::filesystem::exists(target)) {
+        target = std::filesystem::canonical(target);
+    }
+    const std::filesystem::path draft =
+        target.parent_path() / fmt::format(".symm.{}.draft", ::getpid());
     const auto fail = [&] {
         const int error = errno;
         ::unlink(draft.c_str());

@@ -42,6 +42,24 @@ TEST(File, IsRegularAndSmall) {
     }
 }
 
+TEST(File, IsNoLinkThatLeadsNowhere) {
+    const TemporaryDirectory directory;
+    const std::filesystem::path dangling = directory.path() / "dangling";
+    const std::filesystem::path loop = directory.path() / "loop";
+    std::filesystem::create_symlink("missing", dangling);
+    std::filesystem::create_symlink("loop", loop);
+    for (const std::filesystem::path& path : {dangling, loop}) {
+        EXPECT_THROW(write_file(path, "text", "--to"), UsageError) << path;
+        EXPECT_TRUE(std::filesystem::is_symlink(path)) << path;
+    }
+}
+
+TEST(File, HasANameOfAnyLengthThereCanBe) {
+    const TemporaryDirectory directory;
+    write_file(directory.path() / std::string(255, 'x'), "text", "--to");
+    EXPECT_THROW(require_output_file(directory.path() / std::string(256, 'x'), "--to"), UsageError);
+}
+
 // As on a full disk: the old file stays, and no draft beside it.
 TEST(File, StaysAsItWasWhereItCannotBeWritten) {
     const TemporaryDirectory directory;

@@ -155,15 +155,17 @@ TEST(RankFailure, AKilledRankIsTheCauseThenTheFirstOwnError) {
 TEST(RankFailure, TravelsOverASocket) {
     const auto [child, parent] = socket_pair();
     RankFailure found;
-    EXPECT_FALSE(take_report(parent.get(), found));
-    report(child.get(), {5, true, false, false, 123456789012345, "two\nlines"});
-    ASSERT_TRUE(take_report(parent.get(), found));
+    EXPECT_EQ(take_report(parent.get(), found), Heard::kNothing);
+    report(child.get(), {});
+    EXPECT_EQ(take_report(parent.get(), found), Heard::kItsEnd);
+    report(child.get(), RankFailure{5, true, false, false, 123456789012345, "two\nlines"});
+    ASSERT_EQ(take_report(parent.get(), found), Heard::kItsFailure);
     EXPECT_TRUE(found.usage);
     EXPECT_FALSE(found.remote);
     EXPECT_EQ(found.when, 123456789012345);
     EXPECT_EQ(found.text, "two\nlines");
-    report(child.get(), {5, false, true, false, 1, std::string(100'000, 'x')});
-    ASSERT_TRUE(take_report(parent.get(), found));
+    report(child.get(), RankFailure{5, false, true, false, 1, std::string(100'000, 'x')});
+    ASSERT_EQ(take_report(parent.get(), found), Heard::kItsFailure);
     EXPECT_TRUE(found.remote);
     EXPECT_GT(found.text.size(), 10'000u);
 }

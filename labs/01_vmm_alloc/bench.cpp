@@ -143,7 +143,7 @@ void add_allocations(std::size_t bytes, const NcclLibrary* library) {
 }
 
 // Registers what this machine can do, and runs it.
-void run() {
+void add_benchmarks() {
     tell_driver();
     const Device device(0);
     std::string why_not = "NCCL and the runtime need the real driver";
@@ -162,11 +162,10 @@ void run() {
     for (std::size_t bytes = std::size_t{2} << 20; bytes <= most; bytes *= 4) {
         add_allocations(bytes, library.get());
     }
-    benchmark::RunSpecifiedBenchmarks();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    return symm::bench_main(argc, argv, run);
+    return symm::bench_main(argc, argv, add_benchmarks);
 }

@@ -191,7 +191,7 @@ void add_shapes(std::size_t bytes) {
     }
 }
 
-void run() {
+void add_benchmarks() {
     tell_driver();
     const std::size_t most = is_emulated() ? 1 << 20 : 64 << 20;
     for (std::size_t bytes = 64 << 10; bytes <= most; bytes *= is_emulated() ? 16 : 32) {
@@ -216,11 +216,10 @@ void run() {
         }
     }
     add_shapes(is_emulated() ? 64 << 10 : 64 << 20);
-    benchmark::RunSpecifiedBenchmarks();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    return symm::bench_main(argc, argv, run);
+    return symm::bench_main(argc, argv, add_benchmarks);
 }

@@ -120,7 +120,7 @@ void ShmTransport::drain() const {
                 rank_->bootstrap().throw_async_error("a transfer through host memory");
                 if (deadline.passed()) {
                     throw std::runtime_error(fmt::format(
-                        "rank {}'s proxy waited {:.1f} s for a free FIFO slot of rank {}",
+                        "rank {}'s proxy waited {:.3g} s for a free FIFO slot of rank {}",
                         rank_->rank(), deadline.seconds(), hop.peer));
                 }
                 simt::back_off(round);

@@ -36,6 +36,10 @@ std::uint64_t set_of(const Rank& rank, std::span<const int> senders) {
 }
 
 TransportOptions completed(TransportOptions options, int ranks_on_a_device) {
+    if (static_cast<unsigned>(options.proxy) > static_cast<unsigned>(ProxySide::kBoth) ||
+        static_cast<unsigned>(options.locality) > static_cast<unsigned>(Locality::kReceiver)) {
+        throw std::invalid_argument("TransportOptions name a ProxySide or Locality there is not");
+    }
     if (options.limit && options.limit->count() <= 0) {
         throw std::invalid_argument("the limit of a transport's waits has to be above 0");
     }

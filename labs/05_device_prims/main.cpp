@@ -35,6 +35,16 @@ void require_resident(const Rank& rank, const Options& options) {
     }
 }
 
+/// A command would ignore them.
+void require_unused(const CLI::App& app, std::initializer_list<const char*> options) {
+    for (const char* option : options) {
+        if (app.count(option) != 0) {
+            throw UsageError(
+                fmt::format("{} is for the tests without a command: leave it out", option));
+        }
+    }
+}
+
 void run(Rank& rank, const Options& options) {
     LatencyTest latency_test(rank);
     Table table({"what", "checked", "time"});
@@ -78,13 +88,16 @@ int main(int argc, char** argv) {
         "at the same time. SYMM_TIMEOUT is the limit of every wait, in seconds.");
     KernelsOptions kernels_options;
     const CLI::App& kernels = add_kernels_command(app, kernels_options);
+    app.require_subcommand(0, 1);
     RingCommandOptions ring_options;
     const CLI::App& ring = add_ring_command(app, ring_options);
     return run_main(app, argc, argv, [&] {
         if (kernels.parsed()) {
+            require_unused(app, {"--ranks", "--mode", "--rounds", "--blocks", "--threads"});
             return run_kernels_command(kernels_options);
         }
         if (ring.parsed()) {
+            require_unused(app, {"--rounds", "--blocks", "--threads"});
             return run_ring_command(options.ranks, ring_options);
         }
         return run_ranks(options.ranks, [&](Rank& rank) {

@@ -64,6 +64,9 @@ Request read(const RingCommandOptions& options) {
     request.iterations = options.iterations != 0 ? options.iterations : is_emulated() ? 2 : 20;
     request.rounds = is_emulated() ? 1 : options.rounds;
     request.direct = options.direct;
+    if (options.direct && (options.memory == "host" || options.protocols.starts_with("ll"))) {
+        throw UsageError("--direct is for --protocol simple with --memory peer");
+    }
     request.graph = options.graph;
     request.trace = options.trace;
     if (!options.trace.empty()) {

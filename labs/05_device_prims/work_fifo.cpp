@@ -61,7 +61,7 @@ std::uint32_t WorkCounters::claim(std::size_t count, std::uint32_t args, CUstrea
         if (deadline.passed()) {
             const auto [channel, behind] = slowest();
             throw std::runtime_error(fmt::format(
-                "waited {:.1f} s for {} free entries of the work FIFO: {} of {} are in use, since "
+                "waited {:.3g} s for {} free entries of the work FIFO: {} of {} are in use, since "
                 "block {} has not loaded the items from number {} on. Its kernel failed, still "
                 "waits for something else, or was never launched",
                 deadline.seconds(), count, behind, options_.entries, channel, produced_ - behind));

@@ -144,10 +144,15 @@ int main(int argc, char** argv) {
         ->default_str("");
     add_number_option(app, "--rounds", options.comparison.rounds, 1, 1000,
                       "Turns of ours and of each of NCCL's paths");
-    add_output_option(app, "--tune", options.tune,
-                      "Measure which algorithm is the fastest for which size (--bytes 1K:1G), and "
-                      "write the tuner's table into this file");
     app.add_flag("--no-nccl", no_nccl, "Do not compare with NCCL");
+    CLI::Option* tune =
+        add_output_option(app, "--tune", options.tune,
+                          "Measure which algorithm is the fastest for which size (--bytes 1K:1G), "
+                          "and write the tuner's table into this file");
+    for (const char* other : {"--count", "--dtype", "--op", "--algo", "--inplace", "--graph",
+                              "--iters", "--rounds", "--no-nccl"}) {
+        tune->excludes(app.get_option(other));
+    }
     app.footer(
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
         "     06_allreduce --ranks 8 --bytes 1K:1G --graph      (on a machine with 8 GPUs: the "

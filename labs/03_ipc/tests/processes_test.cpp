@@ -120,6 +120,25 @@ TEST(RankProcesses, ARankKilledBeforeTheyMeetIsNamedAtOnce) {
     }
 }
 
+TEST(RankProcesses, ARankThatLeavesBeforeItsEndHasFailed) {
+    const std::string error = error_of(processes(2), [](Rank& rank) {
+        if (rank.rank() == 1) {
+            ::_exit(0);
+        }
+    });
+    if (!is_rank_process()) {
+        EXPECT_THAT(error, HasSubstr("exited with code 0, but had not done its work"));
+    }
+}
+
+TEST(RankProcesses, AProcessIsARankOnlyOnce) {
+    const auto run = [] { run_ranks(processes(2), [](Rank&) {}); };
+    run();
+    if (is_rank_process()) {
+        EXPECT_THROW(run(), std::logic_error);
+    }
+}
+
 TEST(RankProcesses, AnErrorOfOneIsTheRunsError) {
     const std::string error = error_of(processes(3), [](Rank& rank) {
         if (rank.rank() == 2) {

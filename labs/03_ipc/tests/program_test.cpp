@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{"--ranks", "5", "--bytes", "4"}, 0, "All checked and right."},
         Case{{"--help"}, 0, "--ranks"}, Case{{"--ranks", "0"}, 2, "1 to 64"},
         Case{{"--ranks", "65"}, 2, "1 to 64"}, Case{{"--ranks", "many"}, 2, "--ranks"},
-        Case{{"--mode", "fibre"}, 2, "give process or thread"},
+        Case{{"--mode", "fibre"}, 2, "say one of process, thread"},
         Case{{"--bytes", "7"}, 2, "multiple of 4"}, Case{{"--bytes", "0"}, 2, "multiple of 4"},
         Case{{"--bytes", "4096G"}, 2, "type a smaller size"},
         Case{{"--bytes", "4096G", "--mode", "thread"}, 2, "type a smaller size"},

@@ -186,7 +186,7 @@ TEST_F(WorkFifoTest, NamesTheBlockThatDoesNotLoadItsItems) {
     launch_items(fifo, next_items(kRoom), 2);
     const std::vector<Item> more = next_items(4);
     EXPECT_EQ(failure_of([&] { fifo.store(more, stream_.get()); }),
-              "waited 2.0 s for 4 free entries of the work FIFO: 8 of 8 are in use, since block 0 "
+              "waited 2 s for 4 free entries of the work FIFO: 8 of 8 are in use, since block 0 "
               "has not loaded the items from number 8 on. Its kernel failed, still waits for "
               "something else, or was never launched");
     simt::store(gate_.as<std::uint32_t>(), 1U, simt::Order::kRelease);

@@ -221,6 +221,10 @@ void Communicator::end_calls() noexcept {
 }
 
 std::size_t Communicator::state_bytes(int ranks) {
+    if (ranks < 1 || ranks > kMaxAllReduceRanks) {
+        throw std::invalid_argument(
+            fmt::format("an AllReduce has 1 to {} ranks, not {}", kMaxAllReduceRanks, ranks));
+    }
     return push_banks(ranks) + std::size_t{4} * static_cast<unsigned>(ranks - 1) *
                                    push_packs_per_part(ranks) * sizeof(simt::Pack16);
 }
@@ -272,7 +276,14 @@ void Communicator::release(CUdeviceptr window) {
         throw std::invalid_argument(fmt::format("{:#x} is no window of this communicator", window));
     }
     cu_check(cuCtxSynchronize(), "cuCtxSynchronize()");
-    rank_.bootstrap().barrier("release window");
+    const auto number = std::distance(windows_.begin(), found);
+    for (const auto other : rank_.bootstrap().allgather("release window", number)) {
+        if (other != number) {
+            throw std::invalid_argument(
+                fmt::format("the ranks release different windows: {} and {} of {}", number, other,
+                            windows_.size()));
+        }
+    }
     windows_.erase(found);
 }
 

@@ -19,7 +19,7 @@ void require_room(const Rank& rank, std::size_t bytes, std::string_view option) 
     const std::size_t most = part > state ? (part - state) / 2 / unit * unit : 0;
     if (most == 0) {
         throw UsageError(
-            fmt::format("the {} of device {} have no room for an AllReduce of {} ranks",
+            fmt::format("the {} of device {} are too little for an AllReduce of {} ranks",
                         format_bytes(memory), rank.device(), rank.size()));
     }
     if (bytes > most) {

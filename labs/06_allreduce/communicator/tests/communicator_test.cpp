@@ -206,6 +206,19 @@ TEST(Communicator, TurnsMemoryIntoAWindowAndBack) {
     });
 }
 
+// What is left of the windows would not fit together.
+TEST(Communicator, RefusesToReleaseDifferentWindows) {
+    on_ranks(2, [](Side& side) {
+        const std::array windows{side.communicator.allocate(4096),
+                                 side.communicator.allocate(4096)};
+        EXPECT_THROW(side.communicator.release(windows.at(side.rank.rank())),
+                     std::invalid_argument);
+        for (const CUdeviceptr window : windows) {
+            side.communicator.release(window);
+        }
+    });
+}
+
 // Rank 1's window begins in the middle of its memory's first segment.
 TEST(Communicator, RegistersAnyPartOfMemory) {
     on_ranks(2, [](Side& side) {

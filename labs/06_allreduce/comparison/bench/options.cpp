@@ -30,7 +30,11 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
     ComparisonOptions& comparison = options.comparison;
     constexpr int kMost = std::numeric_limits<int>::max();
     const auto add_size = [&](const char* name, std::size_t& bytes, const char* description) {
-        return add_bytes_option(app, name, bytes, description)->default_str("");
+        return add_bytes_option(app, name, bytes, description)
+            ->check([](const std::string& text) {
+                return parse_bytes(text) == 0 ? "say 1 or more" : std::string();
+            })
+            ->default_str("");
     };
     add_size("-b,--minbytes", options.min_bytes, "Smallest size (default 1K)");
     add_size("-e,--maxbytes", options.max_bytes, "Largest size (default 1G; emulated 64K)");
