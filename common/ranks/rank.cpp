@@ -98,9 +98,10 @@ void Rank::print(std::string_view text, bool prefixed) const {
 
 void Rank::require_printed() const {
     if (print_error_ == ETIMEDOUT) {
-        throw std::runtime_error(fmt::format(
-            "cannot write to stdout: nobody read what stands in the pipe for the {} s of SYMM_TIMEOUT",
-            Deadline::standard().seconds()));
+        throw std::runtime_error(
+            fmt::format("cannot write to stdout: nobody read what stands in the pipe for the {} s "
+                        "of SYMM_TIMEOUT",
+                        Deadline::standard().seconds()));
     }
     if (print_error_ != 0) {
         throw std::system_error(print_error_, std::generic_category(), "cannot write to stdout");

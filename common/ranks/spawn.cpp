@@ -84,10 +84,9 @@ private:
         const auto status = child.process.wait(Deadline::after({}));
         if (status) {
             RankFailure failure = failure_now(
-                child.rank,
-                fmt::format("rank {} (pid {}) {}{}", child.rank, child.process.id(),
-                            status->describe(),
-                            status->success() ? ", but had not done its work" : ""));
+                child.rank, fmt::format("rank {} (pid {}) {}{}", child.rank, child.process.id(),
+                                        status->describe(),
+                                        status->success() ? ", but had not done its work" : ""));
             const Heard heard = take_report(child.control.get(), failure);
             failure.killed = status->signal != 0;
             if (heard != Heard::kItsEnd || !status->success()) {

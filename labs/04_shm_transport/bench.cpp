@@ -24,8 +24,8 @@
 #include "common/ranks/ranks.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/02_access/access.hpp"
-#include "labs/04_shm_transport/tcp_unpacker.hpp"
-#include "labs/04_shm_transport/transport.hpp"
+#include "labs/04_shm_transport/transport/transport.hpp"
+#include "labs/04_shm_transport/unpack_queue/tcp_unpacker.hpp"
 
 namespace {
 

@@ -17,7 +17,7 @@
 #include "common/sys/named.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/02_access/access.hpp"
-#include "labs/04_shm_transport/transport.hpp"
+#include "labs/04_shm_transport/transport/transport.hpp"
 
 namespace {
 

@@ -7,8 +7,8 @@
 #include "common/bench/bench_main.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
-#include "labs/05_device_prims/latency_test.hpp"
-#include "labs/05_device_prims/step_latency.hpp"
+#include "labs/05_device_prims/latency_meter.hpp"
+#include "labs/05_device_prims/ring/step_latency.hpp"
 
 namespace {
 
@@ -35,23 +35,22 @@ void measure(benchmark::State& state, const Play& play) {
     }
 }
 
-/// Measures `kRounds` rounds of the latency test: `play(latency_test)` returns the time of one
+/// Measures `kRounds` rounds of the latency test: `play(meter)` returns the time of one
 /// round or one way, by the GPU's events.
 template <class Play>
-void measure_latency_test(benchmark::State& state, const Play& play) {
+void measure_latency(benchmark::State& state, const Play& play) {
     measure(state, [&](Rank& rank) {
-        LatencyTest latency_test(rank);
-        play(latency_test);  // warms up
+        LatencyMeter meter(rank);
+        play(meter);  // warms up
         rank.bootstrap().barrier("warm");
-        return play(latency_test);
+        return play(meter);
     });
 }
 
 void one_way(benchmark::State& state) {
     const auto carrier = static_cast<Carrier>(state.range(0));
     state.SetLabel(std::string(name_of(carrier)));
-    measure_latency_test(
-        state, [&](LatencyTest& latency_test) { return latency_test.ping_pong(carrier, kRounds); });
+    measure_latency(state, [&](LatencyMeter& meter) { return meter.ping_pong(carrier, kRounds); });
 }
 
 /// Eight bytes, one way. Protocol 3 is a bare flag.
@@ -73,9 +72,8 @@ void step_one_way(benchmark::State& state) {
 
 void barrier(benchmark::State& state) {
     const auto blocks = static_cast<unsigned>(state.range(0));
-    measure_latency_test(state, [&](LatencyTest& latency_test) {
-        return latency_test.barriers(kRounds, blocks, 128);
-    });
+    measure_latency(state,
+                    [&](LatencyMeter& meter) { return meter.barriers(kRounds, blocks, 128); });
 }
 
 }  // namespace

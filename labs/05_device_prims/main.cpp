@@ -7,9 +7,9 @@
 #include "common/cli/table.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank_options.hpp"
-#include "labs/05_device_prims/kernels_command.hpp"
-#include "labs/05_device_prims/latency_test.hpp"
-#include "labs/05_device_prims/ring_command.hpp"
+#include "labs/05_device_prims/kernel_ways/kernels_command.hpp"
+#include "labs/05_device_prims/latency_meter.hpp"
+#include "labs/05_device_prims/ring/ring_command.hpp"
 
 namespace {
 
@@ -46,7 +46,7 @@ void require_unused(const CLI::App& app, std::initializer_list<const char*> opti
 }
 
 void run(Rank& rank, const Options& options) {
-    LatencyTest latency_test(rank);
+    LatencyMeter meter(rank);
     Table table({"what", "checked", "time"});
     const auto row = [&](std::string what, double microseconds) {
         table.add({std::move(what), fmt::format("{} rounds right", options.rounds),
@@ -54,18 +54,18 @@ void run(Rank& rank, const Options& options) {
                    is_emulated() ? "(emulated)" : fmt::format("{:.2f} us", microseconds)});
     };
     if (rank.size() >= 2) {
-        latency_test.ping_pong(Carrier::kPacket,
-                               1);  // the first launch loads the kernel: it is not timed
+        meter.ping_pong(Carrier::kPacket,
+                        1);  // the first launch loads the kernel: it is not timed
         for (const Carrier carrier : {Carrier::kRelaxed, Carrier::kSignal, Carrier::kPacket}) {
             row(fmt::format("one way by {}, rank 0 and 1", name_of(carrier)),
-                latency_test.ping_pong(carrier, options.rounds));
+                meter.ping_pong(carrier, options.rounds));
             rank.bootstrap().barrier("ping-pong");
         }
     }
-    latency_test.barriers(1, options.blocks, options.threads);
+    meter.barriers(1, options.blocks, options.threads);
     row(fmt::format("barrier of {} ranks, {} blocks of {}", rank.size(), options.blocks,
                     options.threads),
-        latency_test.barriers(options.rounds, options.blocks, options.threads));
+        meter.barriers(options.rounds, options.blocks, options.threads));
     rank.bootstrap().barrier("barriers");
     rank.headline("{}", table.text());
 }

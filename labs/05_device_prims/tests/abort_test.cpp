@@ -12,7 +12,7 @@
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/ranks/ranks.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/05_device_prims/kernels.hpp"
+#include "labs/05_device_prims/latency_kernels.hpp"
 
 namespace symm {
 namespace {
@@ -21,16 +21,16 @@ using namespace std::chrono_literals;
 
 /// One rank's memory and what its kernels need.
 struct Side {
-    explicit Side(Rank& r, std::uint32_t word = 0) : rank(r), range(r, sizeof(LatencyTestMemory)) {
-        cu_check(cuMemsetD32Async(range.local(), word, sizeof(LatencyTestMemory) / 4, stream.get()),
+    explicit Side(Rank& r, std::uint32_t word = 0) : rank(r), range(r, sizeof(LatencyMemory)) {
+        cu_check(cuMemsetD32Async(range.local(), word, sizeof(LatencyMemory) / 4, stream.get()),
                  "cuMemsetD32Async()");
         stream.synchronize();
         rank.bootstrap().barrier("initial words");
     }
-    LatencyTestMemory* memory(int which) { return range.at<LatencyTestMemory>(which); }
+    LatencyMemory* memory(int which) { return range.at<LatencyMemory>(which); }
     std::uint64_t errors() {
         std::uint64_t count = 0;
-        copy_to_host(&count, range.local() + offsetof(LatencyTestMemory, errors), sizeof(count));
+        copy_to_host(&count, range.local() + offsetof(LatencyMemory, errors), sizeof(count));
         return count;
     }
 
@@ -107,7 +107,7 @@ TEST(Barrier, SignalsNobodyBehindAKernelThatGaveUp) {
         rank.bootstrap().barrier("all kernels have ended");
         if (rank.rank() == 1) {
             std::uint32_t arrived = 0;
-            copy_to_host(&arrived, side.range.local() + offsetof(LatencyTestMemory, barrier.inbox),
+            copy_to_host(&arrived, side.range.local() + offsetof(LatencyMemory, barrier.inbox),
                          sizeof(arrived));
             EXPECT_EQ(arrived, 2U);
         }
@@ -130,7 +130,7 @@ TEST(Barrier, SurvivesTheWrapOfItsEpochs) {
         side.timeout.synchronize(side.stream, "twelve barriers");
         EXPECT_EQ(side.errors(), errors);
         std::uint32_t epoch = 0;
-        copy_to_host(&epoch, side.range.local() + offsetof(LatencyTestMemory, barrier.epoch),
+        copy_to_host(&epoch, side.range.local() + offsetof(LatencyMemory, barrier.epoch),
                      sizeof(epoch));
         EXPECT_EQ(epoch, kBeforeTheWrap + 12);
         rank.bootstrap().barrier("done");

@@ -15,7 +15,7 @@
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/launch.hpp"
 #include "common/tests/text_thrown_by.hpp"
-#include "labs/05_device_prims/kernels.hpp"
+#include "labs/05_device_prims/latency_kernels.hpp"
 
 namespace symm {
 namespace {
@@ -38,7 +38,7 @@ protected:
         for (int rank = 0; rank < kRanks; ++rank) {
             ranks_.push_back(std::make_unique<Member>(rank, limit));
         }
-        std::memset(memory_.as<void>(), 0, kRanks * sizeof(LatencyTestMemory));
+        std::memset(memory_.as<void>(), 0, kRanks * sizeof(LatencyMemory));
     }
     template <class Kernel>
     void start(int rank, const Kernel& kernel, unsigned blocks, unsigned threads) {
@@ -51,14 +51,14 @@ protected:
             [&] { ranks_[rank]->timeout.synchronize(ranks_[rank]->stream, "the kernel"); });
     }
 
-    LatencyTestMemory* first() const { return memory_.as<LatencyTestMemory>(); }
+    LatencyMemory* first() const { return memory_.as<LatencyMemory>(); }
     BarrierView view(int rank) const {
-        return {&first()->barrier, sizeof(LatencyTestMemory), rank, kRanks};
+        return {&first()->barrier, sizeof(LatencyMemory), rank, kRanks};
     }
     simt::Timeout timeout(int rank) const { return ranks_[rank]->timeout.timeout(); }
 
     Device device_{0};
-    PinnedMemory memory_{kRanks * sizeof(LatencyTestMemory)};
+    PinnedMemory memory_{kRanks * sizeof(LatencyMemory)};
     std::vector<std::unique_ptr<Member>> ranks_;
 };
 

@@ -7,7 +7,7 @@
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/ranks/ranks.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/05_device_prims/kernels.hpp"
+#include "labs/05_device_prims/latency_kernels.hpp"
 
 namespace symm {
 namespace {
@@ -15,10 +15,10 @@ namespace {
 template <class Launch>
 void on_two_ranks(const Launch& launch) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-        const SymmetricRange range(rank, sizeof(LatencyTestMemory));
+        const SymmetricRange range(rank, sizeof(LatencyMemory));
         KernelTimeout timeout;
         const Stream stream;
-        zero(range.local(), sizeof(LatencyTestMemory));
+        zero(range.local(), sizeof(LatencyMemory));
         rank.bootstrap().barrier("zeroed");
         launch(rank.rank(), range, stream, timeout.timeout());
         timeout.synchronize(stream, "the kernel");
@@ -32,8 +32,8 @@ TEST(PingPong, OrdersItsPayload) {
     on_two_ranks([](int me, const SymmetricRange& range, const Stream& stream,
                     const simt::Timeout& timeout) {
         launch_ping_pong(stream.get(),
-                         {range.at<LatencyTestMemory>(me), range.at<LatencyTestMemory>(1 - me),
-                          timeout, Carrier::kSignal, me, 1 - me, 1, 20});
+                         {range.at<LatencyMemory>(me), range.at<LatencyMemory>(1 - me), timeout,
+                          Carrier::kSignal, me, 1 - me, 1, 20});
     });
 }
 
@@ -41,7 +41,7 @@ TEST(PingPong, OrdersItsPayload) {
 TEST(BarrierRounds, OrdersItsBuffers) {
     on_two_ranks([](int me, const SymmetricRange& range, const Stream& stream,
                     const simt::Timeout& timeout) {
-        auto* first = range.at<LatencyTestMemory>(0);
+        auto* first = range.at<LatencyMemory>(0);
         launch_barrier_rounds(
             stream.get(), {{&first->barrier, range.stride(), me, 2}, first, timeout, 1, 20}, 2, 8);
     });

@@ -8,7 +8,7 @@
 #include "common/cuda/gpu.hpp"
 #include "common/cuda/launch.hpp"
 #include "common/cuda/occupancy.hpp"
-#include "labs/05_device_prims/reduction.hpp"
+#include "labs/05_device_prims/reduction/reduction.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
 
 namespace symm {

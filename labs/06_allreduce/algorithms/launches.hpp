@@ -5,7 +5,7 @@
 #include <cuda.h>
 
 #include "common/cuda/gpu.hpp"
-#include "labs/05_device_prims/data_type.hpp"
+#include "labs/05_device_prims/reduction/data_type.hpp"
 #include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"

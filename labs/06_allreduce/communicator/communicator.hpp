@@ -16,7 +16,7 @@
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 #include "labs/06_allreduce/communicator/residency.hpp"
-#include "labs/06_allreduce/tuning/tuner.hpp"
+#include "labs/06_allreduce/tuning/call_plan.hpp"
 
 namespace symm {
 

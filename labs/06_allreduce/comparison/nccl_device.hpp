@@ -9,7 +9,7 @@
 
 #include "common/cuda/gpu.hpp"
 #include "common/nccl/nccl_communicator.hpp"
-#include "labs/05_device_prims/reduction.hpp"
+#include "labs/05_device_prims/reduction/reduction.hpp"
 
 namespace symm {
 

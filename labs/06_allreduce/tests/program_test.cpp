@@ -50,7 +50,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "--count -1", "--count 4611686018427387904", "--dtype int", "--algo ring",
                       "--mode fiber", "--iters 0", "--driver cuda", "--bytes 1K --count 3",
                       "--algo sentinel --dtype int8", "--algo push --dtype int8", "--op mean",
-                      "--tune table --dtype half", "--tune table --algo push", "--unknown", "extra"));
+                      "--tune table --dtype half", "--tune table --algo push", "--unknown",
+                      "extra"));
 
 TEST(Program, RefusesNonsenseInTheEnvironment) {
     for (const char* setting :

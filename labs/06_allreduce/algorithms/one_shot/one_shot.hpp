@@ -39,7 +39,7 @@
 
 #include "common/simt/thread_block.hpp"
 #include "labs/05_device_prims/packet.hpp"
-#include "labs/05_device_prims/reduction.hpp"
+#include "labs/05_device_prims/reduction/reduction.hpp"
 
 namespace symm {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "common/simt/timeout.hpp"
-#include "labs/05_device_prims/reduction.hpp"
+#include "labs/05_device_prims/reduction/reduction.hpp"
 
 namespace symm {
 

@@ -6,7 +6,7 @@
 
 #include "common/simt/pack.hpp"
 #include "common/simt/thread_block.hpp"
-#include "labs/05_device_prims/reduction.hpp"
+#include "labs/05_device_prims/reduction/reduction.hpp"
 
 namespace symm {
 

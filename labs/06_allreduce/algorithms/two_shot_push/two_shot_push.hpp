@@ -68,7 +68,7 @@
 
 #include "common/simt/thread_block.hpp"
 #include "common/simt/timeout.hpp"
-#include "labs/05_device_prims/reduction.hpp"
+#include "labs/05_device_prims/reduction/reduction.hpp"
 #include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp"
 

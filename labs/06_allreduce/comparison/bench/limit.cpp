@@ -4,7 +4,7 @@
 
 #include "common/cuda/driver.hpp"
 #include "labs/02_access/bandwidth.hpp"
-#include "labs/05_device_prims/latency_test.hpp"
+#include "labs/05_device_prims/latency_meter.hpp"
 
 namespace symm {
 namespace {
@@ -34,7 +34,7 @@ std::optional<Limit> measure_limit(Rank& rank) {
         return {};
     }
     Limit limit;
-    LatencyTest latency(rank);
+    LatencyMeter latency(rank);
     latency.ping_pong(Carrier::kPacket, kRounds);  // warms up
     rank.bootstrap().barrier("warm");
     limit.packet = latency.ping_pong(Carrier::kPacket, kRounds);

@@ -1,0 +1,330 @@
+#pragma once
+/// \file
+/// A connection from one GPU to another: one or more channels, each a FIFO of eight slots in memory
+/// that both can reach. This is one channel:
+///
+///     sender's GPU               memory near the sender             receiver's GPU
+///                            +--------------------------+
+///       polls head <-------- | SendMem: head            | <-------- writes head
+///                            +--------------------------+
+///                               memory near the receiver
+///                            +--------------------------+
+///       writes tail -------> | RecvMem: tail, fifo[8]   | --------> polls tail
+///                            +--------------------------+
+///                               memory near one of them
+///                            +--------------------------+
+///       data ----stores----> | slot 0 | ... | slot 7    | ---loads---> data
+///                            +--------------------------+
+///
+/// Each side polls a counter near it, and writes the counter near the other. What lies where is
+/// the caller's choice: this lab takes host memory; with a proxy, slots in a GPU's memory too.
+///
+/// Data moves in steps, numbered from 0 for as long as the connection lives. Step s uses slot
+/// s mod 8. `tail` is the number of steps that the sender has filled, `head` the number that the
+/// receiver has emptied. The sender's credit, head + 8 - s, is the number of slots that it may
+/// still fill. `fifo[s mod 8]` says what the step brings: how many bytes, and where.
+///
+/// The README explains release and acquire: what a thread did before a release store is visible to
+/// a thread that sees the stored value with an acquire load.
+///
+/// | step s: who     | waits for    | order       | then does                   | then stores  | order       |
+/// |-----------------|--------------|-------------|-----------------------------|--------------|-------------|
+/// | fill: sender    | head + 8 > s | acquire (1) | writes the slot, fifo entry | tail = s + 1 | release (2) |
+/// | empty: receiver | tail > s     | acquire (3) | reads fifo entry, the slot  | head = s + 1 | release (4) |
+///
+/// - (2) with (3): the receiver that sees the tail sees the slot's data. If one of the two is
+///   missing, it can read what was in the slot eight steps earlier.
+/// - (4) with (1): the sender that sees the head knows that the slot has been read. If one of the
+///   two is missing, it can overwrite a slot that is still being read.
+/// - A side is a group of threads, here a block. One thread waits and stores the counter, all copy.
+///   The group's sync() between them extends the order to all threads: wait, sync, copy, sync,
+///   store.
+/// - One channel cannot deadlock: head <= tail <= head + 8 always holds, so its two sides never
+///   both wait. Two ranks that each send more than eight slots before they receive do wait for each
+///   other. So send_receive() does both in one kernel, in different blocks.
+/// - A message cannot overtake another: each side makes its steps in order. `left` of a fifo entry
+///   says how many bytes of the message remain from this step on. The receiver compares this with
+///   the number that it expects, and so notices when the two sides name different sizes.
+/// - The counters are never reset. Each side also counts its steps in memory of its own
+///   (ConnectionEnd::step), where a kernel finds its step without a load over the bus. So a
+///   replayed graph is right as well.
+/// - A side whose wait has timed out changes neither slot nor counter. If the sender gives up, the
+///   receiver times out: it never accepts incomplete data as complete. If the receiver gives up,
+///   the sender times out once all slots are full.
+///
+/// In *normal mode* a step's data is in its slot. In *offset mode* it is anywhere in the
+/// connection's buffer, and the fifo entry says where: a sender whose data is there already sends
+/// it without a copy. It may write the data again when the receiver has emptied the step
+/// (drained()).
+///
+/// Source: NCCL's `ncclSendMem`, `ncclRecvMem` and `ncclConnFifo` in src/include/comm.h and
+/// collectives.h (NCCL_STEPS is 8 too), and `waitPeer` and `postPeer` in
+/// src/device/prims_simple.h.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/simt/atomic.hpp"
+#include "common/simt/timeout.hpp"
+#include "labs/04_shm_transport/connection/peer_step.hpp"
+
+namespace symm {
+
+/// The orders of the table.
+inline constexpr simt::Order kWaitHead = simt::Order::kAcquire;  ///< (1)
+inline constexpr simt::Order kPostTail = simt::Order::kRelease;  ///< (2)
+inline constexpr simt::Order kWaitTail = simt::Order::kAcquire;  ///< (3)
+inline constexpr simt::Order kPostHead = simt::Order::kRelease;  ///< (4)
+
+/// Slots of a connection (NCCL_STEPS).
+inline constexpr unsigned kSteps = 8;
+
+/// Where a step's data is: NCCL_MODE_NORMAL, NCCL_MODE_OFFSET.
+enum class StepMode : std::uint32_t { kNormal, kOffset };
+
+/// What a step brings: NCCL's ncclConnFifo. Written by the sender.
+struct FifoEntry {
+    StepMode mode;
+    std::uint64_t offset;  ///< In offset mode: where the data is, from the buffer's begin.
+    std::uint64_t size;    ///< Bytes of this step.
+    std::uint64_t left;    ///< Bytes of the message from this step on, `size` among them.
+
+    /// Reads an entry once. The other side may be another process, and could change the entry
+    /// between a check and a second read.
+    __host__ __device__ static FifoEntry read(const FifoEntry& entry) {
+        constexpr simt::Order kRelaxed = simt::Order::kRelaxed;
+        return {simt::load(&entry.mode, kRelaxed), simt::load(&entry.offset, kRelaxed),
+                simt::load(&entry.size, kRelaxed), simt::load(&entry.left, kRelaxed)};
+    }
+};
+
+/// What the sender polls. It has its own cache line, so that writes to other words do not slow the
+/// polls down.
+struct alignas(128) SendMem {
+    std::uint64_t head;  ///< Steps emptied. Written by the receiver.
+};
+
+/// What the receiver polls.
+struct alignas(128) RecvMem {
+    std::uint64_t tail;  ///< Steps filled. Written by the sender.
+    FifoEntry fifo[kSteps];
+};
+
+/// One channel of a connection, as one side sees it: with the addresses of its own process.
+struct ConnectionEnd {
+    SendMem* send;
+    RecvMem* receive;
+    std::uint64_t* step;  ///< The steps that this side has made, in memory of its own.
+    std::byte* slots;     ///< kSteps times slot_bytes, aligned to 128.
+    std::uint64_t slot_bytes;
+    std::byte* buffer;  ///< The connection's whole buffer, for offset mode.
+    std::uint64_t buffer_bytes;
+    std::uint32_t channel;
+
+    __host__ __device__ std::byte* slot(std::uint64_t of_step) const {
+        return slots + of_step % kSteps * slot_bytes;
+    }
+    /// The data of a step, or null where the entry points outside the buffer: what another process
+    /// wrote is checked, not followed.
+    __host__ __device__ std::byte* data(std::uint64_t of_step, const FifoEntry& entry) const {
+        if (entry.mode == StepMode::kNormal) {
+            return entry.size <= slot_bytes ? slot(of_step) : nullptr;
+        }
+        const bool inside = entry.mode == StepMode::kOffset && entry.size <= buffer_bytes &&
+                            entry.offset <= buffer_bytes - entry.size;
+        return inside ? buffer + entry.offset : nullptr;
+    }
+};
+
+/// A connection from one rank to another, as one side sees it. One group of threads on each side
+/// serves a channel. One block cannot use the whole bandwidth of a bus, so there are several
+/// channels.
+struct Connection {
+    SendMem* send;  ///< One per channel, as the next two. All zeroed before the first use.
+    RecvMem* receive;
+    std::uint64_t* steps;      ///< Null for a proxy, which counts by itself.
+    std::byte* buffer;         ///< The slots of all channels, then `staging_bytes` for offset mode.
+    std::uint64_t slot_bytes;  ///< A multiple of 128.
+    std::uint64_t staging_bytes;
+    std::uint32_t channels;
+
+    __host__ __device__ std::uint64_t slots_bytes() const { return channels * kSteps * slot_bytes; }
+    __host__ __device__ ConnectionEnd end(std::uint32_t channel) const {
+        return {send + channel,
+                receive + channel,
+                steps == nullptr ? nullptr : steps + channel,
+                buffer + channel * kSteps * slot_bytes,
+                slot_bytes,
+                buffer,
+                slots_bytes() + staging_bytes,
+                channel};
+    }
+};
+
+/// The ranks at the two ends, and how long a wait may last.
+struct Ends {
+    int rank;
+    int peer;
+    const simt::Timeout& timeout;  ///< The kernel's parameter.
+};
+
+/// What thread 0 tells the other threads of its group, in the block's shared memory. Each
+/// ConnectionSender and ConnectionReceiver of a block has its own.
+struct EndState {
+    std::uint64_t step;
+    std::byte* data;
+};
+
+/// The step with which an end begins, for all threads of its group.
+template <class Group>
+__host__ __device__ std::uint64_t first_step(const Group& group, const ConnectionEnd& end,
+                                             EndState* state) {
+    if (group.thread_rank() == 0) {
+        state->step = *end.step;
+    }
+    group.sync();
+    return state->step;
+}
+
+/// The sending end of a channel. Every thread of the one group that serves it has one. A group is a
+/// simt::ThreadBlock, or has its `thread_rank()` and `sync()`.
+template <class Group>
+class ConnectionSender {
+public:
+    /// All threads of the group construct it together. `state` is in the block's shared memory, and
+    /// no other end uses it.
+    __host__ __device__ ConnectionSender(const Group& group, const ConnectionEnd& end,
+                                         const Ends& ends, EndState* state)
+        : group_(group),
+          end_(end),
+          ends_(ends),
+          state_(state),
+          waiter_(ends.timeout),
+          step_(first_step(group, end, state)),
+          head_(step_ - kSteps) {}  // not read yet: assume that there is no credit
+
+    /// The step that is next.
+    __host__ __device__ std::uint64_t step() const { return step_; }
+
+    /// Waits until the next slot is free. All threads call it. All get the slot, or all get null
+    /// where the wait timed out: then leave, and do not post.
+    __host__ __device__ std::byte* acquire() {
+        if (group_.thread_rank() == 0) {
+            state_->data = wait_for_head(step_ + 1 - kSteps) ? end_.slot(step_) : nullptr;
+        }
+        group_.sync();
+        return state_->data;
+    }
+
+    /// Gives the step to the receiver, with what `entry` says of it.
+    __host__ __device__ void post(const FifoEntry& entry) {
+        group_.sync();
+        if (group_.thread_rank() == 0) {
+            end_.receive->fifo[step_ % kSteps] = entry;
+            // Release (2): the entry and the slot, which all threads wrote before the sync, come
+            // first.
+            post_peer<kPostTail>(&end_.receive->tail, step_ + 1);
+            *end_.step = step_ + 1;
+        }
+        ++step_;
+    }
+
+    /// Waits until the receiver has emptied all steps: what was sent in offset mode may be written
+    /// again. All threads call it, as their last call. False where the wait timed out.
+    __host__ __device__ bool drained() {
+        if (group_.thread_rank() == 0) {
+            state_->data = wait_for_head(step_) ? end_.slots : nullptr;
+        }
+        group_.sync();
+        return state_->data != nullptr;
+    }
+
+private:
+    __host__ __device__ bool wait_for_head(std::uint64_t needed) {
+        // Acquire (1): the receiver has read the slot before this side writes to it.
+        return head_.wait_peer(waiter_, &end_.send->head,
+                               {simt::Wait::kFifoSpace, ends_.rank, ends_.peer, needed,
+                                static_cast<int>(end_.channel), step_});
+    }
+
+    Group group_;
+    ConnectionEnd end_;
+    Ends ends_;
+    EndState* state_;
+    simt::Waiter waiter_;  // of thread 0
+    std::uint64_t step_;
+    PeerStep<kWaitHead> head_;  // of thread 0
+};
+
+/// The receiving end of a channel. Every thread of the one group that serves it has one.
+template <class Group>
+class ConnectionReceiver {
+public:
+    /// As ConnectionSender's constructor.
+    __host__ __device__ ConnectionReceiver(const Group& group, const ConnectionEnd& end,
+                                           const Ends& ends, EndState* state)
+        : group_(group),
+          end_(end),
+          ends_(ends),
+          state_(state),
+          waiter_(ends.timeout),
+          step_(first_step(group, end, state)),
+          tail_(step_) {}  // not read yet: assume that the FIFO is empty
+
+    /// The step that is next.
+    __host__ __device__ std::uint64_t step() const { return step_; }
+
+    /// Waits for the next step, with `size` bytes of a message of which `left` remain. All threads
+    /// call it. All get the data, or all get null where the wait timed out, the sender named other
+    /// numbers, or its entry points outside the buffer: then leave, and do not release.
+    __host__ __device__ const std::byte* acquire(std::uint64_t size, std::uint64_t left) {
+        if (group_.thread_rank() == 0) {
+            state_->data = wait_for_tail() ? checked_data(size, left) : nullptr;
+        }
+        group_.sync();
+        return state_->data;
+    }
+
+    /// Gives the emptied slot back to the sender, as a credit.
+    __host__ __device__ void release() {
+        group_.sync();
+        if (group_.thread_rank() == 0) {
+            // Release (4): the loads of the slot, by all threads before the sync, come first.
+            post_peer<kPostHead>(&end_.send->head, step_ + 1);
+            *end_.step = step_ + 1;
+        }
+        ++step_;
+    }
+
+private:
+    __host__ __device__ bool wait_for_tail() {
+        // Acquire (3): what the sender wrote to entry and slot is seen after this.
+        return tail_.wait_peer(waiter_, &end_.receive->tail,
+                               {simt::Wait::kFifoData, ends_.rank, ends_.peer, step_ + 1,
+                                static_cast<int>(end_.channel), step_});
+    }
+
+    __host__ __device__ std::byte* checked_data(std::uint64_t size, std::uint64_t left) {
+        const FifoEntry entry = FifoEntry::read(end_.receive->fifo[step_ % kSteps]);
+        if (entry.left != left || entry.size != size) {  // the whole transfer has failed
+            waiter_.fail({simt::Wait::kFifoMessage, ends_.rank, ends_.peer, left}, entry.left);
+            return nullptr;
+        }
+        std::byte* const data = end_.data(step_, entry);
+        if (data == nullptr) {
+            waiter_.fail({simt::Wait::kFifoEntry, ends_.rank, ends_.peer, end_.buffer_bytes},
+                         entry.offset);
+        }
+        return data;
+    }
+
+    Group group_;
+    ConnectionEnd end_;
+    Ends ends_;
+    EndState* state_;
+    simt::Waiter waiter_;  // of thread 0
+    std::uint64_t step_;
+    PeerStep<kWaitTail> tail_;  // of thread 0
+};
+
+}  // namespace symm

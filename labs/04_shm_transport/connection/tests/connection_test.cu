@@ -1,0 +1,208 @@
+// The connection and its kernel: what is sent arrives.
+
+#include "common/cuda/graph.hpp"
+#include "labs/04_shm_transport/connection/tests/connection_test.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+
+// One block with both a receiver and a sender: it passes on what it receives, slot by slot.
+struct RelayKernel {
+    TransferKernel transfer;  // its inbound and outbound have one channel, and no data of their own
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        const auto& [outbound, inbound, rank, timeout] = transfer;
+        auto* states = block.shared<EndState>();
+        ConnectionReceiver receiver(block, inbound.connection.end(0), {rank, inbound.peer, timeout},
+                                    &states[0]);
+        ConnectionSender sender(block, outbound.connection.end(0), {rank, outbound.peer, timeout},
+                                &states[1]);
+        for (std::uint64_t k = 0; k < inbound.chunks(); ++k) {
+            const std::uint64_t bytes = inbound.chunk_bytes(k);
+            const std::byte* full = receiver.acquire(bytes, inbound.left(k));
+            std::byte* empty = sender.acquire();
+            if (full == nullptr || empty == nullptr) {
+                return;
+            }
+            copy_with_block(block, empty, full, bytes);
+            sender.post({StepMode::kNormal, 0, bytes, outbound.left(k)});
+            receiver.release();
+        }
+    }
+};
+
+TEST_F(Transfers, MovesWhatWasSentBeforeTheReceiverCame) {
+    const Views by = connection(1);
+    a.fill(1, 5 * kSlot);
+    b.fill(1, 0);
+    a.start(sending(a, by, 3 * kSlot));
+    finish(a);
+    ASSERT_EQ(by.memory->receive[0].tail, 3U) << "after a kernel that sends three slots";
+    a.start(sending(a, by, 2 * kSlot, 3 * kSlot));
+    finish(a);
+    ASSERT_EQ(by.memory->receive[0].tail, 5U) << "after a second kernel, which sends two";
+    b.start(receiving(b, by, 3 * kSlot));
+    b.start(receiving(b, by, 2 * kSlot, 3 * kSlot));
+    finish(b);
+    b.expect(1, 0, 5 * kSlot);
+}
+
+TEST_F(Transfers, MovesMessagesOfAnySize) {
+    unsigned message = 0;
+    const Views by = connection(1);
+    for (const std::size_t bytes : {1, 3, 16, 17, 127, 128, 129, 1023, 1024, 1025, 4099}) {
+        move(by, ++message, bytes, a);
+    }
+}
+
+TEST_F(Transfers, MovesMessagesThroughSeveralChannels) {
+    unsigned message = 100;
+    const Views by = connection(3);
+    for (const std::size_t bytes : {5, 200, 383, 384, 385, 3073, 9001}) {
+        move(by, ++message, bytes, b);
+    }
+}
+
+TEST_F(Transfers, MovesBytesFromAndToAnyAddress) {
+    unsigned message = 200;
+    const Views by = connection(2);
+    for (const std::size_t offset : {1, 4, 8, 13}) {
+        const std::size_t bytes = 1500 + offset;
+        a.fill(++message, kMost);
+        b.fill(message, 0);
+        a.start(sending(a, by, bytes, offset));
+        b.start(receiving(b, by, bytes, offset + 2));
+        finish(a);
+        finish(b);
+        for (std::size_t i = 0; i < bytes; ++i) {
+            ASSERT_EQ(b.destination.as<std::byte>()[offset + 2 + i],
+                      expected_byte(message, 0, offset + i));
+        }
+        EXPECT_EQ(b.destination.as<std::byte>()[offset + 1], kPoison);
+        EXPECT_EQ(b.destination.as<std::byte>()[offset + 2 + bytes], kPoison);
+    }
+}
+
+TEST_F(Transfers, QueuedTransfersDoNotOvertakeEachOther) {
+    const Views by = connection(2);
+    constexpr std::size_t kBytes = 700;  // six slots in two channels
+    constexpr unsigned kMessages = 20;
+    a.fill(7, kMost);
+    b.fill(7, 0);
+    for (unsigned i = 0; i < kMessages; ++i) {
+        a.start(sending(a, by, kBytes, i * 16));
+        b.start(receiving(b, by, kBytes, i * kBytes / 4 * 4));
+    }
+    finish(a);
+    finish(b);
+    for (unsigned i = 0; i < kMessages; ++i) {
+        for (std::size_t j = 0; j < kBytes; ++j) {
+            ASSERT_EQ(b.destination.as<std::byte>()[i * kBytes + j],
+                      expected_byte(7, 0, i * 16 + j))
+                << "message " << i << ", byte " << j;
+        }
+    }
+}
+
+TEST_F(Transfers, GoesOnWhereTheCountersStand) {
+    // 2^64 slots never come to pass; that the counters may wrap shows that nothing depends on
+    // where they are.
+    const Views by = connection(1);
+    begin_at(by, ~std::uint64_t{0} - 4);
+    move(by, 1, 3000, a);
+    EXPECT_EQ(by.memory->send[0].head, 19U);  // 24 slots later
+    EXPECT_EQ(by.memory->receive[0].tail, 19U);
+}
+
+TEST_F(Transfers, SendsAndReceivesAtOnce) {
+    // More than the slots hold in both directions: one after the other would wait for ever.
+    const Views forth = connection(2, 0);
+    const Views back = connection(2, 1);
+    for (unsigned message = 1; message <= 5; ++message) {
+        const std::size_t there = 5000 + message;
+        const std::size_t here = 6000 - message;
+        a.fill(message, there);
+        b.fill(message, here);
+        TransferKernel on_a = sending(a, forth, there);
+        on_a.inbound = receiving(a, back, here).inbound;
+        TransferKernel on_b = sending(b, back, here);
+        on_b.inbound = receiving(b, forth, there).inbound;
+        a.start(on_a);
+        b.start(on_b);
+        finish(a);
+        finish(b);
+        b.expect(message, 0, there);
+        a.expect(message, 1, here);
+    }
+}
+
+TEST_F(Transfers, TwoEndpointsInOneBlockHaveTheirOwnSteps) {
+    const Views forth = connection(1, 0);
+    const Views back = connection(1, 1);
+    begin_at(back, 1003);  // so that the two steps differ
+    for (unsigned message = 1; message <= 20; ++message) {
+        const std::size_t bytes = 3000 + message;
+        a.fill(message, bytes);
+        TransferKernel on_a = sending(a, forth, bytes);
+        on_a.inbound = receiving(a, back, bytes).inbound;
+        TransferKernel relayed = receiving(b, forth, bytes);
+        relayed.outbound = sending(b, back, bytes).outbound;
+        a.start(on_a);
+        b.device.make_current();
+        launch(b.stream.get(), 1, kThreads, RelayKernel{relayed}, 2 * sizeof(EndState));
+        finish(a);
+        finish(b);
+        a.expect(message, 0, bytes);
+    }
+}
+
+TEST_F(Transfers, CanBeReplayedInAGraph) {
+    const Views by = connection(2);
+    constexpr std::size_t kBytes = 2500;
+    a.device.make_current();
+    const Graph sends = Graph::capture(a.stream.get(), [&] { a.start(sending(a, by, kBytes)); });
+    b.device.make_current();
+    const Graph receives =
+        Graph::capture(b.stream.get(), [&] { b.start(receiving(b, by, kBytes)); });
+    for (unsigned message = 1; message <= 5; ++message) {
+        a.fill(message, kBytes);
+        b.fill(message, kBytes);
+        a.device.make_current();
+        sends.launch(a.stream.get());
+        b.device.make_current();
+        receives.launch(b.stream.get());
+        finish(a);
+        finish(b);
+        b.expect(message, 0, kBytes);
+    }
+}
+
+// What is sent from the staging memory is not copied into slots.
+TEST_F(Transfers, SendsFromTheStagingMemoryWithoutACopy) {
+    const Views by = connection(2);
+    std::byte* const staging = by.sender.buffer + by.sender.slots_bytes();
+    for (unsigned message = 1; message <= 10; ++message) {
+        const std::size_t bytes = 3000 + message;
+        b.fill(message, 0);
+        for (std::size_t i = 0; i < bytes; ++i) {
+            staging[message + i] = expected_byte(message, 0, i);
+        }
+        std::memset(by.memory->buffer, 0x5a, by.sender.slots_bytes());
+        TransferKernel kernel = kernel_of(a);
+        kernel.outbound = {by.sender, staging + message, bytes, 1};
+        a.start(kernel);
+        b.start(receiving(b, by, bytes));
+        finish(a);
+        // The sender's kernel has ended, so the data may be written again, whatever the receiver's
+        // kernel still does.
+        std::memset(staging, 0x5b, ConnectionMemory::kStaging);
+        finish(b);
+        b.expect(message, 0, bytes);
+        EXPECT_EQ(by.memory->buffer[0], std::byte{0x5a});
+    }
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,103 @@
+#pragma once
+/// \file
+/// A proxy: a host thread that lets the copy engine move what a connection carries.
+///
+/// A kernel that copies over the bus keeps multiprocessors busy, which wait for the bus most of the
+/// time. The copy engine is made for such copies, but a kernel cannot start it. So the kernel fills
+/// slots in its own GPU's memory, which is fast, and a host thread has them copied:
+///
+///     kernel --stores--> [ device slots ] --copy engine--> [ host slots ] --loads--> kernel
+///              connection 1           proxy            connection 2
+///
+/// The proxy is nothing but the receiver of one connection and the sender of another. The receiving
+/// rank can have one as well, from the host slots to slots in its GPU's memory. Per channel:
+///
+/// | step s | waits for                | order   | then                                | then stores          | order   |
+/// |--------|--------------------------|---------|-------------------------------------|----------------------|---------|
+/// | start  | connection 1: tail > s   | acquire | queues the copy, records an event   |                      |         |
+/// |        | connection 2: head + 8 > s | acquire |                                   |                      |         |
+/// | end    | the event                | driver  | copies the fifo entry               | connection 2: tail = s + 1 | release |
+/// |        |                          |         |                                     | connection 1: head = s + 1 | release |
+///
+/// - The copy starts after the acquire of the tail, so it reads what the sender has written. The
+///   tail of connection 2 is stored after the event, so the receiver reads what was copied.
+/// - A slot of connection 1 is given back only when its copy has ended.
+/// - The proxy never waits inside a step. It looks at each channel in turn, and goes on to the next
+///   one.
+/// - No deadlock, as long as its calls of the driver return. They may not while another thread
+///   waits for the whole device (cuCtxSynchronize, cuMemFree): that thread waits for the kernel,
+///   and the kernel for the proxy. So until ShmTransport::finish() has returned, make no such call.
+/// - What another process wrote is read once, checked, and only then used.
+///
+/// Source: NCCL's shmSendProxyProgress and shmRecvProxyProgress in src/transport/shm.cc
+/// (NCCL_SHM_USE_CUDA_MEMCPY, NCCL_SHM_MEMCPY_MODE).
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "common/cuda/device.hpp"
+#include "common/cuda/event.hpp"
+#include "common/cuda/stream.hpp"
+#include "common/sys/service_thread.hpp"
+#include "labs/04_shm_transport/connection/connection.hpp"
+
+namespace symm {
+
+/// What a proxy serves: a channel of one connection, and the channel of another that continues it.
+/// The addresses are the same for the thread and for the copy engine.
+struct ProxyRoute {
+    ConnectionEnd from;
+    ConnectionEnd to;
+    int peer;  ///< The rank at the other end, for error messages.
+};
+
+/// One route, and how far it is.
+class ProxyChannel {
+public:
+    /// Needs the context of the GPU whose copy engine is used.
+    explicit ProxyChannel(const ProxyRoute& route) : route_(route) {}
+
+    /// Does what can be done without waiting. Returns whether it was anything. Throws CudaError,
+    /// and std::runtime_error for a step whose data does not lie in the connection's buffer.
+    bool progress(CUstream stream);
+
+private:
+    bool start_copy(CUstream stream);
+    bool end_copy();
+
+    ProxyRoute route_;
+    std::uint64_t started_ = 0;  ///< Copies started, so the next step.
+    std::uint64_t ended_ = 0;
+    FifoEntry entries_[kSteps] = {};  ///< Of the copies between the two.
+    std::array<Event, kSteps> copied_;
+};
+
+/// The thread, with all routes of a rank in one direction. Starts at construction. Destruction
+/// stops it and waits for its copies; steps that are not handed over yet are lost.
+class Proxy {
+public:
+    /// `device` is the rank's; its context is current. `on_failure` is called by the thread when an
+    /// error ends it: it should abort the kernels, which would wait for the proxy in vain. Throws
+    /// CudaError.
+    Proxy(int device, const std::vector<ProxyRoute>& routes, std::function<void()> on_failure);
+
+    /// The error that ended the thread; empty where none has.
+    std::string failure() const { return thread_.failure(); }
+
+private:
+    /// A proxy that sleeps adds latency; one that polls all the time takes a processor.
+    static constexpr int kPollsBeforeSleep = 2000;
+
+    void run(const ServiceThread& thread);
+
+    Device device_;
+    Stream stream_;
+    std::list<ProxyChannel> channels_;
+    ServiceThread thread_;
+};
+
+}  // namespace symm

@@ -1,0 +1,274 @@
+// ShmTransport where something is wrong: a peer, the numbers, the options, a driver call.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <stdexcept>
+
+#include "common/tests/run_as.hpp"
+#include "common/tests/variable_in_force.hpp"
+#include "labs/01_vmm_alloc/tests/lab_test.hpp"
+#include "labs/04_shm_transport/host_memory/tests/segment_counts.hpp"
+#include "labs/04_shm_transport/transport/tests/transport_test.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+TEST(ShmTransport, NamesAPeerThatNeverSends) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        TransportOptions options = small_slots();
+        options.limit = 200ms;
+        ShmTransport transport(rank, {&peer, 1}, options);
+        Buffers buffers(rank);
+        if (rank.rank() == 1) {
+            transport.receive(buffers.from(0, 1000), buffers.stream.get());
+            const auto failure = [&](const auto& call) -> std::string {
+                try {
+                    call();
+                } catch (const std::exception& error) {
+                    return error.what();
+                }
+                return "no failure";
+            };
+            const std::string said = failure([&] { transport.finish(buffers.stream); });
+            EXPECT_THAT(said, HasSubstr("rank 1 waited 0.2 s in a kernel for a filled FIFO slot of "
+                                        "rank 0: expected 1, saw 0"));
+            // The sides no longer agree on where they are: the transport stays broken, and says
+            // why.
+            EXPECT_EQ(failure([&] { transport.send(buffers.to(0, 1), buffers.stream.get()); }),
+                      said);
+            EXPECT_EQ(failure([&] { transport.finish(buffers.stream); }), said);
+        }
+        rank.bootstrap().barrier("end");
+    });
+}
+
+// On one device, where freeing memory waits for the kernels of all ranks (CMakeLists.txt runs this
+// with one): the kernel of rank 0 waits for rank 1, so rank 1 has to tell it before it frees
+// anything.
+TEST(ShmTransport, ARankThatThrowsTellsTheOthersBeforeItFreesMemory) {
+    const auto start = std::chrono::steady_clock::now();
+    const std::string error = error_of(ranks_of_this_test(2, RankMode::kThread), [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        Buffers buffers(rank);
+        TransportOptions options = small_slots();
+        options.limit = 60s;
+        ShmTransport transport(rank, {&peer, 1}, options);
+        transport.receive(buffers.from(peer, 1000), buffers.stream.get());
+        if (rank.rank() == 1) {
+            throw std::runtime_error("cause");
+        }
+        transport.finish(buffers.stream);
+    });
+    EXPECT_EQ(error, "rank 1 failed: cause");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+}
+
+// SIGSTOP: the rank is there, closes nothing, and answers nothing. Its peer waits in a kernel.
+TEST(ShmTransport, AStoppedRankEndsTheRunSoonAfterTheTimeout) {
+    const VariableInForce timeout("SYMM_TIMEOUT", "3");
+    const Moment stop;
+    const std::string error = error_of(ranks_of_this_test(2, RankMode::kProcess), [&](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        ShmTransport transport(rank, {&peer, 1}, small_slots());
+        Buffers buffers(rank);
+        rank.bootstrap().together("transfer", [&] {
+            stop.set();
+            if (rank.rank() == 1) {
+                ::raise(SIGSTOP);
+            }
+            transport.send_receive(buffers.to(peer, 1000), buffers.from(peer, 1000),
+                                   buffers.stream.get());
+            transport.finish(buffers.stream);
+        });
+    });
+    if (!is_rank_process()) {
+        EXPECT_THAT(error, HasSubstr("waited 3 s in a kernel for"));
+        EXPECT_THAT(error, HasSubstr("of rank 1"));
+        EXPECT_LT(stop.passed(), 13s);
+    }
+}
+
+TEST(ShmTransport, NamesBothNumbersOfBytesWhereTheyDiffer) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        ShmTransport transport(rank, {&peer, 1}, small_slots());
+        Buffers buffers(rank);
+        if (rank.rank() == 0) {
+            transport.send(buffers.to(1, 200), buffers.stream.get());
+            transport.finish(buffers.stream);
+        } else {
+            transport.receive(buffers.from(0, 201), buffers.stream.get());
+            try {
+                transport.finish(buffers.stream);
+                ADD_FAILURE() << "nothing was thrown";
+            } catch (const std::exception& error) {
+                EXPECT_STREQ(
+                    error.what(),
+                    "rank 1 expected 201 more bytes of a message from rank 0, which sends "
+                    "200: both sides must name the same number of bytes, in the same order "
+                    "of calls");
+            }
+        }
+        rank.bootstrap().barrier("end");
+    });
+}
+
+TEST(ShmTransport, RefusesWhatItCannotDoOnAllRanks) {
+    const auto refused = [](Rank& rank, int sender, const TransportOptions& options) {
+        EXPECT_ANY_THROW(ShmTransport(rank, {&sender, 1}, options)) << rank.rank();
+    };
+    run_as(RankMode::kThread, 2, [&](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        const bool odd_one = rank.rank() == 1;
+        refused(rank, odd_one ? 2 : peer, small_slots());
+        refused(rank, odd_one ? -1 : peer, small_slots());
+        TransportOptions options = small_slots();
+        options.slot_bytes = odd_one ? 100 : 128;
+        refused(rank, peer, options);
+        options = small_slots();
+        options.channels = odd_one ? 1000 : 1;
+        refused(rank, peer, options);
+        options = small_slots();
+        options.staging_bytes = odd_one ? 100 : 128;
+        refused(rank, peer, options);
+        options = small_slots();
+        options.limit = odd_one ? 0s : 60s;
+        refused(rank, peer, options);
+        // The bootstrap can still be used: the next transport is made, and refuses peers it does
+        // not know.
+        const std::span<const int> nobody;
+        ShmTransport transport(rank, odd_one ? std::span(&peer, 1) : nobody, small_slots());
+        const Buffers buffers(rank);
+        EXPECT_THROW(transport.receive(buffers.from(odd_one ? 1 : peer, 1), buffers.stream.get()),
+                     std::invalid_argument);
+        EXPECT_THROW(transport.send(buffers.to(7, 1), buffers.stream.get()), std::invalid_argument);
+    });
+}
+
+// The proxy's copy fails: its kernel ends at once, and the error is the copy's.
+TEST(ShmTransport, SaysWhyItsProxyFailed) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    run_as(RankMode::kProcess, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        TransportOptions options = small_slots();
+        options.proxy = ProxySide::kReceiver;
+        ShmTransport transport(rank, {&peer, 1}, options);
+        const Buffers buffers(rank);
+        if (rank.rank() == 0) {
+            transport.send(buffers.to(1, 2000), buffers.stream.get());  // fits into the slots
+            transport.finish(buffers.stream);
+        } else {
+            emu::fail_call("cuMemcpyAsync", 3, CUDA_ERROR_ILLEGAL_ADDRESS);
+            transport.receive(buffers.from(0, 2000), buffers.stream.get());
+            std::string said;
+            try {
+                transport.finish(buffers.stream);
+            } catch (const std::exception& error) {
+                said = error.what();
+            }
+            EXPECT_THAT(said, HasSubstr("the proxy of the transport failed: cuMemcpyAsync(size="));
+            EXPECT_THAT(said, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
+        }
+        rank.bootstrap().barrier("end");
+    });
+}
+
+TEST(ShmTransport, TakesPosixWhereOneRankAsksForIt) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        const ShmTransport transport(
+            rank, {&peer, 1}, small_slots(rank.rank() == 1 ? HostPath::kPosix : HostPath::kCuMem));
+        EXPECT_EQ(transport.path().path, HostPath::kPosix);
+        EXPECT_EQ(transport.path().why_not_cumem, "rank 1: POSIX was asked for");
+    });
+}
+
+TEST(ShmTransport, FallsBackTogetherWhereOneRankCannot) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    run_as(RankMode::kProcess, 3, [](Rank& rank) {
+        if (rank.rank() == 1) {
+            emu::fail_call("cuMemCreate", 1, CUDA_ERROR_NOT_PERMITTED);
+        }
+        const HostPathChoice choice = agree_on_host_path(rank);
+        EXPECT_EQ(choice.path, HostPath::kPosix);
+        EXPECT_THAT(choice.why_not_cumem, HasSubstr("rank 1: cuMemCreate"));
+        EXPECT_THAT(choice.why_not_cumem, HasSubstr("CUDA_ERROR_NOT_PERMITTED"));
+    });
+}
+
+using FailingTransport = Transport;
+INSTANTIATE_TEST_SUITE_P(Ways, FailingTransport, kWays, name_of_way);
+
+TEST_P(FailingTransport, FailsOnAllRanksWhereAnyCallFailsOnOne) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    run_as(GetParam().mode, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        const auto build = [&] {
+            const ShmTransport transport(rank, {&peer, 1}, small_slots(GetParam().path));
+        };
+        build();
+        constexpr std::array kCuMem{"cuMemCreate",    "cuMemAddressReserve",
+                                    "cuMemMap",       "cuMemSetAccess",
+                                    "cuMemHostAlloc", "cuMemGetAllocationGranularity"};
+        constexpr std::array kPosix{"cuMemHostRegister", "cuMemHostGetDevicePointer",
+                                    "cuMemHostAlloc"};
+        const std::span<const char* const> calls = GetParam().path == HostPath::kCuMem
+                                                       ? std::span<const char* const>(kCuMem)
+                                                       : std::span<const char* const>(kPosix);
+        for (const char* call : calls) {
+            rank.bootstrap().barrier("next call");
+            const emu::Inventory before = emu::inventory();
+            const SegmentCounts segments = segment_counts();
+            rank.bootstrap().barrier("counted");
+            int failed = 0;
+            for (bool again = true; again && failed < 20;) {
+                if (rank.rank() == 1) {
+                    emu::fail_call(call, failed + 1, CUDA_ERROR_OUT_OF_MEMORY);
+                }
+                rank.bootstrap().barrier("armed");
+                std::string error;
+                try {
+                    build();
+                } catch (const std::exception& failure) {
+                    error = failure.what();
+                }
+                rank.bootstrap().barrier("tried");
+                if (rank.rank() == 1) {
+                    emu::clear_failures();
+                }
+                const auto errors = rank.bootstrap().allgather_text("errors", error);
+                for (const std::string& one : errors) {
+                    EXPECT_EQ(one.empty(), error.empty()) << "all ranks fail, or none: " << call;
+                }
+                if (!error.empty()) {
+                    EXPECT_THAT(error, HasSubstr(call));
+                    ++failed;
+                }
+                again = !error.empty();
+                EXPECT_EQ(emu::inventory(), before) << call;
+                EXPECT_EQ(segment_counts(), segments) << call;
+                rank.bootstrap().barrier("looked");
+            }
+            EXPECT_GT(failed, 0) << call;
+            EXPECT_LT(failed, 20) << call;
+        }
+    });
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,267 @@
+// ShmTransport between ranks that are threads or processes, over both paths: what is sent arrives.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/graph.hpp"
+#include "common/tests/run_as.hpp"
+#include "labs/01_vmm_alloc/tests/lab_test.hpp"
+#include "labs/04_shm_transport/host_memory/tests/segment_counts.hpp"
+#include "labs/04_shm_transport/transport/tests/transport_test.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+
+std::vector<int> all_but(const Rank& rank) {
+    std::vector<int> others;
+    for (int peer = 0; peer < rank.size(); ++peer) {
+        if (peer != rank.rank()) {
+            others.push_back(peer);
+        }
+    }
+    return others;
+}
+
+void ring(Rank& rank, const TransportOptions& options) {
+    const int next = (rank.rank() + 1) % rank.size();
+    const int previous = (rank.rank() + rank.size() - 1) % rank.size();
+    ShmTransport transport(rank, {&previous, 1}, options);
+    EXPECT_EQ(transport.path().path, options.path.value());
+    Buffers buffers(rank);
+    unsigned message = 0;
+    for (const std::size_t bytes : {1, 255, 256, 257, 4096, 4097, 20'001}) {
+        buffers.fill(rank.rank(), ++message);
+        transport.send_receive(buffers.to(next, bytes), buffers.from(previous, bytes),
+                               buffers.stream.get());
+        transport.finish(buffers.stream);
+        buffers.expect(previous, message, bytes);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, Transport, kWays, name_of_way);
+
+TEST_P(Transport, MovesMessagesOfAnySizeRoundARing) {
+    run_as(GetParam().mode, 3, [](Rank& rank) { ring(rank, small_slots(GetParam().path)); });
+}
+
+TEST_P(Transport, LeavesNothingBehind) {
+    run_as(GetParam().mode, 2, [](Rank& rank) {
+        rank.bootstrap().barrier("before");
+        const emu::Inventory inventory = is_emulated() ? emu::inventory() : emu::Inventory{};
+        const SegmentCounts segments = segment_counts();
+        rank.bootstrap().barrier("counted");
+        for (int round = 0; round < 20; ++round) {
+            const int peer = 1 - rank.rank();
+            TransportOptions options = small_slots(GetParam().path);
+            options.proxy = static_cast<ProxySide>(round % 4);
+            const ShmTransport transport(rank, {&peer, 1}, options);
+        }
+        rank.bootstrap().barrier("after");
+        EXPECT_EQ(segment_counts(), segments);
+        if (is_emulated()) {
+            EXPECT_EQ(emu::inventory(), inventory);
+        }
+        rank.bootstrap().barrier("looked");
+    });
+}
+
+// The copy engine on either side, the slots near either side, in each mode and over each path.
+TEST_P(Transport, MovesMessagesByTheCopyEngineToo) {
+    run_as(GetParam().mode, 2, [](Rank& rank) {
+        for (const ProxySide proxy : {ProxySide::kSender, ProxySide::kReceiver, ProxySide::kBoth}) {
+            TransportOptions options = small_slots(GetParam().path);
+            options.proxy = proxy;
+            options.locality =
+                proxy == ProxySide::kSender ? Locality::kSender : Locality::kReceiver;
+            ring(rank, options);
+        }
+    });
+}
+
+TEST(ShmTransport, MovesMessagesThroughSlotsNearTheSender) {
+    run_as(RankMode::kProcess, 3, [](Rank& rank) {
+        TransportOptions options = small_slots(HostPath::kPosix);
+        options.locality = Locality::kSender;
+        ring(rank, options);
+    });
+}
+
+// Rank 0 asks for another place and other proxies than rank 1: each connection takes its receiver's
+// place, and each side its own proxy.
+TEST(ShmTransport, TakesEachRanksOwnProxyAndEachReceiversPlace) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        TransportOptions options = small_slots(HostPath::kPosix);
+        options.locality = rank.rank() == 0 ? Locality::kSender : Locality::kReceiver;
+        options.proxy = rank.rank() == 0 ? ProxySide::kSender : ProxySide::kNone;
+        ring(rank, options);
+    });
+}
+
+// A user may be capturing, in any thread and in the strictest mode, when a transport is made.
+TEST(ShmTransport, CanBeMadeWhileAnotherThreadCaptures) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        TransportOptions options = small_slots();
+        options.proxy = ProxySide::kBoth;
+        Buffers buffers(rank);
+        const Stream captured;
+        cu_check(cuStreamBeginCapture(captured.get(), CU_STREAM_CAPTURE_MODE_GLOBAL), "begin");
+        rank.bootstrap().barrier("both capture");
+        std::optional<ShmTransport> transport(std::in_place, rank, std::span(&peer, 1), options);
+        transport->send_receive(buffers.to(peer, 3000), buffers.from(peer, 3000), captured.get());
+        rank.bootstrap().barrier("both queued");
+        CUgraph graph = nullptr;
+        EXPECT_EQ(cuStreamEndCapture(captured.get(), &graph), CUDA_SUCCESS);
+        EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+    });
+}
+
+TEST(ShmTransport, SendsFromItsStagingMemory) {
+    for (const ProxySide proxy : {ProxySide::kNone, ProxySide::kBoth}) {
+        run_as(RankMode::kThread, 2, [=](Rank& rank) {
+            const int peer = 1 - rank.rank();
+            TransportOptions options = small_slots();
+            options.staging_bytes = 8192;
+            options.proxy = proxy;
+            ShmTransport transport(rank, {&peer, 1}, options);
+            Buffers buffers(rank);
+            const CUdeviceptr staging = transport.staging(peer);
+            for (unsigned message = 1; message <= 4; ++message) {
+                buffers.fill(rank.rank(), message);
+                cu_check(cuMemcpyAsync(staging, buffers.source.base(), 8000, buffers.stream.get()),
+                         "cuMemcpyAsync()");
+                transport.send_receive({peer, staging, 8000}, buffers.from(peer, 8000),
+                                       buffers.stream.get());
+                transport.finish(buffers.stream);
+                buffers.expect(peer, message, 8000);
+            }
+            EXPECT_THROW(transport.staging(7), std::invalid_argument);
+        });
+    }
+}
+
+// A proxy of a rank that is done may still have to hand over what it sent: finish() waits for it.
+TEST(ShmTransport, ProxiesHandOverWhatWasSentBeforeTheSenderEnds) {
+    run_as(RankMode::kProcess, 2, [](Rank& rank) {
+        TransportOptions options = small_slots();
+        options.proxy = ProxySide::kSender;
+        const int peer = 1 - rank.rank();
+        Buffers buffers(rank);
+        buffers.fill(rank.rank(), 1);
+        std::optional<ShmTransport> transport(std::in_place, rank, std::span(&peer, 1), options);
+        if (rank.rank() == 0) {
+            transport->send(buffers.to(1, 2000), buffers.stream.get());
+            transport->finish(buffers.stream);
+            transport.reset();
+            rank.bootstrap().barrier("sent");
+        } else {
+            rank.bootstrap().barrier("sent");
+            transport->receive(buffers.from(0, 2000), buffers.stream.get());
+            transport->finish(buffers.stream);
+            buffers.expect(0, 1, 2000);
+        }
+    });
+}
+
+TEST(ShmTransport, MovesMessagesBetweenAllPairs) {
+    run_as(RankMode::kThread, 4, [](Rank& rank) {
+        ShmTransport transport(rank, all_but(rank), small_slots());
+        Buffers buffers(rank);
+        unsigned message = 0;
+        // Each with the rank `distance` before and behind it: a permutation, so nobody waits in
+        // vain.
+        for (int distance = 1; distance < rank.size(); ++distance) {
+            const int to = (rank.rank() + distance) % rank.size();
+            const int from = (rank.rank() + rank.size() - distance) % rank.size();
+            const std::size_t bytes = 3000 + 100 * static_cast<std::size_t>(distance);
+            buffers.fill(rank.rank(), ++message);
+            transport.send_receive(buffers.to(to, bytes), buffers.from(from, bytes),
+                                   buffers.stream.get());
+            transport.finish(buffers.stream);
+            buffers.expect(from, message, bytes);
+        }
+    });
+}
+
+TEST(ShmTransport, SendsAreMetByReceivesInOrder) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        ShmTransport transport(rank, {&peer, 1}, small_slots());
+        Buffers buffers(rank);
+        buffers.fill(rank.rank(), 1);
+        const auto part = [](CUdeviceptr base, int i) {
+            return base + static_cast<CUdeviceptr>(i) * 3001;
+        };
+        for (int i = 0; i < 10; ++i) {
+            if (rank.rank() == 0) {
+                transport.send({1, part(buffers.source.base(), i), 3001}, buffers.stream.get());
+            } else {
+                transport.receive({0, part(buffers.destination.base(), i), 3001},
+                                  buffers.stream.get());
+            }
+        }
+        transport.finish(buffers.stream);
+        if (rank.rank() == 1) {
+            buffers.expect(0, 1, 30'010);
+        }
+    });
+}
+
+TEST(ShmTransport, CanBeReplayedInAGraph) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        ShmTransport transport(rank, {&peer, 1}, small_slots());
+        Buffers buffers(rank);
+        const Graph graph = Graph::capture(buffers.stream.get(), [&] {
+            transport.send_receive(buffers.to(peer, 9000), buffers.from(peer, 9000),
+                                   buffers.stream.get());
+        });
+        for (unsigned message = 1; message <= 4; ++message) {
+            buffers.fill(rank.rank(), message);
+            graph.launch(buffers.stream.get());
+            transport.finish(buffers.stream);
+            buffers.expect(peer, message, 9000);
+        }
+    });
+}
+
+TEST(ShmTransport, MovesNothingWhereNothingIsAskedFor) {
+    run_as(RankMode::kThread, 1, [](Rank& rank) {
+        const int self = 0;
+        ShmTransport transport(rank, {&self, 1}, small_slots());
+        Buffers buffers(rank);
+        buffers.fill(0, 1);
+        transport.send(buffers.to(0, 0), buffers.stream.get());
+        transport.receive(buffers.from(0, 0), buffers.stream.get());
+        transport.finish(buffers.stream);
+        buffers.expect(0, 1, 0);
+        // A rank may send to itself, too.
+        transport.send_receive(buffers.to(0, 5000), buffers.from(0, 5000), buffers.stream.get());
+        transport.finish(buffers.stream);
+        buffers.expect(0, 1, 5000);
+    });
+}
+
+TEST(ShmTransport, TakesEachReceiversOwnShape) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        TransportOptions options = small_slots();
+        options.slot_bytes = rank.rank() == 0 ? 128 : 1024;
+        options.channels = rank.rank() == 0 ? 3 : 1;
+        ShmTransport transport(rank, {&peer, 1}, options);
+        Buffers buffers(rank);
+        buffers.fill(rank.rank(), 1);
+        transport.send_receive(buffers.to(peer, 5001), buffers.from(peer, 5001),
+                               buffers.stream.get());
+        transport.finish(buffers.stream);
+        buffers.expect(peer, 1, 5001);
+    });
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,180 @@
+#pragma once
+/// \file
+/// Sending and receiving between ranks whose GPUs cannot reach each other: through host memory.
+///
+/// Each rank owns one HostSegment; segment_layout.hpp says what lies where. Both sides of a
+/// connection map both segments. The data is copied by the kernels themselves, or, on either side,
+/// by the copy engine (proxy.hpp):
+///
+///     proxy      sender's GPU                       host memory            receiver's GPU
+///     none       kernel ----------------------------> slots -----------------------------> kernel
+///     sender     kernel -> device slots -> engine --> slots -----------------------------> kernel
+///     receiver   kernel ----------------------------> slots --> engine -> device slots --> kernel
+///     both       kernel -> device slots -> engine --> slots --> engine -> device slots --> kernel
+///
+/// Source: NCCL's src/transport/shm.cc.
+
+#include <cuda.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/cuda/stream.hpp"
+#include "common/sys/deadline.hpp"
+#include "labs/04_shm_transport/connection/connection.hpp"
+#include "labs/04_shm_transport/connection/segment_layout.hpp"
+#include "labs/04_shm_transport/host_memory/host_path.hpp"
+#include "labs/04_shm_transport/host_memory/host_segment.hpp"
+#include "labs/04_shm_transport/host_memory/pinned_calloc.hpp"
+#include "labs/04_shm_transport/proxy/proxy.hpp"
+
+namespace symm {
+
+class Rank;
+
+/// On which side the copy engine moves the data (NCCL_SHM_MEMCPY_MODE 1, 2, 3).
+enum class ProxySide : unsigned { kNone, kSender, kReceiver, kBoth };
+
+/// How a transport is built. A connection uses the `channels`, `slot_bytes`, `staging_bytes` and
+/// `locality` of its receiver; its sender's are ignored.
+struct TransportOptions {
+    /// Channels, and so blocks, per direction of a transfer; 0: 32, with a proxy 4, divided by the
+    /// number of ranks of this process on the GPU; on an emulated GPU 2.
+    std::uint32_t channels = 0;
+    /// Bytes of a slot, a multiple of 128; 0: 64 KiB, with a proxy on a GPU 2 MiB.
+    std::uint64_t slot_bytes = 0;
+    /// Bytes of staging() per connection, a multiple of 128.
+    std::uint64_t staging_bytes = 0;
+    /// In whose segment the slots are.
+    Locality locality = Locality::kReceiver;
+    /// Whether this rank uses its copy engine where it sends, where it receives, or both. What its
+    /// peers do at their ends, they choose themselves.
+    ProxySide proxy = ProxySide::kNone;
+    /// The path to host memory; empty: cuMem where all ranks can use it.
+    std::optional<HostPath> path;
+    /// How long a kernel waits for its peer at one slot. Empty: SYMM_TIMEOUT.
+    std::optional<std::chrono::nanoseconds> limit;
+};
+
+/// What a rank sends or receives: `bytes` (may be 0) at `data`, memory that its device reaches. Any
+/// address works; multiples of 16 are faster.
+struct Transfer {
+    int peer;
+    CUdeviceptr data;
+    std::size_t bytes;
+};
+
+/// One rank's transport. Move-only. Used by its rank's thread only, and needs that rank's context
+/// current, at its destruction too.
+///
+/// With a sender's proxy, call finish() before the destruction: what the proxy has not handed over
+/// yet is lost. With any proxy, make no call that waits for the device (see proxy.hpp) until
+/// finish() has returned.
+///
+/// Declare it after the buffers that it moves, so that it is destroyed before them. If an exception
+/// destroys the transport, it tells the other ranks, ends its own kernels and waits for them. If
+/// the buffers went first, freeing them could wait for the kernels of other ranks on the same
+/// device, and those wait for this rank.
+///
+/// Construction is collective, transfers are not: each send matches one receive of the same number
+/// of bytes on the other side. They match by their order; there are no tags. From one rank to
+/// another, one transfer runs at a time: queue them on one stream, or order the streams.
+class ShmTransport {
+public:
+    /// Connects this rank with `senders`, the ranks that it will receive from. They are told over
+    /// the rank's bootstrap. `rank` must outlive the transport. If it fails on one rank, it throws
+    /// on all ranks and leaves nothing behind. Throws std::invalid_argument for a rank that does
+    /// not exist or options out of range.
+    ShmTransport(Rank& rank, std::span<const int> senders, const TransportOptions& options = {});
+    ShmTransport(ShmTransport&&) noexcept = default;
+    ~ShmTransport();
+
+    /// Queues a send. The data may be changed once the stream has executed it. Throws CudaError,
+    /// and std::invalid_argument where `to.peer` does not receive from this rank.
+    void send(const Transfer& to, CUstream stream);
+    /// Queues a receive. Throws as send().
+    void receive(const Transfer& from, CUstream stream);
+    /// Queues both as one kernel. Ranks in a ring need it: a send of more than the slots hold ends
+    /// only after its receive has begun. Throws as send().
+    void send_receive(const Transfer& to, const Transfer& from, CUstream stream);
+
+    /// Host memory of the connection to `peer`, for kernels and copies of this rank to write. What
+    /// is sent from there is not copied into slots, unless this rank has a sender's proxy. Its size
+    /// is the receiver's
+    /// `staging_bytes`. Throws std::invalid_argument where `peer` does not receive from this rank.
+    CUdeviceptr staging(int peer) const;
+
+    /// Waits for all that was queued on `stream`; with a sender's proxy, also until it has handed
+    /// over what kernels of this rank have sent, on whichever stream. Throws std::runtime_error
+    /// where a transfer failed. The error names the peer: the wait for it timed out, or it has
+    /// failed, is gone, or sent another number of bytes; or it is the proxy's. The received data is
+    /// then undefined and the counters of the two sides differ, so every later call throws the
+    /// same.
+    void finish(const Stream& stream);
+
+    /// The path to host memory that the ranks took and, if it is not cuMem, the reason.
+    const HostPathChoice& path() const { return path_; }
+    /// Bytes of a slot of the connection from `peer`, from which this rank receives.
+    std::uint64_t slot_bytes_from(int peer) const { return inbound_from(peer).slot_bytes; }
+    /// The connections themselves, for kernels of the caller instead of send() and receive(): a
+    /// connection serves one or the other. Throw std::invalid_argument where there is none.
+    const Connection& connection_to(int peer) const { return outbound_to(peer).connection; }
+    const Connection& connection_from(int peer) const { return inbound_from(peer); }
+    /// This rank's segment, empty where it has no connection.
+    const HostSegment& segment() const { return *segment_; }
+
+private:
+    /// The connection between a kernel and the proxy of its rank.
+    struct LocalHop {
+        PinnedMemory control;  ///< SendMem and RecvMem of all channels.
+        DeviceMemory slots;
+        Connection connection;
+        Connection shared;  ///< The other connection of the proxy.
+        int peer;
+        bool sends;
+    };
+    struct Outbound {
+        Connection connection;  ///< The kernel's: to the proxy, if there is one.
+        CUdeviceptr staging;
+    };
+
+    void build(const std::vector<ConnectionPlan>& plans, ProxySide proxy);
+    void attach(const std::vector<SegmentLayout>& layouts, const std::vector<int>& devices);
+    void connect(const std::vector<ConnectionPlan>& plans,
+                 const std::vector<SegmentLayout>& layouts, ProxySide proxy);
+    void require_resident() const;
+    void add_steps();
+    void start_proxies();
+    const Connection& add_hop(int peer, const Connection& shared, bool sends);
+    const Outbound& outbound_to(int peer) const;
+    const Connection& inbound_from(int peer) const;
+    void queue(const Transfer* to, const Transfer* from, CUstream stream);
+    void drain() const;
+    std::string proxy_failure() const;
+
+    Rank* rank_ = nullptr;
+    HostPathChoice path_;
+    std::shared_ptr<HostSegment> segment_;  // shared with the other ranks if ranks are threads
+    std::map<int, std::shared_ptr<HostSegment>> segments_;  // of the ranks it is connected with
+    std::optional<DeviceMemory> steps_;                     // of all kernels' ends
+    std::map<int, Outbound> outbound_;                      // by the rank that receives
+    std::map<int, Connection> inbound_;                     // by the rank that sends
+    std::list<LocalHop> hops_;
+    std::unique_ptr<KernelTimeout> timeout_;
+    std::unique_ptr<Proxy> send_proxy_;  // each direction has a thread and a stream of its own
+    std::unique_ptr<Proxy> receive_proxy_;
+    std::string broken_;  // why a transfer failed; empty where none has
+};
+
+}  // namespace symm

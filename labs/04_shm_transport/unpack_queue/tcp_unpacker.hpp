@@ -1,0 +1,90 @@
+#pragma once
+/// \file
+/// Receives messages over TCP into a GPU's memory, by the queue of unpack_queue.hpp.
+///
+/// On the wire, a piece is a header and its bytes, padded to whole units of 16 bytes of the
+/// destination:
+///
+///     | destination: 8 bytes | length: 8 bytes | padding: destination mod 16 | data | padding |
+///
+/// So the place of a byte in the stream and its place in the user's buffer are equal modulo 16,
+/// wherever TCP cuts the stream, and the kernel can copy 16 bytes at once. The sender chooses
+/// pieces and their order as it likes. All numbers are little-endian.
+///
+/// The host thread receives the stream as it is into the bounce buffer, a ring. One system call
+/// takes whatever TCP has ready, up to a quarter of the ring, whether that is many pieces or part
+/// of one. Then the thread describes the data between the headers. The ring is small, so that it
+/// stays in the processor's cache.
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/cuda/stream.hpp"
+#include "common/sys/descriptor.hpp"
+#include "common/sys/service_thread.hpp"
+#include "labs/04_shm_transport/host_memory/pinned_calloc.hpp"
+#include "labs/04_shm_transport/unpack_queue/unpack_queue.hpp"
+
+namespace symm {
+
+/// Two connected TCP sockets of this machine. Throws std::system_error.
+std::pair<UniqueFd, UniqueFd> loopback_tcp_pair();
+
+/// What comes before the data of a piece.
+struct PieceHeader {
+    std::uint64_t destination;  ///< From the begin of the user's buffer, bytes.
+    std::uint64_t length;       ///< Bytes of data.
+};
+
+/// Sends a piece of a message over a connected TCP socket. Throws std::system_error, and
+/// std::runtime_error once SYMM_TIMEOUT has passed.
+void send_piece(const UniqueFd& socket, std::uint64_t destination, std::span<const std::byte> data);
+
+/// The receiving side. Needs the context that is current at construction, also later.
+class TcpUnpacker {
+public:
+    /// `socket` is a connected TCP socket. `rank` and `peer`, which sends, are for error messages.
+    /// `bounce_bytes`, the size of the ring, is a multiple of 64.
+    TcpUnpacker(UniqueFd socket, int rank, int peer, std::size_t bounce_bytes = 1 << 22,
+                std::chrono::nanoseconds limit = Deadline::standard_limit());
+
+    /// Queues the kernel that stores the next `bytes` bytes of pieces in `user`, which has
+    /// `user_bytes`. Fast where `user` is a multiple of 16. Throws CudaError.
+    void receive(CUdeviceptr user, std::size_t user_bytes, std::size_t bytes, CUstream stream);
+    /// Waits for all that was queued. Throws std::runtime_error where a piece was refused, a wait
+    /// timed out or the sender is gone.
+    void finish(const Stream& stream);
+
+private:
+    void run(const ServiceThread& thread);
+    std::size_t receive_some(const ServiceThread& thread);
+    bool describe(const ServiceThread& thread);
+    std::uint64_t read_by_all() const;
+
+    UniqueFd socket_;
+    int rank_;
+    int peer_;
+    PinnedMemory queue_;
+    PinnedMemory bounce_;
+    KernelTimeout timeout_;
+    std::uint64_t asked_ = 0;               ///< Bytes of all receive() so far.
+    std::atomic<std::uint64_t> posted_{0};  ///< Bytes of all descriptors so far.
+    std::atomic<bool> closed_{false};       ///< No more will be posted.
+
+    // Used by the thread alone. A position is a number of bytes from the begin of the stream.
+    // Position p lies at p mod the ring's size.
+    std::uint64_t received_ = 0;   ///< Where the next byte will be received.
+    std::uint64_t described_ = 0;  ///< The first data or header that is not yet described.
+    PieceHeader rest_{};           ///< What is left of the current piece; length 0: nothing.
+    std::uint64_t next_ = 0;       ///< The next descriptor.
+    std::array<std::uint64_t, kUnpackDepth> positions_{};  ///< Of the descriptors' data.
+    ServiceThread thread_;
+};
+
+}  // namespace symm

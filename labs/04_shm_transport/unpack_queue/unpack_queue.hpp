@@ -1,0 +1,139 @@
+#pragma once
+/// \file
+/// A network-device queue: what arrives from a network in pieces is put together by a kernel.
+///
+/// A network card, or TCP, delivers a message in pieces, each at some place of a bounce buffer in
+/// pinned host memory. A host thread that copied the pieces into place would copy every byte once
+/// more. So it only describes them, and a kernel fetches them into the user's buffer:
+///
+///     TCP --recv--> [ bounce buffer, a ring ] --- loads --> kernel --stores--> user's buffer
+///     host thread --> [ queue: descriptors, tail | heads ] <--> kernel
+///
+/// Every block of the kernel reads all descriptors and copies its share of each piece, and has a
+/// head of its own. Descriptor i is entry i mod kUnpackDepth of the queue. All counters only grow.
+///
+/// | who   | waits for                | order   | then does                          | then stores      | order   |
+/// |-------|--------------------------|---------|------------------------------------|------------------|---------|
+/// | host  | each head > j, the last descriptor of a part of the ring | acquire | receives into that part | | |
+/// | host  | each head + kUnpackDepth > i | acquire | writes descriptor i            | tail = i + 1     | release |
+/// | block | tail > i                 | acquire | reads descriptor i, loads its share, stores it | its head = i + 1 | release |
+///
+/// - As in connection.hpp: release with acquire in both directions, so no piece is read before it
+///   has arrived, and no part of the ring is overwritten before it was read.
+/// - Pieces may come in any order and have any length: the descriptor names the place in the user's
+///   buffer. The kernel ends when it has stored as many bytes as it was told.
+/// - A descriptor that points outside the bounce buffer or the user's buffer is refused: the kernel
+///   ends with an error, and stores nothing for it.
+/// - A block takes all descriptors up to the tail that it saw, a *batch*, and then stores its head
+///   once for the whole batch.
+/// - No deadlock: the host thread waits for a block only where there are descriptors that the block
+///   has not read, and a block for the host thread only where there are none. (The host thread also
+///   waits for the network.) All blocks must run at the same time. A block's wait has a limit; the
+///   host thread's ends when its TcpUnpacker is destroyed.
+///
+/// Source: NCCL's src/device/network/unpack/unpack.h (ncclNetDeviceUnpack), made for Google's TCPX
+/// plug-in, with `loadMeta {src_off, len, dst_off}` in unpack_defs.h.
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/simt/timeout.hpp"
+#include "labs/04_shm_transport/connection/transfer.hpp"
+
+namespace symm {
+
+/// Descriptors of a queue.
+inline constexpr unsigned kUnpackDepth = 256;
+/// Blocks of the kernel. One block has too few loads in flight to hide the latency of the bus.
+inline constexpr unsigned kUnpackBlocks = 4;
+
+/// One piece.
+struct UnpackDescriptor {
+    std::uint64_t source;       ///< From the begin of the bounce buffer, bytes.
+    std::uint64_t length;       ///< Bytes.
+    std::uint64_t destination;  ///< From the begin of the user's buffer, bytes.
+};
+
+/// In pinned host memory, zeroed before the first use.
+struct UnpackQueue {
+    alignas(128) std::uint64_t heads[kUnpackBlocks];  ///< Each is written by a block of the kernel.
+    alignas(128) std::uint64_t tail;                  ///< Written by the host thread.
+    UnpackDescriptor descriptors[kUnpackDepth];
+};
+
+/// The kernel: kUnpackBlocks blocks, each with a word of shared memory. Stores `bytes` bytes and
+/// ends. The next launch goes on with the next descriptor.
+struct UnpackKernel {
+    UnpackQueue* queue;
+    const std::byte* bounce;
+    std::uint64_t bounce_bytes;
+    std::byte* user;
+    std::uint64_t user_bytes;
+    std::uint64_t bytes;
+    simt::Timeout timeout;
+    int rank;
+    int peer;  ///< Who sends, for error messages.
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        auto* batch_end = block.shared<std::uint64_t>();  // what thread 0 tells its block
+        simt::Waiter waiter(timeout);
+        std::uint64_t* head = &queue->heads[block.group_index()];
+        std::uint64_t next = simt::load(head, simt::Order::kRelaxed);  // its own counter
+        for (std::uint64_t stored = 0; stored < bytes;) {
+            if (block.thread_rank() == 0) {
+                *batch_end = wait_for_tail(waiter, next);
+            }
+            block.sync();
+            const std::uint64_t end = *batch_end;
+            if (end == next) {
+                return;  // the wait failed, as all threads of the block see
+            }
+            for (; next != end && stored < bytes; ++next) {
+                const UnpackDescriptor piece = queue->descriptors[next % kUnpackDepth];
+                if (!is_inside(piece, bytes - stored)) {
+                    if (block.thread_rank() == 0) {
+                        waiter.fail({simt::Wait::kDescriptor, rank, peer, user_bytes},
+                                    piece.destination);
+                    }
+                    return;
+                }
+                copy_with_grid(block, user + piece.destination, bounce + piece.source,
+                               piece.length);
+                stored += piece.length;
+            }
+            block.sync();
+            if (block.thread_rank() == 0) {
+                simt::store(head, next, simt::Order::kRelease);
+            }
+        }
+    }
+
+private:
+    /// The tail, once it is beyond `next`; `next` where the wait timed out, or where more
+    /// descriptors are said to be there than the queue holds.
+    __host__ __device__ std::uint64_t wait_for_tail(simt::Waiter& waiter,
+                                                    std::uint64_t next) const {
+        std::uint64_t tail = next;
+        waiter.until({simt::Wait::kFifoData, rank, peer, next + 1}, [&](std::uint64_t& seen) {
+            tail = seen = simt::load(&queue->tail, simt::Order::kAcquire);
+            return tail != next;
+        });
+        if (tail - next > kUnpackDepth) {
+            waiter.fail({simt::Wait::kDescriptor, rank, peer, user_bytes}, tail);
+            return next;
+        }
+        return tail;
+    }
+    __host__ __device__ bool is_inside(const UnpackDescriptor& piece, std::uint64_t most) const {
+        return piece.length != 0 && piece.length <= most && piece.source <= bounce_bytes &&
+               piece.length <= bounce_bytes - piece.source && piece.destination <= user_bytes &&
+               piece.length <= user_bytes - piece.destination;
+    }
+};
+
+/// Queues the kernel. Throws CudaError.
+void launch_unpack(CUstream stream, const UnpackKernel& kernel);
+
+}  // namespace symm

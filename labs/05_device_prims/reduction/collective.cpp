@@ -1,0 +1,25 @@
+#include "labs/05_device_prims/reduction/collective.hpp"
+
+#include "common/sys/named.hpp"
+
+namespace symm {
+namespace {
+
+constexpr std::array<std::string_view, 5> kNames{"allreduce", "reducescatter", "allgather",
+                                                 "broadcast", "reduce"};
+
+}  // namespace
+
+std::string_view name_of(Collective collective) {
+    return kNames.at(static_cast<std::size_t>(collective));
+}
+
+Collective collective_named(std::string_view name) {
+    return named<Collective>(kNames, "--collective", name);
+}
+
+void require_known(Collective collective) {
+    require_named(kNames, "Collective", collective);
+}
+
+}  // namespace symm

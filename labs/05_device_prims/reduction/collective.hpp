@@ -1,0 +1,25 @@
+#pragma once
+/// \file
+/// The collectives: what becomes of all ranks' inputs.
+
+#include <cstdint>
+#include <string_view>
+
+namespace symm {
+
+enum class Collective : std::uint32_t {
+    kAllReduce,
+    kReduceScatter,
+    kAllGather,
+    kBroadcast,
+    kReduce
+};
+
+/// `allreduce`, `reducescatter`, `allgather`, `broadcast` or `reduce`.
+std::string_view name_of(Collective collective);
+/// By its name. Throws UsageError for another, naming those there are.
+Collective collective_named(std::string_view name);
+/// Throws std::invalid_argument for a number that is no collective.
+void require_known(Collective collective);
+
+}  // namespace symm

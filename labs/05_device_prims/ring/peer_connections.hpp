@@ -1,0 +1,47 @@
+#pragma once
+/// \file
+/// Lab 04's connections between neighbours of a ring, in the memory of their GPUs.
+///
+/// Every rank has in symmetric memory, at the same offsets, what it polls and what it receives
+/// into:
+///
+///     rank r:  [ SendMem of r -> r+1 | RecvMem of r-1 -> r | steps of both | slots of r-1 -> r ]
+///
+/// So a store crosses the link once, and polls and loads stay local.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/04_shm_transport/connection/connection.hpp"
+
+namespace symm {
+
+/// The connections of one protocol. Construction is collective.
+class PeerConnections {
+public:
+    /// `slot_bytes` is a multiple of 128; both numbers are the same on all ranks. If it fails on
+    /// one rank, it throws on all ranks.
+    PeerConnections(Rank& rank, std::uint32_t channels, std::uint64_t slot_bytes);
+
+    Connection to_next() const;
+    Connection from_prev() const;
+
+private:
+    /// The connection from `sender`, as this rank sees it, which is one of its ends.
+    Connection connection(int sender, bool sends) const;
+    std::size_t offset_of_receive() const { return channels_ * sizeof(SendMem); }
+    std::size_t offset_of_steps() const {
+        return offset_of_receive() + channels_ * sizeof(RecvMem);
+    }
+    std::size_t offset_of_slots() const;
+    std::size_t bytes() const;
+
+    int rank_;
+    int ranks_;
+    std::uint32_t channels_;
+    std::uint64_t slot_bytes_;
+    SymmetricRange range_;
+};
+
+}  // namespace symm

@@ -1,0 +1,83 @@
+#pragma once
+/// \file
+/// The primitives from which collectives are made, for any protocol: Simple, LL or LL128.
+///
+/// Each call is one step of at most Protocol::step_elements() elements: it receives from the
+/// previous rank of the ring, or sends to the next, or both. The name lists what happens, in this
+/// order:
+///
+/// | word   | meaning                                                            |
+/// |--------|--------------------------------------------------------------------|
+/// | recv   | takes what the previous rank sent                                  |
+/// | reduce | combines it with the source, this rank's input                     |
+/// | copy   | writes the result to the output                                    |
+/// | send   | sends the result to the next rank                                  |
+/// | direct | stores it into the next rank's output; receives without a copy what was stored there |
+///
+/// All threads of the group make each call together, with the same numbers; the two ranks of a step
+/// name the same count. Once a wait has given up, all further calls do nothing.
+///
+/// `source` and `output` may be the same, at any address of their type.
+///
+/// Source: NCCL's `Primitives` (src/device/primitives.h).
+
+#include <cstddef>
+
+#include "labs/05_device_prims/ring/ring_ends.hpp"
+
+namespace symm {
+
+/// `Protocol` is Simple<T, Group>, LL<T, Group> or LL128<T, Group>.
+template <class Protocol, class T>
+class Primitives {
+public:
+    __host__ __device__ explicit Primitives(Protocol& protocol) : protocol_(protocol) {}
+
+    __host__ __device__ void send(const T* source, std::size_t count) {
+        protocol_.template step<Move{.send = true, .source = true}>(source, nullptr, count);
+    }
+    __host__ __device__ void copy_send(const T* source, T* output, std::size_t count) {
+        protocol_.template step<Move{.send = true, .source = true, .output = true}>(source, output,
+                                                                                    count);
+    }
+    __host__ __device__ void recv(T* output, std::size_t count) {
+        protocol_.template step<Move{.receive = true, .output = true}>(nullptr, output, count);
+    }
+    __host__ __device__ void recv_copy_send(T* output, std::size_t count) {
+        protocol_.template step<Move{.receive = true, .send = true, .output = true}>(nullptr,
+                                                                                     output, count);
+    }
+    __host__ __device__ void recv_reduce_send(const T* source, std::size_t count) {
+        protocol_.template step<Move{.receive = true, .send = true, .source = true}>(
+            source, nullptr, count);
+    }
+    __host__ __device__ void recv_reduce_copy(const T* source, T* output, std::size_t count) {
+        protocol_.template step<Move{.receive = true, .source = true, .output = true}>(
+            source, output, count);
+    }
+
+    /// The direct forms. Where the next rank's output cannot be reached, and in LL and LL128, they
+    /// are the same as the plain forms; all ranks have the same.
+    __host__ __device__ void recv_reduce_copy_direct_send(const T* source, T* output,
+                                                          std::size_t count) {
+        protocol_.template step<Move{
+            .receive = true, .send = true, .source = true, .output = true, .sent_in_place = true}>(
+            source, output, count);
+    }
+    __host__ __device__ void direct_recv_copy_direct_send(T* output, std::size_t count) {
+        protocol_.template step<Move{.receive = true,
+                                     .send = true,
+                                     .output = true,
+                                     .received_in_place = true,
+                                     .sent_in_place = true}>(nullptr, output, count);
+    }
+    __host__ __device__ void direct_recv(T* output, std::size_t count) {
+        protocol_.template step<Move{.receive = true, .output = true, .received_in_place = true}>(
+            nullptr, output, count);
+    }
+
+private:
+    Protocol& protocol_;
+};
+
+}  // namespace symm

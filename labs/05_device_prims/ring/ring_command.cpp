@@ -1,0 +1,349 @@
+#include "labs/05_device_prims/ring/ring_command.hpp"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "common/cli/bytes.hpp"
+#include "common/cli/table.hpp"
+#include "common/cuda/check.hpp"
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/nccl/comparison.hpp"
+#include "common/sys/file.hpp"
+#include "common/sys/usage_error.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/05_device_prims/reduction/reference.hpp"
+#include "labs/05_device_prims/ring/ring_communicator.hpp"
+#include "labs/05_device_prims/ring/ring_trace.hpp"
+#include "labs/05_device_prims/ring/trace_files.hpp"
+
+namespace symm {
+namespace {
+
+/// The options, read.
+struct Request {
+    Collective collective;
+    std::vector<Protocol> protocols;
+    RingOptions ring;
+    DataType type;
+    ReduceOp op;
+    ByteRange bytes;
+    std::size_t factor;
+    int iterations;
+    int rounds;
+    bool direct;
+    bool graph;
+    std::string why_no_nccl;  ///< Why NCCL is not compared; empty where it is.
+    std::filesystem::path trace;
+};
+
+Request read(const RingCommandOptions& options) {
+    Request request{};
+    request.collective = collective_named(options.collective);
+    request.ring.memory = ring_memory_named(options.memory);
+    request.ring.channels = options.channels;
+    if (options.protocols != "all") {
+        request.protocols = {protocol_named(options.protocols)};
+    } else {
+        request.protocols = {kProtocols.begin(), kProtocols.end()};
+    }
+    request.type = data_type(options.type);
+    request.op = reduce_op(options.op);
+    request.bytes = parse_byte_range("--bytes", options.bytes);
+    if (request.bytes.first % size_of(request.type) != 0) {
+        throw UsageError(fmt::format("--bytes {} is no whole number of {}s of {} bytes each",
+                                     options.bytes, options.type, size_of(request.type)));
+    }
+    request.factor = options.factor;
+    request.iterations = options.iterations != 0 ? options.iterations : is_emulated() ? 2 : 20;
+    request.rounds = is_emulated() ? 1 : options.rounds;
+    request.direct = options.direct;
+    if (options.direct && (options.memory == "host" || options.protocols.starts_with("ll"))) {
+        throw UsageError("--direct is for --protocol simple with --memory peer");
+    }
+    request.graph = options.graph;
+    request.trace = options.trace;
+    if (!options.trace.empty()) {
+        if (request.protocols.size() > 1 || request.bytes.first != request.bytes.last) {
+            throw UsageError(
+                "--trace shows one call: say one size, such as --bytes 64K, and one --protocol");
+        }
+        if (request.trace.extension() == ".svg") {
+            throw UsageError(fmt::format(
+                "--trace {}: name the JSON file, such as ring.json; the picture is written beside "
+                "it",
+                options.trace));
+        }
+    }
+    if (options.no_nccl) {
+        request.why_no_nccl = "as asked";
+    } else if (request.collective != Collective::kAllReduce || request.type != DataType::kFloat ||
+               request.op != ReduceOp::kSum) {
+        request.why_no_nccl = "only a float sum by AllReduce is compared";
+    }
+    return request;
+}
+
+/// NCCL, restricted to rings and one protocol. It reads the environment when a communicator is
+/// created. The ranks that are threads wait meanwhile, so nobody reads it while it changes.
+std::unique_ptr<NcclCommunicator> nccl_ring(Rank& rank, const NcclLibrary& library,
+                                            Protocol protocol) {
+    constexpr std::array<const char*, 3> kNames{"Simple", "LL", "LL128"};
+    rank.bootstrap().barrier("before the environment changes");
+    if (!rank.is_thread() || rank.rank() == 0) {
+        setenv("NCCL_ALGO", "Ring", 1);
+        setenv("NCCL_PROTO", kNames.at(static_cast<std::size_t>(protocol)), 1);
+    }
+    rank.bootstrap().barrier("the environment has changed");
+    return connect_nccl(rank, library);
+}
+
+/// One rank's way through the sizes.
+class RingRun {
+public:
+    RingRun(Rank& rank, const Request& request)
+        : rank_(rank),
+          request_(request),
+          ring_(rank, request.ring),
+          input_(most_bytes(Collective::kReduceScatter)),
+          window_(rank, most_bytes(Collective::kAllGather)),
+          timer_(rank, stream_, request.iterations, request.graph,
+                 [this](std::string_view what) { ring_.synchronize(stream_, what); }),
+          library_(load_nccl(rank, request_.why_no_nccl)) {
+        if (!ring_.why_no_ll128().empty()) {
+            std::erase(request_.protocols, Protocol::kLL128);
+            if (request_.protocols.empty()) {
+                throw UsageError("--protocol ll128: " + ring_.why_no_ll128());
+            }
+        }
+    }
+
+    void print_head() const {
+        rank_.headline("{}\n", describe_driver());
+        rank_.headline("{} on a ring of {} ranks ({} mode) over {} memory, {}, {}, {}{}\n",
+                       name_of(request_.collective), rank_.size(), name_of(rank_.mode()),
+                       name_of(request_.ring.memory), name_of(request_.type), name_of(request_.op),
+                       request_.graph ? "in a graph" : "one by one",
+                       request_.direct ? ", direct" : "");
+        if (!ring_.why_no_ll128().empty()) {
+            rank_.headline("Without LL128: {}\n", ring_.why_no_ll128());
+        }
+        rank_.headline("NCCL {}\n\n",
+                       library_ ? fmt::format("{}, NCCL_ALGO=Ring and the same protocol, without "
+                                              "NVLink multicast",
+                                              library_->version())
+                                : "comparison skipped: " + request_.why_no_nccl);
+    }
+
+    void run() {
+        Table table({"protocol", "bytes", "channels", "checked", "time us", "bus GB/s", "NCCL us",
+                     "NCCL / ours"});
+        for (const Protocol protocol : request_.protocols) {
+            const auto nccl = library_ ? nccl_ring(rank_, *library_, protocol) : nullptr;
+            for (std::size_t bytes = request_.bytes.first; bytes <= request_.bytes.last;
+                 bytes *= request_.factor) {
+                table.add(row(protocol, bytes, nccl.get()));
+            }
+        }
+        rank_.headline("{}", table.text());
+        if (!request_.trace.empty()) {
+            trace();
+        }
+    }
+
+private:
+    std::size_t most_bytes(Collective with_parts) const {
+        const bool parts = request_.collective == with_parts;
+        return request_.bytes.last * static_cast<std::size_t>(parts ? rank_.size() : 1);
+    }
+
+    RingRequest call_of(Protocol protocol, std::size_t bytes) const {
+        RingRequest call{request_.collective, protocol, request_.type, request_.op};
+        call.count = bytes / size_of(request_.type);
+        call.input = input_.address();
+        call.output = window_.local();
+        if (request_.direct) {
+            call.next_output = window_.peer((rank_.rank() + 1) % rank_.size());
+        }
+        return call;
+    }
+
+    std::vector<std::string> row(Protocol protocol, std::size_t bytes, NcclCommunicator* nccl) {
+        const RingRequest call = call_of(protocol, bytes);
+        const auto ours = [&] { ring_.queue(call, stream_.get()); };
+        const auto theirs = [&] {
+            nccl->all_reduce(call.input, call.output, call.count, static_cast<int>(call.type),
+                             static_cast<int>(call.op), stream_.get());
+        };
+        std::vector<double> our_times;
+        std::vector<double> their_times;
+        for (int round = 0; round < request_.rounds; ++round) {
+            our_times.push_back(timed(call, ours));
+            if (nccl != nullptr) {
+                their_times.push_back(timed(call, theirs));
+            }
+        }
+        const double time = median(our_times);
+        const auto cell = [](const char* format, double value) {
+            return is_emulated() ? "(emulated)" : fmt::format(fmt::runtime(format), value);
+        };
+        const double theirs_us = nccl != nullptr ? median(their_times) : 0;
+        return {std::string(name_of(protocol)),
+                format_bytes(bytes),
+                std::to_string(ring_.channels_of(call)),
+                "right",
+                cell("{:.1f}", time),
+                cell("{:.1f}", static_cast<double>(bytes) / (time * 1e3) * bus_factor()),
+                nccl != nullptr ? fmt::format("{:.1f}", theirs_us) : "-",
+                nccl != nullptr ? fmt::format("{:.2f}", theirs_us / time) : "-"};
+    }
+
+    /// Bytes that a link carries per byte of the buffer that `--bytes` names, as nccl-tests counts.
+    double bus_factor() const {
+        const double ranks = rank_.size();
+        switch (request_.collective) {
+            case Collective::kAllReduce:
+                return 2 * (ranks - 1) / ranks;
+            case Collective::kReduceScatter:
+            case Collective::kAllGather:
+                return ranks - 1;
+            case Collective::kBroadcast:
+            case Collective::kReduce:
+                break;
+        }
+        return 1;
+    }
+
+    /// Fills the input with other numbers than before, poisons the output and runs `make`, which
+    /// makes the call; then checks the result.
+    template <class Make>
+    void checked(const RingRequest& call, const Make& make) {
+        const CheckedCall checked{call.collective, call.op,      call.count,
+                                  call.root,       rank_.size(), ++salt_};
+        queue_fill(stream_.get(), call.type, checked, rank_.rank(), call.input);
+        make();
+        rank_.bootstrap().together("result", [&] { check(call, checked); });
+    }
+
+    void queue_poison() {
+        cu_check(cuMemsetD8Async(window_.local(), 0xa5, window_.size(), stream_.get()),
+                 "cuMemsetD8Async(size={})", window_.size());
+    }
+
+    /// The time of one call in microseconds.
+    double timed(const RingRequest& call, const std::function<void()>& make) {
+        double time = 0;
+        checked(call, [&] { time = timer_.time(make, [&] { queue_poison(); }); });
+        return time;
+    }
+
+    /// One more call, which is recorded. Rank 0 writes the files.
+    void trace() {
+        const RingRequest call = call_of(request_.protocols.front(), request_.bytes.first);
+        std::vector<TraceSlice> slices;
+        checked(call, [&] {
+            queue_poison();
+            slices = record_call(rank_, ring_, stream_, call);
+        });
+        rank_.bootstrap().together("trace", [&] {
+            if (rank_.rank() == 0) {
+                std::filesystem::path picture = request_.trace;
+                picture.replace_extension(".svg");
+                write_file(request_.trace, chrome_trace(slices, rank_.size()), "--trace");
+                write_file(picture, trace_picture(slices, rank_.size()), "--trace");
+                rank_.headline(
+                    "\n{} slices of one call: {} (open it in https://ui.perfetto.dev), "
+                    "{} (a picture)\n",
+                    slices.size(), request_.trace.string(), picture.string());
+            }
+        });
+    }
+
+    void check(const RingRequest& call, const CheckedCall& checked) {
+        if (!checked.writes(rank_.rank())) {
+            return;
+        }
+        const std::string wrong =
+            output_check_.run(stream_, call.type, checked, rank_.rank(), call.output);
+        if (!wrong.empty()) {
+            throw std::runtime_error(fmt::format("{} by {}: {}", name_of(call.collective),
+                                                 name_of(call.protocol), wrong));
+        }
+    }
+
+    Rank& rank_;
+    Request request_;
+    RingCommunicator ring_;
+    DeviceMemory input_;
+    SymmetricRange window_;
+    OutputCheck output_check_;
+    Stream stream_;
+    TurnTimer timer_;
+    std::unique_ptr<NcclLibrary> library_;
+    std::uint32_t salt_ = 0;
+};
+
+}  // namespace
+
+CLI::App& add_ring_command(CLI::App& app, RingCommandOptions& options) {
+    CLI::App& command = *app.add_subcommand(
+        "ring", "Collectives on a ring by the protocols Simple, LL and LL128, beside NCCL's");
+    command
+        .add_option("--collective", options.collective,
+                    "allreduce, reducescatter, allgather, broadcast or reduce")
+        ->capture_default_str();
+    command.add_option("--protocol", options.protocols, "simple, ll, ll128 or all")
+        ->capture_default_str();
+    command
+        .add_option("--memory", options.memory,
+                    "Where the slots lie: peer (the GPUs' memory) or host (lab 04)")
+        ->capture_default_str();
+    command
+        .add_option("--bytes", options.bytes,
+                    "Size of a rank's part, such as 64K, or a range, such as 1K:64M")
+        ->capture_default_str();
+    add_number_option<std::size_t>(command, "--factor", options.factor, 2, 1024,
+                                   "Factor from one size of a range to the next");
+    command
+        .add_option("--dtype", options.type,
+                    "float, half, bfloat16, double, int8, uint8, int32, uint32, int64, uint64")
+        ->capture_default_str();
+    command.add_option("--op", options.op, "sum, prod, min, max or avg")->capture_default_str();
+    add_number_option(command, "--channels", options.channels, 1U, 128U,
+                      "Blocks at most (default: as suits the memory)")
+        ->default_str("");
+    command.add_flag("--direct", options.direct,
+                     "Simple stores into the next rank's output where it can");
+    command.add_flag("--graph", options.graph, "Replay the calls as a graph");
+    add_number_option(command, "--iters", options.iterations, 1, 1000,
+                      "Calls per turn (default 20; emulated 2)")
+        ->default_str("");
+    add_number_option(command, "--rounds", options.rounds, 1, 1000,
+                      "Turns of ours and of NCCL (emulated 1)");
+    add_output_option(command, "--trace", options.trace,
+                      "Record one call: a JSON file for https://ui.perfetto.dev, and a picture");
+    command.add_flag("--no-nccl", options.no_nccl, "Do not compare with NCCL");
+    command.footer(
+        "Try: 05_device_prims --ranks 3 ring --dtype half --op max --bytes 1002\n"
+        "     05_device_prims --ranks 2 --mode thread ring --bytes 1K:1G --graph   (on two GPUs)\n"
+        "What to look for: LL is the fastest for small sizes, Simple for large ones, LL128\n"
+        "in between. NCCL is compared for an allreduce of floats by sum.");
+    return command;
+}
+
+int run_ring_command(const RankOptions& ranks, const RingCommandOptions& options) {
+    const Request request = read(options);
+    return run_ranks(ranks, [&](Rank& rank) {
+        RingRun run(rank, request);
+        run.print_head();
+        run.run();
+    });
+}
+
+}  // namespace symm

@@ -1,0 +1,230 @@
+#include "labs/05_device_prims/ring/ring_communicator.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/ranks/rank.hpp"
+
+namespace symm {
+namespace {
+
+/// What suits a protocol. `least_bytes` is how much data a channel should have, so that small calls
+/// do not start blocks for nothing. On emulated GPUs slots are small, so that tests use them all.
+struct Tuning {
+    std::uint64_t slot_bytes;
+    std::uint64_t emulated_slot_bytes;
+    std::size_t least_bytes;
+};
+
+Tuning tuning_of(Protocol protocol) {
+    switch (protocol) {
+        case Protocol::kLL:
+            return {16 * 1024, 512, 2 * 1024};
+        case Protocol::kLL128:
+            return {32 * 1024, 2048, 16 * 1024};
+        case Protocol::kSimple:
+            break;
+    }
+    return {256 * 1024, 512, 64 * 1024};
+}
+
+/// Threads of a block. LL128 works in warps.
+unsigned threads_of(Protocol protocol) {
+    return !is_emulated() ? 512 : protocol == Protocol::kLL128 ? 32 : 8;
+}
+
+const RingKernels& kernels_of(Protocol protocol) {
+    constexpr std::array kAll{&kSimpleKernels, &kLLKernels, &kLL128Kernels};
+    return *kAll.at(static_cast<std::size_t>(protocol));
+}
+
+bool is_copy(Collective collective) {
+    return collective == Collective::kAllGather || collective == Collective::kBroadcast;
+}
+
+/// What `make` returns. Collective: where it throws on one rank, this throws on all ranks.
+template <class Make>
+auto made_on_all(Rank& rank, std::string_view name, const Make& make) {
+    std::optional<decltype(make())> made;
+    rank.bootstrap().together(name, [&] { made.emplace(make()); });
+    return *std::move(made);
+}
+
+/// How many blocks of any kernel the current device keeps resident.
+unsigned resident_blocks_of_all() {
+    unsigned resident = std::numeric_limits<unsigned>::max();
+    for (const Protocol protocol : kProtocols) {
+        resident = std::min(resident, kernels_of(protocol).resident_blocks(threads_of(protocol)));
+    }
+    return resident;
+}
+
+/// Why lines of 128 bytes may not arrive whole at the next rank; empty where they do. There is no
+/// attribute for it. NCCL uses LL128 over NVLink, and NVLink carries atomic operations, which PCIe
+/// between GPUs does not.
+std::string why_no_lines(const Rank& rank, RingMemory memory) {
+    if (memory == RingMemory::kHost) {
+        return "the bus to host memory may divide them";
+    }
+    const std::optional<int> next = rank.device_of((rank.rank() + 1) % rank.size());
+    if (next == rank.device()) {
+        return "";
+    }
+    int atomics = 0;
+    if (next) {
+        cu_check(cuDeviceGetP2PAttribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                                         device_handle(rank.device()), device_handle(*next)),
+                 "cuDeviceGetP2PAttribute(NATIVE_ATOMIC_SUPPORTED, source={}, destination={})",
+                 rank.device(), *next);
+    }
+    return atomics != 0 ? ""
+                        : fmt::format(
+                              "the link from rank {} to the next one may divide them "
+                              "(no native atomics, so it is not NVLink)",
+                              rank.rank());
+}
+
+}  // namespace
+
+RingCommunicator::RingCommunicator(Rank& rank, const RingOptions& options)
+    : rank_(rank),
+      options_(options),
+      timeout_(made_on_all(rank, "05: timeout", [&] { return KernelTimeout(options.limit); })) {
+    const std::string no_lines =
+        made_on_all(rank, "05: links", [&] { return why_no_lines(rank, options.memory); });
+    for (const std::string& why : rank.bootstrap().allgather_text("05: LL128", no_lines)) {
+        if (why_no_ll128_.empty() && !why.empty()) {
+            why_no_ll128_ = "LL128 needs stores of 128 bytes that arrive whole: " + why;
+        }
+    }
+    std::uint32_t channels = options.channels;
+    if (channels == 0) {
+        channels = is_emulated() ? 2 : options.memory == RingMemory::kHost ? 32 : 128;
+    }
+    const unsigned resident = made_on_all(rank, "05: resident blocks", resident_blocks_of_all);
+    channels = std::min(channels, resident / static_cast<unsigned>(rank.most_on_a_device()));
+    // Block b of each rank waits for block b of its neighbours: all ranks have as many.
+    for (const std::uint32_t other : rank.bootstrap().allgather("05: channels", channels)) {
+        channels = std::min(channels, other);
+    }
+    if (channels == 0) {
+        throw std::invalid_argument(
+            fmt::format("device {} keeps {} blocks resident at once, not one per rank of this "
+                        "process: use fewer "
+                        "ranks, or --mode process",
+                        rank.device(), resident));
+    }
+    connect(channels);
+}
+
+void RingCommunicator::connect(std::uint32_t channels) {
+    channels_ = channels;
+    const std::array prev{(rank_.rank() + rank_.size() - 1) % rank_.size()};
+    for (const Protocol protocol : kProtocols) {
+        const Tuning tuning = tuning_of(protocol);
+        const std::uint64_t slot_bytes =
+            is_emulated() ? tuning.emulated_slot_bytes : tuning.slot_bytes;
+        if (options_.memory == RingMemory::kPeer) {
+            peers_.emplace(std::piecewise_construct, std::forward_as_tuple(protocol),
+                           std::forward_as_tuple(rank_, channels, slot_bytes));
+        } else if (protocol != Protocol::kLL128) {
+            TransportOptions transport;
+            transport.channels = channels;
+            transport.slot_bytes = std::min<std::uint64_t>(slot_bytes, 64 * 1024);
+            transport.limit = options_.limit;
+            try {
+                hosts_.emplace(std::piecewise_construct, std::forward_as_tuple(protocol),
+                               std::forward_as_tuple(rank_, prev, transport));
+            } catch (...) {
+                hosts_.clear();  // here, since an unwinding transport would end the run
+                throw;
+            }
+        }
+    }
+}
+
+RingCommunicator::~RingCommunicator() {
+    rank_.tell_if_unwinding();
+    if (std::uncaught_exceptions() > 0) {
+        timeout_.abort();
+        cuCtxSynchronize();  // its result is ignored: the exception that is thrown says more
+    }
+}
+
+Connection RingCommunicator::to_next(Protocol protocol) const {
+    return options_.memory == RingMemory::kPeer
+               ? peers_.at(protocol).to_next()
+               : hosts_.at(protocol).connection_to((rank_.rank() + 1) % rank_.size());
+}
+
+Connection RingCommunicator::from_prev(Protocol protocol) const {
+    const int prev = (rank_.rank() + rank_.size() - 1) % rank_.size();
+    return options_.memory == RingMemory::kPeer ? peers_.at(protocol).from_prev()
+                                                : hosts_.at(protocol).connection_from(prev);
+}
+
+std::uint32_t RingCommunicator::channels_of(const RingRequest& call) const {
+    const std::size_t bytes = call.count * size_of(call.type);
+    const std::size_t least = is_emulated() ? 128 : tuning_of(call.protocol).least_bytes;
+    return static_cast<std::uint32_t>(
+        std::clamp<std::size_t>(bytes / least, 1, std::size_t{channels_}));
+}
+
+void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
+    require_known(call);
+    const std::size_t size = size_of(call.type);
+    const auto ranks = static_cast<std::size_t>(rank_.size());
+    if (call.count > std::numeric_limits<std::size_t>::max() / size / ranks) {
+        throw std::invalid_argument(
+            fmt::format("{} elements are more than any memory holds", call.count));
+    }
+    if ((call.input | call.output | call.next_output) % size != 0) {
+        throw std::invalid_argument(fmt::format(
+            "the addresses of {} buffers have to be multiples of {}", name_of(call.type), size));
+    }
+    if (call.root < 0 || call.root >= rank_.size()) {
+        throw std::invalid_argument(fmt::format(
+            "rank {} cannot be the root: there are ranks 0 to {}", call.root, rank_.size() - 1));
+    }
+    if (call.protocol == Protocol::kLL128 && !why_no_ll128_.empty()) {
+        throw std::invalid_argument(why_no_ll128_);
+    }
+    if (call.count == 0) {
+        return;
+    }
+    if (rank_.size() == 1) {
+        if (call.input != call.output) {
+            cu_check(cuMemcpyAsync(call.output, call.input, call.count * size, stream),
+                     "cuMemcpyAsync(size={})", call.count * size);
+        }
+        return;
+    }
+    RingLaunch launch{call,
+                      rank_.rank(),
+                      rank_.size(),
+                      channels_of(call),
+                      threads_of(call.protocol),
+                      from_prev(call.protocol),
+                      to_next(call.protocol),
+                      timeout_.timeout()};
+    if (is_copy(call.collective)) {
+        launch.request.type = DataType::kUint8;
+        launch.request.count *= size;
+    }
+    kernels_of(call.protocol).launch(stream, launch);
+}
+
+void RingCommunicator::synchronize(const Stream& stream, std::string_view what) {
+    timeout_.synchronize(stream, what, [&] { rank_.bootstrap().throw_async_error(what); });
+}
+
+}  // namespace symm

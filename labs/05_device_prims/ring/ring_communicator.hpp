@@ -1,0 +1,73 @@
+#pragma once
+/// \file
+/// Ring collectives between ranks: the connections, and a launch per call.
+
+#include <cuda.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/cuda/stream.hpp"
+#include "labs/04_shm_transport/transport/transport.hpp"
+#include "labs/05_device_prims/ring/peer_connections.hpp"
+#include "labs/05_device_prims/ring/ring_kernel.hpp"
+
+namespace symm {
+
+/// How a communicator is built: the same on all ranks.
+struct RingOptions {
+    RingMemory memory = RingMemory::kPeer;
+    /// Blocks of a launch at most; 0: as suits the memory. Fewer where they are not all resident.
+    std::uint32_t channels = 0;
+    /// How long a kernel waits for a neighbour at one step.
+    std::chrono::nanoseconds limit = Deadline::standard_limit();
+};
+
+/// One rank's end of the ring. Construction and calls are collective: all ranks make them in the
+/// same order. Used by its rank's thread only, with the rank's context current.
+class RingCommunicator {
+public:
+    /// `rank` must outlive it. If it fails on one rank, it throws on all ranks and leaves nothing
+    /// behind; the bootstrap can still be used.
+    explicit RingCommunicator(Rank& rank, const RingOptions& options = {});
+    RingCommunicator(const RingCommunicator&) = delete;
+    RingCommunicator& operator=(const RingCommunicator&) = delete;
+    /// If an exception destroys it, the other ranks are told, and its kernels end.
+    ~RingCommunicator();
+
+    /// Queues a call. Throws CudaError, and std::invalid_argument for a call that is not possible:
+    /// a root that does not exist, an address that is no multiple of the element's size, LL128
+    /// where lines do not arrive whole.
+    void queue(const RingRequest& call, CUstream stream);
+
+    /// Waits for the stream. Throws where a kernel gave up waiting, and says for which rank, block
+    /// and step. After that the communicator can only be destroyed.
+    void synchronize(const Stream& stream, std::string_view what);
+
+    /// Why LL128 is refused; empty where it is not.
+    const std::string& why_no_ll128() const { return why_no_ll128_; }
+    /// Blocks of a call.
+    std::uint32_t channels_of(const RingRequest& call) const;
+    /// The connections of a protocol, for kernels of the caller.
+    Connection to_next(Protocol protocol) const;
+    Connection from_prev(Protocol protocol) const;
+    simt::Timeout timeout() const { return timeout_.timeout(); }
+
+private:
+    void connect(std::uint32_t channels);
+
+    Rank& rank_;
+    RingOptions options_;
+    KernelTimeout timeout_;
+    std::uint32_t channels_ = 0;
+    std::string why_no_ll128_;
+    std::map<Protocol, PeerConnections> peers_;
+    std::map<Protocol, ShmTransport> hosts_;
+};
+
+}  // namespace symm

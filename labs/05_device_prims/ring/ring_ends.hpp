@@ -1,0 +1,36 @@
+#pragma once
+/// \file
+/// One channel of a ring, as one rank sees it: where it receives and where it sends.
+
+#include "labs/04_shm_transport/connection/connection.hpp"
+#include "labs/05_device_prims/reduction/reduction.hpp"
+#include "labs/05_device_prims/ring/move.hpp"
+#include "labs/05_device_prims/ring/trace.hpp"
+
+namespace symm {
+
+/// Rank r receives from `prev`, rank r - 1, and sends to `next`, rank r + 1, both modulo the number
+/// of ranks. The constructor of a protocol reads both ends' `step`, and its finish() stores them.
+/// So a group that only sends, beside another one that receives, gives the end that it does not use
+/// a `step` of its own.
+struct RingEnds {
+    ConnectionEnd from_prev;
+    ConnectionEnd to_next;
+    int rank;
+    int prev;
+    int next;
+    const simt::Timeout& timeout;  ///< The kernel's parameter.
+    Tracer tracer = {};
+};
+
+/// This rank's output and the next rank's, for the direct forms of primitives. `next` is null where
+/// this rank cannot store there.
+template <class T>
+struct DirectOutputs {
+    T* own = nullptr;
+    T* next = nullptr;
+
+    __host__ __device__ T* at_next(const T* output) const { return next + (output - own); }
+};
+
+}  // namespace symm

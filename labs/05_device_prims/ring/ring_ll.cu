@@ -1,0 +1,8 @@
+#include "labs/05_device_prims/ring/ll.hpp"
+#include "labs/05_device_prims/ring/ring_dispatch.hpp"
+
+namespace symm {
+
+const RingKernels kLLKernels = kernels_of<LL>();
+
+}  // namespace symm

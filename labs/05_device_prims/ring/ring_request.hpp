@@ -1,0 +1,64 @@
+#pragma once
+/// \file
+/// What a caller asks of a ring: the collective, the protocol, and the buffers.
+
+#include <cuda.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "labs/05_device_prims/reduction/collective.hpp"
+#include "labs/05_device_prims/reduction/data_type.hpp"
+#include "labs/05_device_prims/ring/trace.hpp"
+
+namespace symm {
+
+enum class Protocol : std::uint32_t { kSimple, kLL, kLL128 };
+inline constexpr std::array kProtocols{Protocol::kSimple, Protocol::kLL, Protocol::kLL128};
+
+/// Where the connections lie: in the GPUs' memory, or in host memory (lab 04).
+enum class RingMemory { kPeer, kHost };
+
+/// `simple`, `ll` or `ll128`.
+std::string_view name_of(Protocol protocol);
+/// `peer` or `host`.
+std::string_view name_of(RingMemory memory);
+/// By their names. Throw UsageError for another, naming those there are.
+Protocol protocol_named(std::string_view name);
+RingMemory ring_memory_named(std::string_view name);
+
+/// A call. All but the addresses is the same on all ranks. In place: the two buffers are the same,
+/// or the part of one that is the rank's own.
+///
+/// `count` is the elements of an input or an output: of each rank's part where the ranks have
+/// parts.
+///
+/// | collective    | input         | output        |
+/// |---------------|---------------|---------------|
+/// | AllReduce     | count         | count         |
+/// | ReduceScatter | ranks * count | count         |
+/// | AllGather     | count         | ranks * count |
+/// | Broadcast     | count, read at the root | count |
+/// | Reduce        | count         | count, written at the root |
+struct RingRequest {
+    Collective collective = Collective::kAllReduce;
+    Protocol protocol = Protocol::kSimple;
+    DataType type = DataType::kFloat;
+    ReduceOp op = ReduceOp::kSum;
+    CUdeviceptr input = 0;
+    CUdeviceptr output = 0;
+    std::size_t count = 0;
+    int root = 0;
+    /// The address of the next rank's output, in this process, where this rank's GPU can store to
+    /// it; else 0. On all ranks or on none. An AllReduce with Simple then stores there.
+    /// If the next rank's kernel gives up, this one may still store there until its own wait ends.
+    CUdeviceptr next_output = 0;
+    TraceBuffers trace;  ///< Where blocks record what they do, if anywhere.
+};
+
+/// Throws std::invalid_argument for a number that is no collective, protocol, type or operation.
+void require_known(const RingRequest& call);
+
+}  // namespace symm

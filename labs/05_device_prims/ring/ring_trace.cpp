@@ -1,0 +1,135 @@
+#include "labs/05_device_prims/ring/ring_trace.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "common/cuda/copy.hpp"
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/ranks/rank.hpp"
+
+namespace symm {
+
+std::string primitive_name(const Move& move) {
+    std::string name;
+    const auto add = [&name](const char* word) {
+        name += name.empty() ? "" : "_";
+        name += word;
+    };
+    if (move.receive) {
+        add(move.received_in_place ? "direct_recv" : "recv");
+    }
+    if (move.receive && move.source) {
+        add("reduce");
+    }
+    if (move.output && (move.send || move.source)) {
+        add("copy");
+    }
+    if (move.send) {
+        add(move.sent_in_place ? "direct_send" : "send");
+    }
+    return name;
+}
+
+RingTrace::RingTrace(Rank& rank, unsigned channels, std::uint32_t capacity)
+    : rank_(rank),
+      channels_(channels),
+      capacity_(capacity),
+      range_(rank, counts_bytes() + sizeof(TraceRecord) * channels * capacity) {
+    const std::vector<std::uint32_t> zeros(channels);
+    rank.bootstrap().together("05: trace", [&] {
+        copy_to_device(range_.local(), zeros.data(), channels * sizeof(std::uint32_t));
+    });
+}
+
+std::size_t RingTrace::counts_bytes() const {
+    return (channels_ * sizeof(std::uint32_t) + 127) / 128 * 128;
+}
+
+TraceBuffers RingTrace::buffers() const {
+    return {range_.at<TraceRecord>(rank_.rank(), counts_bytes()),
+            range_.at<std::uint32_t>(rank_.rank()), capacity_};
+}
+
+std::vector<TraceSlice> RingTrace::slices_of(int rank) const {
+    std::vector<std::uint32_t> counts(channels_);
+    copy_to_host(counts.data(), range_.peer(rank), channels_ * sizeof(std::uint32_t));
+    std::vector<TraceRecord> records(std::size_t{channels_} * capacity_);
+    copy_to_host(records.data(), range_.peer(rank) + counts_bytes(),
+                 records.size() * sizeof(TraceRecord));
+    std::vector<TraceSlice> slices;
+    for (unsigned channel = 0; channel < channels_; ++channel) {
+        const TraceRecord* const ring = records.data() + std::size_t{channel} * capacity_;
+        const std::uint32_t kept = std::min(counts[channel], capacity_);
+        for (std::uint32_t i = counts[channel] - kept; i + 1 < counts[channel]; ++i) {
+            const TraceRecord& record = ring[i % capacity_];
+            if (record.event != TraceEvent::kEnd) {
+                slices.push_back({rank, channel, record.event, record.move, record.received,
+                                  record.sent, record.time_ns, ring[(i + 1) % capacity_].time_ns});
+            }
+        }
+    }
+    return slices;
+}
+
+std::vector<TraceSlice> RingTrace::collect() const {
+    std::vector<TraceSlice> all;
+    rank_.bootstrap().barrier("05: all records are written");
+    rank_.bootstrap().together("05: reading the trace", [&] {
+        for (int rank = 0; rank_.rank() == 0 && rank < rank_.size(); ++rank) {
+            const std::vector<TraceSlice> slices = slices_of(rank);
+            all.insert(all.end(), slices.begin(), slices.end());
+        }
+    });
+    return all;
+}
+
+std::vector<std::int64_t> clock_offsets(std::span<const TraceSlice> slices, int ranks) {
+    constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
+    std::vector<std::int64_t> fastest(static_cast<std::size_t>(ranks), kUnknown);  // by sender
+    for_steps(slices, ranks, [&](const TraceSlice& from, const TraceSlice& to) {
+        auto& of_link = fastest.at(static_cast<std::size_t>(from.rank));
+        of_link = std::min(of_link, static_cast<std::int64_t>(to.end_ns - from.end_ns));
+    });
+    const std::int64_t trip =
+        std::accumulate(fastest.begin(), fastest.end(), std::int64_t{0}) / ranks;
+    std::vector<std::int64_t> ahead{0};
+    for (int rank = 1; rank < ranks; ++rank) {
+        ahead.push_back(ahead.back() + fastest.at(static_cast<std::size_t>(rank) - 1) - trip);
+    }
+    return ahead;
+}
+
+std::vector<TraceSlice> record_call(Rank& rank, RingCommunicator& ring, const Stream& stream,
+                                    RingRequest call) {
+    constexpr int kCalls = 16;
+    const auto recorded = [&](RingRequest request, int calls) {
+        const RingTrace trace(rank, ring.channels_of(request));
+        request.trace = trace.buffers();
+        rank.bootstrap().together("05: recorded calls", [&] {
+            for (int i = 0; i < calls; ++i) {
+                ring.queue(request, stream.get());
+            }
+            ring.synchronize(stream, "recorded calls");
+        });
+        return trace.collect();
+    };
+    // A line of 128 bytes per rank, so that every step brings something.
+    const DeviceMemory lines(128 * static_cast<std::size_t>(rank.size()));
+    RingRequest small{.protocol = call.protocol, .type = DataType::kUint8};
+    small.input = small.output = lines.address();
+    small.count = lines.size();
+    const std::vector<TraceSlice> clocks = recorded(small, kCalls);
+    std::vector<TraceSlice> slices = recorded(call, 1);
+    if (!slices.empty() && !is_emulated()) {  // emulated GPUs have one clock
+        const std::vector<std::int64_t> ahead = clock_offsets(clocks, rank.size());
+        for (TraceSlice& slice : slices) {
+            slice.begin_ns -= ahead.at(static_cast<std::size_t>(slice.rank));
+            slice.end_ns -= ahead.at(static_cast<std::size_t>(slice.rank));
+        }
+    }
+    return slices;
+}
+
+}  // namespace symm

@@ -1,0 +1,61 @@
+// A rank of a ring does not call: what the others report.
+
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "labs/05_device_prims/ring/ll.hpp"
+#include "labs/05_device_prims/ring/ring_kernel.hpp"
+#include "labs/05_device_prims/ring/tests/steps_test.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+
+constexpr int kRanks = 4;
+constexpr std::size_t kCount = 100;
+
+// Each names the rank before it. Rank 0, which has not called, is the one that reports nothing.
+TEST(MissingRank, IsNamedByTheNextOneOnly) {
+    using Kernel = RingKernel<LL, std::uint32_t>;
+    const Device device(0);
+    const PinnedMemory memory(kRanks * sizeof(Channel));
+    auto* channels = memory.as<Channel>();
+    std::vector<std::unique_ptr<Side>> sides;
+    for (int rank = 0; rank < kRanks; ++rank) {
+        sides.push_back(std::make_unique<Side>(rank, 2s));
+    }
+    const std::size_t chunk = ring_chunk(
+        kCount, 1, kRanks, Kernel::Proto::step_elements(kSlotBytes), 128 / sizeof(std::uint32_t));
+    for (int rank = 1; rank < kRanks; ++rank) {
+        Side& side = *sides[rank];
+        auto* data = side.data.as<std::uint32_t>();
+        side.start(Kernel{{Collective::kAllReduce,
+                           {ReduceOp::kSum, kRanks},
+                           data,
+                           data + kCount,
+                           kCount,
+                           chunk,
+                           0,
+                           {}},
+                          channels[rank - 1].from_prev(),
+                          channels[rank].to_next(),
+                          rank,
+                          kRanks,
+                          side.timeout.timeout(),
+                          {}},
+                   8, sizeof(typename Kernel::Shared));
+    }
+    for (int rank = 1; rank < kRanks; ++rank) {
+        const std::string error = sides[rank]->error();
+        std::printf("%s\n", error.c_str());
+        EXPECT_NE(error.find("a packet of rank " + std::to_string(rank - 1)), std::string::npos);
+    }
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,161 @@
+// Rings that cannot be built, because a driver call fails or there is no room, and calls that are
+// refused: all ranks learn of it, nothing is left behind, and the next ring works.
+
+#include <gmock/gmock.h>
+
+#include "common/tests/run_as.hpp"
+#include "common/tests/variable_in_force.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/01_vmm_alloc/physical_memory.hpp"
+#include "labs/01_vmm_alloc/tests/lab_test.hpp"
+#include "labs/05_device_prims/ring/tests/ring_test.hpp"
+
+namespace symm {
+namespace {
+
+using namespace testing;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// Builds a ring on each rank. Returns the error; expects that all ranks fail or none, and that
+/// those that fail leave nothing.
+std::string built(Rank& rank, RingMemory memory) {
+    rank.bootstrap().barrier("ready");
+    const emu::Inventory before = emu::inventory();
+    rank.bootstrap().barrier("counted");
+    const std::string error = text_thrown_by([&] { const RingCommunicator ring(rank, {memory}); });
+    for (const std::string& other : rank.bootstrap().allgather_text("05: errors", error)) {
+        EXPECT_EQ(other.empty(), error.empty()) << "all ranks fail, or none: " << error << other;
+    }
+    EXPECT_EQ(emu::inventory(), before) << error;
+    rank.bootstrap().barrier("looked");
+    return error;
+}
+
+// Parts of the names of calls that give something back: they fail in destructors, which only log.
+constexpr std::array kGiveBack{"Unmap", "Free", "Release", "Destroy", "Unregister"};
+
+class RingConstruction : public ::testing::TestWithParam<std::tuple<RankMode, RingMemory>> {
+protected:
+    void SetUp() override {
+        if (!is_emulated()) {
+            GTEST_SKIP() << "only the emulated driver fails on demand";
+        }
+    }
+};
+INSTANTIATE_TEST_SUITE_P(
+    By, RingConstruction,
+    ::testing::Combine(::testing::Values(RankMode::kThread, RankMode::kProcess),
+                       ::testing::Values(RingMemory::kPeer, RingMemory::kHost)),
+    [](const auto& info) {
+        return std::string(name_of(std::get<0>(info.param))) + "_over_" +
+               std::string(name_of(std::get<1>(info.param)));
+    });
+
+TEST_P(RingConstruction, FailsOnAllRanksWhereAnyCallFailsOnOne) {
+    const auto [mode, memory] = GetParam();
+    run_as(mode, 2, [memory = memory](Rank& rank) {
+        built(rank, memory);  // what is asked of a system only once has been asked
+        rank.bootstrap().barrier("first");
+        const std::vector<CallOfPath> own = calls_of([&] { built(rank, memory); });
+        const std::size_t count = rank.bootstrap().allgather("calls", own.size())[1];
+        EXPECT_GT(count, 10U);
+        for (std::size_t i = 0; i < count; ++i) {
+            // All ranks go by rank 1's list.
+            const std::string function = rank.bootstrap().allgather_text(
+                "function", i < own.size() ? own[i].function : "")[1];
+            const long number =
+                rank.bootstrap().allgather("number", i < own.size() ? own[i].number : 0)[1];
+            const bool gives_back = std::any_of(
+                kGiveBack.begin(), kGiveBack.end(),
+                [&](const char* part) { return function.find(part) != std::string::npos; });
+            if (gives_back || (function == "cuThreadExchangeStreamCaptureMode" && number > 1)) {
+                continue;
+            }
+            rank.bootstrap().barrier("next");
+            if (rank.rank() == 1) {
+                emu::fail_call(function, number, kInjected);
+            }
+            EXPECT_THAT(built(rank, memory),
+                        AllOf(HasSubstr(function), HasSubstr(std::string(name_of(kInjected)))))
+                << "call " << number;
+            emu::clear_failures();
+        }
+        EXPECT_EQ(built(rank, memory), "");
+    });
+}
+
+TEST(RingRefuses, ConnectionsThatADeviceHasNoRoomFor) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "on a GPU others take memory meanwhile";
+    }
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const CUmemAllocationProp properties = device_memory(rank.device());
+        const std::size_t unit = granularity(properties);
+        int failed = 0;
+        for (std::size_t left = 0;; ++left) {
+            rank.bootstrap().barrier("free");
+            PhysicalMemory others;
+            if (rank.rank() == 1) {
+                std::size_t free = 0;
+                std::size_t all = 0;
+                cu_check(cuMemGetInfo(&free, &all), "cuMemGetInfo()");
+                others = PhysicalMemory::create(properties, free / unit * unit - left * unit);
+            }
+            const std::string error = built(rank, RingMemory::kPeer);
+            if (error.empty()) {
+                break;
+            }
+            EXPECT_THAT(error, AllOf(HasSubstr("cuMem"), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")));
+            ASSERT_LT(++failed, 20);
+        }
+        EXPECT_GE(failed, 3) << "a range for each protocol";
+    });
+}
+
+TEST(RingRefuses, MoreRanksThanADeviceKeepsBlocks) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "a GPU keeps more blocks than ranks can be";
+    }
+    const VariableInForce timeout("SYMM_TIMEOUT", "60");
+    run_ranks({33, RankMode::kThread, {}, [](int) { return 0; }}, [](Rank& rank) {
+        EXPECT_THAT(built(rank, RingMemory::kPeer),
+                    HasSubstr("device 0 keeps 32 blocks resident at once, not one per rank"));
+    });
+}
+
+TEST(RingRefuses, CallsThatAreNotPossible) {
+    for (const RingMemory memory : {RingMemory::kPeer, RingMemory::kHost}) {
+        run_as(RankMode::kThread, 2, [&](Rank& rank) {
+            RingSide side(rank, {memory});
+            const DeviceMemory buffer(4096);
+            const auto refusal = [&](const std::function<void(RingRequest&)>& change) {
+                RingRequest call;
+                call.input = call.output = buffer.address();
+                call.count = 100;
+                change(call);
+                return text_thrown_by([&] { side.ring.queue(call, nullptr); });
+            };
+            for (const int root : {-1, 2}) {
+                EXPECT_EQ(refusal([&](RingRequest& call) { call.root = root; }),
+                          fmt::format("rank {} cannot be the root: there are ranks 0 to 1", root));
+            }
+            for (auto address :
+                 {&RingRequest::input, &RingRequest::output, &RingRequest::next_output}) {
+                EXPECT_EQ(refusal([&](RingRequest& call) { call.*address += 2; }),
+                          "the addresses of float buffers have to be multiples of 4");
+            }
+            EXPECT_THAT(refusal([](RingRequest& call) { call.count = ~std::size_t{0} / 8 + 1; }),
+                        HasSubstr("elements are more than any memory holds"));
+            if (memory == RingMemory::kHost) {
+                EXPECT_THAT(refusal([](RingRequest& call) { call.protocol = Protocol::kLL128; }),
+                            HasSubstr("LL128 needs stores of 128 bytes that arrive whole"));
+            }
+            side.check({.count = 100});  // nothing has been queued
+            rank.bootstrap().barrier("done");
+        });
+    }
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,184 @@
+// The order of a ring's steps, without kernels: ranks are threads of the host, and what a rank
+// sends lies in a queue until the next rank receives it.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "labs/05_device_prims/ring/ring.hpp"
+
+namespace symm {
+namespace {
+
+using namespace std::chrono_literals;
+using Element = std::uint64_t;
+using Chunk = std::vector<Element>;
+
+class Queue {
+public:
+    void push(Chunk chunk) {
+        const std::lock_guard lock(mutex_);
+        chunks_.push_back(std::move(chunk));
+        arrived_.notify_one();
+    }
+    // False where nothing came in time.
+    bool pop(Chunk& chunk) {
+        std::unique_lock lock(mutex_);
+        if (!arrived_.wait_for(lock, 2s, [&] { return !chunks_.empty(); })) {
+            return false;
+        }
+        chunk = std::move(chunks_.front());
+        chunks_.pop_front();
+        return true;
+    }
+    bool empty() {
+        const std::lock_guard lock(mutex_);
+        return chunks_.empty();
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable arrived_;
+    std::deque<Chunk> chunks_;
+};
+
+// A protocol, for Primitives: one rank's side. It ends with the first step that is wrong.
+class InQueues {
+public:
+    InQueues(Queue& from_prev, Queue& to_next, const Chunk& input)
+        : from_prev_(from_prev), to_next_(to_next), input_(input) {}
+
+    template <Move kMove>
+    void step(const Element* source, Element* output, std::size_t count) {
+        if (!fault_.empty()) {
+            return;
+        }
+        ++steps_;
+        Chunk chunk(count);
+        if (kMove.source && count > 0) {
+            if (source + count > input_.data() + input_.size()) {
+                return fail("reads behind the end of the input");
+            }
+            std::copy_n(source, count, chunk.begin());
+        }
+        if (kMove.receive) {
+            Chunk came;
+            if (!from_prev_.pop(came)) {
+                return fail("waits for what nobody sends");
+            }
+            if (came.size() != count) {
+                return fail("expects " + std::to_string(count) + " elements and gets " +
+                            std::to_string(came.size()));
+            }
+            std::transform(came.begin(), came.end(), chunk.begin(), chunk.begin(), std::plus{});
+        }
+        if (kMove.output) {
+            std::copy(chunk.begin(), chunk.end(), output);
+        }
+        if (kMove.send) {
+            ++sends_;
+            to_next_.push(std::move(chunk));
+        }
+    }
+
+    int sends() const { return sends_; }
+    /// Empty where there is none.
+    const std::string& fault() const { return fault_; }
+
+private:
+    void fail(const std::string& what) { fault_ = "step " + std::to_string(steps_) + " " + what; }
+
+    Queue& from_prev_;
+    Queue& to_next_;
+    const Chunk& input_;
+    int steps_ = 0;
+    int sends_ = 0;
+    std::string fault_;
+};
+
+// Element i of rank r: a digit that depends on i, and r zeros. So each rank has one digit of the
+// sum, and all digits of a sum are the same.
+Element element_of(int rank, std::size_t i) {
+    return rank == 0 ? 1 + i % 9 : 10 * element_of(rank - 1, i);
+}
+Element sum_of(int ranks, std::size_t i) {
+    return ranks == 0 ? 0 : element_of(ranks - 1, i) + sum_of(ranks - 1, i);
+}
+
+// An AllReduce by `channels` channels, one after the other: in place, a second channel that adds up
+// the same elements would find sums. A step has at most `most` elements. Returns how often each
+// rank sends.
+int all_reduce(int ranks, std::size_t count, unsigned channels, std::size_t most, bool in_place) {
+    const auto n = static_cast<std::size_t>(ranks);
+    std::vector<Queue> queues(n);
+    std::vector<int> sends(n);
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < n; ++rank) {
+        threads.emplace_back([&, rank] {
+            const int me = static_cast<int>(rank);
+            Chunk input(count);
+            for (std::size_t i = 0; i < count; ++i) {
+                input[i] = element_of(me, i);
+            }
+            Chunk other(count);
+            Chunk& output = in_place ? input : other;
+            const RingCall<Element> call{Collective::kAllReduce,
+                                         {ReduceOp::kSum, ranks},
+                                         input.data(),
+                                         output.data(),
+                                         count,
+                                         ring_chunk(count, channels, n, most, 1),
+                                         0,
+                                         {}};
+            InQueues protocol(queues[rank], queues[(rank + 1) % n], input);
+            for (unsigned channel = 0; channel < channels; ++channel) {
+                Ring(protocol, call, channel, channels, me, ranks).run();
+            }
+            sends[rank] = protocol.sends();
+            ASSERT_EQ(protocol.fault(), "") << "rank " << me << " of " << ranks;
+            for (std::size_t i = 0; i < count; ++i) {
+                ASSERT_EQ(output[i], sum_of(ranks, i))
+                    << "element " << i << " of rank " << me << " of " << ranks;
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    for (std::size_t rank = 0; rank < n && !::testing::Test::HasFailure(); ++rank) {
+        EXPECT_TRUE(queues[rank].empty()) << "rank " << rank << " did not receive all";
+        EXPECT_EQ(sends[rank], sends[0]);
+    }
+    return sends[0];
+}
+
+TEST(RingOrder, OfAllReduce) {
+    for (const int ranks : {2, 3, 4}) {
+        for (const std::size_t count : {24, 23, 1}) {
+            for (const unsigned channels : {1, 2}) {
+                for (const bool in_place : {false, true}) {
+                    all_reduce(ranks, count, channels, channels == 1 ? 100 : 2, in_place);
+                    if (HasFailure()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+// Two turns.
+TEST(RingOrder, SendsNoMoreThanItMust) {
+    EXPECT_EQ(all_reduce(4, 4001, 1, 1000, false), 2 * 2 * 3);
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,8 +1,0 @@
-#include "labs/05_device_prims/ll.hpp"
-#include "labs/05_device_prims/ring_dispatch.hpp"
-
-namespace symm {
-
-const RingKernels kLLKernels = kernels_of<LL>();
-
-}  // namespace symm

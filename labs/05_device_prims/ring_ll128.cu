@@ -1,8 +1,0 @@
-#include "labs/05_device_prims/ll128.hpp"
-#include "labs/05_device_prims/ring_dispatch.hpp"
-
-namespace symm {
-
-const RingKernels kLL128Kernels = kernels_of<LL128>();
-
-}  // namespace symm

@@ -1,0 +1,125 @@
+#pragma once
+/// \file
+/// The host's side of a kernel's work: one launch brings a batch of items to all its blocks.
+///
+/// A ring of entries in pinned host memory. Items are numbered from 0 for as long as the FIFO
+/// lives; item i is in entry i mod entries. The host counts the items that it has stored. Each
+/// block counts, in a word that only it writes, the items that it has loaded into shared memory:
+///
+///     host --items--> [ ring: entries, in pinned host memory ] --loads--> shared memory of block b
+///     host <------------------ consumed[b] ------------------------------ block b, thread 0
+///
+/// A batch of n items, the first with number f:
+///
+/// | who     | waits for                                | order       | then does           | then              | order       |
+/// |---------|------------------------------------------|-------------|---------------------|-------------------|-------------|
+/// | host    | consumed[b] + entries >= f + n for all b | acquire (1) | writes the n entries | launches, with f and n among the parameters | the launch (2) |
+/// | block b | nothing                                  | the launch (2) | all threads load k more items, sync | consumed[b] = f + items loaded | release (3) |
+///
+/// - (2): what the host wrote before a launch is visible to its kernel. So a kernel never polls
+///   for work: its parameters say how much there is.
+/// - (3) with (1): the host overwrites an entry only when all blocks have loaded it. The sync
+///   extends the order from thread 0, which stores the word, to all threads of the block.
+/// - A launch may have fewer blocks than there are words, say B: then block b also writes words
+///   b + B, b + 2B and so on, so that no word falls behind.
+/// - No deadlock: a kernel waits for nothing here. The host waits for kernels that are launched
+///   already. They may wait for other ranks, so a thread that drives several ranks launches a batch
+///   on all of them before it stores the next one.
+/// - Batches do not overtake each other: each is launched once, in the order of store(), on one
+///   stream (or on streams that events order). A batch that is never launched keeps its entries.
+/// - Counters have 32 bits and wrap. Only differences are used, and `entries` is a power of two.
+/// - A graph replays a launch with the same parameters, when the entries hold other items. So where
+///   the stream is being captured, a batch has to fit into the parameters (work_batch.hpp).
+///
+/// Source: NCCL's uploadWork and waitWorkFifoAvailable in src/enqueue.cc. NCCL's FIFO counts bytes,
+/// and learns from an event behind the kernel that it was read; older versions had a word per
+/// channel (`workFifoDone`), as here.
+
+#include <cuda.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <span>
+
+#include "common/cuda/pinned_memory.hpp"
+#include "common/sys/deadline.hpp"
+#include "labs/05_device_prims/work/work_batch.hpp"
+
+namespace symm {
+
+struct WorkFifoOptions {
+    std::uint32_t entries = 512;  ///< A power of two.
+    unsigned channels = 64;       ///< The most blocks of a launch.
+    /// The most items that travel as parameters. (WorkBatch::kArgs is the most in any case.)
+    std::uint32_t args = ~std::uint32_t{0};
+    std::uint32_t first = 0;  ///< The first item's number: tests begin close to the wrap.
+    /// How long store() waits for free entries.
+    std::chrono::nanoseconds limit = Deadline::standard_limit();
+};
+
+/// What is counted, whatever the items are.
+class WorkCounters {
+public:
+    /// Throws std::invalid_argument for entries that are no power of two, or no channels.
+    explicit WorkCounters(const WorkFifoOptions& options);
+
+    /// Waits for `count` free entries, and returns the number of the first. Throws
+    /// - std::invalid_argument for more items than entries, and while `stream` is being captured,
+    /// - std::runtime_error that says who has not loaded what, where the limit passes first.
+    std::uint32_t claim(std::size_t count, std::uint32_t args, CUstream stream);
+
+    std::uint32_t* consumed() const { return consumed_.as<std::uint32_t>(); }
+    const WorkFifoOptions& options() const { return options_; }
+
+private:
+    /// The channel that is furthest behind, and the entries that it has not loaded.
+    struct Slowest {
+        unsigned channel;
+        std::uint32_t behind;
+    };
+    Slowest slowest() const;
+
+    WorkFifoOptions options_;
+    PinnedMemory consumed_;   ///< A word per channel.
+    std::uint32_t produced_;  ///< The next item's number.
+};
+
+/// A FIFO of work for one rank's kernels. One host thread at a time. Needs a current context at
+/// construction; destroy it when the kernels have ended.
+template <class Work>
+class WorkFifo {
+public:
+    explicit WorkFifo(const WorkFifoOptions& options = {})
+        : counters_(options),
+          ring_(options.entries * sizeof(Work)),
+          args_(std::min(options.args, WorkBatch<Work>::kArgs)) {}
+
+    /// Stores a batch for the next launch on `stream`, of at most `channels` blocks. Up to kArgs
+    /// items become part of the batch; more are stored in the ring, see WorkCounters::claim().
+    WorkBatch<Work> store(std::span<const Work> items, CUstream stream) {
+        WorkBatch<Work> batch{};
+        batch.count = static_cast<std::uint32_t>(items.size());
+        if (items.size() <= args_) {
+            std::copy(items.begin(), items.end(), batch.args);
+            return batch;
+        }
+        const WorkFifoOptions& options = counters_.options();
+        batch.first = counters_.claim(items.size(), args_, stream);
+        batch.entries = options.entries;
+        batch.channels = options.channels;
+        batch.ring = ring_.as<Work>();
+        batch.consumed = counters_.consumed();
+        for (std::uint32_t i = 0; i < batch.count; ++i) {
+            ring_.as<Work>()[(batch.first + i) & (batch.entries - 1)] = items[i];
+        }
+        return batch;
+    }
+
+private:
+    WorkCounters counters_;
+    PinnedMemory ring_;
+    std::uint32_t args_;
+};
+
+}  // namespace symm

@@ -1,0 +1,159 @@
+#include "labs/06_allreduce/tuning/call_plan.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "common/cli/bytes.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/environment/environment.hpp"
+
+namespace symm {
+namespace {
+
+unsigned divide_up(std::size_t items, std::size_t by) {
+    return static_cast<unsigned>(std::min<std::size_t>((items + by - 1) / by, 1U << 30));
+}
+
+/// One thread per item, in whole warps, and no more blocks than fit.
+LaunchShape shape_for(std::size_t items, const LaunchShape& most) {
+    items = std::max<std::size_t>(items, 1);
+    const unsigned threads =
+        std::clamp(std::min(divide_up(items, 32), 32U) * 32, 32U, most.threads);
+    return {std::clamp(divide_up(items, threads), 1U, most.blocks), threads};
+}
+
+/// Measured on two H200s, in packs of 16 bytes.
+LaunchShape sentinel_shape(std::size_t packs, const LaunchShape& most) {
+    const std::size_t once = std::size_t{most.blocks} * 256;  // a pack per thread
+    const unsigned threads = packs > once ? 512 : 256;
+    return shape_for(packs, {most.blocks, std::min(threads, most.threads)});
+}
+
+/// What the table says, as far as the call can be done so.
+struct Choice {
+    Algorithm algorithm;
+    TunerReason reason;
+    std::size_t limit;
+};
+
+Choice choose(const CallSize& call, const Tuner& tuner) {
+    const bool floating = is_floating(call.type);
+    const TuningRow& row = tuner.table.row(call.ranks, floating);
+    // The best that needs no windows, for calls that are too large for it, too.
+    const Algorithm any_memory = !floating         ? Algorithm::kOneShot
+                                 : call.ranks <= 2 ? Algorithm::kSentinel
+                                                   : Algorithm::kPush;
+    switch (row.algorithm(call.count * size_of(call.type))) {
+        case Algorithm::kOneShot:
+            return {Algorithm::kOneShot, TunerReason::kSmall, row.limit(Algorithm::kOneShot)};
+        case Algorithm::kSentinel:
+            return {Algorithm::kSentinel, TunerReason::kMiddle, row.limit(Algorithm::kSentinel)};
+        case Algorithm::kPush:
+            return {Algorithm::kPush, TunerReason::kPushed, row.limit(Algorithm::kSentinel)};
+        case Algorithm::kCopy:
+            if (tuner.most.copy_engine && call.windows == WindowKind::kSymmetric) {
+                return {Algorithm::kCopy, TunerReason::kLargest, row.limit(Algorithm::kTwoShot)};
+            }
+            [[fallthrough]];
+        default:
+            return call.windows
+                       ? Choice{Algorithm::kTwoShot, TunerReason::kLarge, row.limit(any_memory)}
+                       : Choice{any_memory, TunerReason::kNoWindow, 0};
+    }
+}
+
+}  // namespace
+
+std::size_t sentinel_limit(int ranks) {
+    const std::size_t most = ranks <= 2 ? 16 * 1024 * 1024 : 1024 * 1024;
+    return is_emulated() ? most / 8 : most;
+}
+
+std::size_t push_limit(int ranks) {
+    // Two ranks have the sentinel, which sends the same bytes in one trip.
+    const std::size_t most = ranks <= 2 ? 512 * 1024 : 4 * 1024 * 1024;
+    return is_emulated() ? most / 8 : most;
+}
+
+std::string describe(const CallPlan& plan, int ranks) {
+    const std::string limit = plan.limit == std::numeric_limits<std::size_t>::max()
+                                  ? "any size"
+                                  : format_bytes(plan.limit);
+    switch (plan.reason) {
+        case TunerReason::kAsked:
+            return "as asked";
+        case TunerReason::kSmall:
+            return fmt::format("up to {}: one trip, and data that arrive with their flags", limit);
+        case TunerReason::kMiddle:
+            return fmt::format("up to {}: one trip takes less time than two barriers", limit);
+        case TunerReason::kPushed:
+            // Per link, one shot sends n-1 x the bytes, two shots send 2 (n-1)/n x the bytes.
+            return fmt::format("above {}: one shot would send {:g} times as many bytes", limit,
+                               ranks / 2.0);
+        case TunerReason::kLarge:
+            return fmt::format("above {}: what goes through scratch memory is also cleared there",
+                               limit);
+        case TunerReason::kLargest:
+            return fmt::format("above {}: the copy engine moves more bytes per second", limit);
+        case TunerReason::kNoWindow:
+            return "a buffer lies in no window: it has to go through scratch memory";
+    }
+    return "unknown";
+}
+
+TunerOverrides TunerOverrides::from_environment() {
+    return {algorithm_named(env::choice("SYMM_ALGO")),
+            static_cast<unsigned>(env::number("SYMM_BLOCKS")),
+            static_cast<unsigned>(env::number("SYMM_THREADS"))};
+}
+
+CallPlan plan_call(const CallSize& call, Algorithm asked, const Tuner& tuner) {
+    const auto& [table, most, overrides] = tuner;
+    if (asked == Algorithm::kAuto) {
+        asked = overrides.algorithm;
+    }
+    const Choice choice =
+        asked == Algorithm::kAuto ? choose(call, tuner) : Choice{asked, TunerReason::kAsked, 0};
+    asked = choice.algorithm;
+    const std::size_t bytes = call.count * size_of(call.type);
+    const bool floating = is_floating(call.type);
+    LaunchShape limit = most.any;
+    LaunchShape shape{};
+    std::size_t piece = bytes;
+    if (asked == Algorithm::kOneShot) {
+        piece = std::min(bytes, kOneShotLimit);
+        shape = shape_for((piece + 7) / 8, limit);
+    } else if (asked == Algorithm::kSentinel && floating) {
+        piece = std::min(bytes, sentinel_limit(call.ranks));
+        limit = most.sentinel;
+        shape = sentinel_shape((piece + 15) / 16, limit);
+    } else if (asked == Algorithm::kPush && floating) {
+        piece = std::min(bytes, push_limit(call.ranks));
+        limit = most.sentinel;
+        shape = sentinel_shape(packs_per_part(divide_up(piece, 16), call.ranks), limit);
+    } else if (is_floating_only(asked)) {
+        throw std::invalid_argument("integers have no sentinel: use oneshot or twoshot");
+    } else if (asked == Algorithm::kCopy && !most.copy_engine) {
+        throw std::invalid_argument("copy needs a device for each rank: use twoshot");
+    } else if (asked == Algorithm::kCopy && call.windows == WindowKind::kPlain) {
+        throw std::invalid_argument(
+            "copy needs buffers in symmetric windows (WindowKind::kSymmetric): use twoshot");
+    } else if (call.windows) {
+        shape = shape_for(bytes / 16 / static_cast<std::size_t>(call.ranks), limit);
+    } else {
+        throw std::invalid_argument(fmt::format(
+            "{} needs both buffers in windows (Communicator::allocate)", name_of(asked)));
+    }
+    if (overrides.threads != 0) {
+        shape.threads = std::clamp(overrides.threads / 32 * 32, 32U, limit.threads);
+    }
+    if (overrides.blocks != 0) {
+        shape.blocks = std::min(overrides.blocks, limit.blocks);
+    }
+    return {asked, shape, choice.reason, choice.limit, piece / size_of(call.type)};
+}
+
+}  // namespace symm

@@ -1,0 +1,145 @@
+#include "labs/06_allreduce/tuning/call_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "common/sys/usage_error.hpp"
+
+namespace symm {
+namespace {
+
+constexpr WindowKind kSymmetric = WindowKind::kSymmetric;
+constexpr MostShapes kMost{{128, 512}, {264, 512}, true};
+
+// Emulated or not, these tests choose by this table.
+Tuner tuner(const MostShapes& most = kMost, const TunerOverrides& overrides = {}) {
+    return {TuningTable::parse("2 floating 16K 8M - 96M\n"
+                               "2 integer 512K - - 96M\n"
+                               "8 floating 16K 160K 4M all\n",
+                               "the test"),
+            most, overrides};
+}
+
+Algorithm chosen(std::size_t bytes, int ranks, DataType type = DataType::kFloat) {
+    return plan_call({type, bytes / size_of(type), ranks, kSymmetric}, Algorithm::kAuto, tuner())
+        .algorithm;
+}
+
+TEST(Tuner, FollowsItsTable) {
+    EXPECT_EQ(chosen(16 << 10, 2), Algorithm::kOneShot);
+    EXPECT_EQ(chosen((16 << 10) + 4, 2), Algorithm::kSentinel);
+    EXPECT_EQ(chosen(8 << 20, 1), Algorithm::kSentinel);
+    EXPECT_EQ(chosen((8 << 20) + 4, 2), Algorithm::kTwoShot);
+    EXPECT_EQ(chosen((96 << 20) + 4, 2), Algorithm::kCopy);
+    EXPECT_EQ(chosen(160 << 10, 3), Algorithm::kSentinel);
+    EXPECT_EQ(chosen((160 << 10) + 4, 8), Algorithm::kPush);
+    EXPECT_EQ(chosen((4 << 20) + 4, 8), Algorithm::kTwoShot);
+    EXPECT_EQ(chosen(std::size_t{1} << 33, 8), Algorithm::kTwoShot);
+    EXPECT_EQ(chosen(512 << 10, 2, DataType::kInt8), Algorithm::kOneShot);
+    EXPECT_EQ(chosen((512 << 10) + 1, 8, DataType::kInt8), Algorithm::kTwoShot);
+}
+
+TEST(TuningTable, IsReadAndWritten) {
+    const TuningTable table = tuner().table;
+    EXPECT_EQ(TuningTable::parse(table.text(), "").text(), table.text());
+    EXPECT_EQ(table.row(3, true).limit(Algorithm::kSentinel), 160U << 10);
+    EXPECT_EQ(table.row(100, true).ranks, 8);
+    EXPECT_EQ(table.row(100, false).ranks, 2);
+}
+
+TEST(TuningTable, SaysWhatIsWrong) {
+    const auto told = [](const char* text) -> std::string {
+        try {
+            TuningTable::parse(text, "a file");
+        } catch (const UsageError& error) {
+            return error.what();
+        }
+        return "";
+    };
+    EXPECT_EQ(told("# nothing"), "a file: no row for floating types");
+    EXPECT_EQ(told("\n2 float 1K 1M - 1G"),
+              "a file, line 2: a row begins with the number of ranks, and `floating` or `integer`");
+    EXPECT_EQ(told("2 integer 1K 1M - 1G"),
+              "a file, line 1: integers have no sentinel: write `-` for sentinel");
+    EXPECT_EQ(told("2 integer 1K - - 1G 2G"), "a file, line 1: there is no column for `2G`");
+    EXPECT_NE(told("2 floating 1K soon - 1G"), "");
+    EXPECT_NE(told("2 floating 1K"), "");
+}
+
+TEST(Tuner, FillsNoMoreThanTheDevice) {
+    constexpr LaunchShape kFew{7, 96};
+    for (const std::size_t count : {1UL, 31UL, 4097UL, 1UL << 15, 1UL << 16, 1UL << 28}) {
+        const CallPlan plan = plan_call({DataType::kBfloat16, count, 8, kSymmetric},
+                                        Algorithm::kAuto, tuner({kFew, kFew, true}));
+        EXPECT_GE(plan.shape.blocks, 1U);
+        EXPECT_LE(plan.shape.blocks, 7U);
+        EXPECT_LE(plan.shape.threads, 96U);
+        EXPECT_EQ(plan.shape.threads % 32, 0U);
+    }
+}
+
+TEST(Tuner, SaysWhatTwoShotsSave) {
+    const CallPlan pushed =
+        plan_call({DataType::kFloat, 1 << 20, 8, kSymmetric}, Algorithm::kAuto, tuner());
+    EXPECT_EQ(describe(pushed, 8), "above 160K: one shot would send 4 times as many bytes");
+}
+
+TEST(Tuner, SaysWhatCannotBeDone) {
+    EXPECT_THROW(plan_call({DataType::kFloat, 10, 2, std::nullopt}, Algorithm::kTwoShot, tuner()),
+                 std::invalid_argument);
+    EXPECT_THROW(plan_call({DataType::kInt32, 10, 2, kSymmetric}, Algorithm::kSentinel, tuner()),
+                 std::invalid_argument);
+    EXPECT_THROW(plan_call({DataType::kInt32, 10, 3, std::nullopt}, Algorithm::kPush, tuner()),
+                 std::invalid_argument);
+    MostShapes shared = kMost;
+    shared.copy_engine = false;
+    EXPECT_THROW(plan_call({DataType::kFloat, 10, 2, kSymmetric}, Algorithm::kCopy, tuner(shared)),
+                 std::invalid_argument);
+    const CallSize largest{DataType::kFloat, std::size_t{100} << 20, 2, kSymmetric};
+    EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner()).algorithm, Algorithm::kCopy);
+    EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kTwoShot);
+    const CallSize plain{DataType::kFloat, std::size_t{100} << 20, 2, WindowKind::kPlain};
+    EXPECT_EQ(plan_call(plain, Algorithm::kAuto, tuner()).algorithm, Algorithm::kTwoShot);
+    EXPECT_THROW(plan_call(plain, Algorithm::kCopy, tuner()), std::invalid_argument);
+}
+
+// Scratch memory holds one piece; memory in no window can be reduced in one shot only.
+TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
+    const auto plan = [](DataType type, std::size_t count, Algorithm asked) {
+        return plan_call({type, count, 2, std::nullopt}, asked, tuner());
+    };
+    const std::size_t most = sentinel_limit(2) / 4;
+    const CallPlan floats = plan(DataType::kFloat, 8 << 20, Algorithm::kAuto);
+    EXPECT_EQ(floats.algorithm, Algorithm::kSentinel);
+    EXPECT_EQ(floats.reason, TunerReason::kNoWindow);
+    EXPECT_EQ(floats.piece, most);
+    const CallPlan bytes = plan(DataType::kUint8, std::size_t{1} << 33, Algorithm::kAuto);
+    EXPECT_EQ(bytes.algorithm, Algorithm::kOneShot);
+    EXPECT_EQ(bytes.piece, kOneShotLimit);
+    EXPECT_EQ(plan(DataType::kFloat, 7, Algorithm::kOneShot).piece, 7U);
+    const CallPlan pushed = plan(DataType::kFloat, push_limit(2), Algorithm::kPush);
+    EXPECT_EQ(pushed.piece, push_limit(2) / 4);
+    EXPECT_EQ(plan(DataType::kDouble, 7, Algorithm::kPush).piece, 7U);
+}
+
+TEST(Tuner, IsOverruled) {
+    TunerOverrides overrides{Algorithm::kTwoShot, 1000, 70};
+    const CallSize small{DataType::kFloat, 100, 2, kSymmetric};
+    const CallPlan plan = plan_call(small, Algorithm::kAuto, tuner(kMost, overrides));
+    EXPECT_EQ(plan.algorithm, Algorithm::kTwoShot);
+    EXPECT_EQ(plan.shape.blocks, 128U);
+    EXPECT_EQ(plan.shape.threads, 64U);
+    EXPECT_EQ(plan_call(small, Algorithm::kSentinel, tuner(kMost, overrides)).algorithm,
+              Algorithm::kSentinel);
+}
+
+TEST(Names, AreReadAndRefused) {
+    EXPECT_EQ(algorithm_named("twoshot"), Algorithm::kTwoShot);
+    EXPECT_THROW(algorithm_named("ring"), UsageError);
+    EXPECT_EQ(data_type("bf16"), DataType::kBfloat16);
+    EXPECT_THROW(data_type("int"), UsageError);
+    EXPECT_EQ(reduce_op("max"), ReduceOp::kMax);
+    EXPECT_THROW(reduce_op("mean"), UsageError);
+}
+
+}  // namespace
+}  // namespace symm
