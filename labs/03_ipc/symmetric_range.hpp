@@ -40,6 +40,7 @@
 
 #include "common/ranks/rank.hpp"
 #include "labs/03_ipc/handle_kind.hpp"
+#include "labs/03_ipc/symmetric_pointer.hpp"
 
 namespace symm {
 
@@ -81,7 +82,12 @@ public:
     CUdeviceptr peer(int rank) const { return base_ + static_cast<std::size_t>(rank) * stride_; }
     /// The address of this rank's own memory.
     CUdeviceptr local() const { return peer(rank_); }
-    /// The address `offset` bytes into a rank's memory, as a pointer for kernels.
+    /// The place `offset` bytes into every rank's memory, for kernels.
+    template <class T>
+    SymmetricPointer<T> pointer(std::size_t offset = 0) const {
+        return {at<T>(0, offset), stride_};
+    }
+    /// The same place in one rank's memory.
     template <class T>
     T* at(int rank, std::size_t offset = 0) const {
         return reinterpret_cast<T*>(peer(rank) + offset);

@@ -11,7 +11,7 @@
 /// | all threads | `block.sync()`            |                         | block     | all writes of the block come before the signal |
 /// | thread p    | stores epoch e            | rank p's `inbox[b][r]`  | release * | rank p sees rank r's writes after it |
 /// | thread p    | polls until e is reached  | its own `inbox[b][p]`   | acquire   | rank r sees rank p's writes after it |
-/// | all threads | `block.sync()`            |                         | block     | no thread reads before all ranks have arrived |
+/// | all threads | `AbortBarrier::sync`      |                         | block     | no thread reads before all ranks have arrived, or all leave |
 ///
 /// \* In a kernel's first barrier the arrival may be relaxed, and the sync before it left out: this
 /// kernel has written nothing yet, and the end of the previous kernel of the stream has already
@@ -36,6 +36,8 @@
 #include <cstdint>
 
 #include "common/simt/thread_block.hpp"
+#include "labs/03_ipc/symmetric_pointer.hpp"
+#include "labs/05_device_prims/abort_barrier.hpp"
 #include "labs/05_device_prims/signal.hpp"
 
 namespace symm {
@@ -53,17 +55,13 @@ struct BarrierMemory {
     std::uint32_t epoch[kMaxBarrierBlocks];
 };
 
-/// All ranks' BarrierMemory: one of a kernel's parameters.
+/// All ranks' barriers: among a kernel's parameters.
 struct BarrierView {
-    BarrierMemory* first;  ///< Rank 0's, in this process's addresses.
-    std::size_t stride;    ///< From one rank's to the next, bytes.
-    int rank;              ///< This rank.
-    int ranks;             ///< At most kMaxBarrierRanks.
+    SymmetricPointer<BarrierMemory> memory;
+    int rank;   ///< This rank.
+    int ranks;  ///< At most kMaxBarrierRanks.
 
-    __host__ __device__ BarrierMemory* peer(int which) const {
-        return reinterpret_cast<BarrierMemory*>(reinterpret_cast<char*>(first) +
-                                                static_cast<std::size_t>(which) * stride);
-    }
+    __host__ __device__ BarrierMemory* peer(int which) const { return memory.of(which); }
     __host__ __device__ BarrierMemory* local() const { return peer(rank); }
 };
 
@@ -75,6 +73,7 @@ public:
                                 const simt::Timeout& timeout)
         : block_(block),
           view_(view),
+          all_(block),
           waiter_(timeout),
           epoch_(view.local()->epoch[block.group_index()]) {}
 
@@ -101,7 +100,7 @@ public:
                                        {simt::Wait::kBarrier, view_.rank, p, epoch_});
             }
         }
-        return !block_.sync_or(!arrived);
+        return all_.sync(arrived);
     }
 
     /// Stores the count in device memory for the next kernel of the stream.
@@ -114,6 +113,7 @@ public:
 private:
     const simt::ThreadBlock& block_;
     const BarrierView& view_;
+    AbortBarrier all_;
     simt::Waiter waiter_;
     std::uint32_t epoch_;
 };

@@ -24,7 +24,7 @@ struct LatencyMemory {
     BarrierMemory barrier;
     alignas(128) std::uint32_t flag;  ///< Written by the other rank.
     std::uint64_t payload;            ///< Written by the other rank, before the flag.
-    alignas(128) simt::Pack16 slot;   ///< Written by the other rank: payload and flag in one.
+    alignas(128) Packet slot;         ///< Written by the other rank: payload and flag in one.
     /// Written by this rank's blocks, read by all peers.
     alignas(128) std::uint64_t buffer[2][kMaxBarrierBlocks];
     std::uint64_t errors;  ///< Counted by this rank.
@@ -116,33 +116,30 @@ private:
 /// while another still reads round k. Before it writes for round k + 2 it has passed barrier k + 1,
 /// which every rank enters only after its reads of round k.
 struct BarrierRounds {
-    BarrierView view;
-    LatencyMemory* first_memory;  ///< Rank 0's.
+    SymmetricPointer<LatencyMemory> memory;
+    int rank;
+    int ranks;
     simt::Timeout timeout;
     std::uint32_t first;
     std::uint32_t rounds;
 
-    __host__ __device__ LatencyMemory* memory_of(int rank) const {
-        return reinterpret_cast<LatencyMemory*>(reinterpret_cast<char*>(first_memory) +
-                                                static_cast<std::size_t>(rank) * view.stride);
-    }
-
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        const BarrierView view{memory.member(&LatencyMemory::barrier), rank, ranks};
         Barrier barrier(block, view, timeout);
         const unsigned b = block.group_index();
         for (std::uint32_t round = first; round != first + rounds; ++round) {
             // The last thread writes and the first ones signal: only the block's sync orders the
             // two.
             if (block.thread_rank() == block.size() - 1) {
-                memory_of(view.rank)->buffer[round % 2][b] = unique_payload(view.rank, round, b);
+                memory.of(rank)->buffer[round % 2][b] = unique_payload(rank, round, b);
             }
             if (!barrier.arrive_and_wait()) {
                 return;
             }
-            for (int peer = static_cast<int>(block.thread_rank()); peer < view.ranks;
+            for (int peer = static_cast<int>(block.thread_rank()); peer < ranks;
                  peer += static_cast<int>(block.size())) {
-                if (memory_of(peer)->buffer[round % 2][b] != unique_payload(peer, round, b)) {
-                    simt::fetch_add(&memory_of(view.rank)->errors, std::uint64_t{1},
+                if (memory.of(peer)->buffer[round % 2][b] != unique_payload(peer, round, b)) {
+                    simt::fetch_add(&memory.of(rank)->errors, std::uint64_t{1},
                                     simt::Order::kRelaxed);
                 }
             }

@@ -68,9 +68,10 @@ double LatencyMeter::barriers(std::uint32_t rounds, unsigned blocks, unsigned th
     }
     const std::uint32_t first = barriers_ + 1;
     barriers_ += rounds;
-    const BarrierView view{&memory_of(0)->barrier, range_.stride(), rank_.rank(), rank_.size()};
     start_.record(stream_.get());
-    launch_barrier_rounds(stream_.get(), {view, memory_of(0), timeout_.timeout(), first, rounds},
+    launch_barrier_rounds(stream_.get(),
+                          {range_.pointer<LatencyMemory>(), rank_.rank(), rank_.size(),
+                           timeout_.timeout(), first, rounds},
                           blocks, threads);
     end_.record(stream_.get());
     return finish("barriers", rounds);

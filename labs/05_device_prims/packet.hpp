@@ -29,35 +29,49 @@
 
 namespace symm {
 
+/// The sixteen bytes. Memory that was zeroed holds packets with flag 0.
+struct [[gnu::may_alias]] alignas(16) Packet {
+    std::uint32_t data0;
+    std::uint32_t flag0;
+    std::uint32_t data1;
+    std::uint32_t flag1;
+
+    __host__ __device__ bool has_flag(std::uint32_t flag) const {
+        return flag0 == flag && flag1 == flag;
+    }
+    __host__ __device__ std::uint64_t data() const { return data0 | std::uint64_t{data1} << 32; }
+};
+
 /// Sends eight bytes, as two words, each with `flag`, which the slot must not hold yet. `kOrder` is
 /// kRelaxed or kReleasedByStream.
 template <simt::Order kOrder = simt::Order::kRelaxed>
-__host__ __device__ void write_packet(simt::Pack16* slot, std::uint64_t data, std::uint32_t flag) {
+__host__ __device__ void write_packet(Packet* slot, std::uint64_t data, std::uint32_t flag) {
     const std::uint64_t high = std::uint64_t{flag} << 32;
-    simt::store_relaxed<kOrder>(slot,
-                                simt::Pack16{{(data & 0xffffffffU) | high, (data >> 32) | high}});
+    simt::store_relaxed<kOrder>(reinterpret_cast<simt::Pack16*>(slot),
+                                {{(data & 0xffffffffU) | high, (data >> 32) | high}});
 }
 
-/// True when both halves of `packet` have the flag `flag`.
-__host__ __device__ inline bool has_flag(const simt::Pack16& packet, std::uint32_t flag) {
-    return static_cast<std::uint32_t>(packet.half[0] >> 32) == flag &&
-           static_cast<std::uint32_t>(packet.half[1] >> 32) == flag;
-}
-
-/// A packet's eight bytes.
-__host__ __device__ inline std::uint64_t data_of(const simt::Pack16& packet) {
-    return (packet.half[0] & 0xffffffffU) | (packet.half[1] << 32);
+/// Reads a slot that a peer may be writing. `kOrder` is kRelaxed or kAcquire.
+template <simt::Order kOrder = simt::Order::kRelaxed>
+__host__ __device__ Packet load_packet(const Packet* slot) {
+    static_assert(kOrder == simt::Order::kRelaxed || kOrder == simt::Order::kAcquire);
+    const auto* const from = reinterpret_cast<const simt::Pack16*>(slot);
+    const simt::Pack16 pack =
+        kOrder == simt::Order::kAcquire ? simt::load_acquire(from) : simt::load_relaxed(from);
+    return {
+        static_cast<std::uint32_t>(pack.half[0]), static_cast<std::uint32_t>(pack.half[0] >> 32),
+        static_cast<std::uint32_t>(pack.half[1]), static_cast<std::uint32_t>(pack.half[1] >> 32)};
 }
 
 /// Waits until the slot holds a packet with `waiting.expected` as its flag, and reads its data.
 /// False when the wait gave up.
-__host__ __device__ inline bool read_packet(simt::Waiter& waiter, const simt::Pack16* slot,
+__host__ __device__ inline bool read_packet(simt::Waiter& waiter, const Packet* slot,
                                             const simt::Waiting& waiting, std::uint64_t& data) {
     return waiter.until(waiting, [&](std::uint64_t& seen) {
-        const simt::Pack16 packet = simt::load_relaxed(slot);
-        data = data_of(packet);
-        seen = packet.half[0] >> 32;
-        return has_flag(packet, static_cast<std::uint32_t>(waiting.expected));
+        const Packet packet = load_packet(slot);
+        data = packet.data();
+        seen = packet.flag0;
+        return packet.has_flag(static_cast<std::uint32_t>(waiting.expected));
     });
 }
 

@@ -65,8 +65,8 @@ private:
                                                       std::size_t count) {
         const std::size_t packets = (count + kPer - 1) / kPer;
         const auto* in =
-            reinterpret_cast<const simt::Pack16*>(steps_.ends().from_prev.slot(steps_.received()));
-        auto* out = reinterpret_cast<simt::Pack16*>(steps_.ends().to_next.slot(steps_.sent()));
+            reinterpret_cast<const Packet*>(steps_.ends().from_prev.slot(steps_.received()));
+        auto* out = reinterpret_cast<Packet*>(steps_.ends().to_next.slot(steps_.sent()));
         const auto flag = static_cast<std::uint32_t>(steps_.sent() + 1);
         bool arrived = true;
         for (std::size_t i = group_.thread_rank(); arrived && i < packets; i += group_.size()) {
@@ -91,7 +91,7 @@ private:
             }
         }
         if (kMove.send && overwrites_whole_slot()) {
-            const std::size_t all = steps_.ends().to_next.slot_bytes / sizeof(simt::Pack16);
+            const std::size_t all = steps_.ends().to_next.slot_bytes / sizeof(Packet);
             for (std::size_t i = packets + group_.thread_rank(); i < all; i += group_.size()) {
                 write_packet(out + i, 0, flag);
             }

@@ -94,10 +94,11 @@ TEST(Barrier, SignalsNobodyBehindAKernelThatGaveUp) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         Side side(rank);
         const KernelTimeout timeout(1s);
-        const BarrierView view{&side.memory(0)->barrier, side.range.stride(), rank.rank(), 2};
         const auto queue = [&](std::uint32_t round, std::uint32_t rounds) {
             launch_barrier_rounds(side.stream.get(),
-                                  {view, side.memory(0), timeout.timeout(), round, rounds}, 1, 8);
+                                  {side.range.pointer<LatencyMemory>(), rank.rank(), 2,
+                                   timeout.timeout(), round, rounds},
+                                  1, 8);
         };
         queue(1, rank.rank() == 0 ? 2 : 1);
         if (rank.rank() == 0) {
@@ -120,11 +121,10 @@ TEST(Barrier, SurvivesTheWrapOfItsEpochs) {
         constexpr std::uint32_t kBeforeTheWrap = 0xfffffffbU;
         Side side(rank, kBeforeTheWrap);  // epochs and all that arrived with them
         const std::uint64_t errors = side.errors();
-        const BarrierView view{&side.memory(0)->barrier, side.range.stride(), rank.rank(),
-                               rank.size()};
         for (std::uint32_t call = 0; call < 4; ++call) {
             launch_barrier_rounds(side.stream.get(),
-                                  {view, side.memory(0), side.timeout.timeout(), 1 + 3 * call, 3},
+                                  {side.range.pointer<LatencyMemory>(), rank.rank(), rank.size(),
+                                   side.timeout.timeout(), 1 + 3 * call, 3},
                                   2, 8);
         }
         side.timeout.synchronize(side.stream, "twelve barriers");

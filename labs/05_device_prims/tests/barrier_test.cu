@@ -52,8 +52,9 @@ protected:
     }
 
     LatencyMemory* first() const { return memory_.as<LatencyMemory>(); }
+    SymmetricPointer<LatencyMemory> memory() const { return {first(), sizeof(LatencyMemory)}; }
     BarrierView view(int rank) const {
-        return {&first()->barrier, sizeof(LatencyMemory), rank, kRanks};
+        return {memory().member(&LatencyMemory::barrier), rank, kRanks};
     }
     simt::Timeout timeout(int rank) const { return ranks_[rank]->timeout.timeout(); }
 
@@ -125,7 +126,8 @@ TEST_F(Barriers, OrderWhatAllRanksWrite) {
     std::uint32_t round = 1;
     for (const unsigned threads : {4U, 3U, 2U}) {
         for (int rank = 0; rank < kRanks; ++rank) {
-            start(rank, BarrierRounds{view(rank), first(), timeout(rank), round, 10}, 2, threads);
+            start(rank, BarrierRounds{memory(), rank, kRanks, timeout(rank), round, 10}, 2,
+                  threads);
         }
         for (int rank = 0; rank < kRanks; ++rank) {
             EXPECT_EQ(wait(rank), "");

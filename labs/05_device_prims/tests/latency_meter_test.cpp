@@ -45,13 +45,13 @@ TEST_P(Barriers, ShowEachRankWhatAllWrote) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Barriers, ::testing::Values(1, 2, 3, 5, 8));
 
 TEST(Packet, IsWholeOnlyWithBothFlags) {
-    simt::Pack16 slot{};
+    Packet slot{};
     write_packet(&slot, 0x1122334455667788U, 9);
-    EXPECT_TRUE(has_flag(slot, 9));
-    EXPECT_EQ(data_of(slot), 0x1122334455667788U);
-    EXPECT_FALSE(has_flag(slot, 8));
-    slot.half[1] = 0;
-    EXPECT_FALSE(has_flag(slot, 9));
+    EXPECT_TRUE(slot.has_flag(9));
+    EXPECT_EQ(slot.data(), 0x1122334455667788U);
+    EXPECT_FALSE(slot.has_flag(8));
+    slot.flag1 = 0;
+    EXPECT_FALSE(slot.has_flag(9));
 }
 
 // One rank stays away: the other's kernel has to end, and say whom it missed.

@@ -12,7 +12,7 @@ symm_mutant(prims_mutant no_sync_before BarrierRounds.* "data race.*BarrierRound
   OLD [[block_.sync();]] NEW "")
 symm_mutant(prims_mutant no_sync_after BarrierRounds.* "data race.*BarrierRounds::"
   FILE labs/05_device_prims/barrier.hpp
-  OLD [[!block_.sync_or(!arrived)]] NEW [[arrived]])
+  OLD [[all_.sync(arrived)]] NEW [[arrived]])
 
 # The others go on without the thread that gave up.
 symm_mutants(abort_mutant LABELS lab05 SOURCES tests/abort_barrier_test.cu LINK symm_cuda)

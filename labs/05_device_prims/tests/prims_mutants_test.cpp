@@ -41,9 +41,8 @@ TEST(PingPong, OrdersItsPayload) {
 TEST(BarrierRounds, OrdersItsBuffers) {
     on_two_ranks([](int me, const SymmetricRange& range, const Stream& stream,
                     const simt::Timeout& timeout) {
-        auto* first = range.at<LatencyMemory>(0);
-        launch_barrier_rounds(
-            stream.get(), {{&first->barrier, range.stride(), me, 2}, first, timeout, 1, 20}, 2, 8);
+        launch_barrier_rounds(stream.get(), {range.pointer<LatencyMemory>(), me, 2, timeout, 1, 20},
+                              2, 8);
     });
 }
 

@@ -102,11 +102,12 @@ TEST(Signal, EndsTheWaitOfALateReceiverToo) {
 TEST(Packet, IsNotTakenWhereAHalfIsMissing) {
     for (const int missing : {0, 1}) {
         Waits waits(100ms);
-        simt::Pack16 slot{};
+        Packet slot{};
         write_packet(&slot, payload_of(7), 7);
-        const std::uint64_t old = slot.half[missing];
+        const Packet old = slot;
         write_packet(&slot, payload_of(8), 8);
-        slot.half[missing] = old;
+        (missing == 0 ? slot.data0 : slot.data1) = missing == 0 ? old.data0 : old.data1;
+        (missing == 0 ? slot.flag0 : slot.flag1) = old.flag0;
         std::uint64_t data = 0;
         EXPECT_FALSE(read_packet(waits.waiter, &slot, {simt::Wait::kPacket, 1, 0, 8}, data))
             << "half " << missing << " of the packet was not there yet";
@@ -114,7 +115,7 @@ TEST(Packet, IsNotTakenWhereAHalfIsMissing) {
 }
 
 TEST(Packet, BringsItsData) {
-    simt::Pack16 slot{};
+    Packet slot{};
     in_rounds([&](std::uint32_t round) { write_packet(&slot, payload_of(round), round); },
               [&](simt::Waiter& waiter, std::uint32_t round) {
                   std::uint64_t data = 0;

@@ -6,13 +6,15 @@
 
 #include "common/cuda/gpu.hpp"
 #include "labs/05_device_prims/reduction/data_type.hpp"
-#include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
-#include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
-#include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp"
 
 namespace symm {
+
+struct EndOfRound;
+struct Meet;
+struct PieceBarrier;
+struct ReducePieceCall;
+struct ScratchCall;
+struct TwoShotCall;
 
 /// Ranks of an AllReduce. For more than kMaxRanksOnGpus, kernels exist for emulated GPUs only.
 inline constexpr int kMaxRanksOnGpus = 8;

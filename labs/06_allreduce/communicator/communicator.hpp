@@ -5,20 +5,26 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <list>
+#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
+#include "common/cuda/event.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/environment/environment.hpp"
-#include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
+#include "labs/06_allreduce/communicator/call_comparison.hpp"
 #include "labs/06_allreduce/communicator/residency.hpp"
+#include "labs/06_allreduce/communicator/window.hpp"
 #include "labs/06_allreduce/tuning/call_plan.hpp"
 
 namespace symm {
+
+// Of the kernels, which users need not include.
+struct CommunicatorMemory;
+struct Reduction;
+struct TwoShotCall;
+class TwoShotCopy;
 
 /// How a communicator is built. The same on all ranks.
 struct CommunicatorOptions {
@@ -90,11 +96,7 @@ public:
     /// Whether calls by the copy engine are possible.
     bool has_copy_engine() const { return tuner_.most.copy_engine; }
     /// The launch that twoshot takes for `count` elements.
-    LaunchShape two_shot_shape(DataType type, std::size_t count) const {
-        return plan_call({type, count, ranks(), WindowKind::kSymmetric}, Algorithm::kTwoShot,
-                         tuner_)
-            .shape;
-    }
+    LaunchShape two_shot_shape(DataType type, std::size_t count) const;
 
     /// Waits for the stream. Throws where a kernel gave up waiting, and says for which rank. If a
     /// rank has failed or is gone, ends the kernels that wait for it, and throws. After that the
@@ -116,46 +118,25 @@ private:
     /// Lets a stream wait for the last call, if that was in another one.
     void follow_last_call(CUstream stream);
 
-    struct Window {
-        SymmetricRange range;
-        WindowKind kind;
-        CUdeviceptr registered;  ///< The caller's own address of it; 0: there is none.
-        CUdeviceptr local() const { return range.local() + range.lead(); }
-        std::vector<CUdeviceptr> bases;  ///< Where the range begins in each rank's addresses.
-        /// How far behind the beginning of this rank's segment `pointer` lies, if `bytes` from
-        /// there on lie in the window.
-        std::optional<std::size_t> offset_of(CUdeviceptr pointer, std::size_t bytes) const;
-    };
-    /// A place in a window.
-    struct Place {
-        const Window* window;
-        std::size_t offset;  ///< In this rank's memory.
-        CUdeviceptr seen_by(int rank, int owner) const {
-            return window->bases[static_cast<std::size_t>(rank)] +
-                   static_cast<std::size_t>(owner) * window->range.stride() + offset;
-        }
-    };
-    std::optional<Place> find(CUdeviceptr pointer, std::size_t bytes) const;
-    TwoShotCall two_shot_call(const Place& in, const Place& out, std::size_t count,
+    SymmetricPointer<CommunicatorMemory> memory() const;
+    TwoShotCall two_shot_call(const WindowPlace& in, const WindowPlace& out, std::size_t count,
                               const Reduction& reduction) const;
-    /// For SYMM_CHECK: throws where the ranks' calls differ.
-    void compare_calls(const CallSize& call, ReduceOp op, Algorithm asked);
-
     CUdeviceptr add_window(SymmetricRange range, WindowKind kind, CUdeviceptr registered);
     /// Makes what a call by the copy engine needs, unless it is there. Collective.
     void prepare_copy();
 
     Rank& rank_;
-    SymmetricRange state_;  ///< A State and the banks behind it (communicator.cpp).
+    SymmetricRange memory_;  ///< A CommunicatorMemory, and scratch memory behind it.
     KernelTimeout timeout_;
     Tuner tuner_;
     std::optional<ResidencyShare> share_;
-    std::list<Window> windows_;
+    Windows windows_;
     Event last_call_{CU_EVENT_DISABLE_TIMING};
     std::optional<CUstream> last_stream_;  ///< Of a call that was not captured.
     bool check_ = env::number("SYMM_CHECK") == 1;
-    std::uint64_t calls_ = 0;          ///< That have been compared.
-    std::optional<TwoShotCopy> copy_;  ///< Made with the first window that is large enough for it.
+    CallComparison comparison_;
+    /// Made with the first window that is large enough for it.
+    std::unique_ptr<TwoShotCopy> copy_;
 };
 
 }  // namespace symm

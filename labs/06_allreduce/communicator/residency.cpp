@@ -3,13 +3,42 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <stdexcept>
 
+#include "common/cuda/driver.hpp"
+#include "labs/05_device_prims/barrier.hpp"
+#include "labs/06_allreduce/algorithms/launches.hpp"
+#include "labs/06_allreduce/algorithms/scratch.hpp"
+
 namespace symm {
 namespace {
+
 std::mutex mutex;
+
+/// How many blocks of `threads` threads the device keeps resident.
+struct Resident {
+    unsigned any = std::numeric_limits<unsigned>::max();  ///< Of any algorithm's largest kernel.
+    unsigned sentinel = any;  ///< Of the largest kernel with the sentinel.
+};
+
+Resident resident_blocks(int ranks, unsigned threads) {
+    Resident resident;
+    for (const DataType type : kDataTypes) {
+        if (is_floating(type)) {
+            resident.sentinel =
+                std::min({resident.sentinel, sentinel_resident_blocks(type, ranks, threads),
+                          two_shot_push_resident_blocks(type, ranks, threads)});
+        }
+        resident.any = std::min({resident.any, one_shot_resident_blocks(type, ranks, threads),
+                                 two_shot_resident_blocks(type, ranks, threads)});
+    }
+    resident.any = std::min(resident.any, resident.sentinel);
+    return resident;
 }
+
+}  // namespace
 
 std::list<ResidencyShare::Share>& ResidencyShare::shares() {
     static std::list<Share> all;
@@ -39,6 +68,42 @@ ResidencyShare::ResidencyShare(int device, unsigned blocks, unsigned resident) {
 ResidencyShare::~ResidencyShare() {
     const std::lock_guard lock(mutex);
     shares().erase(share_);
+}
+
+MostShapes agree_on_shapes(Rank& rank, unsigned max_blocks, std::optional<ResidencyShare>& share) {
+    LaunchShape most{.blocks = is_emulated() ? 2U : kMaxBarrierBlocks,
+                     .threads = is_emulated() ? 32U : kMostThreads};
+    const Resident resident = resident_blocks(rank.size(), most.threads);
+    most.blocks =
+        std::min(most.blocks, resident.any / static_cast<unsigned>(rank.most_on_a_device()));
+    if (max_blocks != 0) {
+        most.blocks = std::min(most.blocks, max_blocks);
+    }
+    // Streams share a few hardware queues. With the copies of several ranks on one device, one
+    // rank's kernel could stand in front of what it waits for.
+    MostShapes shapes{most, most, is_emulated() || rank.most_on_a_device() == 1};
+    // Of the sentinel's smaller kernels more blocks fit than of the largest one. But they spread
+    // over all multiprocessors, so a communicator that launches them has the device to itself.
+    const bool alone = !is_emulated() && max_blocks == 0 && rank.most_on_a_device() == 1;
+    if (alone) {
+        shapes.sentinel.blocks = std::min(kMaxBlocks, resident.sentinel);
+    }
+    // In two shots block b of each rank waits for block b of every other, so all ranks launch as
+    // many blocks as the rank that can launch the fewest. With packs that is only simpler.
+    for (const MostShapes& other : rank.bootstrap().allgather("launch shapes", shapes)) {
+        shapes.any.blocks = std::min(shapes.any.blocks, other.any.blocks);
+        shapes.sentinel.blocks = std::min(shapes.sentinel.blocks, other.sentinel.blocks);
+    }
+    rank.bootstrap().together("resident blocks", [&] {
+        if (shapes.any.blocks == 0) {
+            throw std::invalid_argument(
+                fmt::format("device {} keeps {} blocks of {} threads resident at once, not one per "
+                            "rank of this process: use fewer ranks, or --mode process",
+                            rank.device(), resident.any, most.threads));
+        }
+        share.emplace(rank.device(), alone ? resident.any : shapes.any.blocks, resident.any);
+    });
+    return shapes;
 }
 
 }  // namespace symm

@@ -9,6 +9,10 @@
 /// one that does not fit is refused.
 
 #include <list>
+#include <optional>
+
+#include "common/ranks/rank.hpp"
+#include "labs/06_allreduce/tuning/call_plan.hpp"
 
 namespace symm {
 
@@ -32,5 +36,10 @@ private:
     static std::list<Share>& shares();
     std::list<Share>::iterator share_;
 };
+
+/// Takes a share, and agrees with the other ranks on the largest launches of calls. `max_blocks`: of
+/// a launch; 0: as many as the device keeps resident. Collective. Throws std::invalid_argument
+/// where the device cannot keep a block of each rank resident.
+MostShapes agree_on_shapes(Rank& rank, unsigned max_blocks, std::optional<ResidencyShare>& share);
 
 }  // namespace symm

@@ -5,6 +5,7 @@
 #include "common/cli/bytes.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 
 namespace symm {

@@ -133,7 +133,7 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const Tuner& tuner) {
     } else if (asked == Algorithm::kPush && floating) {
         piece = std::min(bytes, push_limit(call.ranks));
         limit = most.sentinel;
-        shape = sentinel_shape(packs_per_part(divide_up(piece, 16), call.ranks), limit);
+        shape = sentinel_shape(divide_up(piece, 16 * static_cast<std::size_t>(call.ranks)), limit);
     } else if (is_floating_only(asked)) {
         throw std::invalid_argument("integers have no sentinel: use oneshot or twoshot");
     } else if (asked == Algorithm::kCopy && !most.copy_engine) {

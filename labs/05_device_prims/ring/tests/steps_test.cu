@@ -88,9 +88,9 @@ TEST_F(SingleSteps, GoOnWhereTheLastLaunchEnded) {
 TEST_F(SingleSteps, StayRightWhenFlagsReturn) {
     for (const std::uint64_t turn : {std::uint64_t{1} << 31, std::uint64_t{1} << 32}) {
         begin_at(turn - kSteps);
-        auto* stale = reinterpret_cast<simt::Pack16*>(channel().slots);  // the slot of step `turn`
+        auto* stale = reinterpret_cast<Packet*>(channel().slots);  // the slot of step `turn`
         const auto flag = static_cast<std::uint32_t>(turn + 1);
-        for (std::size_t i = 0; i < kSlotBytes / sizeof(simt::Pack16); ++i) {
+        for (std::size_t i = 0; i < kSlotBytes / sizeof(Packet); ++i) {
             write_packet(stale + i, 0xdeaddeaddeaddeadU, flag);
         }
         start<LL>(sender, 0, kSteps, 1, 8);

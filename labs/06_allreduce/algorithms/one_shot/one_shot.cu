@@ -1,5 +1,6 @@
 #include "labs/06_allreduce/algorithms/dispatch.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
+#include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
 
 namespace symm {
 

@@ -6,8 +6,7 @@
 /// A packet (one_shot.hpp) spends half of its bytes on flags. Here all bytes are data
 /// (sentinel_packs.hpp), so this is for floating types only.
 ///
-/// In epoch e (the number of the call), which uses bank e % 2 of the scratch memory, thread i of
-/// rank r:
+/// In epoch e, which uses bank e % 2 of the scratch memory (scratch.hpp), thread i of rank r:
 ///
 /// | does                              | to what                            | order   | why                  |
 /// |-----------------------------------|------------------------------------|---------|----------------------|
@@ -16,20 +15,12 @@
 /// | stores the sentinel               | its own `scratch[bank][p][i]`      | relaxed | the slot is ready for epoch e + 2: see below |
 /// | adds up, in the order of the ranks | `out[i]`                          | plain   | for this rank's stream only |
 ///
-/// - Epochs are counted in device memory, as for packets, so a replayed graph continues the count.
-///   Only the lowest bit matters, so the counter may wrap.
 /// - A slot that this call does not use holds the sentinel before and after it, so calls may have
 ///   different sizes.
 /// - No deadlock: a thread sends its packs before it waits for any, all threads of all ranks run at
 ///   the same time, and no thread waits for another one of its rank before its own waits have
 ///   ended.
-/// - The next call cannot overtake this one: epoch e + 1 uses the other bank. Epoch e + 2 uses this
-///   bank again. A rank that begins e + 2 has ended e + 1, so every peer has sent packs of e + 1,
-///   so every peer's kernel of epoch e has ended, and with it all its reading and clearing of this
-///   bank. The end of that kernel has also completed its stores (see `*` in barrier.hpp), so the
-///   sentinel cannot arrive after the data of e + 2, though both are relaxed.
-/// - A kernel behind one that gave up sends nothing. It does not wait for its peers, so what it
-///   sent two calls later would pass for data of the call that failed.
+/// - The next call cannot overtake this one: see scratch.hpp. A call ends with packs of all peers.
 /// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.
 ///
 /// A thread first sends all its packs, and then waits for the first: so the link is busy from the
@@ -37,29 +28,23 @@
 ///
 /// Source: TensorRT-LLM's "Lamport" AllReduce. It has -0.0 as sentinel, and clears a third bank.
 
-#include <cuda.h>
-
 #include <cstddef>
 #include <cstdint>
 
-#include "common/simt/thread_block.hpp"
-#include "common/simt/timeout.hpp"
-#include "labs/05_device_prims/reduction/reduction.hpp"
-#include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
+#include "labs/06_allreduce/algorithms/scratch.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp"
 
 namespace symm {
 
-/// The kernel, for at most kMost ranks: room for their packs in registers. The banks are
-/// `[2][ranks - 1][per_sender]`, filled with the sentinel before the first use.
+/// The kernel, for at most kMost ranks: room for their packs in registers. The scratch memory is
+/// filled with the sentinel before the first use.
 template <class T, int kMost>
 struct Sentinel : ScratchCall {
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
-    static constexpr std::size_t kBanks = 2;
     static constexpr int kUnroll = 4;  ///< Packs that a thread loads before it sends the first.
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        const std::uint32_t epoch = memory->epochs[block.group_index()] + 1;
+        const std::uint32_t epoch = epochs->next(block);
         const std::size_t packs = (count + kElements - 1) / kElements;
         const std::size_t all = block.grid_size();
         const std::size_t first = block.grid_rank();
@@ -76,19 +61,10 @@ struct Sentinel : ScratchCall {
                 own = load_own(i);
             }
         }
-        memory->store_epoch(block, epoch);
+        epochs->store(block, epoch);
     }
 
 private:
-    /// The slot in `receiver`'s memory for pack i from `sender`.
-    __host__ __device__ simt::Pack16* slot(int receiver, int sender, std::uint32_t epoch,
-                                           std::size_t i) const {
-        const std::size_t bank = epoch % kBanks;
-        const auto before = static_cast<std::size_t>(sender - (sender > receiver ? 1 : 0));
-        const auto peers = static_cast<std::size_t>(ranks - 1);
-        return banks_of(receiver) + (bank * peers + before) * per_sender + i;
-    }
-
     __host__ __device__ simt::Pack16 load_own(std::size_t i) const {
         return load_to_send(reinterpret_cast<const T*>(in), count, i);
     }
@@ -96,7 +72,7 @@ private:
     __host__ __device__ void send(std::uint32_t epoch, std::size_t i,
                                   const simt::Pack16& own) const {
         for (int step = 1; step < ranks; ++step) {
-            simt::store_relaxed(slot(peer(step), rank, epoch, i), own);
+            simt::store_relaxed(slot(peer(step), rank, epoch, static_cast<unsigned>(i)), own);
         }
     }
 
@@ -131,7 +107,7 @@ private:
             pack[p] = own;
         }
         const unsigned peers = ((1U << ranks) - 1) & ~(1U << rank);
-        const auto slot_of = [&](int p) { return slot(rank, p, epoch, i); };
+        const auto slot_of = [&](int p) { return slot(rank, p, epoch, static_cast<unsigned>(i)); };
         if (!wait_for_packs(waiter, rank, epoch, peers, slot_of, pack)) {
             return false;
         }

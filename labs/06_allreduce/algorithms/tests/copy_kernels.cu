@@ -3,6 +3,7 @@
 
 #include "common/cuda/launch.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 
 namespace symm {
 

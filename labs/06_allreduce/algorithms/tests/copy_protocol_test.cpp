@@ -23,13 +23,14 @@ TEST(TwoShotCopy, IsRightCallAfterCall) {
         auto* local = range.at<ProtocolMemory>(rank.rank());
         launch_reset(stream.get(), local, 0xfffffff8U, 0);
         stream.synchronize();
-        TwoShotCopy two_shot(rank, &range.at<ProtocolMemory>(0)->copy, range.stride(), 64);
+        TwoShotCopy two_shot(rank, range.pointer<ProtocolMemory>().member(&ProtocolMemory::copy),
+                             64);
         for (unsigned call = 0; call < 10; ++call) {
             const std::size_t count = ProtocolMemory::kElements - 23 * call;
             launch_prepare(stream.get(), local, rank.rank(), call);
             two_shot.queue(stream.get(), {2, 8}, DataType::kFloat,
-                           two_shot_call(range.at<ProtocolMemory>(0), range.stride(), rank.rank(),
-                                         count, timeout.timeout()),
+                           two_shot_call(range.pointer<ProtocolMemory>(), rank.rank(), count,
+                                         timeout.timeout()),
                            range.stride());
             launch_compare(stream.get(), local, 2, count, call, wrong.as<unsigned>());
         }
@@ -47,7 +48,7 @@ struct FailingSide {
         : rank_(rank),
           range_(rank, sizeof(ProtocolMemory)),
           timeout_(limit),
-          two_shot_(rank, &memory(0)->copy, range_.stride()) {
+          two_shot_(rank, range_.pointer<ProtocolMemory>().member(&ProtocolMemory::copy)) {
         launch_reset(stream_.get(), memory(rank.rank()), 0, 0);
         launch_prepare(stream_.get(), memory(rank.rank()), rank.rank(), 0);
         stream_.synchronize();
@@ -63,7 +64,7 @@ struct FailingSide {
     /// Makes a call, and returns what it says.
     std::string error_of_call() {
         two_shot_.queue(stream_.get(), {2, 8}, DataType::kFloat,
-                        two_shot_call(memory(0), range_.stride(), rank_.rank(),
+                        two_shot_call(range_.pointer<ProtocolMemory>(), rank_.rank(),
                                       ProtocolMemory::kElements, timeout_.timeout()),
                         range_.stride());
         try {

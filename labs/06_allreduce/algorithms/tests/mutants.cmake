@@ -23,12 +23,12 @@ symm_mutant(allreduce_mutant no_sync_before TwoShot.* "data race.*TwoShot"
 # The peer's input may not be written yet.
 symm_mutant(allreduce_mutant rendezvous_relaxed TwoShot.* "data race.*TwoShot"
   FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
-  OLD [[simt::load_acquire(&inbox[0])]] NEW [[simt::load_relaxed(&inbox[0])]])
+  OLD [[load_packet<simt::Order::kAcquire>(]] NEW [[load_packet(]])
 
 # Other threads read what is not there yet.
 symm_mutant(allreduce_mutant rendezvous_no_sync TwoShot.* "data race.*TwoShot"
   FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
-  OLD [[!block.sync_or(!arrived)]] NEW [[arrived]])
+  OLD [[AbortBarrier(block).sync(arrived)]] NEW [[arrived]])
 
 # The data may be read before the flag.
 symm_mutant(allreduce_mutant copy_wait_relaxed TwoShotCopy.* "data race.*ReducePiece"
@@ -39,7 +39,7 @@ symm_mutant(allreduce_mutant copy_wait_relaxed TwoShotCopy.* "data race.*ReduceP
 # Other threads read before the data are there.
 symm_mutant(allreduce_mutant copy_no_sync TwoShotCopy.* "data race.*ReducePiece"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[!block.sync_or(!arrived)]] NEW [[arrived]])
+  OLD [[AbortBarrier(block).sync(arrived)]] NEW [[arrived]])
 
 # The peer reduces what has not arrived.
 symm_mutant(allreduce_mutant copy_flag_first TwoShotCopy.* "data race|wrong values"
@@ -86,7 +86,7 @@ symm_mutant(allreduce_mutant copy_no_end TwoShotCopy.* "data race|wrong values"
 
 # A fast peer overwrites what has not been read.
 symm_mutant(allreduce_mutant one_bank OneShot.IsRight* "in a kernel for a packet"
-  FILE labs/06_allreduce/algorithms/one_shot/one_shot.hpp
+  FILE labs/06_allreduce/algorithms/scratch.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
 
 # A flag of 2^32 calls ago is taken for a new one.
@@ -97,9 +97,7 @@ symm_mutant(allreduce_mutant stale_flags OneShot.TakesNoFlag* "wrong values"
 # Half of a packet, or of a pack, may arrive without the other.
 symm_mutant(allreduce_mutant one_flag OneShot.IsRight* "wrong values"
   FILE labs/05_device_prims/packet.hpp
-  OLD [[ &&
-           static_cast<std::uint32_t>(packet.half[1] >> 32) == flag]]
-  NEW "")
+  OLD [[ && flag1 == flag]] NEW "")
 symm_mutant(allreduce_mutant sentinel_one_half Sentinel.IsRight* "wrong values"
   FILE labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp
   OLD [[ && pack.half[1] != kSentinel]] NEW "")
@@ -110,7 +108,7 @@ symm_mutant(allreduce_mutant push_one_half TwoShotPush.IsRightCall* "wrong value
 # A fast peer overwrites what has not been read.
 symm_mutant(allreduce_mutant sentinel_one_bank Sentinel.IsRight*
   "in a kernel for a packet|did not finish|wrong values"
-  FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp
+  FILE labs/06_allreduce/algorithms/scratch.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
 
 # The receiver waits for ever.
@@ -138,8 +136,9 @@ symm_mutant(allreduce_mutant push_gather_not_cleared TwoShotPush.IsRightCall*
 # A fast peer sends into slots that are cleared after that: as late as relaxed stores may be seen.
 symm_mutant(allreduce_mutant push_one_bank TwoShotPush.IsRightCall*
   "in a kernel for a packet|did not finish|wrong values"
-  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  FILE labs/06_allreduce/algorithms/scratch.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]]
+  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
   OLD [[clear_scattered(cut, j);]] NEW ""
   OLD [[arrived = gather(waiter, cut, j);
             }]]

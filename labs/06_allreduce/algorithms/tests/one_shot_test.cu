@@ -24,8 +24,8 @@ constexpr std::size_t kPackets = 8;
 using Values = std::array<__half, kCount>;
 
 struct Memory {
-    OneShotMemory one_shot;
-    simt::Pack16 scratch[2][kRanks][kPackets];
+    Epochs epochs;
+    alignas(16) simt::Pack16 scratch[2][kRanks - 1][kPackets];
     alignas(8) __half in[kCount];
     __half out[kCount];
 };
@@ -63,8 +63,8 @@ TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {
         rank.bootstrap().barrier("ready");
         launch(stream.get(), 2, 8,
                OneShot<__half, 4>{{input_at, output_at, kCount, Reduction(ReduceOp::kAvg, kRanks),
-                                   &range.at<Memory>(rank.rank())->one_shot,
-                                   &range.at<Memory>(0)->scratch[0][0][0], range.stride(), kPackets,
+                                   &range.at<Memory>(rank.rank())->epochs,
+                                   range.pointer<simt::Pack16>(offsetof(Memory, scratch)), kPackets,
                                    timeout.timeout(), rank.rank(), kRanks}});
         timeout.synchronize(stream, "the AllReduce");
         Values out{};

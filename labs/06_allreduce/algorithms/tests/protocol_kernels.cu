@@ -1,7 +1,10 @@
 #include "labs/06_allreduce/algorithms/tests/protocol_kernels.hpp"
 
 #include "common/cuda/launch.hpp"
+#include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
+#include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp"
 
 namespace symm {
 namespace {
@@ -38,13 +41,13 @@ struct Reset {
         for (std::uint32_t& peer : memory->copy.gave_up) {
             peer = 0;
         }
-        for (std::uint32_t& one : memory->one_shot.epochs) {
+        for (std::uint32_t& one : memory->one_shot.of_block) {
             one = epoch;
         }
-        for (std::uint32_t& one : memory->sentinel.epochs) {
+        for (std::uint32_t& one : memory->sentinel.of_block) {
             one = epoch;
         }
-        for (std::uint32_t& one : memory->push.epochs) {
+        for (std::uint32_t& one : memory->push.of_block) {
             one = epoch;
         }
         for (auto& bank : memory->sentinel_banks) {
@@ -64,7 +67,7 @@ struct Reset {
         for (auto& bank : memory->scratch) {
             for (auto& sender : bank) {
                 for (simt::Pack16& packet : sender) {
-                    write_packet(&packet, 0x12345678, stale);
+                    write_packet(reinterpret_cast<Packet*>(&packet), 0x12345678, stale);
                 }
             }
         }
@@ -106,6 +109,22 @@ CUdeviceptr address_of(const void* pointer) {
     return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
+ScratchCall scratch_call(SymmetricPointer<ProtocolMemory> memory, simt::Pack16* first_slot,
+                         Epochs* epochs, int rank, int ranks, std::size_t count,
+                         const simt::Timeout& timeout) {
+    const ProtocolMemory* local = memory.of(rank);
+    return {address_of(local->in),
+            address_of(local->out),
+            count,
+            Reduction(ReduceOp::kSum, ranks),
+            epochs,
+            {first_slot, memory.stride},
+            ProtocolMemory::kPackets,
+            timeout,
+            rank,
+            ranks};
+}
+
 }  // namespace
 
 void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch,
@@ -117,57 +136,43 @@ void launch_prepare(CUstream stream, ProtocolMemory* memory, int rank, unsigned 
     launch(stream, 1, 8, Prepare{memory, rank, call});
 }
 
-void launch_protocol_one_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+void launch_protocol_one_shot(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
                               std::size_t count, const simt::Timeout& timeout) {
-    auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
-                                                    static_cast<std::size_t>(rank) * stride);
-    launch(
-        stream, 2, 8,
-        OneShot<float, 2>{{address_of(local->in), address_of(local->out), count,
-                           Reduction(ReduceOp::kSum, 2), &local->one_shot, &first->scratch[0][0][0],
-                           stride, ProtocolMemory::kPackets, timeout, rank, 2}});
+    launch(stream, 2, 8,
+           OneShot<float, 2>{scratch_call(memory, memory.first->scratch[0][0],
+                                          &memory.of(rank)->one_shot, rank, 2, count, timeout)});
 }
 
-void launch_protocol_sentinel(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+void launch_protocol_sentinel(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
                               std::size_t count, const simt::Timeout& timeout) {
-    auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
-                                                    static_cast<std::size_t>(rank) * stride);
     launch(stream, 2, 4,
-           Sentinel<float, 2>{{address_of(local->in), address_of(local->out), count,
-                               Reduction(ReduceOp::kSum, 2), &local->sentinel,
-                               &first->sentinel_banks[0][0][0], stride, ProtocolMemory::kPackets,
-                               timeout, rank, 2}});
+           Sentinel<float, 2>{scratch_call(memory, memory.first->sentinel_banks[0][0],
+                                           &memory.of(rank)->sentinel, rank, 2, count, timeout)});
 }
 
-void launch_protocol_push(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+void launch_protocol_push(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
                           std::size_t count, const simt::Timeout& timeout) {
-    constexpr int kRanks = ProtocolMemory::kPushRanks;
-    auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
-                                                    static_cast<std::size_t>(rank) * stride);
     launch(stream, 2, 4,
-           TwoShotPush<float, 4>{{address_of(local->in), address_of(local->out), count,
-                                  Reduction(ReduceOp::kSum, kRanks), &local->push,
-                                  &first->push_banks[0][0][0][0], stride, ProtocolMemory::kPackets,
-                                  timeout, rank, kRanks}});
+           TwoShotPush<float, 4>{scratch_call(memory, memory.first->push_banks[0][0][0],
+                                              &memory.of(rank)->push, rank,
+                                              ProtocolMemory::kPushRanks, count, timeout)});
 }
 
-TwoShotCall two_shot_call(ProtocolMemory* first, std::size_t stride, int rank, std::size_t count,
+TwoShotCall two_shot_call(SymmetricPointer<ProtocolMemory> memory, int rank, std::size_t count,
                           const simt::Timeout& timeout) {
-    const auto* local = reinterpret_cast<ProtocolMemory*>(reinterpret_cast<char*>(first) +
-                                                          static_cast<std::size_t>(rank) * stride);
+    const ProtocolMemory* local = memory.of(rank);
     const Buffers mine{address_of(local->in), address_of(local->out)};
-    return {{&first->rendezvous, stride, rank, 2, {mine, mine}},
-            {&first->barrier, stride, rank, 2},
+    return {{memory.member(&ProtocolMemory::rendezvous), rank, 2, {mine, mine}},
+            {memory.member(&ProtocolMemory::barrier), rank, 2},
             count,
             Reduction(ReduceOp::kSum, 2),
             timeout};
 }
 
-void launch_protocol_two_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+void launch_protocol_two_shot(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
                               std::size_t count, const simt::Timeout& timeout) {
     using Kernel = TwoShot<float, 2>;
-    launch(stream, 2, 8, Kernel{two_shot_call(first, stride, rank, count, timeout)},
-           Kernel::kSharedBytes);
+    launch(stream, 2, 8, Kernel{two_shot_call(memory, rank, count, timeout)}, Kernel::kSharedBytes);
 }
 
 void launch_compare(CUstream stream, const ProtocolMemory* memory, int ranks, std::size_t count,

@@ -10,8 +10,8 @@
 
 #include "common/simt/timeout.hpp"
 #include "labs/05_device_prims/barrier.hpp"
-#include "labs/06_allreduce/algorithms/launches.hpp"
-#include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
+#include "labs/06_allreduce/algorithms/scratch.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 
 namespace symm {
 
@@ -23,19 +23,18 @@ struct ProtocolMemory {
     BarrierMemory barrier;
     RendezvousMemory rendezvous;
     CopyMemory copy;
-    OneShotMemory one_shot;
-    alignas(16) simt::Pack16 scratch[2][2][kPackets];
-    OneShotMemory sentinel;
+    Epochs one_shot;
+    alignas(16) simt::Pack16 scratch[2][1][kPackets];
+    Epochs sentinel;
     alignas(16) simt::Pack16 sentinel_banks[2][1][kPackets];
-    OneShotMemory push;
+    Epochs push;
     alignas(16) simt::Pack16 push_banks[2][2][kPushRanks - 1][kPackets];
     alignas(16) float in[kElements];
     alignas(16) float out[kElements];
 };
 
-/// What rank `rank`'s two-shot call is given. `first` is rank 0's memory, `stride` the distance to
-/// rank 1's.
-TwoShotCall two_shot_call(ProtocolMemory* first, std::size_t stride, int rank, std::size_t count,
+/// What rank `rank`'s two-shot call is given.
+TwoShotCall two_shot_call(SymmetricPointer<ProtocolMemory> memory, int rank, std::size_t count,
                           const simt::Timeout& timeout);
 
 /// Sets all counters as if `epoch` calls had been made, and the flags of all packets of one shot to
@@ -45,15 +44,15 @@ void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch,
 /// Writes the input of `rank` in call `call`, and poisons the output.
 void launch_prepare(CUstream stream, ProtocolMemory* memory, int rank, unsigned call);
 /// AllReduce of the first `count` elements. At most 2 x kPackets elements for one shot.
-void launch_protocol_one_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+void launch_protocol_one_shot(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
                               std::size_t count, const simt::Timeout& timeout);
 /// At most 4 x kPackets elements.
-void launch_protocol_sentinel(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+void launch_protocol_sentinel(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
                               std::size_t count, const simt::Timeout& timeout);
 /// On three ranks. At most 12 x kPackets elements.
-void launch_protocol_push(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+void launch_protocol_push(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
                           std::size_t count, const simt::Timeout& timeout);
-void launch_protocol_two_shot(CUstream stream, ProtocolMemory* first, std::size_t stride, int rank,
+void launch_protocol_two_shot(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,
                               std::size_t count, const simt::Timeout& timeout);
 /// Adds to `*wrong`, in device memory, the number of wrong elements: the first `count` must be the
 /// sum of `ranks` ranks, the others poison.

@@ -43,8 +43,8 @@ void call_on_ranks(int ranks, Launch launch, unsigned calls,
         rank.bootstrap().barrier("reset");
         for (unsigned call = 0; call < calls; ++call) {
             launch_prepare(stream.get(), local, rank.rank(), call);
-            launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), rank.rank(),
-                   count(call), timeout.timeout());
+            launch(stream.get(), range.pointer<ProtocolMemory>(), rank.rank(), count(call),
+                   timeout.timeout());
             launch_compare(stream.get(), local, ranks, count(call), call, wrong.as<unsigned>());
         }
         timeout.synchronize(stream, "the AllReduces");
@@ -77,8 +77,7 @@ void expect_nothing_written(Launch launch, std::size_t count) {
         copy_to_host(before.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(before));
         rank.bootstrap().barrier("reset");
         if (rank.rank() == 0) {
-            launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), 0, count,
-                   timeout.timeout());
+            launch(stream.get(), range.pointer<ProtocolMemory>(), 0, count, timeout.timeout());
             EXPECT_THROW(timeout.synchronize(stream, "a call"), std::runtime_error);
         }
         rank.bootstrap().barrier("given up");
@@ -86,7 +85,7 @@ void expect_nothing_written(Launch launch, std::size_t count) {
         copy_to_host(after.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(after));
         EXPECT_EQ(after, before);
         std::array<std::uint32_t, kMaxBlocks> epochs{};
-        copy_to_host(epochs.data(), reinterpret_cast<CUdeviceptr>(local->one_shot.epochs),
+        copy_to_host(epochs.data(), reinterpret_cast<CUdeviceptr>(local->one_shot.of_block),
                      sizeof(epochs));
         EXPECT_EQ(std::ranges::count(epochs, epochs[0]), kMaxBlocks) << "not all blocks count it";
         rank.bootstrap().barrier("looked");
@@ -145,7 +144,7 @@ void expect_nans(int ranks, Launch launch,
         }
         copy_to_device(reinterpret_cast<CUdeviceptr>(local->in), in.data(), sizeof(in));
         rank.bootstrap().barrier("reset");
-        launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), rank.rank(), in.size(),
+        launch(stream.get(), range.pointer<ProtocolMemory>(), rank.rank(), in.size(),
                timeout.timeout());
         timeout.synchronize(stream, "the AllReduce");
         std::array<float, in.size()> out{};
@@ -180,8 +179,8 @@ void expect_one_call_sent(int ranks, Launch launch, std::size_t count, std::size
         if (rank.rank() != 1) {
             for (unsigned call = 0; call < 3; ++call) {
                 launch_prepare(stream.get(), local, rank.rank(), call);
-                launch(stream.get(), range.at<ProtocolMemory>(0), range.stride(), rank.rank(),
-                       count, timeout.timeout());
+                launch(stream.get(), range.pointer<ProtocolMemory>(), rank.rank(), count,
+                       timeout.timeout());
             }
             EXPECT_THROW(timeout.synchronize(stream, "three calls"), std::runtime_error);
         }

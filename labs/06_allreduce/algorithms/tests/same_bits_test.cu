@@ -23,7 +23,7 @@ constexpr std::size_t kPacks = kCount * sizeof(float) / sizeof(simt::Pack16);
 using Bits = std::array<std::uint32_t, kCount>;
 
 struct Memory {
-    OneShotMemory epochs;
+    Epochs epochs;
     alignas(16) simt::Pack16 banks[2][kRanks - 1][kPacks];
     alignas(16) float in[kCalls][kCount];
     alignas(16) float out[kCalls][kCount];
@@ -32,7 +32,7 @@ struct Memory {
 struct Reset {
     Memory* memory;
     __host__ __device__ void operator()(const simt::ThreadBlock&) const {
-        for (std::uint32_t& epoch : memory->epochs.epochs) {
+        for (std::uint32_t& epoch : memory->epochs.of_block) {
             epoch = 0;
         }
         for (auto& bank : memory->banks) {
@@ -75,7 +75,7 @@ TEST(SameBits, OnAllRanks) {
             launch(stream.get(), 2, 4,
                    Sentinel<float, 4>{{address_of(local->in[call]), address_of(local->out[call]),
                                        kCount, Reduction(ReduceOp::kSum, kRanks), &local->epochs,
-                                       &range.at<Memory>(0)->banks[0][0][0], range.stride(), kPacks,
+                                       range.pointer<simt::Pack16>(offsetof(Memory, banks)), kPacks,
                                        timeout.timeout(), rank.rank(), kRanks}});
         }
         timeout.synchronize(stream, "the AllReduces");

@@ -15,7 +15,7 @@
 /// | thread p    | stores where rank r's `in` and `out` are, in rank p's addresses, with flag e | rank p's `inbox[b][r]` | relaxed * | earlier work of the stream has been released |
 /// | thread p    | polls until both packets have flag e            | its own `inbox[b][p]`  | acquire   | rank p's input may be read after it |
 /// | thread p    | stores what the packets say                     | `all[p]`               | plain     | for this block, or for later kernels of this stream |
-/// | all threads | `block.sync()`                                  |                        | block     | no thread uses `all` before it is complete |
+/// | all threads | `AbortBarrier::sync`                            |                        | block     | no thread uses `all` before it is complete, or all leave |
 ///
 /// \* As in a kernel's first barrier (barrier.hpp): on emulated GPUs it is a release.
 ///
@@ -49,14 +49,13 @@ struct Buffers {
 
 /// What each rank keeps for its rendezvous, in symmetric memory, zeroed before the first use.
 struct RendezvousMemory {
-    simt::Pack16 inbox[kMaxBarrierBlocks][kMaxBarrierRanks][2];
+    Packet inbox[kMaxBarrierBlocks][kMaxBarrierRanks][2];
     std::uint32_t epoch[kMaxBarrierBlocks];  ///< The number of each block's last rendezvous.
 };
 
 /// One rank's side: among a kernel's parameters.
 struct Rendezvous {
-    RendezvousMemory* first;  ///< Rank 0's.
-    std::size_t stride;       ///< From one rank's to the next, bytes.
+    SymmetricPointer<RendezvousMemory> memory;
     int rank;
     int ranks;  ///< At most kMaxBarrierRanks.
     /// This rank's buffers, in each rank's addresses.
@@ -67,13 +66,13 @@ struct Rendezvous {
     __host__ __device__ bool meet(const simt::ThreadBlock& block, const simt::Timeout& timeout,
                                   Buffers* all) const {
         const unsigned b = block.group_index();
-        const std::uint32_t epoch = memory(rank)->epoch[b] + 1;
+        const std::uint32_t epoch = memory.of(rank)->epoch[b] + 1;
         const int begin = static_cast<int>(block.thread_rank());
         const int step = static_cast<int>(block.size());
         simt::Waiter waiter(timeout);
         for (int p = begin; p < ranks && !waiter.gave_up(); p += step) {
             if (p != rank) {
-                simt::Pack16* inbox = memory(p)->inbox[b][rank];
+                Packet* inbox = memory.of(p)->inbox[b][rank];
                 write_packet<simt::Order::kReleasedByStream>(&inbox[0], mine[p].in, epoch);
                 write_packet<simt::Order::kReleasedByStream>(&inbox[1], mine[p].out, epoch);
             }
@@ -83,32 +82,27 @@ struct Rendezvous {
             if (p == rank) {
                 all[p] = mine[p];
             } else {
-                arrived &= read(waiter, memory(rank)->inbox[b][p],
+                arrived &= read(waiter, memory.of(rank)->inbox[b][p],
                                 {simt::Wait::kBarrier, rank, p, epoch}, all[p]);
             }
         }
-        const bool complete = !block.sync_or(!arrived);
+        const bool complete = AbortBarrier(block).sync(arrived);
         if (complete && begin == 0) {
-            memory(rank)->epoch[b] = epoch;
+            memory.of(rank)->epoch[b] = epoch;
         }
         return complete;
     }
 
 private:
-    __host__ __device__ RendezvousMemory* memory(int of) const {
-        return reinterpret_cast<RendezvousMemory*>(reinterpret_cast<char*>(first) +
-                                                   static_cast<std::size_t>(of) * stride);
-    }
-
-    __host__ __device__ static bool read(simt::Waiter& waiter, const simt::Pack16* inbox,
+    __host__ __device__ static bool read(simt::Waiter& waiter, const Packet* inbox,
                                          const simt::Waiting& waiting, Buffers& buffers) {
         const auto epoch = static_cast<std::uint32_t>(waiting.expected);
         return waiter.until(waiting, [&](std::uint64_t& seen) {
-            const simt::Pack16 out = simt::load_relaxed(&inbox[1]);  // one acquire is enough
-            const simt::Pack16 in = simt::load_acquire(&inbox[0]);
-            buffers = {data_of(in), data_of(out)};
-            seen = in.half[0] >> 32;
-            return has_flag(in, epoch) && has_flag(out, epoch);
+            const Packet out = load_packet(&inbox[1]);  // one acquire is enough
+            const Packet in = load_packet<simt::Order::kAcquire>(&inbox[0]);
+            buffers = {in.data(), out.data()};
+            seen = in.flag0;
+            return in.has_flag(epoch) && out.has_flag(epoch);
         });
     }
 };

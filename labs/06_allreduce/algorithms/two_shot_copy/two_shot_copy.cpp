@@ -39,8 +39,8 @@ std::size_t TwoShotCopy::scratch_bytes() {
     return std::size_t{512} << (is_emulated() ? 9 : 20);
 }
 
-TwoShotCopy::TwoShotCopy(Rank& rank, CopyMemory* memory, std::size_t stride, std::size_t scratch)
-    : rank_(rank), memory_{memory, stride, rank.rank(), rank.size()}, scratch_(rank, scratch) {}
+TwoShotCopy::TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory, std::size_t scratch)
+    : rank_(rank), memory_{memory, rank.rank(), rank.size()}, scratch_(rank, scratch) {}
 
 std::size_t TwoShotCopy::slot_bytes() const {
     const auto peers = static_cast<std::size_t>(std::max(rank_.size() - 1, 1));

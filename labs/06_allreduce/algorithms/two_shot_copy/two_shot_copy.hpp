@@ -83,15 +83,11 @@ struct CopyMemory {
 
 /// All ranks' CopyMemory.
 struct CopyView {
-    CopyMemory* first;   ///< Rank 0's.
-    std::size_t stride;  ///< From one rank's to the next, bytes.
-    int rank;            ///< This rank.
+    SymmetricPointer<CopyMemory> memory;
+    int rank;  ///< This rank.
     int ranks;
 
-    __host__ __device__ CopyMemory* peer(int which) const {
-        return reinterpret_cast<CopyMemory*>(reinterpret_cast<char*>(first) +
-                                             static_cast<std::size_t>(which) * stride);
-    }
+    __host__ __device__ CopyMemory* peer(int which) const { return memory.of(which); }
     __host__ __device__ CopyMemory* local() const { return peer(rank); }
     /// Before this rank's next copies run.
     __host__ __device__ void tell_that_it_gave_up(const simt::ThreadBlock& block) const {
@@ -140,7 +136,7 @@ struct PieceBarrier {
     simt::Timeout timeout;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        const auto [first, stride, rank, ranks] = memory;
+        const auto [all, rank, ranks] = memory;
         const int begin = static_cast<int>(block.thread_rank());
         const int step = static_cast<int>(block.size());
         const std::uint32_t round = memory.local()->round;
@@ -228,7 +224,7 @@ private:
                                        {simt::Wait::kSignal, rank, p, round});
             }
         }
-        return !block.sync_or(!arrived);
+        return AbortBarrier(block).sync(arrived);
     }
 
     template <class Pack>
@@ -254,9 +250,8 @@ public:
     /// Bytes of scratch memory on each rank, whatever the number of ranks.
     static std::size_t scratch_bytes();
 
-    /// `memory` is rank 0's, `stride` the distance to the next rank's in bytes. Collective; the
-    /// rank must outlive it.
-    TwoShotCopy(Rank& rank, CopyMemory* memory, std::size_t stride,
+    /// Collective; the rank must outlive it.
+    TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory,
                 std::size_t scratch = scratch_bytes());
 
     /// Queues a call on the stream. The outputs of all ranks lie `out_stride` bytes apart. Throws

@@ -9,8 +9,8 @@
 /// they have arrived (sentinel_packs.hpp), so this is for floating types, in any memory.
 ///
 /// Part p of the data, for rank p to add up, is `per_part` packs long; pack (p, j) is pack j of
-/// part p. In epoch e (the number of the call), which uses bank e % 2 of the scratch memory, the
-/// threads of rank r that have index j:
+/// part p. In epoch e, which uses bank e % 2 of the scratch memory (scratch.hpp), the threads of
+/// rank r that have index j:
 ///
 /// | shot | does                                | to what                                  | order   | why |
 /// |------|-------------------------------------|------------------------------------------|---------|-----|
@@ -30,12 +30,8 @@
 ///   step, so all packs that any third step waits for are sent, too. All threads of all ranks run
 ///   at the same time, and no thread waits for another one of its rank before its own waits have
 ///   ended.
-/// - The next call cannot overtake this one: epoch e + 1 uses the other bank. Epoch e + 2 uses this
-///   bank again. A rank that begins e + 2 has ended e + 1, so it has a result of e + 1. Each result
-///   is made of packs of all ranks. So every peer has sent packs of e + 1, and its kernel of epoch
-///   e has ended, and with it all its reading and clearing of this bank. The end of that kernel has
-///   also completed its stores (see `*` in barrier.hpp), so the sentinel cannot arrive after the
-///   data of e + 2, though both are relaxed.
+/// - The next call cannot overtake this one: see scratch.hpp. A call ends with a result, and each
+///   result is made of packs of all ranks.
 /// - That proof rests on more than PTX's memory model promises. Where the part of rank r is empty,
 ///   it hears from rank p through a third rank alone, which loads p's pack and stores a sum, both
 ///   relaxed: the model orders neither what p did before nor what r does after. What it rests on
@@ -43,17 +39,13 @@
 ///   store made after that can be overwritten by them.
 /// - It is enough that a call has one pack. Parts may be empty, and two ranks whose parts are empty
 ///   do not hear from each other, but both hear from a rank that has heard from all.
-/// - One bank is not enough: a rank that begins e + 1 has the results of its peers, but perhaps
-///   they have not cleared the slots yet from which they made them.
 /// - A slot that this call does not use holds the sentinel before and after it, so calls may have
 ///   different sizes.
 /// - In-place calls need nothing else: the result of pack (p, j) can arrive only after rank r has
 ///   sent its own pack (p, j), and rank r has loaded that before it sent it. Pack (r, j) is loaded
 ///   and stored by the same thread.
-/// - A kernel behind one that gave up sends nothing. It does not wait for its peers, so what it
-///   sent two calls later would pass for data of the call that failed. In the kernel that gives up,
-///   a thread sends a result only if all its packs have arrived; peers that wait for others time
-///   out, too.
+/// - In the kernel that gives up, a thread sends a result only if all its packs have arrived; peers
+///   that wait for others time out, too.
 /// - Pack (p, j) is added up by rank p alone, and all ranks store what rank p sent: they agree to
 ///   the last bit, also where a result has the sentinel's bits and is replaced.
 ///
@@ -61,15 +53,10 @@
 /// sentinel is TensorRT-LLM's, whose mnnvl two-shot AllReduce pushes twice, too (the second time by
 /// multicast).
 
-#include <cuda.h>
-
 #include <cstddef>
 #include <cstdint>
 
-#include "common/simt/thread_block.hpp"
-#include "common/simt/timeout.hpp"
-#include "labs/05_device_prims/reduction/reduction.hpp"
-#include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
+#include "labs/06_allreduce/algorithms/scratch.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp"
 
 namespace symm {
@@ -80,16 +67,14 @@ __host__ __device__ inline unsigned packs_per_part(unsigned packs, int ranks) {
     return (packs + parts - 1) / parts;
 }
 
-/// The kernel, for at most kMost ranks: room for their packs in registers. The banks are
-/// `[2 banks][scatter, gather][ranks - 1][per_sender]`, filled with the sentinel before the first
-/// use.
+/// The kernel, for at most kMost ranks: room for their packs in registers. Banks have two regions,
+/// scatter and gather. The scratch memory is filled with the sentinel before the first use.
 template <class T, int kMost>
 struct TwoShotPush : ScratchCall {
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
-    static constexpr unsigned kBanks = 2;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        const std::uint32_t epoch = memory->epochs[block.group_index()] + 1;
+        const std::uint32_t epoch = epochs->next(block);
         const auto packs = static_cast<unsigned>((count + kElements - 1) / kElements);
         const Cut cut{packs, packs_per_part(packs, ranks), epoch};
         const auto all = static_cast<unsigned>(block.grid_size());
@@ -107,11 +92,11 @@ struct TwoShotPush : ScratchCall {
                 arrived = gather(waiter, cut, j);
             }
         }
-        memory->store_epoch(block, epoch);
+        epochs->store(block, epoch);
     }
 
 private:
-    enum class Region { kScatter, kGather };
+    enum class Region : unsigned { kScatter, kGather };
 
     /// How a call's data is cut into parts.
     struct Cut {
@@ -131,10 +116,7 @@ private:
     /// The slot in `receiver`'s memory for pack j from `sender`.
     __host__ __device__ simt::Pack16* slot(Region region, int receiver, int sender,
                                            std::uint32_t epoch, unsigned j) const {
-        const unsigned at = epoch % kBanks * 2 + (region == Region::kGather ? 1 : 0);
-        const auto before = static_cast<unsigned>(sender - (sender > receiver ? 1 : 0));
-        const auto peers = static_cast<unsigned>(ranks - 1);
-        return banks_of(receiver) + ((at * peers + before) * static_cast<unsigned>(per_sender) + j);
+        return ScratchCall::slot<2>(receiver, sender, epoch, j, static_cast<unsigned>(region));
     }
 
     /// The first shot: sends packs (p, j) of all peers p.

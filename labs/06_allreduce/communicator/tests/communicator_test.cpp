@@ -1,4 +1,5 @@
 #include "labs/06_allreduce/communicator/communicator.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,34 @@
+#pragma once
+/// \file
+/// One object in the memory of every rank: what kernels are given of a symmetric range.
+///
+/// The objects lie `stride` bytes apart, so that any rank's is found with a multiplication, and a
+/// kernel needs no table of addresses.
+///
+/// Source: NCCL's ncclSymPtr (src/include/nccl_device/ptr.h), a window and an offset.
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+namespace symm {
+
+/// A pointer to a T of every rank, in the addresses of this process.
+template <class T>
+struct SymmetricPointer {
+    T* first;            ///< Rank 0's.
+    std::size_t stride;  ///< From one rank's to the next, bytes.
+
+    __host__ __device__ T* of(int rank) const {
+        return reinterpret_cast<T*>(reinterpret_cast<char*>(first) +
+                                    static_cast<std::size_t>(rank) * stride);
+    }
+
+    /// A member of the object.
+    template <class Member>
+    __host__ __device__ SymmetricPointer<Member> member(Member T::*which) const {
+        return {&(first->*which), stride};
+    }
+};
+
+}  // namespace symm

@@ -1,0 +1,102 @@
+#pragma once
+/// \file
+/// Scratch memory that a rank may send to before it knows anything of the receiver.
+///
+/// Every call has a number, its *epoch*. Each rank's scratch memory has two *banks*, and the call
+/// of epoch e uses bank e % 2. A bank has a row of slots for each peer: `scratch[bank][r]` of rank p
+/// is where rank r stores what it sends to rank p. What is in a slot says by itself whether it has
+/// arrived: a packet has a flag (one_shot.hpp), other packs are no sentinel (sentinel_packs.hpp).
+///
+/// | rank | in epoch e                               | why |
+/// |------|------------------------------------------|-----|
+/// | r    | stores into `scratch[e % 2][r]` of rank p | it waits for nobody: the bank is free, see below |
+/// | p    | polls `scratch[e % 2][r]` and uses it    | the data says that it has arrived |
+/// | p    | makes the slot what it was: without data of this epoch | the slot is ready for epoch e + 2 |
+///
+/// - The next call cannot overtake this one, if a call ends on no rank before it has something of
+///   every rank's call of that epoch: each algorithm shows that it does. Epoch e + 1 uses the other
+///   bank. Epoch e + 2 uses this bank again. A rank that begins e + 2 has ended e + 1, so every peer
+///   has begun e + 1, so every peer's kernel of epoch e has ended, and with it all its reading and
+///   clearing of this bank. The end of that kernel has also completed its stores (see `*` in
+///   barrier.hpp), so what it stores to clear a slot cannot arrive after the data of e + 2, though
+///   both are relaxed.
+/// - One bank is not enough: a rank that begins e + 1 has what its peers sent in e, but perhaps
+///   they have not read yet what it sent.
+/// - Epochs are counted in device memory, so a replayed graph continues the count. They may wrap.
+/// - A kernel behind one that gave up sends nothing. It does not wait for its peers, so what it
+///   sent two calls later would pass for data of the call that failed.
+///
+/// Source: NCCL's src/include/nccl_device/ll_a2a.h, which has slots and epochs too.
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/simt/pack.hpp"
+#include "common/simt/thread_block.hpp"
+#include "common/simt/timeout.hpp"
+#include "labs/03_ipc/symmetric_pointer.hpp"
+#include "labs/05_device_prims/reduction/reduction.hpp"
+
+namespace symm {
+
+inline constexpr unsigned kMaxBlocks = 264;  ///< Of a launch.
+
+/// The calls that a rank has made by one algorithm: in its device memory, zeroed before the first.
+/// One counter per block, all equal between kernels. Block b reads counter b only, so that no block
+/// can see another's update too early.
+struct Epochs {
+    std::uint32_t of_block[kMaxBlocks];
+
+    /// The number of this call. Never 0, which is what zeroed memory holds. After 2^32 - 1, which
+    /// is odd, comes 2: the lowest bit chooses the bank, and banks must alternate.
+    __host__ __device__ std::uint32_t next(const simt::ThreadBlock& block) const {
+        const std::uint32_t epoch = of_block[block.group_index()] + 1;
+        return epoch == 0 ? 2 : epoch;
+    }
+
+    /// Counts a call, when all threads of the block have read their counter: sets this block's, and
+    /// those of blocks that this launch does not have.
+    __host__ __device__ void store(const simt::ThreadBlock& block, std::uint32_t epoch) {
+        block.sync();
+        for (unsigned b = block.group_index() + block.thread_rank() * block.dim_blocks();
+             b < kMaxBlocks; b += block.size() * block.dim_blocks()) {
+            of_block[b] = epoch;
+        }
+    }
+};
+
+/// What the kernel of a call through scratch memory is given, whatever the type and the algorithm.
+struct ScratchCall {
+    static constexpr unsigned kBanks = 2;
+
+    CUdeviceptr in;  ///< `in` and `out` need only the alignment of an element; 16 is faster.
+    CUdeviceptr out;
+    std::size_t count;  ///< Elements, from 1.
+    Reduction reduction;
+    Epochs* epochs;  ///< This rank's; each algorithm has its own.
+    /// `[kBanks][kRegions][ranks - 1][per_sender]` slots of each rank.
+    SymmetricPointer<simt::Pack16> scratch;
+    unsigned per_sender;
+    simt::Timeout timeout;
+    int rank;
+    int ranks;
+
+    /// The peer that is `step` ranks behind this one: each rank begins with another one.
+    __host__ __device__ int peer(int step) const {
+        return rank + step < ranks ? rank + step : rank + step - ranks;
+    }
+
+    /// Slot i from `sender` in the memory of `receiver`. Banks may have several regions.
+    template <unsigned kRegions = 1>
+    __host__ __device__ simt::Pack16* slot(int receiver, int sender, std::uint32_t epoch,
+                                           unsigned i, unsigned region = 0) const {
+        const unsigned bank = epoch % kBanks * kRegions + region;
+        const auto before = static_cast<unsigned>(sender - (sender > receiver ? 1 : 0));
+        return scratch.of(receiver) +
+               ((bank * static_cast<unsigned>(ranks - 1) + before) * per_sender + i);
+    }
+};
+
+}  // namespace symm

@@ -1,0 +1,41 @@
+#include "labs/06_allreduce/communicator/call_comparison.hpp"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <stdexcept>
+#include <string_view>
+
+namespace symm {
+
+void CallComparison::compare(Bootstrap& bootstrap, const CallSize& call, ReduceOp op,
+                             Algorithm asked) {
+    struct Call {
+        std::uint64_t number;
+        std::uint64_t count;
+        DataType type;
+        ReduceOp op;
+        Algorithm asked;
+        std::uint32_t windows;
+        bool operator==(const Call&) const = default;
+    };
+    constexpr std::array<std::string_view, 3> kWindows{"in no window", "in plain windows",
+                                                       "in symmetric windows"};
+    const auto all = bootstrap.allgather(
+        "all_reduce", Call{++calls_, call.count, call.type, op, asked,
+                           call.windows ? static_cast<std::uint32_t>(*call.windows) + 1 : 0});
+    const auto text = [&](std::size_t of) {
+        const Call& one = all[of];
+        return fmt::format("rank {} makes call {}: {} x {}, {}, by {}, buffers {}", of, one.number,
+                           one.count, name_of(one.type), name_of(one.op), name_of(one.asked),
+                           kWindows.at(one.windows));
+    };
+    for (std::size_t p = 1; p < all.size(); ++p) {
+        if (all[p] != all[0]) {
+            throw std::invalid_argument(
+                fmt::format("the ranks' calls differ: {}; {}", text(0), text(p)));
+        }
+    }
+}
+
+}  // namespace symm

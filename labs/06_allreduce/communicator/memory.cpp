@@ -1,0 +1,57 @@
+#include "labs/06_allreduce/communicator/memory.hpp"
+
+#include <fmt/core.h>
+
+#include <bit>
+#include <stdexcept>
+
+#include "common/cuda/copy.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp"
+
+namespace symm {
+namespace {
+
+/// A packet carries eight bytes of data.
+constexpr unsigned kPacketsPerSender = kOneShotLimit / 8;
+static_assert(std::has_single_bit(kPacketsPerSender));
+static_assert(kMaxAllReduceRanks <= kMaxBarrierRanks);
+
+/// What one sender has in a region of push: whole lines of the cache.
+unsigned push_packs(int ranks) {
+    const auto packs = static_cast<unsigned>(push_limit(ranks) / sizeof(simt::Pack16));
+    return (packs_per_part(packs, ranks) + 7) / 8 * 8;
+}
+
+}  // namespace
+
+ScratchPlace scratch_place(Algorithm algorithm, int ranks) {
+    const ScratchPlace packets{&CommunicatorMemory::one_shot,
+                               offsetof(CommunicatorMemory, scratch), kPacketsPerSender, 1};
+    const ScratchPlace packs{&CommunicatorMemory::sentinel, packets.end(ranks),
+                             static_cast<unsigned>(sentinel_limit(ranks) / sizeof(simt::Pack16)),
+                             1};
+    switch (algorithm) {
+        case Algorithm::kOneShot:
+            return packets;
+        case Algorithm::kSentinel:
+            return packs;
+        default:
+            return {&CommunicatorMemory::push, packs.end(ranks), push_packs(ranks), 2};
+    }
+}
+
+std::size_t communicator_bytes(int ranks) {
+    if (ranks < 1 || ranks > kMaxAllReduceRanks) {
+        throw std::invalid_argument(
+            fmt::format("an AllReduce has 1 to {} ranks, not {}", kMaxAllReduceRanks, ranks));
+    }
+    return scratch_place(Algorithm::kPush, ranks).end(ranks);
+}
+
+void initialize(const SymmetricRange& memory, int ranks) {
+    const std::size_t zeros = scratch_place(Algorithm::kSentinel, ranks).offset;
+    zero(memory.local(), zeros);
+    fill(memory.local() + zeros, 0xff, memory.size() - zeros);  // the sentinel
+}
+
+}  // namespace symm

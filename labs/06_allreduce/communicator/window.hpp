@@ -1,0 +1,55 @@
+#pragma once
+/// \file
+/// Windows: memory of every rank that all ranks' kernels can use.
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <list>
+#include <optional>
+#include <vector>
+
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/06_allreduce/tuning/call_plan.hpp"
+
+namespace symm {
+
+/// Memory of every rank, the same number of bytes on each.
+struct Window {
+    SymmetricRange range;
+    WindowKind kind;
+    CUdeviceptr registered;          ///< The caller's own address of it; 0: there is none.
+    std::vector<CUdeviceptr> bases;  ///< Where the range begins in each rank's addresses.
+
+    /// The address of this rank's memory.
+    CUdeviceptr local() const { return range.local() + range.lead(); }
+};
+
+/// A place in a window.
+struct WindowPlace {
+    const Window* window;
+    std::size_t offset;  ///< In this rank's memory.
+
+    /// Its address in the memory of `owner`, as rank `rank` sees it.
+    CUdeviceptr seen_by(int rank, int owner) const {
+        return window->bases[static_cast<std::size_t>(rank)] +
+               static_cast<std::size_t>(owner) * window->range.stride() + offset;
+    }
+};
+
+/// One rank's windows. All ranks add and release theirs together, in the same order.
+class Windows {
+public:
+    /// Returns the new window. Throws std::invalid_argument where the ranks name different kinds.
+    const Window& add(Rank& rank, SymmetricRange range, WindowKind kind, CUdeviceptr registered);
+    /// Forgets the window at this address. Throws std::invalid_argument where there is none, or
+    /// where another rank releases another one.
+    void release(Rank& rank, CUdeviceptr local);
+    /// The place of these bytes, if they lie in one window; by either address of it.
+    std::optional<WindowPlace> find(CUdeviceptr pointer, std::size_t bytes) const;
+
+private:
+    std::list<Window> windows_;
+};
+
+}  // namespace symm
