@@ -97,9 +97,10 @@ def check(page: Path) -> list:
 def main() -> int:
     wrong = 0
     subprocess.run(["./lab", "build"], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
-    for page in [ROOT / "README.md", *sorted(ROOT.glob("labs/*/README.md")),
-                 ROOT / "docs" / "DRIVER_CALLS.md"]:
-        if sys.argv[1:] and page.parent.name[:2] not in sys.argv[1:]:
+    pages = sorted([*ROOT.glob("labs/*/README.md"), *ROOT.glob("labs/*/*/README.md")])
+    for page in [ROOT / "README.md", *pages, ROOT / "docs" / "DRIVER_CALLS.md"]:
+        lab = page.relative_to(ROOT).parts[1:2]
+        if sys.argv[1:] and (not lab or lab[0][:2] not in sys.argv[1:]):
             continue
         print(page.relative_to(ROOT), flush=True)
         for fault in check(page):
