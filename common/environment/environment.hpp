@@ -55,7 +55,7 @@ inline constexpr Variable kVariables[] = {
      "threads of each of its blocks, in whole warps; 0: as the tuner says"},
     {"SYMM_MAX_BLOCKS", Number{0, 1024}, "0",
      "the most blocks of an AllReduce's kernel; 0: as many as fit"},
-    {"SYMM_TUNING", Text{"a file that `06_allreduce --tune` has written"}, "",
+    {"SYMM_TUNING", Text{"a file that `06_allreduce_tune` has written"}, "",
      "up to which size an AllReduce takes which algorithm; rank 0's file counts"},
     {"SYMM_CHECK", Number{0, 1}, "0",
      "1: before each AllReduce the ranks compare their calls, and say where they differ"},

@@ -12,6 +12,7 @@
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
+#include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
 #include "common/sys/file.hpp"
@@ -30,7 +31,8 @@ constexpr const char* kWhatItDoes =
 Ours, NCCL's default path and its symmetric windows take turns on the same buffers, in
 the same process. A time is that of one call on the slowest rank: the median of the
 turns. All results are checked after each turn; a wrong one ends the program with exit
-status 1. ratio is the better of NCCL's two times divided by ours.)";
+status 1. dev: our two shots on NCCL's device API. ratio is the better of NCCL's other two
+times divided by ours.)";
 
 constexpr const char* kExamples =
     R"(Try: 06_allreduce_bench -b 1K -e 1G -f 2 -G 1 --json two.json     (on GPUs)
@@ -60,6 +62,12 @@ std::string head(const Rank& rank, const BenchOptions& options, const NcclCompar
             "# limit: {:.2f} us (a packet's way) + bytes x 2(n-1)/n at {:.1f} GB/s (copy engines, "
             "each GPU to the next)\n",
             limit->packet, limit->rate);
+    }
+    if (!is_emulated() && rank.size() > device_count()) {
+        text += "# Ranks share a GPU: no data crosses a link, the times are of kernels and launches.\n";
+    }
+    if (!comparison.why_no_nccl_device().empty()) {
+        text += fmt::format("# NCCL's device API is left out: {}\n", comparison.why_no_nccl_device());
     }
     if (is_emulated()) {
         text += "# Emulated: results are checked, the times are no performance figures.\n";

@@ -102,7 +102,7 @@ void tune(Rank& rank, Communicator& communicator, ByteRange sizes, const std::st
     TuningTable table = TuningTable::from_environment();
     rank.bootstrap().together("tuning table", [&] {
         if (rank.rank() == 0 && std::filesystem::exists(file)) {
-            table = TuningTable::read(file, "--tune " + file);
+            table = TuningTable::read(file, file);
         }
     });
     std::string head = fmt::format("{:>9} {:>8}", "type", "bytes");
@@ -120,8 +120,7 @@ void tune(Rank& rank, Communicator& communicator, ByteRange sizes, const std::st
     }
     rank.bootstrap().together("tuning table", [&] {
         if (rank.rank() == 0) {
-            write_file(file, fmt::format("# {}\n{}", describe_driver(), table.text()),
-                       "--tune " + file);
+            write_file(file, fmt::format("# {}\n{}", describe_driver(), table.text()), file);
         }
     });
     rank.headline("\n{}\nWritten to {}: SYMM_TUNING={} chooses it.\n", table.text(), file, file);

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// `06_allreduce --tune FILE`: measures which algorithm is the fastest for which size, and writes
+/// `06_allreduce_tune FILE`: measures which algorithm is the fastest for which size, and writes
 /// the tuner's table.
 
 #include <array>

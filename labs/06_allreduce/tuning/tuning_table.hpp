@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// The tuner's table: up to which size which algorithm is the fastest. One table per kind of
-/// machine, as text, written by `06_allreduce --tune FILE`:
+/// machine, as text, written by `06_allreduce_tune FILE`:
 ///
 ///     # ranks     types  oneshot  sentinel  push  twoshot
 ///           2  floating      16K        8M     -      96M

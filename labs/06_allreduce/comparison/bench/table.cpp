@@ -9,11 +9,11 @@ namespace {
 
 constexpr const char* kHead =
     "#                                         out-of-place              in-place        "
-    "   NCCL, out-of-place in-pl\n"
+    "          NCCL, out-of-place in-pl\n"
     "#     size      count     type redop   time algbw busbw #wrong   time algbw busbw #wrong"
-    "   NCCL    sym ratio ratio     algo blocks\n"
+    "   NCCL    sym    dev ratio ratio     algo blocks\n"
     "#        B   elements                    us  GB/s  GB/s            us  GB/s  GB/s       "
-    "     us     us\n";
+    "     us     us     us\n";
 
 using Counters = benchmark::UserCounters;
 
@@ -31,6 +31,7 @@ void set_place(Counters& counters, const std::string& place, const BenchRow& row
     set("wrong", row.checked ? std::optional(0.0) : std::nullopt);  // else run() has thrown
     set("nccl_us", measured.nccl);
     set("nccl_symmetric_us", measured.nccl_symmetric);
+    set("nccl_device_us", measured.nccl_device);
     set("ratio", measured.ratio());
     set("iterations", measured.iterations);
 }
@@ -95,8 +96,9 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
                                 cell(place + "algbw", rate_text), cell(place + "busbw", rate_text),
                                 cell(place + "wrong", whole_text));
         }
-        rank_.headline("{} {:>6} {:>6} {:>5} {:>5} {:>8} {:>6}\n", line,
+        rank_.headline("{} {:>6} {:>6} {:>6} {:>5} {:>5} {:>8} {:>6}\n", line,
                        cell("out_nccl_us", time_text), cell("out_nccl_symmetric_us", time_text),
+                       cell("out_nccl_device_us", time_text),
                        cell("out_ratio", ratio_text), cell("in_ratio", ratio_text),
                        run.report_label, cell("blocks", whole_text));
     }

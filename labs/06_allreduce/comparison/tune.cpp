@@ -1,0 +1,41 @@
+// Measures which algorithm is the fastest for which size, and writes the tuner's table.
+
+#include <filesystem>
+
+#include "common/cli/bytes.hpp"
+#include "common/cli/cli.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/ranks/rank_options.hpp"
+#include "labs/06_allreduce/communicator/room.hpp"
+#include "labs/06_allreduce/comparison/measure_table.hpp"
+
+int main(int argc, char** argv) {
+    using namespace symm;
+    CLI::App app(
+        "Measures which algorithm is the fastest for which size, and writes the tuner's table.",
+        "06_allreduce_tune");
+    RankOptions ranks;
+    std::string bytes = "1K:1G";
+    std::string file;
+    add_rank_options(app, ranks, kMaxAllReduceRanks);
+    app.add_option("--bytes", bytes, "The sizes: powers of two in this range")
+        ->capture_default_str();
+    add_output_option(app, "FILE", file, "The table; rows for other numbers of ranks stay")
+        ->required();
+    app.footer(
+        "Try: 06_allreduce_tune --ranks 2 --mode thread my_machine.txt\n"
+        "     SYMM_TUNING=my_machine.txt 06_allreduce --bytes 1K:1G");
+    return run_main(app, argc, argv, [&] {
+        const ByteRange sizes = parse_byte_range("--bytes", bytes);
+        if (std::filesystem::exists(file)) {  // a bad table is told once, and not by each rank
+            TuningTable::read(file, file);
+        }
+        TuningTable::from_environment();
+        return run_ranks(ranks, [&](Rank& rank) {
+            require_room(rank, sizes.last, "--bytes");
+            Communicator communicator(rank, {.limit = Deadline::standard_limit()});
+            rank.headline("{}\n", describe_driver());
+            tune(rank, communicator, sizes, file);
+        });
+    });
+}
