@@ -51,9 +51,8 @@ void run(Rank& rank, const Options& options) {
         const CallPlan plan =
             communicator.all_reduce(in, out, count, type, op, stream.get(), options.algorithm);
         communicator.synchronize(stream, "the AllReduce");
-        rank.bootstrap().together("result", [&] {
-            verifier.check(stream, options.arithmetic, out, count);
-        });
+        rank.bootstrap().together("result",
+                                  [&] { verifier.check(stream, options.arithmetic, out, count); });
         rank.headline("{:>8} {:>12} {:>9}   right   {}\n", format_bytes(count * size_of(type)),
                       count, name_of(plan.algorithm), describe(plan, rank.size()));
     }

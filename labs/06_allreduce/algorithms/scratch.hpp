@@ -3,9 +3,10 @@
 /// Scratch memory that a rank may send to before it knows anything of the receiver.
 ///
 /// Every call has a number, its *epoch*. Each rank's scratch memory has two *banks*, and the call
-/// of epoch e uses bank e % 2. A bank has a row of slots for each peer: `scratch[bank][r]` of rank p
-/// is where rank r stores what it sends to rank p. What is in a slot says by itself whether it has
-/// arrived: a packet has a flag (one_shot.hpp), other packs are no sentinel (sentinel_packs.hpp).
+/// of epoch e uses bank e % 2. A bank has a row of slots for each peer: `scratch[bank][r]` of rank
+/// p is where rank r stores what it sends to rank p. What is in a slot says by itself whether it
+/// has arrived: a packet has a flag (one_shot.hpp), other packs are no sentinel
+/// (sentinel_packs.hpp).
 ///
 /// | rank | in epoch e                               | why |
 /// |------|------------------------------------------|-----|
@@ -14,10 +15,10 @@
 /// | p    | makes the slot what it was: without data of this epoch | the slot is ready for epoch e + 2 |
 ///
 /// - The next call cannot overtake this one, if a call ends on no rank before it has something of
-///   every rank's call of that epoch: each algorithm shows that it does. Epoch e + 1 uses the other
-///   bank. Epoch e + 2 uses this bank again. A rank that begins e + 2 has ended e + 1, so every peer
-///   has begun e + 1, so every peer's kernel of epoch e has ended, and with it all its reading and
-///   clearing of this bank. The end of that kernel has also completed its stores (see `*` in
+///   every rank's call of that epoch: each algorithm says why it does. Epoch e + 1 uses the other
+///   bank. Epoch e + 2 uses this bank again. A rank that begins e + 2 has ended e + 1, so every
+///   peer has begun e + 1, so every peer's kernel of epoch e has ended, and with it all its reading
+///   and clearing of this bank. The end of that kernel has also completed its stores (see `*` in
 ///   barrier.hpp), so what it stores to clear a slot cannot arrive after the data of e + 2, though
 ///   both are relaxed.
 /// - One bank is not enough: a rank that begins e + 1 has what its peers sent in e, but perhaps

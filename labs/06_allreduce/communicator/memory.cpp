@@ -25,8 +25,8 @@ unsigned push_packs(int ranks) {
 }  // namespace
 
 ScratchPlace scratch_place(Algorithm algorithm, int ranks) {
-    const ScratchPlace packets{&CommunicatorMemory::one_shot,
-                               offsetof(CommunicatorMemory, scratch), kPacketsPerSender, 1};
+    const ScratchPlace packets{&CommunicatorMemory::one_shot, offsetof(CommunicatorMemory, scratch),
+                               kPacketsPerSender, 1};
     const ScratchPlace packs{&CommunicatorMemory::sentinel, packets.end(ranks),
                              static_cast<unsigned>(sentinel_limit(ranks) / sizeof(simt::Pack16)),
                              1};

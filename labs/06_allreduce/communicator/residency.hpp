@@ -37,8 +37,8 @@ private:
     std::list<Share>::iterator share_;
 };
 
-/// Takes a share, and agrees with the other ranks on the largest launches of calls. `max_blocks`: of
-/// a launch; 0: as many as the device keeps resident. Collective. Throws std::invalid_argument
+/// Takes a share, and agrees with the other ranks on the largest launches of calls. `max_blocks`:
+/// of a launch; 0: as many as the device keeps resident. Collective. Throws std::invalid_argument
 /// where the device cannot keep a block of each rank resident.
 MostShapes agree_on_shapes(Rank& rank, unsigned max_blocks, std::optional<ResidencyShare>& share);
 

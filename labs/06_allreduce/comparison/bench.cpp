@@ -64,10 +64,12 @@ std::string head(const Rank& rank, const BenchOptions& options, const NcclCompar
             limit->packet, limit->rate);
     }
     if (!is_emulated() && rank.size() > device_count()) {
-        text += "# Ranks share a GPU: no data crosses a link, the times are of kernels and launches.\n";
+        text +=
+            "# Ranks share a GPU: no data crosses a link, the times are of kernels and launches.\n";
     }
     if (!comparison.why_no_nccl_device().empty()) {
-        text += fmt::format("# NCCL's device API is left out: {}\n", comparison.why_no_nccl_device());
+        text +=
+            fmt::format("# NCCL's device API is left out: {}\n", comparison.why_no_nccl_device());
     }
     if (is_emulated()) {
         text += "# Emulated: results are checked, the times are no performance figures.\n";

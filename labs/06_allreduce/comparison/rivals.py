@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """rivals.py [--ours FILE] [--most BYTES]: times what people use for small AllReduces, on all GPUs.
 
-PyTorch's symmetric memory (one and two shots), and FlashInfer's kernels of TensorRT-LLM and of vLLM
-where flashinfer-python is installed; NCCL as PyTorch calls it. None of them by NVLink multicast.
-bfloat16, sum. A time is that of one call of 20 in a CUDA graph on the slowest rank, in us: the
-median of 9 turns, which the candidates take in turn. Results are checked before. FILE is the JSON
-of `06_allreduce_bench -d bfloat16 -G 1 --json FILE` on the same machine: then the last columns are
-our time and the best of theirs divided by it.
+NCCL as PyTorch calls it; PyTorch's symmetric memory (one and two shots); and where flashinfer-python
+is installed, its kernels of vLLM and of TensorRT-LLM (one and two shots), which it compiles first.
+None of them by NVLink multicast. bfloat16, sum. A time is that of one call of 20 in a CUDA graph on
+the slowest rank, in us: the median of 9 turns. Results are checked before. FILE is the JSON of
+`06_allreduce_bench -d bfloat16 -G 1 --json FILE` on the same machine: then the last columns are our
+time and the best of theirs divided by it. A rival that fails is left out, and stderr says why.
 """
 
 import argparse
 import json
 import os
 import statistics
+import subprocess
 import sys
 import traceback
 
@@ -171,47 +172,55 @@ def our_times(path):
     return {int(row["bytes"]): row["out_us"] for row in rows if "out_us" in row}
 
 
-def rank_main(rank, ranks, args):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29517", RANK=str(rank),
-                      WORLD_SIZE=str(ranks), LOCAL_RANK=str(rank))
+def sizes(args):
+    size = 1024
+    while size <= args.most:
+        yield size
+        size *= 4 if args.fast else 2
+
+
+def measure(rank, ranks, args):
+    """One rank of one rival. Rank 0 prints a line of JSON for each time."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29517")
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl", rank=rank, world_size=ranks,
                             device_id=torch.device("cuda", rank))
-    say = print if rank == 0 else lambda *_, **__: None
-    rivals = []
-    for kind in (Nccl, Torch, TensorRt, Vllm):
-        made = together(lambda kind=kind: kind(args.most // 2, dist.group.WORLD), kind.__name__)
-        if made is not None:
-            rivals.extend(made.candidates())
-    ours = our_times(args.ours)
-    say(f"# {ranks} x {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, NCCL "
-        f"{'.'.join(map(str, torch.cuda.nccl.version()))}, bfloat16, sum, us in a graph of {CALLS}")
-    say(f"{'bytes':>9}" + "".join(f"{name:>11}" for name, _ in rivals) + f"{'ours':>9}{'ratio':>7}",
-        flush=True)
-    size = 1024
-    while size <= args.most:
-        graphs, times = {}, {}
-        for name, make in rivals:
-            def prepare(make=make):
+    kind = KINDS[args.rival]
+    rival = together(lambda: kind(args.most // 2, dist.group.WORLD), args.rival)
+    for name, make in rival.candidates() if rival else ():
+        for size in sizes(args):
+            def prepare(make=make, size=size):
                 x, checked, call = make(size // 2)
                 out = torch.empty_like(x)
                 check(x, out, checked)
                 return captured(x, out, call), x, out
             made = together(prepare, f"{name} at {size}")
-            if made is not None:
-                graphs[name] = made
-        for _ in range(TURNS):
-            for name, (graph, *_) in graphs.items():
-                times.setdefault(name, []).append(turn(graph))
-        best = {name: statistics.median(values) for name, values in times.items()}
-        line = f"{size:>9}" + "".join(f"{best[name]:>11.2f}" if name in best else f"{'-':>11}"
-                                      for name, _ in rivals)
-        if size in ours and best:
-            line += f"{ours[size]:>9.2f}{min(best.values()) / ours[size]:>7.2f}"
-        say(line, flush=True)
-        size *= 4 if args.fast else 2
+            if made is None:
+                break  # what fails once may have left anything behind
+            time = statistics.median(turn(made[0]) for _ in range(TURNS))
+            if rank == 0:
+                print(json.dumps([name, size, time]), flush=True)
     dist.barrier()
-    os._exit(0)  # destructors of the rivals' memory need no waiting for
+    os._exit(0)  # destructors of the rival's memory need no waiting for
+
+
+KINDS = {"NCCL": Nccl, "PyTorch": Torch, "vLLM": Vllm, "TensorRT-LLM": TensorRt}
+
+
+def measured(rival, args):
+    """The times of one rival, in processes of its own: it may fail as it likes."""
+    command = [sys.executable, __file__, "--rival", rival, "--most", str(args.most)]
+    try:
+        run = subprocess.run(command + ["--fast"] * args.fast, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, timeout=args.seconds)
+        output, errors, status = run.stdout, run.stderr, run.returncode
+    except subprocess.TimeoutExpired as late:
+        output, errors, status = (late.stdout or b"").decode(), "it took too long", 1
+    if status != 0:
+        errors = "\n".join(errors.strip().splitlines()[-3:])
+    if errors:
+        print(f"# {rival}: {errors[-600:]}", file=sys.stderr, flush=True)
+    return [json.loads(line) for line in output.splitlines() if line.startswith("[")]
 
 
 def main():
@@ -220,11 +229,31 @@ def main():
     parser.add_argument("--ours", metavar="FILE")
     parser.add_argument("--most", metavar="BYTES", type=int, default=8 << 20)
     parser.add_argument("--fast", action="store_true", help="every other size")
+    parser.add_argument("--seconds", type=int, default=300, help="for each rival, at most")
+    parser.add_argument("--rival", choices=KINDS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     ranks = torch.cuda.device_count()
     if ranks < 2:
         sys.exit("rivals.py: this needs two GPUs or more")
-    torch.multiprocessing.spawn(rank_main, (ranks, args), nprocs=ranks)
+    if args.rival:
+        torch.multiprocessing.spawn(measure, (ranks, args), nprocs=ranks)
+        return
+    ours = our_times(args.ours)
+    times = {}
+    for rival in KINDS:
+        for name, size, time in measured(rival, args):
+            times.setdefault(name, {})[size] = time
+    print(f"# {ranks} x {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, NCCL "
+          f"{'.'.join(map(str, torch.cuda.nccl.version()))}, bfloat16, sum, us")
+    print(f"{'bytes':>9}" + "".join(f"{name:>11}" for name in times) + f"{'ours':>9}{'ratio':>7}")
+    for size in sizes(args):
+        of_size = [found.get(size) for found in times.values()]
+        line = f"{size:>9}" + "".join(f"{'-':>11}" if time is None else f"{time:>11.2f}"
+                                      for time in of_size)
+        known = [time for time in of_size if time is not None]
+        if size in ours and known:
+            line += f"{ours[size]:>9.2f}{min(known) / ours[size]:>7.2f}"
+        print(line)
 
 
 if __name__ == "__main__":

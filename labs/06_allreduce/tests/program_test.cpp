@@ -28,9 +28,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "--mode process --count 4097",
                       "--ranks 3 --mode process --dtype bfloat16 --algo oneshot --count 1",
                       "--ranks 2 --mode process --algo twoshot --bytes 256K --inplace",
-                      "--ranks 5 --mode thread --dtype bfloat16 --count 3",
-                      "--ranks 1 --bytes 8K", "--mode thread --bytes 64K",
-                      "--ranks 8 --mode thread --bytes 32K"));
+                      "--ranks 5 --mode thread --dtype bfloat16 --count 3", "--ranks 1 --bytes 8K",
+                      "--mode thread --bytes 64K", "--ranks 8 --mode thread --bytes 32K"));
 
 class Refused : public ::testing::TestWithParam<const char*> {};
 
@@ -50,8 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "--count -1", "--count 4611686018427387904", "--dtype int", "--algo ring",
                       "--mode fiber", "--driver cuda", "--bytes 1K --count 3",
                       "--algo sentinel --dtype int8", "--algo push --dtype int8", "--op mean",
-                      "--unknown",
-                      "extra"));
+                      "--unknown", "extra"));
 
 TEST(Program, RefusesNonsenseInTheEnvironment) {
     for (const char* setting :

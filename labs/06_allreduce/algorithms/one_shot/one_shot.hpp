@@ -18,7 +18,8 @@
 /// - No deadlock: a thread sends packet i before it waits for packet i of any peer, all threads of
 ///   all ranks run at the same time, and no thread waits for another thread of its rank before its
 ///   own waits have ended.
-/// - The next call cannot overtake this one: see scratch.hpp. A call ends with packets of all peers.
+/// - The next call cannot overtake this one: see scratch.hpp. A call ends with packets of all
+///   peers.
 /// - No old flag equals a later epoch: each call clears one slot of its bank unless it has just
 ///   used it, so no flag stays in a slot for more than 2 x `per_sender` calls. So the 32 bits
 ///   of an epoch may wrap.
@@ -35,8 +36,8 @@
 
 namespace symm {
 
-/// The kernel, for at most kMost ranks: room for their data in registers. `per_sender` is a power of
-/// two.
+/// The kernel, for at most kMost ranks: room for their data in registers. `per_sender` is a power
+/// of two.
 template <class T, int kMost>
 struct OneShot : ScratchCall {
     static constexpr std::size_t kPerPacket = kPerPack<T, simt::Pack8>;

@@ -98,9 +98,8 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
         }
         rank_.headline("{} {:>6} {:>6} {:>6} {:>5} {:>5} {:>8} {:>6}\n", line,
                        cell("out_nccl_us", time_text), cell("out_nccl_symmetric_us", time_text),
-                       cell("out_nccl_device_us", time_text),
-                       cell("out_ratio", ratio_text), cell("in_ratio", ratio_text),
-                       run.report_label, cell("blocks", whole_text));
+                       cell("out_nccl_device_us", time_text), cell("out_ratio", ratio_text),
+                       cell("in_ratio", ratio_text), run.report_label, cell("blocks", whole_text));
     }
     if (json_) {
         json_->ReportRuns(runs);
