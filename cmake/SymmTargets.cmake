@@ -78,13 +78,15 @@ function(symm_use_precompiled target precompiled)
   endif()
 endfunction()
 
-# Compiles the .cu files of a target as C++ (SYMM_EMULATED_ONLY).
+# Compiles each .cu file of a target by itself; as C++ with SYMM_EMULATED_ONLY.
 function(symm_kernels target)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cu$")
+  # Else newer releases of CMake compile all of a target's kernels in one go, on one core.
+  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(NOT SYMM_EMULATED_ONLY)
     return()
   endif()
-  get_target_property(sources ${target} SOURCES)
-  list(FILTER sources INCLUDE REGEX "\\.cu$")
   set_source_files_properties(${sources} PROPERTIES
     LANGUAGE CXX COMPILE_OPTIONS "-xc++;-Wno-attributes;-Wno-unknown-attributes")
 endfunction()

@@ -2,8 +2,9 @@
 """rivals.py [--ours FILE] [--most BYTES]: times what people use for small AllReduces, on all GPUs.
 
 NCCL as PyTorch calls it; PyTorch's symmetric memory (one and two shots); and with flashinfer-python
-its kernels of vLLM and of TensorRT-LLM (one and two shots), which it compiles first. None of them by NVLink multicast. bfloat16, sum. A time is that of one call of 20 in a CUDA graph on
-the slowest rank, in us: the median of 9 turns. Results are checked before. FILE is the JSON of
+its kernels of vLLM and of TensorRT-LLM (one and two shots), which it compiles first. None of them
+by NVLink multicast. bfloat16, sum. A time is that of one call of 20 in a CUDA graph on the slowest
+rank, in us: the median of 9 turns. Results are checked before. FILE is the JSON of
 `06_allreduce_bench -d bfloat16 -G 1 --json FILE` on the same machine: then the last columns are our
 time and the best of theirs divided by it. A rival that fails is left out, and stderr says why.
 """
