@@ -92,11 +92,12 @@ struct ScratchCall {
     /// Slot i from `sender` in the memory of `receiver`. Banks may have several regions.
     template <unsigned kRegions = 1>
     __host__ __device__ simt::Pack16* slot(int receiver, int sender, std::uint32_t epoch,
-                                           unsigned i, unsigned region = 0) const {
+                                           std::size_t i, unsigned region = 0) const {
         const unsigned bank = epoch % kBanks * kRegions + region;
         const auto before = static_cast<unsigned>(sender - (sender > receiver ? 1 : 0));
         return scratch.of(receiver) +
-               ((bank * static_cast<unsigned>(ranks - 1) + before) * per_sender + i);
+               ((bank * static_cast<unsigned>(ranks - 1) + before) * per_sender +
+                static_cast<unsigned>(i));
     }
 };
 

@@ -196,7 +196,7 @@ def measure(rank, ranks, args):
                 return captured(x, out, call), x, out
             made = together(prepare, f"{name} at {size}")
             if made is None:
-                break  # what fails once may have left anything behind
+                continue
             time = statistics.median(turn(made[0]) for _ in range(TURNS))
             if rank == 0:
                 print(json.dumps([name, size, time]), flush=True)

@@ -74,8 +74,7 @@ private:
     /// The slot in `receiver`'s memory for packet i from `sender`.
     __host__ __device__ Packet* slot(int receiver, int sender, std::uint32_t epoch,
                                      std::size_t i) const {
-        return reinterpret_cast<Packet*>(
-            ScratchCall::slot(receiver, sender, epoch, static_cast<unsigned>(i)));
+        return reinterpret_cast<Packet*>(ScratchCall::slot(receiver, sender, epoch, i));
     }
 
     /// Polls packet i of all peers at once, until all have arrived. Returns false when the wait
@@ -113,9 +112,11 @@ private:
     __host__ __device__ void clear_unused(const simt::ThreadBlock& block, std::uint32_t epoch,
                                           std::size_t packets) const {
         const std::size_t i = epoch / 2 & (per_sender - 1);
-        for (std::size_t step = 1 + block.grid_rank();
-             i >= packets && step < static_cast<std::size_t>(ranks); step += block.grid_size()) {
-            write_packet(slot(rank, peer(static_cast<int>(step)), epoch, i), 0, 0);
+        for (std::size_t step = 1 + block.grid_rank(); step < static_cast<std::size_t>(ranks);
+             step += block.grid_size()) {
+            if (i >= packets) {
+                write_packet(slot(rank, peer(static_cast<int>(step)), epoch, i), 0, 0);
+            }
         }
     }
 };

@@ -72,7 +72,7 @@ private:
     __host__ __device__ void send(std::uint32_t epoch, std::size_t i,
                                   const simt::Pack16& own) const {
         for (int step = 1; step < ranks; ++step) {
-            simt::store_relaxed(slot(peer(step), rank, epoch, static_cast<unsigned>(i)), own);
+            simt::store_relaxed(slot(peer(step), rank, epoch, i), own);
         }
     }
 
@@ -107,7 +107,7 @@ private:
             pack[p] = own;
         }
         const unsigned peers = ((1U << ranks) - 1) & ~(1U << rank);
-        const auto slot_of = [&](int p) { return slot(rank, p, epoch, static_cast<unsigned>(i)); };
+        const auto slot_of = [&](int p) { return slot(rank, p, epoch, i); };
         if (!wait_for_packs(waiter, rank, epoch, peers, slot_of, pack)) {
             return false;
         }
