@@ -11,6 +11,7 @@
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
 #include "labs/06_allreduce/algorithms/scratch.hpp"
+#include "labs/06_allreduce/algorithms/two_shot/reduce_packs.hpp"
 
 namespace symm {
 namespace {
