@@ -15,7 +15,7 @@ labs/01_vmm_alloc labs/02_access labs/03_ipc
 labs/04_shm_transport/host_memory labs/04_shm_transport/connection labs/04_shm_transport/proxy
 labs/04_shm_transport/transport labs/04_shm_transport/unpack_queue
 labs/05_device_prims/reduction labs/05_device_prims labs/05_device_prims/ring
-labs/05_device_prims/work labs/05_device_prims/kernel_ways
+labs/05_device_prims/shared_work labs/05_device_prims/kernel_ways
 labs/06_allreduce/algorithms labs/06_allreduce/algorithms/one_shot
 labs/06_allreduce/algorithms/sentinel labs/06_allreduce/algorithms/two_shot
 labs/06_allreduce/algorithms/two_shot_push labs/06_allreduce/algorithms/two_shot_copy

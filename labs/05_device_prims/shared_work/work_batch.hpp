@@ -21,7 +21,7 @@
 #include <cstdint>
 
 #include "common/simt/atomic.hpp"
-#include "labs/05_device_prims/work/load_parallel.hpp"
+#include "labs/05_device_prims/shared_work/load_parallel.hpp"
 
 namespace symm {
 

@@ -1,4 +1,4 @@
-#include "labs/05_device_prims/work/work_fifo.hpp"
+#include "labs/05_device_prims/shared_work/work_fifo.hpp"
 
 #include <bit>
 #include <stdexcept>

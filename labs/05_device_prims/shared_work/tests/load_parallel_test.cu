@@ -13,8 +13,8 @@
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/simt/warp.hpp"
-#include "labs/05_device_prims/work/load_parallel.hpp"
-#include "labs/05_device_prims/work/work_batch.hpp"
+#include "labs/05_device_prims/shared_work/load_parallel.hpp"
+#include "labs/05_device_prims/shared_work/work_batch.hpp"
 
 namespace symm {
 namespace {

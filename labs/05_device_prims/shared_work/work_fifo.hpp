@@ -44,7 +44,7 @@
 
 #include "common/cuda/pinned_memory.hpp"
 #include "common/sys/deadline.hpp"
-#include "labs/05_device_prims/work/work_batch.hpp"
+#include "labs/05_device_prims/shared_work/work_batch.hpp"
 
 namespace symm {
 

@@ -12,8 +12,8 @@
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/launch.hpp"
 #include "labs/05_device_prims/abort_barrier.hpp"
+#include "labs/05_device_prims/shared_work/work_fifo.hpp"
 #include "labs/05_device_prims/signal.hpp"
-#include "labs/05_device_prims/work/work_fifo.hpp"
 
 namespace symm {
 namespace {
