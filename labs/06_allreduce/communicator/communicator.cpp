@@ -21,13 +21,13 @@
 namespace symm {
 namespace {
 
-int ranks_that_may_meet(const Rank& rank) {
-    const int most = is_emulated() ? kMaxAllReduceRanks : kMaxRanksOnGpus;
-    if (rank.size() > most) {
+/// The number, if so many ranks may meet.
+int possible(int ranks, int most) {
+    if (ranks < 1 || ranks > most) {
         throw std::invalid_argument(
-            fmt::format("an AllReduce has 1 to {} ranks, not {}", most, rank.size()));
+            fmt::format("an AllReduce has 1 to {} ranks, not {}", most, ranks));
     }
-    return rank.size();
+    return ranks;
 }
 
 std::chrono::nanoseconds limit_of(const CommunicatorOptions& options) {
@@ -61,7 +61,8 @@ bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
 
 Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     : rank_(rank),
-      memory_(rank, communicator_bytes(ranks_that_may_meet(rank))),
+      memory_(rank, state_bytes(possible(rank.size(),
+                                         is_emulated() ? kMaxAllReduceRanks : kMaxRanksOnGpus))),
       timeout_(limit_of(options)),
       tuner_{common_table(rank), {}, TunerOverrides::from_environment()} {
     const unsigned max_blocks = options.max_blocks != 0
@@ -102,7 +103,8 @@ void Communicator::end_calls() noexcept {
 }
 
 std::size_t Communicator::state_bytes(int ranks) {
-    return communicator_bytes(ranks);
+    possible(ranks, kMaxAllReduceRanks);
+    return scratch_place(Algorithm::kPush, ranks).end(ranks);  // the last one
 }
 
 LaunchShape Communicator::two_shot_shape(DataType type, std::size_t count) const {

@@ -56,7 +56,8 @@ public:
 
     /// How many bytes of device memory a communicator of `ranks` ranks takes on each rank, in
     /// addition to its windows and to TwoShotCopy::scratch_bytes(), which it takes with the first
-    /// window that is large enough for the copy engine.
+    /// window that is large enough for the copy engine. Throws std::invalid_argument for a number
+    /// of ranks that is not possible.
     static std::size_t state_bytes(int ranks);
 
     int rank() const { return rank_.rank(); }

@@ -1,9 +1,6 @@
 #include "labs/06_allreduce/communicator/memory.hpp"
 
-#include <fmt/core.h>
-
 #include <bit>
-#include <stdexcept>
 
 #include "common/cuda/copy.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp"
@@ -38,14 +35,6 @@ ScratchPlace scratch_place(Algorithm algorithm, int ranks) {
         default:
             return {&CommunicatorMemory::push, packs.end(ranks), push_packs(ranks), 2};
     }
-}
-
-std::size_t communicator_bytes(int ranks) {
-    if (ranks < 1 || ranks > kMaxAllReduceRanks) {
-        throw std::invalid_argument(
-            fmt::format("an AllReduce has 1 to {} ranks, not {}", kMaxAllReduceRanks, ranks));
-    }
-    return scratch_place(Algorithm::kPush, ranks).end(ranks);
 }
 
 void initialize(const SymmetricRange& memory, int ranks) {

@@ -44,10 +44,6 @@ struct ScratchPlace {
 /// Of one shot, the sentinel or push.
 ScratchPlace scratch_place(Algorithm algorithm, int ranks);
 
-/// Bytes of all of it. Throws std::invalid_argument for fewer than 1 or more than
-/// kMaxAllReduceRanks ranks.
-std::size_t communicator_bytes(int ranks);
-
 /// Fills this rank's memory as it has to be before the first call. Throws CudaError.
 void initialize(const SymmetricRange& memory, int ranks);
 
