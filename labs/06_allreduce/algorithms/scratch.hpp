@@ -12,7 +12,7 @@
 /// |------|------------------------------------------|-----|
 /// | r    | stores into `scratch[e % 2][r]` of rank p | it waits for nobody: the bank is free, see below |
 /// | p    | polls `scratch[e % 2][r]` and uses it    | the data says that it has arrived |
-/// | p    | makes the slot what it was: without data of this epoch | the slot is ready for epoch e + 2 |
+/// | p    | leaves or stores there what does not pass for data of epoch e + 2 | an old flag is not e + 2, and the sentinel is no data |
 ///
 /// - The next call cannot overtake this one, if a call ends on no rank before it has something of
 ///   every rank's call of that epoch: each algorithm says why it does. Epoch e + 1 uses the other
