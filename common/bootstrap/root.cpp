@@ -154,7 +154,7 @@ private:
 
     // Receives the first packet of a connection: the HELLO of a rank, or anything else.
     void hear(UniqueFd socket) {
-        Packet packet;
+        SocketPacket packet;
         std::string why_not;
         if (receive_packet(socket.get(), kMaxMessage, packet, Deadline::after({})) != Io::kDone) {
             refuse(socket, "it closed the connection before it said who it is");
@@ -232,7 +232,7 @@ UniqueFd connect_to_root(int rank, int size, std::string_view name, Deadline dea
     const Message hello{MessageKind::kHello, rank, size, 0, deadline, "join", {}};
     send_packet(root.get(), encode(hello), {}, deadline);
 
-    Packet packet;
+    SocketPacket packet;
     switch (receive_packet(root.get(), kMaxMessage, packet, with_grace(deadline))) {
         case Io::kLate:
             give_up(0, false, late);

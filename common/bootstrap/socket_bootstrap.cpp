@@ -109,7 +109,7 @@ private:
 
     // Receives a packet and decodes it. Throws the failure where the packet is a FAIL.
     Message receive(int from, Deadline until, Contribution& into) {
-        Packet packet;
+        SocketPacket packet;
         const Io io = receive_packet(socket_of(from), kMaxMessage, packet, until);
         if (io == Io::kClosed) {
             throw_lost(from);

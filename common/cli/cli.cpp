@@ -39,8 +39,17 @@ int fail(int exit_code, std::string_view text) {
     return exit_code;
 }
 
+// An argument that is wrong may be very long, and the error repeats it.
+std::string shortened(const std::string& text) {
+    constexpr std::size_t kEnd = 400;
+    return text.size() <= 2 * kEnd
+               ? text
+               : fmt::format("{} ... {}", text.substr(0, kEnd), text.substr(text.size() - kEnd));
+}
+
 int fail_usage(const CLI::App& app, const std::exception& error) {
-    return fail(kExitUsage, fmt::format("{} (see {} --help)", error_text(error), app.get_name()));
+    return fail(kExitUsage,
+                fmt::format("{} (see {} --help)", shortened(error_text(error)), app.get_name()));
 }
 
 void add_driver_option(CLI::App& app) {

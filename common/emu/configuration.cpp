@@ -10,13 +10,14 @@
 namespace symm::emu {
 namespace {
 
-// The parts of a list: "a,b" has two, "" none.
+// The parts of a list: "a,b" and "a," have two, "" none.
 std::vector<std::string_view> split(std::string_view text, char at) {
     std::vector<std::string_view> parts;
-    while (!text.empty()) {
+    for (bool more = !text.empty(); more;) {
         const std::size_t end = text.find(at);
         parts.push_back(text.substr(0, end));
-        text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+        more = end != std::string_view::npos;
+        text.remove_prefix(more ? end + 1 : text.size());
     }
     return parts;
 }
@@ -24,6 +25,9 @@ std::vector<std::string_view> split(std::string_view text, char at) {
 // Reads what is lost from `words`, as in `loads+copies`. False where it is not understood.
 bool set_what_is_lost(LossyPair& pair, std::string_view words) {
     pair.loads = pair.stores = pair.copies = false;
+    if (words.empty()) {
+        return false;
+    }
     for (const std::string_view word : split(words, '+')) {
         if (word != "loads" && word != "stores" && word != "copies") {
             return false;
@@ -44,7 +48,6 @@ std::vector<LossyPair> lossy_pairs(int devices) {
         };
         LossyPair pair{device(0), device(1)};
         if (pair.from < 0 || pair.owner < 0 || pair.from == pair.owner || parts.size() > 3 ||
-            item.ends_with(':') || item.ends_with('+') ||
             (parts.size() == 3 && !set_what_is_lost(pair, parts[2]))) {
             env::refuse(*kVariable, text);
         }

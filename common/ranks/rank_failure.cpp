@@ -85,7 +85,7 @@ void report(int socket, const std::optional<RankFailure>& failure) noexcept {
 }
 
 Heard take_report(int socket, RankFailure& failure) {
-    Packet packet;
+    SocketPacket packet;
     Report head{};
     if (receive_packet(socket, sizeof(head) + kMaxText, packet, Deadline::after({})) != Io::kDone) {
         return Heard::kNothing;

@@ -13,7 +13,7 @@
 #include "common/bootstrap/socket_bootstrap.hpp"
 #include "common/cli/cli.hpp"
 #include "common/log/print.hpp"
-#include "common/ranks/launcher.hpp"
+#include "common/ranks/launcher_environment.hpp"
 #include "common/ranks/rank_failure.hpp"
 #include "common/ranks/spawn.hpp"
 #include "common/sys/named.hpp"

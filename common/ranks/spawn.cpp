@@ -167,7 +167,7 @@ std::optional<SpawnedRank> spawned_rank() {
 }
 
 Connections SpawnedRank::connections() const {
-    Packet packet;
+    SocketPacket packet;
     receive_packet(parent.get(), 1, packet, Deadline::standard());
     const std::size_t expected = rank == 0 ? static_cast<std::size_t>(size) - 1 : 1;
     if (packet.descriptors.size() != expected) {

@@ -7,7 +7,8 @@
 /// arrive together, so a reader has to check both elements (PTX ISA, memory consistency model,
 /// "Vector Data-types"). The host version promises the same: it makes two relaxed accesses of 8
 /// bytes, with SYMM_EMU_TORN_PACKS=1 in either order and with a pause in between (torn_pack.hpp).
-/// Data that is ordered by flags is read and written plainly, by assignment of a Pack16.
+/// Data that is ordered by flags is read and written plainly, by assignment of a Pack16. Memory
+/// that is not aligned to packs, and what is left behind the last whole one: lab 05's elements.hpp.
 
 #include <cuda_runtime.h>
 
@@ -15,6 +16,9 @@
 
 #include "common/simt/atomic.hpp"
 #include "common/simt/torn_pack.hpp"
+#ifdef SYMM_EXPLORE
+#include "common/explore/await.hpp"
+#endif
 
 /// Before a loop, asks nvcc to unroll it. Empty for the host compiler, which does not know this
 /// pragma.
@@ -49,6 +53,14 @@ __host__ __device__ inline Pack16 load_relaxed(const Pack16* pointer) {
     return value;
 }
 
+/// Of load_acquire() on the host. The halves are not ordered with each other, so the explorer
+/// acquires both after both.
+#ifdef SYMM_EXPLORE
+inline constexpr Order kAcquireHalf = Order::kRelaxed;
+#else
+inline constexpr Order kAcquireHalf = Order::kAcquire;
+#endif
+
 /// The same as an acquire: what comes after it is not done before it.
 __host__ __device__ inline Pack16 load_acquire(const Pack16* pointer) {
     Pack16 value;
@@ -58,7 +70,10 @@ __host__ __device__ inline Pack16 load_acquire(const Pack16* pointer) {
                       : "=l"(value.half[0]), "=l"(value.half[1])
                       : "l"(pointer)
                       : "memory");),
-        (access_halves([&](int i) { value.half[i] = load(&pointer->half[i], Order::kAcquire); });))
+        (access_halves([&](int i) { value.half[i] = load(&pointer->half[i], kAcquireHalf); });))
+#ifdef SYMM_EXPLORE
+    explore::acquire_both();
+#endif
     return value;
 }
 

@@ -28,6 +28,9 @@
 
 #include "common/simt/atomic.hpp"
 #include "common/simt/back_off.hpp"
+#ifdef SYMM_EXPLORE
+#include "common/explore/await.hpp"
+#endif
 
 namespace symm::simt {
 
@@ -82,7 +85,7 @@ __host__ __device__ inline std::uint64_t now_ns() {
 struct Timeout {
     std::uint32_t* gave_up;  ///< In device memory of the kernel's own device.
     WaitReport* report;      ///< In pinned host memory.
-    std::uint64_t limit_ns;  ///< How long one wait may last.
+    std::uint64_t limit_ns;  ///< How long one wait may last: SYMM_TIMEOUT, 30 s if not set.
 };
 
 /// One thread's waits in one kernel. Waits are counted as well as polls, so that a kernel of many
@@ -104,6 +107,16 @@ public:
     template <class Poll>
     __host__ __device__ bool until(const Waiting& waiting, Poll&& poll) {
         std::uint64_t seen = 0;
+#ifdef SYMM_EXPLORE  // not one poll after the other, but every way in which the wait may end
+        const auto poll_once = [&] { return poll(seen); };
+        const auto ended = gave_up_ ? explore::Awaited::kAnother
+                                    : explore::await(poll_once, timeout_.gave_up);
+        if (ended == explore::Awaited::kTimeIsOver) {
+            fail(waiting, seen);
+        }
+        gave_up_ = ended != explore::Awaited::kTrue;
+        return !gave_up_;
+#else
         std::uint64_t start = 0;  // read at the first host look: most waits end before that
         [[maybe_unused]] int round = 0;
         count_ += kPollsPerWait;
@@ -124,6 +137,7 @@ public:
             NV_IF_TARGET(NV_IS_DEVICE, (if (start != 0) { __nanosleep(500); }))
         }
         return false;
+#endif
     }
 
     /// Ends the waits of this rank's kernels. The first call fills in the report.

@@ -175,8 +175,8 @@ Io send_packet(int socket, std::span<const std::byte> bytes, std::span<const Uni
     }
 }
 
-Io receive_packet(int socket, std::size_t most, Packet& packet, Deadline deadline) {
-    packet = Packet{};
+Io receive_packet(int socket, std::size_t most, SocketPacket& packet, Deadline deadline) {
+    packet = SocketPacket{};
     packet.bytes.resize(most);
     iovec content{packet.bytes.data(), packet.bytes.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxPacketDescriptors * sizeof(int))> control{};

@@ -48,7 +48,7 @@ std::pair<UniqueFd, UniqueFd> socket_pair();
 ucred peer_credentials(int socket);
 
 /// What arrived.
-struct Packet {
+struct SocketPacket {
     std::vector<std::byte> bytes;
     std::vector<UniqueFd> descriptors;  ///< Close-on-exec.
     /// The packet was longer than asked for, or not all descriptors could be received (this process
@@ -61,7 +61,7 @@ Io send_packet(int socket, std::span<const std::byte> bytes, std::span<const Uni
                Deadline deadline);
 
 /// Receives one packet of at most `most` bytes.
-Io receive_packet(int socket, std::size_t most, Packet& packet, Deadline deadline);
+Io receive_packet(int socket, std::size_t most, SocketPacket& packet, Deadline deadline);
 
 /// What can be seen of a connection without taking anything from it.
 struct Peek {

@@ -67,7 +67,7 @@ std::string refusal_of(const std::string& name, std::span<const std::byte> bytes
                        std::span<const UniqueFd> descriptors = {}) {
     const UniqueFd socket = connect_to(name, patient());
     EXPECT_EQ(send_packet(socket.get(), bytes, descriptors, patient()), Io::kDone);
-    Packet packet;
+    SocketPacket packet;
     EXPECT_EQ(receive_packet(socket.get(), kMaxMessage, packet, patient()), Io::kDone);
     std::string why_not;
     const auto answer = decode(packet.bytes, why_not);
@@ -173,7 +173,7 @@ TEST(Join, TooManyOpenFilesAreNoEnd) {
         tight.rlim_cur = static_cast<rlim_t>(silent.duplicate().get()) + 1;
         ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
         const UniqueFd next = connect_to(name, patient());
-        Packet packet;
+        SocketPacket packet;
         const Io io = receive_packet(silent.get(), kMaxMessage, packet, patient());
         ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
         ASSERT_EQ(io, Io::kDone);
@@ -193,7 +193,7 @@ TEST(Join, AnotherUsersProcessIsRefused) {
             // The system call changes this thread only; glibc's function would change all.
             ASSERT_EQ(::syscall(SYS_setresuid, -1, kNobody, -1), 0);
             const UniqueFd socket = connect_to(name, patient());
-            Packet packet;
+            SocketPacket packet;
             ASSERT_EQ(receive_packet(socket.get(), kMaxMessage, packet, patient()), Io::kDone);
             std::string ignored;
             EXPECT_THAT(as_text(decode(packet.bytes, ignored)->payload),
@@ -251,7 +251,7 @@ TEST(Join, ARankThatIsLostMeanwhileIsNamed) {
     const UniqueFd rank_1 = come(1);
     come(2).reset();
     EXPECT_THAT(rank_0.get(), HasSubstr("rank 2 (pid"));
-    Packet packet;
+    SocketPacket packet;
     ASSERT_EQ(receive_packet(rank_1.get(), kMaxMessage, packet, patient()), Io::kDone);
     std::string ignored;
     EXPECT_THAT(as_text(decode(packet.bytes, ignored)->payload), HasSubstr("rank 2 (pid"));

@@ -117,10 +117,11 @@ TEST(FaultsOfTheEnvironment, DescribeTheMachine) {
 TEST(FaultsOfTheEnvironment, AreNamedWhenNotUnderstood) {
     for (const char* setting :
          {"SYMM_EMU_DEVICES=17", "SYMM_EMU_DEVICES=x", "SYMM_EMU_MEMORY=1X", "SYMM_EMU_MEMORY=M",
-          "SYMM_EMU_P2P=yes", "SYMM_EMU_LOSSY=0-1", "SYMM_EMU_LOSSY=0:9",
-          "SYMM_EMU_LOSSY=0:1:", "SYMM_EMU_LOSSY=0:1:loads+", "SYMM_EMU_LOSSY=0:1:atomics",
+          "SYMM_EMU_P2P=yes", "SYMM_EMU_LOSSY=0-1", "SYMM_EMU_LOSSY=0:9", "SYMM_EMU_LOSSY=0:1:",
+          "SYMM_EMU_LOSSY=0:1,", "SYMM_EMU_LOSSY=0:1:loads+", "SYMM_EMU_LOSSY=0:1:atomics",
           "SYMM_EMU_LOSSY=0:1:loads:copies", "SYMM_EMU_FAIL=cuMemMap:2",
-          "SYMM_EMU_FAIL=cuMemMap:0:CUDA_ERROR_UNKNOWN", "SYMM_EMU_FAIL=cuMemMap:1:CUDA_SUCCESS"}) {
+          "SYMM_EMU_FAIL=cuMemMap:0:CUDA_ERROR_UNKNOWN", "SYMM_EMU_FAIL=cuMemMap:1:CUDA_SUCCESS",
+          "SYMM_EMU_FAIL=cuMemMap:1:SIGKILL:", "SYMM_EMU_FAIL=cuMemMap:1:SIGKILL,"}) {
         const std::string text = setting;
         expect_passes("FaultsChild.DISABLED_CannotStart",
                       "'" + text + "' SYMM_TEST_NAMES=" + text.substr(0, text.find('=')));

@@ -1,6 +1,6 @@
 // What the environment says about this process's rank.
 
-#include "common/ranks/launcher.hpp"
+#include "common/ranks/launcher_environment.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

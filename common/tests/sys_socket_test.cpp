@@ -40,7 +40,7 @@ TEST(Socket, PacketsArriveWholeAndInOrder) {
     for (const std::size_t count : {1, 7, 4096, 40000}) {
         ASSERT_EQ(send_packet(a.get(), bytes_of(count, 1), {}, patient()), Io::kDone);
         ASSERT_EQ(send_packet(a.get(), bytes_of(count, 2), {}, patient()), Io::kDone);
-        Packet packet;
+        SocketPacket packet;
         for (const int seed : {1, 2}) {
             ASSERT_EQ(receive_packet(b.get(), 50000, packet, patient()), Io::kDone);
             EXPECT_FALSE(packet.cut);
@@ -54,7 +54,7 @@ TEST(Socket, ALongPacketIsMarkedAsCut) {
     std::vector<UniqueFd> file;
     file.emplace_back(::memfd_create("symm-test", MFD_CLOEXEC));
     ASSERT_EQ(send_packet(a.get(), bytes_of(100, 1), file, patient()), Io::kDone);
-    Packet packet;
+    SocketPacket packet;
     ASSERT_EQ(receive_packet(b.get(), 99, packet, patient()), Io::kDone);
     EXPECT_TRUE(packet.cut);
     EXPECT_TRUE(packet.descriptors.empty());
@@ -68,7 +68,7 @@ TEST(Socket, DescriptorsAreTheSameFilesAndCloseOnExec) {
         ASSERT_EQ(::ftruncate(files.back().get(), 100 + i), 0);
     }
     ASSERT_EQ(send_packet(a.get(), bytes_of(1, 1), files, patient()), Io::kDone);
-    Packet packet;
+    SocketPacket packet;
     ASSERT_EQ(receive_packet(b.get(), 10, packet, patient()), Io::kDone);
     ASSERT_EQ(packet.descriptors.size(), 3u);
     for (std::size_t i = 0; i < 3; ++i) {
@@ -95,7 +95,7 @@ TEST(Socket, DescriptorsBeyondTheProcesssLimitAreNoticedAndClosed) {
     rlimit tight = before;
     tight.rlim_cur = static_cast<rlim_t>(lowest_free) + 4;
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
-    Packet packet;
+    SocketPacket packet;
     const Io io = receive_packet(b.get(), 10, packet, patient());
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     EXPECT_EQ(io, Io::kDone);
@@ -112,7 +112,7 @@ TEST(Socket, WhatWasSentBeforeTheEndStillArrives) {
         }
         ASSERT_EQ(send_packet(a.get(), bytes_of(9, 3), {}, patient()), Io::kDone);
         a.reset();
-        Packet packet;
+        SocketPacket packet;
         ASSERT_EQ(receive_packet(b.get(), 10, packet, patient()), Io::kDone) << unread;
         EXPECT_EQ(packet.bytes, bytes_of(9, 3));
         EXPECT_EQ(receive_packet(b.get(), 10, packet, patient()), Io::kClosed);
@@ -126,7 +126,7 @@ std::string new_name(const char* purpose) {
 
 TEST(Socket, EveryWaitEnds) {
     const auto [a, b] = socket_pair();
-    Packet packet;
+    SocketPacket packet;
     EXPECT_EQ(receive_packet(a.get(), 10, packet, soon()), Io::kLate);
     Io io = Io::kDone;
     for (int i = 0; i < 100000 && io == Io::kDone; ++i) {  // nobody reads: the buffer fills up

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "labs/05_device_prims/barrier.hpp"
-#include "labs/05_device_prims/packet.hpp"
+#include "labs/05_device_prims/ll_packet.hpp"
 
 namespace symm {
 

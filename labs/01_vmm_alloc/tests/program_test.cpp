@@ -86,6 +86,13 @@ TEST(Program, HelpsWithEveryOption) {
     }
 }
 
+TEST(Program, RepeatsTheEndsOfALongArgument) {
+    const Finished run = run_lab("--size " + std::string(50'000, 'x') + "y");
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_LT(run.output.size(), 1000U);
+    EXPECT_TRUE(says(run, "xx ... xx")) << run.output;
+}
+
 TEST(Program, RefusesBadUsageWithOneLine) {
     for (const char* arguments :
          {"--size 0", "--size 12Q", "--size -5", "--size", "--device 99", "--device -1",

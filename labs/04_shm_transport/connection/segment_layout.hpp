@@ -22,7 +22,7 @@
 #include <tuple>
 #include <vector>
 
-#include "labs/04_shm_transport/connection/connection.hpp"
+#include "labs/04_shm_transport/connection/fifo.hpp"
 
 namespace symm {
 

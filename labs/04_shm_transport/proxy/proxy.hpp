@@ -43,7 +43,7 @@
 #include "common/cuda/event.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/sys/service_thread.hpp"
-#include "labs/04_shm_transport/connection/connection.hpp"
+#include "labs/04_shm_transport/connection/fifo.hpp"
 
 namespace symm {
 

@@ -7,7 +7,7 @@
 
 #include "common/ranks/rank.hpp"
 #include "common/simt/back_off.hpp"
-#include "labs/04_shm_transport/connection/transfer.hpp"
+#include "labs/04_shm_transport/connection/transfer_kernel.hpp"
 
 namespace symm {
 

@@ -32,7 +32,7 @@
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/sys/deadline.hpp"
-#include "labs/04_shm_transport/connection/connection.hpp"
+#include "labs/04_shm_transport/connection/fifo.hpp"
 #include "labs/04_shm_transport/connection/segment_layout.hpp"
 #include "labs/04_shm_transport/host_memory/host_path.hpp"
 #include "labs/04_shm_transport/host_memory/host_segment.hpp"
@@ -46,13 +46,18 @@ class Rank;
 /// On which side the copy engine moves the data (NCCL_SHM_MEMCPY_MODE 1, 2, 3).
 enum class ProxySide : unsigned { kNone, kSender, kReceiver, kBoth };
 
+/// Bytes of a slot, unless the options say otherwise; with a proxy on a GPU, since each copy costs
+/// the engine 2 us more.
+inline constexpr std::uint64_t kTransportSlotBytes = 64 * 1024;
+inline constexpr std::uint64_t kTransportProxySlotBytes = 2 * 1024 * 1024;
+
 /// How a transport is built. A connection uses the `channels`, `slot_bytes`, `staging_bytes` and
 /// `locality` of its receiver; its sender's are ignored.
 struct TransportOptions {
     /// Channels, and so blocks, per direction of a transfer; 0: 32, with a proxy 4, divided by the
     /// number of ranks of this process on the GPU; on an emulated GPU 2.
     std::uint32_t channels = 0;
-    /// Bytes of a slot, a multiple of 128; 0: 64 KiB, with a proxy on a GPU 2 MiB.
+    /// Bytes of a slot, a multiple of 128; 0: kTransportSlotBytes or kTransportProxySlotBytes.
     std::uint64_t slot_bytes = 0;
     /// Bytes of staging() per connection, a multiple of 128.
     std::uint64_t staging_bytes = 0;

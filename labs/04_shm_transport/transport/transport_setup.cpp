@@ -9,7 +9,7 @@
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
 #include "common/ranks/registry.hpp"
-#include "labs/04_shm_transport/connection/transfer.hpp"
+#include "labs/04_shm_transport/connection/transfer_kernel.hpp"
 #include "labs/04_shm_transport/transport/transport.hpp"
 
 namespace symm {
@@ -18,8 +18,6 @@ namespace {
 constexpr std::uint32_t kMostChannels = 64;
 constexpr std::uint64_t kMostSlotBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMostStagingBytes = std::uint64_t{1} << 34;
-constexpr std::uint64_t kSlotBytes = 64 * 1024;
-constexpr std::uint64_t kProxySlotBytes = 2 * 1024 * 1024;  // each copy costs the engine 2 us more
 static_assert(kMaxRanks <= 64, "a set of ranks is the bits of one word");
 
 std::uint64_t set_of(const Rank& rank, std::span<const int> senders) {
@@ -52,7 +50,8 @@ TransportOptions completed(TransportOptions options, int ranks_on_a_device) {
             is_emulated() ? 2 : std::max(1U, all / static_cast<unsigned>(ranks_on_a_device));
     }
     if (options.slot_bytes == 0) {
-        options.slot_bytes = by_kernels || is_emulated() ? kSlotBytes : kProxySlotBytes;
+        options.slot_bytes =
+            by_kernels || is_emulated() ? kTransportSlotBytes : kTransportProxySlotBytes;
     }
     return options;
 }

@@ -18,7 +18,7 @@
 /// | host  | each head + kUnpackDepth > i | acquire | writes descriptor i            | tail = i + 1     | release |
 /// | block | tail > i                 | acquire | reads descriptor i, loads its share, stores it | its head = i + 1 | release |
 ///
-/// - As in connection.hpp: release with acquire in both directions, so no piece is read before it
+/// - As in fifo.hpp: release with acquire in both directions, so no piece is read before it
 ///   has arrived, and no part of the ring is overwritten before it was read.
 /// - Pieces may come in any order and have any length: the descriptor names the place in the user's
 ///   buffer. The kernel ends when it has stored as many bytes as it was told.
@@ -40,7 +40,7 @@
 #include <cstdint>
 
 #include "common/simt/timeout.hpp"
-#include "labs/04_shm_transport/connection/transfer.hpp"
+#include "labs/04_shm_transport/connection/transfer_kernel.hpp"
 
 namespace symm {
 

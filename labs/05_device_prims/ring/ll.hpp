@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The protocol LL ("low latency"): every 8 bytes of data carry their own flags (packet.hpp).
+/// The protocol LL ("low latency"): every 8 bytes of data carry their own flags (ll_packet.hpp).
 ///
 /// A slot holds packets. The receiver polls the packets themselves: the data takes one trip, and
 /// each thread uses its data as soon as it is there. Half of what is moved are flags, so LL is for
@@ -26,7 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "labs/05_device_prims/packet.hpp"
+#include "labs/05_device_prims/ll_packet.hpp"
 #include "labs/05_device_prims/ring/ll_steps.hpp"
 
 namespace symm {

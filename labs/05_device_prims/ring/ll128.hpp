@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The protocol LL128: 120 bytes of data and one flag of 8 bytes per line of 128 (line.hpp).
+/// The protocol LL128: 120 bytes of data and one flag of 8 bytes per line of 128 (ll128_line.hpp).
 ///
 /// As LL, but with one flag for eight lanes instead of two flags per lane: 94 % of what is moved is
 /// data, and it still takes one trip. It is right only where a line arrives whole: over NVLink, not
@@ -28,7 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/simt/line.hpp"
+#include "common/simt/ll128_line.hpp"
 #include "labs/05_device_prims/ring/ll_steps.hpp"
 
 namespace symm {

@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/04_shm_transport/connection/connection.hpp"
+#include "labs/04_shm_transport/connection/fifo.hpp"
 
 namespace symm {
 

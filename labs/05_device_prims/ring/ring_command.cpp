@@ -18,7 +18,7 @@
 #include "common/sys/file.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/05_device_prims/reduction/reference.hpp"
+#include "labs/05_device_prims/reduction/exact_reference.hpp"
 #include "labs/05_device_prims/ring/ring_communicator.hpp"
 #include "labs/05_device_prims/ring/ring_trace.hpp"
 #include "labs/05_device_prims/ring/trace_files.hpp"
@@ -255,8 +255,8 @@ private:
             if (rank_.rank() == 0) {
                 std::filesystem::path picture = request_.trace;
                 picture.replace_extension(".svg");
-                write_file(request_.trace, chrome_trace(slices, rank_.size()), "--trace");
                 write_file(picture, trace_picture(slices, rank_.size()), "--trace");
+                write_file(request_.trace, chrome_trace(slices, rank_.size()), "--trace");
                 rank_.headline(
                     "\n{} slices of one call: {} (open it in https://ui.perfetto.dev), "
                     "{} (a picture)\n",

@@ -93,6 +93,26 @@ std::string why_no_lines(const Rank& rank, RingMemory memory) {
                               rank.rank());
 }
 
+/// Throws std::invalid_argument where the buffers overlap and the call is not in place.
+void require_apart(const RingRequest& call, std::uint64_t bytes, std::uint64_t rank,
+                   std::uint64_t ranks) {
+    const bool scatters = call.collective == Collective::kReduceScatter;
+    const bool gathers = call.collective == Collective::kAllGather;
+    const bool has_one_root =
+        call.collective == Collective::kBroadcast || call.collective == Collective::kReduce;
+    if (has_one_root && static_cast<std::uint64_t>(call.root) != rank) {
+        return;  // only the root has both
+    }
+    const bool in_place =
+        call.input + (scatters ? rank * bytes : 0) == call.output + (gathers ? rank * bytes : 0);
+    if (!in_place && call.input < call.output + (gathers ? ranks : 1) * bytes &&
+        call.output < call.input + (scatters ? ranks : 1) * bytes) {
+        throw std::invalid_argument(
+            "input and output overlap: they have to be apart, or one the rank's own part of the "
+            "other");
+    }
+}
+
 }  // namespace
 
 RingCommunicator::RingCommunicator(Rank& rank, const RingOptions& options)
@@ -195,6 +215,7 @@ void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
         throw std::invalid_argument(fmt::format(
             "rank {} cannot be the root: there are ranks 0 to {}", call.root, rank_.size() - 1));
     }
+    require_apart(call, call.count * size, static_cast<std::uint64_t>(rank_.rank()), ranks);
     if (call.protocol == Protocol::kLL128 && !why_no_ll128_.empty()) {
         throw std::invalid_argument(why_no_ll128_);
     }

@@ -2,7 +2,7 @@
 /// \file
 /// One channel of a ring, as one rank sees it: where it receives and where it sends.
 
-#include "labs/04_shm_transport/connection/connection.hpp"
+#include "labs/04_shm_transport/connection/fifo.hpp"
 #include "labs/05_device_prims/reduction/reduction.hpp"
 #include "labs/05_device_prims/ring/move.hpp"
 #include "labs/05_device_prims/ring/trace.hpp"

@@ -29,8 +29,9 @@ std::string_view name_of(RingMemory memory);
 Protocol protocol_named(std::string_view name);
 RingMemory ring_memory_named(std::string_view name);
 
-/// A call. All but the addresses is the same on all ranks. In place: the two buffers are the same,
-/// or the part of one that is the rank's own.
+/// A call. All but the addresses is the same on all ranks. The buffers that a rank reads and writes
+/// do not overlap, or the call is in place: they are the same, or one is the part of the other that
+/// is the rank's own.
 ///
 /// `count` is the elements of an input or an output: of each rank's part where the ranks have
 /// parts.

@@ -10,7 +10,7 @@
 #include <cstddef>
 
 #include "common/cuda/stream.hpp"
-#include "labs/05_device_prims/reduction/reference.hpp"
+#include "labs/05_device_prims/reduction/exact_reference.hpp"
 
 namespace symm {
 

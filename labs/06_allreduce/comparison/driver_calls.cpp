@@ -259,7 +259,15 @@ int main(int argc, char** argv) {
     for (const Step& step : kTracedSteps) {
         steps += fmt::format("{}{}", steps.empty() ? "" : ", ", step.name);
     }
-    app.add_option("step", options.step, "Show one step only: " + steps);
+    app.add_option_function<std::string>(
+        "step",
+        [&](const std::string& name) {
+            if (!is_step(name)) {
+                throw UsageError(fmt::format("there is no step '{}': say one of {}", name, steps));
+            }
+            options.step = name;
+        },
+        "Show one step only: " + steps);
     app.add_option_function<std::string>(
            "--recording", [&](const std::string& path) { options.recording = read(path); },
            "NCCL's calls, for machines that cannot run it: a file of --record")
@@ -272,10 +280,6 @@ int main(int argc, char** argv) {
         "GPUs "
         "it needs CUPTI, which comes with the\nCUDA Toolkit.");
     return run_main(app, argc, argv, [&] {
-        if (!options.step.empty() && !is_step(options.step)) {
-            throw UsageError(
-                fmt::format("there is no step '{}': say one of {}", options.step, steps));
-        }
         return run_ranks(options.ranks, [&](Rank& rank) { run(rank, options); });
     });
 }

@@ -51,10 +51,6 @@ double time_together(Rank& rank, const std::function<void()>& step) {
     return *std::max_element(all.begin(), all.end());
 }
 
-double bus_bandwidth(std::size_t bytes, int ranks, double microseconds) {
-    return static_cast<double>(bytes) / (microseconds * 1e3) * 2 * (ranks - 1) / ranks;
-}
-
 NcclComparison::NcclComparison(Rank& rank, Communicator& communicator,
                                const ComparisonOptions& options)
     : rank_(rank),

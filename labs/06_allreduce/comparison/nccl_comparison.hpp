@@ -52,9 +52,6 @@ struct SetUpTimes {
 /// Collective.
 double time_together(Rank& rank, const std::function<void()>& step);
 
-/// The bus bandwidth in GB/s, as nccl-tests defines it: bytes/time x 2(n-1)/n.
-double bus_bandwidth(std::size_t bytes, int ranks, double microseconds);
-
 /// One rank's side of the comparison: an input and an output buffer, and NCCL's communicators for
 /// them. Construction and calls are collective.
 class NcclComparison {

@@ -15,7 +15,7 @@
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/sys/deadline.hpp"
-#include "labs/04_shm_transport/connection/transfer.hpp"
+#include "labs/04_shm_transport/connection/transfer_kernel.hpp"
 
 namespace symm::testing {
 

@@ -1,7 +1,7 @@
 # The unpack queue with one order less (cmake/Mutants.cmake).
 symm_mutants(unpack_mutant LABELS lab04
   SOURCES unpack_queue/tests/tcp_unpacker_test.cpp unpack_queue/tcp_unpacker.cpp
-          unpack_queue/unpack.cu host_memory/pinned_calloc.cpp
+          unpack_queue/unpack_launch.cu host_memory/pinned_calloc.cpp
   LINK symm_cuda GTest::gmock)
 
 # The loads of a piece race with its receive.

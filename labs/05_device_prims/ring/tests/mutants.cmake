@@ -64,7 +64,7 @@ symm_mutant(steps_mutant ll_never_overwrites *FlagsReturn "wrong element"
 
 # The flags of the other rounds are not looked at.
 symm_mutant(steps_mutant line_one_round *LinesWhole "wrong element"
-  FILE common/simt/line.hpp
+  FILE common/simt/ll128_line.hpp
   OLD [[r < kRounds; ++r) {
         arrived]]
   NEW [[r < 1; ++r) {
@@ -72,10 +72,10 @@ symm_mutant(steps_mutant line_one_round *LinesWhole "wrong element"
 
 # A lane that has no flag waits for none.
 symm_mutant(steps_mutant line_own_flag *LinesWhole "wrong element"
-  FILE common/simt/line.hpp
+  FILE common/simt/ll128_line.hpp
   OLD [[return seen == flag;]] NEW [[return seen == flag || !has_line_flag(warp);]])
 symm_mutant(steps_mutant line_no_sync *SlowLane* "wrong element"
-  FILE common/simt/line.hpp
+  FILE common/simt/ll128_line.hpp
   OLD [[warp.sync();]] NEW "")
 
 symm_mutants(give_up_mutant LABELS lab05
@@ -94,7 +94,7 @@ symm_mutant(give_up_mutant ll_posts_after_giving_up RelayByLL.* "it gave a slot 
 
 # Half of a packet may arrive without the other.
 symm_mutant(give_up_mutant one_flag *HalfOfAPacket* "it took a part of the packet"
-  FILE labs/05_device_prims/packet.hpp
+  FILE labs/05_device_prims/ll_packet.hpp
   OLD [[ && flag1 == flag]] NEW "")
 symm_mutant(give_up_mutant simple_forgets_giving_up RelayBySimple.* "it posted a step"
   FILE labs/05_device_prims/ring/simple.hpp
@@ -116,12 +116,12 @@ symm_mutant(give_up_mutant line_sends_without_data RelayByLL128.* "it sent data"
 
 # Lanes whose line is there go on alone.
 symm_mutant(give_up_mutant line_no_vote *LineOfAWarp* "it took a part of the lines"
-  FILE common/simt/line.hpp
+  FILE common/simt/ll128_line.hpp
   OLD [[warp.all(arrived)]] NEW [[arrived]])
 
 # The two sides may name different sizes.
 symm_mutant(give_up_mutant connection_no_size_check *AnotherSize "Which is: \"\""
-  FILE labs/04_shm_transport/connection/connection.hpp
+  FILE labs/04_shm_transport/connection/fifo.hpp
   OLD [[if (entry.left != left || entry.size != size) {]]
   NEW [[size = entry.size;
         left = entry.left;

@@ -145,6 +145,15 @@ TEST(RingRefuses, CallsThatAreNotPossible) {
                 EXPECT_EQ(refusal([&](RingRequest& call) { call.*address += 2; }),
                           "the addresses of float buffers have to be multiples of 4");
             }
+            for (const auto collective :
+                 {Collective::kAllReduce, Collective::kReduceScatter, Collective::kAllGather}) {
+                EXPECT_THAT(refusal([&](RingRequest& call) {
+                                call.collective = collective;
+                                call.output += 4;
+                            }),
+                            HasSubstr("input and output overlap"))
+                    << name_of(collective);
+            }
             EXPECT_THAT(refusal([](RingRequest& call) { call.count = ~std::size_t{0} / 8 + 1; }),
                         HasSubstr("elements are more than any memory holds"));
             if (memory == RingMemory::kHost) {

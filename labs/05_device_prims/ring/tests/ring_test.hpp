@@ -17,7 +17,7 @@
 #include "common/ranks/ranks.hpp"
 #include "common/tests/text_thrown_by.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/05_device_prims/reduction/reference.hpp"
+#include "labs/05_device_prims/reduction/exact_reference.hpp"
 #include "labs/05_device_prims/ring/ring_communicator.hpp"
 
 namespace symm::testing {

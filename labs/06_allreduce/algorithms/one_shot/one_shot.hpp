@@ -31,7 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "labs/05_device_prims/packet.hpp"
+#include "labs/05_device_prims/ll_packet.hpp"
 #include "labs/06_allreduce/algorithms/scratch.hpp"
 
 namespace symm {

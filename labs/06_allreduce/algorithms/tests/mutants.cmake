@@ -96,7 +96,7 @@ symm_mutant(allreduce_mutant stale_flags OneShot.TakesNoFlag* "wrong values"
 
 # Half of a packet, or of a pack, may arrive without the other.
 symm_mutant(allreduce_mutant one_flag OneShot.IsRight* "wrong values"
-  FILE labs/05_device_prims/packet.hpp
+  FILE labs/05_device_prims/ll_packet.hpp
   OLD [[ && flag1 == flag]] NEW "")
 symm_mutant(allreduce_mutant sentinel_one_half Sentinel.IsRight* "wrong values"
   FILE labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp

@@ -7,7 +7,7 @@
 /// crosses the link is addresses: MPI calls this a rendezvous. It is also the call's first barrier:
 /// whoever says where its input is has finished writing it, and no longer uses its old output.
 ///
-/// An address fits into one packet (packet.hpp), so each block of a rank has an inbox of two
+/// An address fits into one packet (ll_packet.hpp), so each block of a rank has an inbox of two
 /// packets per peer. Block b of rank r, whose rendezvous with block b of the others has number e:
 ///
 /// | who         | does                                            | to what                | order     | why |
@@ -37,7 +37,7 @@
 
 #include "common/simt/thread_block.hpp"
 #include "labs/05_device_prims/barrier.hpp"
-#include "labs/05_device_prims/packet.hpp"
+#include "labs/05_device_prims/ll_packet.hpp"
 
 namespace symm {
 

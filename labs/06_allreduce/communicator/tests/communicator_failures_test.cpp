@@ -26,24 +26,6 @@ namespace {
 using namespace testing;
 using namespace std::chrono_literals;
 
-/// What ranks that fail are tried with; on GPUs, calls by the copy engine need one for each rank.
-std::vector<Algorithm> all_algorithms(int ranks) {
-    std::vector<Algorithm> all{Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
-                               Algorithm::kTwoShot};
-    if (has_copy(ranks)) {
-        all.push_back(Algorithm::kCopy);
-    }
-    return all;
-}
-
-/// A call that all ranks make and that succeeds: a rank's first one may wait for all others.
-void first_call(Communicator& communicator, CUdeviceptr window, const Stream& stream,
-                Algorithm algorithm) {
-    communicator.all_reduce(window, window, 1, DataType::kFloat, ReduceOp::kSum, stream.get(),
-                            algorithm);
-    communicator.synchronize(stream, "the first call");
-}
-
 // The kernel ends by itself and says for whom it waited.
 TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
     const auto start = std::chrono::steady_clock::now();
@@ -139,46 +121,6 @@ TEST(Communicator, IsAbortedByAnotherThread) {
     });
 }
 
-// What a rank does otherwise than rank 0 does, and what both are told.
-TEST(Communicator, NamesCallsThatDiffer) {
-    struct Difference {
-        std::size_t count;
-        DataType type;
-        ReduceOp op;
-        bool window;
-        std::string told;
-    };
-    const VariableInForce check("SYMM_CHECK", "1");
-    for (const Difference& other :
-         {Difference{99, DataType::kFloat, ReduceOp::kSum, true, "rank 1 makes call 2: 99 x float"},
-          Difference{100, DataType::kInt32, ReduceOp::kSum, true, "100 x int32, sum"},
-          Difference{100, DataType::kFloat, ReduceOp::kMax, true, "100 x float, max"},
-          Difference{100, DataType::kFloat, ReduceOp::kSum, false, "buffers in no window"}}) {
-        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank);
-            const Stream stream;
-            const CUdeviceptr window = communicator.allocate(1 << 12);
-            const DeviceMemory no_window(1 << 12);
-            const auto call = [&](const Difference& how) {
-                const CUdeviceptr buffer = how.window ? window : no_window.address();
-                communicator.all_reduce(buffer, buffer, how.count, how.type, how.op, stream.get());
-                communicator.synchronize(stream, "the AllReduce");
-            };
-            const Difference same{100, DataType::kFloat, ReduceOp::kSum, true, ""};
-            call(same);
-            try {
-                call(rank.rank() == 1 ? other : same);
-                ADD_FAILURE() << "not noticed: " << other.told;
-            } catch (const std::invalid_argument& error) {
-                EXPECT_THAT(error.what(), ::testing::HasSubstr(other.told));
-                EXPECT_THAT(error.what(),
-                            ::testing::HasSubstr("rank 0 makes call 2: 100 x float, sum"));
-            }
-            call(same);  // nothing was queued, so the communicator can still be used
-        });
-    }
-}
-
 // Rank 1 does not call, or calls with another output than it promised, and uses its memory for
 // something else. What rank 0 has queued, several calls, must not write there.
 TEST(Communicator, WritesNothingToARankThatDoesNotCall) {
@@ -227,34 +169,6 @@ TEST(Communicator, WritesNothingToARankThatDoesNotCall) {
     }
 }
 
-// Without SYMM_CHECK the calls wait for each other, with whatever algorithm, until their time is
-// over. None returns a sum.
-TEST(Communicator, EndsCallsThatDiffer) {
-    for (const auto& algorithms : {std::pair{Algorithm::kTwoShot, Algorithm::kSentinel},
-                                   std::pair{Algorithm::kOneShot, Algorithm::kTwoShot},
-                                   std::pair{Algorithm::kPush, Algorithm::kSentinel},
-                                   std::pair{Algorithm::kCopy, Algorithm::kSentinel}}) {
-        if (algorithms.first == Algorithm::kCopy && !has_copy(2)) {
-            continue;
-        }
-        const auto mine = algorithms.first;  // clang 14 captures no bindings
-        const auto others = algorithms.second;
-        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank, {.limit = 300ms});
-            const Stream stream;
-            const CUdeviceptr window = communicator.allocate(1 << 12, WindowKind::kSymmetric);
-            first_call(communicator, window, stream, mine);
-            const auto call = [&](Algorithm algorithm) {
-                communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
-                                        stream.get(), algorithm);
-            };
-            call(rank.rank() == 0 ? mine : others);
-            EXPECT_THROW(communicator.synchronize(stream, "the AllReduce"), std::runtime_error);
-            rank.bootstrap().barrier("told");
-        });
-    }
-}
-
 // A rank may be late by any time below the limit.
 TEST(Communicator, WaitsForARankThatIsLate) {
     // On GPUs each rank has one of its own: beside a kernel that waits, a late one may not start.
@@ -272,84 +186,6 @@ TEST(Communicator, WaitsForARankThatIsLate) {
         }
         communicator.synchronize(stream, "calls of a late rank");
         rank.bootstrap().barrier("done");
-    });
-}
-
-// The scope of a communicator and its stream ends with eight calls in flight: all are done.
-TEST(Communicator, AwaitsItsCallsWhenItIsDestroyed) {
-    constexpr std::size_t kCount = 1000;
-    for (int round = 0; round < 8; ++round) {
-        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-            const DeviceMemory sum(kCount * sizeof(float));
-            Verifier verifier(rank.rank(), rank.size());
-            const Stream checked;
-            {
-                Communicator communicator(rank, {.limit = 20s});
-                const Stream stream;
-                const CUdeviceptr window = communicator.allocate(kCount * sizeof(float));
-                verifier.fill(checked, {}, window, kCount);
-                checked.synchronize();
-                for (const Algorithm algorithm : {Algorithm::kOneShot, Algorithm::kSentinel,
-                                                  Algorithm::kPush, Algorithm::kOneShot}) {
-                    for (int i = 0; i < 2; ++i) {
-                        communicator.all_reduce(window, sum.address(), kCount, DataType::kFloat,
-                                                ReduceOp::kSum, stream.get(), algorithm);
-                    }
-                }
-            }
-            verifier.check(checked, {}, sum.address(), kCount);
-            rank.bootstrap().barrier("done");
-        });
-    }
-}
-
-// A call that can never end does not keep its communicator.
-TEST(Communicator, EndsItsCallsWhenItIsDestroyed) {
-    const VariableInForce timeout("SYMM_TIMEOUT", "1");
-    const auto start = std::chrono::steady_clock::now();
-    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-        {
-            Communicator communicator(rank, {.limit = 60s});
-            const Stream stream;
-            const CUdeviceptr window = communicator.allocate(1 << 12);
-            if (rank.rank() == 0) {
-                communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
-                                        stream.get());
-            }
-        }
-        rank.bootstrap().barrier("destroyed", Deadline::after(20s));
-    });
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
-}
-
-TEST(Communicator, RefusesNumbersThatMeanNothing) {
-    run_ranks({1, RankMode::kThread, {}}, [](Rank& rank) {
-        Communicator communicator(rank, {.max_blocks = 1});  // the last one needs room, too
-        const Stream stream;
-        const CUdeviceptr window = communicator.allocate(4096);
-        const auto call = [&](DataType type, ReduceOp op, Algorithm algorithm) {
-            communicator.all_reduce(window, window, 100, type, op, stream.get(), algorithm);
-        };
-        EXPECT_THROW(call(static_cast<DataType>(99), ReduceOp::kSum, Algorithm::kAuto),
-                     std::invalid_argument);
-        EXPECT_THROW(call(DataType::kFloat, static_cast<ReduceOp>(99), Algorithm::kAuto),
-                     std::invalid_argument);
-        EXPECT_THROW(call(DataType::kFloat, ReduceOp::kSum, static_cast<Algorithm>(99)),
-                     std::invalid_argument);
-        EXPECT_THROW(call(DataType::kFloat, ReduceOp::kSum, static_cast<Algorithm>(-1)),
-                     std::invalid_argument);
-        EXPECT_THROW(communicator.allocate(4096, static_cast<WindowKind>(99)),
-                     std::invalid_argument);
-        for (const std::chrono::nanoseconds limit : {0s, -1s}) {
-            EXPECT_THROW(Communicator(rank, {.limit = limit}), std::invalid_argument);
-        }
-        for (const int ranks : {-1, 0, kMaxAllReduceRanks + 1}) {
-            EXPECT_THROW(Communicator::state_bytes(ranks), std::invalid_argument);
-        }
-        // The longest limit there is.
-        Communicator patient(rank, {.limit = std::chrono::nanoseconds::max(), .max_blocks = 1});
-        patient.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum, stream.get());
-        patient.synchronize(stream, "a call without a limit");
     });
 }
 

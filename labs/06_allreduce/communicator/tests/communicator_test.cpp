@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <random>
 #include <vector>
 
@@ -13,6 +14,8 @@
 
 namespace symm {
 namespace {
+
+using namespace std::chrono_literals;
 
 TEST(Communicator, MixesAlgorithmsAndSizes) {
     on_ranks(3, [](Side& side) {
@@ -266,6 +269,37 @@ TEST(Communicator, RefusesWhatCannotBeRight) {
             side.communicator.all_reduce(window, window, 9, DataType::kFloat, ReduceOp::kSum,
                                          side.stream.get(), Algorithm::kCopy),
             std::invalid_argument);  // in a plain window
+    });
+}
+
+TEST(Communicator, RefusesNumbersThatMeanNothing) {
+    run_ranks({1, RankMode::kThread, {}}, [](Rank& rank) {
+        Communicator communicator(rank, {.max_blocks = 1});  // the last one needs room, too
+        const Stream stream;
+        const CUdeviceptr window = communicator.allocate(4096);
+        const auto call = [&](DataType type, ReduceOp op, Algorithm algorithm) {
+            communicator.all_reduce(window, window, 100, type, op, stream.get(), algorithm);
+        };
+        EXPECT_THROW(call(static_cast<DataType>(99), ReduceOp::kSum, Algorithm::kAuto),
+                     std::invalid_argument);
+        EXPECT_THROW(call(DataType::kFloat, static_cast<ReduceOp>(99), Algorithm::kAuto),
+                     std::invalid_argument);
+        EXPECT_THROW(call(DataType::kFloat, ReduceOp::kSum, static_cast<Algorithm>(99)),
+                     std::invalid_argument);
+        EXPECT_THROW(call(DataType::kFloat, ReduceOp::kSum, static_cast<Algorithm>(-1)),
+                     std::invalid_argument);
+        EXPECT_THROW(communicator.allocate(4096, static_cast<WindowKind>(99)),
+                     std::invalid_argument);
+        for (const std::chrono::nanoseconds limit : {0s, -1s}) {
+            EXPECT_THROW(Communicator(rank, {.limit = limit}), std::invalid_argument);
+        }
+        for (const int ranks : {-1, 0, kMaxAllReduceRanks + 1}) {
+            EXPECT_THROW(Communicator::state_bytes(ranks), std::invalid_argument);
+        }
+        // The longest limit there is.
+        Communicator patient(rank, {.limit = std::chrono::nanoseconds::max(), .max_blocks = 1});
+        patient.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum, stream.get());
+        patient.synchronize(stream, "a call without a limit");
     });
 }
 

@@ -2,6 +2,8 @@
 /// \file
 /// Ranks that make checked AllReduce calls.
 
+#include <vector>
+
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
@@ -51,6 +53,24 @@ struct Side {
 /// Whether calls by the copy engine are possible: on GPUs, each rank needs one of its own.
 inline bool has_copy(int ranks) {
     return is_emulated() || device_count() >= ranks;
+}
+
+/// What ranks that fail are tried with; on GPUs, calls by the copy engine need one for each rank.
+inline std::vector<Algorithm> all_algorithms(int ranks) {
+    std::vector<Algorithm> all{Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
+                               Algorithm::kTwoShot};
+    if (has_copy(ranks)) {
+        all.push_back(Algorithm::kCopy);
+    }
+    return all;
+}
+
+/// A call that all ranks make and that succeeds: a rank's first one may wait for all others.
+inline void first_call(Communicator& communicator, CUdeviceptr window, const Stream& stream,
+                       Algorithm algorithm) {
+    communicator.all_reduce(window, window, 1, DataType::kFloat, ReduceOp::kSum, stream.get(),
+                            algorithm);
+    communicator.synchronize(stream, "the first call");
 }
 
 /// Runs `body(side)` on every rank, and keeps all until the last has done.

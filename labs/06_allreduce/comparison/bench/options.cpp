@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
@@ -14,6 +13,7 @@ namespace symm {
 namespace {
 
 constexpr std::size_t kMostSizes = 100'000;
+constexpr int kMost = 100'000;  // calls, launches and turns
 
 template <class List>
 std::vector<std::string> names(const List& values) {
@@ -28,7 +28,6 @@ std::vector<std::string> names(const List& values) {
 
 void add_bench_options(CLI::App& app, BenchOptions& options) {
     ComparisonOptions& comparison = options.comparison;
-    constexpr int kMost = std::numeric_limits<int>::max();
     const auto add_size = [&](const char* name, std::size_t& bytes, const char* description) {
         return add_bytes_option(app, name, bytes, description)
             ->check([](const std::string& text) {

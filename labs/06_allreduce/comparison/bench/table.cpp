@@ -7,6 +7,11 @@
 namespace symm {
 namespace {
 
+/// The bus bandwidth in GB/s, as nccl-tests defines it: bytes/time x 2(n-1)/n.
+double bus_bandwidth(std::size_t bytes, int ranks, double microseconds) {
+    return static_cast<double>(bytes) / (microseconds * 1e3) * 2 * (ranks - 1) / ranks;
+}
+
 constexpr const char* kHead =
     "#                                         out-of-place              in-place        "
     "          NCCL, out-of-place in-pl\n"

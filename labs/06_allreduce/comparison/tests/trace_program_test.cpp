@@ -45,6 +45,7 @@ TEST(TraceProgram, ShowsOneStepBesideARecording) {
 TEST(TraceProgram, SaysWhatIsWrongWithItsArguments) {
     const std::pair<const char*, const char*> cases[] = {
         {"fre", "there is no step 'fre': say one of alloc, "},
+        {"''", "there is no step '': say one of alloc, "},
         {"--recording /nowhere", "--recording /nowhere: "},
         {"--record /tmp/calls.txt", "--record: it needs GPUs"}};
     for (const auto& [arguments, message] : cases) {

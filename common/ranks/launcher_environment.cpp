@@ -1,4 +1,4 @@
-#include "common/ranks/launcher.hpp"
+#include "common/ranks/launcher_environment.hpp"
 
 #include <fmt/core.h>
 #include <unistd.h>

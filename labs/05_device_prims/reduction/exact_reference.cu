@@ -1,4 +1,4 @@
-#include "labs/05_device_prims/reduction/reference.hpp"
+#include "labs/05_device_prims/reduction/exact_reference.hpp"
 
 #include <fmt/core.h>
 

@@ -14,7 +14,7 @@
 
 #include "common/simt/pack.hpp"
 #include "common/simt/thread_block.hpp"
-#include "labs/04_shm_transport/connection/connection.hpp"
+#include "labs/04_shm_transport/connection/fifo.hpp"
 
 namespace symm {
 

@@ -1,4 +1,4 @@
-#include "labs/04_shm_transport/connection/transfer.hpp"
+#include "labs/04_shm_transport/connection/transfer_kernel.hpp"
 
 #include "common/cuda/launch.hpp"
 #include "common/cuda/occupancy.hpp"
