@@ -121,19 +121,18 @@ function(symm_program name)
 endfunction()
 
 # symm_test(NAME LABELS label... SOURCES file... [LINK target...] [PROGRAM target] [TIMEOUT seconds]
-#           [NATIVE filter] [NO_WAITING_KERNELS] [ONE_DEVICE] [LARGE])
+#           [NATIVE filter] [ONE_DEVICE] [LARGE])
 #
 # Each case is a ctest test of its own, on emulated GPUs. PROGRAM is a target that the test starts,
 # so it is built first. NATIVE: where the machine has a GPU, the cases that match the filter also
-# run on it, all in one process, since each takes seconds to find a GPU; two programs at a time: one
-# whose kernels wait for each other, and one with NO_WAITING_KERNELS.
+# run on it, all in one process, since each takes seconds to find a GPU; one program at a time.
 # ONE_DEVICE: all cases but those of programs run a second time, with all ranks on one
 # emulated device, where ranks share a context and wait for each other in more places. LARGE: the
 # cases fill many MiB, so that ThreadSanitizer with small pages would spend half of its time on
 # faults in its own memory.
 function(symm_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg
-    "NO_WAITING_KERNELS;ONE_DEVICE;LARGE" "PROGRAM;TIMEOUT;NATIVE" "LABELS;SOURCES;LINK")
+    "ONE_DEVICE;LARGE" "PROGRAM;TIMEOUT;NATIVE" "LABELS;SOURCES;LINK")
   if(arg_LARGE)
     string(APPEND SYMM_TSAN_OPTIONS ":no_huge_pages_for_shadow=0")  # in this function's scope
   endif()
@@ -155,7 +154,7 @@ function(symm_test name)
   if(arg_NATIVE AND SYMM_GPUS)
     add_test(NAME native.${name} COMMAND ${name} "--gtest_filter=${arg_NATIVE}" --gtest_brief=1)
     set_tests_properties(native.${name} PROPERTIES LABELS "${arg_LABELS};native" TIMEOUT 300
-      RESOURCE_LOCK gpu_${arg_NO_WAITING_KERNELS} ENVIRONMENT SYMM_DRIVER=native)
+      RESOURCE_LOCK gpu ENVIRONMENT SYMM_DRIVER=native)
   endif()
   if(arg_ONE_DEVICE)
     symm_test_again(${name} on_one_device LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT}
