@@ -10,7 +10,8 @@
 /// - `process`: this process spawns N copies of itself, with its own arguments (spawn.hpp). A copy
 ///   finds its rank in the environment (SYMM_RANK), calls the same run_ranks() and runs the body
 ///   there. Copies die with the process that spawned them.
-/// - Under a launcher (torchrun, mpirun, srun) this process already is one rank: see launcher_environment.hpp.
+/// - Under a launcher (torchrun, mpirun, srun) this process already is one rank: see
+///   launcher_environment.hpp.
 
 #include <functional>
 #include <string>

@@ -109,8 +109,8 @@ public:
         std::uint64_t seen = 0;
 #ifdef SYMM_EXPLORE  // not one poll after the other, but every way in which the wait may end
         const auto poll_once = [&] { return poll(seen); };
-        const auto ended = gave_up_ ? explore::Awaited::kAnother
-                                    : explore::await(poll_once, timeout_.gave_up);
+        const auto ended =
+            gave_up_ ? explore::Awaited::kAnother : explore::await(poll_once, timeout_.gave_up);
         if (ended == explore::Awaited::kTimeIsOver) {
             fail(waiting, seen);
         }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Draws the graph of folders from their includes, and checks that no folder of a lab includes a
-later one. Tests, programs and benchmarks are left out: they may include everything.
+later one. Tests, scenes, programs and benchmarks are left out: they may include everything.
 
     folders.py [--draw]"""
 
@@ -31,7 +31,7 @@ def graph() -> dict:
     for path in ROOT.glob("labs/**/*"):
         folder = path.parent.relative_to(ROOT).as_posix()
         if path.suffix in {".hpp", ".cpp", ".cu"} and path.name not in PROGRAMS and \
-                not {"tests", "example", "linker_errors"} & set(path.parts):
+                not {"tests", "example", "explore", "linker_errors"} & set(path.parts):
             for header in re.findall(r'#include "(labs/[^"]+)"', path.read_text()):
                 if header.rpartition("/")[0] != folder:
                     edges[folder, header.rpartition("/")[0]].add(Path(header).name)

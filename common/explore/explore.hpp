@@ -1,0 +1,109 @@
+#pragma once
+/// \file
+/// Runs kernels in every order of their threads, with every value that the memory model allows a
+/// load to return (docs/EXPLORE.md). What runs is compiled by clang with -fsanitize=thread, which
+/// puts a call before each access; the functions that it calls are those of this folder.
+///
+/// A *scene* is what is explored: memory, and ranks whose threads run kernels on it.
+///
+///     Report report = explore({}, [](Scene& scene) {
+///         auto* flag = scene.allocate<std::uint32_t>(1, "flag");
+///         for (int rank = 0; rank < 2; ++rank) {
+///             scene.launch(rank, {.threads = 1}, [=](const simt::ThreadBlock&) { ... });
+///         }
+///     });
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/simt/thread_block.hpp"
+
+namespace symm::explore {
+
+/// The threads of a rank.
+struct Shape {
+    unsigned blocks = 1;
+    unsigned threads = 1;
+    std::size_t shared_bytes = 0;  ///< Of each block.
+};
+
+/// What an execution begins with. Its memory is zeroed; what the setup stores there is seen by all.
+class Scene {
+public:
+    /// Memory that all ranks reach, aligned to 128 bytes. `name` is for reports; `rank` is the rank
+    /// where it lies, or -1.
+    template <class T>
+    T* allocate(std::size_t count, const std::string& name, int rank = -1) {
+        return static_cast<T*>(allocate_bytes(count * sizeof(T), name, rank));
+    }
+    /// Adds the threads of a rank. Each calls `body`, which may run several kernels one after
+    /// another, with kernel_end() between them.
+    void launch(int rank, const Shape& shape,
+                const std::function<void(const simt::ThreadBlock&)>& body);
+
+private:
+    static void* allocate_bytes(std::size_t bytes, const std::string& name, int rank);
+};
+
+/// The end of a kernel of the calling thread's rank: all of its threads call it.
+void kernel_end();
+/// Called in a body: the execution is wrong.
+void fail(const std::string& why);
+
+/// How much of the search is left out because something equivalent is done (search.hpp). The tests
+/// compare them.
+enum class Reduction { kNone, kSleepSets, kSourceSets };
+
+/// What the end of a kernel orders, beside that its threads end before those of the next begin.
+enum class KernelEnd {
+    kFence,    ///< All that the rank has done and seen: what CUDA's streams promise.
+    kRelease,  ///< What the rank has written.
+    kNothing,
+};
+
+struct Options {
+    bool may_give_up = false;  ///< Each wait may also end because its time is over.
+    std::uint64_t most_executions = 2'000'000;
+    double seconds = 60;
+    std::uint64_t random = 0;  ///< Not 0: random executions instead of all, from this seed.
+    Reduction reduction = Reduction::kSourceSets;
+    KernelEnd kernel_end = KernelEnd::kFence;
+    bool collect = false;  ///< Report::graphs.
+    std::function<void(std::uint64_t executions, double seconds)> progress;
+};
+
+/// One step of the failing execution.
+struct Step {
+    int rank = -1, block = 0, thread = 0;
+    std::string what;      ///< `load`, `store`, `block.sync` ...
+    std::string order;     ///< `acquire` ...; empty where it has none.
+    std::string location;  ///< `r1.scratch+8`
+    std::uint64_t value = 0;
+    long from = -1;    ///< Of a load: the step that stored the value; -1: it was there at first.
+    long newest = -1;  ///< Of a load: the newest store there, if it is another one.
+    bool accesses = false;            ///< A load or a store.
+    std::vector<std::string> places;  ///< `one_shot.hpp:58`, innermost first.
+};
+
+struct Report {
+    bool failed = false;
+    bool exhausted = false;  ///< Everything was visited; else a bound ended the search.
+    std::string why;         ///< Of the failure, or the bound.
+    std::uint64_t executions = 0;
+    std::uint64_t cut_off = 0;  ///< Given up before their end: something equivalent was visited.
+    double seconds = 0;
+    int threads = 0;
+    std::vector<Step> steps;                      ///< Of the failing execution.
+    std::vector<std::size_t> involved;            ///< Those that the failure is about.
+    std::set<std::vector<std::uint64_t>> graphs;  ///< Who read from whom, and the stores' orders.
+};
+
+/// Explores. `setup` is called at the begin of each execution. Throws std::runtime_error where the
+/// scene is too large or does not repeat itself.
+Report explore(const Options& options, const std::function<void(Scene&)>& setup);
+
+}  // namespace symm::explore

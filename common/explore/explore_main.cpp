@@ -1,0 +1,124 @@
+#include "common/explore/explore_main.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cstdio>
+
+#include "common/explore/story.hpp"
+
+namespace symm::explore {
+namespace {
+
+/// Whether all three searches visit the same executions, as far as they end.
+bool agree(const Protocol& protocol, Options options) {
+    options.collect = true;
+    std::array<Report, 3> reports;
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+        options.reduction = static_cast<Reduction>(i);
+        reports[i] = explore(options, protocol.setup);
+    }
+    const auto& [plain, sleeping, reduced] = reports;
+    const bool same = (!plain.exhausted || plain.graphs == reduced.graphs) &&
+                      (!sleeping.exhausted || sleeping.graphs == reduced.graphs);
+    fmt::print("{:<24} {:<9} {:>11} {:>11} {:>11} {:>9}  {}\n", protocol.name,
+               options.may_give_up ? "give up" : "end",
+               plain.exhausted ? std::to_string(plain.executions) : "too many",
+               sleeping.exhausted ? std::to_string(sleeping.executions) : "too many",
+               reduced.exhausted ? std::to_string(reduced.executions) : "too many",
+               reduced.graphs.size(), same ? "same" : "DIFFERENT");
+    std::fflush(stdout);
+    return same;
+}
+
+}  // namespace
+
+int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) {
+    CLI::App app(
+        "Explores protocols: every order of their threads, and every value that a load may "
+        "return.\nExit status: 0 where nothing was wrong, 1 where something was, 2 for bad "
+        "usage.");
+    std::string only;
+    Options options;
+    bool trace = false;
+    bool compare = false;
+    bool list = false;
+    app.add_option("protocol", only, "Those whose names begin so; all if not given");
+    app.add_option("--seconds", options.seconds, "At most that long for each")
+        ->check(CLI::Range(0.001, 1e6));
+    app.add_option("--executions", options.most_executions, "At most so many for each");
+    app.add_option("--random", options.random, "Random executions from this seed, instead of all");
+    app.add_flag("--trace", trace, "Every step of a failing execution");
+    app.add_flag("--compare", compare,
+                 "Searches without reduction, with sleep sets and with source sets: do they visit "
+                 "the same?");
+    app.add_flag("--list", list, "The names of the protocols");
+    CLI11_PARSE(app, argc, argv);
+    if (list) {
+        for (const Protocol& protocol : protocols) {
+            fmt::print("{}\n", protocol.name);
+        }
+        return 0;
+    }
+    if (compare) {
+        fmt::print("{:<24} {:<9} {:>11} {:>11} {:>11} {:>9}\n", "protocol", "waits", "all",
+                   "sleep sets", "source sets", "different");
+    } else {
+        fmt::print("{:<24} {:<9} {:>7} {:>11} {:>8}\n", "protocol", "waits", "threads",
+                   "executions", "seconds");
+    }
+    bool found = false;
+    for (const Protocol& protocol : protocols) {
+        if (protocol.name.rfind(only, 0) != 0) {
+            continue;
+        }
+        for (const bool may_give_up : {false, true}) {
+            if (may_give_up && !protocol.may_give_up) {
+                continue;
+            }
+            found = true;
+            options.may_give_up = may_give_up;
+            if (compare) {
+                if (!agree(protocol, options)) {
+                    return 1;
+                }
+                continue;
+            }
+            const bool tells = ::isatty(STDERR_FILENO) != 0;
+            options.progress = [&](std::uint64_t executions, double seconds) {
+                if (tells) {
+                    fmt::print(stderr, "\r{}: {} executions in {:.0f} s ", protocol.name,
+                               executions, seconds);
+                }
+            };
+            const Report report = explore(options, protocol.setup);
+            if (tells) {
+                fmt::print(stderr, "\r\033[K");
+            }
+            fmt::print("{:<24} {:<9} {:>7} {:>11} {:>8.2f}  {}\n", protocol.name,
+                       may_give_up ? "give up" : "end", report.threads, report.executions,
+                       report.seconds,
+                       report.failed      ? "WRONG"
+                       : report.exhausted ? "exhausted"
+                                          : report.why);
+            std::fflush(stdout);
+            if (report.failed) {
+                fmt::print("\n{}", story(report, trace));
+                return 1;
+            }
+        }
+    }
+    if (!found) {
+        fmt::print(stderr, "there is no protocol '{}': say one of", only);
+        for (const Protocol& protocol : protocols) {
+            fmt::print(stderr, " {}", protocol.name);
+        }
+        fmt::print(stderr, "\n");
+        return 2;
+    }
+    return 0;
+}
+
+}  // namespace symm::explore

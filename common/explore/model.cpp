@@ -1,0 +1,178 @@
+#include "common/explore/model.hpp"
+
+#include <cstring>
+#include <stdexcept>
+
+namespace symm::explore {
+namespace {
+
+std::uint64_t value_at(std::uintptr_t address, unsigned size) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, reinterpret_cast<const void*>(address), size);
+    return value;
+}
+
+/// Whether `a` comes after `b`, which may be null. Both are of one location.
+bool newer(const StoreRecord* a, const StoreRecord* b) {
+    return b == nullptr || a->generation > b->generation ||
+           (a->generation == b->generation && a->position > b->position);
+}
+
+/// The place of the newest store that the thread knows.
+std::size_t first_known(const Location& location, std::size_t number, const Mind& mind) {
+    const StoreRecord* const known =
+        number < mind.now.newest.size() ? mind.now.newest[number] : nullptr;
+    return known != nullptr && known->generation == location.generation ? known->position : 0;
+}
+
+}  // namespace
+
+void Knowledge::step(int thread) {
+    const auto i = static_cast<std::size_t>(thread);
+    if (i >= clock.size()) {
+        clock.resize(i + 1);
+    }
+    ++clock[i];
+}
+
+void Knowledge::know(std::size_t location, const StoreRecord* store) {
+    if (location >= newest.size()) {
+        newest.resize(location + 1);
+    }
+    if (newer(store, newest[location])) {
+        newest[location] = store;
+    }
+}
+
+void Knowledge::join(const Knowledge& other) {
+    clock.resize(std::max(clock.size(), other.clock.size()));
+    for (std::size_t i = 0; i < other.clock.size(); ++i) {
+        clock[i] = std::max(clock[i], other.clock[i]);
+    }
+    for (std::size_t i = 0; i < other.newest.size(); ++i) {
+        if (other.newest[i] != nullptr) {
+            know(i, other.newest[i]);
+        }
+    }
+}
+
+void Memory::clear() {
+    for (Location& location : locations_) {
+        location.stores.clear();
+        location.generation = 0;
+    }
+    used_ = 0;
+}
+
+std::size_t Memory::at(std::uintptr_t address, unsigned size) {
+    const auto [found, is_new] = numbers_.try_emplace(address, locations_.size());
+    if (is_new) {
+        locations_.emplace_back();
+        locations_.back().address = address;
+        locations_.back().size = size;
+    }
+    Location& location = locations_[found->second];
+    if (location.size != size) {
+        throw std::runtime_error("a word is accessed with several sizes, which the model lacks");
+    }
+    if (location.stores.empty()) {
+        if (used_ == records_.size()) {
+            records_.emplace_back();
+        }
+        StoreRecord& initial = records_[used_++];
+        initial = {};
+        initial.value = value_at(address, size);
+        initial.id = std::uint64_t{1} << 63 | location.generation << 32 | found->second;
+        initial.generation = location.generation;
+        location.stores.push_back(&initial);
+    }
+    return found->second;
+}
+
+std::vector<StoreRecord*> Memory::readable(std::size_t number, const Mind& mind) {
+    const Location& location = locations_[number];
+    const auto first = static_cast<long>(first_known(location, number, mind));
+    return {location.stores.rbegin(), location.stores.rend() - first};
+}
+
+void Memory::read(std::size_t location, const StoreRecord& store, int order, Mind& mind) {
+    mind.now.know(location, &store);
+    mind.acquirable.join(store.released);
+    if (acquires(order)) {
+        mind.now.join(store.released);
+    }
+    mind.past.insert(store.past);
+}
+
+std::vector<std::size_t> Memory::places(std::size_t number, const Mind& mind) {
+    const Location& location = locations_[number];
+    const std::size_t unknown = location.stores.size() - first_known(location, number, mind);
+    std::vector<std::size_t> places;
+    for (std::size_t before = 0; before < unknown; ++before) {
+        // Nothing comes between what was read and the addition or swap that read it.
+        if (!location.stores[location.stores.size() - 1 - before]->updated) {
+            places.push_back(before);
+        }
+    }
+    return places;
+}
+
+StoreRecord& Memory::store(std::size_t number, std::uint64_t value, int order, int thread,
+                           std::size_t before, const StoreRecord* behind, Mind& mind) {
+    Location& location = locations_[number];
+    if (used_ == records_.size()) {
+        records_.emplace_back();
+    }
+    StoreRecord& store = records_[used_++];
+    store = {};
+    store.value = value;
+    store.id = (static_cast<std::uint64_t>(thread) << 32) | mind.stores++;
+    store.generation = location.generation;
+    store.past = mind.past;
+    std::size_t position = location.stores.size() - before;
+    if (behind != nullptr) {
+        position = behind->position + 1;
+    }
+    location.stores.insert(location.stores.begin() + static_cast<long>(position), &store);
+    for (std::size_t i = position; i < location.stores.size(); ++i) {
+        location.stores[i]->position = i;
+    }
+    mind.now.step(thread);
+    mind.now.know(number, &store);
+    store.released = releases(order) ? mind.now : mind.released;
+    store.released.know(number, &store);
+    if (behind != nullptr) {
+        store.released.join(behind->released);
+    }
+    mind.now.step(thread);
+    if (position + 1 == location.stores.size()) {
+        std::memcpy(reinterpret_cast<void*>(location.address), &value, location.size);
+    }
+    return store;
+}
+
+void Memory::fence(int order, int thread, Mind& mind) {
+    if (acquires(order)) {
+        mind.now.join(mind.acquirable);
+    }
+    if (releases(order)) {
+        mind.released = mind.now;
+        mind.now.step(thread);
+    }
+}
+
+void Memory::forget(std::uintptr_t address, std::size_t size) {
+    for (std::uintptr_t word = address & ~std::uintptr_t{7}; word < address + size; ++word) {
+        const auto found = numbers_.find(word);
+        if (found == numbers_.end()) {
+            continue;
+        }
+        Location& location = locations_[found->second];
+        if (word + location.size > address && !location.stores.empty()) {
+            location.stores.clear();
+            ++location.generation;
+        }
+    }
+}
+
+}  // namespace symm::explore

@@ -1,0 +1,152 @@
+#pragma once
+/// \file
+/// The memory model: which stores a load may read.
+///
+/// It is RC11 without its out-of-thin-air part, told by views (Kang and others, "A Promising
+/// Semantics for Relaxed-Memory Concurrency", without the promises): the stores to a location have
+/// an order, and each thread has a *view*, the newest store that it knows at each location. A load
+/// may read that store or a newer one, and a store may come anywhere behind it.
+///
+/// | does                        | its thread then knows                                          |
+/// |-----------------------------|----------------------------------------------------------------|
+/// | loads, relaxed              | the store; an acquire fence later, what the store released     |
+/// | loads, acquire              | the store, and what it released                                |
+/// | stores, relaxed             | its store, which releases what the last release fence saw      |
+/// | stores, release             | its store, which releases all that the thread knows            |
+/// | adds, compares and swaps    | as a load and a store directly behind what was read, which releases what that released, too |
+/// | plain accesses              | nothing new: two that are not ordered are a data race          |
+///
+/// What is known is also a vector clock, which says for each thread how many of its steps come
+/// before: a plain access is a race where the other one is not among them.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+namespace symm::explore {
+
+/// A set of small numbers.
+class Set {
+public:
+    void insert(std::size_t number) {
+        if (number / 64 >= words_.size()) {
+            words_.resize(number / 64 + 1);
+        }
+        words_[number / 64] |= std::uint64_t{1} << number % 64;
+    }
+    bool contains(std::size_t number) const {
+        return number / 64 < words_.size() && (words_[number / 64] >> number % 64 & 1) != 0;
+    }
+    bool intersects(const Set& other) const {
+        const std::size_t both = std::min(words_.size(), other.words_.size());
+        for (std::size_t i = 0; i < both; ++i) {
+            if ((words_[i] & other.words_[i]) != 0) {
+                return true;
+            }
+        }
+        return false;
+    }
+    void insert(const Set& other) {
+        words_.resize(std::max(words_.size(), other.words_.size()));
+        for (std::size_t i = 0; i < other.words_.size(); ++i) {
+            words_[i] |= other.words_[i];
+        }
+    }
+
+private:
+    std::vector<std::uint64_t> words_;
+};
+
+struct StoreRecord;
+
+/// What a thread knows, or a store releases.
+struct Knowledge {
+    std::vector<std::uint32_t> clock;        ///< Steps of each thread.
+    std::vector<const StoreRecord*> newest;  ///< The newest store known at each location, or null.
+
+    std::uint32_t steps_of(int thread) const {
+        const auto i = static_cast<std::size_t>(thread);
+        return i < clock.size() ? clock[i] : 0;
+    }
+    void step(int thread);
+    void know(std::size_t location, const StoreRecord* store);
+    void join(const Knowledge& other);
+};
+
+/// A store, or the value that a location began with.
+struct StoreRecord {
+    std::uint64_t value = 0;
+    std::uint64_t id = 0;          ///< The same in each execution where its thread did the same.
+    std::size_t position = 0;      ///< In the order of its location's stores.
+    std::uint64_t generation = 0;  ///< Of its location.
+    long step = -1;                ///< In the log; -1: the initial value.
+    bool updated = false;  ///< An addition or a swap has read it, and comes directly behind.
+    Set past;              ///< The choices that it depends on.
+    Knowledge released;
+};
+
+/// A word that is accessed atomically.
+struct Location {
+    std::uintptr_t address = 0;
+    unsigned size = 0;
+    std::vector<StoreRecord*> stores;  ///< In their order. Empty: not accessed yet.
+    std::uint64_t generation = 0;      ///< Plain stores, each of which begins a new history.
+    Set writers;                       ///< Threads that store to it in some execution.
+};
+
+/// The threads' part in the model.
+struct Mind {
+    Knowledge now;
+    Knowledge acquirable;  ///< What an acquire fence would add.
+    Knowledge released;    ///< What a relaxed store releases: `now` at the last release fence.
+    Set past;              ///< The choices that its next step depends on.
+    std::uint32_t stores = 0;
+};
+
+/// The orders, as clang numbers them.
+enum Order { kRelaxed, kConsume, kAcquire, kRelease, kAcquireRelease, kSequential };
+inline bool acquires(int order) {
+    return order == kConsume || order == kAcquire || order >= kAcquireRelease;
+}
+inline bool releases(int order) {
+    return order >= kRelease;
+}
+
+/// All locations, and the rules of the table.
+class Memory {
+public:
+    /// Begins an execution: nobody has accessed anything.
+    void clear();
+    /// The number of the location at `address`, which is created where it is new. Throws
+    /// std::runtime_error where it was accessed with another size.
+    std::size_t at(std::uintptr_t address, unsigned size);
+    Location& operator[](std::size_t location) { return locations_[location]; }
+
+    template <class Use>
+    void each(const Use& use) const {
+        std::for_each(locations_.begin(), locations_.end(), use);
+    }
+
+    /// The stores that a load may read, the newest first.
+    std::vector<StoreRecord*> readable(std::size_t location, const Mind& mind);
+    static void read(std::size_t location, const StoreRecord& store, int order, Mind& mind);
+    /// Before how many of the newest stores a new one may come: all possible numbers, 0 first.
+    std::vector<std::size_t> places(std::size_t location, const Mind& mind);
+    /// Puts a store before the `before` newest ones. `behind`: what an addition or a swap has read.
+    StoreRecord& store(std::size_t location, std::uint64_t value, int order, int thread,
+                       std::size_t before, const StoreRecord* behind, Mind& mind);
+    static void fence(int order, int thread, Mind& mind);
+    /// Plain stores begin new histories.
+    void forget(std::uintptr_t address, std::size_t size);
+
+private:
+    std::unordered_map<std::uintptr_t, std::size_t> numbers_;
+    std::deque<Location> locations_;
+    std::deque<StoreRecord> records_;
+    std::size_t used_ = 0;
+};
+
+}  // namespace symm::explore

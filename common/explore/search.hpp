@@ -1,0 +1,111 @@
+#pragma once
+/// \file
+/// Which execution comes next.
+///
+/// An execution is a list of choices: which thread's wait ends next, and with which values
+/// (*moves*), and where a store comes in the order of its location (*places*). Everything else,
+/// the stores and the plain accesses, is done as soon as it can be: no choice that is left later
+/// would be possible without it, since a store hides nothing from a load that may read older ones.
+///
+/// The search goes through the tree of choices, depth first, and leaves out what is equivalent:
+///
+/// | what              | leaves out                                                                |
+/// |-------------------|---------------------------------------------------------------------------|
+/// | sleep sets        | a move that was tried here before, until its thread has another one: two threads' moves commute, as loads |
+/// | source sets       | to try another thread first at all, unless a later store shows that its move could read something else there |
+///
+/// A store comes after a load of another thread that could have read it, if the load had waited:
+/// then the threads that lead to the store are tried before the load (Abdulla and others, "Optimal
+/// Dynamic Partial Order Reduction": source sets). In the same way an addition or a swap comes
+/// after another one that has taken what it could have read.
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/explore/await.hpp"
+#include "common/explore/explore.hpp"
+#include "common/explore/model.hpp"
+
+namespace symm::explore {
+
+/// The most threads of a scene.
+inline constexpr std::size_t kMostThreads = 256;
+using Threads = std::bitset<kMostThreads>;
+
+/// How a wait may end.
+struct Move {
+    int thread = -1;
+    Awaited how = Awaited::kTrue;
+    bool misses = false;               ///< It does not end: its poll came too late.
+    std::vector<std::uint64_t> reads;  ///< The ids of the stores that its loads read, in turn.
+    bool operator==(const Move&) const = default;
+};
+
+class Search {
+public:
+    explicit Search(const Options& options) : options_(options), random_(options.random) {}
+
+    void begin_execution();
+    /// One of `count` possibilities.
+    std::size_t choose(std::size_t count);
+    /// One of the moves, or null where all are asleep: something equivalent was visited. `polled`
+    /// has the locations that each thread's poll reads.
+    const Move* next(const std::vector<Move>& moves,
+                     const std::map<int, std::vector<std::size_t>>& polled);
+    /// To be called for each move that was made: what it depended on, itself excluded. Returns its
+    /// number.
+    std::size_t moved(int thread, const Set& past);
+    /// To be called for each store: which earlier moves could have read it?
+    void stored(std::size_t location, int thread, const Set& past) {
+        add_races(location, thread, past, true);
+    }
+    /// To be called for the last move, if it was an addition or a swap: which earlier ones have
+    /// taken what it could have read? `past`: what it depends on beside what it has read.
+    void updated(std::size_t location, Set past) {
+        Made& move = made_.back();
+        move.updates = location;
+        past.insert(made_.size() - 1);
+        add_races(location, move.thread, past, false);
+    }
+    /// Goes to the next execution. False where there is none.
+    bool advance();
+    void restart() {
+        path_.clear();
+        new_from_ = 0;
+    }
+
+private:
+    struct Node {
+        std::size_t count = 0;    ///< Of a choice; 0: a move.
+        std::size_t index = 0;    ///< What is taken.
+        std::vector<Move> taken;  ///< Moves tried before, the present one, and those to come.
+        std::vector<Move> all;
+        std::vector<Move> asleep;
+        std::map<int, std::vector<std::size_t>> polled;
+        Threads wanted, begun;
+    };
+    struct Made {
+        int thread;
+        Set past;
+        std::size_t node;
+        std::optional<std::size_t> updates = {};
+    };
+    void add_races(std::size_t location, int thread, const Set& past, bool with_loads);
+    std::uint64_t random(std::size_t below);
+    bool is_asleep(const std::vector<Move>& asleep, const Move& move) const;
+
+    const Options& options_;
+    std::uint64_t random_;
+    std::vector<Node> path_;
+    std::vector<Made> made_;
+    std::vector<Move> asleep_;  ///< At the present depth.
+    std::size_t depth_ = 0;
+    std::size_t new_from_ = 0;  ///< Nodes before this one had the same stores after them last time.
+    Move random_move_;
+};
+
+}  // namespace symm::explore

@@ -1,0 +1,62 @@
+# The connection with one order, sync or check less (cmake/Mutants.cmake).
+symm_explored_mutant(04 tail_store_relaxed connection/1 "data race on r1.tail"
+  FILE labs/04_shm_transport/connection/fifo.hpp
+  OLD [[kPostTail = simt::Order::kRelease]] NEW [[kPostTail = simt::Order::kRelaxed]])
+symm_explored_mutant(04 tail_load_relaxed connection/1 "data race on r1.tail"
+  FILE labs/04_shm_transport/connection/fifo.hpp
+  OLD [[kWaitTail = simt::Order::kAcquire]] NEW [[kWaitTail = simt::Order::kRelaxed]])
+symm_explored_mutant(04 head_store_relaxed connection/1 "data race on r1.buffer"
+  FILE labs/04_shm_transport/connection/fifo.hpp
+  OLD [[kPostHead = simt::Order::kRelease]] NEW [[kPostHead = simt::Order::kRelaxed]])
+symm_explored_mutant(04 head_load_relaxed connection/1 "data race on r1.buffer"
+  FILE labs/04_shm_transport/connection/fifo.hpp
+  OLD [[kWaitHead = simt::Order::kAcquire]] NEW [[kWaitHead = simt::Order::kRelaxed]])
+
+# Thread 0 posts while others still write.
+symm_explored_mutant(04 no_sync_before_tail connection/2 "data race"
+  FILE labs/04_shm_transport/connection/fifo.hpp
+  OLD [[void post(const FifoEntry& entry) {
+        group_.sync();]]
+  NEW [[void post(const FifoEntry& entry) {]])
+
+# Others write before thread 0 has seen the head.
+symm_explored_mutant(04 no_sync_after_head connection/2 "data race on r0.shared"
+  FILE labs/04_shm_transport/connection/fifo.hpp
+  OLD [[end_.slot(step_) : nullptr;
+        }
+        group_.sync();]]
+  NEW [[end_.slot(step_) : nullptr;
+        }]])
+
+# Thread 0 releases while others still read.
+symm_explored_mutant(04 no_sync_before_head connection/2 "data race"
+  FILE labs/04_shm_transport/connection/fifo.hpp
+  OLD [[void release() {
+        group_.sync();]]
+  NEW [[void release() {]])
+
+# Others read before thread 0 has seen the tail.
+symm_explored_mutant(04 no_sync_after_tail connection/2 "data race on r1.shared"
+  FILE labs/04_shm_transport/connection/fifo.hpp
+  OLD [[checked_data(size, left) : nullptr;
+        }
+        group_.sync();]]
+  NEW [[checked_data(size, left) : nullptr;
+        }]])
+
+# The sender is nine steps ahead.
+symm_explored_mutant(04 one_slot_too_many connection/1 "nobody can go on"
+  FILE labs/04_shm_transport/connection/fifo.hpp
+  OLD [[step_ + 1 - kSteps]] NEW [[step_ - kSteps]])
+
+# The caller writes what the receiver has not read yet.
+symm_explored_mutant(04 not_drained connection/1/staged "instead of"
+  FILE labs/04_shm_transport/connection/transfer_kernel.hpp
+  OLD [[sender.drained();]] NEW [[]])
+
+# The next kernel begins with old steps.
+symm_explored_mutant(04 no_step connection/2/2 "instead of"
+  FILE labs/04_shm_transport/connection/fifo.hpp
+  OLD [[post_peer<kPostTail>(&end_.receive->tail, step_ + 1);
+            *end_.step = step_ + 1;]]
+  NEW [[post_peer<kPostTail>(&end_.receive->tail, step_ + 1);]])

@@ -1,0 +1,91 @@
+# The algorithms with one order, sync, bank or check less (cmake/Mutants.cmake).
+
+# What two shots have from lab 05.
+symm_explored_mutant(06 signal_relaxed two_shot/2x1 "data race on r[01].(in|out)"
+  FILE labs/05_device_prims/signal.hpp
+  OLD [[simt::store(flag, value, kOrder)]] NEW [[simt::store(flag, value, simt::Order::kRelaxed)]])
+symm_explored_mutant(06 no_sync_before two_shot/2x2 "data race on r[01].(in|out)"
+  FILE labs/05_device_prims/barrier.hpp
+  OLD [[block_.sync();]] NEW "")
+symm_explored_mutant(06 two_shot_no_barrier two_shot/2x1 "instead of"
+  FILE labs/06_allreduce/algorithms/two_shot/two_shot.hpp
+  OLD [[if (end.arrive_and_wait()) {]] NEW [[{]])
+
+# The peer's input may not be written yet.
+symm_explored_mutant(06 rendezvous_relaxed two_shot/2x1 "data race on r[01].in"
+  FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
+  OLD [[load_packet<simt::Order::kAcquire>(]] NEW [[load_packet(]])
+# Other threads read what is not there yet.
+symm_explored_mutant(06 rendezvous_no_sync two_shot/2x2 "accesses address|data race on r[01].shared"
+  FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
+  OLD [[AbortBarrier(block).sync(arrived)]] NEW [[arrived]])
+symm_explored_mutant(06 rendezvous_one_flag two_shot/2x1 "accesses address"
+  FILE labs/05_device_prims/ll_packet.hpp
+  OLD [[ && flag1 == flag]] NEW "")
+symm_explored_mutant(06 rendezvous_same_epoch two_shot/2x1 "data race on|instead of"
+  FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
+  OLD [[->epoch[b] = epoch;]] NEW [[->epoch[b] = 0;]])
+
+# A fast peer overwrites what has not been read.
+symm_explored_mutant(06 one_bank one_shot/2x1 "nobody can go on"
+  FILE labs/06_allreduce/algorithms/scratch.hpp
+  OLD [[kBanks = 2]] NEW [[kBanks = 1]])
+# A flag of many calls ago is taken for a new one. The scene's epochs have a wrap that comes soon.
+symm_explored_mutant(06 stale_flags one_shot/2x1/clear "instead of"
+  FILE labs/06_allreduce/algorithms/one_shot/one_shot.hpp
+  OLD [[clear_unused(block, epoch, packets);]] NEW ""
+  FILE labs/06_allreduce/algorithms/scratch.hpp
+  OLD [[const std::uint32_t epoch = of_block[block.group_index()] + 1;
+        return epoch == 0 ? 2 : epoch;]]
+  NEW [[const std::uint32_t epoch = of_block[block.group_index()] + 1;
+        return epoch == 8 ? 2 : epoch;]])
+symm_explored_mutant(06 clears_used_slot one_shot/2x2 "nobody can go on"
+  FILE labs/06_allreduce/algorithms/one_shot/one_shot.hpp
+  OLD [[if (i >= packets) {]] NEW [[{]])
+symm_explored_mutant(06 epoch_parity one_shot/2x1/wrap "nobody can go on"
+  FILE labs/06_allreduce/algorithms/scratch.hpp
+  OLD [[epoch == 0 ? 2 : epoch]] NEW [[epoch == 0 ? 1 : epoch]])
+symm_explored_mutant(06 epoch_no_sync one_shot/2x2 "data race on r[01].epochs"
+  FILE labs/06_allreduce/algorithms/scratch.hpp
+  OLD [[block.sync();
+        for]]
+  NEW [[for]])
+# A peer takes what a rank that gave up sends later for what it has not sent.
+symm_explored_mutant(06 one_shot_after_giving_up one_shot/2x1 "instead of"
+  FILE labs/06_allreduce/algorithms/one_shot/one_shot.hpp
+  OLD [[ && !waiter.gave_up()]] NEW "")
+symm_explored_mutant(06 sentinel_after_giving_up sentinel/2x1 "instead of"
+  FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp
+  OLD [[ && !waiter.gave_up()]] NEW "")
+symm_explored_mutant(06 push_after_giving_up push/2x1 "instead of"
+  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  OLD [[if (!waiter.gave_up()) {]] NEW [[{]])
+
+# Half of a packet, or of a pack, may arrive without the other.
+symm_explored_mutant(06 one_flag one_shot/2x1 "instead of"
+  FILE labs/05_device_prims/ll_packet.hpp
+  OLD [[ && flag1 == flag]] NEW "")
+symm_explored_mutant(06 sentinel_one_half sentinel/2x1 "nan instead of"
+  FILE labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp
+  OLD [[ && pack.half[1] != kSentinel]] NEW "")
+symm_explored_mutant(06 push_one_half push/2x1 "nan instead of"
+  FILE labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp
+  OLD [[ && pack.half[1] != kSentinel]] NEW "")
+symm_explored_mutant(06 sentinel_one_bank sentinel/2x1 "instead of|nobody can go on"
+  FILE labs/06_allreduce/algorithms/scratch.hpp
+  OLD [[kBanks = 2]] NEW [[kBanks = 1]])
+
+# Two calls later these packs pass for new ones.
+symm_explored_mutant(06 sentinel_not_cleared sentinel/2x1 "instead of"
+  FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp
+  OLD [[clear(slot_of(p));]] NEW "")
+symm_explored_mutant(06 push_not_cleared push/2x1 "instead of"
+  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  OLD [[clear_scattered(cut, j);]] NEW "")
+symm_explored_mutant(06 push_gather_not_cleared push/2x1 "instead of"
+  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  OLD [[clear(slot_of(p));]] NEW "")
+# A fast peer sends into slots that are cleared after that.
+symm_explored_mutant(06 push_one_bank push/2x1 "nobody can go on|instead of"
+  FILE labs/06_allreduce/algorithms/scratch.hpp
+  OLD [[kBanks = 2]] NEW [[kBanks = 1]])
