@@ -17,7 +17,7 @@ std::string who(const Step& step) {
 
 std::string line_of(const std::vector<Step>& steps, std::size_t number) {
     const Step& step = steps[number];
-    std::string line = fmt::format("{:>4}  {:<9} {:<15}", number, who(step),
+    std::string line = fmt::format("{:>4}  {:<9} {:<13}", number, who(step),
                                    step.order.empty() ? step.what : step.what + ' ' + step.order);
     if (!step.accesses) {
         return line;
@@ -29,11 +29,11 @@ std::string line_of(const std::vector<Step>& steps, std::size_t number) {
     if (step.what == "load") {
         line += step.from < 0 ? ", as it was at first" : fmt::format(", of step {}", step.from);
         if (step.newest >= 0) {
-            line += fmt::format(", though step {} is newer", step.newest);
+            line += fmt::format("; {} is newer", step.newest);
         }
     }
     if (!step.places.empty()) {
-        line += fmt::format("   ({})", step.places.front());
+        line += fmt::format("  ({})", step.places.front());
     }
     return line;
 }

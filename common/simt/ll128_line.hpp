@@ -54,6 +54,7 @@ template <int kRounds>
 __host__ __device__ bool wait_for_lines(const Warp& warp, Waiter& waiter, const Waiting& waiting,
                                         std::uint64_t flag, const Pack16* at,
                                         Pack16 (&pack)[kRounds]) {
+    // The last pack of this lane's line.
     const Pack16* const flags = at + (kLineLanes - 1 - warp.thread_rank() % kLineLanes);
     bool arrived = true;
     SYMM_UNROLL

@@ -12,11 +12,10 @@
 /// | receiver    | both flags of a packet      | relaxed | uses its 8 bytes; gives the slot back (ll_steps.hpp) |
 ///
 /// - No order is needed: the flags are in the same 8-byte words as the data.
-/// - Packets are overwritten without being cleared: flag s + 1 differs from that of any earlier
-///   step in the slot. But flags have 32 bits and return after 2^32 steps. A packet that short
-///   messages have never overwritten could then pass for a new one. So in the eight steps before
-///   each multiple of 2^31 the sender overwrites the whole slot. (Half of 2^32, because flag 0
-///   comes up once in 2^32 steps, and packets that were never written hold 0.)
+/// - Packets are overwritten without being cleared: for 2^32 steps flag s + 1 differs from all
+///   others in the slot. Two kinds of packets could pass for a new one after that: one that short
+///   messages have not overwritten since, and one that was never written, which holds flag 0. So in
+///   the eight steps before each multiple of 2^31 the sender overwrites the whole slot.
 /// - No deadlock and no overtaking, as for the connection: the receiver gives a credit only for a
 ///   step that it has emptied, so in whatever call it is, the sender overwrites only slots that
 ///   have been read.

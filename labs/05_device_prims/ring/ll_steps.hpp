@@ -6,16 +6,18 @@
 /// looks at it only when it has used up the credits that it knows of: once at the beginning of a
 /// kernel, then every eight steps if the receiver keeps up.
 ///
-/// | step s: who | waits for            | order   | why relaxed is enough                             |
+/// | step s: who | does                 | order   | what that rests on                                |
 /// |-------------|----------------------|---------|---------------------------------------------------|
-/// | sender      | head + 8 > s (thread 0 waits, then a sync) | relaxed | the head says that flags were compared; it publishes no data |
-/// | receiver    | a sync, then thread 0 posts head = s + 1   | relaxed | each thread has loaded its data before the sync (LL together with the flags, LL128 after them) |
+/// | sender      | thread 0 waits for head + 8 > s, then a sync | relaxed | the sender reads nothing that the receiver wrote |
+/// | receiver    | a sync, then thread 0 posts head = s + 1     | relaxed | each thread has loaded its data before the sync (LL together with the flags, LL128 after them) |
 ///
-/// - Relaxed is more than PTX's memory model promises here: it orders no relaxed load of the data
-///   before a relaxed store of the head. What it rests on is that each thread used what it had
-///   loaded before it came to the sync, and that thread 0 stores the head after the sync.
-/// - A step without elements waits for nothing, so the head may be ahead of the sender.
-/// - All threads know the head that thread 0 saw last, so without a wait there is no sync either.
+/// - PTX's memory model does not promise the second row: it orders no relaxed load of the data
+///   before a relaxed store of the head. It rests on this: each thread has used what it loaded
+///   before it comes to the sync, and thread 0 stores the head after the sync.
+/// - A step without elements waits for nothing, so the head may be ahead of the sender. That does
+///   no harm: there is nothing in the slot that could be overwritten.
+/// - All threads know the head that thread 0 saw last, so where no credit is waited for there is no
+///   sync for it either.
 /// - All threads of a group give up together: a thread whose wait gave up says so before the
 ///   receiver's sync, and all read it after that.
 
@@ -34,7 +36,8 @@ public:
         std::uint64_t sent;
         std::uint64_t head;  ///< What thread 0 saw.
         /// Set by a thread whose wait gave up. A word for even steps, for odd steps and for the
-        /// wait for credit: a thread may be one sync ahead of another that still reads.
+        /// wait for credit: a thread may be one sync ahead of another that still reads. The next
+        /// write to the same word comes two syncs later.
         std::uint32_t gave_up[3];
         /// A kernel in front of this one gave up. Written before the first sync only.
         bool gave_up_before;

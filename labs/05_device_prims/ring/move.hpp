@@ -6,8 +6,8 @@
 
 namespace symm {
 
-/// What one step of a primitive does. Its name says it too: recv_reduce_copy_send receives, reduces
-/// what came with the source, writes the output and sends.
+/// What one step of a primitive does. Its name says it too: recv_reduce_copy receives, reduces what
+/// came with the source, and writes the output.
 struct Move {
     bool receive = false;
     bool send = false;

@@ -25,8 +25,10 @@
 /// - No deadlock. Order all ranks' steps by their number in the call; in Broadcast and Reduce,
 ///   steps with the same number by their place in the chain. Each step waits only for earlier ones:
 ///   for the step that sent what it receives, and for the step in which the next rank emptied the
-///   slot that it needs. So the earliest step that is not done can always go on.
-/// - The number of steps depends on numbers that all ranks know alike: count, ranks, slots.
+///   slot that it needs. So the earliest step that is not done can always go on. (Steps of earlier
+///   calls are earlier.)
+/// - The number of steps depends on numbers that all ranks know alike: count, ranks, channels,
+///   slots.
 /// - The direct sends of AllReduce store into the next rank's output. That rank is ready: the
 ///   complete chunk has its contribution in it, so its kernel has begun, and it has read this chunk
 ///   of its input, which may be the same memory. Neither holds for AllGather and Broadcast.
@@ -60,8 +62,8 @@ struct RingCall {
 
 /// How a call is cut. A call goes around the ring in turns. In each turn every channel takes
 /// `chunks` chunks, and the parts of the channels lie side by side in memory. A chunk has at most
-/// `most` elements and is a multiple of `unit`, as `most` is; all turns have chunks of the same
-/// size. All in elements.
+/// `most` elements and is a multiple of `unit`, as `most` has to be; all turns have chunks of the
+/// same size. All in elements.
 constexpr std::size_t ring_chunk(std::size_t count, std::size_t channels, std::size_t chunks,
                                  std::size_t most, std::size_t unit) {
     const auto divided_up = [](std::size_t a, std::size_t b) { return (a + b - 1) / b; };

@@ -40,7 +40,8 @@ public:
     /// If an exception destroys it, the other ranks are told, and its kernels end.
     ~RingCommunicator();
 
-    /// Queues a call. Throws CudaError, and std::invalid_argument for a call that is not possible:
+    /// Queues a call. All calls of a communicator go into one stream: they share counts and slots.
+    /// Throws CudaError, and std::invalid_argument for a call that is not possible:
     /// a root that does not exist, an address that is no multiple of the element's size, LL128
     /// where lines do not arrive whole.
     void queue(const RingRequest& call, CUstream stream);

@@ -92,7 +92,7 @@ public:
         }
     }
 
-    /// Ends the use of the channel in this kernel.
+    /// Ends the use of the channel in this kernel. (The counts of steps are stored already.)
     __host__ __device__ void finish() const { tracer_.end(receiver_.step(), sender_.step()); }
 
 private:
