@@ -12,11 +12,11 @@
 /// | reduce | combines it with the source, this rank's input                     |
 /// | copy   | writes the result to the output                                    |
 /// | send   | sends the result to the next rank                                  |
-/// | direct | before send: stores it into the next rank's output; before recv: it is in this rank's output already |
+/// | direct | before send: stores it into the next rank's output; before recv: it lies there already |
 ///
 /// All threads of the group make each call together, with the same numbers; the two ranks of a step
-/// name the same count (only Simple notices where they do not). Once a wait has given up, all further
-/// calls do nothing.
+/// name the same count (only Simple notices where they do not). Once a wait has given up, all
+/// further calls do nothing.
 ///
 /// `source` and `output` may be the same, at any address of their type.
 ///
