@@ -79,10 +79,10 @@ struct Options {
 /// One step of the failing execution.
 struct Step {
     int rank = -1, block = 0, thread = 0;
-    std::string what;      ///< `load`, `store`, `block.sync` ...
-    std::string order;     ///< `acquire` ...; empty where it has none.
-    std::string location;  ///< `r1.scratch+8`
-    std::uint64_t value = 0;
+    std::string what;         ///< `load`, `store`, `block.sync` ...
+    std::string order;        ///< `acquire` ...; empty where it has none.
+    std::string location;     ///< `r1.scratch+8`
+    std::uint64_t value = 0;  ///< Of a sync: how often its threads have passed it before.
     long from = -1;    ///< Of a load: the step that stored the value; -1: it was there at first.
     long newest = -1;  ///< Of a load: the newest store there, if it is another one.
     bool accesses = false;            ///< A load or a store.

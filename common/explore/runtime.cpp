@@ -75,6 +75,7 @@ struct Barrier {
     std::vector<int> waiting;
     bool vote = false, result = false;
     bool ends_kernel = false;
+    std::uint64_t passed = 0;  ///< How often all have passed it.
 };
 
 /// A function that a thread is in, and those that called it.
@@ -366,7 +367,7 @@ void Runtime::launch(int rank, const Shape& shape,
 
 bool Runtime::pass_barrier(Barrier& barrier, bool vote) {
     const Inside inside(*this);
-    log(barrier.name.c_str(), -1, 0, 0, nullptr);
+    log(barrier.name.c_str(), -1, 0, barrier.passed, nullptr);
     barrier.vote |= vote;
     barrier.waiting.push_back(number_of(*current_));
     if (barrier.waiting.size() < barrier.expected) {
@@ -397,6 +398,7 @@ bool Runtime::pass_barrier(Barrier& barrier, bool vote) {
         thread.state = State::kReady;
     }
     barrier.waiting.clear();
+    ++barrier.passed;
     barrier.result = barrier.vote;
     barrier.vote = false;
     return barrier.result;
@@ -512,8 +514,11 @@ void Runtime::make(Thread& thread, const Move& move) {
     making_ = nullptr;
     thread.mind.past.insert(number);
     wait.tried = false;
-    if (move.misses) {
-        return;  // and polls again
+    if (move.misses) {  // it polls again
+        current_ = &thread;
+        log("polls too late", -1, 0, 0, nullptr);
+        current_ = nullptr;
+        return;
     }
     wait.how = move.how;
     thread.state = State::kReady;
@@ -573,8 +578,9 @@ void Runtime::access(std::uintptr_t address, std::size_t size, Kind kind, void* 
             const Thread& other = threads_[static_cast<std::size_t>(race->thread)];
             const Logged& earlier = log_[static_cast<std::size_t>(race->step)];
             involved_ = {static_cast<std::size_t>(race->step), static_cast<std::size_t>(step)};
-            fail(fmt::format("data race on {}: {} by {}, {} by {}", name_of(at), what,
-                             name_of(*current_), earlier.what, name_of(other)));
+            fail(fmt::format("data race on {}: {} by {} (step {}), {} by {} (step {})", name_of(at),
+                             earlier.what, name_of(other), race->step, what, name_of(*current_),
+                             step));
         }
         at = end;
     }
@@ -868,10 +874,10 @@ std::vector<Step> Runtime::steps() const {
         step.thread = thread.number;
         step.what = logged.what;
         step.order = logged.order < 0 ? "" : kOrders.at(static_cast<std::size_t>(logged.order));
+        step.value = logged.value;
         step.accesses = logged.address != 0;
         if (step.accesses) {
             step.location = name_of(logged.address);
-            step.value = logged.value;
             step.from = logged.from;
             step.newest = logged.newest;
             std::vector<void*> callers;

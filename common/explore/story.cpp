@@ -50,6 +50,8 @@ std::vector<std::size_t> steps_that_matter(const Report& report) {
                (step.newest >= 0 ||
                 (step.from >= 0 && !same_thread(step, steps[static_cast<std::size_t>(step.from)])));
     };
+    const auto is_sync = [](const Step& step) { return step.what.ends_with("sync"); };
+    const bool is_race = report.involved.size() == 2 && report.why.starts_with("data race");
     std::set<std::size_t> matter;
     std::vector<std::size_t> open = report.involved;
     while (!open.empty()) {
@@ -64,10 +66,26 @@ std::vector<std::size_t> steps_that_matter(const Report& report) {
                 open.push_back(static_cast<std::size_t>(stored));
             }
         }
+        // What its thread had learnt before; of a race also by its last sync.
         for (std::size_t i = number; i-- > 0;) {
-            if (same_thread(steps[i], step) && is_news(steps[i])) {
+            if (same_thread(steps[i], step) &&
+                (is_news(steps[i]) || (is_race && is_sync(steps[i])))) {
                 open.push_back(i);
                 break;
+            }
+        }
+        // What the others had learnt before they came to the same sync.
+        for (std::size_t i = 0; is_sync(step) && i < steps.size(); ++i) {
+            const Step& other = steps[i];
+            if (other.rank != step.rank || other.block != step.block || other.what != step.what ||
+                other.value != step.value || same_thread(other, step)) {
+                continue;
+            }
+            for (std::size_t k = i; k-- > 0 && !is_sync(steps[k]);) {
+                if (same_thread(steps[k], other) && is_news(steps[k])) {
+                    open.push_back(k);
+                    break;
+                }
             }
         }
         // A wrong value that was loaded plainly: who stored it?
@@ -76,6 +94,11 @@ std::vector<std::size_t> steps_that_matter(const Report& report) {
                 open.push_back(i);
                 break;
             }
+        }
+    }
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (steps[i].what == "polls too late") {
+            matter.insert(i);
         }
     }
     return {matter.begin(), matter.end()};
@@ -93,7 +116,7 @@ std::string story(const Report& report, bool all, std::size_t most) {
     const std::size_t left_out = !all && numbers.size() > most ? numbers.size() - most : 0;
     std::string text;
     if (left_out != 0) {
-        text += fmt::format("      ({} earlier steps)\n", left_out);
+        text += fmt::format("      ({} earlier steps that matter are left out)\n", left_out);
     }
     for (std::size_t i = left_out; i < numbers.size(); ++i) {
         text += line_of(report.steps, numbers[i]) + '\n';

@@ -15,6 +15,6 @@ std::vector<std::size_t> steps_that_matter(const Report& report);
 
 /// One line for each step that matters, the last `most` of them, and the failure. `all`: one line
 /// for every step.
-std::string story(const Report& report, bool all = false, std::size_t most = 12);
+std::string story(const Report& report, bool all = false, std::size_t most = 24);
 
 }  // namespace symm::explore

@@ -19,7 +19,7 @@
 #include "labs/01_vmm_alloc/mapping.hpp"
 #include "labs/01_vmm_alloc/physical_memory.hpp"
 #include "labs/04_shm_transport/host_memory/host_path.hpp"
-#include "labs/04_shm_transport/host_memory/posix_memory.hpp"
+#include "labs/04_shm_transport/host_memory/registered_memfd.hpp"
 
 namespace symm {
 

@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// Windows: memory of every rank that all ranks' kernels can use.
+/// Windows: memory of every rank that all ranks' kernels can use. Communicator::register_memory()
+/// makes one of the caller's memory, by lab 03's SymmetricRange; here they are kept and found.
 
 #include <cuda.h>
 

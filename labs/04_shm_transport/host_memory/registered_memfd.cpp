@@ -1,4 +1,4 @@
-#include "labs/04_shm_transport/host_memory/posix_memory.hpp"
+#include "labs/04_shm_transport/host_memory/registered_memfd.hpp"
 
 #include <fcntl.h>
 #include <fmt/core.h>
