@@ -18,7 +18,8 @@ namespace symm {
 /// parameters. Move-only.
 class KernelTimeout {
 public:
-    /// No single wait in a kernel lasts longer than `limit` (30 s, or SYMM_TIMEOUT). Needs a current context: the kernels'.
+    /// No single wait in a kernel lasts longer than `limit` (30 s, or SYMM_TIMEOUT). Needs a
+    /// current context: the kernels'.
     explicit KernelTimeout(std::chrono::nanoseconds limit = Deadline::standard_limit());
 
     simt::Timeout timeout() const {
