@@ -16,6 +16,8 @@
 /// - An answer stays: after the first false all later ones are false, too. So a function can return
 ///   without a result, and its caller finds out at its own next barrier.
 ///
+/// Explored: `./lab explore barrier` runs this in every execution (docs/EXPLORE.md).
+///
 /// Source: NCCL's barrier_red_or and `ncclShmem.aborted` in src/device/common.h.
 
 #include "common/simt/thread_block.hpp"

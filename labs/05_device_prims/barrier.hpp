@@ -30,6 +30,8 @@
 /// - Each block counts its own epochs in device memory, so a replayed graph continues the count.
 ///   Epochs wrap; the comparison allows for it.
 ///
+/// Explored: `./lab explore barrier` runs this in every execution (docs/EXPLORE.md).
+///
 /// Source: NCCL's LSA barrier (src/include/nccl_device/impl/lsa_barrier__funcs.h).
 
 #include <cstddef>

@@ -20,6 +20,8 @@
 /// Both flags are checked: the memory model promises that each 8-byte element of a 16-byte access
 /// arrives whole, not that both arrive together.
 ///
+/// Explored: `./lab explore packet` runs this in every execution (docs/EXPLORE.md).
+///
 /// Source: NCCL's src/device/prims_ll.h; ncclLLFifoLine in src/include/device.h.
 
 #include <cstdint>

@@ -14,6 +14,8 @@
 /// Values only grow, and the comparison allows them to wrap. A receiver that polls late may see a
 /// later value than it waits for; that value ends its wait too. So nothing is ever cleared.
 ///
+/// Explored: `./lab explore signal` runs this in every execution (docs/EXPLORE.md).
+///
 /// Source: NCCL's src/device/prims_simple.h (waitPeer, postPeer); MSCCL++'s "signal" and "relaxed
 /// signal".
 

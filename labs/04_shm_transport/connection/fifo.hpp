@@ -57,6 +57,8 @@
 /// it without a copy. It may write the data again when the receiver has emptied the step
 /// (drained()).
 ///
+/// Explored: `./lab explore connection` runs this in every execution (docs/EXPLORE.md).
+///
 /// Source: NCCL's `waitPeer` and `postPeer` in src/device/prims_simple.h.
 
 #include <cstddef>

@@ -20,6 +20,8 @@
 ///   step that it has emptied, so in whatever call it is, the sender overwrites only slots that
 ///   have been read.
 ///
+/// Explored: `./lab explore ll` runs this in every execution (docs/EXPLORE.md).
+///
 /// Source: NCCL's src/device/prims_ll.h (and NCCL_LL_CLEAN_MASK in device.h).
 
 #include <cstddef>

@@ -23,6 +23,8 @@
 ///
 /// Flags have 64 bits and never return.
 ///
+/// Explored: `./lab explore ll128` runs this in every execution (docs/EXPLORE.md).
+///
 /// Source: NCCL's src/device/prims_ll128.h.
 
 #include <cstddef>

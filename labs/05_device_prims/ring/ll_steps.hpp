@@ -20,6 +20,8 @@
 ///   sync for it either.
 /// - All threads of a group give up together: a thread whose wait gave up says so before the
 ///   receiver's sync, and all read it after that.
+///
+/// Explored: `./lab explore ll` runs this in every execution (docs/EXPLORE.md).
 
 #include <cstdint>
 

@@ -25,6 +25,8 @@
 ///   of an epoch may wrap.
 /// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.
 ///
+/// Explored: `./lab explore one_shot` runs this in every execution (docs/EXPLORE.md).
+///
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (AGxLL_R) and
 /// src/include/nccl_device/ll_a2a.h.
 

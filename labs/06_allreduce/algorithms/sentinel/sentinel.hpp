@@ -26,6 +26,8 @@
 /// A thread first sends all its packs, and then waits for the first: so the link is busy from the
 /// beginning.
 ///
+/// Explored: `./lab explore sentinel` runs this in every execution (docs/EXPLORE.md).
+///
 /// Source: TensorRT-LLM's "Lamport" AllReduce. It has -0.0 as sentinel, and clears a third bank.
 
 #include <cstddef>

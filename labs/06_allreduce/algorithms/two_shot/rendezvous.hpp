@@ -27,6 +27,8 @@
 ///   every slot of its inbox. So a slot always has the number before, also where numbers wrap.
 /// - If one thread times out, its whole block gives up, as in a barrier.
 ///
+/// Explored: `./lab explore two_shot` runs this in every execution (docs/EXPLORE.md).
+///
 /// Source: the arrangement is ours. NCCL asks the caller for equal offsets on all ranks
 /// (NCCL_WIN_COLL_SYMMETRIC).
 
