@@ -21,14 +21,11 @@
 /// - The next call cannot overtake this one: see scratch.hpp. A call ends with packets of all
 ///   peers.
 /// - No old flag equals a later epoch: each call clears one slot of its bank unless it has just
-///   used it, so no flag stays in a slot for more than 2 x `per_sender` calls. So the 32 bits
-///   of an epoch may wrap.
+///   used it, so no flag stays in a slot for more than 2 x `per_sender` calls: an epoch may wrap.
 /// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.
 ///
 /// Explored: `./lab explore one_shot` runs this in every execution (docs/EXPLORE.md).
-///
-/// Source: NCCL's src/device/symmetric/all_reduce.cuh (AGxLL_R) and
-/// src/include/nccl_device/ll_a2a.h.
+/// Source: NCCL's src/device/symmetric/all_reduce.cuh (AGxLL_R).
 
 #include <cstddef>
 #include <cstdint>

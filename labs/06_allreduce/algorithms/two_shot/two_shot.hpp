@@ -23,7 +23,6 @@
 /// - Part r is added up by rank r alone: all ranks agree to the last bit.
 ///
 /// Explored: `./lab explore two_shot` runs this in every execution (docs/EXPLORE.md).
-///
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST).
 
 #include <cuda.h>
