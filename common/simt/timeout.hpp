@@ -85,7 +85,7 @@ __host__ __device__ inline std::uint64_t now_ns() {
 struct Timeout {
     std::uint32_t* gave_up;  ///< In device memory of the kernel's own device.
     WaitReport* report;      ///< In pinned host memory.
-    std::uint64_t limit_ns;  ///< How long one wait may last: SYMM_TIMEOUT, 30 s if not set.
+    std::uint64_t limit_ns;  ///< How long one wait may last (KernelTimeout, CommunicatorOptions).
 };
 
 /// One thread's waits in one kernel. Waits are counted as well as polls, so that a kernel of many

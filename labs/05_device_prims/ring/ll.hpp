@@ -11,11 +11,12 @@
 /// | sender      | a credit (ll_steps.hpp)     | relaxed | stores packets with flag s + 1, relaxed |
 /// | receiver    | both flags of a packet      | relaxed | uses its 8 bytes; gives the slot back (ll_steps.hpp) |
 ///
-/// - No order is needed: the flags are in the same 8-byte words as the data.
+/// - No order is needed for the data: the flags are in the same 8-byte words.
 /// - Packets are overwritten without being cleared: for 2^32 steps flag s + 1 differs from all
 ///   others in the slot. Two kinds of packets could pass for a new one after that: one that short
 ///   messages have not overwritten since, and one that was never written, which holds flag 0. So in
-///   the eight steps before each multiple of 2^31 the sender overwrites the whole slot.
+///   the eight steps before each multiple of 2^31 the sender overwrites the whole slot: of 2^31,
+///   because flag 0 itself comes up before a multiple of 2^32.
 /// - No deadlock and no overtaking, as for the connection: the receiver gives a credit only for a
 ///   step that it has emptied, so in whatever call it is, the sender overwrites only slots that
 ///   have been read.

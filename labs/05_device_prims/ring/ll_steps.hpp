@@ -8,12 +8,12 @@
 ///
 /// | step s: who | does                 | order   | what that rests on                                |
 /// |-------------|----------------------|---------|---------------------------------------------------|
-/// | sender      | thread 0 waits for head + 8 > s, then a sync | relaxed | the sender reads nothing that the receiver wrote |
+/// | sender      | thread 0 waits for head + 8 > s, then a sync | relaxed | the sender reads nothing else that the receiver wrote |
 /// | receiver    | a sync, then thread 0 posts head = s + 1     | relaxed | each thread has loaded its data before the sync (LL together with the flags, LL128 after them) |
 ///
-/// - PTX's memory model does not promise the second row: it orders no relaxed load of the data
-///   before a relaxed store of the head. It rests on this: each thread has used what it loaded
-///   before it comes to the sync, and thread 0 stores the head after the sync.
+/// - PTX's memory model does not promise it: without release and acquire it orders no load of the
+///   data before the stores of a sender that sees the head. It rests on this: each thread has used
+///   what it loaded before it comes to the sync, and thread 0 stores the head after the sync.
 /// - A step without elements waits for nothing, so the head may be ahead of the sender. That does
 ///   no harm: there is nothing in the slot that could be overwritten.
 /// - All threads know the head that thread 0 saw last, so where no credit is waited for there is no

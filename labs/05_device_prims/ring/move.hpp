@@ -18,7 +18,8 @@ struct Move {
     /// What is sent is stored into the next rank's output.
     bool sent_in_place = false;
 
-    /// All ranks' elements have been combined.
+    /// All ranks' elements have been combined: in these collectives the rank that adds the last
+    /// ones writes them to its output.
     __host__ __device__ constexpr bool completes() const { return receive && source && output; }
 };
 

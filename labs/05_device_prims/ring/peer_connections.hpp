@@ -20,8 +20,9 @@ namespace symm {
 /// The connections of one protocol. Construction is collective.
 class PeerConnections {
 public:
-    /// `slot_bytes` is a multiple of 128; both numbers are the same on all ranks. If it fails on
-    /// one rank, it throws on all ranks.
+    /// `slot_bytes` is a multiple of 128, for LL of 256 and for LL128 of 2048, so that a chunk is
+    /// whole (ring_chunk()); both numbers are the same on all ranks. If it fails on one rank, it
+    /// throws on all ranks.
     PeerConnections(Rank& rank, std::uint32_t channels, std::uint64_t slot_bytes);
 
     Connection to_next() const;

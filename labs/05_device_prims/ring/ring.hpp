@@ -20,13 +20,13 @@
 ///
 /// The first n steps add up, the others distribute. Alone, the first n are a ReduceScatter, the
 /// rest an AllGather (step n belongs to both: it ends the one, and its send begins the other).
-/// Broadcast and Reduce are chains, which begin and end at the root.
+/// Broadcast is a chain that begins at the root, Reduce one that ends there.
 ///
-/// - No deadlock. Order all ranks' steps by their number in the call; in Broadcast and Reduce,
-///   steps with the same number by their place in the chain. Each step waits only for earlier ones:
-///   for the step that sent what it receives, and for the step in which the next rank emptied the
-///   slot that it needs. So the earliest step that is not done can always go on. (Steps of earlier
-///   calls are earlier.)
+/// - No deadlock, if all blocks of all ranks run at the same time. Order all ranks' steps by their
+///   number in the call; in Broadcast and Reduce, steps with the same number by their place in the
+///   chain. Each step waits only for earlier ones: for the step that sent what it receives, and for
+///   the step in which the next rank emptied the slot that it needs. So the earliest step that is
+///   not done can always go on. (Steps of earlier calls are earlier.)
 /// - The number of steps depends on numbers that all ranks know alike: count, ranks, channels,
 ///   slots.
 /// - The direct sends of AllReduce store into the next rank's output. That rank is ready: the

@@ -2,30 +2,30 @@
 /// \file
 /// Scratch memory that a rank may send to before it knows anything of the receiver.
 ///
-/// Every call has a number, its *epoch*. Each rank's scratch memory has two *banks*, and the call
-/// of epoch e uses bank e % 2. A bank has a row of slots for each peer: `scratch[bank][r]` of rank
-/// p is where rank r stores what it sends to rank p. What is in a slot says by itself whether it
-/// has arrived: a packet has a flag (one_shot.hpp), other packs are no sentinel
-/// (sentinel_packs.hpp).
+/// Every launch of an algorithm has a number, its *epoch*. Each rank's scratch memory has two
+/// *banks*, and the call of epoch e uses bank e % 2. A bank has a row of slots for each peer:
+/// `scratch[bank][r]` of rank p is where rank r stores what it sends to rank p. What is in a slot
+/// says by itself whether it has arrived: a packet has a flag (one_shot.hpp), other packs are no
+/// sentinel (sentinel_packs.hpp).
 ///
 /// | rank | in epoch e                               | why |
 /// |------|------------------------------------------|-----|
 /// | r    | stores into `scratch[e % 2][r]` of rank p | it waits for nobody: the bank is free, see below |
 /// | p    | polls `scratch[e % 2][r]` and uses it    | the data says that it has arrived |
-/// | p    | leaves or stores there what does not pass for data of epoch e + 2 | an old flag is not e + 2, and the sentinel is no data |
+/// | p    | leaves an old packet there: its flag e is not e + 2; or stores the sentinel, which is no data | nothing there may pass for data of epoch e + 2 |
 ///
-/// - The next call cannot overtake this one, if a call ends on no rank before it has something of
-///   every rank's call of that epoch: each algorithm says why it does. Epoch e + 1 uses the other
-///   bank. Epoch e + 2 uses this bank again. A rank that begins e + 2 has ended e + 1, so every
-///   peer has begun e + 1, so every peer's kernel of epoch e has ended, and with it all its reading
-///   and clearing of this bank. The end of that kernel has also completed its stores (see `*` in
-///   barrier.hpp), so what it stores to clear a slot cannot arrive after the data of e + 2, though
-///   both are relaxed.
+/// - The next call cannot overtake this one. Kernels of a communicator run one after another, and
+///   on each rank a call ends only after data of every peer's same call has arrived: each algorithm
+///   says why. Epoch e + 1 uses the other bank. Before a rank stores for e + 2 into this bank of
+///   peer p: (1) p's kernel of e has read and cleared the bank; (2) that kernel's end released it,
+///   so that (3) it comes before what p's kernel of e + 1 has sent, which this rank has loaded; (4)
+///   the end of this rank's kernel of e + 1 acquired it, for the kernel of e + 2 behind it. The end
+///   of a kernel is a full fence for its stream; nothing else here orders anything.
 /// - One bank is not enough: a rank that begins e + 1 has what its peers sent in e, but perhaps
 ///   they have not read yet what it sent.
 /// - Epochs are counted in device memory, so a replayed graph continues the count. They may wrap.
-/// - A kernel behind one that gave up sends nothing. It does not wait for its peers, so what it
-///   sent two calls later would pass for data of the call that failed.
+/// - A kernel behind one that gave up sends nothing: its input may be what the call that failed
+///   should have made, and a peer whose own call succeeded would take it.
 ///
 /// Source: NCCL's src/include/nccl_device/ll_a2a.h, which has slots and epochs too.
 

@@ -109,8 +109,8 @@ public:
     /// What has gone wrong so far on any rank, or an empty text. Does not wait: NCCL's
     /// ncclCommGetAsyncError. Then the communicator can only be destroyed.
     std::string async_error();
-    /// Ends all calls in flight, and those still to come, at their first wait: NCCL's
-    /// ncclCommAbort. From any thread.
+    /// Ends all calls in flight, and those still to come, as soon as a wait looks for it:
+    /// NCCL's ncclCommAbort. From any thread.
     void abort() { timeout_.abort(); }
 
 private:

@@ -45,7 +45,7 @@ struct OneShot : ScratchCall {
         const std::uint32_t epoch = epochs->next(block);
         const std::size_t packets = (count + kPerPacket - 1) / kPerPacket;
         simt::Waiter waiter(timeout);
-        // A rank that gave up in an earlier call sends nothing: a peer would take it as that one's.
+        // A rank that gave up in an earlier call sends nothing (scratch.hpp).
         for (std::size_t i = block.grid_rank(); i < packets && !waiter.gave_up();
              i += block.grid_size()) {
             const std::size_t at = i * kPerPacket;

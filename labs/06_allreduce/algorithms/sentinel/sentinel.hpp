@@ -24,11 +24,12 @@
 /// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.
 ///
 /// A thread first sends all its packs, and then waits for the first: so the link is busy from the
-/// beginning.
+/// beginning. It loads each once more to add it up: in place too, since it alone writes there.
 ///
 /// Explored: `./lab explore sentinel` runs this in every execution (docs/EXPLORE.md).
 ///
-/// Source: TensorRT-LLM's "Lamport" AllReduce. It has -0.0 as sentinel, and clears a third bank.
+/// Source: TensorRT-LLM's "Lamport" AllReduce. It has -0.0 as sentinel, and three
+/// banks, since a call clears for a later one; here a slot is cleared as soon as it has been read.
 
 #include <cstddef>
 #include <cstdint>

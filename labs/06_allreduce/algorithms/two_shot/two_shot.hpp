@@ -62,6 +62,7 @@ struct TwoShot : TwoShotCall {
         for (int p = 0; p < rendezvous.ranks; ++p) {
             bits |= all[p].in | all[p].out;
         }
+        // The same on all ranks: all look at all addresses, and ranges begin at whole granules.
         const bool aligned = bits % sizeof(simt::Pack16) == 0;
         const std::size_t packs = aligned ? count / kElements : 0;
         reduce_part<simt::Pack16>(block, all, 0, packs);

@@ -2,8 +2,8 @@
 /// \file
 /// AllReduce in two shots without barriers: packs with the sentinel, pushed twice.
 ///
-/// Two shots send the fewest bytes, but those of two_shot.hpp cross the link four times, one after
-/// the other: addresses, requests of loads, what they load, and sums with a barrier. Here nothing
+/// Two shots send the fewest bytes, but those of two_shot.hpp cross the link five times, one after
+/// the other: addresses, requests of loads, what they load, sums, a barrier. Here nothing
 /// is asked for. Every rank pushes its packs to the rank that adds them up, and that rank pushes
 /// the results to all: two trips. All packs go through scratch memory and say by themselves that
 /// they have arrived (sentinel_packs.hpp), so this is for floating types, in any memory.
@@ -32,10 +32,10 @@
 ///   ended.
 /// - The next call cannot overtake this one: see scratch.hpp. A call ends with a result, and each
 ///   result is made of packs of all ranks.
-/// - That proof rests on more than PTX's memory model promises. Where the part of rank r is empty,
-///   it hears from rank p through a third rank alone, which loads p's pack and stores a sum, both
-///   relaxed: the model orders neither what p did before nor what r does after. What it rests on
-///   is that p's sentinels were in p's memory before its kernel of epoch e ended, and that no
+/// - That proof rests on more than PTX's memory model promises. Where the parts of ranks r and p
+///   are empty, r hears from p through a third rank alone, which loads p's pack and stores a sum,
+///   both relaxed: the model orders neither what p did before nor what r does after. What it rests
+///   on is that p's sentinels were in p's memory before its kernel of epoch e ended, and that no
 ///   store made after that can be overwritten by them.
 /// - It is enough that a call has one pack. Parts may be empty, and two ranks whose parts are empty
 ///   do not hear from each other, but both hear from a rank that has heard from all.
