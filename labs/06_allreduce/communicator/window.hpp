@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/06_allreduce/tuning/call_plan.hpp"
+#include "labs/06_allreduce/tuning/window_kind.hpp"
 
 namespace symm {
 

@@ -13,16 +13,9 @@
 #include "labs/05_device_prims/reduction/data_type.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
 #include "labs/06_allreduce/tuning/tuning_table.hpp"
+#include "labs/06_allreduce/tuning/window_kind.hpp"
 
 namespace symm {
-
-/// What a caller promises of a window.
-enum class WindowKind {
-    kPlain,  ///< Nothing: each rank calls at offsets of its own.
-    /// In each call all ranks' buffers lie at the same offsets of the same windows. NCCL asks for
-    /// this promise too (NCCL_WIN_COLL_SYMMETRIC). Here only the copy engine needs it.
-    kSymmetric
-};
 
 /// What a call is.
 struct CallSize {
