@@ -1,0 +1,292 @@
+// One execution after the other, until all were visited or one has failed.
+
+#include "common/explore/execution.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <stdexcept>
+
+#include "common/explore/places.hpp"
+
+namespace symm::explore {
+
+Runtime* running = nullptr;
+
+void Runtime::fail(const std::string& why) {
+    inside_ = true;
+    why_ = why;
+    siglongjmp(failed_, 1);
+}
+
+void Runtime::run_ready() {
+    for (bool again = true; again;) {
+        again = false;
+        for (std::size_t i = 0; i < thread_count_; ++i) {
+            if (threads_[i].state == State::kReady) {
+                again = true;
+                resume(threads_[i]);
+            }
+        }
+    }
+}
+
+std::string Runtime::deadlock() {
+    std::string text = "nobody can go on:";
+    for (std::size_t i = 0; i < thread_count_; ++i) {
+        const Thread& thread = threads_[i];
+        if (thread.state == State::kAtBarrier) {
+            text += fmt::format(" {} waits at a barrier;", name_of(thread));
+        } else if (thread.state == State::kWaits) {
+            text += fmt::format(" {} polls", name_of(thread));
+            for (const auto& [location, version] : thread.wait.polled) {
+                text += ' ' + name_of(memory_[location].address);
+                if (const long step = memory_[location].stores.back()->step; step >= 0) {
+                    involved_.push_back(static_cast<std::size_t>(step));
+                }
+            }
+            text += ';';
+        }
+    }
+    text.pop_back();
+    return text;
+}
+
+End Runtime::execute() {
+    std::memset(scene_, 0, used_);
+    used_ = 0;
+    names_.clear();
+    thread_count_ = 0;
+    barriers_.clear();
+    kernel_ends_.clear();
+    blocks_.clear();
+    warps_.clear();
+    named_barriers_.clear();
+    log_.clear();
+    calls_.clear();
+    reads_.assign(kMostThreads, {});
+    overwritten_.clear();
+    memory_.clear();
+    races_.clear();
+    search_.begin_execution();
+    current_ = nullptr;
+    making_ = nullptr;
+    trying_ = false;
+    inside_ = true;
+    if (sigsetjmp(failed_, 1) != 0) {
+        trying_ = false;
+        making_ = nullptr;
+        return End::kFailed;
+    }
+    Scene scene;
+    setup_(scene);
+    while (true) {
+        run_ready();
+        std::vector<Move> moves;
+        std::map<int, std::vector<std::size_t>> polled;
+        bool ended = true;
+        for (std::size_t i = 0; i < thread_count_; ++i) {
+            Thread& thread = threads_[i];
+            ended = ended && thread.state == State::kEnded;
+            if (thread.state != State::kWaits) {
+                continue;
+            }
+            if (is_stale(thread)) {
+                add_moves(thread);
+            }
+            moves.insert(moves.end(), thread.wait.moves.begin(), thread.wait.moves.end());
+            for (const auto& [location, version] : thread.wait.polled) {
+                polled[static_cast<int>(i)].push_back(location);
+            }
+        }
+        if (ended) {
+            return End::kComplete;
+        }
+        if (moves.empty()) {
+            fail(deadlock());
+        }
+        const Move* const move = search_.next(moves, polled);
+        if (move == nullptr) {
+            return End::kAsleep;
+        }
+        make(threads_[static_cast<std::size_t>(move->thread)], *move);
+    }
+}
+
+// Who read from whom, and the order of the stores: what makes two executions the same.
+std::vector<std::uint64_t> Runtime::graph() {
+    std::vector<std::uint64_t> graph;
+    for (std::size_t i = 0; i < thread_count_; ++i) {
+        graph.push_back(~std::uint64_t{0});
+        graph.insert(graph.end(), reads_[i].begin(), reads_[i].end());
+    }
+    std::map<std::uintptr_t, std::vector<std::uint64_t>> orders;
+    memory_.each([&](const Location& location) {
+        for (const StoreRecord* store : location.stores) {
+            orders[location.address].push_back(store->id);
+        }
+    });
+    for (const auto& [address, order] : orders) {
+        graph.push_back(~std::uint64_t{0} - 1);
+        graph.insert(graph.end(), order.begin(), order.end());
+    }
+    return graph;
+}
+
+std::string Runtime::name_of(std::uintptr_t address) const {
+    for (const Named& named : names_) {
+        if (address >= named.begin && address < named.end) {
+            return address == named.begin ? named.name
+                                          : fmt::format("{}+{}", named.name, address - named.begin);
+        }
+    }
+    return "?";
+}
+
+std::vector<Step> Runtime::steps() const {
+    static constexpr std::array kOrders{"relaxed", "consume", "acquire",
+                                        "release", "acq_rel", "seq_cst"};
+    std::vector<Step> steps;
+    std::vector<std::vector<void*>> calls;  // of each step that accesses something
+    for (const Logged& logged : log_) {
+        const Thread& thread = threads_[static_cast<std::size_t>(logged.thread)];
+        Step& step = steps.emplace_back();
+        step.rank = thread.rank;
+        step.block = thread.block;
+        step.thread = thread.number;
+        step.what = logged.what;
+        step.order = logged.order < 0 ? "" : kOrders.at(static_cast<std::size_t>(logged.order));
+        step.value = logged.value;
+        step.accesses = logged.address != 0;
+        if (step.accesses) {
+            step.location = name_of(logged.address);
+            step.from = logged.from;
+            step.newest = logged.newest;
+            std::vector<void*> callers;
+            for (const Call* call = logged.call; call != nullptr; call = call->caller) {
+                callers.push_back(call->place);
+            }
+            callers.insert(callers.begin(), logged.place);
+            calls.push_back(std::move(callers));
+        }
+    }
+    const auto places = places_of(calls);
+    std::size_t next = 0;
+    for (Step& step : steps) {
+        if (step.accesses) {
+            step.places = places[next++];
+        }
+    }
+    return steps;
+}
+
+void on_fault(int, siginfo_t* info, void*) {
+    if (running == nullptr) {
+        std::signal(SIGSEGV, SIG_DFL);
+        std::raise(SIGSEGV);
+        return;
+    }
+    running->crash(info->si_addr);
+}
+
+Report Runtime::explore() {
+    const auto start = std::chrono::steady_clock::now();
+    const auto seconds = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    Report report;
+    double told = 0;
+    while (true) {
+        const End end = execute();
+        report.threads = static_cast<int>(thread_count_);
+        if (end == End::kFailed) {
+            ++report.executions;
+            report.failed = true;
+            report.why = why_;
+            report.steps = steps();
+            report.involved = involved_;
+            if (report.involved.empty() && !report.steps.empty()) {
+                report.involved = {report.steps.size() - 1};
+            }
+            break;
+        }
+        if (begin_again_) {  // loads of what has a new writer were no choices so far
+            begin_again_ = false;
+            search_.restart();
+            report.executions = report.cut_off = 0;
+            report.graphs.clear();
+            continue;
+        }
+        ++(end == End::kComplete ? report.executions : report.cut_off);
+        if (options_.collect && end == End::kComplete) {
+            report.graphs.insert(graph());
+        }
+        if (!search_.advance()) {
+            report.exhausted = true;
+            break;
+        }
+        if (report.executions + report.cut_off >= options_.most_executions) {
+            report.why = fmt::format("the bound of {} executions", options_.most_executions);
+            break;
+        }
+        if (seconds() > options_.seconds) {
+            report.why = fmt::format("the bound of {} s", options_.seconds);
+            break;
+        }
+        if (options_.progress && seconds() - told > 1) {
+            told = seconds();
+            options_.progress(report.executions + report.cut_off, told);
+        }
+    }
+    report.seconds = seconds();
+    return report;
+}
+
+void Scene::launch(int rank, const Shape& shape,
+                   const std::function<void(const simt::ThreadBlock&)>& body) {
+    running->launch(rank, shape, body);
+}
+void* Scene::allocate_bytes(std::size_t bytes, const std::string& name, int rank) {
+    return running->allocate(bytes, name, rank);
+}
+void kernel_end() {
+    running->pass_kernel_end();
+}
+void fail(const std::string& why) {
+    running->fail(why);
+}
+void acquire_both() {
+    running->acquire_both();
+}
+Awaited await(bool (*poll)(void*), void* context, const std::uint32_t* gave_up) {
+    return running->await(poll, context, gave_up);
+}
+
+Report explore(const Options& options, const std::function<void(Scene&)>& setup) {
+    const auto runtime = std::make_unique<Runtime>(options, setup);
+    static std::array<char, 64 * 1024> alternate;
+    const stack_t stack{alternate.data(), 0, alternate.size()};
+    ::sigaltstack(&stack, nullptr);
+    struct sigaction action {};
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    std::array<struct sigaction, 2> before{};
+    ::sigaction(SIGSEGV, &action, &before[0]);
+    ::sigaction(SIGBUS, &action, &before[1]);
+    running = runtime.get();
+    const auto end = [&] {
+        running = nullptr;
+        ::sigaction(SIGSEGV, &before[0], nullptr);
+        ::sigaction(SIGBUS, &before[1], nullptr);
+    };
+    try {
+        Report report = runtime->explore();
+        end();
+        return report;
+    } catch (...) {
+        end();
+        throw;
+    }
+}
+
+}  // namespace symm::explore

@@ -1,0 +1,161 @@
+// Waits: all ways in which one may end, and the one that is taken.
+
+#include "common/explore/execution.hpp"
+
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+
+namespace symm::explore {
+
+Awaited Runtime::await(bool (*poll)(void*), void* context, const std::uint32_t* gave_up) {
+    const Inside inside(*this);
+    current_->wait = {};
+    current_->wait.poll = poll;
+    current_->wait.context = context;
+    current_->wait.gave_up = options_.may_give_up ? gave_up : nullptr;
+    current_->state = State::kWaits;
+    symm_explore_switch(&current_->sp, scheduler_sp_);
+    return current_->wait.how;
+}
+
+bool Runtime::call_poll(Thread& thread) {
+    loads_ = 0;
+    read_.clear();
+    current_ = &thread;
+    poll_frame_ = __builtin_frame_address(0);
+    inside_ = false;
+    const bool ended = thread.wait.poll(thread.wait.context);
+    inside_ = true;
+    current_ = nullptr;
+    return ended;
+}
+
+void Runtime::undo() {
+    for (auto change = overwritten_.rbegin(); change != overwritten_.rend(); ++change) {
+        std::memcpy(change->first, change->second.data(), change->second.size());
+    }
+    overwritten_.clear();
+}
+
+// Calls the poll with all values that its loads may return, each time as if it had not been called
+// before.
+void Runtime::add_moves(Thread& thread) {
+    Wait& wait = thread.wait;
+    wait.moves.clear();
+    wait.polled.clear();
+    wait.tried = true;
+    digits_.clear();
+    counts_.clear();
+    const Mind mind = thread.mind;
+    const auto add = [&](Awaited how, bool misses) {
+        wait.moves.push_back({number_of(thread), how, misses, read_});
+    };
+    std::optional<std::vector<std::uint64_t>> newest_fails;
+    trying_ = true;
+    for (bool newest = true; newest || !digits_.empty(); newest = false) {
+        if (call_poll(thread)) {
+            add(Awaited::kTrue, false);
+        } else if (newest) {
+            newest_fails = read_;
+        }
+        undo();
+        thread.mind = mind;
+        digits_.resize(loads_);
+        counts_.resize(loads_);
+        while (!digits_.empty() && ++digits_.back() == counts_.back()) {
+            digits_.pop_back();
+            counts_.pop_back();
+        }
+    }
+    trying_ = false;
+    if (!wait.moves.empty() && newest_fails) {
+        read_ = *newest_fails;
+        add(Awaited::kTrue, true);
+    }
+    if (wait.gave_up != nullptr) {
+        read_.clear();
+        add(Awaited::kTimeIsOver, false);
+        const std::size_t flag = memory_.at(reinterpret_cast<std::uintptr_t>(wait.gave_up), 4);
+        wait.polled.emplace_back(flag, 0);
+        for (const StoreRecord* store : memory_.readable(flag, thread.mind)) {
+            if (store->value != 0) {
+                read_ = {store->id};
+                add(Awaited::kAnother, false);
+            }
+        }
+    }
+    for (auto& [location, version] : wait.polled) {
+        version = version_of(location);
+    }
+}
+
+bool Runtime::is_stale(const Thread& thread) {
+    return !thread.wait.tried || std::any_of(thread.wait.polled.begin(), thread.wait.polled.end(),
+                                             [&](const auto& polled) {
+                                                 return version_of(polled.first) != polled.second;
+                                             });
+}
+
+void Runtime::make(Thread& thread, const Move& move) {
+    Wait& wait = thread.wait;
+    making_ = &move;
+    const std::size_t number = search_.moved(number_of(thread), thread.mind.past);
+    if (move.how == Awaited::kTrue) {
+        if (call_poll(thread) == move.misses) {
+            throw std::runtime_error("a poll ended otherwise than when it was tried");
+        }
+    } else if (move.how == Awaited::kAnother) {
+        current_ = &thread;
+        read_.clear();
+        loads_ = 0;
+        const std::size_t flag = memory_.at(reinterpret_cast<std::uintptr_t>(wait.gave_up), 4);
+        Memory::read(flag, chosen(flag, false), kRelaxed, thread.mind);
+        current_ = nullptr;
+    }
+    making_ = nullptr;
+    thread.mind.past.insert(number);
+    wait.tried = false;
+    if (move.misses) {  // it polls again
+        current_ = &thread;
+        log("polls too late", -1, 0, 0, nullptr);
+        current_ = nullptr;
+        return;
+    }
+    wait.how = move.how;
+    thread.state = State::kReady;
+}
+
+// The store that this load of a poll reads: the one whose turn it is, or the one that was chosen.
+StoreRecord& Runtime::chosen(std::size_t location, bool for_update) {
+    std::vector<StoreRecord*> stores = memory_.readable(location, current_->mind);
+    if (for_update) {
+        std::erase_if(stores, [](const StoreRecord* store) { return store->updated; });
+    }
+    StoreRecord* store = nullptr;
+    if (trying_) {
+        if (loads_ == digits_.size()) {
+            digits_.push_back(0);
+            counts_.push_back(stores.size());
+        }
+        store = stores.at(digits_[loads_]);
+        auto& polled = current_->wait.polled;
+        if (std::none_of(polled.begin(), polled.end(),
+                         [&](const auto& one) { return one.first == location; })) {
+            polled.emplace_back(location, 0);
+        }
+    } else {
+        const auto found = std::find_if(stores.begin(), stores.end(), [&](const StoreRecord* one) {
+            return one->id == making_->reads.at(loads_);
+        });
+        if (found == stores.end()) {
+            throw std::runtime_error("the scene does not repeat itself");
+        }
+        store = *found;
+    }
+    ++loads_;
+    read_.push_back(store->id);
+    return *store;
+}
+
+}  // namespace symm::explore
