@@ -172,7 +172,8 @@ function(symm_exercise name)
     target_link_libraries(${name} PRIVATE
       symm_options ${arg_LINK} GTest::gtest GTest::gtest_main CUDA::cudart_static)
     symm_quick_to_build(${name})
-    endif()
+    symm_use_precompiled(${name} symm_precompiled_test)
+  endif()
 endfunction()
 
 # symm_test_again(TEST SUFFIX LABELS label... ENVIRONMENT name=value... FILTER filter

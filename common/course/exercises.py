@@ -51,6 +51,7 @@ class Exercise:
     target: str  # what has to be built
     lab: str  # "01_vmm_alloc"
     filter: str = "*"  # of GoogleTest
+    explore: list = field(default_factory=list)  # the explorer's program and its protocols
     file: str = ""
     function: str = ""
     lines: list = field(default_factory=list)

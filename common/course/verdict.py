@@ -1,4 +1,4 @@
-"""Builds an exercise, runs its tests, and says in plain words what they show."""
+"""Builds an exercise, explores its kernels, runs its tests, and says in words what came out."""
 
 import ctypes
 import functools
@@ -17,6 +17,7 @@ from exercises import ROOT, CourseError, Exercise, TooFewGpus, split
 BUILD = ROOT / "build" / "course"
 RELEASE = ROOT / "build" / "release"  # for exercises that measure real GPUs
 OUTPUT_LIMIT = 16 << 20  # bytes: an endless loop may print
+STORY_LINES = 11  # of a failing execution, before the line that says what is wrong
 
 
 @dataclass
@@ -96,9 +97,9 @@ def program_of(exercise: Exercise) -> Path:
     return (RELEASE if exercise.gpus else BUILD) / "bin" / exercise.target
 
 
-def build(exercise: Exercise) -> Verdict | None:
-    """Builds what the exercise needs. Nothing where that went well."""
-    command = ["ninja", "-C", str(BUILD), exercise.target]
+def build(exercise: Exercise, target: str) -> Verdict | None:
+    """Builds one of its programs. Nothing where that went well."""
+    command = ["ninja", "-C", str(BUILD), target]
     if exercise.gpus:
         command = ["./lab", "run", exercise.target, "--", "--help"]  # it also configures
         if not program_of(exercise).exists():
@@ -137,20 +138,44 @@ def environment_of(exercise: Exercise) -> dict:
 def judge(exercise: Exercise) -> Verdict:
     """The verdict on what stands in the exercise's file now."""
     begun = time.monotonic()
-    verdict = build(exercise)
-    if verdict is None:
-        verdict = test(exercise)
-        # A fault of order shows now one thing, now another: look again for one that has a name.
-        for _ in range(2):
-            if verdict.passed or verdict.wrong >= 0 or time.monotonic() - begun > 10:
-                break
-            again = test(exercise)
-            verdict = again if again.wrong >= 0 else verdict
+    verdict = explore(exercise) if exercise.explore else Verdict(True, "")
+    if verdict.passed:
+        explored = verdict.say
+        verdict = build(exercise, exercise.target) or test(exercise)
+        verdict.say += explored if verdict.passed else ""
     verdict.seconds = time.monotonic() - begun
     return verdict
 
 
+def explore(exercise: Exercise) -> Verdict:
+    """The verdict of the explorer, which is the same each time: it visits every execution."""
+    program, *protocols = exercise.explore
+    verdict = build(exercise, program)
+    if verdict is not None:
+        return verdict
+    ended = run([str(BUILD / "bin" / program), *protocols, f"--lines={STORY_LINES}"],
+                exercise.seconds)
+    if ended.status == 0 and not ended.stopped:
+        executions = re.findall(r" (\d+) +\d+\.\d\d  exhausted", ended.output)
+        return Verdict(True, f" All {sum(map(int, executions))} executions of "
+                             f"{' and '.join(protocols)} are right.")
+    return explain(exercise, ended)
+
+
 def test(exercise: Exercise) -> Verdict:
+    """The verdict of the tests. A fault of order shows now one thing, now another: they run up to
+    three times, until it shows one that has a name."""
+    begun = time.monotonic()
+    verdict = test_once(exercise)
+    for _ in range(2):
+        if verdict.passed or verdict.wrong >= 0 or time.monotonic() - begun > 10:
+            break
+        again = test_once(exercise)
+        verdict = again if again.wrong >= 0 else verdict
+    return verdict
+
+
+def test_once(exercise: Exercise) -> Verdict:
     """The verdict of one run of the tests."""
     command = [*runner(), str(program_of(exercise)), f"--gtest_filter={exercise.filter}",
                "--gtest_brief=1"]
@@ -163,7 +188,7 @@ def beyond_tests(exercise: Exercise, verdict: Verdict) -> Verdict:
     """What no test can see, and the code shows."""
     answer = split(exercise, exercise.path.read_text())[1]
     for number, wrong in enumerate(exercise.wrong):
-        if wrong.has and re.search(wrong.has, answer, re.DOTALL):
+        if wrong.has and not wrong.shows and re.search(wrong.has, answer, re.DOTALL):
             return Verdict(False, f"The tests pass. {wrong.say}", wrong=number)
     return verdict
 
@@ -171,7 +196,7 @@ def beyond_tests(exercise: Exercise, verdict: Verdict) -> Verdict:
 def answer_of(exercise: Exercise) -> str:
     """The answer to a question, computed: what a run of the command prints."""
     require_gpus_for(exercise)
-    verdict = build(exercise)
+    verdict = build(exercise, exercise.target)
     if verdict is not None:
         raise CourseError(f"{verdict.say}\n{verdict.output}")
     under_tsan = [] if exercise.gpus else runner()
@@ -240,8 +265,10 @@ def explain(exercise: Exercise, ended: Ended) -> Verdict:
         other = "" if missing[1] == exercise.id else f" (this is exercise {exercise.id})"
         return Verdict(False, f"Exercise {missing[1]} is not written yet{other}: "
                               f"follow {missing[2]}.")
+    answer = split(exercise, exercise.path.read_text())[1] if exercise.file else ""
     for wrong in exercise.wrong:
-        if wrong.shows and re.search(wrong.shows, output, re.DOTALL):
+        if (wrong.shows and re.search(wrong.shows, output, re.DOTALL)
+                and re.search(wrong.has, answer, re.DOTALL)):
             return Verdict(False, exercise.wrong[wrong.told].say, evidence(output),
                            wrong=wrong.told)
     return Verdict(False, in_general(ended), evidence(output))
@@ -249,6 +276,14 @@ def explain(exercise: Exercise, ended: Ended) -> Verdict:
 
 def in_general(ended: Ended) -> str:
     """A sentence about a failure that the exercise does not know."""
+    if "=> data race" in ended.output:
+        return ("There is an execution with a data race: one thread reads or writes what another "
+                "one writes, and nothing orders the two. The last steps before it:")
+    if "=> nobody can go on" in ended.output:
+        return ("There is an execution that does not end: every thread waits. Who should have "
+                "stored what they wait for? The last steps:")
+    if "  => " in ended.output:
+        return "There is an execution that goes wrong. The last steps before it:"
     if "ThreadSanitizer: data race" in ended.output:
         return ("A data race: one thread reads or writes what another one writes, and nothing "
                 "orders the two. Both are named below.")
@@ -273,6 +308,8 @@ def in_general(ended: Ended) -> str:
 def evidence(output: str) -> str:
     """The lines of a test's output that say most."""
     lines = output.splitlines()
+    if re.match("protocol +waits", output):  # the explorer's
+        return "\n".join(lines[lines.index("") + 1:]) if "" in lines else output
     for i, line in enumerate(lines):
         if "WARNING: ThreadSanitizer" in line:
             return race(lines[i:])

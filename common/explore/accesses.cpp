@@ -7,9 +7,20 @@
 #include "common/explore/runtime.hpp"
 
 namespace symm::explore {
+namespace {
+
+/// More than any execution that ends has. A loop that polls without a Waiter never lets another
+/// thread run, so nothing else would end it.
+constexpr std::size_t kMostSteps = 100'000;
+
+}  // namespace
 
 long Runtime::log(const char* what, int order, std::uintptr_t address, std::uint64_t value,
                   void* place, long from, long newest) {
+    if (log_.size() >= kMostSteps) {
+        fail(fmt::format("{} goes round in a loop: {} steps in one execution", name_of(*current_),
+                         kMostSteps));
+    }
     log_.push_back(
         {number_of(*current_), what, order, address, value, from, newest, place, current_->call});
     return static_cast<long>(log_.size()) - 1;

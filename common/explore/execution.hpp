@@ -90,6 +90,7 @@ struct Logged {
 
 struct Named {
     std::uintptr_t begin, end;
+    std::size_t element;  ///< Bytes.
     std::string name;
 };
 
@@ -112,7 +113,9 @@ public:
     Report explore();
 
     // For Scene and the threads.
-    void* allocate(std::size_t bytes, const std::string& name, int rank);
+    void* allocate(std::size_t count, std::size_t size, const std::string& name, int rank);
+    void name(const void* memory, std::size_t count, std::size_t size, const std::string& name,
+              int rank);
     void launch(int rank, const Shape& shape,
                 const std::function<void(const simt::ThreadBlock&)>& body);
     bool pass_barrier(Barrier& barrier, bool vote);

@@ -2,6 +2,7 @@
 
 #include "common/explore/execution.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -134,13 +135,19 @@ std::vector<std::uint64_t> Runtime::graph() {
 }
 
 std::string Runtime::name_of(std::uintptr_t address) const {
-    for (const Named& named : names_) {
-        if (address >= named.begin && address < named.end) {
-            return address == named.begin ? named.name
-                                          : fmt::format("{}+{}", named.name, address - named.begin);
-        }
+    const auto named = std::find_if(names_.rbegin(), names_.rend(), [&](const Named& one) {
+        return address >= one.begin && address < one.end;
+    });
+    if (named == names_.rend()) {
+        return "?";
     }
-    return "?";
+    std::string text = named->name;
+    std::size_t at = address - named->begin;
+    if (named->element > 1 && named->end - named->begin > named->element) {
+        text += fmt::format("[{}]", at / named->element);
+        at %= named->element;
+    }
+    return at == 0 ? text : fmt::format("{}+{}", text, at);
 }
 
 std::vector<Step> Runtime::steps() const {
@@ -246,8 +253,13 @@ void Scene::launch(int rank, const Shape& shape,
                    const std::function<void(const simt::ThreadBlock&)>& body) {
     running->launch(rank, shape, body);
 }
-void* Scene::allocate_bytes(std::size_t bytes, const std::string& name, int rank) {
-    return running->allocate(bytes, name, rank);
+void* Scene::allocate_bytes(std::size_t count, std::size_t size, const std::string& name,
+                            int rank) {
+    return running->allocate(count, size, name, rank);
+}
+void Scene::name_bytes(const void* memory, std::size_t count, std::size_t size,
+                       const std::string& name, int rank) {
+    running->name(memory, count, size, name, rank);
 }
 void kernel_end() {
     running->pass_kernel_end();

@@ -38,7 +38,12 @@ public:
     /// where it lies, or -1.
     template <class T>
     T* allocate(std::size_t count, const std::string& name, int rank = -1) {
-        return static_cast<T*>(allocate_bytes(count * sizeof(T), name, rank));
+        return static_cast<T*>(allocate_bytes(count, sizeof(T), name, rank));
+    }
+    /// Gives a part of what was allocated a name of its own, in reports.
+    template <class T, std::size_t count>
+    void name(const T (&part)[count], const std::string& name, int rank = -1) {
+        name_bytes(part, count, sizeof(T), name, rank);
     }
     /// Adds the threads of a rank. Each calls `body`, which may run several kernels one after
     /// another, with kernel_end() between them.
@@ -46,7 +51,10 @@ public:
                 const std::function<void(const simt::ThreadBlock&)>& body);
 
 private:
-    static void* allocate_bytes(std::size_t bytes, const std::string& name, int rank);
+    static void* allocate_bytes(std::size_t count, std::size_t size, const std::string& name,
+                                int rank);
+    static void name_bytes(const void* memory, std::size_t count, std::size_t size,
+                           const std::string& name, int rank);
 };
 
 /// The end of a kernel of the calling thread's rank: all of its threads call it.
@@ -81,7 +89,7 @@ struct Step {
     int rank = -1, block = 0, thread = 0;
     std::string what;         ///< `load`, `store`, `block.sync` ...
     std::string order;        ///< `acquire` ...; empty where it has none.
-    std::string location;     ///< `r1.scratch+8`
+    std::string location;     ///< `r1.scratch+8`, `r1.out[2]`
     std::uint64_t value = 0;  ///< Of a sync: how often its threads have passed it before.
     long from = -1;    ///< Of a load: the step that stored the value; -1: it was there at first.
     long newest = -1;  ///< Of a load: the newest store there, if it is another one.

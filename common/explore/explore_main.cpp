@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -40,12 +41,14 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
         "Explores protocols: every order of their threads, and every value that a load may "
         "return.\nExit status: 0 where nothing was wrong, 1 where something was, 2 for bad "
         "usage.");
-    std::string only;
+    std::vector<std::string> only = {""};
+    std::size_t lines = 24;
     Options options;
     bool trace = false;
     bool compare = false;
     bool list = false;
     app.add_option("protocol", only, "Those whose names begin so; all if not given");
+    app.add_option("--lines", lines, "At most so many steps of a failing execution");
     app.add_option("--seconds", options.seconds, "At most that long for each")
         ->check(CLI::Range(0.001, 1e6));
     app.add_option("--executions", options.most_executions, "At most so many for each");
@@ -71,7 +74,9 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
     }
     bool found = false;
     for (const Protocol& protocol : protocols) {
-        if (protocol.name.rfind(only, 0) != 0) {
+        if (std::none_of(only.begin(), only.end(), [&](const std::string& name) {
+                return protocol.name.starts_with(name);
+            })) {
             continue;
         }
         for (const bool may_give_up : {false, true}) {
@@ -105,13 +110,13 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
                                           : report.why);
             std::fflush(stdout);
             if (report.failed) {
-                fmt::print("\n{}", story(report, trace));
+                fmt::print("\n{}", story(report, trace, lines));
                 return 1;
             }
         }
     }
     if (!found) {
-        fmt::print(stderr, "there is no protocol '{}': say one of", only);
+        fmt::print(stderr, "there is no protocol '{}': say one of", fmt::join(only, " "));
         for (const Protocol& protocol : protocols) {
             fmt::print(stderr, " {}", protocol.name);
         }

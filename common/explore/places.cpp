@@ -54,6 +54,9 @@ void look_up(Lines& lines) {
             ++at;
         } else if (!is_below_kernels(line)) {
             line.resize(line.rfind(':'));  // without the column
+            if (line.ends_with(":0")) {    // what an optimization has merged
+                continue;
+            }
             at->second.push_back(line.substr(line.rfind('/') + 1));
         }
     }

@@ -20,7 +20,7 @@ std::string line_of(const std::vector<Step>& steps, std::size_t number) {
     std::string line = fmt::format("{:>4}  {:<9} {:<13}", number, who(step),
                                    step.order.empty() ? step.what : step.what + ' ' + step.order);
     if (!step.accesses) {
-        return line;
+        return line.substr(0, line.find_last_not_of(' ') + 1);
     }
     line += fmt::format(" {}", step.location);
     if (step.what == "load" || step.what == "store") {
@@ -40,52 +40,113 @@ std::string line_of(const std::vector<Step>& steps, std::size_t number) {
 
 }  // namespace
 
-std::vector<std::size_t> steps_that_matter(const Report& report) {
-    const std::vector<Step>& steps = report.steps;
-    const auto same_thread = [](const Step& a, const Step& b) {
-        return a.rank == b.rank && a.block == b.block && a.thread == b.thread;
-    };
-    const auto is_news = [&](const Step& step) {  // a load of what another thread has stored
+namespace {
+
+bool same_thread(const Step& a, const Step& b) {
+    return a.rank == b.rank && a.block == b.block && a.thread == b.thread;
+}
+bool is_sync(const Step& step) {
+    return step.what.ends_with("sync");
+}
+
+/// What of a failing execution is told: steps, and for each what led to it.
+class Told {
+public:
+    explicit Told(const std::vector<Step>& steps) : steps_(steps) {}
+
+    std::set<std::size_t> numbers;
+
+    /// A step, and where it read what it read.
+    void tell(std::size_t number) {
+        numbers.insert(number);
+        for (const long stored : {steps_[number].from, steps_[number].newest}) {
+            if (stored >= 0) {
+                numbers.insert(static_cast<std::size_t>(stored));
+            }
+        }
+    }
+    /// Whether a step loads what another thread has stored.
+    bool is_news(const Step& step) const {
         return step.what == "load" &&
                (step.newest >= 0 ||
-                (step.from >= 0 && !same_thread(step, steps[static_cast<std::size_t>(step.from)])));
-    };
-    const auto is_sync = [](const Step& step) { return step.what.ends_with("sync"); };
-    const bool is_race = report.involved.size() == 2 && report.why.starts_with("data race");
-    std::set<std::size_t> matter;
-    std::vector<std::size_t> open = report.involved;
+                (step.from >= 0 &&
+                 !same_thread(step, steps_[static_cast<std::size_t>(step.from)])));
+    }
+    /// The last step of the thread before its step `number` of which `is_so` is true; or -1.
+    template <class Is>
+    long last_before(std::size_t number, Is&& is_so) const {
+        for (std::size_t i = number; i-- > 0;) {
+            if (same_thread(steps_[i], steps_[number]) && is_so(steps_[i])) {
+                return static_cast<long>(i);
+            }
+        }
+        return -1;
+    }
+
+private:
+    const std::vector<Step>& steps_;
+};
+
+// Two accesses that nothing orders: what the first thread did next that could order others' steps,
+// and what the second one had learnt before, by itself or from its block.
+void tell_race(const std::vector<Step>& steps, const std::vector<std::size_t>& involved,
+               Told& told) {
+    const std::size_t earlier = involved.front();
+    const std::size_t later = involved.back();
+    told.tell(earlier);
+    told.tell(later);
+    bool synced = false;
+    for (std::size_t i = earlier + 1; i < later; ++i) {
+        if (same_thread(steps[i], steps[earlier])) {
+            if (steps[i].what == "store") {
+                told.tell(i);
+                break;
+            }
+            if (is_sync(steps[i]) && !synced) {
+                synced = true;
+                told.tell(i);
+            }
+        }
+    }
+    const auto news = [&](const Step& step) { return told.is_news(step); };
+    if (const long learnt = told.last_before(later, news); learnt >= 0) {
+        told.tell(static_cast<std::size_t>(learnt));
+    }
+    const long sync = told.last_before(later, is_sync);
+    if (sync < 0) {
+        return;
+    }
+    told.tell(static_cast<std::size_t>(sync));
+    const Step& at = steps[static_cast<std::size_t>(sync)];
+    for (std::size_t i = 0; i < later; ++i) {
+        const Step& other = steps[i];
+        if (other.rank == at.rank && other.block == at.block && other.what == at.what &&
+            other.value == at.value && !same_thread(other, at)) {
+            const long learnt =
+                told.last_before(i, [&](const Step& s) { return news(s) || is_sync(s); });
+            if (learnt >= 0 && news(steps[static_cast<std::size_t>(learnt)])) {
+                told.tell(static_cast<std::size_t>(learnt));
+            }
+        }
+    }
+}
+
+// From each step that the failure is about, back through what its thread had read before, where
+// that was stored, what that thread had read before, and so on.
+void tell_from_the_end(const std::vector<Step>& steps, std::vector<std::size_t> open, Told& told) {
+    const auto news = [&](const Step& step) { return told.is_news(step); };
+    std::set<std::size_t> followed;
     while (!open.empty()) {
         const std::size_t number = open.back();
         open.pop_back();
-        if (!matter.insert(number).second) {
+        if (!followed.insert(number).second) {
             continue;
         }
+        told.tell(number);
         const Step& step = steps[number];
-        for (const long stored : {step.from, step.newest}) {
-            if (stored >= 0) {
-                open.push_back(static_cast<std::size_t>(stored));
-            }
-        }
-        // What its thread had learnt before; of a race also by its last sync.
-        for (std::size_t i = number; i-- > 0;) {
-            if (same_thread(steps[i], step) &&
-                (is_news(steps[i]) || (is_race && is_sync(steps[i])))) {
-                open.push_back(i);
-                break;
-            }
-        }
-        // What the others had learnt before they came to the same sync.
-        for (std::size_t i = 0; is_sync(step) && i < steps.size(); ++i) {
-            const Step& other = steps[i];
-            if (other.rank != step.rank || other.block != step.block || other.what != step.what ||
-                other.value != step.value || same_thread(other, step)) {
-                continue;
-            }
-            for (std::size_t k = i; k-- > 0 && !is_sync(steps[k]);) {
-                if (same_thread(steps[k], other) && is_news(steps[k])) {
-                    open.push_back(k);
-                    break;
-                }
+        for (const long next : {step.from, step.newest, told.last_before(number, news)}) {
+            if (next >= 0) {
+                open.push_back(static_cast<std::size_t>(next));
             }
         }
         // A wrong value that was loaded plainly: who stored it?
@@ -96,12 +157,23 @@ std::vector<std::size_t> steps_that_matter(const Report& report) {
             }
         }
     }
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-        if (steps[i].what == "polls too late") {
-            matter.insert(i);
+}
+
+}  // namespace
+
+std::vector<std::size_t> steps_that_matter(const Report& report) {
+    Told told(report.steps);
+    if (report.involved.size() == 2 && report.why.starts_with("data race")) {
+        tell_race(report.steps, report.involved, told);
+    } else {
+        tell_from_the_end(report.steps, report.involved, told);
+    }
+    for (std::size_t i = 0; i < report.steps.size(); ++i) {
+        if (report.steps[i].what == "polls too late") {
+            told.numbers.insert(i);
         }
     }
-    return {matter.begin(), matter.end()};
+    return {told.numbers.begin(), told.numbers.end()};
 }
 
 std::string story(const Report& report, bool all, std::size_t most) {

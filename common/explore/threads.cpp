@@ -53,16 +53,23 @@ void Runtime::resume(Thread& thread) {
     }
 }
 
-void* Runtime::allocate(std::size_t bytes, const std::string& name, int rank) {
+void* Runtime::allocate(std::size_t count, std::size_t size, const std::string& of, int rank) {
+    const std::size_t bytes = count * size;
     used_ = (used_ + 127) / 128 * 128;
     if (bytes > kSceneBytes - used_) {
         throw std::runtime_error("the scene's memory is too large");
     }
     char* const memory = scene_ + used_;
     used_ += bytes;
-    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-    names_.push_back({begin, begin + bytes, rank < 0 ? name : fmt::format("r{}.{}", rank, name)});
+    name(memory, count, size, of, rank);
     return memory;
+}
+
+void Runtime::name(const void* memory, std::size_t count, std::size_t size, const std::string& name,
+                   int rank) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(memory);
+    names_.push_back(
+        {begin, begin + count * size, size, rank < 0 ? name : fmt::format("r{}.{}", rank, name)});
 }
 
 void Runtime::launch(int rank, const Shape& shape,
@@ -77,7 +84,7 @@ void Runtime::launch(int rank, const Shape& shape,
         block.grid_dim = dim3(shape.blocks);
         block.size = shape.threads;
         if (shape.shared_bytes != 0) {
-            block.shared = allocate(shape.shared_bytes, fmt::format("shared{}", b), rank);
+            block.shared = allocate(1, shape.shared_bytes, fmt::format("shared{}", b), rank);
         }
         Barrier& whole = barriers_.emplace_back();
         whole.name = "block.sync";

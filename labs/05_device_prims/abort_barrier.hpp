@@ -16,7 +16,7 @@
 /// - An answer stays: after the first false all later ones are false, too. So a function can return
 ///   without a result, and its caller finds out at its own next barrier.
 ///
-/// Explored: `./lab explore barrier` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore abort_barrier` runs this in every execution (docs/EXPLORE.md).
 ///
 /// Source: NCCL's barrier_red_or and `ncclShmem.aborted` in src/device/common.h.
 

@@ -1,8 +1,8 @@
-# The connection with one order, sync or check less (cmake/Mutants.cmake).
-symm_explored_mutant(04 tail_store_relaxed connection/1 "data race on r1.tail"
+# The connection and the unpack queue with one order, sync or check less (cmake/Mutants.cmake).
+symm_explored_mutant(04 tail_store_relaxed connection/1 "data race on r1.fifo"
   FILE labs/04_shm_transport/connection/fifo.hpp
   OLD [[kPostTail = simt::Order::kRelease]] NEW [[kPostTail = simt::Order::kRelaxed]])
-symm_explored_mutant(04 tail_load_relaxed connection/1 "data race on r1.tail"
+symm_explored_mutant(04 tail_load_relaxed connection/1 "data race on r1.fifo"
   FILE labs/04_shm_transport/connection/fifo.hpp
   OLD [[kWaitTail = simt::Order::kAcquire]] NEW [[kWaitTail = simt::Order::kRelaxed]])
 symm_explored_mutant(04 head_store_relaxed connection/1 "data race on r1.buffer"
@@ -50,13 +50,39 @@ symm_explored_mutant(04 one_slot_too_many connection/1 "nobody can go on"
   OLD [[step_ + 1 - kSteps]] NEW [[step_ - kSteps]])
 
 # The caller writes what the receiver has not read yet.
-symm_explored_mutant(04 not_drained connection/1/staged "instead of"
+symm_explored_mutant(04 not_drained staged/1 "instead of"
   FILE labs/04_shm_transport/connection/transfer_kernel.hpp
   OLD [[sender.drained();]] NEW [[]])
 
 # The next kernel begins with old steps.
-symm_explored_mutant(04 no_step connection/2/2 "instead of"
+symm_explored_mutant(04 no_step messages/2 "instead of"
   FILE labs/04_shm_transport/connection/fifo.hpp
   OLD [[post_peer<kPostTail>(&end_.receive->tail, step_ + 1);
             *end_.step = step_ + 1;]]
   NEW [[post_peer<kPostTail>(&end_.receive->tail, step_ + 1);]])
+
+# The loads of a piece race with its receive.
+symm_explored_mutant(04 unpack_tail_load_relaxed unpack/1x1 "data race on r0.descriptors"
+  FILE labs/04_shm_transport/unpack_queue/unpack_queue.hpp
+  OLD [[simt::load(&queue->tail, simt::Order::kAcquire)]]
+  NEW [[simt::load(&queue->tail, simt::Order::kRelaxed)]])
+
+# The loads of a piece race with the next receive.
+symm_explored_mutant(04 unpack_head_store_relaxed unpack/1x1 "data race on r0.bounce"
+  FILE labs/04_shm_transport/unpack_queue/unpack_queue.hpp
+  OLD [[simt::store(head, next, simt::Order::kRelease)]]
+  NEW [[simt::store(head, next, simt::Order::kRelaxed)]])
+
+# Thread 0 gives back what others still read.
+symm_explored_mutant(04 unpack_no_sync unpack/1x2 "data race on r0.bounce"
+  FILE labs/04_shm_transport/unpack_queue/unpack_queue.hpp
+  OLD [[block.sync();
+            if (block.thread_rank() == 0) {]]
+  NEW [[if (block.thread_rank() == 0) {]])
+
+# Others read before thread 0 has seen the tail.
+symm_explored_mutant(04 unpack_no_sync_after_tail unpack/1x2 "data race on r1.shared"
+  FILE labs/04_shm_transport/unpack_queue/unpack_queue.hpp
+  OLD [[block.sync();
+            const std::uint64_t end]]
+  NEW [[const std::uint64_t end]])

@@ -31,6 +31,9 @@
 ///   waits for the network.) All blocks must run at the same time. A block's wait has a limit; the
 ///   host thread's ends when its TcpUnpacker is destroyed.
 ///
+/// Explored: `./lab explore unpack` runs the kernel in every execution, beside a host that does
+/// what the table says (docs/EXPLORE.md).
+///
 /// Source: NCCL's src/device/network/unpack/unpack.h (ncclNetDeviceUnpack), made for Google's TCPX
 /// plug-in, with `loadMeta {src_off, len, dst_off}` in unpack_defs.h.
 

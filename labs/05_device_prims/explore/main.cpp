@@ -1,12 +1,14 @@
-// The signal, the packet and the barrier, in every execution.
+// The signal, the packet, both barriers and work in shared memory, in every execution.
 
 #include <fmt/core.h>
 
 #include "common/explore/explore_main.hpp"
 #include "common/explore/timeouts.hpp"
+#include "labs/05_device_prims/abort_barrier.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/05_device_prims/ll_packet.hpp"
+#include "labs/05_device_prims/shared_work/work_batch.hpp"
 
 namespace symm {
 namespace {
@@ -127,6 +129,153 @@ void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsign
     }
 }
 
+// Rank 1 sends a word and a signal to two of rank 0's three threads, once in each round. All three
+// go on or leave together, and an answer stays.
+void leave_together(Scene& scene, std::uint32_t rounds) {
+    constexpr unsigned kThreads = 3;
+    auto* const flags = scene.allocate<std::uint32_t>(2, "flag", 0);
+    auto* const words = scene.allocate<std::uint64_t>(2 * rounds, "word", 0);
+    auto* const goes_on = scene.allocate<std::uint64_t>(kThreads * rounds, "goes_on", 0);
+    const simt::Timeout timeout = explore::timeout_of(scene, 0);
+    const simt::Timeout senders = explore::timeout_of(scene, 1);
+    scene.launch(0, {.threads = kThreads}, [=](const ThreadBlock& block) {
+        const unsigned t = block.thread_rank();
+        simt::Waiter waiter(timeout);
+        AbortBarrier all(block);
+        bool before = true;
+        for (std::uint32_t round = 1; round <= rounds; ++round) {
+            bool arrived = true;
+            if (before && t < 2) {
+                arrived = wait_signal(waiter, &flags[t], {Wait::kSignal, 0, 1, round});
+            }
+            const bool well = all.sync(arrived);
+            for (unsigned i = 0; well && i < 2; ++i) {
+                const std::uint64_t word = words[2 * (round - 1) + i];
+                if (word != 10 * round + i) {
+                    fail(fmt::format("thread {} reads {} in round {}, in word {}", t, word, round,
+                                     i));
+                }
+            }
+            if (well && !before) {
+                fail("a thread goes on, though the block has left");
+            }
+            before = well;
+            goes_on[kThreads * (round - 1) + t] = well ? 1 : 0;
+        }
+        explore::kernel_end();
+        for (std::uint32_t i = 0; t == 0 && i < kThreads * rounds; ++i) {
+            if (goes_on[i] != goes_on[i / kThreads * kThreads]) {
+                fail(fmt::format("in round {} some threads go on, and others leave",
+                                 i / kThreads + 1));
+            }
+        }
+    });
+    scene.launch(1, {}, [=](const ThreadBlock&) {
+        simt::Waiter waiter(senders);
+        for (std::uint32_t round = 1; round <= rounds && !waiter.gave_up(); ++round) {
+            for (unsigned i = 0; i < 2; ++i) {
+                words[2 * (round - 1) + i] = 10 * round + i;
+                signal(&flags[i], round);
+            }
+        }
+    });
+}
+
+struct alignas(16) Item {
+    std::uint64_t number[2];
+};
+
+// The host stores batches of three items in a ring of four entries. A block of `threads` threads
+// has room for two items at a time.
+void work_fifo(Scene& scene, unsigned threads, std::uint32_t batches, std::uint32_t first) {
+    constexpr std::uint32_t kEntries = 4;
+    constexpr std::uint32_t kItems = 3;
+    constexpr std::uint32_t kRoom = 2;
+    auto* const ring = scene.allocate<Item>(kEntries, "ring", 0);
+    auto* const consumed = scene.allocate<std::uint32_t>(2, "consumed", 0);
+    auto* const launched = scene.allocate<std::uint32_t>(1, "launched", 1);
+    consumed[0] = consumed[1] = first;
+    const simt::Timeout host = explore::timeout_of(scene, 0);
+    const simt::Timeout device = explore::timeout_of(scene, 1);
+    scene.launch(0, {}, [=](const ThreadBlock&) {
+        simt::Waiter waiter(host);
+        for (std::uint32_t b = 0; b < batches; ++b) {
+            const std::uint32_t at = first + b * kItems;
+            for (unsigned c = 0; c < 2; ++c) {  // as WorkCounters::claim()
+                if (!waiter.until({Wait::kFifoSpace, 0, 1, at}, [&](std::uint64_t& seen) {
+                        seen = simt::load(&consumed[c], simt::Order::kAcquire);
+                        return at - static_cast<std::uint32_t>(seen) <= kEntries - kItems;
+                    })) {
+                    return;
+                }
+            }
+            for (std::uint32_t i = 0; i < kItems; ++i) {
+                ring[(at + i) % kEntries].number[0] = ring[(at + i) % kEntries].number[1] = at + i;
+            }
+            simt::store(launched, b + 1, simt::Order::kRelease);
+        }
+    });
+    using Batch = WorkBatch<Item>;
+    scene.launch(1, {.threads = threads, .shared_bytes = sizeof(Item[kRoom])},
+                 [=](const ThreadBlock& block) {
+                     auto& shared = *block.shared<Item[kRoom]>();
+                     for (std::uint32_t b = 0; b < batches; ++b) {
+                         simt::Waiter waiter(device);
+                         const bool is_launched =
+                             waiter.until({Wait::kSignal, 1, 0, b + 1}, [&](std::uint64_t& seen) {
+                                 seen = simt::load(launched, simt::Order::kAcquire);
+                                 return seen >= b + 1;
+                             });
+                         if (block.sync_or(!is_launched)) {
+                             return;
+                         }
+                         std::uint32_t next = first + b * kItems;
+                         const Batch batch{kItems, next, kEntries, 2, ring, consumed, {}};
+                         batch.load(block, shared);
+                         block.sync();
+                         batch.for_each(block, shared, [&](const Item& item) {
+                             for (const std::uint64_t number : item.number) {
+                                 if (static_cast<std::uint32_t>(number) != next) {
+                                     fail(fmt::format("item {} instead of {}", number, next));
+                                 }
+                             }
+                             ++next;
+                             return true;
+                         });
+                         explore::kernel_end();
+                     }
+                 });
+}
+
+struct alignas(16) Words {
+    std::uint64_t word[2];
+};
+
+// A block of `threads` threads loads its communicator, its channel and its first items.
+void load_args_of(Scene& scene, unsigned threads) {
+    using State = BlockState<Words, Words, Item, 2>;
+    auto* const words = scene.allocate<Words>(2, "words", 0);
+    words[0] = {{1, 2}};
+    words[1] = {{3, 4}};
+    scene.launch(
+        0, {.threads = threads, .shared_bytes = sizeof(State)}, [=](const ThreadBlock& block) {
+            WorkBatch<Item> batch{2, 0, 0, 1, nullptr, nullptr, {}};
+            batch.args[0] = {{5, 6}};
+            batch.args[1] = {{7, 8}};
+            auto& state = *block.shared<State>();
+            load_args(block, state, &words[0], &words[1], batch);
+            const std::uint64_t seen[] = {state.comm.word[0],      state.comm.word[1],
+                                          state.channel.word[0],   state.channel.word[1],
+                                          state.work[0].number[0], state.work[0].number[1],
+                                          state.work[1].number[0], state.work[1].number[1]};
+            for (std::uint64_t i = 0; i < std::size(seen); ++i) {
+                if (seen[i] != i + 1) {
+                    fail(fmt::format("word {} is {}", i, seen[i]));
+                }
+            }
+        });
+}
+
 }  // namespace
 }  // namespace symm
 
@@ -145,5 +294,11 @@ int main(int argc, char** argv) {
             {"barrier/2x1/wrap", [](Scene& scene) { barriers(scene, 2, 1, 1, 3, 1, 2); }},
             {"barrier/3x1", [](Scene& scene) { barriers(scene, 3, 1, 1, 2, 1, 0); }},
             {"barrier/3x2", [](Scene& scene) { barriers(scene, 3, 2, 1, 2, 1, 0); }},
+            {"abort_barrier", [](Scene& scene) { leave_together(scene, 2); }},
+            {"load_args/2", [](Scene& scene) { load_args_of(scene, 2); }},
+            {"load_args/96", [](Scene& scene) { load_args_of(scene, 96); }},
+            {"work_fifo/1", [](Scene& scene) { work_fifo(scene, 1, 3, 0); }},
+            {"work_fifo/2", [](Scene& scene) { work_fifo(scene, 2, 3, 0); }},
+            {"work_fifo/2/wrap", [](Scene& scene) { work_fifo(scene, 2, 3, 0xfffffffc); }},
         });
 }

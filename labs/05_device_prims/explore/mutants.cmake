@@ -31,3 +31,38 @@ symm_explored_mutant(05 abort_leaves_alone barrier/3x2 "reads"
         return !aborted_;]]
   NEW [[block_.sync();
         return all_is_well;]])
+
+# The answer of a round is forgotten in the next.
+symm_explored_mutant(05 abort_does_not_stay abort_barrier "the block has left"
+  FILE labs/05_device_prims/abort_barrier.hpp
+  OLD [[sync_or(aborted_ || !all_is_well)]] NEW [[sync_or(!all_is_well)]])
+
+# Items are overwritten that others still read.
+symm_explored_mutant(05 work_no_sync_before_load work_fifo/2 "data race on r1.shared"
+  FILE labs/05_device_prims/shared_work/work_batch.hpp
+  OLD [[block.sync();
+                load(block]]
+  NEW [[load(block]])
+
+# Items are read, and released, before they are there.
+symm_explored_mutant(05 work_no_sync_after_load work_fifo/2 "data race on r1.shared"
+  FILE labs/05_device_prims/shared_work/work_batch.hpp
+  OLD [[load(block, shared, from);
+                block.sync();]]
+  NEW [[load(block, shared, from);]])
+
+# The host overwrites what is not loaded yet.
+symm_explored_mutant(05 work_consumed_before_load work_fifo/1 "data race on r0.ring"
+  FILE labs/05_device_prims/shared_work/work_batch.hpp
+  OLD [[release(block, from + items)]] NEW [[release(block, count)]])
+
+# The loads race with the host's next items.
+symm_explored_mutant(05 work_consumed_relaxed work_fifo/1 "data race on r0.ring"
+  FILE labs/05_device_prims/shared_work/work_batch.hpp
+  OLD [[simt::store(&consumed[c], first + items, simt::Order::kRelease)]]
+  NEW [[simt::store(&consumed[c], first + items, simt::Order::kRelaxed)]])
+
+# A thread reads what another is still copying.
+symm_explored_mutant(05 load_no_sync load_args/96 "data race on r0.shared"
+  FILE labs/05_device_prims/shared_work/load_parallel.hpp
+  OLD [[block.sync();]] NEW "")

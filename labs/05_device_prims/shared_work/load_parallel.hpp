@@ -20,6 +20,8 @@
 /// | all other warps | the first items of the work | the parameters, or pinned host memory   |
 /// | all threads     | nothing more: `block.sync()`, so that nobody reads half a copy |              |
 ///
+/// Explored: `./lab explore load_args` (docs/EXPLORE.md).
+///
 /// Source: NCCL's copyToShmem16 and ncclKernelMain in src/device/common.h.
 
 #include <type_traits>

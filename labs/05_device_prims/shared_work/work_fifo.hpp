@@ -31,6 +31,9 @@
 /// - A graph replays a launch with the same parameters, when the entries hold other items. So where
 ///   the stream is being captured, a batch has to fit into the parameters (work_batch.hpp).
 ///
+/// Explored: `./lab explore work_fifo` runs the block's side in every execution, beside a host that
+/// does what the table says (docs/EXPLORE.md).
+///
 /// Source: NCCL's uploadWork and waitWorkFifoAvailable in src/enqueue.cc. NCCL's FIFO counts bytes,
 /// and learns from an event behind the kernel that it was read; older versions had a word per
 /// channel (`workFifoDone`), as here.
