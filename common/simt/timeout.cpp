@@ -23,7 +23,6 @@ std::string_view words(Wait wait) {
             return "a free FIFO slot";
         case Wait::kFifoMessage:
         case Wait::kFifoEntry:
-        case Wait::kOffset:
         case Wait::kTrust:
         case Wait::kDescriptor:
         case Wait::kNothing:
@@ -58,12 +57,6 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
             "rank {} refused a step of rank {}: its data at offset {} does not lie in the "
             "connection's buffer of {} bytes",
             waiting.rank, waiting.peer, report.seen, waiting.expected));
-    }
-    if (waiting.what == Wait::kOffset) {
-        throw std::runtime_error(fmt::format(
-            "rank {} finds the output of rank {} {} bytes from where it should be: in symmetric "
-            "windows all ranks call at the same offsets of the same windows",
-            waiting.rank, waiting.peer, static_cast<std::int64_t>(report.seen - waiting.expected)));
     }
     if (waiting.what == Wait::kTrust) {
         throw std::runtime_error(fmt::format(

@@ -45,7 +45,6 @@ enum class Wait : std::uint32_t {
     kFifoSpace,    ///< A free slot of a FIFO.
     kFifoMessage,  ///< No wait: the FIFO brought a message of another length than expected.
     kFifoEntry,    ///< No wait: a FIFO entry points outside the buffer.
-    kOffset,       ///< No wait: the peer's output lies elsewhere than it promised.
     kTrust,        ///< No wait: the peer gave up, and may have spoilt what this rank was using.
     kDescriptor,   ///< No wait: an entry of lab 04's unpack queue points outside the buffers.
 };

@@ -30,9 +30,8 @@ void run(Rank& rank, const Options& options) {
     const auto [type, op] = options.arithmetic;
     require_room(rank, options.sizes.last, "--bytes");
     Communicator communicator(rank, {.limit = Deadline::standard_limit()});
-    const CUdeviceptr in = communicator.allocate(options.sizes.last, WindowKind::kSymmetric);
-    const CUdeviceptr out =
-        options.in_place ? in : communicator.allocate(options.sizes.last, WindowKind::kSymmetric);
+    const CUdeviceptr in = communicator.allocate(options.sizes.last);
+    const CUdeviceptr out = options.in_place ? in : communicator.allocate(options.sizes.last);
     const Stream stream;
     Verifier verifier(rank.rank(), rank.size());
 

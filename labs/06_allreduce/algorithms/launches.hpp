@@ -11,7 +11,6 @@ namespace symm {
 
 struct EndOfRound;
 struct Meet;
-struct PieceBarrier;
 struct ReducePieceCall;
 struct ScratchCall;
 struct TwoShotCall;
@@ -33,7 +32,6 @@ void launch_two_shot_push(CUstream stream, LaunchShape shape, DataType type,
                           const ScratchCall& call);
 void launch_two_shot(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
 void launch_meet(CUstream stream, const Meet& meet);
-void launch_piece_barrier(CUstream stream, const PieceBarrier& barrier);
 void launch_end_of_round(CUstream stream, const EndOfRound& end);
 void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType type,
                          const ReducePieceCall& call);

@@ -2,9 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <array>
 #include <stdexcept>
-#include <string_view>
 
 namespace symm {
 
@@ -16,19 +14,16 @@ void CallComparison::compare(Bootstrap& bootstrap, const CallSize& call, ReduceO
         DataType type;
         ReduceOp op;
         Algorithm asked;
-        std::uint32_t windows;
+        std::uint32_t in_windows;
         bool operator==(const Call&) const = default;
     };
-    constexpr std::array<std::string_view, 3> kWindows{"in no window", "in plain windows",
-                                                       "in symmetric windows"};
-    const auto all = bootstrap.allgather(
-        "all_reduce", Call{++calls_, call.count, call.type, op, asked,
-                           call.windows ? static_cast<std::uint32_t>(*call.windows) + 1 : 0});
+    const auto all = bootstrap.allgather("all_reduce", Call{++calls_, call.count, call.type, op,
+                                                            asked, std::uint32_t{call.in_windows}});
     const auto text = [&](std::size_t of) {
         const Call& one = all[of];
         return fmt::format("rank {} makes call {}: {} x {}, {}, by {}, buffers {}", of, one.number,
                            one.count, name_of(one.type), name_of(one.op), name_of(one.asked),
-                           kWindows.at(one.windows));
+                           one.in_windows != 0 ? "in windows" : "in no windows");
     };
     for (std::size_t p = 1; p < all.size(); ++p) {
         if (all[p] != all[0]) {

@@ -109,8 +109,7 @@ std::size_t Communicator::state_bytes(int ranks) {
 
 LaunchShape Communicator::two_shot_shape(DataType type, std::size_t count) const {
     require_known(type, ReduceOp::kSum);
-    return plan_call({type, count, ranks(), WindowKind::kSymmetric}, Algorithm::kTwoShot, tuner_)
-        .shape;
+    return plan_call({type, count, ranks(), true}, Algorithm::kTwoShot, tuner_).shape;
 }
 
 SymmetricPointer<CommunicatorMemory> Communicator::memory() const {
@@ -123,26 +122,24 @@ void Communicator::prepare_copy() {
     }
 }
 
-CUdeviceptr Communicator::add_window(SymmetricRange range, WindowKind kind,
-                                     CUdeviceptr registered) {
-    const Window& window = windows_.add(rank_, std::move(range), kind, registered);
+CUdeviceptr Communicator::add_window(SymmetricRange range, CUdeviceptr registered) {
+    const Window& window = windows_.add(rank_, std::move(range), registered);
     const auto is_for_copy = [&](bool floating) {
         return tuner_.table.row(ranks(), floating).algorithm(window.range.size()) ==
                Algorithm::kCopy;
     };
-    if (tuner_.most.copy_engine && kind == WindowKind::kSymmetric &&
-        (is_for_copy(true) || is_for_copy(false))) {
+    if (tuner_.most.copy_engine && (is_for_copy(true) || is_for_copy(false))) {
         prepare_copy();
     }
     return window.local();
 }
 
-CUdeviceptr Communicator::allocate(std::size_t bytes, WindowKind kind) {
-    return add_window(SymmetricRange(rank_, bytes), kind, 0);
+CUdeviceptr Communicator::allocate(std::size_t bytes) {
+    return add_window(SymmetricRange(rank_, bytes), 0);
 }
 
-CUdeviceptr Communicator::register_memory(CUdeviceptr pointer, std::size_t bytes, WindowKind kind) {
-    return add_window(SymmetricRange(rank_, pointer, bytes), kind, pointer);
+CUdeviceptr Communicator::register_memory(CUdeviceptr pointer, std::size_t bytes) {
+    return add_window(SymmetricRange(rank_, pointer, bytes), pointer);
 }
 
 void Communicator::release(CUdeviceptr window) {
@@ -206,10 +203,7 @@ CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t c
                    : overlap(in, out, bytes)) {
         throw std::invalid_argument("input and output overlap: they have to be one buffer or two");
     }
-    CallSize call{type, count, ranks(), std::nullopt};
-    if (in_place && out_place) {
-        call.windows = std::min(in_place->window->kind, out_place->window->kind);
-    }
+    const CallSize call{type, count, ranks(), in_place && out_place};
     if (check_) {
         comparison_.compare(rank_.bootstrap(), call, op, asked);
     }
@@ -232,8 +226,7 @@ CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t c
     if (chosen.algorithm == Algorithm::kCopy) {
         prepare_copy();
         copy_->queue(stream, chosen.shape, type,
-                     two_shot_call(*in_place, *out_place, count, reduction),
-                     out_place->window->range.stride());
+                     two_shot_call(*in_place, *out_place, count, reduction));
         return chosen;
     }
     const ScratchPlace place = scratch_place(chosen.algorithm, ranks());

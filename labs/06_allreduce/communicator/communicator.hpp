@@ -66,13 +66,12 @@ public:
     /// A window of new memory, `bytes` on every rank: ncclMemAlloc and ncclCommWindowRegister in
     /// one. Returns the address of this rank's memory. The window lives until release(), or as long
     /// as the communicator.
-    CUdeviceptr allocate(std::size_t bytes, WindowKind kind = WindowKind::kPlain);
+    CUdeviceptr allocate(std::size_t bytes);
     /// Makes a window of memory that each rank has already (for example from mem_alloc, or any part
     /// of it): ncclCommWindowRegister. The caller still owns the memory, and releases the window
     /// before the memory: new memory at the same address is not in the window. Calls may use the
     /// memory's own address, or the one that is returned.
-    CUdeviceptr register_memory(CUdeviceptr pointer, std::size_t bytes,
-                                WindowKind kind = WindowKind::kPlain);
+    CUdeviceptr register_memory(CUdeviceptr pointer, std::size_t bytes);
     /// Destroys a window. Collective; waits for the work of all ranks, so that none still uses the
     /// window. Throws std::invalid_argument for an address that allocate() or register_memory() did
     /// not return.
@@ -80,17 +79,17 @@ public:
 
     /// Queues the call: `out[i]` becomes the reduction of all ranks' `in[i]`, with the same bits on
     /// every rank. `in` and `out` hold `count` elements each: the same buffer, or two that do not
-    /// overlap, at multiples of the element's size (of 16 bytes for speed). For twoshot they lie in
-    /// windows, for copy in symmetric ones, for auto in windows of the same kind on all ranks or in
-    /// none on all. half and bfloat16 are reduced as float and rounded once; sums and products of
-    /// integers wrap. Returns the plan that was chosen.
+    /// overlap, at multiples of the element's size (of 16 bytes for speed). For twoshot and copy
+    /// they lie in windows, for auto in windows on all ranks or in none on all. half and bfloat16
+    /// are reduced as float and rounded once; sums and products of integers wrap. Returns the plan
+    /// that was chosen.
     ///
     /// Throws CudaError, and std::invalid_argument for a call that is not possible. With
     /// SYMM_CHECK=1 it first waits for all ranks, and throws std::invalid_argument on each of them
-    /// where their calls differ (count, type, operation, windows, order); without it such calls
-    /// may wait until their time is over, or end with wrong results. The first call that asks for
-    /// copy, without a window large enough for it, waits for all ranks. Keep the stream at least
-    /// until the next call, which may have to wait for it. From one thread at a time.
+    /// where their calls differ (count, type, operation, windows, order); without it such calls may
+    /// wait until their time is over, or end with wrong results. The first call that asks for copy,
+    /// without a window large enough for it, waits for all ranks. Keep the stream at least until
+    /// the next call, which may have to wait for it. From one thread at a time.
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
 
@@ -122,7 +121,7 @@ private:
     SymmetricPointer<CommunicatorMemory> memory() const;
     TwoShotCall two_shot_call(const WindowPlace& in, const WindowPlace& out, std::size_t count,
                               const Reduction& reduction) const;
-    CUdeviceptr add_window(SymmetricRange range, WindowKind kind, CUdeviceptr registered);
+    CUdeviceptr add_window(SymmetricRange range, CUdeviceptr registered);
     /// Makes what a call by the copy engine needs, unless it is there. Collective.
     void prepare_copy();
 

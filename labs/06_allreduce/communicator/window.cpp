@@ -3,37 +3,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
 
-#include "common/sys/named.hpp"
-
 namespace symm {
-namespace {
 
-constexpr std::array<std::string_view, 2> kWindowKinds{"plain", "symmetric"};
-
-}  // namespace
-
-const Window& Windows::add(Rank& rank, SymmetricRange range, WindowKind kind,
-                           CUdeviceptr registered) {
-    require_named(kWindowKinds, "WindowKind", kind);
-    struct Described {
-        CUdeviceptr base;
-        WindowKind kind;
-    };
-    std::vector<CUdeviceptr> bases;
-    for (const auto& [base, other] :
-         rank.bootstrap().allgather("window", Described{range.base(), kind})) {
-        if (other != kind) {
-            throw std::invalid_argument("a window has to be of the same WindowKind on all ranks");
-        }
-        bases.push_back(base);
-    }
-    windows_.push_back({std::move(range), kind, registered, std::move(bases)});
+const Window& Windows::add(Rank& rank, SymmetricRange range, CUdeviceptr registered) {
+    std::vector<CUdeviceptr> bases = rank.bootstrap().allgather("window", range.base());
+    windows_.push_back({std::move(range), registered, std::move(bases)});
     return windows_.back();
 }
 

@@ -11,14 +11,12 @@
 #include <vector>
 
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/06_allreduce/tuning/window_kind.hpp"
 
 namespace symm {
 
 /// Memory of every rank, the same number of bytes on each.
 struct Window {
     SymmetricRange range;
-    WindowKind kind;
     CUdeviceptr registered;          ///< The caller's own address of it; 0: there is none.
     std::vector<CUdeviceptr> bases;  ///< Where the range begins in each rank's addresses.
 
@@ -41,8 +39,8 @@ struct WindowPlace {
 /// One rank's windows. All ranks add and release theirs together, in the same order.
 class Windows {
 public:
-    /// Returns the new window. Throws std::invalid_argument where the ranks name different kinds.
-    const Window& add(Rank& rank, SymmetricRange range, WindowKind kind, CUdeviceptr registered);
+    /// Returns the new window.
+    const Window& add(Rank& rank, SymmetricRange range, CUdeviceptr registered);
     /// Forgets the window at this address. Throws std::invalid_argument where there is none, or
     /// where another rank releases another one.
     void release(Rank& rank, CUdeviceptr local);

@@ -42,7 +42,7 @@ constexpr auto kTracedSteps = std::to_array<Step>({
     {"alloc", "ncclMemAlloc(4M)", "mem_alloc(4M) of lab 01"},
     {"setup", "ncclCommInitRank", "Communicator"},
     {"register", "ncclCommWindowRegister(4M, NCCL_WIN_COLL_SYMMETRIC)",
-     "Communicator::register_memory(4M, WindowKind::kSymmetric)"},
+     "Communicator::register_memory(4M)"},
     {"reduce", "ncclAllReduce(1M), the first call", "Communicator::all_reduce(1M), the first call"},
     {"deregister", "ncclCommWindowDeregister", "Communicator::release"},
     {"destroy", "ncclCommDestroy", "Communicator's destructor"},
@@ -90,8 +90,7 @@ Lists trace_ours(Rank& rank) {
     step("alloc", [&] { memory = mem_alloc(kBytes); });
     const auto address = reinterpret_cast<CUdeviceptr>(memory);
     step("setup", [&] { communicator.emplace(rank); });
-    step("register",
-         [&] { window = communicator->register_memory(address, kBytes, WindowKind::kSymmetric); });
+    step("register", [&] { window = communicator->register_memory(address, kBytes); });
     step.reduce(address, [&](CUdeviceptr in, CUdeviceptr out, CUstream stream) {
         communicator->all_reduce(in, out, kCount, kSum.type, kSum.op, stream);
     });

@@ -62,8 +62,7 @@ NcclComparison::NcclComparison(Rank& rank, Communicator& communicator,
     const Memory out = one_segment(bytes);
     our_windows_ = time_together(rank, [&] {  // from now on they keep the memory
         const auto window_of = [&](const Memory& memory) {
-            return communicator.register_memory(reinterpret_cast<CUdeviceptr>(memory.get()), bytes,
-                                                WindowKind::kSymmetric);
+            return communicator.register_memory(reinterpret_cast<CUdeviceptr>(memory.get()), bytes);
         };
         in_ = window_of(in);
         out_ = window_of(out);

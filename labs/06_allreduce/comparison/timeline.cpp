@@ -57,8 +57,8 @@ void run(Rank& rank, const Options& options) {
     constexpr Arithmetic kSum{DataType::kFloat, ReduceOp::kSum};
     const std::size_t count = options.bytes / sizeof(float);
     Communicator communicator(rank, {.limit = Deadline::standard_limit()});
-    const CUdeviceptr in = communicator.allocate(options.bytes, WindowKind::kSymmetric);
-    const CUdeviceptr out = communicator.allocate(options.bytes, WindowKind::kSymmetric);
+    const CUdeviceptr in = communicator.allocate(options.bytes);
+    const CUdeviceptr out = communicator.allocate(options.bytes);
     const Stream stream;
     Verifier verifier(rank.rank(), rank.size());
     verifier.fill(stream, kSum, in, count);

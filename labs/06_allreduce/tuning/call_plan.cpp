@@ -54,12 +54,12 @@ Choice choose(const CallSize& call, const Tuner& tuner) {
         case Algorithm::kPush:
             return {Algorithm::kPush, TunerReason::kPushed, row.limit(Algorithm::kSentinel)};
         case Algorithm::kCopy:
-            if (tuner.most.copy_engine && call.windows == WindowKind::kSymmetric) {
+            if (tuner.most.copy_engine && call.in_windows) {
                 return {Algorithm::kCopy, TunerReason::kLargest, row.limit(Algorithm::kTwoShot)};
             }
             [[fallthrough]];
         default:
-            return call.windows
+            return call.in_windows
                        ? Choice{Algorithm::kTwoShot, TunerReason::kLarge, row.limit(any_memory)}
                        : Choice{any_memory, TunerReason::kNoWindow, 0};
     }
@@ -138,10 +138,7 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const Tuner& tuner) {
         throw std::invalid_argument("integers have no sentinel: use oneshot or twoshot");
     } else if (asked == Algorithm::kCopy && !most.copy_engine) {
         throw std::invalid_argument("copy needs a device for each rank: use twoshot");
-    } else if (asked == Algorithm::kCopy && call.windows == WindowKind::kPlain) {
-        throw std::invalid_argument(
-            "copy needs buffers in symmetric windows (WindowKind::kSymmetric): use twoshot");
-    } else if (call.windows) {
+    } else if (call.in_windows) {
         shape = shape_for(bytes / 16 / static_cast<std::size_t>(call.ranks), limit);
     } else {
         throw std::invalid_argument(fmt::format(

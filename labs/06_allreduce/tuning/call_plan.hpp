@@ -6,14 +6,12 @@
 /// in windows, and the table of tuning_table.hpp), so that all ranks choose the same.
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 
 #include "labs/05_device_prims/reduction/data_type.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
 #include "labs/06_allreduce/tuning/tuning_table.hpp"
-#include "labs/06_allreduce/tuning/window_kind.hpp"
 
 namespace symm {
 
@@ -22,7 +20,7 @@ struct CallSize {
     DataType type;
     std::size_t count;
     int ranks;
-    std::optional<WindowKind> windows;  ///< In which input and output lie; empty: not both do.
+    bool in_windows;  ///< Input and output both lie in windows.
 };
 
 /// Why the tuner chose as it did.

@@ -27,8 +27,8 @@ constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 // two shots less than 2 x; and of eight GPUs the copy engines together move less than stores do
 // (302 GB/s instead of 320).
 constexpr std::string_view kH200 = R"(
-2  floating     -    8M   -   64M
-2  integer   512K     -   -   64M
+2  floating     -    8M   -  128M
+2  integer   512K     -   -  128M
 4  floating   16K  384K  4M   96M
 4  integer   128K     -   -   96M
 8  floating   16K  160K  4M   all

@@ -30,8 +30,7 @@ TEST(TwoShotCopy, IsRightCallAfterCall) {
             launch_prepare(stream.get(), local, rank.rank(), call);
             two_shot.queue(stream.get(), {2, 8}, DataType::kFloat,
                            two_shot_call(range.pointer<ProtocolMemory>(), rank.rank(), count,
-                                         timeout.timeout()),
-                           range.stride());
+                                         timeout.timeout()));
             launch_compare(stream.get(), local, 2, count, call, wrong.as<unsigned>());
         }
         timeout.synchronize(stream, "the AllReduces");
@@ -65,8 +64,7 @@ struct FailingSide {
     std::string error_of_call() {
         two_shot_.queue(stream_.get(), {2, 8}, DataType::kFloat,
                         two_shot_call(range_.pointer<ProtocolMemory>(), rank_.rank(),
-                                      ProtocolMemory::kElements, timeout_.timeout()),
-                        range_.stride());
+                                      ProtocolMemory::kElements, timeout_.timeout()));
         try {
             timeout_.synchronize(stream_, "the AllReduce");
         } catch (const std::runtime_error& error) {

@@ -32,23 +32,19 @@ symm_mutant(allreduce_mutant copy_flag_first TwoShotCopy.* "data race|wrong valu
                  address_of(&memory_.local()->round), sizeof(std::uint32_t));
             copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), in + piece(p, k), length(p, k));]])
 
-# What is gathered has not been reduced.
-symm_mutant(allreduce_mutant copy_early_gather TwoShotCopy.* "data race|wrong values"
+# What is pushed has not been written yet.
+symm_mutant(allreduce_mutant copy_early_push TwoShotCopy.* "data race|wrong values"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.cpp
-  OLD [[order(stream, copies, reduced_[k]);]] NEW "")
-
-symm_mutant(allreduce_mutant copy_no_piece_barrier TwoShotCopy.IsRight* "data race|wrong values"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.cpp
-  OLD [[launch_piece_barrier(copies, {memory_, k, call.timeout});]] NEW "")
+  OLD [[order(stream, copies, met_);]] NEW "")
 
 # A peer takes what a rank that gave up has pushed for a later call.
 symm_mutant(allreduce_mutant copy_untold TwoShotCopy.Tells* "was not told"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
   OLD [[
-        if (!rendezvous.meet(block, timeout, all)) {
+        if (!rendezvous.meet(block, timeout, memory.local()->buffers)) {
             memory.tell_that_it_gave_up(block);]]
   NEW [[
-        if (!rendezvous.meet(block, timeout, all)) {]]
+        if (!rendezvous.meet(block, timeout, memory.local()->buffers)) {]]
   OLD [[
             memory.tell_that_it_gave_up(block);
             return;]]
@@ -58,7 +54,7 @@ symm_mutant(allreduce_mutant copy_trusting TwoShotCopy.DoesNotTrust* "did not fa
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
   OLD [[require_trust(p);]] NEW "")
 
-# A peer still reads this rank's output.
+# A peer still writes this rank's output.
 symm_mutant(allreduce_mutant copy_no_end TwoShotCopy.* "data race|wrong values"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.cpp
   OLD [[launch_end_of_round(stream, {call.barrier, memory_, call.timeout});]] NEW "")

@@ -31,11 +31,9 @@ struct Reset {
             }
         }
         memory->copy.round = epoch;
-        for (auto& of_piece : {&memory->copy.flag, &memory->copy.reduced}) {
-            for (auto& flags : *of_piece) {
-                for (std::uint32_t& flag : flags) {
-                    flag = epoch;
-                }
+        for (auto& flags : memory->copy.flag) {
+            for (std::uint32_t& flag : flags) {
+                flag = epoch;
             }
         }
         for (std::uint32_t& peer : memory->copy.gave_up) {

@@ -27,8 +27,8 @@ CUdeviceptr address_of(const void* pointer) {
     return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
-/// Where piece k of `bytes` begins. The first piece has two thirds: a kernel reduces it while the
-/// rest is copied, which takes half as long, at a rate of more than half.
+/// Where piece k of `bytes` begins. The first has two thirds, so that the last sums, which cross
+/// the link alone, are few.
 std::size_t piece_begin(std::size_t bytes, std::size_t k) {
     return k == 0 ? 0 : k == 1 ? bytes / 3 * 2 / kPack * kPack : bytes;
 }
@@ -36,7 +36,7 @@ std::size_t piece_begin(std::size_t bytes, std::size_t k) {
 }  // namespace
 
 std::size_t TwoShotCopy::scratch_bytes() {
-    return std::size_t{512} << (is_emulated() ? 9 : 20);
+    return std::size_t{514} << (is_emulated() ? 9 : 20);  // a part of 1 GiB of two ranks
 }
 
 TwoShotCopy::TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory, std::size_t scratch)
@@ -52,25 +52,24 @@ CUdeviceptr TwoShotCopy::slot(int receiver, int sender) const {
     return scratch_.peer(receiver) + before * slot_bytes();
 }
 
-void TwoShotCopy::queue(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call,
-                        std::size_t out_stride) {
+void TwoShotCopy::queue(CUstream stream, LaunchShape shape, DataType type,
+                        const TwoShotCall& call) {
     const std::size_t bytes = call.count * size_of(type);
     // The last part may be longer than the others, by less than a pack.
     const std::size_t most = (slot_bytes() - kPack) * static_cast<std::size_t>(rank_.size());
-    launch_meet(stream, {call.rendezvous, out_stride, memory_, call.timeout});
+    launch_meet(stream, {call.rendezvous, memory_, call.timeout});
     for (std::size_t begin = 0; begin < bytes; begin += most) {
-        queue_round(stream, shape, type, call, out_stride, begin, std::min(most, bytes - begin));
+        queue_round(stream, shape, type, call, begin, std::min(most, bytes - begin));
         launch_end_of_round(stream, {call.barrier, memory_, call.timeout});
     }
 }
 
 void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
-                              const TwoShotCall& call, std::size_t out_stride, std::size_t begin,
-                              std::size_t bytes) {
+                              const TwoShotCall& call, std::size_t begin, std::size_t bytes) {
     const int r = rank_.rank();
     const int ranks = rank_.size();
     const auto n = static_cast<std::size_t>(ranks);
-    const auto [in, out] = call.rendezvous.mine[r];
+    const CUdeviceptr in = call.rendezvous.mine[r].in;
     CUstream copies = copies_.get();
     // Where piece k of part p begins in a buffer. Parts have whole packs, but for the last one's
     // end; none is larger than a slot.
@@ -93,18 +92,11 @@ void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
     }
     for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
         launch_reduce_piece(stream, shape, type,
-                            {in + piece(r, k), out + piece(r, k), length(r, k) / size_of(type),
+                            {in + piece(r, k), piece(r, k), length(r, k) / size_of(type),
                              slot(r, 0) + piece(r, k) - piece(r, 0), slot_bytes(), memory_.local(),
                              k, call.reduction, call.timeout, r, ranks});
-        order(stream, copies, reduced_[k]);
-        launch_piece_barrier(copies, {memory_, k, call.timeout});
-        for (int step = 1; step < ranks; ++step) {
-            const int p = (r + step) % ranks;
-            copy(copies, out + piece(p, k),
-                 out + static_cast<CUdeviceptr>(p - r) * out_stride + piece(p, k), length(p, k));
-        }
     }
-    order(copies, stream, gathered_);
+    order(copies, stream, pushed_);
 }
 
 }  // namespace symm

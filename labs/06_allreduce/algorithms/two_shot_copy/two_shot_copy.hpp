@@ -3,39 +3,34 @@
 /// AllReduce in two shots by the copy engine, for the largest sizes.
 ///
 /// The copy engine is the part of a GPU that copies memory without its multiprocessors. Between two
-/// H200s it moves 392 GB/s when it pushes (writes into the peer's memory) and 373 when it pulls;
-/// stores of kernels reach 366. But it only copies, and each copy begins 4 us after the one before
-/// has ended.
+/// H200s it moves 392 GB/s where it writes into the peer's memory; stores of kernels reach 366, and
+/// two_shot.hpp, whose loads cross the link as well, 343. But it only copies, and each copy begins
+/// 4 us after the one before has ended.
 ///
-/// As in two_shot.hpp, rank p reduces part p of all inputs. Its peers push their part p into its
-/// scratch memory, which has a slot for each of them. A part is sent in two large pieces, so that
-/// kernels reduce the first while the second is copied. Rank r, in the caller's stream and in one
-/// more:
+/// So copies bring the inputs, and kernels store the sums. As in two_shot.hpp, rank p reduces part
+/// p of all inputs. Its peers push their part p into its scratch memory, which has a slot for each
+/// of them. A part is sent in two large pieces: while the second is copied, kernels already reduce
+/// the first, and store it into all outputs. Rank r, in the caller's stream and in one more:
 ///
 /// | step     | stream   | rank r does                                                        | waits for          |
 /// |----------|----------|--------------------------------------------------------------------|--------------------|
-/// | meet     | caller's | a rendezvous: inputs are written, outputs and scratch memory free, outputs where they should be | all ranks |
+/// | meet     | caller's | a rendezvous: inputs are written, outputs and scratch memory free, and where the outputs are | all ranks |
 /// | push k   | copies   | copies piece k of part p of its `in` into slot r of rank p, for all p | the meet (event) |
 /// | flag k   | copies   | copies the number of the round to rank p's `flag[k][r]`            | push k (stream)    |
-/// | reduce k | caller's | reduces piece k of part r: its own `in` and its slots, to `out`    | `flag[k][p]` of all p (acquire) |
-/// | barrier k | copies  | tells all ranks that its piece k is reduced, waits for theirs (release, acquire) | reduce k (event), all ranks |
-/// | gather k | copies   | copies piece k of part p of rank p's `out` to its own `out`, for all p | barrier k (stream) |
-/// | end      | caller's | passes a barrier: nobody uses another's memory any more            | gathers (event), all ranks |
+/// | reduce k | caller's | reduces piece k of part r: its own `in` and its slots, to every rank's `out` | `flag[k][p]` of all p (acquire) |
+/// | end      | caller's | passes a barrier: nobody uses another's memory any more            | pushes (event), all ranks |
 ///
-/// - The host queues the gathers before the ranks meet, so it has to know where the outputs are: at
-///   the same offset of the same window on all ranks, which the caller has promised
-///   (WindowKind::kSymmetric). Where a rank breaks this promise, the meet gives up.
-/// - The meet, the barriers and the end are kernels of one block (rendezvous.hpp, barrier.hpp).
-///   They have written nothing before they arrive, so their arrivals may be relaxed: the end of the
-///   stream's earlier work has released that.
+/// - The meet and the end are kernels of one block (rendezvous.hpp, barrier.hpp). They have written
+///   nothing before they arrive, so their arrivals may be relaxed: the end of the stream's earlier
+///   kernels has released that.
 /// - Copies of one stream are done in their order: the flag's copy begins when the data have
 ///   arrived. Rounds are counted in device memory, so a replayed graph waits for the right one, and
 ///   no flag is ever cleared.
 /// - No deadlock: pushes wait for nobody after the meet; so all flags come, all pieces are reduced,
-///   all ranks reach their barriers. A reduction's blocks may be as many as the communicator keeps
+///   all ranks reach the end. A reduction's blocks may be as many as the communicator keeps
 ///   resident (residency.hpp); what they wait for needs no multiprocessor.
-/// - In place, gather k overwrites piece k of part p of this rank's `in`. It has been sent before:
-///   rank p has reduced it.
+/// - In place, reduce k overwrites piece k of part r of each rank's `in`. It has been sent before,
+///   or it is this rank's own, and loaded before it is stored.
 /// - The next call cannot overtake this one: it begins after the end, and by then nobody uses this
 ///   rank's scratch memory or output.
 /// - What scratch memory does not hold is done in rounds, each with an end.
@@ -43,10 +38,9 @@
 /// A copy runs even where the wait before it gave up: an event says that a kernel has ended, not
 /// that it succeeded. So no copy may do harm then:
 ///
-/// - A gather writes to its own rank's output, and that rank's call has failed; so it does not
-///   matter that its peer may be writing what it reads. (Pushed gathers would be faster, 392 GB/s
-///   instead of 373. But they would overwrite a peer's output that the peer may still be using,
-///   with what was never reduced.)
+/// - A copy writes to scratch memory only. Outputs are written by kernels, which store nothing once
+///   a wait has given up. (Sums that copies push would be as fast, but overwrite the output of a
+///   peer that has not called. Pulled, they are slower: 1G moves 342 GB/s, not 374.)
 /// - A push may overwrite a slot that its peer still reduces for an earlier call, if this rank gave
 ///   up at the end of that call, or at this meet. So a rank that gives up there tells its peers
 ///   before its next push, and a rank looks for that at the end of each round.
@@ -58,7 +52,6 @@
 
 #include <cuda.h>
 
-#include <array>
 #include <cstddef>
 
 #include "common/cuda/event.hpp"
@@ -75,10 +68,11 @@ namespace symm {
 struct CopyMemory {
     static constexpr std::size_t kPieces = 2;  ///< Of a part.
     // Written by peers:
-    std::uint32_t flag[kPieces][kMaxBarrierRanks];     ///< Their piece is here.
-    std::uint32_t reduced[kPieces][kMaxBarrierRanks];  ///< Their piece is reduced, there.
-    std::uint32_t gave_up[kMaxBarrierRanks];           ///< Not 0: they gave up.
-    std::uint32_t round;                               ///< This rank's count, modulo 2^32.
+    std::uint32_t flag[kPieces][kMaxBarrierRanks];  ///< Their piece is here.
+    std::uint32_t gave_up[kMaxBarrierRanks];        ///< Not 0: they gave up.
+    // Written by this rank:
+    std::uint32_t round;                ///< Its count, modulo 2^32.
+    Buffers buffers[kMaxBarrierRanks];  ///< Of all ranks, in this call.
 };
 
 /// All ranks' CopyMemory.
@@ -100,53 +94,15 @@ struct CopyView {
 
 /// The kernel of the meet: begins the first round.
 struct Meet {
-    static constexpr unsigned kSharedBytes = kMaxBarrierRanks * sizeof(Buffers);
     Rendezvous rendezvous;
-    std::size_t out_stride;  ///< From one rank's output to the next, bytes.
     CopyView memory;
     simt::Timeout timeout;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        auto* const all = block.shared<Buffers>();
-        if (!rendezvous.meet(block, timeout, all)) {
+        if (!rendezvous.meet(block, timeout, memory.local()->buffers)) {
             memory.tell_that_it_gave_up(block);
         } else if (block.thread_rank() == 0) {
             ++memory.local()->round;
-            for (int p = 0; p < rendezvous.ranks; ++p) {
-                require_offset(p, all[p].out);
-            }
-        }
-    }
-
-private:
-    __host__ __device__ void require_offset(int p, CUdeviceptr out) const {
-        const int r = rendezvous.rank;
-        const CUdeviceptr expected =
-            rendezvous.mine[r].out + static_cast<CUdeviceptr>(p - r) * out_stride;
-        if (out != expected) {
-            simt::Waiter(timeout).fail({simt::Wait::kOffset, r, p, expected}, out);
-        }
-    }
-};
-
-/// The kernel of the barrier between the reductions of a piece and its gathers.
-struct PieceBarrier {
-    CopyView memory;
-    std::size_t piece;
-    simt::Timeout timeout;
-
-    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        const auto [all, rank, ranks] = memory;
-        const int begin = static_cast<int>(block.thread_rank());
-        const int step = static_cast<int>(block.size());
-        const std::uint32_t round = memory.local()->round;
-        simt::Waiter waiter(timeout);
-        for (int p = begin; p < ranks && !waiter.gave_up(); p += step) {
-            signal<simt::Order::kReleasedByStream>(&memory.peer(p)->reduced[piece][rank], round);
-        }
-        for (int p = begin; p < ranks; p += step) {
-            wait_signal(waiter, &memory.local()->reduced[piece][p],
-                        {simt::Wait::kBarrier, rank, p, round});
         }
     }
 };
@@ -182,8 +138,8 @@ private:
 
 /// What the kernel that reduces a piece is given, whatever the type.
 struct ReducePieceCall {
-    CUdeviceptr in;  ///< This rank's.
-    CUdeviceptr out;
+    CUdeviceptr in;            ///< This rank's.
+    std::size_t begin;         ///< Of the piece, in every output: bytes.
     std::size_t count;         ///< Elements.
     CUdeviceptr arrived;       ///< What the peers have sent, in their order,
     std::size_t slot_bytes;    ///< each so many bytes behind the one before.
@@ -204,8 +160,12 @@ struct ReducePiece : ReducePieceCall {
         if (!wait_for_peers(block)) {
             return;
         }
+        CUdeviceptr bits = in | arrived | slot_bytes;
+        for (int p = 0; p < ranks; ++p) {
+            bits |= output_of(p);
+        }
         constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
-        const bool aligned = (in | out | arrived | slot_bytes) % sizeof(simt::Pack16) == 0;
+        const bool aligned = bits % sizeof(simt::Pack16) == 0;
         const std::size_t packs = aligned ? count / kElements : 0;
         reduce<simt::Pack16>(block, 0, packs);
         // The elements after the last whole pack, or all where a buffer is not aligned.
@@ -227,20 +187,25 @@ private:
         return AbortBarrier(block).sync(arrived);
     }
 
+    __host__ __device__ CUdeviceptr output_of(int p) const {
+        return memory->buffers[p].out + begin;
+    }
+
     template <class Pack>
-    __host__ __device__ void reduce(const simt::ThreadBlock& block, std::size_t begin,
-                                    std::size_t end) const {
-        PackReducer<T, Pack, kMost, 1> reducer;
-        reducer.sources = ranks;
-        reducer.targets = 1;
-        reducer.target[0] = reinterpret_cast<Pack*>(out);
+    __host__ __device__ void reduce(const simt::ThreadBlock& block, std::size_t first,
+                                    std::size_t last) const {
+        PackReducer<T, Pack, kMost, kMost> reducer;
+        reducer.sources = reducer.targets = ranks;
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {  // this rank's own first, then its peers'
             const auto before = static_cast<std::size_t>(p < ranks ? p - 1 : 0);
             reducer.source[p] =
                 reinterpret_cast<const Pack*>(p == 0 ? in : arrived + before * slot_bytes);
+            // In this rank's order, so that not all ranks write to the same one at once.
+            reducer.target[p] =
+                reinterpret_cast<Pack*>(output_of(p < ranks ? (rank + p) % ranks : rank));
         }
-        reducer(block, begin, end, reduction);
+        reducer(block, first, last, reduction);
     }
 };
 
@@ -254,14 +219,12 @@ public:
     TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory,
                 std::size_t scratch = scratch_bytes());
 
-    /// Queues a call on the stream. The outputs of all ranks lie `out_stride` bytes apart. Throws
-    /// CudaError.
-    void queue(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call,
-               std::size_t out_stride);
+    /// Queues a call on the stream. Throws CudaError.
+    void queue(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
 
 private:
     void queue_round(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call,
-                     std::size_t out_stride, std::size_t begin, std::size_t bytes);
+                     std::size_t begin, std::size_t bytes);
     /// The bytes of rank `sender` in the scratch memory of rank `receiver`.
     CUdeviceptr slot(int receiver, int sender) const;
     std::size_t slot_bytes() const;
@@ -271,9 +234,7 @@ private:
     SymmetricRange scratch_;
     Stream copies_;
     Event met_{CU_EVENT_DISABLE_TIMING};
-    Event gathered_{CU_EVENT_DISABLE_TIMING};
-    std::array<Event, CopyMemory::kPieces> reduced_{Event(CU_EVENT_DISABLE_TIMING),
-                                                    Event(CU_EVENT_DISABLE_TIMING)};
+    Event pushed_{CU_EVENT_DISABLE_TIMING};
 };
 
 }  // namespace symm

@@ -6,11 +6,7 @@
 namespace symm {
 
 void launch_meet(CUstream stream, const Meet& meet) {
-    launch(stream, 1, 32, meet, Meet::kSharedBytes);
-}
-
-void launch_piece_barrier(CUstream stream, const PieceBarrier& barrier) {
-    launch(stream, 1, 32, barrier);
+    launch(stream, 1, 32, meet);
 }
 
 void launch_end_of_round(CUstream stream, const EndOfRound& end) {

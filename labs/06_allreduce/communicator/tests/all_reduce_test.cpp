@@ -160,7 +160,6 @@ std::vector<Case> with_ranks_to(int most, std::span<const Case> cases) {
     return chosen;
 }
 
-// Copies need windows that are symmetric.
 constexpr std::array<Case, 23> kByKernels{{
     {1, Algorithm::kOneShot, DataType::kFloat},    {1, Algorithm::kTwoShot, DataType::kBfloat16},
     {2, Algorithm::kOneShot, DataType::kBfloat16}, {2, Algorithm::kTwoShot, DataType::kFloat},
@@ -191,6 +190,8 @@ INSTANTIATE_TEST_SUITE_P(ByCopyEngine, AllReduce,
                          ::testing::ValuesIn(with_ranks_to(kMostRanks, kByCopyEngine)), title);
 INSTANTIATE_TEST_SUITE_P(ByKernels, AllReduceAtOtherOffsets,
                          ::testing::ValuesIn(with_ranks_to(kMostRanks, kByKernels)), title);
+INSTANTIATE_TEST_SUITE_P(ByCopyEngine, AllReduceAtOtherOffsets,
+                         ::testing::ValuesIn(with_ranks_to(kMostRanks, kByCopyEngine)), title);
 
 // Every type by every operation, with each algorithm that can do it.
 class Arithmetics : public ::testing::TestWithParam<int> {};

@@ -31,7 +31,7 @@ TEST(Communicator, NamesCallsThatDiffer) {
          {Difference{99, DataType::kFloat, ReduceOp::kSum, true, "rank 1 makes call 2: 99 x float"},
           Difference{100, DataType::kInt32, ReduceOp::kSum, true, "100 x int32, sum"},
           Difference{100, DataType::kFloat, ReduceOp::kMax, true, "100 x float, max"},
-          Difference{100, DataType::kFloat, ReduceOp::kSum, false, "buffers in no window"}}) {
+          Difference{100, DataType::kFloat, ReduceOp::kSum, false, "buffers in no windows"}}) {
         run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
             Communicator communicator(rank);
             const Stream stream;
@@ -72,7 +72,7 @@ TEST(Communicator, EndsCallsThatDiffer) {
         run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
             Communicator communicator(rank, {.limit = 300ms});
             const Stream stream;
-            const CUdeviceptr window = communicator.allocate(1 << 12, WindowKind::kSymmetric);
+            const CUdeviceptr window = communicator.allocate(1 << 12);
             first_call(communicator, window, stream, mine);
             const auto call = [&](Algorithm algorithm) {
                 communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,

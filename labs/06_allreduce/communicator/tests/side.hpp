@@ -40,9 +40,7 @@ struct Side {
         });
     }
 
-    CUdeviceptr allocate(std::size_t bytes) {
-        return communicator.allocate(bytes, WindowKind::kSymmetric);
-    }
+    CUdeviceptr allocate(std::size_t bytes) { return communicator.allocate(bytes); }
 
     Rank& rank;
     Communicator communicator;

@@ -7,7 +7,7 @@
 namespace symm {
 namespace {
 
-constexpr WindowKind kSymmetric = WindowKind::kSymmetric;
+constexpr bool kInWindows = true;
 constexpr MostShapes kMost{{128, 512}, {264, 512}, true};
 
 // Emulated or not, these tests choose by this table.
@@ -20,7 +20,7 @@ Tuner tuner(const MostShapes& most = kMost, const TunerOverrides& overrides = {}
 }
 
 Algorithm chosen(std::size_t bytes, int ranks, DataType type = DataType::kFloat) {
-    return plan_call({type, bytes / size_of(type), ranks, kSymmetric}, Algorithm::kAuto, tuner())
+    return plan_call({type, bytes / size_of(type), ranks, kInWindows}, Algorithm::kAuto, tuner())
         .algorithm;
 }
 
@@ -68,7 +68,7 @@ TEST(TuningTable, SaysWhatIsWrong) {
 TEST(Tuner, FillsNoMoreThanTheDevice) {
     constexpr LaunchShape kFew{7, 96};
     for (const std::size_t count : {1UL, 31UL, 4097UL, 1UL << 15, 1UL << 16, 1UL << 28}) {
-        const CallPlan plan = plan_call({DataType::kBfloat16, count, 8, kSymmetric},
+        const CallPlan plan = plan_call({DataType::kBfloat16, count, 8, kInWindows},
                                         Algorithm::kAuto, tuner({kFew, kFew, true}));
         EXPECT_GE(plan.shape.blocks, 1U);
         EXPECT_LE(plan.shape.blocks, 7U);
@@ -79,33 +79,33 @@ TEST(Tuner, FillsNoMoreThanTheDevice) {
 
 TEST(Tuner, SaysWhatTwoShotsSave) {
     const CallPlan pushed =
-        plan_call({DataType::kFloat, 1 << 20, 8, kSymmetric}, Algorithm::kAuto, tuner());
+        plan_call({DataType::kFloat, 1 << 20, 8, kInWindows}, Algorithm::kAuto, tuner());
     EXPECT_EQ(describe(pushed, 8), "above 160K: one shot would send 4 times as many bytes");
 }
 
 TEST(Tuner, SaysWhatCannotBeDone) {
-    EXPECT_THROW(plan_call({DataType::kFloat, 10, 2, std::nullopt}, Algorithm::kTwoShot, tuner()),
+    EXPECT_THROW(plan_call({DataType::kFloat, 10, 2, !kInWindows}, Algorithm::kTwoShot, tuner()),
                  std::invalid_argument);
-    EXPECT_THROW(plan_call({DataType::kInt32, 10, 2, kSymmetric}, Algorithm::kSentinel, tuner()),
+    EXPECT_THROW(plan_call({DataType::kInt32, 10, 2, kInWindows}, Algorithm::kSentinel, tuner()),
                  std::invalid_argument);
-    EXPECT_THROW(plan_call({DataType::kInt32, 10, 3, std::nullopt}, Algorithm::kPush, tuner()),
+    EXPECT_THROW(plan_call({DataType::kInt32, 10, 3, !kInWindows}, Algorithm::kPush, tuner()),
                  std::invalid_argument);
     MostShapes shared = kMost;
     shared.copy_engine = false;
-    EXPECT_THROW(plan_call({DataType::kFloat, 10, 2, kSymmetric}, Algorithm::kCopy, tuner(shared)),
+    EXPECT_THROW(plan_call({DataType::kFloat, 10, 2, kInWindows}, Algorithm::kCopy, tuner(shared)),
                  std::invalid_argument);
-    const CallSize largest{DataType::kFloat, std::size_t{100} << 20, 2, kSymmetric};
+    const CallSize largest{DataType::kFloat, std::size_t{100} << 20, 2, kInWindows};
     EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner()).algorithm, Algorithm::kCopy);
     EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kTwoShot);
-    const CallSize plain{DataType::kFloat, std::size_t{100} << 20, 2, WindowKind::kPlain};
-    EXPECT_EQ(plan_call(plain, Algorithm::kAuto, tuner()).algorithm, Algorithm::kTwoShot);
-    EXPECT_THROW(plan_call(plain, Algorithm::kCopy, tuner()), std::invalid_argument);
+    const CallSize elsewhere{DataType::kFloat, std::size_t{100} << 20, 2, !kInWindows};
+    EXPECT_EQ(plan_call(elsewhere, Algorithm::kAuto, tuner()).algorithm, Algorithm::kSentinel);
+    EXPECT_THROW(plan_call(elsewhere, Algorithm::kCopy, tuner()), std::invalid_argument);
 }
 
 // Scratch memory holds one piece; memory in no window can be reduced in one shot only.
 TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
     const auto plan = [](DataType type, std::size_t count, Algorithm asked) {
-        return plan_call({type, count, 2, std::nullopt}, asked, tuner());
+        return plan_call({type, count, 2, !kInWindows}, asked, tuner());
     };
     const std::size_t most = sentinel_limit(2) / 4;
     const CallPlan floats = plan(DataType::kFloat, 8 << 20, Algorithm::kAuto);
@@ -123,7 +123,7 @@ TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
 
 TEST(Tuner, IsOverruled) {
     TunerOverrides overrides{Algorithm::kTwoShot, 1000, 70};
-    const CallSize small{DataType::kFloat, 100, 2, kSymmetric};
+    const CallSize small{DataType::kFloat, 100, 2, kInWindows};
     const CallPlan plan = plan_call(small, Algorithm::kAuto, tuner(kMost, overrides));
     EXPECT_EQ(plan.algorithm, Algorithm::kTwoShot);
     EXPECT_EQ(plan.shape.blocks, 128U);

@@ -16,9 +16,8 @@ int main(int argc, char** argv) {
         const Tuner tuner{
             TuningTable::from_environment(), {{2, 32}, {2, 32}, true}, TunerOverrides{}};
         for (int ranks = 2; ranks <= kMaxAllReduceRanks; ++ranks) {
-            const CallPlan plan =
-                plan_call({DataType::kFloat, bytes / sizeof(float), ranks, WindowKind::kSymmetric},
-                          Algorithm::kAuto, tuner);
+            const CallPlan plan = plan_call({DataType::kFloat, bytes / sizeof(float), ranks, true},
+                                            Algorithm::kAuto, tuner);
             fmt::print("{} ranks: {} ({})\n", ranks, name_of(plan.algorithm),
                        describe(plan, ranks));
         }
