@@ -59,7 +59,8 @@ endfunction()
 
 # What most files include of other projects, parsed once for libraries and once for tests: half of
 # the time to compile a test. Headers of this project are not in it, because mutants replace them.
-if(PROJECT_IS_TOP_LEVEL AND SYMM_EMULATED_ONLY AND SYMM_UNITY_BUILD)
+# Not where kernels are optimised for a GPU: all else waits for nvcc there.
+if(PROJECT_IS_TOP_LEVEL AND SYMM_UNITY_BUILD AND (SYMM_EMULATED_ONLY OR SYMM_QUICK_KERNELS))
   set(headers <cuda_runtime.h> <cuda/atomic> <fmt/format.h>
     <array> <chrono> <functional> <map> <memory> <optional> <string> <thread> <vector>)
   file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp" "")

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <exception>
+#include <iterator>
 
 #include "common/explore/story.hpp"
 
@@ -72,18 +74,16 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
         fmt::print("{:<24} {:<9} {:>7} {:>11} {:>8}\n", "protocol", "waits", "threads",
                    "executions", "seconds");
     }
-    bool found = false;
-    for (const Protocol& protocol : protocols) {
-        if (std::none_of(only.begin(), only.end(), [&](const std::string& name) {
-                return protocol.name.starts_with(name);
-            })) {
-            continue;
-        }
+    std::vector<Protocol> chosen;
+    for (const std::string& name : only) {
+        std::ranges::copy_if(protocols, std::back_inserter(chosen),
+                             [&](const Protocol& one) { return one.name.starts_with(name); });
+    }
+    for (const Protocol& protocol : chosen) {
         for (const bool may_give_up : {false, true}) {
             if (may_give_up && !protocol.may_give_up) {
                 continue;
             }
-            found = true;
             options.may_give_up = may_give_up;
             if (compare) {
                 if (!agree(protocol, options)) {
@@ -98,7 +98,13 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
                                executions, seconds);
                 }
             };
-            const Report report = explore(options, protocol.setup);
+            Report report;
+            try {
+                report = explore(options, protocol.setup);
+            } catch (const std::exception& error) {  // the scene is not one
+                report.failed = true;
+                report.why = error.what();
+            }
             if (tells) {
                 fmt::print(stderr, "\r\033[K");
             }
@@ -115,7 +121,7 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
             }
         }
     }
-    if (!found) {
+    if (chosen.empty()) {
         fmt::print(stderr, "there is no protocol '{}': say one of", fmt::join(only, " "));
         for (const Protocol& protocol : protocols) {
             fmt::print(stderr, " {}", protocol.name);

@@ -17,30 +17,37 @@ using simt::ThreadBlock;
 constexpr std::uint64_t kSlotBytes = 128;
 constexpr std::uint64_t kLastBytes = 16;  ///< Of a message's last chunk.
 
-/// Rank 0 sends messages of `chunks` chunks to rank 1. Staged: they lie in the connection's buffer.
-void messages(Scene& scene, unsigned threads, unsigned chunks, unsigned count, bool staged) {
+/// Rank 0 sends messages of `chunks` chunks to rank 1, from step `first` on. Staged: they lie in
+/// the connection's buffer, one after the other in three places.
+void messages(Scene& scene, unsigned threads, unsigned chunks, unsigned count, std::uint64_t first,
+              bool staged) {
     const std::uint64_t bytes = (chunks - 1) * kSlotBytes + kLastBytes;
     auto* const send = scene.allocate<SendMem>(1, "head", 0);
     auto* const receive = scene.allocate<RecvMem>(1, "tail", 1);
     scene.name(receive->fifo, "fifo", 1);
-    const std::uint64_t staging = staged ? chunks * kSlotBytes : 0;
+    const std::uint64_t staging = staged ? 3 * chunks * kSlotBytes : 0;
+    send->head = receive->tail = first;
     auto* const buffer = scene.allocate<std::byte>(kSteps * kSlotBytes + staging, "buffer", 1);
     for (int rank = 0; rank < 2; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         auto* const step = scene.allocate<std::uint64_t>(1, "step", rank);
-        std::byte* const data = staged && rank == 0
+        *step = first;
+        const bool in_buffer = staged && rank == 0;
+        std::byte* const data = in_buffer
                                     ? buffer + kSteps * kSlotBytes
                                     : scene.allocate<std::byte>(chunks * kSlotBytes, "data", rank);
         const Connection connection{send, receive, step, buffer, kSlotBytes, staging, 1};
         const Connection none{nullptr, nullptr, nullptr, nullptr, kSlotBytes, 0, 1};
-        const TransferKernel kernel{{rank == 0 ? connection : none, data, rank == 0 ? bytes : 0, 1},
-                                    {rank == 1 ? connection : none, data, rank == 1 ? bytes : 0, 0},
-                                    rank,
-                                    timeout};
         scene.launch(rank, {1, threads, sizeof(EndState)}, [=](const ThreadBlock& block) {
-            auto* const words = reinterpret_cast<std::uint64_t*>(data);
             const bool first = block.thread_rank() == 0;
             for (unsigned m = 0; m < count; ++m) {
+                std::byte* const place = data + (in_buffer ? m % 3 * chunks * kSlotBytes : 0);
+                auto* const words = reinterpret_cast<std::uint64_t*>(place);
+                const TransferKernel kernel{
+                    {rank == 0 ? connection : none, place, rank == 0 ? bytes : 0, 1},
+                    {rank == 1 ? connection : none, place, rank == 1 ? bytes : 0, 0},
+                    rank,
+                    timeout};
                 const auto word = [&](std::uint64_t i) { return 1000 * (m + 1) + i; };
                 for (std::uint64_t i = 0; i < bytes / 8; ++i) {
                     if (first && rank == 0 && !explore::gave_up(timeout)) {
@@ -129,17 +136,18 @@ void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t piece
 int main(int argc, char** argv) {
     using namespace symm;
     const auto connection = [](unsigned threads, unsigned chunks, unsigned count,
-                               bool staged = false) {
-        return [=](Scene& scene) { messages(scene, threads, chunks, count, staged); };
+                               std::uint64_t first = 0, bool staged = false) {
+        return [=](Scene& scene) { messages(scene, threads, chunks, count, first, staged); };
     };
     const auto unpacking = [](unsigned blocks, unsigned threads, std::uint64_t pieces) {
         return [=](Scene& scene) { unpack(scene, blocks, threads, pieces); };
     };
     return explore::explore_main(argc, argv,
                                  {
-                                     {"staged/1", connection(1, 5, 2, true)},
                                      {"connection/1", connection(1, 10, 1)},
-                                     {"connection/2", connection(2, 9, 1)},
+                                     {"connection/2", connection(2, 9, 1, 7)},
+                                     {"staged/1", connection(1, 5, 2, 0, true)},
+                                     {"staged/2", connection(2, 2, 5, 0, true)},
                                      {"messages/2", connection(2, 5, 2)},
                                      {"unpack/1x1", unpacking(1, 1, 4)},
                                      {"unpack/1x2", unpacking(1, 2, 3)},

@@ -32,7 +32,16 @@ void signals(Scene& scene, std::uint32_t rounds, std::uint32_t before_wrap) {
             simt::Waiter waiter(timeout);
             for (std::uint32_t i = 0; i < rounds; ++i) {
                 const std::uint32_t round = i + 1 - before_wrap;
-                if (rank == 1 && !wait_signal(waiter, mine, {Wait::kSignal, 1, 0, round})) {
+                const auto wait = [&] {
+                    if (wait_signal(waiter, mine, {Wait::kSignal, rank, 1 - rank, round})) {
+                        return true;
+                    }
+                    if (wait_signal(waiter, mine, {Wait::kSignal, rank, 1 - rank, round - i - 1})) {
+                        fail("a rank that gave up waits for what is there, and goes on");
+                    }
+                    return false;
+                };
+                if (rank == 1 && !wait()) {
                     return;
                 }
                 const std::uint64_t expected = 2 * i + static_cast<std::uint64_t>(rank);
@@ -41,7 +50,7 @@ void signals(Scene& scene, std::uint32_t rounds, std::uint32_t before_wrap) {
                 }
                 *number = expected + 1;
                 signal(peers, round);
-                if (rank == 0 && !wait_signal(waiter, mine, {Wait::kSignal, 0, 1, round})) {
+                if (rank == 0 && !wait()) {
                     return;
                 }
             }
@@ -50,14 +59,14 @@ void signals(Scene& scene, std::uint32_t rounds, std::uint32_t before_wrap) {
 }
 
 // A packet goes to rank 1, and one comes back: the credit to use the slot again.
-void packets(Scene& scene, std::uint32_t rounds) {
+void packets(Scene& scene, std::uint32_t rounds, std::uint32_t first) {
     const auto slot = explore::symmetric<Packet>(scene, 2, "slot");
     for (int rank = 0; rank < 2; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         scene.launch(rank, {}, [=](const ThreadBlock&) {
             simt::Waiter waiter(timeout);
-            for (std::uint32_t round = 1; round <= rounds; ++round) {
-                const std::uint64_t sent = 0x100000001 * round;
+            for (std::uint32_t round = first; round != first + rounds; ++round) {
+                const std::uint64_t sent = 0x100000001 * (round - first + 1);
                 if (rank == 0) {
                     write_packet(slot.of(1), sent, round);
                 }
@@ -77,9 +86,12 @@ void packets(Scene& scene, std::uint32_t rounds) {
     }
 }
 
-// In each round every thread writes a word for each peer, and reads what it was given.
+// In each round every thread writes a word for each peer, and reads what it was given. By stream:
+// with one barrier in a kernel, which writes nothing itself.
+template <simt::Order kArrival = simt::Order::kRelease>
 void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsigned rounds,
               unsigned kernels, std::uint32_t before_wrap) {
+    constexpr bool kByStream = kArrival == simt::Order::kReleasedByStream;
     struct Boxes {
         std::uint64_t word[2][4][4][8];  // [round][sender][block][thread]
     };
@@ -100,20 +112,24 @@ void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsign
             const unsigned b = block.group_index();
             const unsigned t = block.thread_rank();
             for (unsigned k = 0; k < kernels; ++k) {
-                bool complete = !explore::gave_up(timeout);
+                const bool was_well = !explore::gave_up(timeout);
+                bool complete = was_well;
                 explore::kernel_end();
                 Barrier barrier(block, view, timeout);
                 for (unsigned i = 0; complete && i < rounds; ++i) {
                     const auto word = [&](int sender) { return 100 * k + 10 * i + sender + 1; };
                     for (int p = 0; p < ranks; ++p) {
                         if (p != rank) {
-                            boxes.of(p)->word[i % 2][rank][b][t] = word(rank);
+                            boxes.of(p)->word[(kernels * k + i) % 2][rank][b][t] = word(rank);
                         }
                     }
-                    complete = barrier.arrive_and_wait();
+                    if constexpr (kByStream) {
+                        explore::kernel_end();
+                    }
+                    complete = barrier.template arrive_and_wait<kArrival>();
                     for (int p = 0; complete && p < ranks; ++p) {
                         const std::uint64_t seen =
-                            boxes.of(rank)->word[i % 2][p][b][(t + 1) % threads];
+                            boxes.of(rank)->word[(kernels * k + i) % 2][p][b][(t + 1) % threads];
                         if (p != rank && seen != word(p)) {
                             fail(fmt::format("after barrier {} rank {} reads {} instead of {}", i,
                                              rank, seen, word(p)));
@@ -122,6 +138,8 @@ void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsign
                 }
                 if (complete) {
                     barrier.store_epoch();
+                } else if (!was_well && barrier.template arrive_and_wait<kArrival>()) {
+                    fail("a rank that gave up passes a barrier");
                 }
                 explore::kernel_end();
             }
@@ -136,6 +154,7 @@ void leave_together(Scene& scene, std::uint32_t rounds) {
     auto* const flags = scene.allocate<std::uint32_t>(2, "flag", 0);
     auto* const words = scene.allocate<std::uint64_t>(2 * rounds, "word", 0);
     auto* const goes_on = scene.allocate<std::uint64_t>(kThreads * rounds, "goes_on", 0);
+    auto* const notes = scene.allocate<std::uint64_t>(2 * kThreads, "notes", 0);
     const simt::Timeout timeout = explore::timeout_of(scene, 0);
     const simt::Timeout senders = explore::timeout_of(scene, 1);
     scene.launch(0, {.threads = kThreads}, [=](const ThreadBlock& block) {
@@ -148,16 +167,21 @@ void leave_together(Scene& scene, std::uint32_t rounds) {
             if (before && t < 2) {
                 arrived = wait_signal(waiter, &flags[t], {Wait::kSignal, 0, 1, round});
             }
+            std::uint64_t* const of_round = notes + round % 2 * kThreads;
+            of_round[t] = round;
             const bool well = all.sync(arrived);
+            if (well && !before) {
+                fail("a thread goes on, though the block has left");
+            }
+            if (of_round[(t + 1) % kThreads] != round) {
+                fail("a thread does not see what another one wrote before the sync");
+            }
             for (unsigned i = 0; well && i < 2; ++i) {
                 const std::uint64_t word = words[2 * (round - 1) + i];
                 if (word != 10 * round + i) {
                     fail(fmt::format("thread {} reads {} in round {}, in word {}", t, word, round,
                                      i));
                 }
-            }
-            if (well && !before) {
-                fail("a thread goes on, though the block has left");
             }
             before = well;
             goes_on[kThreads * (round - 1) + t] = well ? 1 : 0;
@@ -185,11 +209,11 @@ struct alignas(16) Item {
     std::uint64_t number[2];
 };
 
-// The host stores batches of three items in a ring of four entries. A block of `threads` threads
-// has room for two items at a time.
+// The host stores batches of four items in a ring of four entries. A block of `threads` threads has
+// room for two items at a time.
 void work_fifo(Scene& scene, unsigned threads, std::uint32_t batches, std::uint32_t first) {
     constexpr std::uint32_t kEntries = 4;
-    constexpr std::uint32_t kItems = 3;
+    constexpr std::uint32_t kItems = 4;
     constexpr std::uint32_t kRoom = 2;
     auto* const ring = scene.allocate<Item>(kEntries, "ring", 0);
     auto* const consumed = scene.allocate<std::uint32_t>(2, "consumed", 0);
@@ -286,19 +310,24 @@ int main(int argc, char** argv) {
         {
             {"signal", [](Scene& scene) { signals(scene, 3, 0); }},
             {"signal/wrap", [](Scene& scene) { signals(scene, 3, 2); }},
-            {"packet", [](Scene& scene) { packets(scene, 3); }},
+            {"packet", [](Scene& scene) { packets(scene, 3, 1); }},
+            {"packet/high", [](Scene& scene) { packets(scene, 3, 0x80000001); }},
             {"barrier/2x1", [](Scene& scene) { barriers(scene, 2, 1, 1, 2, 1, 0); }},
             {"barrier/2x2", [](Scene& scene) { barriers(scene, 2, 2, 1, 2, 1, 0); }},
             {"barrier/2x2/2", [](Scene& scene) { barriers(scene, 2, 2, 1, 2, 2, 0); }},
             {"barrier/2x2x2", [](Scene& scene) { barriers(scene, 2, 2, 2, 2, 1, 0); }},
             {"barrier/2x1/wrap", [](Scene& scene) { barriers(scene, 2, 1, 1, 3, 1, 2); }},
+            {"barrier/2x2/stream",
+             [](Scene& scene) {
+                 barriers<simt::Order::kReleasedByStream>(scene, 2, 2, 1, 1, 3, 0);
+             }},
             {"barrier/3x1", [](Scene& scene) { barriers(scene, 3, 1, 1, 2, 1, 0); }},
             {"barrier/3x2", [](Scene& scene) { barriers(scene, 3, 2, 1, 2, 1, 0); }},
-            {"abort_barrier", [](Scene& scene) { leave_together(scene, 2); }},
+            {"abort_barrier", [](Scene& scene) { leave_together(scene, 3); }},
             {"load_args/2", [](Scene& scene) { load_args_of(scene, 2); }},
             {"load_args/96", [](Scene& scene) { load_args_of(scene, 96); }},
-            {"work_fifo/1", [](Scene& scene) { work_fifo(scene, 1, 3, 0); }},
-            {"work_fifo/2", [](Scene& scene) { work_fifo(scene, 2, 3, 0); }},
-            {"work_fifo/2/wrap", [](Scene& scene) { work_fifo(scene, 2, 3, 0xfffffffc); }},
+            {"work_fifo/1", [](Scene& scene) { work_fifo(scene, 1, 3, 2); }},
+            {"work_fifo/2", [](Scene& scene) { work_fifo(scene, 2, 3, 2); }},
+            {"work_fifo/2/wrap", [](Scene& scene) { work_fifo(scene, 2, 3, 0xfffffffe); }},
         });
 }

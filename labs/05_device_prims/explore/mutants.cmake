@@ -45,7 +45,7 @@ symm_explored_mutant(05 work_no_sync_before_load work_fifo/2 "data race on r1.sh
   NEW [[load(block]])
 
 # Items are read, and released, before they are there.
-symm_explored_mutant(05 work_no_sync_after_load work_fifo/2 "data race on r1.shared"
+symm_explored_mutant(05 work_no_sync_after_load work_fifo/2 "item . instead of"
   FILE labs/05_device_prims/shared_work/work_batch.hpp
   OLD [[load(block, shared, from);
                 block.sync();]]
@@ -63,6 +63,6 @@ symm_explored_mutant(05 work_consumed_relaxed work_fifo/1 "data race on r0.ring"
   NEW [[simt::store(&consumed[c], first + items, simt::Order::kRelaxed)]])
 
 # A thread reads what another is still copying.
-symm_explored_mutant(05 load_no_sync load_args/96 "data race on r0.shared"
+symm_explored_mutant(05 load_no_sync load_args/96 "word . is 0"
   FILE labs/05_device_prims/shared_work/load_parallel.hpp
   OLD [[block.sync();]] NEW "")
