@@ -41,12 +41,20 @@ std::string Runtime::deadlock() {
         } else if (thread.state == State::kWaits) {
             text += fmt::format(" {} polls", name_of(thread));
             for (const auto& [location, version] : thread.wait.polled) {
-                text += ' ' + name_of(memory_[location].address);
-                if (const long step = memory_[location].stores.back()->step; step >= 0) {
-                    involved_.push_back(static_cast<std::size_t>(step));
+                const auto& stores = memory_[location].stores;
+                text += fmt::format(" {} = {:#x}", name_of(memory_[location].address),
+                                    stores.back()->value);
+                if (stores.back()->step >= 0) {
+                    text += fmt::format(" of step {}", stores.back()->step);
+                }
+                text += ',';
+                for (std::size_t i = stores.size(); i > 0 && i + 2 > stores.size(); --i) {
+                    if (const long step = stores[i - 1]->step; step >= 0) {  // the newest two
+                        involved_.push_back(static_cast<std::size_t>(step));
+                    }
                 }
             }
-            text += ';';
+            text.back() = ';';
         }
     }
     text.pop_back();

@@ -66,7 +66,8 @@ void packets(Scene& scene, std::uint32_t rounds, std::uint32_t first) {
         scene.launch(rank, {}, [=](const ThreadBlock&) {
             simt::Waiter waiter(timeout);
             for (std::uint32_t round = first; round != first + rounds; ++round) {
-                const std::uint64_t sent = 0x100000001 * (round - first + 1);
+                const std::uint64_t part = 10 * (round - first + 1);  // and twice that
+                const std::uint64_t sent = part | (2 * part) << 32;
                 if (rank == 0) {
                     write_packet(slot.of(1), sent, round);
                 }
@@ -76,7 +77,8 @@ void packets(Scene& scene, std::uint32_t rounds, std::uint32_t first) {
                     return;
                 }
                 if (data != sent) {
-                    fail(fmt::format("the packet brings {:#x} instead of {:#x}", data, sent));
+                    fail(fmt::format("the packet brings {} and {} instead of {} and {}",
+                                     data & 0xffffffff, data >> 32, part, 2 * part));
                 }
                 if (rank == 1) {
                     write_packet(slot.of(0), sent, round);

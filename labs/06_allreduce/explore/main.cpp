@@ -4,12 +4,14 @@
 
 #include <vector>
 
+#include "common/explore/await.hpp"
 #include "common/explore/explore_main.hpp"
 #include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp"
 
 namespace symm {
@@ -145,6 +147,87 @@ void two_shots(Scene& scene, const Ranks& who, const std::vector<std::size_t>& c
     }
 }
 
+/// What a stream does behind an event of another stream.
+void wait_for_event(const std::uint32_t* event, std::uint32_t number) {
+    const auto is_set = [&] { return simt::load(event, simt::Order::kAcquire) >= number; };
+    explore::await(is_set, nullptr);
+}
+
+/// Calls of two ranks by the copy engine, as TwoShotCopy queues them. Ranks 2 and 3 stand for the
+/// streams of the copies of ranks 0 and 1. A copy brings 16 bytes, one piece; that of a flag begins
+/// when the one before has arrived, so it is a release.
+void copies(Scene& scene, unsigned threads, unsigned calls) {
+    constexpr int kRanks = 2;
+    constexpr std::size_t kPiece = 4;  // elements; a part has two pieces
+    constexpr std::size_t kCount = kRanks * CopyMemory::kPieces * kPiece;
+    const auto begin = [](int part, std::size_t k) {
+        return (static_cast<std::size_t>(part) * CopyMemory::kPieces + k) * kPiece;
+    };
+    struct Slot {
+        alignas(16) float element[CopyMemory::kPieces * kPiece];
+    };
+    const auto meeting = explore::symmetric<RendezvousMemory>(scene, kRanks, "meeting");
+    const auto barrier = explore::symmetric<BarrierMemory>(scene, kRanks, "barrier");
+    const auto memory = explore::symmetric<CopyMemory>(scene, kRanks, "copy");
+    const auto slots = explore::symmetric<Slot>(scene, kRanks, "slot");
+    std::vector<Buffers> buffers;
+    for (int rank = 0; rank < kRanks; ++rank) {
+        buffers.push_back({buffer<float>(scene, "in", rank), buffer<float>(scene, "out", rank)});
+    }
+    for (int rank = 0; rank < kRanks; ++rank) {
+        const simt::Timeout timeout = explore::timeout_of(scene, rank);
+        const Buffers mine = buffers[static_cast<std::size_t>(rank)];
+        auto* const met = scene.allocate<std::uint32_t>(1, "met", rank);
+        auto* const pushed = scene.allocate<std::uint32_t>(1, "pushed", rank);
+        const CopyView view{memory, rank, kRanks};
+        Rendezvous rendezvous{meeting, rank, kRanks, {}};
+        std::fill_n(rendezvous.mine, kRanks, mine);
+        const std::vector<std::size_t> counts(calls, kCount);
+        scene.launch(rank, {.threads = threads}, [=](const ThreadBlock& block) {
+            const bool first = block.thread_rank() == 0;
+            std::uint32_t call = 0;
+            make_calls<float>(
+                block, counts, rank, kRanks, mine.in, mine.out, timeout, [&](std::size_t) {
+                    ++call;
+                    Meet{rendezvous, view, timeout}(block);
+                    explore::kernel_end();
+                    if (first) {
+                        simt::store(met, call, simt::Order::kRelease);
+                    }
+                    for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
+                        ReducePiece<float, kRanks>{
+                            {mine.in + begin(rank, k) * sizeof(float),
+                             begin(rank, k) * sizeof(float), kPiece,
+                             reinterpret_cast<CUdeviceptr>(slots.of(rank)->element + k * kPiece),
+                             sizeof(Slot), view.local(), k, Reduction(ReduceOp::kSum, kRanks),
+                             timeout, rank, kRanks}}(block);
+                        explore::kernel_end();
+                    }
+                    if (first) {
+                        wait_for_event(pushed, call);
+                    }
+                    explore::kernel_end();
+                    EndOfRound{{barrier, rank, kRanks}, view, timeout}(block);
+                });
+        });
+        scene.launch(kRanks + rank, {}, [=](const ThreadBlock&) {
+            const int peer = 1 - rank;
+            for (std::uint32_t call = 1; call <= calls; ++call) {
+                wait_for_event(met, call);
+                for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
+                    for (std::size_t i = 0; i < kPiece; ++i) {
+                        slots.of(peer)->element[k * kPiece + i] =
+                            elements<float>(mine.in)[begin(peer, k) + i];
+                    }
+                    simt::store(&view.peer(peer)->flag[k][rank], view.local()->round,
+                                simt::Order::kRelease);
+                }
+                simt::store(pushed, call, simt::Order::kRelease);
+            }
+        });
+    }
+}
+
 }  // namespace
 }  // namespace symm
 
@@ -188,6 +271,8 @@ int main(int argc, char** argv) {
             {"two_shot/2x2", two_shot({2, 2}, {16, 16})},
             {"two_shot/2x1x2", two_shot({2, 1, 2}, {16, 16})},
             {"two_shot/2x1x2/idle", two_shot({2, 1, 2}, {4, 4, 4})},
+            {"copy/2x1", [](Scene& scene) { copies(scene, 1, 3); }, false},
+            {"copy/2x2", [](Scene& scene) { copies(scene, 2, 2); }, false},
             {"two_shot/3x1", two_shot({3}, {12, 12})},
         });
 }

@@ -89,3 +89,24 @@ symm_explored_mutant(06 push_gather_not_cleared push/2x1 "instead of"
 symm_explored_mutant(06 push_one_bank push/2x1 "nobody can go on|instead of"
   FILE labs/06_allreduce/algorithms/scratch.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
+
+# Two shots by the copy engine. The data may be read before the flag.
+symm_explored_mutant(06 copy_wait_relaxed copy/2x1 "data race on r[01].slot"
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
+  OLD [[wait_signal(waiter, &memory->flag]]
+  NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory->flag]])
+
+# Other threads read before the data are there.
+symm_explored_mutant(06 copy_no_sync copy/2x2 "data race on r[01].slot|data race on r[01].copy"
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
+  OLD [[AbortBarrier(block).sync(arrived)]] NEW [[arrived]])
+
+# The ranks count rounds differently.
+symm_explored_mutant(06 copy_rounds_differ copy/2x1 "nobody can go on|data race"
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
+  OLD [[
+        } else if (block.thread_rank() == 0) {
+            ++memory.local()->round;]]
+  NEW [[
+        } else if (block.thread_rank() == 0) {
+            memory.local()->round += memory.rank;]])

@@ -108,22 +108,29 @@ void steps(Scene& scene, const Shape& shape) {
     }
 }
 
-/// AllReduce calls around a ring, with `chunk` elements in each step.
+/// AllReduce calls around a ring, with `chunk` elements in each step. Direct: sums go into the next
+/// rank's output, where that rank need not copy them.
 template <class Protocol>
 void rings(Scene& scene, int ranks, unsigned threads, std::uint64_t slot_bytes, std::size_t chunk,
-           std::size_t turns, unsigned calls) {
+           std::size_t turns, unsigned calls, bool direct = false) {
+    const std::size_t count = turns * chunk * static_cast<std::size_t>(ranks);
     std::vector<Channel> channels;  // from each rank to the next
+    std::vector<Word*> outputs;
     for (int rank = 0; rank < ranks; ++rank) {
         channels.emplace_back(scene, rank, (rank + 1) % ranks, slot_bytes, 0);
+        outputs.push_back(scene.allocate<Word>(count, "out", rank));
     }
-    const std::size_t count = turns * chunk * static_cast<std::size_t>(ranks);
     const auto input = [](int rank, unsigned call, std::size_t i) {
         return static_cast<Word>(1 + static_cast<unsigned>(rank) + 10 * call + 100 * i);
     };
     for (int rank = 0; rank < ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         auto* const in = scene.allocate<Word>(count, "in", rank);
-        auto* const out = scene.allocate<Word>(count, "out", rank);
+        Word* const out = outputs[static_cast<std::size_t>(rank)];
+        DirectOutputs<Word> outs;
+        if (direct) {
+            outs = {out, outputs[static_cast<std::size_t>((rank + 1) % ranks)]};
+        }
         const int prev = (rank + ranks - 1) % ranks;
         const Channel from = channels[static_cast<std::size_t>(prev)];
         const Channel to = channels[static_cast<std::size_t>(rank)];
@@ -137,7 +144,7 @@ void rings(Scene& scene, int ranks, unsigned threads, std::uint64_t slot_bytes, 
                     explore::kernel_end();
                     const RingEnds ends{from.receiver(),    to.sender(), rank, prev,
                                         (rank + 1) % ranks, timeout};
-                    Protocol protocol(block, ends, {ReduceOp::kSum, ranks}, {},
+                    Protocol protocol(block, ends, {ReduceOp::kSum, ranks}, outs,
                                       block.shared<typename Protocol::Shared>());
                     const RingCall<Word> call{Collective::kAllReduce,
                                               {ReduceOp::kSum, ranks},
@@ -146,7 +153,7 @@ void rings(Scene& scene, int ranks, unsigned threads, std::uint64_t slot_bytes, 
                                               count,
                                               chunk,
                                               0,
-                                              {}};
+                                              outs};
                     Ring<Protocol, Word>(protocol, call, 0, 1, rank, ranks).run();
                     protocol.finish();
                     explore::kernel_end();
@@ -198,6 +205,14 @@ int main(int argc, char** argv) {
              false},
             {"ring/simple/2x1", [](Scene& scene) { rings<AsSimple>(scene, 2, 1, 128, 4, 2, 2); }},
             {"ring/simple/3x1", [](Scene& scene) { rings<AsSimple>(scene, 3, 1, 128, 4, 1, 1); }},
+            {"ring/direct/2x1",
+             [](Scene& scene) { rings<AsSimple>(scene, 2, 1, 128, 4, 2, 2, true); }},
+            {"ring/direct/2x2",
+             [](Scene& scene) { rings<AsSimple>(scene, 2, 2, 128, 8, 1, 2, true); }},
+            {"ring/direct/3x1",
+             [](Scene& scene) { rings<AsSimple>(scene, 3, 1, 128, 4, 1, 1, true); }},
+            {"ring/ll128/2x32", [](Scene& scene) { rings<AsLL128>(scene, 2, 32, 1024, 120, 1, 2); },
+             false},
             {"ring/ll/2x1", [](Scene& scene) { rings<AsLL>(scene, 2, 1, 128, 2, 2, 2); }},
             {"ring/ll/2x2", [](Scene& scene) { rings<AsLL>(scene, 2, 2, 128, 4, 1, 2); }},
             {"ring/ll/3x1", [](Scene& scene) { rings<AsLL>(scene, 3, 1, 128, 2, 1, 2); }},

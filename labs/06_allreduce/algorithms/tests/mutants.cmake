@@ -9,17 +9,6 @@ symm_mutants(allreduce_mutant LABELS lab06
   LINK lab03
   ENVIRONMENT SYMM_EMU_TORN_PACKS=1 SYMM_TIMEOUT=10)
 
-# The data may be read before the flag.
-symm_mutant(allreduce_mutant copy_wait_relaxed TwoShotCopy.* "data race.*ReducePiece"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[wait_signal(waiter, &memory->flag]]
-  NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory->flag]])
-
-# Other threads read before the data are there.
-symm_mutant(allreduce_mutant copy_no_sync TwoShotCopy.* "data race.*ReducePiece"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[AbortBarrier(block).sync(arrived)]] NEW [[arrived]])
-
 # The peer reduces what has not arrived.
 symm_mutant(allreduce_mutant copy_flag_first TwoShotCopy.* "data race|wrong values"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.cpp
