@@ -40,7 +40,7 @@
 ///
 /// - A copy writes to scratch memory only. Outputs are written by kernels, which store nothing once
 ///   a wait has given up. (Sums that copies push would be as fast, but overwrite the output of a
-///   peer that has not called. Pulled, they are slower: 1G moves 342 GB/s, not 374.)
+///   peer that has not called. Pulled, they are slower: 1G moves 342 GB/s, not 366.)
 /// - A push may overwrite a slot that its peer still reduces for an earlier call, if this rank gave
 ///   up at the end of that call, or at this meet. So a rank that gives up there tells its peers
 ///   before its next push, and a rank looks for that at the end of each round.
