@@ -6,7 +6,7 @@
 
 #include "common/bootstrap/bootstrap.hpp"
 #include "labs/05_device_prims/reduction/data_type.hpp"
-#include "labs/06_allreduce/tuning/call_plan.hpp"
+#include "labs/06_allreduce/tuning/tuner.hpp"
 
 namespace symm {
 

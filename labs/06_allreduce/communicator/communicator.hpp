@@ -16,7 +16,7 @@
 #include "labs/06_allreduce/communicator/call_comparison.hpp"
 #include "labs/06_allreduce/communicator/residency.hpp"
 #include "labs/06_allreduce/communicator/window.hpp"
-#include "labs/06_allreduce/tuning/call_plan.hpp"
+#include "labs/06_allreduce/tuning/tuner.hpp"
 
 namespace symm {
 

@@ -12,7 +12,7 @@
 #include "labs/06_allreduce/algorithms/scratch.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/rendezvous.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
-#include "labs/06_allreduce/tuning/call_plan.hpp"
+#include "labs/06_allreduce/tuning/tuner.hpp"
 
 namespace symm {
 

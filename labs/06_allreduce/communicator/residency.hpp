@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "common/ranks/rank.hpp"
-#include "labs/06_allreduce/tuning/call_plan.hpp"
+#include "labs/06_allreduce/tuning/tuner.hpp"
 
 namespace symm {
 

@@ -7,7 +7,7 @@
 #include <exception>
 
 #include "common/cli/bytes.hpp"
-#include "labs/06_allreduce/tuning/call_plan.hpp"
+#include "labs/06_allreduce/tuning/tuner.hpp"
 
 int main(int argc, char** argv) {
     using namespace symm;

@@ -1,4 +1,4 @@
-#include "labs/06_allreduce/tuning/call_plan.hpp"
+#include "labs/06_allreduce/tuning/tuner.hpp"
 
 #include <fmt/core.h>
 
