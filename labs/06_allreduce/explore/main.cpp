@@ -158,13 +158,14 @@ void wait_for_event(const std::uint32_t* event, std::uint32_t number) {
 /// when the one before has arrived, so it is a release.
 void copies(Scene& scene, unsigned threads, unsigned calls) {
     constexpr int kRanks = 2;
-    constexpr std::size_t kPiece = 4;  // elements; a part has two pieces
-    constexpr std::size_t kCount = kRanks * CopyMemory::kPieces * kPiece;
+    constexpr std::uint32_t kPieces = CopyMemory::kPieces;
+    constexpr std::size_t kPiece = 4;  // elements
+    constexpr std::size_t kCount = kRanks * kPieces * kPiece;
     const auto begin = [](int part, std::size_t k) {
-        return (static_cast<std::size_t>(part) * CopyMemory::kPieces + k) * kPiece;
+        return (static_cast<std::size_t>(part) * kPieces + k) * kPiece;
     };
     struct Slot {
-        alignas(16) float element[CopyMemory::kPieces * kPiece];
+        alignas(16) float element[kPieces * kPiece];
     };
     const auto meeting = explore::symmetric<RendezvousMemory>(scene, kRanks, "meeting");
     const auto barrier = explore::symmetric<BarrierMemory>(scene, kRanks, "barrier");
@@ -194,7 +195,11 @@ void copies(Scene& scene, unsigned threads, unsigned calls) {
                     if (first) {
                         simt::store(met, call, simt::Order::kRelease);
                     }
-                    for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
+                    for (std::uint32_t k = 0; k < kPieces; ++k) {
+                        if (first) {
+                            wait_for_event(pushed, kPieces * (call - 1) + k + 1);
+                        }
+                        explore::kernel_end();
                         ReducePiece<float, kRanks>{
                             {mine.in + begin(rank, k) * sizeof(float),
                              begin(rank, k) * sizeof(float), kPiece,
@@ -203,10 +208,6 @@ void copies(Scene& scene, unsigned threads, unsigned calls) {
                              timeout, rank, kRanks}}(block);
                         explore::kernel_end();
                     }
-                    if (first) {
-                        wait_for_event(pushed, call);
-                    }
-                    explore::kernel_end();
                     EndOfRound{{barrier, rank, kRanks}, view, timeout}(block);
                 });
         });
@@ -214,15 +215,15 @@ void copies(Scene& scene, unsigned threads, unsigned calls) {
             const int peer = 1 - rank;
             for (std::uint32_t call = 1; call <= calls; ++call) {
                 wait_for_event(met, call);
-                for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
+                for (std::uint32_t k = 0; k < kPieces; ++k) {
                     for (std::size_t i = 0; i < kPiece; ++i) {
                         slots.of(peer)->element[k * kPiece + i] =
                             elements<float>(mine.in)[begin(peer, k) + i];
                     }
                     simt::store(&view.peer(peer)->flag[k][rank], view.local()->round,
                                 simt::Order::kRelease);
+                    simt::store(pushed, kPieces * (call - 1) + k + 1, simt::Order::kRelease);
                 }
-                simt::store(pushed, call, simt::Order::kRelease);
             }
         });
     }

@@ -17,10 +17,14 @@ void copy(CUstream stream, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) 
     }
 }
 
+void wait_for(const Event& event, CUstream stream) {
+    cu_check(cuStreamWaitEvent(stream, event.get(), 0), "cuStreamWaitEvent()");
+}
+
 /// Makes `later` wait for what `earlier` has queued so far.
 void order(CUstream earlier, CUstream later, const Event& event) {
     event.record(earlier);
-    cu_check(cuStreamWaitEvent(later, event.get(), 0), "cuStreamWaitEvent()");
+    wait_for(event, later);
 }
 
 CUdeviceptr address_of(const void* pointer) {
@@ -89,14 +93,15 @@ void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
             copy(copies, address_of(&memory_.peer(p)->flag[k][r]),
                  address_of(&memory_.local()->round), sizeof(std::uint32_t));
         }
+        pushed_[k].record(copies);
     }
     for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
+        wait_for(pushed_[k], stream);
         launch_reduce_piece(stream, shape, type,
                             {in + piece(r, k), piece(r, k), length(r, k) / size_of(type),
                              slot(r, 0) + piece(r, k) - piece(r, 0), slot_bytes(), memory_.local(),
                              k, call.reduction, call.timeout, r, ranks});
     }
-    order(copies, stream, pushed_);
 }
 
 }  // namespace symm

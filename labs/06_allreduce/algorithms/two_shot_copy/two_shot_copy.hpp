@@ -14,44 +14,49 @@
 ///
 /// | step     | stream   | rank r does                                                        | waits for          |
 /// |----------|----------|--------------------------------------------------------------------|--------------------|
-/// | meet     | caller's | a rendezvous: inputs are written, outputs and scratch memory free, and where the outputs are | all ranks |
-/// | push k   | copies   | copies piece k of part p of its `in` into slot r of rank p, for all p | the meet (event) |
+/// | meet     | caller's | a rendezvous: outputs and scratch memory are free, and where the outputs are | all ranks |
+/// | push k   | copies   | copies piece k of part p of its `in` into slot r of rank p, for all p | the meet, or the end of the round before (event) |
 /// | flag k   | copies   | copies the number of the round to rank p's `flag[k][r]`            | push k (stream)    |
-/// | reduce k | caller's | reduces piece k of part r: its own `in` and its slots, to every rank's `out` | `flag[k][p]` of all p (acquire) |
-/// | end      | caller's | passes a barrier: nobody uses another's memory any more            | pushes (event), all ranks |
+/// | reduce k | caller's | reduces piece k of part r: its own `in` and its slots, to every rank's `out` | push k (event), `flag[k][p]` of all p (acquire) |
+/// | end      | caller's | passes a barrier: nobody uses another's memory any more, and the sums are there | all ranks (release, acquire) |
 ///
-/// - The meet and the end are kernels of one block (rendezvous.hpp, barrier.hpp). They have written
-///   nothing before they arrive, so their arrivals may be relaxed: the end of the stream's earlier
-///   kernels has released that.
+/// - The meet and the end are kernels of one block (rendezvous.hpp, barrier.hpp). The end's arrival
+///   is a release: it says that the sums are there, which kernels before it in the stream have
+///   stored into its peers' outputs.
 /// - Copies of one stream are done in their order: the flag's copy begins when the data have
-///   arrived. Rounds are counted in device memory, so a replayed graph waits for the right one, and
-///   no flag is ever cleared.
-/// - No deadlock: pushes wait for nobody after the meet; so all flags come, all pieces are reduced,
-///   all ranks reach the end. A reduction's blocks may be as many as the communicator keeps
-///   resident (residency.hpp); what they wait for needs no multiprocessor.
+///   arrived, also for a kernel of another GPU that polls. (That, and that four bytes arrive whole,
+///   is how the hardware does it, not what CUDA promises. MSCCL++ relies on it, too.)
+/// - Rounds are counted in device memory, so a replayed graph waits for the right one, and no flag
+///   is ever cleared.
+/// - No deadlock, in whatever order a device runs what is free to run: pushes k wait for nobody
+///   but the meet and pushes k - 1; reduce k for pushes k of all ranks, and reduce k - 1. No
+///   block waits for another one of its rank.
 /// - In place, reduce k overwrites piece k of part r of each rank's `in`. It has been sent before,
 ///   or it is this rank's own, and loaded before it is stored.
 /// - The next call cannot overtake this one: it begins after the end, and by then nobody uses this
-///   rank's scratch memory or output.
+///   rank's scratch memory or output, nor does a copy read its input.
 /// - What scratch memory does not hold is done in rounds, each with an end.
 ///
 /// A copy runs even where the wait before it gave up: an event says that a kernel has ended, not
 /// that it succeeded. So no copy may do harm then:
 ///
-/// - A copy writes to scratch memory only. Outputs are written by kernels, which store nothing once
-///   a wait has given up. (Sums that copies push would be as fast, but overwrite the output of a
-///   peer that has not called. Pulled, they are slower: 1G moves 342 GB/s, not 366.)
-/// - A push may overwrite a slot that its peer still reduces for an earlier call, if this rank gave
-///   up at the end of that call, or at this meet. So a rank that gives up there tells its peers
-///   before its next push, and a rank looks for that at the end of each round.
-/// - A flag then has the number of the round before. Kernels signal nobody once a wait has given
-///   up. So the call fails on all ranks.
+/// - A copy writes to scratch memory only. Outputs are written by kernels, which store nothing
+///   once a wait of their own rank has given up. A rank whose call has failed is written to by
+///   peers that have met it, until their calls have ended, too. (Sums that copies push are a
+///   little faster, but overwrite the output of a peer that has not called. Pulled, they are
+///   slower: 1G moves 342 GB/s, not 366.)
+/// - A push may overwrite a slot that its peer still reduces for an earlier call, if this rank
+///   gave up at the end of that call. So a rank that gives up tells its peers before its next
+///   push, and a rank looks for that at the end of each round.
+/// - No flag gets the number of the round that such a push belongs to, since kernels signal nobody
+///   once a wait has given up: that call fails on all ranks.
 ///
 /// Source: the arrangement is ours. NCCL has copy engine collectives that need no reduction
 /// (src/ce_coll.cc).
 
 #include <cuda.h>
 
+#include <array>
 #include <cstddef>
 
 #include "common/cuda/event.hpp"
@@ -115,7 +120,7 @@ struct EndOfRound {
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         Barrier end(block, barrier, timeout);
-        if (!end.arrive_and_wait<simt::Order::kReleasedByStream>()) {
+        if (!end.arrive_and_wait()) {
             memory.tell_that_it_gave_up(block);
             return;
         }
@@ -138,7 +143,7 @@ private:
 
 /// What the kernel that reduces a piece is given, whatever the type.
 struct ReducePieceCall {
-    CUdeviceptr in;            ///< This rank's.
+    CUdeviceptr in;            ///< The piece in this rank's input.
     std::size_t begin;         ///< Of the piece, in every output: bytes.
     std::size_t count;         ///< Elements.
     CUdeviceptr arrived;       ///< What the peers have sent, in their order,
@@ -234,7 +239,8 @@ private:
     SymmetricRange scratch_;
     Stream copies_;
     Event met_{CU_EVENT_DISABLE_TIMING};
-    Event pushed_{CU_EVENT_DISABLE_TIMING};
+    std::array<Event, CopyMemory::kPieces> pushed_{Event(CU_EVENT_DISABLE_TIMING),
+                                                   Event(CU_EVENT_DISABLE_TIMING)};
 };
 
 }  // namespace symm
