@@ -50,7 +50,7 @@ symm_explored_mutant(04 one_slot_too_many connection/1 "nobody can go on"
   OLD [[step_ + 1 - kSteps]] NEW [[step_ - kSteps]])
 
 # The caller writes what the receiver has not read yet.
-symm_explored_mutant(04 not_drained staged/1 "instead of"
+symm_explored_mutant(04 not_drained staged/2 "instead of"
   FILE labs/04_shm_transport/connection/transfer_kernel.hpp
   OLD [[sender.drained();]] NEW [[]])
 
