@@ -14,6 +14,12 @@ public:
 
 }  // namespace
 
+bool is_captured(CUstream stream) {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cu_check(cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing()");
+    return status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
 Graph Graph::capture(CUstream stream, const std::function<void()>& queue) {
     cu_check(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
              "cuStreamBeginCapture()");

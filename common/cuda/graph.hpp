@@ -10,6 +10,9 @@
 
 namespace symm {
 
+/// Whether what is queued on the stream is captured now, and not run. Throws CudaError.
+bool is_captured(CUstream stream);
+
 /// Owns an instantiated graph. Move-only.
 class Graph : public Owner<Graph, CUgraphExec> {
 public:

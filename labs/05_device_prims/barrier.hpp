@@ -9,15 +9,9 @@
 /// | who         | does                      | to what                 | order     | why                           |
 /// |-------------|---------------------------|-------------------------|-----------|-------------------------------|
 /// | all threads | `block.sync()`            |                         | block     | all writes of the block come before the signal |
-/// | thread p    | stores epoch e            | rank p's `inbox[b][r]`  | release * | rank p sees rank r's writes after it |
+/// | thread p    | stores epoch e            | rank p's `inbox[b][r]`  | release   | rank p sees rank r's writes after it |
 /// | thread p    | polls until e is reached  | its own `inbox[b][p]`   | acquire   | rank r sees rank p's writes after it |
 /// | all threads | `AbortBarrier::sync`      |                         | block     | no thread reads before all ranks have arrived, or all leave |
-///
-/// \* In a kernel's first barrier the arrival may be relaxed, and the sync before it left out: this
-/// kernel has written nothing yet, and the end of the previous kernel of the stream has already
-/// released what earlier kernels wrote. The C++ memory model has no such rule, so on emulated GPUs,
-/// whose threads are host threads, the arrival is a release there too
-/// (simt::Order::kReleasedByStream).
 ///
 /// - No deadlock: each thread stores to all its peers before it waits for any of them. Block b of
 ///   all ranks must be running at once, which the launch ensures (common/cuda/occupancy.hpp).
@@ -81,18 +75,15 @@ public:
 
     /// Waits for the same block of every rank. Returns false, on all threads of the block, when one
     /// of them gave up.
-    template <simt::Order kArrival = simt::Order::kRelease>
     __host__ __device__ bool arrive_and_wait() {
         ++epoch_;
-        if constexpr (kArrival == simt::Order::kRelease) {
-            block_.sync();
-        }
+        block_.sync();
         const unsigned b = block_.group_index();
         const int first = static_cast<int>(block_.thread_rank());
         const int step = static_cast<int>(block_.size());
         for (int p = first; p < view_.ranks; p += step) {
             if (p != view_.rank && !waiter_.gave_up()) {
-                signal<kArrival>(&view_.peer(p)->inbox[b][view_.rank], epoch_);
+                signal(&view_.peer(p)->inbox[b][view_.rank], epoch_);
             }
         }
         bool arrived = true;

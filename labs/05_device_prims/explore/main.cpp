@@ -88,12 +88,9 @@ void packets(Scene& scene, std::uint32_t rounds, std::uint32_t first) {
     }
 }
 
-// In each round every thread writes a word for each peer, and reads what it was given. By stream:
-// with one barrier in a kernel, which writes nothing itself.
-template <simt::Order kArrival = simt::Order::kRelease>
+// In each round every thread writes a word for each peer, and reads what it was given.
 void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsigned rounds,
               unsigned kernels, std::uint32_t before_wrap) {
-    constexpr bool kByStream = kArrival == simt::Order::kReleasedByStream;
     struct Boxes {
         std::uint64_t word[2][4][4][8];  // [round][sender][block][thread]
     };
@@ -125,10 +122,7 @@ void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsign
                             boxes.of(p)->word[(kernels * k + i) % 2][rank][b][t] = word(rank);
                         }
                     }
-                    if constexpr (kByStream) {
-                        explore::kernel_end();
-                    }
-                    complete = barrier.template arrive_and_wait<kArrival>();
+                    complete = barrier.arrive_and_wait();
                     for (int p = 0; complete && p < ranks; ++p) {
                         const std::uint64_t seen =
                             boxes.of(rank)->word[(kernels * k + i) % 2][p][b][(t + 1) % threads];
@@ -140,7 +134,7 @@ void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsign
                 }
                 if (complete) {
                     barrier.store_epoch();
-                } else if (!was_well && barrier.template arrive_and_wait<kArrival>()) {
+                } else if (!was_well && barrier.arrive_and_wait()) {
                     fail("a rank that gave up passes a barrier");
                 }
                 explore::kernel_end();
@@ -319,10 +313,6 @@ int main(int argc, char** argv) {
             {"barrier/2x2/2", [](Scene& scene) { barriers(scene, 2, 2, 1, 2, 2, 0); }},
             {"barrier/2x2x2", [](Scene& scene) { barriers(scene, 2, 2, 2, 2, 1, 0); }},
             {"barrier/2x1/wrap", [](Scene& scene) { barriers(scene, 2, 1, 1, 3, 1, 2); }},
-            {"barrier/2x2/stream",
-             [](Scene& scene) {
-                 barriers<simt::Order::kReleasedByStream>(scene, 2, 2, 1, 1, 3, 0);
-             }},
             {"barrier/3x1", [](Scene& scene) { barriers(scene, 3, 1, 1, 2, 1, 0); }},
             {"barrier/3x2", [](Scene& scene) { barriers(scene, 3, 2, 1, 2, 1, 0); }},
             {"abort_barrier", [](Scene& scene) { leave_together(scene, 3); }},

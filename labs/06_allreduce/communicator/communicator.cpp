@@ -12,6 +12,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/cuda/graph.hpp"
 #include "common/environment/environment.hpp"
 #include "common/log/log.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
@@ -45,12 +46,6 @@ TuningTable common_table(Rank& rank) {
     rank.bootstrap().together("tuning table", [&] { table = TuningTable::from_environment(); });
     return TuningTable::parse(rank.bootstrap().allgather_text("tuning table", table.text())[0],
                               "rank 0's table");
-}
-
-bool is_captured(CUstream stream) {
-    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
-    cu_check(cuStreamIsCapturing(stream, &status), "cuStreamIsCapturing()");
-    return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
@@ -164,7 +159,12 @@ void Communicator::follow_last_call(CUstream stream) {
     if (last_stream_ == stream || is_captured(stream)) {
         return;
     }
-    if (last_stream_ && !is_captured(*last_stream_)) {
+    if (last_stream_) {
+        if (is_captured(*last_stream_)) {
+            throw std::invalid_argument(
+                "the last call's stream is being captured, so a call on another stream cannot wait "
+                "for that call: end the capture first");
+        }
         last_call_.record(*last_stream_);
         cu_check(cuStreamWaitEvent(stream, last_call_.get(), 0), "cuStreamWaitEvent()");
     }

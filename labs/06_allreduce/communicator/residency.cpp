@@ -80,8 +80,8 @@ MostShapes agree_on_shapes(Rank& rank, unsigned max_blocks, std::optional<Reside
     if (max_blocks != 0) {
         most.blocks = std::min(most.blocks, max_blocks);
     }
-    // Streams share a few hardware queues. With the copies of several ranks on one device, one
-    // rank's kernel could stand in front of what it waits for.
+    // A process's streams share a few hardware queues. With the copies of several of its ranks on
+    // one device, one rank's kernel could stand in front of what it waits for.
     MostShapes shapes{most, most, is_emulated() || rank.most_on_a_device() == 1};
     // Of the sentinel's smaller kernels more blocks fit than of the largest one. But they spread
     // over all multiprocessors, so a communicator that launches them has the device to itself.

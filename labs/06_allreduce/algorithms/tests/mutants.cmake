@@ -29,16 +29,7 @@ symm_mutant(allreduce_mutant copy_early_push TwoShotCopy.* "data race|wrong valu
 # A peer takes what a rank that gave up has pushed for a later call.
 symm_mutant(allreduce_mutant copy_untold TwoShotCopy.Tells* "was not told"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[
-        if (!rendezvous.meet(block, timeout, memory.local()->buffers)) {
-            memory.tell_that_it_gave_up(block);]]
-  NEW [[
-        if (!rendezvous.meet(block, timeout, memory.local()->buffers)) {]]
-  OLD [[
-            memory.tell_that_it_gave_up(block);
-            return;]]
-  NEW [[
-            return;]])
+  OLD [[            tell_peers(block);]] NEW "")
 symm_mutant(allreduce_mutant copy_trusting TwoShotCopy.DoesNotTrust* "did not fail"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
   OLD [[require_trust(p);]] NEW "")

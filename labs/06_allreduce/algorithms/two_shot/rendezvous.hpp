@@ -17,7 +17,9 @@
 /// | thread p    | stores what the packets say                     | `all[p]`               | plain     | for this block, or for later kernels of this stream |
 /// | all threads | `AbortBarrier::sync`                            |                        | block     | no thread uses `all` before it is complete, or all leave |
 ///
-/// \* As in a kernel's first barrier (barrier.hpp): on emulated GPUs it is a release.
+/// \* This kernel has written nothing yet, and the end of the kernel before it in the stream has
+/// released what that one wrote. The C++ memory model has no such rule, so on emulated GPUs, whose
+/// threads are host threads, the store is a release (simt::Order::kReleasedByStream).
 ///
 /// - No deadlock: each thread stores to all its peers before it waits for any of them. Block b of
 ///   all ranks must be running at once.

@@ -1,9 +1,11 @@
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/cuda/graph.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
 
 namespace symm {
@@ -61,6 +63,11 @@ void TwoShotCopy::queue(CUstream stream, LaunchShape shape, DataType type,
     const std::size_t bytes = call.count * size_of(type);
     // The last part may be longer than the others, by less than a pack.
     const std::size_t most = (slot_bytes() - kPack) * static_cast<std::size_t>(rank_.size());
+    if (is_captured(copies_.get()) && !is_captured(stream)) {
+        throw std::invalid_argument(
+            "an earlier call by the copy engine is being captured, and calls share the stream of "
+            "the copies: end the capture first");
+    }
     launch_meet(stream, {call.rendezvous, memory_, call.timeout});
     for (std::size_t begin = 0; begin < bytes; begin += most) {
         queue_round(stream, shape, type, call, begin, std::min(most, bytes - begin));

@@ -45,9 +45,9 @@
 ///   peers that have met it, until their calls have ended, too. (Sums that copies push are a
 ///   little faster, but overwrite the output of a peer that has not called. Pulled, they are
 ///   slower: 1G moves 342 GB/s, not 366.)
-/// - A push may overwrite a slot that its peer still reduces for an earlier call, if this rank
-///   gave up at the end of that call. So a rank that gives up tells its peers before its next
-///   push, and a rank looks for that at the end of each round.
+/// - A push may overwrite a slot that its peer still reduces, if this rank gave up in the round
+///   before: then it has not seen that all ranks came to the end. So at the end of a round a rank
+///   that has given up tells its peers, and one that has not looks whether it was told.
 /// - No flag gets the number of the round that such a push belongs to, since kernels signal nobody
 ///   once a wait has given up: that call fails on all ranks.
 ///
@@ -88,13 +88,6 @@ struct CopyView {
 
     __host__ __device__ CopyMemory* peer(int which) const { return memory.of(which); }
     __host__ __device__ CopyMemory* local() const { return peer(rank); }
-    /// Before this rank's next copies run.
-    __host__ __device__ void tell_that_it_gave_up(const simt::ThreadBlock& block) const {
-        for (int p = static_cast<int>(block.thread_rank()); p < ranks;
-             p += static_cast<int>(block.size())) {
-            signal(&peer(p)->gave_up[rank], 1);
-        }
-    }
 };
 
 /// The kernel of the meet: begins the first round.
@@ -104,9 +97,7 @@ struct Meet {
     simt::Timeout timeout;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        if (!rendezvous.meet(block, timeout, memory.local()->buffers)) {
-            memory.tell_that_it_gave_up(block);
-        } else if (block.thread_rank() == 0) {
+        if (rendezvous.meet(block, timeout, memory.local()->buffers) && block.thread_rank() == 0) {
             ++memory.local()->round;
         }
     }
@@ -121,7 +112,7 @@ struct EndOfRound {
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         Barrier end(block, barrier, timeout);
         if (!end.arrive_and_wait()) {
-            memory.tell_that_it_gave_up(block);
+            tell_peers(block);
             return;
         }
         end.store_epoch();
@@ -134,6 +125,13 @@ struct EndOfRound {
     }
 
 private:
+    /// That this rank gave up, before its next copies run.
+    __host__ __device__ void tell_peers(const simt::ThreadBlock& block) const {
+        for (int p = static_cast<int>(block.thread_rank()); p < memory.ranks;
+             p += static_cast<int>(block.size())) {
+            signal(&memory.peer(p)->gave_up[memory.rank], 1);
+        }
+    }
     __host__ __device__ void require_trust(int p) const {
         if (simt::load(&memory.local()->gave_up[p], simt::Order::kRelaxed) != 0) {
             simt::Waiter(timeout).fail({simt::Wait::kTrust, memory.rank, p, 0}, 1);
@@ -224,7 +222,8 @@ public:
     TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory,
                 std::size_t scratch = scratch_bytes());
 
-    /// Queues a call on the stream. Throws CudaError.
+    /// Queues a call on the stream. Throws CudaError, and std::invalid_argument for a call to be
+    /// run at once while one is being captured.
     void queue(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
 
 private:

@@ -127,6 +127,36 @@ TEST_P(AllReduce, ReplaysAsAGraph) {
     });
 }
 
+// While a stream is captured, a call on another one is in order with the calls before, or fails
+// before anything of it is queued.
+TEST_P(AllReduce, IsInOrderBesideACapture) {
+    on_ranks(ranks_, [this](Side& side) {
+        constexpr std::size_t kCount = 100;
+        const CUdeviceptr in = side.allocate(bytes(kCount));
+        const CUdeviceptr out = side.allocate(bytes(kCount));
+        const Stream captured;
+        const auto call = [&](const Stream& stream) {
+            side.communicator.all_reduce(in, out, kCount, type_, ReduceOp::kSum, stream.get(),
+                                         algorithm_);
+        };
+        side.rank.bootstrap().barrier("streams");
+        side.reduce_and_check(in, out, kCount, {type_}, algorithm_);
+        const Graph first = Graph::capture(captured.get(), [&] {
+            call(captured);
+            if (algorithm_ == Algorithm::kCopy) {
+                EXPECT_THROW(call(side.stream), std::invalid_argument);
+            } else {
+                call(side.stream);
+            }
+        });
+        call(captured);
+        side.communicator.synchronize(captured, "the call");
+        const Graph second = Graph::capture(
+            captured.get(), [&] { EXPECT_THROW(call(side.stream), std::invalid_argument); });
+        side.reduce_and_check(in, out, kCount, {type_}, algorithm_);
+    });
+}
+
 // Rank r calls at offsets of its own, odd ranks with input and output in each other's window, and
 // rank 1 in place.
 class AllReduceAtOtherOffsets : public AllReduce {};
