@@ -9,7 +9,7 @@
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 #include "common/sys/deadline.hpp"
 
 namespace symm {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <iterator>
 
 #include "common/explore/story.hpp"
@@ -46,6 +47,7 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
     std::vector<std::string> only = {""};
     std::size_t lines = 24;
     Options options;
+    std::string json;
     bool trace = false;
     bool compare = false;
     bool list = false;
@@ -56,6 +58,7 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
     app.add_option("--executions", options.most_executions, "At most so many for each");
     app.add_option("--random", options.random, "Random executions from this seed, instead of all");
     app.add_flag("--trace", trace, "Every step of a failing execution");
+    app.add_option("--json", json, "Append what was found to a file, a line of JSON for each");
     app.add_flag("--compare", compare,
                  "Searches without reduction, with sleep sets and with source sets: do they visit "
                  "the same?");
@@ -66,6 +69,14 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
             fmt::print("{}\n", protocol.name);
         }
         return 0;
+    }
+    std::ofstream rows;
+    if (!json.empty()) {
+        rows.open(json, std::ios::app);
+        if (!rows) {
+            fmt::print(stderr, "cannot write to '{}'\n", json);
+            return 2;
+        }
     }
     if (compare) {
         fmt::print("{:<24} {:<9} {:>11} {:>11} {:>11} {:>9}\n", "protocol", "waits", "all",
@@ -115,6 +126,9 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
                        : report.exhausted ? "exhausted"
                                           : report.why);
             std::fflush(stdout);
+            if (rows.is_open()) {
+                rows << as_json(report, protocol.name, may_give_up) << std::endl;
+            }
             if (report.failed) {
                 fmt::print("\n{}", story(report, trace, lines));
                 return 1;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 namespace symm::explore {
@@ -194,6 +196,42 @@ std::string story(const Report& report, bool all, std::size_t most) {
         text += line_of(report.steps, numbers[i]) + '\n';
     }
     return text + fmt::format("      => {}\n", report.why);
+}
+
+namespace {
+
+/// No text of a report has a control character.
+std::string quoted(const std::string& text) {
+    std::string result = "\"";
+    for (const char c : text) {
+        result += c == '"' || c == '\\' ? std::string{'\\', c} : std::string{c};
+    }
+    return result + '"';
+}
+
+std::string as_json(const Step& step, bool matters) {
+    std::vector<std::string> places;
+    std::ranges::transform(step.places, std::back_inserter(places), quoted);
+    return fmt::format(
+        R"({{"rank":{},"block":{},"thread":{},"what":{},"order":{},"location":{},"value":{},)"
+        R"("from":{},"newest":{},"places":[{}],"matters":{}}})",
+        step.rank, step.block, step.thread, quoted(step.what), quoted(step.order),
+        quoted(step.location), step.value, step.from, step.newest, fmt::join(places, ","), matters);
+}
+
+}  // namespace
+
+std::string as_json(const Report& report, const std::string& protocol, bool may_give_up) {
+    std::vector<std::string> steps;
+    const std::vector<std::size_t> matter = steps_that_matter(report);
+    for (std::size_t i = 0; i < report.steps.size(); ++i) {
+        steps.push_back(as_json(report.steps[i], std::ranges::binary_search(matter, i)));
+    }
+    return fmt::format(
+        R"({{"protocol":{},"may_give_up":{},"threads":{},"executions":{},"seconds":{:.3f},)"
+        R"("exhausted":{},"failed":{},"why":{},"steps":[{}]}})",
+        quoted(protocol), may_give_up, report.threads, report.executions, report.seconds,
+        report.exhausted, report.failed, quoted(report.why), fmt::join(steps, ","));
 }
 
 }  // namespace symm::explore

@@ -17,4 +17,8 @@ std::vector<std::size_t> steps_that_matter(const Report& report);
 /// for every step.
 std::string story(const Report& report, bool all = false, std::size_t most = 24);
 
+/// The report as a JSON object in one line, with every step of a failing execution; `matters` says
+/// which of them the story has.
+std::string as_json(const Report& report, const std::string& protocol, bool may_give_up);
+
 }  // namespace symm::explore

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "common/explore/explore.hpp"
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 
 namespace symm::explore {
 

@@ -20,7 +20,7 @@
 /// Source: NCCL's LL128 protocol (src/device/prims_ll128.h).
 
 #include "common/simt/pack.hpp"
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 #include "common/simt/warp.hpp"
 
 namespace symm::simt {

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "common/cuda/gpu.hpp"
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 
 namespace symm {
 

@@ -2,9 +2,9 @@
 /// \file
 /// The barrier at which the threads of a block decide together whether to go on or to leave.
 ///
-/// When a wait gives up (common/simt/timeout.hpp), only the waiting thread knows. If it returned
-/// alone, the others would go on with data that has not arrived, or would wait for it for ever. So
-/// each thread passes to the barrier whether all is well with it, and all get the same answer.
+/// When a wait gives up (common/simt/waiter.hpp), only the waiting thread knows. If that thread
+/// returned alone, the others would use data that has not arrived, or wait for the thread for ever.
+/// So each thread passes to the barrier whether all is well with it, and all get the same answer.
 ///
 /// | who          | does                                             | why                           |
 /// |--------------|--------------------------------------------------|-------------------------------|
@@ -16,7 +16,7 @@
 /// - An answer stays: after the first false all later ones are false, too. So a function can return
 ///   without a result, and its caller finds out at its own next barrier.
 ///
-/// Explored: `./lab explore abort_barrier` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore abort_barrier`: every execution that the memory model allows.
 ///
 /// Source: NCCL's barrier_red_or and `ncclShmem.aborted` in src/device/common.h.
 

@@ -9,22 +9,27 @@
 /// | who         | does                      | to what                 | order     | why                           |
 /// |-------------|---------------------------|-------------------------|-----------|-------------------------------|
 /// | all threads | `block.sync()`            |                         | block     | all writes of the block come before the signal |
-/// | thread p    | stores epoch e            | rank p's `inbox[b][r]`  | release   | rank p sees rank r's writes after it |
-/// | thread p    | polls until e is reached  | its own `inbox[b][p]`   | acquire   | rank r sees rank p's writes after it |
+/// | thread p    | stores epoch e            | rank p's `inbox[b][r]`  | release   | who has seen the flag sees rank r's writes |
+/// | thread p    | polls until e is reached  | its own `inbox[b][p]`   | acquire   | now rank r sees rank p's writes |
 /// | all threads | `AbortBarrier::sync`      |                         | block     | no thread reads before all ranks have arrived, or all leave |
+///
+/// Thread p is the one that serves peer p. In a block of fewer threads than ranks, one serves
+/// several.
 ///
 /// - No deadlock: each thread stores to all its peers before it waits for any of them. Block b of
 ///   all ranks must be running at once, which the launch ensures (common/cuda/occupancy.hpp).
-/// - The next barrier cannot overtake this one: a peer that is already in barrier e + 1 has stored
-///   e + 1, which satisfies a wait for e too. The peer cannot store e + 2 before this rank has
-///   stored e + 1.
-/// - If one thread times out, its whole block gives up and sends no more signals, so its peers time
-///   out too: no block uses incomplete data. In the kernels behind that one, too, barriers signal
-///   nobody and give up: their epochs would pass for those that are missing.
+/// - The next barrier cannot overtake this one: a peer may be one barrier ahead, and its e + 1
+///   satisfies a wait for e too. It is never two ahead: to store e + 2 it must have left barrier
+///   e + 1. For that it needs this rank's e + 1, which this rank stores only after it has left
+///   barrier e. So data that is passed from barrier to barrier needs two buffers, used in turn.
+/// - If a wait gives up, its block leaves together, and the waits of this rank's other blocks give
+///   up at their next look (common/simt/waiter.hpp). The rank's later kernels signal nobody, since
+///   a later epoch would pass for the missing one. Peers time out at the first barrier of which
+///   they have not got all signals. So no block uses incomplete data.
 /// - Each block counts its own epochs in device memory, so a replayed graph continues the count.
 ///   Epochs wrap; the comparison allows for it.
 ///
-/// Explored: `./lab explore barrier` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore barrier`: every execution that the memory model allows.
 ///
 /// Source: NCCL's LSA barrier (src/include/nccl_device/impl/lsa_barrier__funcs.h).
 
@@ -74,7 +79,7 @@ public:
           epoch_(view.local()->epoch[block.group_index()]) {}
 
     /// Waits for the same block of every rank. Returns false, on all threads of the block, when one
-    /// of them gave up.
+    /// of them gave up: then leave the kernel.
     __host__ __device__ bool arrive_and_wait() {
         ++epoch_;
         block_.sync();

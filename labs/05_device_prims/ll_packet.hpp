@@ -9,25 +9,30 @@
 ///
 /// A signal takes two trips, one after the other: first the data, then, when the release knows that
 /// the data has arrived, the flag. A packet takes one: the receiver polls the packet itself. It
-/// knows that both data words are there when it sees both flags, since data and flag of one half
-/// arrive together. But half of the bytes are flags, so packets are for small sizes.
+/// knows that both data words are there when it sees both flags. But half of the bytes are flags,
+/// so packets are for small sizes.
 ///
 /// | who          | does                            | to what             | order             | why  |
 /// |--------------|---------------------------------|---------------------|-------------------|------|
 /// | the sender   | stores the packet with flag f   | the receiver's slot | relaxed, 16 bytes | no other data depends on it |
 /// | the receiver | polls until both flags are f    | its own slot        | relaxed, 16 bytes | each half arrives whole, but the halves may arrive apart |
 ///
-/// Both flags are checked: the memory model promises that each 8-byte element of a 16-byte access
-/// arrives whole, not that both arrive together.
+/// No fence is needed, since nothing outside the packet depends on its flags. The memory model
+/// promises that each 8-byte half of a 16-byte access arrives whole: data and flag of one half come
+/// together. The two halves may come apart, so both flags are checked.
 ///
-/// Explored: `./lab explore packet` runs this in every execution (docs/EXPLORE.md).
+/// A flag has to be equal, not reached: each slot is read before it is written again, which the
+/// protocol around it ensures (ring/ll.hpp, which also says what is done when flags return after
+/// 2^32 steps; lab 06's scratch.hpp).
+///
+/// Explored: `./lab explore packet`: every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/prims_ll.h; ncclLLFifoLine in src/include/device.h.
 
 #include <cstdint>
 
 #include "common/simt/pack.hpp"
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 
 namespace symm {
 

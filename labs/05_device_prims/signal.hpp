@@ -5,7 +5,7 @@
 /// | who          | does                      | to what               | order   | why                              |
 /// |--------------|---------------------------|-----------------------|---------|----------------------------------|
 /// | the sender   | writes its data           | the receiver's memory | plain   | nobody reads it yet              |
-/// | the sender   | stores `value`            | the receiver's flag   | release | the data is seen before the flag |
+/// | the sender   | stores `value`            | the receiver's flag   | release | who sees the flag can see the data |
 /// | the receiver | polls until it is reached | its own flag          | acquire | the data is read after the flag  |
 ///
 /// The flag lies in the receiver's memory: the store crosses the link once, and polling stays
@@ -14,7 +14,7 @@
 /// Values only grow, and the comparison allows them to wrap. A receiver that polls late may see a
 /// later value than it waits for; that value ends its wait too. So nothing is ever cleared.
 ///
-/// Explored: `./lab explore signal` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore signal`: every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/prims_simple.h (waitPeer, postPeer); MSCCL++'s "signal" and "relaxed
 /// signal".
@@ -22,28 +22,29 @@
 #include <cstdint>
 
 #include "common/simt/atomic.hpp"
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 
 namespace symm {
 
-/// True when a counter that only grows, and may wrap, has reached `expected` or more.
+/// True when a counter that only grows, and may wrap, has reached `expected` or more. The
+/// difference as a signed number is right while the two are less than 2^31 apart.
 __host__ __device__ inline bool has_reached(std::uint32_t seen, std::uint32_t expected) {
     return static_cast<std::int32_t>(seen - expected) >= 0;
 }
 
-/// Stores `value` for whoever polls `flag`. With kRelease, what this thread wrote (or has seen)
-/// before is visible to a thread that waits with kAcquire; with kRelaxed the value alone arrives,
-/// sooner.
+/// Stores `value` for whoever polls `flag`. With kRelease, what this thread wrote before, and what
+/// it has seen of others, is visible to a thread whose kAcquire load reads the value; with kRelaxed
+/// the value alone arrives, sooner.
 template <simt::Order kOrder = simt::Order::kRelease>
 __host__ __device__ void signal(std::uint32_t* flag, std::uint32_t value) {
     simt::store(flag, value, kOrder);
 }
 
 /// Polls `flag` until it has reached `waiting.expected`. With kAcquire, what the sender wrote
-/// before its signal may be read afterwards. Returns false when the wait gave up (see timeout.hpp).
+/// before its signal may be read afterwards. Returns false when the wait gave up (see waiter.hpp).
 ///
-/// Every poll acquires. On H200s a barrier of four GPUs is 1.1 us faster than with relaxed polls
-/// and a fence after them.
+/// Every poll is an acquire load. The other way, relaxed polls and one fence after them, made a
+/// barrier of four H200s 1.1 us slower.
 template <simt::Order kOrder = simt::Order::kAcquire>
 __host__ __device__ bool wait_signal(simt::Waiter& waiter, const std::uint32_t* flag,
                                      const simt::Waiting& waiting) {

@@ -57,7 +57,7 @@
 /// it without a copy. It may write the data again when the receiver has emptied the step
 /// (drained()).
 ///
-/// Explored: `./lab explore connection` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore connection`: every execution that the memory model allows.
 ///
 /// Source: NCCL's `waitPeer` and `postPeer` in src/device/prims_simple.h.
 
@@ -65,7 +65,7 @@
 #include <cstdint>
 
 #include "common/simt/atomic.hpp"
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 #include "labs/04_shm_transport/connection/fifo_memory.hpp"
 #include "labs/04_shm_transport/connection/peer_step.hpp"
 

@@ -20,7 +20,7 @@
 #include <cstdint>
 
 #include "common/simt/atomic.hpp"
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 
 namespace symm {
 

@@ -32,8 +32,9 @@ public:
     HostSegment() = default;
 
     /// New memory, all zero, at least `bytes` (not 0), rounded up. cuMem: on the NUMA node of
-    /// `devices[0]`; POSIX: on the node of the calling thread. `devices` (at least one) and the
-    /// host may read and write it. Throws CudaError or std::system_error.
+    /// `devices[0]` (host_node_of() in lab 02's access.hpp); POSIX: on the node of the calling
+    /// thread. `devices` (at least one) and the host may read and write it. Throws CudaError or
+    /// std::system_error.
     static HostSegment create(HostPath path, std::size_t bytes, std::span<const int> devices);
 
     /// The memory behind a file descriptor that share() returned, in this or another process.

@@ -42,7 +42,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 #include "labs/04_shm_transport/connection/transfer_kernel.hpp"
 
 namespace symm {

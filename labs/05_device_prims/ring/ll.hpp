@@ -21,7 +21,7 @@
 ///   step that it has emptied, so in whatever call it is, the sender overwrites only slots that
 ///   have been read.
 ///
-/// Explored: `./lab explore ll` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore ll`: every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/prims_ll.h (and NCCL_LL_CLEAN_MASK in device.h).
 

@@ -23,7 +23,7 @@
 ///
 /// Flags have 64 bits and never return.
 ///
-/// Explored: `./lab explore ll128` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore ll128`: every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/prims_ll128.h.
 

@@ -21,7 +21,7 @@
 /// - All threads of a group give up together: a thread whose wait gave up says so before the
 ///   receiver's sync, and all read it after that.
 ///
-/// Explored: `./lab explore ll` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore ll`: every execution that the memory model allows.
 
 #include <cstdint>
 

@@ -36,7 +36,7 @@
 /// All is inlined into the kernel, so that the objects stay in registers: a kernel that needs a
 /// stack may have to wait for the whole device before it starts (docs/DESIGN.md).
 ///
-/// Explored: `./lab explore ring` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore ring`: every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/all_reduce.h, reduce_scatter.h, all_gather.h, broadcast.h, reduce.h.
 

@@ -20,7 +20,7 @@
 /// it has begun this call, and no longer needs what its output held. The caller sees to that
 /// (ring.hpp).
 ///
-/// Explored: `./lab explore simple` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore simple`: every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/prims_simple.h and common_kernel.h.
 

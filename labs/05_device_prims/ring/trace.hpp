@@ -15,7 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 #include "labs/05_device_prims/ring/move.hpp"
 
 namespace symm {

@@ -5,27 +5,28 @@
 /// Every launch of an algorithm has a number, its *epoch*. Each rank's scratch memory has two
 /// *banks*, and the call of epoch e uses bank e % 2. A bank has a row of slots for each peer:
 /// `scratch[bank][r]` of rank p is where rank r stores what it sends to rank p. What is in a slot
-/// says by itself whether it has arrived: a packet has a flag (one_shot.hpp), other packs are no
-/// sentinel (sentinel_packs.hpp).
+/// says by itself whether it has arrived: a packet when its flags are e (one_shot.hpp), any other
+/// pack when it is no longer the sentinel (sentinel_packs.hpp).
 ///
 /// | rank | in epoch e                               | why |
 /// |------|------------------------------------------|-----|
 /// | r    | stores into `scratch[e % 2][r]` of rank p | it waits for nobody: the bank is free, see below |
 /// | p    | polls `scratch[e % 2][r]` and uses it    | the data says that it has arrived |
-/// | p    | leaves an old packet there: its flag e is not e + 2; or stores the sentinel, which is no data | nothing there may pass for data of epoch e + 2 |
+/// | p    | packets: leaves the old one, whose flag e is not e + 2; other packs: stores the sentinel | nothing there may pass for data of epoch e + 2 |
 ///
-/// - The next call cannot overtake this one. Kernels of a communicator run one after another, and
-///   on each rank a call ends only after data of every peer's same call has arrived: each algorithm
-///   says why. Epoch e + 1 uses the other bank. Before a rank stores for e + 2 into this bank of
-///   peer p: (1) p's kernel of e has read and cleared the bank; (2) that kernel's end released it,
-///   so that (3) it comes before what p's kernel of e + 1 has sent, which this rank has loaded; (4)
-///   the end of this rank's kernel of e + 1 acquired it, for the kernel of e + 2 behind it. The end
-///   of a kernel is a full fence for its stream; nothing else here orders anything.
+/// - The next call cannot overtake this one. Kernels of a communicator run one after another, and a
+///   rank's kernel ends only after it has loaded every peer's data of the same call: each algorithm
+///   says why. Epoch e + 1 uses the other bank. Before rank r stores for e + 2 into this bank of
+///   rank p: (1) p's kernel of e has read the bank, and stored the sentinel where there is one; (2)
+///   that kernel has ended, which releases (1); (3) p's kernel of e + 1 has sent, and r's kernel of
+///   e + 1 has loaded it; (4) r's kernel of e + 1 has ended, which acquires (3). The end of a
+///   kernel is a full fence for its stream; nothing else here orders anything.
 /// - One bank is not enough: a rank that begins e + 1 has what its peers sent in e, but perhaps
 ///   they have not read yet what it sent.
 /// - Epochs are counted in device memory, so a replayed graph continues the count. They may wrap.
-/// - A kernel behind one that gave up sends nothing: its input may be what the call that failed
-///   should have made, and a peer whose own call succeeded would take it.
+/// - After a rank gave up, its later kernels send nothing. Say rank 1 calls after rank 0 gave up:
+///   rank 0's data is there, so rank 1's call succeeds. If rank 0's next kernel, whose input may be
+///   the output that was never written, sent it, rank 1 would take it for good data.
 ///
 /// Source: NCCL's src/include/nccl_device/ll_a2a.h, which has slots and epochs too.
 
@@ -36,7 +37,7 @@
 
 #include "common/simt/pack.hpp"
 #include "common/simt/thread_block.hpp"
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 #include "labs/03_ipc/symmetric_pointer.hpp"
 #include "labs/05_device_prims/reduction/reduction.hpp"
 

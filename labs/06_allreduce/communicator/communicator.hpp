@@ -78,12 +78,15 @@ public:
     /// not return.
     void release(CUdeviceptr window);
 
-    /// Queues the call: `out[i]` becomes the reduction of all ranks' `in[i]`, with the same bits on
-    /// every rank. `in` and `out` hold `count` elements each: the same buffer, or two that do not
-    /// overlap, at multiples of the element's size (of 16 bytes for speed). For twoshot and copy
-    /// they lie in windows, for auto in windows on all ranks or in none on all. half and bfloat16
-    /// are reduced as float and rounded once; sums and products of integers wrap. Returns the plan
-    /// that was chosen.
+    /// Queues the call: `out[i]` becomes the reduction of all ranks' `in[i]`, in the order of the
+    /// ranks. half and bfloat16 are reduced as float and rounded once; sums and products of
+    /// integers wrap. The bits of an element, a NaN's apart, depend on nothing else: they are the
+    /// same on every rank, for any count, address, algorithm and number of blocks.
+    ///
+    /// `in` and `out` hold `count` elements each: the same buffer, or two that do not overlap, at
+    /// multiples of the element's size (of 16 bytes for speed). For twoshot and copy they lie in
+    /// windows, for auto in windows on all ranks or in none on all. Returns the plan that was
+    /// chosen.
     ///
     /// Throws CudaError, and std::invalid_argument for a call that is not possible. With
     /// SYMM_CHECK=1 it first waits for all ranks, and throws std::invalid_argument on each of them

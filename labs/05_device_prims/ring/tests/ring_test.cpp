@@ -1,4 +1,4 @@
-// Every collective, by every protocol, over both memories, on 1 to 8 ranks. How elements are added
+// Every collective, by every protocol, over both memories, on up to 8 ranks. How elements are added
 // does not depend on the number of ranks, so each type and operation is tried on 2 and 3 only.
 
 #include "labs/05_device_prims/ring/tests/ring_test.hpp"
@@ -32,9 +32,9 @@ protected:
     }
 };
 
-// Several times round the eight slots. Emulated, a launch of eight ranks takes up to 0.3 s.
+// More than once round the eight slots. Emulated, a launch of eight ranks takes up to 0.3 s.
 int launches_in_a_row(int ranks) {
-    return kSanitized ? 10 : is_emulated() && ranks > 4 ? 40 : 100;
+    return kSanitized || (is_emulated() && ranks > 4) ? 10 : 100;
 }
 
 // A sanitizer makes a call about twenty times slower, and is not there to check arithmetic.
@@ -139,7 +139,7 @@ auto over_host_memory(const std::vector<int>& ranks) {
 }
 
 const std::vector<int> kFew = {2, 3};
-const std::vector<int> kMany = kSanitized ? kFew : std::vector{1, 2, 3, 4, 5, 6, 7, 8};
+const std::vector<int> kMany = kSanitized ? kFew : std::vector{1, 2, 3, 5, 8};
 const std::vector<int> kSome = kSanitized ? kFew : std::vector{1, 2, 3, 8};
 
 INSTANTIATE_TEST_SUITE_P(OverPeers, Rings, over_peers(kMany), name_of_case);

@@ -26,7 +26,7 @@
 /// A thread first sends all its packs, and then waits for the first: so the link is busy from the
 /// beginning. It loads each once more to add it up: in place too, since it alone writes there.
 ///
-/// Explored: `./lab explore sentinel` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore sentinel`: every execution that the memory model allows.
 ///
 /// Source: TensorRT-LLM's "Lamport" AllReduce. It has -0.0 as sentinel, and three
 /// banks, since a call clears for a later one; here a slot is cleared as soon as it has been read.

@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/06_allreduce/algorithms/scratch.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"

@@ -52,6 +52,7 @@ private:
                                                           : 2) /
                                              (sizeof(T) < sizeof(float) ? 2 : 1);
 
+    /// kPacks packs: i, i + step, i + 2 step ...; `loaded[v][s]` is the v-th of source s.
     template <int kPacks>
     __host__ __device__ void reduce_at(std::size_t i, std::size_t step,
                                        const Reduction& reduction) const {

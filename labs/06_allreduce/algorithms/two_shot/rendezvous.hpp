@@ -17,22 +17,19 @@
 /// | thread p    | stores what the packets say                     | `all[p]`               | plain     | for this block, or for later kernels of this stream |
 /// | all threads | `AbortBarrier::sync`                            |                        | block     | no thread uses `all` before it is complete, or all leave |
 ///
-/// \* This kernel has written nothing yet, and the end of the kernel before it in the stream has
-/// released what that one wrote. The C++ memory model has no such rule, so on emulated GPUs, whose
-/// threads are host threads, the store is a release (simt::Order::kReleasedByStream).
+/// \* The end of the kernel before it in the stream has released what that one wrote, and this
+/// kernel has written nothing yet (simt::Order::kReleasedByStream).
 ///
 /// - No deadlock: each thread stores to all its peers before it waits for any of them. Block b of
 ///   all ranks must be running at once.
-/// - The next rendezvous cannot overtake this one: between the two the caller passes a barrier, and
-///   by then this rank has read its inbox.
+/// - The next rendezvous cannot overtake this one: between the two the caller passes a barrier. A
+///   peer passes it only after this rank has arrived there, with its inbox read.
 /// - No old flag passes for a new one: a block numbers its own rendezvous, and each of them writes
 ///   every slot of its inbox. So a slot always has the number before, also where numbers wrap.
-/// - If one thread times out, its whole block gives up, as in a barrier.
 ///
-/// Explored: `./lab explore two_shot` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore two_shot`: every execution that the memory model allows.
 ///
-/// Source: the arrangement is ours. NCCL asks the caller for equal offsets on all ranks
-/// (NCCL_WIN_COLL_SYMMETRIC).
+/// Source: ours. NCCL asks for equal offsets on all ranks (NCCL_WIN_COLL_SYMMETRIC).
 
 #include <cuda.h>
 

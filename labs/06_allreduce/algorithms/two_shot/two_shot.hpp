@@ -19,10 +19,12 @@
 ///   those of all peers in the barrier, so its next kernel finds no peer that still reads or writes
 ///   for this call.
 /// - In-place calls need nothing else, not even that all ranks make them in place: only rank r
-///   reads part r of any buffer, and it loads before it stores.
-/// - Part r is added up by rank r alone: all ranks agree to the last bit.
+///   touches part r of any buffer, and the thread that stores a sum has loaded those packs of all
+///   ranks before.
+/// - Part r is added up by rank r alone, so all ranks agree to the last bit; and in the order of
+///   the ranks, as all algorithms do, so an element's bits do not depend on which rank that is.
 ///
-/// Explored: `./lab explore two_shot` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore two_shot`: every execution that the memory model allows.
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST).
 
 #include <cuda.h>
@@ -62,7 +64,7 @@ struct TwoShot : TwoShotCall {
         for (int p = 0; p < rendezvous.ranks; ++p) {
             bits |= all[p].in | all[p].out;
         }
-        // The same on all ranks: all look at all addresses, and ranges begin at whole granules.
+        // The same on all ranks: they see a buffer at addresses that differ by whole granules.
         const bool aligned = bits % sizeof(simt::Pack16) == 0;
         const std::size_t packs = aligned ? count / kElements : 0;
         reduce_part<simt::Pack16>(block, all, 0, packs);
@@ -81,14 +83,15 @@ private:
                                          std::size_t begin, std::size_t total) const {
         const int rank = rendezvous.rank;
         const int ranks = rendezvous.ranks;
-        // In this rank's order, itself first, so that not all ranks read from the same one at once.
         PackReducer<T, Pack, kMost, kMost> reducer;
         reducer.sources = reducer.targets = ranks;
         SYMM_UNROLL
-        for (int step = 0; step < kMost; ++step) {
-            const Buffers& buffers = all[step < ranks ? (rank + step) % ranks : rank];
-            reducer.source[step] = reinterpret_cast<const Pack*>(buffers.in) + begin;
-            reducer.target[step] = reinterpret_cast<Pack*>(buffers.out) + begin;
+        for (int p = 0; p < kMost; ++p) {
+            const int source = p < ranks ? p : rank;
+            // In this rank's order, so that not all ranks write to the same one at once.
+            const int target = p < ranks ? (rank + p) % ranks : rank;
+            reducer.source[p] = reinterpret_cast<const Pack*>(all[source].in) + begin;
+            reducer.target[p] = reinterpret_cast<Pack*>(all[target].out) + begin;
         }
         reducer(block, part_begin(total, rank, ranks), part_begin(total, rank + 1, ranks),
                 reduction);

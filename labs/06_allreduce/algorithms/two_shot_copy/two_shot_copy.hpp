@@ -200,10 +200,10 @@ private:
         PackReducer<T, Pack, kMost, kMost> reducer;
         reducer.sources = reducer.targets = ranks;
         SYMM_UNROLL
-        for (int p = 0; p < kMost; ++p) {  // this rank's own first, then its peers'
-            const auto before = static_cast<std::size_t>(p < ranks ? p - 1 : 0);
-            reducer.source[p] =
-                reinterpret_cast<const Pack*>(p == 0 ? in : arrived + before * slot_bytes);
+        for (int p = 0; p < kMost; ++p) {
+            const auto before = static_cast<std::size_t>(p < rank ? p : p - 1);
+            reducer.source[p] = reinterpret_cast<const Pack*>(
+                p == rank || p >= ranks ? in : arrived + before * slot_bytes);
             // In this rank's order, so that not all ranks write to the same one at once.
             reducer.target[p] =
                 reinterpret_cast<Pack*>(output_of(p < ranks ? (rank + p) % ranks : rank));

@@ -49,7 +49,7 @@
 /// - Pack (p, j) is added up by rank p alone, and all ranks store what rank p sent: they agree to
 ///   the last bit, also where a result has the sentinel's bits and is replaced.
 ///
-/// Explored: `./lab explore push` runs this in every execution (docs/EXPLORE.md).
+/// Explored: `./lab explore push`: every execution that the memory model allows.
 ///
 /// Source: the bytes go the way of NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST), the
 /// sentinel is TensorRT-LLM's, whose mnnvl two-shot AllReduce pushes twice, too (the second time by

@@ -1,4 +1,4 @@
-#include "common/simt/timeout.hpp"
+#include "common/simt/waiter.hpp"
 
 #include <fmt/core.h>
 

@@ -34,7 +34,7 @@
 
 namespace symm::simt {
 
-/// What a kernel was waiting for (timeout.cpp turns it into a sentence).
+/// What a kernel was waiting for (waiter.cpp turns it into a sentence).
 enum class Wait : std::uint32_t {
     kNothing,
     kSignal,       ///< A flag that a peer writes.

@@ -1,0 +1,109 @@
+// The bits of an element depend on the ranks' values of it, on the type and on the operation, and on
+// nothing else: not on the algorithm, the count, the offset, the alignment, nor on whether the call
+// is in place.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "common/cuda/copy.hpp"
+#include "labs/06_allreduce/communicator/tests/side.hpp"
+
+namespace symm {
+namespace {
+
+constexpr std::size_t kMost = 700;
+
+/// How a floating type has its exponent and its fraction.
+struct Format {
+    DataType type;
+    int exponent_bits;
+    int fraction_bits;
+};
+constexpr std::array<Format, 4> kFormats{{{DataType::kHalf, 5, 10},
+                                          {DataType::kBfloat16, 8, 7},
+                                          {DataType::kFloat, 8, 23},
+                                          {DataType::kDouble, 11, 52}}};
+
+/// Random fractions, signs, and exponents from -5 to 5: how a sum of three is rounded depends on the
+/// order.
+std::vector<std::byte> random_input(const Format& format, int rank) {
+    const std::size_t size = size_of(format.type);
+    std::vector<std::byte> input(kMost * size);
+    std::uint64_t state = static_cast<std::uint64_t>(rank) + 1;
+    for (std::size_t i = 0; i < kMost; ++i) {
+        state = (state + 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
+        const std::uint64_t drawn = state ^ (state >> 31);
+        const std::uint64_t bias = (std::uint64_t{1} << (format.exponent_bits - 1)) - 1;
+        const std::uint64_t exponent = bias - 5 + (drawn >> 53) % 11;
+        const std::uint64_t fraction = drawn & ((std::uint64_t{1} << format.fraction_bits) - 1);
+        const std::uint64_t bits = drawn >> 63 << (format.exponent_bits + format.fraction_bits) |
+                                   exponent << format.fraction_bits | fraction;
+        std::memcpy(&input[i * size], &bits, size);
+    }
+    return input;
+}
+
+struct Placement {
+    std::size_t first;  ///< Element of the input.
+    std::size_t count;
+    std::size_t shift;  ///< Of the output, in elements.
+    bool in_place;
+};
+constexpr std::array<Placement, 5> kPlacements{{{0, kMost, 0, false},
+                                                {0, kMost, 0, true},
+                                                {1, 333, 0, false},
+                                                {64, 128, 3, false},
+                                                {5, kMost - 5, 5, true}}};
+
+class SameBits : public ::testing::TestWithParam<int> {};
+
+TEST_P(SameBits, WhateverTheCall) {
+    on_ranks(GetParam(), [](Side& side) {
+        const CUdeviceptr in = side.allocate(kMost * sizeof(double));
+        const CUdeviceptr out = side.allocate((kMost + 5) * sizeof(double));
+        for (const Format& format : kFormats) {
+            const std::size_t size = size_of(format.type);
+            const std::vector<std::byte> input = random_input(format, side.rank.rank());
+            copy_to_device(in, input.data(), input.size());
+            for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kAvg}) {
+                std::vector<std::byte> expected;  // what the first call has given
+                for (const Algorithm algorithm : all_algorithms(side.rank.size())) {
+                    for (const auto& [first, count, shift, in_place] : kPlacements) {
+                        const CUdeviceptr to = out + shift * size;
+                        const CUdeviceptr from = in_place ? to : in + first * size;
+                        std::vector<std::byte> result(count * size);
+                        if (in_place) {
+                            copy_to_device(to, &input[first * size], result.size());
+                        }
+                        side.communicator.all_reduce(from, to, count, format.type, op,
+                                                     side.stream.get(), algorithm);
+                        side.communicator.synchronize(side.stream, "the AllReduce");
+                        copy_to_host(result.data(), to, result.size());
+                        if (expected.empty()) {
+                            expected = result;
+                        }
+                        EXPECT_TRUE(std::equal(result.begin(), result.end(),
+                                               expected.begin() +
+                                                   static_cast<std::ptrdiff_t>(first * size)))
+                            << name_of(algorithm) << " of " << count << " " << name_of(format.type)
+                            << ", " << name_of(op) << ", from " << first
+                            << (in_place ? ", in place" : "");
+                    }
+                }
+            }
+        }
+    });
+}
+
+constexpr bool kSanitized = !std::string_view(SYMM_SANITIZE).empty();
+INSTANTIATE_TEST_SUITE_P(OnRanks, SameBits,
+                         ::testing::ValuesIn(kSanitized ? std::vector{3}
+                                                        : std::vector{1, 2, 3, 4, 5, 6, 7, 8}));
+
+}  // namespace
+}  // namespace symm
