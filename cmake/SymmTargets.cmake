@@ -158,8 +158,12 @@ function(symm_test name)
       RESOURCE_LOCK gpu ENVIRONMENT SYMM_DRIVER=native)
   endif()
   if(arg_ONE_DEVICE)
+    set(others -*Program*)
+    if(SYMM_SANITIZE)  # nor the suites of kernels: these are explored, and threads are the same
+      string(APPEND others ":ByKernels/*:All/*:OnRanks/*:Over*:By/*")
+    endif()
     symm_test_again(${name} on_one_device LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT}
-      ENVIRONMENT SYMM_EMU_DEVICES=1 FILTER -*Program*)
+      ENVIRONMENT SYMM_EMU_DEVICES=1 FILTER ${others})
   endif()
 endfunction()
 

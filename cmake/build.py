@@ -42,9 +42,9 @@ def seconds_of(step: str, past: dict) -> float:
 class Line:
     """The line that tells how far the build is."""
 
-    def __init__(self):
+    def __init__(self, is_wanted: bool = True):
         self.is_terminal = sys.stdout.isatty()
-        self.printed = 0.0
+        self.printed = 0.0 if is_wanted else time.monotonic()
 
     def show(self, text: str):
         if self.is_terminal:
@@ -58,14 +58,21 @@ class Line:
             print("\r\033[K", end="", flush=True)
 
 
-def build(directory: str, targets: list) -> int:
-    """Returns ninja's exit status."""
+def build(directory: str, targets: list, output: list | None = None) -> int:
+    """Returns ninja's exit status. `output` gets the lines that the compiler prints, which are
+    passed on where there is none."""
+    def say(text: str):
+        if output is None:
+            print(text, end="", flush=True)
+        else:
+            output.append(text)
+
     ninja = ["ninja", "-C", directory]
     environment = {**os.environ, "NINJA_STATUS": STATUS}
     # Where a CMakeLists.txt has changed CMake runs first: only then are the steps known.
     configured = subprocess.run([*ninja, "build.ninja"], capture_output=True, text=True)
     if configured.returncode != 0:
-        print(configured.stdout, end="")
+        say(configured.stdout)
         return configured.returncode
     ninja += targets
     planned = subprocess.run([*ninja, "-n"], env=environment, capture_output=True, text=True)
@@ -76,7 +83,7 @@ def build(directory: str, targets: list) -> int:
     left = sum(seconds_of(step, past) for step in steps) / (os.cpu_count() or 1)
     done = 0.0
     begun = time.monotonic()
-    line = Line()
+    line = Line(output is None)
     line.show(f"building {len(steps)}, about {left:.0f} s")
     with subprocess.Popen(ninja, env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace") as process:
@@ -92,9 +99,9 @@ def build(directory: str, targets: list) -> int:
                           f"{found[3].rsplit(' ', 1)[-1]}")
             elif not text.startswith("ninja: Entering directory"):
                 line.clear()
-                print(text, end="", flush=True)
+                say(text)
     line.clear()
-    if process.returncode == 0:
+    if process.returncode == 0 and output is None:
         print(f"built {len(steps)} in {time.monotonic() - begun:.0f} s")
     return process.returncode
 

@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
-"""The course: ./lab learn, start, check, watch, hint, solution, reset, skip."""
+"""The course: ./lab learn, start, check, watch, hint, solution, reset, skip, grade."""
 
 import argparse
 import difflib
 import json
+import os
+import shlex
+import shutil
 import signal
+import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import exercises
+import keep
+import tree
 import verdict
 from exercises import ROOT, CourseError, Exercise
-
-STATE = ROOT / ".course"
+from tree import STATE, is_started, original
 
 
 class Progress:
@@ -40,14 +44,10 @@ class Progress:
         self.data["state"][exercise.id] = state
         self.save()
 
-    @staticmethod
-    def original(exercise: Exercise) -> Path:
-        """Where the text is kept that `start` has taken out of the file."""
-        return STATE / f"{exercise.id}.original"
 
-
-def is_started(exercise: Exercise) -> bool:
-    return bool(exercise.file) and Progress.original(exercise).exists()
+def colored(text: str, color: int) -> str:
+    """As terminals show it: 31 is red, 32 green."""
+    return f"\033[1;{color}m{text}\033[0m" if sys.stdout.isatty() else text
 
 
 def say(text: str):
@@ -61,20 +61,36 @@ def say(text: str):
         print()
 
 
-def learn(course, progress, _):
+def possible(course, progress) -> list:
+    """The exercises that this machine has the GPUs for."""
+    return [e for e in course if progress.state(e) == "done" or verdict.has_gpus_for(e)]
+
+
+def share(course, progress) -> str:
     done = sum(progress.state(e) == "done" for e in course)
-    others = sum(progress.state(e) != "done" and not verdict.has_gpus_for(e) for e in course)
-    print(f"The course: {len(course) - others} exercises, {done} done." +
+    return f"{done} of {len(course)} done"
+
+
+def learn(course, progress, args):
+    here = possible(course, progress)
+    others = len(course) - len(here)
+    print(f"The course: {share(here, progress)}." +
           (f" {others} more need GPUs." if others else "") + "\n")
     lab = ""
+    wanted = (args.word or "").lower()
     for exercise in course:
+        if wanted not in " ".join((exercise.id, exercise.title, exercise.kind, exercise.file,
+                                   exercise.task, *exercise.words)).lower():
+            continue
         if exercise.lab != lab:
             lab = exercise.lab
-            print(f"{lab}  (labs/{lab}/README.md)")
+            of_lab = [e for e in here if e.lab == lab]
+            print(f"{lab}  {share(of_lab, progress)}  (labs/{lab}/README.md)")
         state = progress.state(exercise)
         arrow = "->" if exercise.id == progress.data["current"] and state != "done" else "  "
         needs = f" (needs {exercise.gpus} GPUs)" if exercise.gpus else ""
-        print(f" {arrow} {exercise.id}  {state:8} {exercise.kind:8} {exercise.title}{needs}")
+        shown = colored(f"{state:8}", 32) if state == "done" else f"{state:8}"
+        print(f" {arrow} {exercise.id}  {shown} {exercise.kind:8} {exercise.title}{needs}")
     following = next_open(course, progress)
     print()
     if following is None:
@@ -102,23 +118,45 @@ def start(course, progress, args):
               f"./lab reset {exercise.id}, then ./lab start {exercise.id}\n")
     elif exercise.file:
         text = exercise.path.read_text()
-        original = exercises.split(exercise, text)[1]
-        stub = exercises.stub_of(exercise, original)
+        solution_text = exercises.split(exercise, text)[1]
+        stub = exercises.stub_of(exercise, solution_text)
         STATE.mkdir(exist_ok=True)
-        Progress.original(exercise).write_text(original)
+        original(exercise).write_text(solution_text)
         exercise.path.write_text(exercises.with_answer(exercise, text, stub))
+        keep.commit(exercise, "Begin")
     progress.data["current"] = exercise.id
     progress.set(exercise, "begun")
     print(f"{exercise.id} {exercise.title} ({exercise.kind})\n")
     say(exercise.task)
+    place = None
     if exercise.file:
         before = exercises.split(exercise, exercise.path.read_text())[0]
-        print(f"Where:  {exercise.file}:{before.count(chr(10)) + 2}")
+        place = f"{exercise.file}:{before.count(chr(10)) + 2}"
+        print(f"Where:  {place}")
     if exercise.follow:
         print(f"Follow: {exercise.follow}")
     if exercise.words:
         print(f"Words:  {', '.join(exercise.words)} (docs/GLOSSARY.md)")
     print(f"Then:   ./lab check{' ANSWER' if exercise.kind == 'predict' else ''}, or ./lab hint")
+    if place and not args.no_open:
+        open_editor(place)
+
+
+def open_editor(place: str):
+    """Opens a file at its line, in the editor whose terminal this is, or in $VISUAL or $EDITOR."""
+    if not sys.stdout.isatty():
+        return
+    if os.environ.get("TERM_PROGRAM") == "vscode" and shutil.which("code"):
+        command = ["code", "--goto", place]
+    elif editor := os.environ.get("VISUAL") or os.environ.get("EDITOR"):
+        file, line = place.split(":")
+        command = [*shlex.split(editor), f"+{line}", file]
+    else:
+        return
+    try:
+        subprocess.run(command, cwd=ROOT, check=False)
+    except OSError as error:
+        print(f"(could not start {command[0]}: {error.strerror})")
 
 
 def check(course, progress, args):
@@ -132,24 +170,60 @@ def check(course, progress, args):
             if not sys.stdin.isatty():
                 raise CourseError(f"say your answer: ./lab check {exercise.id} ANSWER")
             given = input("Your answer: ")
-        found = verdict.judge_answer(exercise, given)
+        found = verdict.judge_answer(course, exercise, given)
     else:
-        if not is_started(exercise):
-            raise CourseError(f"{exercise.id} is not begun: ./lab start {exercise.id}")
-        found = verdict.judge(exercise)
-    return tell(course, progress, exercise, found)
+        require_begun(exercise)
+        found = verdict.judge(course, exercise)
+    return tell(course, progress, exercise, found, args.raw)
 
 
-def tell(course, progress, exercise, found):
-    print(f"{exercise.id} {exercise.title}: {'done' if found.passed else 'not yet'} "
-          f"({found.seconds:.0f} s)\n")
+def show_solution(exercise):
+    """The author's version beside the learner's, if it is another one and short."""
+    if not exercise.file:
+        return
+    lines = difference(exercise)
+    if 0 < len(lines) <= 24:
+        print("The author's version (+), beside yours (-):")
+        print("".join("  " + line for line in lines))
+    elif lines:
+        print("./lab solution shows the author's version beside yours.\n")
+
+
+def difference(exercise) -> list:
+    mine = exercises.split(exercise, exercise.path.read_text())[1].splitlines(keepends=True)[1:-1]
+    theirs = original(exercise).read_text().splitlines(keepends=True)
+    return list(difflib.unified_diff(mine, theirs, "yours", "solution", n=20))[2:]
+
+
+def require_begun(exercise):
+    if not is_started(exercise):
+        raise CourseError(f"{exercise.id} is not begun: ./lab start {exercise.id}")
+    if exercise.begins not in exercise.path.read_text():
+        raise CourseError(f"{exercise.file} does not have what you have begun. Is it on another "
+                          f"branch? `git switch {keep.BRANCH}` goes there; else "
+                          f"./lab start {exercise.id} begins anew after ./lab reset {exercise.id}.")
+
+
+def tell(course, progress, exercise, found, raw=False):
+    state = colored("done", 32) if found.passed else colored("not yet", 31)
+    print(f"{exercise.id} {exercise.title}: {state} ({found.seconds:.0f} s)\n")
     say(found.say)
     if found.output and not found.passed:
-        print(textwrap.indent(found.output, "    | "), "\n")
+        for line in found.output.splitlines():
+            print("  | " + textwrap.shorten(line, 96, placeholder=" ...")
+                  if len(line) > 96 else "  | " + line)
+        print()
+    if raw:
+        print(found.raw)
     if not found.passed:
-        print("./lab hint helps.")
+        print("./lab hint helps." + ("" if raw or not found.raw else
+                                     " ./lab check --raw shows all that was printed."))
         return 1
+    if progress.state(exercise) != "done" and exercise.file:
+        keep.commit(exercise, "Solve")
     progress.set(exercise, "done")
+    show_solution(exercise)
+    say(exercise.why)
     following = next_open(course, progress)
     print(f"Next: ./lab start {following.id}" if following else "That was the last one.")
     return 0
@@ -160,11 +234,26 @@ def check_all(course, progress):
     for exercise in course:
         state = progress.state(exercise)
         if is_started(exercise):
-            found = verdict.judge(exercise)
+            found = verdict.judge(course, exercise)
             state = "right" if found.passed else f"wrong: {found.say}"
             wrong += not found.passed
         print(f"{exercise.id}  {exercise.title}: {state}", flush=True)
     return 1 if wrong else 0
+
+
+def grade(course, progress, _):
+    """Checks every answer again that is in a file; of questions, those that were answered count."""
+    here = possible(course, progress)
+    right = 0
+    for exercise in here:
+        if exercise.file:
+            passed = is_started(exercise) and verdict.judge(course, exercise).passed
+        else:
+            passed = progress.state(exercise) == "done"
+        right += passed
+        print(f"{exercise.id}  {'1' if passed else '0'}/1  {exercise.title}", flush=True)
+    print(f"\nTotal: {right}/{len(here)}")
+    return 0 if right == len(here) else 1
 
 
 def watch(course, progress, args):
@@ -177,7 +266,8 @@ def watch(course, progress, args):
         if now != seen:
             seen = now
             print("\n" + "-" * 88)
-            if check(course, progress, argparse.Namespace(id=exercise.id, all=False)) == 0:
+            if check(course, progress,
+                     argparse.Namespace(id=exercise.id, all=False, raw=False)) == 0:
                 return 0
             print(f"Waiting for the next save of {exercise.file} (Ctrl-C ends)", flush=True)
         time.sleep(0.3)
@@ -196,16 +286,13 @@ def hint(course, progress, args):
 def solution(course, progress, args):
     exercise = chosen(course, progress, args)
     if not exercise.file:
-        print(f"The answer is {verdict.answer_of(exercise)}.")
+        print(f"The answer is {verdict.answer_of(course, exercise)}.")
         return
     text = exercise.path.read_text()
     if not is_started(exercise):
         print(exercises.split(exercise, text)[1], end="")
         return
-    mine = exercises.split(exercise, text)[1].splitlines(keepends=True)[1:-1]
-    theirs = Progress.original(exercise).read_text()
-    print("".join(difflib.unified_diff(mine, theirs.splitlines(keepends=True), "yours",
-                                       "solution", n=20)) or "Yours is the solution.\n", end="")
+    print("".join(difference(exercise)) or "Yours is the solution.\n", end="")
 
 
 def reset(course, progress, args):
@@ -221,16 +308,19 @@ def put_back(exercise):
     """What stood in the file before `start`. A learner's answer is kept in .course."""
     if not is_started(exercise):
         return
-    original = Progress.original(exercise)
     text = exercise.path.read_text()
     kept = STATE / f"{exercise.id}.yours"
-    try:
-        kept.write_text(exercises.split(exercise, text)[1])
-        exercise.path.write_text(exercises.without_answer(exercise, text, original.read_text()))
-    except CourseError as error:
-        raise CourseError(f"{error} The solution is in {original.relative_to(ROOT)}; "
-                          f"`git diff {exercise.file}` shows what else changed.") from None
-    original.unlink()
+    solution_text = original(exercise)
+    if exercise.begins in text or exercise.ends in text:
+        try:
+            kept.write_text(exercises.split(exercise, text)[1])
+            exercise.path.write_text(
+                exercises.without_answer(exercise, text, solution_text.read_text()))
+        except CourseError as error:
+            raise CourseError(f"{error} The solution is in {solution_text.relative_to(ROOT)}; "
+                              f"`git diff {exercise.file}` shows what else changed.") from None
+        keep.commit(exercise, "Reset")
+    solution_text.unlink()
 
 
 def skip(course, progress, args):
@@ -266,14 +356,20 @@ def main() -> int:
             (watch, "check at every save"), (hint, "one more hint"),
             (solution, "what your answer has differently"),
             (reset, "put back what was there before `start`"),
-            (skip, "leave it out")):
+            (skip, "leave it out"), (grade, "check all, and print a total")):
         command = commands.add_parser(function.__name__, help=text, description=text)
         command.set_defaults(run=function)
-        if function is not learn:
+        if function is learn:
+            command.add_argument("word", nargs="?", metavar="WORD",
+                                 help="only exercises that have to do with it: barrier, 05, mend")
+        elif function is not grade:
             command.add_argument("id", nargs="?", metavar="ID", help="05.2; else the current one")
         if function is check:
             command.add_argument("answer", nargs="?", help="to an exercise that asks a question")
             command.add_argument("--all", action="store_true", help="every exercise that is begun")
+            command.add_argument("--raw", action="store_true", help="all that was printed, too")
+        if function is start:
+            command.add_argument("--no-open", action="store_true", help="open no editor")
     args = parser.parse_args()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ./lab learn | head
     try:

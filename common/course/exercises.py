@@ -50,6 +50,7 @@ class Exercise:
     hints: list
     target: str  # what has to be built
     lab: str  # "01_vmm_alloc"
+    why: str = ""  # said when it is done
     filter: str = "*"  # of GoogleTest
     explore: list = field(default_factory=list)  # the explorer's program and its protocols
     file: str = ""

@@ -7,12 +7,17 @@ import re
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import tree
 from exercises import ROOT, CourseError, Exercise, TooFewGpus, split
+
+sys.path.append(str(ROOT / "cmake"))
+import build as ninja  # noqa: E402
 
 BUILD = ROOT / "build" / "course"
 RELEASE = ROOT / "build" / "release"  # for exercises that measure real GPUs
@@ -29,6 +34,7 @@ class Verdict:
     say: str
     output: str = ""  # what the compiler or the test said
     wrong: int = -1  # which of the exercise's known wrong answers it resembles
+    raw: str = ""  # all that the explorer or the test printed
     seconds: float = 0
 
 
@@ -64,8 +70,8 @@ def run(command: list, limit: float, environment: dict | None = None) -> Ended:
                 pass
             process.wait()
         output.seek(0)
-        return Ended(process.returncode, output.read(OUTPUT_LIMIT).decode(errors="replace"),
-                     stopped)
+        text = output.read(OUTPUT_LIMIT).decode(errors="replace")
+        return Ended(process.returncode, text.replace(f"{tree.TREE}/", ""), stopped)
 
 
 def without_core_file():
@@ -100,22 +106,23 @@ def program_of(exercise: Exercise) -> Path:
 
 def build(exercise: Exercise, target: str) -> Verdict | None:
     """Builds one of its programs. Nothing where that went well."""
-    command = ["ninja", "-C", str(BUILD), target]
     if exercise.gpus:
-        command = ["./lab", "run", exercise.target, "--", "--help"]  # it also configures
         if not program_of(exercise).exists():
             print("building for GPUs, which may take some minutes", flush=True)
-    ended = run(command, limit=900)
-    if ended.status == 0:
+        ended = run(["./lab", "run", exercise.target, "--", "--help"], limit=900)  # also configures
+        status, output = ended.status, ended.output
+    else:
+        printed = []
+        status = ninja.build(str(BUILD), [target], printed)
+        output = "".join(printed).replace(f"{tree.TREE}/", "")
+    if status == 0:
         return None
-    if ended.stopped:
-        return Verdict(False, f"The compiler: {ended.stopped}.", ended.output[-2000:])
-    lines = [line for line in ended.output.splitlines() if not line.startswith("[")]
+    lines = [line for line in output.splitlines() if not line.startswith(("[", "FAILED: "))]
     errors = [i for i, line in enumerate(lines) if re.search(r"error:|undefined reference", line)]
     first = errors[0] if errors else 0
     where = f" in {exercise.file}" if errors and exercise.file in lines[first] else ""
     return Verdict(False, f"It does not compile yet. The first error{where}:",
-                   "\n".join(lines[first:first + 8]))
+                   "\n".join(lines[first:first + 6]), raw=output)
 
 
 def runner() -> list:
@@ -136,24 +143,36 @@ def environment_of(exercise: Exercise) -> dict:
             "TSAN_OPTIONS": "halt_on_error=1:atexit_sleep_ms=0", **exercise.environment}
 
 
-def judge(exercise: Exercise) -> Verdict:
-    """The verdict on what stands in the exercise's file now."""
+def doing(text: str):
+    """Shows on a terminal what is being done, until the next line."""
+    if sys.stdout.isatty():
+        ninja.Line().show(text)
+
+
+def judge(course: list, exercise: Exercise, answer: str | None = None) -> Verdict:
+    """The verdict on what stands in the exercise's file now, or on `answer` in its place."""
     begun = time.monotonic()
-    verdict = explore(exercise) if exercise.explore else Verdict(True, "")
+    doing(f"{exercise.id}: checking")
+    tree.update(course, exercise, answer)
+    if answer is None:
+        answer = split(exercise, exercise.path.read_text())[1]
+    verdict = explore(exercise, answer) if exercise.explore else Verdict(True, "")
     if verdict.passed:
         explored = verdict.say
-        verdict = build(exercise, exercise.target) or test(exercise)
+        verdict = build(exercise, exercise.target) or test(exercise, answer)
         verdict.say += explored if verdict.passed else ""
+    ninja.Line().clear()
     verdict.seconds = time.monotonic() - begun
     return verdict
 
 
-def explore(exercise: Exercise) -> Verdict:
+def explore(exercise: Exercise, answer: str) -> Verdict:
     """The verdict of the explorer, which is the same each time: it visits every execution."""
     program, *protocols = exercise.explore
     verdict = build(exercise, program)
     if verdict is not None:
         return verdict
+    doing(f"{exercise.id}: exploring {' and '.join(protocols)} in every execution")
     ended = run([str(BUILD / "bin" / program), *protocols, f"--lines={STORY_LINES}",
                  f"--seconds={EXPLORED_FOR}"], exercise.seconds)
     if ended.status == 0 and not ended.stopped:
@@ -162,43 +181,44 @@ def explore(exercise: Exercise) -> Verdict:
         which = "All" if all(how == "exhausted" for _, how in rows) else "The first"
         return Verdict(True, f" {which} {number} executions of {' and '.join(protocols)} "
                              "are right.")
-    return explain(exercise, ended)
+    return explain(exercise, ended, answer)
 
 
-def test(exercise: Exercise) -> Verdict:
+def test(exercise: Exercise, answer: str) -> Verdict:
     """The verdict of the tests. A fault of order shows now one thing, now another: they run up to
     three times, until it shows one that has a name."""
     begun = time.monotonic()
-    verdict = test_once(exercise)
+    doing(f"{exercise.id}: running its tests under ThreadSanitizer")
+    verdict = test_once(exercise, answer)
     for _ in range(2):
         if verdict.passed or verdict.wrong >= 0 or time.monotonic() - begun > 10:
             break
-        again = test_once(exercise)
+        again = test_once(exercise, answer)
         verdict = again if again.wrong >= 0 else verdict
     return verdict
 
 
-def test_once(exercise: Exercise) -> Verdict:
+def test_once(exercise: Exercise, answer: str) -> Verdict:
     """The verdict of one run of the tests."""
     command = [*runner(), str(program_of(exercise)), f"--gtest_filter={exercise.filter}",
                "--gtest_brief=1"]
     ended = run(command, exercise.seconds, environment_of(exercise))
-    verdict = explain(exercise, ended)
-    return beyond_tests(exercise, verdict) if verdict.passed else verdict
+    verdict = explain(exercise, ended, answer)
+    return beyond_tests(exercise, answer, verdict) if verdict.passed else verdict
 
 
-def beyond_tests(exercise: Exercise, verdict: Verdict) -> Verdict:
+def beyond_tests(exercise: Exercise, answer: str, verdict: Verdict) -> Verdict:
     """What no test can see, and the code shows."""
-    answer = split(exercise, exercise.path.read_text())[1]
     for number, wrong in enumerate(exercise.wrong):
         if wrong.has and not wrong.shows and re.search(wrong.has, answer, re.DOTALL):
             return Verdict(False, f"The tests pass. {wrong.say}", wrong=number)
     return verdict
 
 
-def answer_of(exercise: Exercise) -> str:
+def answer_of(course: list, exercise: Exercise) -> str:
     """The answer to a question, computed: what a run of the command prints."""
     require_gpus_for(exercise)
+    tree.update(course, exercise)
     verdict = build(exercise, exercise.target)
     if verdict is not None:
         raise CourseError(f"{verdict.say}\n{verdict.output}")
@@ -221,13 +241,13 @@ def number_of(text: str) -> float:
     return float(found[1]) * 1024 ** " KMG".index(found[2] or " ")
 
 
-def judge_answer(exercise: Exercise, given: str) -> Verdict:
+def judge_answer(course: list, exercise: Exercise, given: str) -> Verdict:
     """The verdict on the learner's answer to a question."""
     begun = time.monotonic()
     if exercise.within:
-        verdict = judge_number(exercise, number_of(given))
+        verdict = judge_number(course, exercise, number_of(given))
     else:
-        right = answer_of(exercise)
+        right = answer_of(course, exercise)
         if given.strip().lower() == right.lower():
             verdict = Verdict(True, f"Right: {right}.")
         else:
@@ -239,9 +259,9 @@ def judge_answer(exercise: Exercise, given: str) -> Verdict:
     return verdict
 
 
-def judge_number(exercise: Exercise, given: float) -> Verdict:
+def judge_number(course: list, exercise: Exercise, given: float) -> Verdict:
     """The verdict on a number that is measured, so that no answer is exact."""
-    measured = answer_of(exercise)
+    measured = answer_of(course, exercise)
     right = number_of(measured)
 
     def is_near(value: float) -> bool:
@@ -255,8 +275,14 @@ def judge_number(exercise: Exercise, given: float) -> Verdict:
     return Verdict(False, f"No, it is {'more' if given < right else 'less'}.")
 
 
-def explain(exercise: Exercise, ended: Ended) -> Verdict:
-    """What a run of the tests shows."""
+def explain(exercise: Exercise, ended: Ended, answer: str) -> Verdict:
+    """What a run of the explorer or of the tests shows."""
+    verdict = explain_output(exercise, ended, answer)
+    verdict.raw = ended.output
+    return verdict
+
+
+def explain_output(exercise: Exercise, ended: Ended, answer: str) -> Verdict:
     output = ended.output
     if ended.status == 0 and not ended.stopped:
         counts = re.findall(r"\[==========\] (\d+ tests?) from", output)  # ranks print theirs first
@@ -265,10 +291,7 @@ def explain(exercise: Exercise, ended: Ended) -> Verdict:
         return Verdict(False, "It ended before its tests had, though without an error.", output)
     missing = re.search(r"exercise (\S+) is not written yet: follow (.*)", output)
     if missing:
-        other = "" if missing[1] == exercise.id else f" (this is exercise {exercise.id})"
-        return Verdict(False, f"Exercise {missing[1]} is not written yet{other}: "
-                              f"follow {missing[2]}.")
-    answer = split(exercise, exercise.path.read_text())[1] if exercise.file else ""
+        return Verdict(False, f"Exercise {missing[1]} is not written yet: follow {missing[2]}.")
     for wrong in exercise.wrong:
         if (wrong.shows and re.search(wrong.shows, output, re.DOTALL)
                 and re.search(wrong.has, answer, re.DOTALL)):

@@ -13,6 +13,7 @@
 #include "common/emu/inventory.hpp"
 #include "common/tests/meet.hpp"
 #include "common/tests/run_as.hpp"
+#include "common/tests/sanitized.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"
@@ -212,7 +213,7 @@ TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
 }
 
 // A sanitizer takes its time.
-constexpr int kRounds = std::string_view(SYMM_SANITIZE).empty() ? 1000 : 100;
+constexpr int kRounds = testing::kSanitized ? 100 : 1000;
 
 TEST(RangeRounds, OfThreadsLeaveNothing) {
     if (!is_emulated()) {

@@ -104,9 +104,11 @@ symm_explored_mutant(06 copy_no_sync copy/2x2 "data race on r[01].slot|data race
 # The ranks count rounds differently.
 symm_explored_mutant(06 copy_rounds_differ copy/2x1 "nobody can go on|data race"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[
-        } else if (block.thread_rank() == 0) {
-            ++memory.local()->round;]]
-  NEW [[
-        } else if (block.thread_rank() == 0) {
-            memory.local()->round += memory.rank;]])
+  OLD [[block.thread_rank() == 0) {
+            ++memory.local()->round;
+        }
+    }]]
+  NEW [[block.thread_rank() == 0) {
+            memory.local()->round += memory.rank;
+        }
+    }]])

@@ -16,6 +16,7 @@
 #include "common/emu/inventory.hpp"
 #include "common/tests/run_as.hpp"
 #include "common/tests/running.hpp"
+#include "common/tests/sanitized.hpp"
 #include "common/tests/variable_in_force.hpp"
 #include "labs/04_shm_transport/host_memory/tests/segment_counts.hpp"
 #include "labs/05_device_prims/ring/tests/ring_test.hpp"
@@ -28,7 +29,6 @@ using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr bool kSanitized = !std::string_view(SYMM_SANITIZE).empty();
 constexpr std::size_t kMost = 4000;  // floats: more than the slots of a channel hold
 
 /// One rank's ring, destroyed before the buffers that it uses.

@@ -5,6 +5,7 @@
 
 #include <tuple>
 
+#include "common/tests/sanitized.hpp"
 #include "labs/05_device_prims/ring/step_latency.hpp"
 
 namespace symm {
@@ -12,8 +13,6 @@ namespace {
 
 using namespace testing;
 using Shape = RingSide::Shape;
-
-constexpr bool kSanitized = !std::string_view(SYMM_SANITIZE).empty();
 
 class Rings : public ::testing::TestWithParam<std::tuple<int, Protocol, RingMemory>> {
 protected:

@@ -15,6 +15,7 @@
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
 #include "common/tests/run_as.hpp"
+#include "common/tests/sanitized.hpp"
 #include "common/tests/variable_in_force.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/result_check.hpp"
@@ -223,7 +224,8 @@ TEST(Communicator, NamesTheRankThatDoesNotCall) {
     for (const Algorithm algorithm : all_algorithms(3)) {
         std::string told;
         run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank, {.limit = 300ms});
+            // Long enough for rank 2 to send, also where many tests share two cores.
+            Communicator communicator(rank, {.limit = kSanitized ? 2s : 500ms});
             const Stream stream;
             const CUdeviceptr window = communicator.allocate(1 << 12);
             first_call(communicator, window, stream, algorithm);

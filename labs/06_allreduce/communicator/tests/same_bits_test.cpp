@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <string_view>
 #include <vector>
 
 #include "common/cuda/copy.hpp"
+#include "common/tests/sanitized.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
 
 namespace symm {
@@ -87,9 +87,9 @@ TEST_P(SameBits, WhateverTheCall) {
                         if (expected.empty()) {
                             expected = result;
                         }
-                        EXPECT_TRUE(std::equal(result.begin(), result.end(),
-                                               expected.begin() +
-                                                   static_cast<std::ptrdiff_t>(first * size)))
+                        EXPECT_TRUE(std::equal(
+                            result.begin(), result.end(),
+                            expected.begin() + static_cast<std::ptrdiff_t>(first * size)))
                             << name_of(algorithm) << " of " << count << " " << name_of(format.type)
                             << ", " << name_of(op) << ", from " << first
                             << (in_place ? ", in place" : "");
@@ -100,10 +100,10 @@ TEST_P(SameBits, WhateverTheCall) {
     });
 }
 
-constexpr bool kSanitized = !std::string_view(SYMM_SANITIZE).empty();
 INSTANTIATE_TEST_SUITE_P(OnRanks, SameBits,
-                         ::testing::ValuesIn(kSanitized ? std::vector{3}
-                                                        : std::vector{1, 2, 3, 4, 5, 6, 7, 8}));
+                         ::testing::ValuesIn(testing::kSanitized
+                                                 ? std::vector{3}
+                                                 : std::vector{1, 2, 3, 4, 5, 6, 7, 8}));
 
 }  // namespace
 }  // namespace symm

@@ -1,0 +1,136 @@
+// Calls of random size, type, operation, algorithm, place and stream, some of them in graphs, up to
+// four at once. For more of them:
+// SYMM_DRIVER=native 06_allreduce_test --gtest_filter=RandomCalls.* --gtest_shuffle --gtest_repeat=50
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <random>
+#include <vector>
+
+#include "common/cuda/graph.hpp"
+#include "labs/06_allreduce/communicator/tests/side.hpp"
+
+namespace symm {
+namespace {
+
+constexpr std::size_t kAtOnce = 4;
+
+/// A call, drawn alike on all ranks.
+struct Drawn {
+    Arithmetic arithmetic;
+    Algorithm algorithm;
+    std::size_t count;
+    std::size_t in, out;  ///< Where its buffers begin: elements of this call's share of the windows.
+    bool in_place, in_graph;
+    std::size_t stream;
+};
+
+class Draw {
+public:
+    explicit Draw(unsigned seed) : random_(seed) {}
+
+    std::size_t below(std::size_t limit) {
+        return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random_);
+    }
+    template <class List>
+    auto one_of(const List& list) {
+        return list[below(list.size())];
+    }
+    /// A call whose buffers lie in `room` bytes each.
+    Drawn call(std::size_t room, int ranks) {
+        constexpr std::size_t kMostShift = 17;
+        constexpr std::size_t kMostByPackets = std::size_t{1} << 20;
+        Drawn drawn{};
+        drawn.arithmetic = {one_of(kDataTypes), one_of(kReduceOps)};
+        std::vector<Algorithm> algorithms = all_algorithms(ranks);
+        if (!is_floating(drawn.arithmetic.type)) {
+            std::erase_if(algorithms, is_floating_only);
+        }
+        algorithms.push_back(Algorithm::kAuto);
+        drawn.algorithm = one_of(algorithms);
+        const std::size_t most =
+            drawn.algorithm == Algorithm::kOneShot ? std::min(room, kMostByPackets) : room;
+        std::size_t bytes = most;
+        for (std::size_t halvings = below(24); halvings > 0 && bytes > 16; --halvings) {
+            bytes /= 2;
+        }
+        const std::size_t size = size_of(drawn.arithmetic.type);
+        const std::size_t limit = bytes / size - (bytes == room ? kMostShift : 0);
+        drawn.count = limit - below(limit / 2);
+        drawn.in = below(kMostShift);
+        drawn.out = below(kMostShift);
+        drawn.in_place = below(4) == 0;
+        drawn.in_graph = below(8) == 0;
+        drawn.stream = below(kAtOnce - 1);
+        return drawn;
+    }
+
+private:
+    std::mt19937 random_;
+};
+
+TEST(RandomCalls, AreAllRight) {
+    const auto seed =
+        static_cast<unsigned>(::testing::UnitTest::GetInstance()->random_seed());
+    const int ranks = is_emulated() ? 3 : std::clamp(device_count(), 2, kMaxRanksOnGpus);
+    const int rounds = is_emulated() ? 20 : 500;
+    const std::size_t room = is_emulated() ? 16 << 10 : 16 << 20;
+    on_ranks(ranks, [&](Side& side) {
+        Draw draw(seed);
+        const CUdeviceptr in = side.allocate(kAtOnce * room);
+        const CUdeviceptr out = side.allocate(kAtOnce * room);
+        const std::array<Stream, kAtOnce - 1> streams;
+        std::deque<Verifier> verifiers;
+        for (std::size_t i = 0; i < kAtOnce; ++i) {
+            verifiers.emplace_back(side.rank.rank(), ranks);
+        }
+        side.rank.bootstrap().barrier("streams");
+        if (has_copy(ranks)) {
+            first_call(side.communicator, out, streams[0], Algorithm::kCopy);
+        }
+        for (int round = 0; round < rounds; ++round) {
+            std::vector<Drawn> calls;
+            std::vector<Graph> graphs;
+            for (std::size_t i = 0; i < 1 + round % kAtOnce; ++i) {
+                const Drawn& call = calls.emplace_back(draw.call(room, ranks));
+                const DataType type = call.arithmetic.type;
+                const ReduceOp op = call.arithmetic.op;
+                const Stream& stream = streams.at(call.stream);
+                const CUdeviceptr to = out + i * room + call.out * size_of(type);
+                const CUdeviceptr from =
+                    call.in_place ? to : in + i * room + call.in * size_of(type);
+                verifiers[i].fill(stream, call.arithmetic, from, call.count);
+                if (!call.in_place) {
+                    Verifier::poison(stream, to, call.count * size_of(type));
+                }
+                const auto reduce = [&] {
+                    side.communicator.all_reduce(from, to, call.count, type, op, stream.get(),
+                                                 call.algorithm);
+                };
+                if (call.in_graph && calls.size() == 1) {  // the caller orders graphs
+                    graphs.push_back(Graph::capture(stream.get(), reduce));
+                    graphs.back().launch(stream.get());
+                    side.communicator.synchronize(stream, "the graph");
+                } else {
+                    reduce();
+                }
+            }
+            side.rank.bootstrap().together("checked", [&] {
+                for (std::size_t i = 0; i < calls.size(); ++i) {
+                    const Drawn& call = calls[i];
+                    const Stream& stream = streams.at(call.stream);
+                    side.communicator.synchronize(stream, "the AllReduce");
+                    verifiers[i].check(stream, call.arithmetic,
+                                       out + i * room + call.out * size_of(call.arithmetic.type),
+                                       call.count);
+                }
+            });
+        }
+    });
+}
+
+}  // namespace
+}  // namespace symm
