@@ -1,5 +1,5 @@
-# cmake -DEXPLORE=PROGRAM -P json.cmake: what a program that finds a failure of `packet` appends to a
-# file is a line of JSON, with the steps of its story.
+# cmake -DEXPLORE=PROGRAM -P json.cmake: what a program that finds a failure of `packet` appends to
+# a file is a line of JSON, with the steps of its story.
 set(file "${CMAKE_CURRENT_BINARY_DIR}/explore_json_test.json")
 file(REMOVE "${file}")
 execute_process(COMMAND "${EXPLORE}" packet --json "${file}" OUTPUT_VARIABLE story)

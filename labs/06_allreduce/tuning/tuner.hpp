@@ -24,7 +24,16 @@ struct CallSize {
 };
 
 /// Why the tuner chose as it did.
-enum class TunerReason { kAsked, kSmall, kMiddle, kPushed, kLarge, kLargest, kNoWindow };
+enum class TunerReason {
+    kAsked,
+    kSmall,
+    kMiddle,
+    kPushed,
+    kLarge,
+    kFewBlocks,
+    kLargest,
+    kNoWindow
+};
 
 /// What the ranks' devices allow.
 struct MostShapes {

@@ -1,6 +1,6 @@
-// The bits of an element depend on the ranks' values of it, on the type and on the operation, and on
-// nothing else: not on the algorithm, the count, the offset, the alignment, nor on whether the call
-// is in place.
+// The bits of an element depend on the ranks' values of it, on the type and on the operation, and
+// on nothing else: not on the algorithm, the count, the offset, the alignment, nor on whether the
+// call is in place.
 
 #include <gtest/gtest.h>
 
@@ -29,8 +29,8 @@ constexpr std::array<Format, 4> kFormats{{{DataType::kHalf, 5, 10},
                                           {DataType::kFloat, 8, 23},
                                           {DataType::kDouble, 11, 52}}};
 
-/// Random fractions, signs, and exponents from -5 to 5: how a sum of three is rounded depends on the
-/// order.
+/// Random fractions, signs, and exponents from -5 to 5: how a sum of three is rounded depends on
+/// the order.
 std::vector<std::byte> random_input(const Format& format, int rank) {
     const std::size_t size = size_of(format.type);
     std::vector<std::byte> input(kMost * size);

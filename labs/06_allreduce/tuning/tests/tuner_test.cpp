@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/cuda/driver.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
@@ -75,6 +76,20 @@ TEST(Tuner, FillsNoMoreThanTheDevice) {
         EXPECT_LE(plan.shape.threads, 96U);
         EXPECT_EQ(plan.shape.threads % 32, 0U);
     }
+}
+
+// On GPUs, where a block moves only so many bytes by the sentinel.
+TEST(Tuner, TakesTwoShotsWhereTheSentinelHasTooFewBlocks) {
+    constexpr MostShapes kFew{{16, 512}, {16, 512}, true};
+    const auto with_few = [&](std::size_t bytes, bool in_windows) {
+        return plan_call({DataType::kFloat, bytes / 4, 2, in_windows}, Algorithm::kAuto,
+                         tuner(kFew))
+            .algorithm;
+    };
+    EXPECT_EQ(with_few(1 << 20, kInWindows), Algorithm::kSentinel);
+    EXPECT_EQ(with_few((1 << 20) + 4, kInWindows),
+              is_emulated() ? Algorithm::kSentinel : Algorithm::kTwoShot);
+    EXPECT_EQ(with_few((1 << 20) + 4, !kInWindows), Algorithm::kSentinel);
 }
 
 TEST(Tuner, SaysWhatTwoShotsSave) {
