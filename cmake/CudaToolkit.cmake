@@ -1,5 +1,6 @@
 # symm_find_cuda_toolkit(VERSION [argument of find_package...]): the CUDA Toolkit, and the target
-# symm::cuda_headers. Used here, and by projects that use the installed libraries.
+# symm::cuda_headers. Used here, and by projects that use the installed libraries. Where ./lab gets
+# the toolkit on a machine that has none: find_cuda.sh.
 macro(symm_find_cuda_toolkit)
   # CMake 3.25 sets a property of this target, whether the toolkit has the library (gone since CUDA
   # 13) or not.

@@ -26,23 +26,33 @@ class Progress:
 
     def __init__(self):
         self.file = STATE / "progress.json"
+        self.load()
+
+    def load(self):
+        """As it is now: another command, `watch` above all, may have changed it."""
+        self.data = {"current": None, "state": {}, "hints": {}}
         try:
-            self.data = json.loads(self.file.read_text())
+            self.data.update(json.loads(self.file.read_text()))
         except FileNotFoundError:
-            self.data = {"current": None, "state": {}, "hints": {}}
+            pass
+        except (ValueError, TypeError):
+            raise CourseError(f"{self.file} cannot be read: delete it to begin anew.") from None
 
     def save(self):
-        STATE.mkdir(exist_ok=True)
-        new = self.file.with_suffix(".new")
-        new.write_text(json.dumps(self.data, indent=1) + "\n")
-        new.replace(self.file)
+        exercises.write(self.file, json.dumps(self.data, indent=1) + "\n")
 
     def state(self, exercise: Exercise) -> str:
         return self.data["state"].get(exercise.id, "open")
 
-    def set(self, exercise: Exercise, state: str):
+    def set(self, exercise: Exercise, state: str, is_current: bool = False):
+        self.load()
         self.data["state"][exercise.id] = state
+        if is_current:
+            self.data["current"] = exercise.id
         self.save()
+
+    def has_done_current(self) -> bool:
+        return self.data["state"].get(self.data["current"]) == "done"
 
 
 def colored(text: str, color: int) -> str:
@@ -92,6 +102,8 @@ def learn(course, progress, args):
         shown = colored(f"{state:8}", 32) if state == "done" else f"{state:8}"
         print(f" {arrow} {exercise.id}  {shown} {exercise.kind:8} {exercise.title}{needs}")
     following = next_open(course, progress)
+    if not lab:
+        print(f"No exercise has to do with '{wanted}'.")
     print()
     if following is None:
         print("All done.")
@@ -114,23 +126,23 @@ def start(course, progress, args):
     exercise = chosen(course, progress, args, start_next=True)
     verdict.require_gpus_for(exercise)
     if is_started(exercise):
+        require_begun(exercise)
         print(f"{exercise.id} is begun already; what you wrote stays as it is. To begin it anew: "
               f"./lab reset {exercise.id}, then ./lab start {exercise.id}\n")
     elif exercise.file:
-        text = exercise.path.read_text()
+        text = exercises.read(exercise.path)
         solution_text = exercises.split(exercise, text)[1]
         stub = exercises.stub_of(exercise, solution_text)
-        STATE.mkdir(exist_ok=True)
-        original(exercise).write_text(solution_text)
-        exercise.path.write_text(exercises.with_answer(exercise, text, stub))
-        keep.commit(exercise, "Begin")
-    progress.data["current"] = exercise.id
-    progress.set(exercise, "begun")
+        exercises.write(original(exercise), solution_text)
+        exercises.write(exercise.path, exercises.with_answer(exercise, text, stub))
+        keep.commit(exercise, "Begin",
+                    lambda head: exercises.with_answer(exercise, head, stub))
+    progress.set(exercise, "done" if progress.state(exercise) == "done" else "begun", True)
     print(f"{exercise.id} {exercise.title} ({exercise.kind})\n")
     say(exercise.task)
     place = None
     if exercise.file:
-        before = exercises.split(exercise, exercise.path.read_text())[0]
+        before = exercises.split(exercise, exercises.read(exercise.path))[0]
         place = f"{exercise.file}:{before.count(chr(10)) + 2}"
         print(f"Where:  {place}")
     if exercise.follow:
@@ -148,15 +160,15 @@ def open_editor(place: str):
         return
     if os.environ.get("TERM_PROGRAM") == "vscode" and shutil.which("code"):
         command = ["code", "--goto", place]
-    elif editor := os.environ.get("VISUAL") or os.environ.get("EDITOR"):
+    elif editor := (os.environ.get("VISUAL") or os.environ.get("EDITOR") or "").strip():
         file, line = place.split(":")
-        command = [*shlex.split(editor), f"+{line}", file]
+        command = [editor, f"+{line}", file]
     else:
         return
     try:
-        subprocess.run(command, cwd=ROOT, check=False)
-    except OSError as error:
-        print(f"(could not start {command[0]}: {error.strerror})")
+        subprocess.run([*shlex.split(command[0]), *command[1:]], cwd=ROOT, check=False)
+    except (OSError, ValueError) as error:
+        print(f"(could not start {command[0]}: {error})")
 
 
 def check(course, progress, args):
@@ -190,18 +202,21 @@ def show_solution(exercise):
 
 
 def difference(exercise) -> list:
-    mine = exercises.split(exercise, exercise.path.read_text())[1].splitlines(keepends=True)[1:-1]
-    theirs = original(exercise).read_text().splitlines(keepends=True)
+    mine = exercises.answer_in(exercise, exercises.read(exercise.path)).splitlines(keepends=True)
+    theirs = exercises.read(original(exercise)).splitlines(keepends=True)
     return list(difflib.unified_diff(mine, theirs, "yours", "solution", n=20))[2:]
 
 
 def require_begun(exercise):
     if not is_started(exercise):
         raise CourseError(f"{exercise.id} is not begun: ./lab start {exercise.id}")
-    if exercise.begins not in exercise.path.read_text():
-        raise CourseError(f"{exercise.file} does not have what you have begun. Is it on another "
-                          f"branch? `git switch {keep.BRANCH}` goes there; else "
-                          f"./lab start {exercise.id} begins anew after ./lab reset {exercise.id}.")
+    text = exercises.read(exercise.path)
+    if exercise.begins not in text and exercise.ends not in text:
+        raise CourseError(
+            f"{exercise.file} has neither of the two lines '{exercise.begins}' and "
+            f"'{exercise.ends}'. " +
+            ("Write them again around your answer." if keep.branch() in ("", keep.BRANCH) else
+             f"What you have begun is on another branch: git switch {keep.BRANCH}"))
 
 
 def tell(course, progress, exercise, found, raw=False):
@@ -210,8 +225,7 @@ def tell(course, progress, exercise, found, raw=False):
     say(found.say)
     if found.output and not found.passed:
         for line in found.output.splitlines():
-            print("  | " + textwrap.shorten(line, 96, placeholder=" ...")
-                  if len(line) > 96 else "  | " + line)
+            print("  | " + (line if len(line) <= 96 else line[:92] + " ..."))
         print()
     if raw:
         print(found.raw)
@@ -220,7 +234,9 @@ def tell(course, progress, exercise, found, raw=False):
                                      " ./lab check --raw shows all that was printed."))
         return 1
     if progress.state(exercise) != "done" and exercise.file:
-        keep.commit(exercise, "Solve")
+        answer = exercises.answer_in(exercise, exercises.read(exercise.path))
+        keep.commit(exercise, "Solve",
+                    lambda head: exercises.with_answer(exercise, head, answer))
     progress.set(exercise, "done")
     show_solution(exercise)
     say(exercise.why)
@@ -234,11 +250,19 @@ def check_all(course, progress):
     for exercise in course:
         state = progress.state(exercise)
         if is_started(exercise):
-            found = verdict.judge(course, exercise)
+            found = judge_begun(course, exercise)
             state = "right" if found.passed else f"wrong: {found.say}"
             wrong += not found.passed
         print(f"{exercise.id}  {exercise.title}: {state}", flush=True)
     return 1 if wrong else 0
+
+
+def judge_begun(course, exercise):
+    try:
+        require_begun(exercise)
+        return verdict.judge(course, exercise)
+    except CourseError as error:
+        return verdict.Verdict(False, str(error))
 
 
 def grade(course, progress, _):
@@ -247,7 +271,7 @@ def grade(course, progress, _):
     right = 0
     for exercise in here:
         if exercise.file:
-            passed = is_started(exercise) and verdict.judge(course, exercise).passed
+            passed = is_started(exercise) and judge_begun(course, exercise).passed
         else:
             passed = progress.state(exercise) == "done"
         right += passed
@@ -262,19 +286,23 @@ def watch(course, progress, args):
         raise CourseError(f"{exercise.id} asks a question: ./lab check ANSWER")
     seen = None
     while True:
-        now = exercise.path.stat().st_mtime_ns
+        now = exercise.path.stat().st_mtime_ns if exercise.path.exists() else seen  # being saved
         if now != seen:
             seen = now
             print("\n" + "-" * 88)
-            if check(course, progress,
-                     argparse.Namespace(id=exercise.id, all=False, raw=False)) == 0:
-                return 0
+            try:
+                if check(course, progress,
+                         argparse.Namespace(id=exercise.id, all=False, raw=False)) == 0:
+                    return 0
+            except CourseError as error:
+                print(error)
             print(f"Waiting for the next save of {exercise.file} (Ctrl-C ends)", flush=True)
         time.sleep(0.3)
 
 
 def hint(course, progress, args):
     exercise = chosen(course, progress, args)
+    progress.load()
     shown = min(progress.data["hints"].get(exercise.id, 0) + 1, len(exercise.hints))
     progress.data["hints"][exercise.id] = shown
     progress.save()
@@ -288,18 +316,21 @@ def solution(course, progress, args):
     if not exercise.file:
         print(f"The answer is {verdict.answer_of(course, exercise)}.")
         return
-    text = exercise.path.read_text()
     if not is_started(exercise):
-        print(exercises.split(exercise, text)[1], end="")
+        print(exercises.split(exercise, exercises.read(exercise.path))[1], end="")
         return
+    require_begun(exercise)
     print("".join(difference(exercise)) or "Yours is the solution.\n", end="")
 
 
 def reset(course, progress, args):
     exercise = chosen(course, progress, args)
+    if args.id is None and progress.has_done_current():
+        raise CourseError(f"{exercise.id} is done: ./lab reset {exercise.id} takes it out.")
     put_back(exercise)
-    progress.data["hints"].pop(exercise.id, None)
     progress.set(exercise, "open")
+    progress.data["hints"].pop(exercise.id, None)
+    progress.save()
     where = f", and {exercise.file} is as it was" if exercise.file else ""
     print(f"{exercise.id} is open again{where}.")
 
@@ -308,23 +339,29 @@ def put_back(exercise):
     """What stood in the file before `start`. A learner's answer is kept in .course."""
     if not is_started(exercise):
         return
-    text = exercise.path.read_text()
-    kept = STATE / f"{exercise.id}.yours"
-    solution_text = original(exercise)
+    text = exercises.read(exercise.path)
+    solution_text = exercises.read(original(exercise))
     if exercise.begins in text or exercise.ends in text:
         try:
-            kept.write_text(exercises.split(exercise, text)[1])
-            exercise.path.write_text(
-                exercises.without_answer(exercise, text, solution_text.read_text()))
+            answer = exercises.answer_in(exercise, text)
+            restored = exercises.without_answer(exercise, text, solution_text)
         except CourseError as error:
-            raise CourseError(f"{error} The solution is in {solution_text.relative_to(ROOT)}; "
+            raise CourseError(f"{error} The solution is in {original(exercise).relative_to(ROOT)}; "
                               f"`git diff {exercise.file}` shows what else changed.") from None
-        keep.commit(exercise, "Reset")
-    solution_text.unlink()
+        if "symm::missing(" not in answer:
+            exercises.write(STATE / f"{exercise.id}.yours", answer)
+        exercises.write(exercise.path, restored)
+        keep.commit(exercise, "Reset",
+                    lambda head: exercises.without_answer(exercise, head, solution_text))
+    elif exercises.split(exercise, text)[1] != solution_text:
+        require_begun(exercise)
+    original(exercise).unlink()
 
 
 def skip(course, progress, args):
-    exercise = chosen(course, progress, args)
+    exercise = chosen(course, progress, args, start_next=progress.has_done_current())
+    if progress.state(exercise) == "done":
+        raise CourseError(f"{exercise.id} is done: ./lab reset {exercise.id} takes it out.")
     put_back(exercise)
     progress.set(exercise, "skipped")
     following = next_open(course, progress)
@@ -374,6 +411,7 @@ def main() -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ./lab learn | head
     try:
         course = exercises.load()
+        tree.recover(course)
         progress = Progress()
         ids = {e.id for e in course}
         current = next((e for e in course if e.id == progress.data["current"]), None)
@@ -387,7 +425,10 @@ def main() -> int:
     except CourseError as error:
         print(f"./lab: {error}", file=sys.stderr)
         return error.status
-    except KeyboardInterrupt:
+    except (OSError, UnicodeDecodeError) as error:
+        print(f"./lab: {error}", file=sys.stderr)
+        return 2
+    except (EOFError, KeyboardInterrupt):
         print()
         return 130
 

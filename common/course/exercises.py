@@ -5,6 +5,7 @@ answers are made from it, so there is nothing to keep in step.
 """
 
 import re
+import shutil
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +81,33 @@ class Exercise:
         return f"// exercise {self.id} ends"
 
 
+def read(path: Path) -> str:
+    """A file's text, with its ends of lines as they are."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except FileNotFoundError:
+        raise CourseError(f"There is no file {path.relative_to(ROOT)}: `git restore` brings it "
+                          "back.") from None
+    except UnicodeDecodeError as error:
+        raise CourseError(f"{path.relative_to(ROOT)} is not UTF-8: {error}.") from None
+
+
+def write(path: Path, text: str):
+    """Replaces a file as a whole, or not at all."""
+    path = path.resolve()
+    path.parent.mkdir(exist_ok=True)
+    new = path.with_name(path.name + ".new")
+    try:
+        with open(new, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        if path.exists():
+            shutil.copymode(path, new)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
 def load(root: Path = ROOT) -> list[Exercise]:
     """All exercises in their order."""
     found = []
@@ -99,11 +127,11 @@ def find_region(exercise: Exercise, text: str) -> tuple[int, int]:
     """First line of the exercise and the line behind its last, counted from 0."""
     lines = text.splitlines()
     marks = [i for i, line in enumerate(lines) if exercise.begins in line or exercise.ends in line]
-    if len(marks) == 2:
+    if [exercise.begins in lines[i] for i in marks] == [True, False]:
         return marks[0], marks[1] + 1
     if marks:
-        raise CourseError(f"{exercise.file} has lost one of the two lines '{exercise.begins}' and "
-                          f"'{exercise.ends}'. Write it again: your answer stands between them.")
+        raise CourseError(f"{exercise.file} has to have '{exercise.begins}' once, and behind it "
+                          f"'{exercise.ends}' once: your answer stands between the two lines.")
     first = exercise.function or exercise.lines[0]
     at = [i for i, line in enumerate(lines) if first in line]
     if len(at) != 1:
@@ -158,6 +186,11 @@ def with_answer(exercise: Exercise, text: str, answer: str) -> str:
         before = before[:at] + include + before[at:]
     return (before + f"{indent}{exercise.begins}: {exercise.title}\n" + answer +
             f"{indent}{exercise.ends}\n" + behind)
+
+
+def answer_in(exercise: Exercise, text: str) -> str:
+    """What stands between the two marks."""
+    return "".join(split(exercise, text)[1].splitlines(keepends=True)[1:-1])
 
 
 def without_answer(exercise: Exercise, text: str, original: str) -> str:

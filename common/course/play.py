@@ -38,7 +38,7 @@ def expect(exercise, what: str, answer: str, passed: bool, wrong: int, times: li
 def play_code(exercise, times):
     if tree.is_started(exercise):
         raise Fault(f"it is begun: ./lab reset {exercise.id}")
-    text = exercise.path.read_text()
+    text = exercises.read(exercise.path)
     solution = exercises.split(exercise, text)[1]
     stub = exercises.stub_of(exercise, solution)
     if exercise.stub:

@@ -3,10 +3,13 @@
 the place of every exercise but the one that is checked. So an answer that is begun elsewhere can
 spoil no verdict."""
 
+import contextlib
+import fcntl
 import sys
 from pathlib import Path
 
 import exercises
+import keep
 from exercises import ROOT, CourseError, Exercise
 
 TREE = ROOT / "build" / "course_tree"
@@ -23,6 +26,39 @@ def is_started(exercise: Exercise) -> bool:
     return bool(exercise.file) and original(exercise).exists()
 
 
+def recover(course: list):
+    """Where a file has an exercise's marks, and .course not what stood there (a clone, or .course
+    was removed): git still has it."""
+    for exercise in course:
+        if exercise.file and not is_started(exercise) and exercise.path.exists() and (
+                exercise.begins in exercises.read(exercise.path)):
+            try:
+                before = keep.text_before(exercise)
+                if exercise.begins in before:
+                    raise keep.GitError("it was begun before")
+            except keep.GitError as error:
+                raise CourseError(
+                    f"{exercise.file} has the marks of exercise {exercise.id}, and .course not "
+                    f"what stood there; nor has git ({error}). Take the file from the branch that "
+                    "you cloned.") from None
+            exercises.write(original(exercise), exercises.split(exercise, before)[1])
+
+
+@contextlib.contextmanager
+def alone():
+    """One check at a time: they share the tree."""
+    (ROOT / "build").mkdir(exist_ok=True)
+    with open(ROOT / "build" / "course.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def is_source(path: Path) -> bool:
+    """Not what editors leave behind."""
+    return (path.is_file() and "__pycache__" not in path.parts and
+            not path.name.startswith((".", "#")) and not path.name.endswith(("~", ".swp", ".new")))
+
+
 def solved(exercise: Exercise, text: str) -> str:
     """The file's text with the solution in the place of the exercise. The lines behind keep their
     numbers for the compiler."""
@@ -30,7 +66,7 @@ def solved(exercise: Exercise, text: str) -> str:
         return text
     before, answer, behind = exercises.split(exercise, text)
     next_line = (before + answer).count("\n") + 1
-    return before + original(exercise).read_text() + f"#line {next_line}\n" + behind
+    return before + exercises.read(original(exercise)) + f"#line {next_line}\n" + behind
 
 
 def update(course: list, checked: Exercise | None, answer: str | None = None):
@@ -40,35 +76,44 @@ def update(course: list, checked: Exercise | None, answer: str | None = None):
     for exercise in course:
         if is_started(exercise):
             begun.setdefault(exercise.path, []).append(exercise)
-    wanted = set()
+    wanted = {}
     for part in PARTS:
         root = ROOT / part
         for source in [root] if root.is_file() else root.rglob("*"):
-            if source.is_dir() or "__pycache__" in source.parts:
+            if not is_source(source):
                 continue
-            data = source.read_bytes()
+            try:
+                data, mode = source.read_bytes(), source.stat().st_mode
+            except FileNotFoundError:  # an editor's, and gone again
+                continue
             others = [e for e in begun.get(source, []) if checked is None or e.id != checked.id]
             is_answered = answer is not None and source == checked.path
             if others or is_answered:
-                text = data.decode()
+                text = exercises.read(source)
                 if is_answered:
                     text = exercises.with_answer(checked, text, answer)
                 for other in sorted(others, key=lambda e: -text.find(e.begins)):  # from the end
                     text = solved(other, text)
                 data = text.encode()
-            copy = TREE / source.relative_to(ROOT)
-            wanted.add(copy)
-            if not copy.exists() or copy.read_bytes() != data:
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                copy.write_bytes(data)
-                copy.chmod(source.stat().st_mode)
-    for copy in TREE.rglob("*"):
-        if copy.is_file() and copy not in wanted:
+            wanted[TREE / source.relative_to(ROOT)] = (data, mode)
+    for copy in sorted(TREE.rglob("*"), reverse=True):  # what is in a folder before the folder
+        if copy.is_dir():
+            if not any(copy.iterdir()):
+                copy.rmdir()
+        elif copy not in wanted:
             copy.unlink()
+    for copy, (data, mode) in wanted.items():
+        if not copy.exists() or copy.read_bytes() != data:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(data)
+            copy.chmod(mode)
 
 
 if __name__ == "__main__":  # ./lab makes the tree before CMake first sees it
     try:
-        update(exercises.load(), None)
-    except CourseError as error:
+        all_exercises = exercises.load()
+        recover(all_exercises)
+        with alone():
+            update(all_exercises, None)
+    except (CourseError, OSError) as error:
         sys.exit(f"./lab: {error}")

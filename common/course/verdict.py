@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import exercises
 import tree
 from exercises import ROOT, CourseError, Exercise, TooFewGpus, split
 
@@ -153,14 +154,15 @@ def judge(course: list, exercise: Exercise, answer: str | None = None) -> Verdic
     """The verdict on what stands in the exercise's file now, or on `answer` in its place."""
     begun = time.monotonic()
     doing(f"{exercise.id}: checking")
-    tree.update(course, exercise, answer)
-    if answer is None:
-        answer = split(exercise, exercise.path.read_text())[1]
-    verdict = explore(exercise, answer) if exercise.explore else Verdict(True, "")
-    if verdict.passed:
-        explored = verdict.say
-        verdict = build(exercise, exercise.target) or test(exercise, answer)
-        verdict.say += explored if verdict.passed else ""
+    with tree.alone():
+        tree.update(course, exercise, answer)
+        if answer is None:
+            answer = split(exercise, exercises.read(exercise.path))[1]
+        verdict = explore(exercise, answer) if exercise.explore else Verdict(True, "")
+        if verdict.passed:
+            explored = verdict.say
+            verdict = build(exercise, exercise.target) or test(exercise, answer)
+            verdict.say += explored if verdict.passed else ""
     ninja.Line().clear()
     verdict.seconds = time.monotonic() - begun
     return verdict
@@ -218,13 +220,17 @@ def beyond_tests(exercise: Exercise, answer: str, verdict: Verdict) -> Verdict:
 def answer_of(course: list, exercise: Exercise) -> str:
     """The answer to a question, computed: what a run of the command prints."""
     require_gpus_for(exercise)
-    tree.update(course, exercise)
-    verdict = build(exercise, exercise.target)
-    if verdict is not None:
-        raise CourseError(f"{verdict.say}\n{verdict.output}")
-    under_tsan = [] if exercise.gpus else runner()
-    command = [*under_tsan, str(program_of(exercise)), *exercise.command]
-    ended = run(command, exercise.seconds, environment_of(exercise))
+    if exercise.gpus and (begun := [e.id for e in course if tree.is_started(e)]):
+        raise CourseError("The build for GPUs has what you have begun: ./lab reset "
+                          f"{' '.join(begun[:1])} first ({', '.join(begun)} are begun).")
+    with tree.alone():
+        tree.update(course, exercise)
+        verdict = build(exercise, exercise.target)
+        if verdict is not None:
+            raise CourseError(f"{verdict.say}\n{verdict.output}")
+        under_tsan = [] if exercise.gpus else runner()
+        command = [*under_tsan, str(program_of(exercise)), *exercise.command]
+        ended = run(command, exercise.seconds, environment_of(exercise))
     if exercise.count:
         return str(len(re.findall(exercise.count, ended.output, re.MULTILINE)))
     found = re.search(exercise.answer, ended.output, re.MULTILINE)
@@ -248,7 +254,7 @@ def judge_answer(course: list, exercise: Exercise, given: str) -> Verdict:
         verdict = judge_number(course, exercise, number_of(given))
     else:
         right = answer_of(course, exercise)
-        if given.strip().lower() == right.lower():
+        if re.sub(r"\s", "", given).lower() == right.lower():
             verdict = Verdict(True, f"Right: {right}.")
         else:
             verdict = Verdict(False, f"No, it is not {given}.")
@@ -345,9 +351,10 @@ def evidence(output: str) -> str:
     failures = [i for i, line in enumerate(lines) if ": Failure" in line or "rror" in line]
     kept = []
     for line in lines[failures[0] if failures else -10:]:
-        if line.strip() and "-byte object <" not in line and line not in kept:
+        if line.strip() and "-byte object <" not in line and not line.startswith("[") and (
+                line not in kept):
             kept.append(line)
-    return "\n".join(kept[:10])
+    return "\n".join(kept[:7])
 
 
 def race(lines: list) -> str:

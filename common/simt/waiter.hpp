@@ -55,8 +55,8 @@ struct Waiting {
     int rank;
     int peer;
     std::uint64_t expected;
-    int block = -1;                ///< -1: said by nobody. GPUs fill it in.
-    std::uint64_t step = kNoStep;  ///< Of a connection.
+    int block = -1;                ///< -1: not given. On a GPU fail() fills it in.
+    std::uint64_t step = kNoStep;  ///< Of a connection (lab 04), if there is one.
     static constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 };
 

@@ -54,7 +54,7 @@ export XDG_CACHE_HOME="$machine/cache" PATH="$machine/bin:/usr/bin:/bin"
 unset CUDACXX CUDA_HOME  # ./lab test may have found a toolkit itself
 in_lab() {  # a line of bash
     bash -c 'set -euo pipefail; fail() { echo "./lab: $2" >&2; exit "$1"; }
-             source cmake/cuda_toolkit.sh; '"$1"
+             source cmake/find_cuda.sh; '"$1"
 }
 make_toolkit() {
     in_lab 'fetch_cuda compiler "$private_cuda" compiler "104 MB"; "$private_cuda/bin/nvcc"'

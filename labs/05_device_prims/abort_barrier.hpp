@@ -2,9 +2,10 @@
 /// \file
 /// The barrier at which the threads of a block decide together whether to go on or to leave.
 ///
-/// When a wait gives up (common/simt/waiter.hpp), only the waiting thread knows. If that thread
-/// returned alone, the others would use data that has not arrived, or wait for the thread for ever.
-/// So each thread passes to the barrier whether all is well with it, and all get the same answer.
+/// When a wait gives up (common/simt/waiter.hpp), the rank's other waits end, too. But a thread
+/// that does not wait, or whose wait has ended well, knows nothing of it. If the one that gave up
+/// returned alone, the others would use data that has not arrived, or wait for it for ever. So each
+/// thread passes to the barrier whether all is well with it, and all get the same answer.
 ///
 /// | who          | does                                             | why                           |
 /// |--------------|--------------------------------------------------|-------------------------------|
@@ -13,8 +14,8 @@
 /// | all threads  | go on, or leave                                  | all got the same answer       |
 ///
 /// - No thread is left behind: a thread leaves only at a barrier, and all leave at the same one.
-/// - An answer stays: after the first false all later ones are false, too. So a function can return
-///   without a result, and its caller finds out at its own next barrier.
+/// - An answer stays: after the first false all later ones are false, too. So a function whose
+///   wait failed may simply return: its caller gets false at the next barrier.
 ///
 /// Explored: `./lab explore abort_barrier`: every execution that the memory model allows.
 ///

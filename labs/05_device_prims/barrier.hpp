@@ -8,7 +8,7 @@
 ///
 /// | who         | does                      | to what                 | order     | why                           |
 /// |-------------|---------------------------|-------------------------|-----------|-------------------------------|
-/// | all threads | `block.sync()`            |                         | block     | all writes of the block come before the signal |
+/// | all threads | `block.sync()`            |                         | block     | all reads and writes of the block come before the signal |
 /// | thread p    | stores epoch e            | rank p's `inbox[b][r]`  | release   | who has seen the flag sees rank r's writes |
 /// | thread p    | polls until e is reached  | its own `inbox[b][p]`   | acquire   | now rank r sees rank p's writes |
 /// | all threads | `AbortBarrier::sync`      |                         | block     | no thread reads before all ranks have arrived, or all leave |
@@ -18,14 +18,17 @@
 ///
 /// - No deadlock: each thread stores to all its peers before it waits for any of them. Block b of
 ///   all ranks must be running at once, which the launch ensures (common/cuda/occupancy.hpp).
-/// - The next barrier cannot overtake this one: a peer may be one barrier ahead, and its e + 1
-///   satisfies a wait for e too. It is never two ahead: to store e + 2 it must have left barrier
-///   e + 1. For that it needs this rank's e + 1, which this rank stores only after it has left
-///   barrier e. So data that is passed from barrier to barrier needs two buffers, used in turn.
-/// - If a wait gives up, its block leaves together, and the waits of this rank's other blocks give
-///   up at their next look (common/simt/waiter.hpp). The rank's later kernels signal nobody, since
-///   a later epoch would pass for the missing one. Peers time out at the first barrier of which
-///   they have not got all signals. So no block uses incomplete data.
+/// - The next barrier cannot overtake this one: a peer may be one barrier ahead, and its e + 1 ends
+///   a wait for e too, which is right, as it has arrived at both. It is never two ahead: to store
+///   e + 2 it must have seen this rank's e + 1, which this rank stores only after all threads of
+///   the block have left barrier e and read what it brought. So for data that is passed from
+///   barrier to barrier two buffers, used in turn, are enough.
+/// - If a thread's wait for e gives up, its block leaves together: e has been stored, e + 1 never
+///   will be. The rank's other waits end when their threads next look at the rank's `*gave_up`
+///   (common/simt/waiter.hpp); a kernel queued behind finds it set and signals nobody, since its
+///   epochs would pass for those that are missing. Peers are not told: each passes the barriers for
+///   which it has all signals, and times out at the first for which it has not. So no block uses
+///   incomplete data.
 /// - Each block counts its own epochs in device memory, so a replayed graph continues the count.
 ///   Epochs wrap; the comparison allows for it.
 ///

@@ -21,9 +21,9 @@
 /// promises that each 8-byte half of a 16-byte access arrives whole: data and flag of one half come
 /// together. The two halves may come apart, so both flags are checked.
 ///
-/// A flag has to be equal, not reached: each slot is read before it is written again, which the
-/// protocol around it ensures (ring/ll.hpp, which also says what is done when flags return after
-/// 2^32 steps; lab 06's scratch.hpp).
+/// A flag has to be equal, not reached: a later one would mean that the data has been overwritten.
+/// The protocol around it lets a slot be written again only after it was read (ring/ll.hpp, which
+/// also says what is done when flags return after 2^32 steps; lab 06's scratch.hpp).
 ///
 /// Explored: `./lab explore packet`: every execution that the memory model allows.
 ///

@@ -33,8 +33,8 @@ __host__ __device__ inline bool has_reached(std::uint32_t seen, std::uint32_t ex
 }
 
 /// Stores `value` for whoever polls `flag`. With kRelease, what this thread wrote before, and what
-/// it has seen of others, is visible to a thread whose kAcquire load reads the value; with kRelaxed
-/// the value alone arrives, sooner.
+/// others wrote before a sync with it, is visible to a thread whose kAcquire load reads the value,
+/// or a later released one; with kRelaxed the value alone arrives, sooner.
 template <simt::Order kOrder = simt::Order::kRelease>
 __host__ __device__ void signal(std::uint32_t* flag, std::uint32_t value) {
     simt::store(flag, value, kOrder);

@@ -2,6 +2,7 @@
 """The course's commands in a copy of the repository, without what is built: what they do to files
 and to git. usage: course_test.py REPOSITORY"""
 
+import os
 import re
 import shutil
 import subprocess
@@ -23,19 +24,26 @@ class Course(unittest.TestCase):
             source = REPOSITORY / part
             copy = shutil.copytree if source.is_dir() else shutil.copy
             copy(source, self.root / part)
+        self.addCleanup(self.folder.cleanup)
         self.untouched = (self.root / FILE).read_text()
-
-    def tearDown(self):
-        self.folder.cleanup()
+        if "// exercise 0" in self.untouched:
+            self.skipTest(f"an exercise is begun in {FILE}")
 
     def run_command(self, *command, status=0) -> str:
-        ended = subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False)
+        # A git hook that runs this would name its own repository.
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+        ended = subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False,
+                               env=environment)
         self.assertEqual(ended.returncode, status, ended.stdout + ended.stderr)
         return ended.stdout + ended.stderr
 
     def course(self, *arguments, status=0) -> str:
         return self.run_command(sys.executable, "-B", self.root / "common/course/course.py",
                                 *arguments, status=status)
+
+    def run_python(self, code: str):
+        self.run_command("env", f"PYTHONPATH={self.root}/common/course", sys.executable, "-B", "-c",
+                         code)
 
     def git(self, *arguments) -> str:
         return self.run_command("git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments)
@@ -57,6 +65,48 @@ class Course(unittest.TestCase):
         call = "    symm::missing("
         (self.root / FILE).write_text(self.text().replace(call, "    // mine\n" + call))
         self.assertEqual(re.findall(r"^[-+] .*", self.git("diff", "-U0"), re.M), ["+    // mine"])
+
+    def test_other_edits_of_the_file_are_not_committed(self):
+        self.begin_history()
+        self.course("start", "01.1")
+        (self.root / FILE).write_text("// a note\n" + self.text())
+        self.course("start", "01.2")
+        changed = re.findall(r"^[-+] ?.*", self.git("diff", "-U0"), re.M)
+        self.assertEqual(changed[2:], ["+// a note"])
+
+    def test_what_stood_there_is_found_again_in_git(self):
+        self.begin_history()
+        self.course("start", "01.1")
+        shutil.rmtree(self.root / ".course")
+        self.course("reset", "01.1")
+        self.assertEqual(self.text(), self.untouched)
+
+    def test_lost_marks_lose_nothing(self):
+        self.course("start", "01.1")
+        (self.root / FILE).write_text(
+            "\n".join(line for line in self.text().split("\n") if "// exercise 01.1 " not in line))
+        self.assertIn("Write them again", self.course("reset", "01.1", status=2))
+        self.assertTrue((self.root / ".course/01.1.original").exists())
+
+    def test_skip_does_not_take_out_what_is_done(self):
+        self.course("start", "01.1")
+        state = self.root / ".course/progress.json"
+        state.write_text(state.read_text().replace('"begun"', '"done"'))
+        begun = self.text()
+        self.assertIn("01.2 is skipped", self.course("skip"))
+        self.assertEqual(self.text(), begun)
+        self.assertIn("is done", self.course("skip", "01.1", status=2))
+
+    def test_every_stub_and_wrong_answer_can_be_made(self):
+        self.run_python("""
+import exercises
+for e in exercises.load():
+    if e.file:
+        solution = exercises.split(e, exercises.read(e.path))[1]
+        exercises.stub_of(e, solution)
+        for wrong in e.wrong:
+            exercises.changed(solution, wrong.change)
+""")
 
     def test_what_is_checked_on_another_branch_is_told(self):
         self.begin_history()
@@ -90,8 +140,7 @@ class Course(unittest.TestCase):
     def built_for(self, exercise) -> str:
         code = ("import exercises, tree; course = exercises.load(); "
                 f"tree.update(course, next((e for e in course if e.id == '{exercise}'), None))")
-        self.run_command("env", f"PYTHONPATH={self.root}/common/course", sys.executable, "-B", "-c",
-                         code)
+        self.run_python(code)
         return (self.root / "build/course_tree" / FILE).read_text()
 
     @staticmethod

@@ -10,7 +10,7 @@ fail() {  # exit code, message
     exit "$1"
 }
 install_missing() { fail 1 "there is no CUDA compiler: ./lab setup installs one"; }
-source cmake/cuda_toolkit.sh
+source cmake/find_cuda.sh
 find_cuda compiler
 
 work=$(mktemp -d)

@@ -12,21 +12,22 @@
 /// |------|------------------------------------------|-----|
 /// | r    | stores into `scratch[e % 2][r]` of rank p | it waits for nobody: the bank is free, see below |
 /// | p    | polls `scratch[e % 2][r]` and uses it    | the data says that it has arrived |
-/// | p    | packets: leaves the old one, whose flag e is not e + 2; other packs: stores the sentinel | nothing there may pass for data of epoch e + 2 |
+/// | p    | packets: leaves them, whose flag e is not e + 2; other packs: stores the sentinel | nothing there may pass for data of epoch e + 2 |
 ///
 /// - The next call cannot overtake this one. Kernels of a communicator run one after another, and a
 ///   rank's kernel ends only after it has loaded every peer's data of the same call: each algorithm
-///   says why. Epoch e + 1 uses the other bank. Before rank r stores for e + 2 into this bank of
-///   rank p: (1) p's kernel of e has read the bank, and stored the sentinel where there is one; (2)
-///   that kernel has ended, which releases (1); (3) p's kernel of e + 1 has sent, and r's kernel of
-///   e + 1 has loaded it; (4) r's kernel of e + 1 has ended, which acquires (3). The end of a
-///   kernel is a full fence for its stream; nothing else here orders anything.
+///   says why. Epoch e + 1 uses the other bank. So in time:
+///   (1) p's kernel e reads the bank, stores the sentinel where there is one, and ends;
+///   (2) p's kernel e + 1 sends to r;
+///   (3) r's kernel e + 1 loads that, and ends;
+///   (4) r's kernel e + 2 stores into the bank again.
+///   The end of a kernel is a full fence for its stream; nothing else here orders anything.
 /// - One bank is not enough: a rank that begins e + 1 has what its peers sent in e, but perhaps
 ///   they have not read yet what it sent.
 /// - Epochs are counted in device memory, so a replayed graph continues the count. They may wrap.
-/// - After a rank gave up, its later kernels send nothing. Say rank 1 calls after rank 0 gave up:
-///   rank 0's data is there, so rank 1's call succeeds. If rank 0's next kernel, whose input may be
-///   the output that was never written, sent it, rank 1 would take it for good data.
+/// - After a rank gave up, its later kernels send nothing. Say rank 0 gave up waiting for rank 1,
+///   which calls after that. It may find all of rank 0's data, and succeed. Its next call must not:
+///   rank 0's next input may be the output that was never written.
 ///
 /// Source: NCCL's src/include/nccl_device/ll_a2a.h, which has slots and epochs too.
 

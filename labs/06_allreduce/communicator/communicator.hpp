@@ -40,8 +40,9 @@ struct CommunicatorOptions {
 /// One rank's communicator, like NCCL's ncclComm. Construction, windows and calls are collective:
 /// all ranks, in the same order. Calls are asynchronous. In several streams they are done one after
 /// the other all the same, since they share flags; a call that is captured is done when its graph
-/// is launched, and then the caller keeps the order. While a stream is being captured, a call on
-/// another one that cannot keep the order throws std::invalid_argument.
+/// is launched, each time (epochs are counted in device memory: scratch.hpp, barrier.hpp), and then
+/// the caller keeps the order. While a stream is being captured, a call on another one that cannot
+/// keep the order throws std::invalid_argument.
 class Communicator {
 public:
     /// Throws std::invalid_argument for more than kMaxRanksOnGpus ranks

@@ -1,7 +1,8 @@
 #pragma once
 /// \file
-/// Windows: memory of every rank that all ranks' kernels can use. Communicator::register_memory()
-/// makes one of the caller's memory, by lab 03's SymmetricRange; here they are kept and found.
+/// Windows: memory of every rank that all ranks' kernels can use. Communicator::allocate() makes
+/// one of new memory, and register_memory() one of the caller's, by lab 03's SymmetricRange; here
+/// they are kept and found. Which calls need them: Communicator::all_reduce().
 
 #include <cuda.h>
 

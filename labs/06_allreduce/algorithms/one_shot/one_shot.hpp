@@ -20,9 +20,8 @@
 ///   own waits have ended.
 /// - The next call cannot overtake this one: see scratch.hpp. A call ends with packets of all
 ///   peers.
-/// - No old flag equals a later epoch: each call clears the next slot of its bank, unless it has
-///   just used it. So each slot is renewed at least once in 4 x `per_sender` calls, and a flag is
-///   gone long before its epoch comes again.
+/// - No old flag equals a later epoch, which wraps: each call clears one slot of its bank, in turn,
+///   unless it has just used it. So each is renewed in 2 x `per_sender` calls (4 x at the wrap).
 /// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.
 ///
 /// Explored: `./lab explore one_shot`: every execution that the memory model allows.

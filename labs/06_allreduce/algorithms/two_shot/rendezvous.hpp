@@ -12,20 +12,20 @@
 ///
 /// | who         | does                                            | to what                | order     | why |
 /// |-------------|-------------------------------------------------|------------------------|-----------|-----|
-/// | thread p    | stores where rank r's `in` and `out` are, in rank p's addresses, with flag e | rank p's `inbox[b][r]` | relaxed * | earlier work of the stream has been released |
+/// | thread p    | stores rank r's `in` and `out`, as addresses at which rank p has them mapped, with flag e | rank p's `inbox[b][r]` | relaxed * | earlier work of the stream has been released |
 /// | thread p    | polls until both packets have flag e            | its own `inbox[b][p]`  | acquire   | rank p's input may be read after it |
 /// | thread p    | stores what the packets say                     | `all[p]`               | plain     | for this block, or for later kernels of this stream |
 /// | all threads | `AbortBarrier::sync`                            |                        | block     | no thread uses `all` before it is complete, or all leave |
 ///
-/// \* The end of the kernel before it in the stream has released what that one wrote, and this
-/// kernel has written nothing yet (simt::Order::kReleasedByStream).
+/// \* That is enough: the end of earlier kernels of the stream has released what they wrote, and
+/// this one has written nothing yet (simt::Order::kReleasedByStream).
 ///
 /// - No deadlock: each thread stores to all its peers before it waits for any of them. Block b of
 ///   all ranks must be running at once.
 /// - The next rendezvous cannot overtake this one: between the two the caller passes a barrier. A
 ///   peer passes it only after this rank has arrived there, with its inbox read.
 /// - No old flag passes for a new one: a block numbers its own rendezvous, and each of them writes
-///   every slot of its inbox. So a slot always has the number before, also where numbers wrap.
+///   every slot of its inbox. So when number e comes, the slot has e - 1, also where numbers wrap.
 ///
 /// Explored: `./lab explore two_shot`: every execution that the memory model allows.
 ///

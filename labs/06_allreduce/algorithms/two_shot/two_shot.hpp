@@ -16,11 +16,12 @@
 ///
 /// - No deadlock: see both files; the launch keeps all blocks of all ranks resident at once.
 /// - The next call cannot overtake this one: a rank's kernel ends after all its blocks have met
-///   those of all peers in the barrier, so its next kernel finds no peer that still reads or writes
-///   for this call.
-/// - In-place calls need nothing else, not even that all ranks make them in place: only rank r
-///   touches part r of any buffer, and the thread that stores a sum has loaded those packs of all
-///   ranks before.
+///   those of all peers in the barrier, and then no peer reads or writes for this call any more.
+/// - Where a rank does not call, the others give up at the rendezvous. If it calls later, it reads
+///   their inputs, stores into their outputs, and gives up at the barrier. So the buffers of a
+///   failed call are free when all ranks have ended.
+/// - In place, even on some ranks only, is safe: only rank r touches part r of any buffer, and the
+///   thread that stores a sum has loaded those packs of all ranks before.
 /// - Part r is added up by rank r alone, so all ranks agree to the last bit; and in the order of
 ///   the ranks, as all algorithms do, so an element's bits do not depend on which rank that is.
 ///
@@ -64,7 +65,7 @@ struct TwoShot : TwoShotCall {
         for (int p = 0; p < rendezvous.ranks; ++p) {
             bits |= all[p].in | all[p].out;
         }
-        // The same on all ranks: they see a buffer at addresses that differ by whole granules.
+        // The same on all ranks, as has to be: a buffer's addresses differ by whole granules.
         const bool aligned = bits % sizeof(simt::Pack16) == 0;
         const std::size_t packs = aligned ? count / kElements : 0;
         reduce_part<simt::Pack16>(block, all, 0, packs);
