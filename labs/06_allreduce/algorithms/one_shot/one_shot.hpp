@@ -12,7 +12,7 @@
 /// |------------------------------------|------------------------------------|---------|----------------------|
 /// | stores packet i with flag e        | `scratch[bank][r][i]` of all peers | relaxed | data and flag are one |
 /// | polls until all peers' flags are e | its own `scratch[bank][p][i]`      | relaxed | as above             |
-/// | adds up, in the order of the ranks | `out[i]`                           | plain   | for this rank's stream only |
+/// | adds up, in the order of the ranks | `out[i]`                           | plain   | for this rank's stream only; the same bits on all ranks |
 /// | clears one unused packet per peer  | its own `scratch[bank][p][e / 2 % per_sender]` | relaxed | no old flag may equal a later epoch: see below |
 ///
 /// - No deadlock: a thread sends packet i before it waits for packet i of any peer, all threads of
@@ -22,7 +22,6 @@
 ///   peers.
 /// - No old flag equals a later epoch, which wraps: each call clears one slot of its bank, in turn,
 ///   unless it has just used it. So each is renewed in 2 x `per_sender` calls (4 x at the wrap).
-/// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.
 ///
 /// Explored: `./lab explore one_shot`: every execution that the memory model allows.
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (AGxLL_R).
