@@ -150,8 +150,18 @@ def start(course, progress, args):
     if exercise.words:
         print(f"Words:  {', '.join(exercise.words)} (docs/GLOSSARY.md)")
     print(f"Then:   ./lab check{' ANSWER' if exercise.kind == 'predict' else ''}, or ./lab hint")
+    if place:
+        write_commands()
     if place and not args.no_open:
         open_editor(place)
+
+
+def write_commands():
+    """The commands of all files, for clangd. Without clang there are none."""
+    try:
+        subprocess.run(["./lab", "commands"], cwd=ROOT, check=False)
+    except OSError:
+        pass
 
 
 def open_editor(place: str):
