@@ -1,28 +1,29 @@
 # The algorithms with one order, sync, bank or check less (cmake/Mutants.cmake).
 
 # What two shots have from lab 05.
-symm_explored_mutant(06 signal_relaxed two_shot/2x1 "data race on r[01].(in|out)"
+symm_explored_mutant(06_windows signal_relaxed two_shot/2x1 "data race on r[01].(in|out)"
   FILE labs/05_device_prims/signal.hpp
   OLD [[simt::store(flag, value, kOrder)]] NEW [[simt::store(flag, value, simt::Order::kRelaxed)]])
-symm_explored_mutant(06 no_sync_before two_shot/2x2 "data race on r[01].(in|out)"
+symm_explored_mutant(06_windows no_sync_before two_shot/2x2 "data race on r[01].(in|out)"
   FILE labs/05_device_prims/barrier.hpp
   OLD [[block_.sync();]] NEW "")
-symm_explored_mutant(06 two_shot_no_barrier two_shot/2x1 "instead of"
+symm_explored_mutant(06_windows two_shot_no_barrier two_shot/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/two_shot/two_shot.hpp
   OLD [[if (end.arrive_and_wait()) {]] NEW [[{]])
 
 # The peer's input may not be written yet.
-symm_explored_mutant(06 rendezvous_relaxed two_shot/2x1 "data race on r[01].in"
+symm_explored_mutant(06_windows rendezvous_relaxed two_shot/2x1 "data race on r[01].in"
   FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
   OLD [[load_packet<simt::Order::kAcquire>(]] NEW [[load_packet(]])
 # Other threads read what is not there yet.
-symm_explored_mutant(06 rendezvous_no_sync two_shot/2x2 "accesses address|data race on r[01].shared"
+symm_explored_mutant(06_windows rendezvous_no_sync two_shot/2x2
+  "accesses address|data race on r[01].shared"
   FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
   OLD [[AbortBarrier(block).sync(arrived)]] NEW [[arrived]])
-symm_explored_mutant(06 rendezvous_one_flag two_shot/2x1 "accesses address"
+symm_explored_mutant(06_windows rendezvous_one_flag two_shot/2x1 "accesses address"
   FILE labs/05_device_prims/ll_packet.hpp
   OLD [[ && flag1 == flag]] NEW "")
-symm_explored_mutant(06 rendezvous_same_epoch two_shot/2x1 "data race on|instead of"
+symm_explored_mutant(06_windows rendezvous_same_epoch two_shot/2x1 "data race on|instead of"
   FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
   OLD [[->epoch[b] = epoch;]] NEW [[->epoch[b] = 0;]])
 
@@ -91,18 +92,19 @@ symm_explored_mutant(06 push_one_bank push/2x1 "nobody can go on|instead of"
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
 
 # Two shots by the copy engine. The data may be read before the flag.
-symm_explored_mutant(06 copy_wait_relaxed copy/2x1 "data race on r[01].slot"
+symm_explored_mutant(06_windows copy_wait_relaxed copy/2x1 "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
   OLD [[wait_signal(waiter, &memory->flag]]
   NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory->flag]])
 
 # Other threads read before the data are there.
-symm_explored_mutant(06 copy_no_sync copy/2x2 "data race on r[01].slot|data race on r[01].copy"
+symm_explored_mutant(06_windows copy_no_sync copy/2x2
+  "data race on r[01].slot|data race on r[01].copy"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
   OLD [[AbortBarrier(block).sync(arrived)]] NEW [[arrived]])
 
 # The ranks count rounds differently.
-symm_explored_mutant(06 copy_rounds_differ copy/2x1 "nobody can go on|data race"
+symm_explored_mutant(06_windows copy_rounds_differ copy/2x1 "nobody can go on|data race"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
   OLD [[block.thread_rank() == 0) {
             ++memory.local()->round;

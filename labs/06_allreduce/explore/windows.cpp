@@ -1,6 +1,5 @@
-// The algorithms, call after call, in every execution.
-
-#include <fmt/core.h>
+// The algorithms on windows, two shots by kernels and with copies, call after call, in every
+// execution.
 
 #include <vector>
 
@@ -8,114 +7,12 @@
 #include "common/explore/explore_main.hpp"
 #include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
-#include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
-#include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp"
+#include "labs/06_allreduce/explore/calls.hpp"
 
 namespace symm {
 namespace {
-
-using explore::fail;
-using explore::Scene;
-using simt::ThreadBlock;
-
-constexpr std::size_t kMostElements = 64;
-
-/// Unique to rank, call and index.
-template <class T>
-T input(int rank, unsigned call, std::size_t i) {
-    return static_cast<T>(1 + static_cast<unsigned>(rank) + 10 * call + 100 * i);
-}
-
-template <class T>
-T* elements(CUdeviceptr address) {
-    return reinterpret_cast<T*>(address);
-}
-
-/// A buffer of each rank.
-template <class T>
-CUdeviceptr buffer(Scene& scene, const std::string& name, int rank) {
-    return reinterpret_cast<CUdeviceptr>(scene.allocate<T>(kMostElements, name, rank));
-}
-
-/// Makes calls with `counts[c]` elements, one after another: fills the input, runs `kernel`, checks
-/// the output. A rank that has given up checks nothing, as its host would throw.
-template <class T, class Kernel>
-void make_calls(const ThreadBlock& block, const std::vector<std::size_t>& counts, int rank,
-                int ranks, CUdeviceptr in, CUdeviceptr out, const simt::Timeout& timeout,
-                const Kernel& kernel) {
-    const bool first = block.grid_rank() == 0;
-    for (unsigned c = 0; c < counts.size(); ++c) {
-        if (first && !explore::gave_up(timeout)) {
-            for (std::size_t i = 0; i < counts[c]; ++i) {
-                elements<T>(in)[i] = input<T>(rank, c, i);
-            }
-        }
-        explore::kernel_end();
-        kernel(counts[c]);
-        explore::kernel_end();
-        if (!first || explore::gave_up(timeout)) {
-            continue;
-        }
-        for (std::size_t i = 0; i < counts[c]; ++i) {
-            T sum = input<T>(0, c, i);
-            for (int p = 1; p < ranks; ++p) {
-                sum = static_cast<T>(sum + input<T>(p, c, i));
-            }
-            if (elements<T>(out)[i] != sum) {
-                fail(fmt::format("rank {}, call {}, element {}: {} instead of {}", rank, c, i,
-                                 elements<T>(out)[i], sum));
-            }
-        }
-    }
-}
-
-struct Ranks {
-    int ranks;
-    unsigned threads = 1;
-    unsigned blocks = 1;
-};
-
-/// Calls of an algorithm that goes through scratch memory: `slots` slots for each sender.
-template <template <class, int> class Kernel, class T, int kMost>
-void through_scratch(Scene& scene, const Ranks& who, const std::vector<std::size_t>& counts,
-                     unsigned slots, std::uint32_t epoch = 0, bool in_place = false) {
-    constexpr bool kPackets = std::is_same_v<Kernel<T, kMost>, OneShot<T, kMost>>;
-    constexpr unsigned kRegions = std::is_same_v<Kernel<T, kMost>, TwoShotPush<T, kMost>> ? 2 : 1;
-    struct Slots {
-        simt::Pack16 pack[64];
-    };
-    const auto scratch = explore::symmetric<Slots>(scene, who.ranks, "scratch");
-    for (int rank = 0; rank < who.ranks; ++rank) {
-        auto* const epochs = scene.allocate<Epochs>(1, "epochs", rank);
-        std::fill(std::begin(epochs->of_block), std::end(epochs->of_block), epoch);
-        if (!kPackets) {
-            for (simt::Pack16& pack : scratch.of(rank)->pack) {
-                pack = {{kSentinel, kSentinel}};
-            }
-        }
-        const simt::Timeout timeout = explore::timeout_of(scene, rank);
-        const CUdeviceptr in = buffer<T>(scene, "in", rank);
-        const CUdeviceptr out = in_place ? in : buffer<T>(scene, "out", rank);
-        if (2 * kRegions * static_cast<unsigned>(who.ranks - 1) * slots > 64) {
-            throw std::logic_error("more slots than a scene has");
-        }
-        const ScratchCall call{in,     out,
-                               0,      Reduction(ReduceOp::kSum, who.ranks),
-                               epochs, {scratch.first->pack, scratch.stride},
-                               slots,  timeout,
-                               rank,   who.ranks};
-        scene.launch(rank, {who.blocks, who.threads}, [=](const ThreadBlock& block) {
-            make_calls<T>(block, counts, rank, who.ranks, in, out, timeout, [&](std::size_t count) {
-                Kernel<T, kMost> kernel{call};
-                kernel.count = count;
-                kernel(block);
-            });
-        });
-    }
-}
 
 void two_shots(Scene& scene, const Ranks& who, const std::vector<std::size_t>& counts) {
     const auto meeting = explore::symmetric<RendezvousMemory>(scene, who.ranks, "meeting");
@@ -234,40 +131,12 @@ void copies(Scene& scene, unsigned threads, unsigned calls) {
 
 int main(int argc, char** argv) {
     using namespace symm;
-    using Word = std::uint32_t;
-    const auto one_shot = [](const Ranks& who, std::vector<std::size_t> counts,
-                             std::uint32_t epoch = 0) {
-        return
-            [=](Scene& scene) { through_scratch<OneShot, Word, 3>(scene, who, counts, 2, epoch); };
-    };
-    const auto sentinel = [](const Ranks& who, std::vector<std::size_t> counts) {
-        return [=](Scene& scene) { through_scratch<Sentinel, float, 3>(scene, who, counts, 2); };
-    };
-    const auto push = [](const Ranks& who, std::vector<std::size_t> counts) {
-        return [=](Scene& scene) { through_scratch<TwoShotPush, float, 3>(scene, who, counts, 2); };
-    };
     const auto two_shot = [](const Ranks& who, std::vector<std::size_t> counts) {
         return [=](Scene& scene) { two_shots(scene, who, counts); };
     };
     return explore::explore_main(
         argc, argv,
         {
-            {"one_shot/2x1", one_shot({2}, {2, 2, 2})},
-            {"one_shot/2x1/2p", one_shot({2}, {4, 4, 4})},
-            {"one_shot/2x1/mixed", one_shot({2}, {4, 2, 2, 2, 4})},
-            {"one_shot/2x1/clear", one_shot({2}, {2, 4, 2, 2, 2, 2, 2, 4})},
-            {"one_shot/2x1/wrap", one_shot({2}, {2, 2, 2, 2}, 0xfffffffd)},
-            {"one_shot/2x2", one_shot({2, 2}, {4, 4, 4})},
-            {"one_shot/2x1x2", one_shot({2, 1, 2}, {4, 4, 4})},
-            {"one_shot/3x1", one_shot({3}, {2, 2, 2})},
-            {"sentinel/2x1", sentinel({2}, {4, 4, 4})},
-            {"sentinel/2x1/2p", sentinel({2}, {8, 8, 8})},
-            {"sentinel/2x2", sentinel({2, 2}, {8, 8, 8})},
-            {"sentinel/3x1", sentinel({3}, {4, 4, 4})},
-            {"push/2x1", push({2}, {8, 8, 8})},
-            {"push/2x1/empty", push({2}, {4, 4, 4})},
-            {"push/2x2", push({2, 2}, {16, 16, 16})},
-            {"push/3x1", push({3}, {12, 12, 12})},
             {"two_shot/2x1", two_shot({2}, {8, 8})},
             {"two_shot/2x2", two_shot({2, 2}, {16, 16})},
             {"two_shot/2x1x2", two_shot({2, 1, 2}, {16, 16})},
