@@ -13,7 +13,8 @@ COLORS = {"31": "#ff7b72", "32": "#7ee787"}
 def spans(line: str) -> str:
     """The line's text, with its colours."""
     if line.startswith("$ "):
-        return f'<tspan fill="#8b949e">$ </tspan><tspan font-weight="bold">{html.escape(line[2:])}</tspan>'
+        return ('<tspan fill="#8b949e">$ </tspan>'
+                f'<tspan font-weight="bold">{html.escape(line[2:])}</tspan>')
     parts, fill = [], None
     for part in re.split(r"(\033\[[\d;]*m)", line):
         if part.startswith("\033"):
@@ -30,7 +31,8 @@ def main():
     width, height = longest * WIDTH + 2 * MARGIN, len(lines) * LINE + 2 * MARGIN
     print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" '
           f'width="{width:.0f}" height="{height}" font-family="monospace" font-size="13">')
-    print(f'<rect width="100%" height="100%" rx="6" fill="#0d1117"/><g fill="#e6edf3" xml:space="preserve">')
+    print('<rect width="100%" height="100%" rx="6" fill="#0d1117"/>'
+          '<g fill="#e6edf3" xml:space="preserve">')
     for number, line in enumerate(lines):
         print(f'<text x="{MARGIN}" y="{MARGIN + LINE * number + 13}">{spans(line)}</text>')
     print("</g></svg>")

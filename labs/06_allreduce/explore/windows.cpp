@@ -134,15 +134,14 @@ int main(int argc, char** argv) {
     const auto two_shot = [](const Ranks& who, std::vector<std::size_t> counts) {
         return [=](Scene& scene) { two_shots(scene, who, counts); };
     };
-    return explore::explore_main(
-        argc, argv,
-        {
-            {"two_shot/2x1", two_shot({2}, {8, 8})},
-            {"two_shot/2x2", two_shot({2, 2}, {16, 16})},
-            {"two_shot/2x1x2", two_shot({2, 1, 2}, {16, 16})},
-            {"two_shot/2x1x2/idle", two_shot({2, 1, 2}, {4, 4, 4})},
-            {"copy/2x1", [](Scene& scene) { copies(scene, 1, 3); }, false},
-            {"copy/2x2", [](Scene& scene) { copies(scene, 2, 2); }, false},
-            {"two_shot/3x1", two_shot({3}, {12, 12})},
-        });
+    return explore::explore_main(argc, argv,
+                                 {
+                                     {"two_shot/2x1", two_shot({2}, {8, 8})},
+                                     {"two_shot/2x2", two_shot({2, 2}, {16, 16})},
+                                     {"two_shot/2x1x2", two_shot({2, 1, 2}, {16, 16})},
+                                     {"two_shot/2x1x2/idle", two_shot({2, 1, 2}, {4, 4, 4})},
+                                     {"copy/2x1", [](Scene& scene) { copies(scene, 1, 3); }, false},
+                                     {"copy/2x2", [](Scene& scene) { copies(scene, 2, 2); }, false},
+                                     {"two_shot/3x1", two_shot({3}, {12, 12})},
+                                 });
 }
