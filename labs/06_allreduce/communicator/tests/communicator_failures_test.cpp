@@ -15,7 +15,6 @@
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
 #include "common/tests/run_as.hpp"
-#include "common/tests/sanitized.hpp"
 #include "common/tests/variable_in_force.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/result_check.hpp"
@@ -129,7 +128,7 @@ TEST(Communicator, WritesNothingToARankThatDoesNotCall) {
     for (const Algorithm algorithm : all_algorithms(2)) {
         SCOPED_TRACE(name_of(algorithm));
         run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank, {.limit = 300ms});
+            Communicator communicator(rank, {.limit = kShortLimit});
             const Stream stream;
             const CUdeviceptr in = communicator.allocate(kBytes);
             const CUdeviceptr out = communicator.allocate(kBytes);
@@ -196,7 +195,7 @@ TEST(Communicator, LeavesOthersUnharmed) {
             verifier.check(stream, {}, window, 1000);
         };
         {
-            Communicator failing(rank, {.limit = 300ms, .max_blocks = 1});
+            Communicator failing(rank, {.limit = kShortLimit, .max_blocks = 1});
             const CUdeviceptr other = failing.allocate(1 << 12);
             const Stream waiting;
             if (rank.rank() == 0) {
@@ -224,8 +223,7 @@ TEST(Communicator, NamesTheRankThatDoesNotCall) {
     for (const Algorithm algorithm : all_algorithms(3)) {
         std::string told;
         run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
-            // Long enough for rank 2 to send, also where many tests share two cores.
-            Communicator communicator(rank, {.limit = kSanitized ? 2s : 500ms});
+            Communicator communicator(rank, {.limit = kShortLimit});
             const Stream stream;
             const CUdeviceptr window = communicator.allocate(1 << 12);
             first_call(communicator, window, stream, algorithm);

@@ -70,7 +70,7 @@ TEST(Communicator, EndsCallsThatDiffer) {
         const auto mine = algorithms.first;  // clang 14 captures no bindings
         const auto others = algorithms.second;
         run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank, {.limit = 300ms});
+            Communicator communicator(rank, {.limit = kShortLimit});
             const Stream stream;
             const CUdeviceptr window = communicator.allocate(1 << 12);
             first_call(communicator, window, stream, mine);

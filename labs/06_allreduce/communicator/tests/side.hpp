@@ -2,15 +2,21 @@
 /// \file
 /// Ranks that make checked AllReduce calls.
 
+#include <chrono>
 #include <vector>
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
+#include "common/tests/sanitized.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/result_check.hpp"
 
 namespace symm {
+
+/// A limit that is over soon, and that a call of all ranks stays below, also where many tests share
+/// two cores.
+inline constexpr std::chrono::milliseconds kShortLimit{testing::kSanitized ? 2000 : 500};
 
 /// One rank with all it needs for a checked call.
 struct Side {
