@@ -16,6 +16,7 @@
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/ranks/ranks.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp"
 #include "labs/06_allreduce/algorithms/tests/protocol_kernels.hpp"
 
 namespace symm {
@@ -162,6 +163,15 @@ void expect_nans(int ranks, Launch launch,
 // An input whose bits are those of the sentinel is sent, too.
 TEST(Sentinel, EndsWhereTheInputHasItsBits) {
     expect_nans(2, &launch_protocol_sentinel, [](int, unsigned) { return kNan; });
+}
+
+// A double may have one of its words full of ones.
+TEST(Sentinel, LeavesAllOtherValuesAsTheyAre) {
+    for (const std::uint64_t half : {0x3ff00000ffffffffULL, 0xffffffff00000000ULL, 0ULL,
+                                     0x7fffffffffffffffULL, 0xfffffffffffffffeULL}) {
+        EXPECT_EQ(without_sentinel({{half, 1}}).half[0], half);
+        EXPECT_EQ(without_sentinel({{1, half}}).half[1], half);
+    }
 }
 
 /// Three calls of `count` elements that rank 1 does not make. The third would use the bank of the
