@@ -6,7 +6,7 @@
 /// *banks*, and the call of epoch e uses bank e % 2. A bank has a row of slots for each peer:
 /// `scratch[bank][r]` of rank p is where rank r stores what it sends to rank p. What is in a slot
 /// says by itself whether it has arrived: a packet when its flags are e (one_shot.hpp), any other
-/// pack when it is no longer the sentinel (sentinel_packs.hpp).
+/// pack when it is not the sentinel, the pattern of unwritten memory (sentinel_packs.hpp).
 ///
 /// | rank | in epoch e                               | why |
 /// |------|------------------------------------------|-----|
