@@ -101,12 +101,9 @@ class Runtime {
 public:
     Runtime(const Options& options, const std::function<void(Scene&)>& setup)
         : options_(options), setup_(setup), search_(options_) {
-        void* const memory = ::mmap(nullptr, kSceneBytes, PROT_READ | PROT_WRITE,
-                                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED) {
+        if (scene_ == MAP_FAILED) {
             throw std::runtime_error("no memory for a scene");
         }
-        scene_ = static_cast<char*>(memory);
     }
     ~Runtime() { ::munmap(scene_, kSceneBytes); }
 
@@ -202,9 +199,11 @@ private:
     Options options_;
     const std::function<void(Scene&)>& setup_;
     Search search_;
-    Memory memory_;
+    char* const scene_ =
+        static_cast<char*>(::mmap(nullptr, kSceneBytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    Memory memory_{scene_};
     Races races_;
-    char* scene_ = nullptr;
     std::size_t used_ = 0;
     std::vector<Named> names_;
     std::vector<Thread> threads_ = std::vector<Thread>(kMostThreads);

@@ -82,7 +82,7 @@ std::size_t Memory::at(std::uintptr_t address, unsigned size) {
         StoreRecord& initial = records_[used_++];
         initial = {};
         initial.value = value_at(address, size);
-        initial.id = std::uint64_t{1} << 63 | location.generation << 32 | found->second;
+        initial.id = std::uint64_t{1} << 63 | location.generation << 32 | (address - origin_);
         initial.generation = location.generation;
         location.stores.push_back(&initial);
     }

@@ -118,6 +118,8 @@ inline bool releases(int order) {
 /// All locations, and the rules of the table.
 class Memory {
 public:
+    /// That of a scene at `origin`, of less than 4 GiB.
+    explicit Memory(const void* origin) : origin_(reinterpret_cast<std::uintptr_t>(origin)) {}
     /// Begins an execution: nobody has accessed anything.
     void clear();
     /// The number of the location at `address`, which is created where it is new. Throws
@@ -143,6 +145,7 @@ public:
     void forget(std::uintptr_t address, std::size_t size);
 
 private:
+    std::uintptr_t origin_;
     std::unordered_map<std::uintptr_t, std::size_t> numbers_;
     std::deque<Location> locations_;
     std::deque<StoreRecord> records_;

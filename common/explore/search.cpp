@@ -86,8 +86,8 @@ const Move* Search::next(const std::vector<Move>& moves,
     return &chosen;
 }
 
-std::size_t Search::moved(int thread, const Set& past) {
-    made_.push_back({thread, past, depth_ - 1});
+std::size_t Search::moved(int thread) {
+    made_.push_back({thread, {}, depth_ - 1});
     return made_.size() - 1;
 }
 
@@ -113,10 +113,12 @@ void Search::add_races(std::size_t location, int thread, const Set& past, bool w
         Set later;
         for (std::size_t k = n + 1; k < made_.size(); ++k) {
             const Made& other = made_[k];
-            if (other.past.contains(n) || other.thread == load.thread) {
+            // An addition would not read what it has read if it came before the load.
+            const Set& depends = !with_loads && k + 1 == made_.size() ? past : other.past;
+            if (depends.contains(n) || other.thread == load.thread) {
                 continue;
             }
-            if (!other.past.intersects(later)) {
+            if (!depends.intersects(later)) {
                 first.set(static_cast<std::size_t>(other.thread));
                 if (leading < 0 && past.contains(k)) {
                     leading = other.thread;

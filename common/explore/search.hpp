@@ -56,9 +56,10 @@ public:
     /// has the locations that each thread's poll reads.
     const Move* next(const std::vector<Move>& moves,
                      const std::map<int, std::vector<std::size_t>>& polled);
-    /// To be called for each move that was made: what it depended on, itself excluded. Returns its
-    /// number.
-    std::size_t moved(int thread, const Set& past);
+    /// To be called before each move. Returns its number.
+    std::size_t moved(int thread);
+    /// To be called after it, with what it depended on, what it has read included.
+    void depends(std::size_t move, const Set& past) { made_[move].past = past; }
     /// To be called for each store: which earlier moves could have read it?
     void stored(std::size_t location, int thread, const Set& past) {
         add_races(location, thread, past, true);

@@ -100,7 +100,7 @@ bool Runtime::is_stale(const Thread& thread) {
 void Runtime::make(Thread& thread, const Move& move) {
     Wait& wait = thread.wait;
     making_ = &move;
-    const std::size_t number = search_.moved(number_of(thread), thread.mind.past);
+    const std::size_t number = search_.moved(number_of(thread));
     if (move.how == Awaited::kTrue) {
         if (call_poll(thread) == move.misses) {
             throw std::runtime_error("a poll ended otherwise than when it was tried");
@@ -114,6 +114,7 @@ void Runtime::make(Thread& thread, const Move& move) {
         current_ = nullptr;
     }
     making_ = nullptr;
+    search_.depends(number, thread.mind.past);
     thread.mind.past.insert(number);
     wait.tried = false;
     if (move.misses) {  // it polls again
