@@ -72,4 +72,19 @@ void NcclCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t c
         fmt::format("ncclAllReduce(count={})", count));
 }
 
+void NcclCommunicator::reduce_scatter(CUdeviceptr in, CUdeviceptr out, std::size_t part, int type,
+                                      int op, CUstream stream) {
+    library_.check(
+        library_.reduce_scatter(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out),
+                                part, type, op, comm_, stream),
+        fmt::format("ncclReduceScatter(recvcount={})", part));
+}
+
+void NcclCommunicator::all_gather(CUdeviceptr in, CUdeviceptr out, std::size_t part, int type,
+                                  CUstream stream) {
+    library_.check(library_.all_gather(reinterpret_cast<const void*>(in),
+                                       reinterpret_cast<void*>(out), part, type, comm_, stream),
+                   fmt::format("ncclAllGather(sendcount={})", part));
+}
+
 }  // namespace symm

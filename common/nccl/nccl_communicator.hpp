@@ -38,9 +38,13 @@ public:
     /// ncclDevCommDestroy. Logs an error.
     void destroy_device_communicator(const void* dev_comm);
 
-    /// Queues an all-reduce (`type` and `op` are numbers of nccl.h) on the stream.
+    /// Queue a call on the stream. `type` and `op` are numbers of nccl.h, `part` is the elements of
+    /// one rank's part.
     void all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, int type, int op,
                     CUstream stream);
+    void reduce_scatter(CUdeviceptr in, CUdeviceptr out, std::size_t part, int type, int op,
+                        CUstream stream);
+    void all_gather(CUdeviceptr in, CUdeviceptr out, std::size_t part, int type, CUstream stream);
 
 private:
     const NcclLibrary& library_;

@@ -113,7 +113,9 @@ std::unique_ptr<NcclLibrary> NcclLibrary::load(std::string& why_not) {
                           find(library, "ncclCommInitRank", nccl->comm_init_rank) &&
                           find(library, "ncclCommDestroy", nccl->comm_destroy) &&
                           find(library, "ncclCommAbort", nccl->comm_abort) &&
-                          find(library, "ncclAllReduce", nccl->all_reduce);
+                          find(library, "ncclAllReduce", nccl->all_reduce) &&
+                          find(library, "ncclReduceScatter", nccl->reduce_scatter) &&
+                          find(library, "ncclAllGather", nccl->all_gather);
     if (!complete) {
         why_not = "libnccl.so.2 lacks a function that has been there since NCCL 2.4";
         return nullptr;

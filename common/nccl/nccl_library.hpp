@@ -28,6 +28,9 @@ struct NcclLibrary {
     int (*comm_abort)(Comm) = nullptr;
     int (*all_reduce)(const void*, void*, std::size_t count, int type, int op, Comm,
                       void* stream) = nullptr;
+    int (*reduce_scatter)(const void*, void*, std::size_t part, int type, int op, Comm,
+                          void* stream) = nullptr;
+    int (*all_gather)(const void*, void*, std::size_t part, int type, Comm, void* stream) = nullptr;
     int (*mem_alloc)(void**, std::size_t) = nullptr;  ///< From 2.19; may be null.
     int (*mem_free)(void*) = nullptr;                 ///< From 2.19; may be null.
     int (*window_register)(Comm, void*, std::size_t, Window*,

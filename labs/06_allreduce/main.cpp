@@ -22,38 +22,44 @@ struct Options {
     Arithmetic arithmetic;
     ByteRange sizes{1 << 20, 1 << 20};
     std::size_t factor = 4;  ///< From one size to the next.
+    std::size_t count = 0;   ///< Elements, instead of sizes.
     Algorithm algorithm = Algorithm::kAuto;
     bool in_place = false;
 };
 
 void run(Rank& rank, const Options& options) {
-    const auto [type, op] = options.arithmetic;
-    require_room(rank, options.sizes.last, "--bytes");
+    const auto [type, op, collective] = options.arithmetic;
+    const std::size_t unit = size_of(type) * options.arithmetic.parts(rank.size());
+    const ByteRange sizes =
+        options.count != 0 ? ByteRange{options.count * unit, options.count * unit} : options.sizes;
+    if (sizes.first < unit) {
+        throw UsageError(fmt::format("--bytes {} is less than an element for each of {} ranks",
+                                     format_bytes(sizes.first), rank.size()));
+    }
+    require_room(rank, sizes.last, "--bytes");
     Communicator communicator(rank, {.limit = Deadline::standard_limit()});
-    const CUdeviceptr in = communicator.allocate(options.sizes.last);
-    const CUdeviceptr out = options.in_place ? in : communicator.allocate(options.sizes.last);
+    const CUdeviceptr in = communicator.allocate(sizes.last);
+    const CUdeviceptr out = options.in_place ? in : communicator.allocate(sizes.last);
     const Stream stream;
     Verifier verifier(rank.rank(), rank.size());
 
-    rank.headline("{}\nAllReduce, {} ranks ({} mode), {}, {}, {}\n\n", describe_driver(),
-                  rank.size(), name_of(rank.mode()), name_of(type), name_of(op),
-                  options.in_place ? "in place" : "out of place");
+    rank.headline("{}\n{}, {} ranks ({} mode), {}, {}, {}\n\n", describe_driver(),
+                  title_of(collective), rank.size(), name_of(rank.mode()), name_of(type),
+                  name_of(op), options.in_place ? "in place" : "out of place");
     rank.headline("{:>8} {:>12} {:>9}   {:<7} {}\n", "bytes", "count", "algo", "result",
                   "why this algorithm");
-    for (std::size_t bytes = options.sizes.first; bytes <= options.sizes.last;
-         bytes *= options.factor) {
-        const std::size_t count = bytes / size_of(type);
-        verifier.fill(stream, options.arithmetic, in, count);
-        if (!options.in_place) {
-            Verifier::poison(stream, out, bytes);
-        }
-        const CallPlan plan =
-            communicator.all_reduce(in, out, count, type, op, stream.get(), options.algorithm);
-        communicator.synchronize(stream, "the AllReduce");
+    for (std::size_t bytes = sizes.first; bytes <= sizes.last; bytes *= options.factor) {
+        const std::size_t count = bytes / unit;
+        const auto [from, to] = verifier.places(options.arithmetic, in, out, count);
+        Verifier::poison(stream, out, bytes);
+        verifier.fill(stream, options.arithmetic, from, count);
+        const CallPlan plan = communicator.call(collective, from, to, count, type, op, stream.get(),
+                                                options.algorithm);
+        communicator.synchronize(stream, "the call");
         rank.bootstrap().together("result",
-                                  [&] { verifier.check(stream, options.arithmetic, out, count); });
-        rank.headline("{:>8} {:>12} {:>9}   right   {}\n", format_bytes(count * size_of(type)),
-                      count, name_of(plan.algorithm), describe(plan, rank.size()));
+                                  [&] { verifier.check(stream, options.arithmetic, to, count); });
+        rank.headline("{:>8} {:>12} {:>9}   right   {}\n", format_bytes(count * unit), count,
+                      name_of(plan.algorithm), describe(plan, rank.size()));
     }
     rank.headline("\nAll results are right.\n");
 }
@@ -61,10 +67,17 @@ void run(Rank& rank, const Options& options) {
 /// Some mistakes are told here, once, and not by each rank.
 void require_possible(const Options& options) {
     const DataType type = options.arithmetic.type;
-    const Algorithm wanted = TunerOverrides::from_environment().algorithm;
-    if (!is_floating(type) &&
-        is_floating_only(options.algorithm == Algorithm::kAuto ? wanted : options.algorithm)) {
+    const Algorithm wanted = options.algorithm == Algorithm::kAuto
+                                 ? TunerOverrides::from_environment().algorithm
+                                 : options.algorithm;
+    if (!is_floating(type) && is_floating_only(wanted)) {
         throw UsageError(fmt::format("--dtype {}: integers have no sentinel", name_of(type)));
+    }
+    const Collective collective = options.arithmetic.collective;
+    if (collective != Collective::kAllReduce && wanted != Algorithm::kAuto &&
+        wanted != Algorithm::kOneShot && wanted != Algorithm::kTwoShot) {
+        throw UsageError(fmt::format("--collective {} goes by oneshot or twoshot, not by {}",
+                                     name_of(collective), name_of(wanted)));
     }
     if (options.sizes.first % size_of(type) != 0) {
         throw UsageError(fmt::format("--bytes {} is no whole number of {}s of {} bytes each",
@@ -85,15 +98,15 @@ int main(int argc, char** argv) {
     std::string dtype = "float";
     std::string op = "sum";
     std::string algo = "auto";
-    std::size_t count = 0;
+    std::string collective = "allreduce";
     add_rank_options(app, options.ranks, kMaxAllReduceRanks);
     auto* bytes_option =
         app.add_option("--bytes", bytes, "Size of a buffer, such as 64K, or a range, such as 1K:1G")
             ->capture_default_str();
     add_number_option<std::size_t>(app, "--factor", options.factor, 2, 1024,
                                    "Factor from one size of a range to the next");
-    add_number_option<std::size_t>(app, "--count", count, 1,
-                                   std::numeric_limits<std::size_t>::max() >> 4,
+    add_number_option<std::size_t>(app, "--count", options.count, 1,
+                                   std::numeric_limits<std::size_t>::max() >> 8,
                                    "Elements instead of bytes, at least 1")
         ->default_str("")
         ->excludes(bytes_option);
@@ -101,6 +114,11 @@ int main(int argc, char** argv) {
                    "Type: float, half, bfloat16, double, int8, uint8, int32, uint32, int64, uint64")
         ->capture_default_str();
     app.add_option("--op", op, "Operation: sum, prod, min, max or avg")->capture_default_str();
+    app.add_option(
+           "--collective", collective,
+           "allreduce, reducescatter or allgather: --bytes of the larger buffer, --count of "
+           "a rank's part")
+        ->capture_default_str();
     app.add_option("--algo", algo, "Algorithm: auto, oneshot, sentinel, push, twoshot or copy")
         ->capture_default_str();
     app.add_flag("--inplace", options.in_place, "Input and output are the same buffer");
@@ -111,12 +129,12 @@ int main(int argc, char** argv) {
         "beside NCCL's;\n"
         "06_allreduce_tune measures which algorithm is the fastest for which size.");
     return run_main(app, argc, argv, [&] {
-        options.arithmetic = {data_type(dtype), reduce_op(op)};
+        options.arithmetic = {data_type(dtype), reduce_op(op), collective_named(collective)};
+        if (options.arithmetic.collective > Collective::kAllGather) {
+            throw UsageError("--collective " + collective + " is lab 05's: its ring has it");
+        }
         options.algorithm = algorithm_named(algo);
         options.sizes = parse_byte_range("--bytes", bytes);
-        if (count != 0) {
-            options.sizes.first = options.sizes.last = count * size_of(options.arithmetic.type);
-        }
         require_possible(options);
         return run_ranks(options.ranks, [&](Rank& rank) { run(rank, options); });
     });

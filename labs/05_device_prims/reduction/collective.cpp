@@ -7,11 +7,17 @@ namespace {
 
 constexpr std::array<std::string_view, 5> kNames{"allreduce", "reducescatter", "allgather",
                                                  "broadcast", "reduce"};
+constexpr std::array<std::string_view, 5> kTitles{"AllReduce", "ReduceScatter", "AllGather",
+                                                  "Broadcast", "Reduce"};
 
 }  // namespace
 
 std::string_view name_of(Collective collective) {
     return kNames.at(static_cast<std::size_t>(collective));
+}
+
+std::string_view title_of(Collective collective) {
+    return kTitles.at(static_cast<std::size_t>(collective));
 }
 
 Collective collective_named(std::string_view name) {

@@ -17,6 +17,8 @@ enum class Collective : std::uint32_t {
 
 /// `allreduce`, `reducescatter`, `allgather`, `broadcast` or `reduce`.
 std::string_view name_of(Collective collective);
+/// `AllReduce`, and so on, as pages and programs write it.
+std::string_view title_of(Collective collective);
 /// By its name. Throws UsageError for another, naming those there are.
 Collective collective_named(std::string_view name);
 /// Throws std::invalid_argument for a number that is no collective.

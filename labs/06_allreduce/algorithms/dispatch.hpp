@@ -14,14 +14,16 @@
 namespace symm {
 
 /// The types that a kernel is compiled for: the sentinel's kernels know floating types only, and
-/// the kernel on NCCL's device API, which is there to be compared, has the two that people measure.
-enum class Types { kAll, kFloating, kFloatAndBfloat16 };
+/// the kernel on NCCL's device API, which is there to be compared, has the two that people measure,
+/// and an AllGather moves bytes.
+enum class Types { kAll, kFloating, kFloatAndBfloat16, kBytes };
 
 template <class T>
 constexpr bool compiled_for(Types types) {
     return types == Types::kAll || (types == Types::kFloating && !std::is_integral_v<T>) ||
            (types == Types::kFloatAndBfloat16 &&
-            (std::is_same_v<T, float> || std::is_same_v<T, __nv_bfloat16>));
+            (std::is_same_v<T, float> || std::is_same_v<T, __nv_bfloat16>)) ||
+           (types == Types::kBytes && std::is_same_v<T, std::uint8_t>);
 }
 
 /// A kernel that is compiled for emulated GPUs only.

@@ -20,6 +20,7 @@ inline constexpr int kMaxRanksOnGpus = 8;
 inline constexpr int kMaxAllReduceRanks = 16;
 
 /// How many blocks of the kernel, of `threads` threads each, the current device keeps resident.
+unsigned halves_resident_blocks(DataType type, int ranks, unsigned threads);
 unsigned one_shot_resident_blocks(DataType type, int ranks, unsigned threads);
 unsigned sentinel_resident_blocks(DataType type, int ranks, unsigned threads);
 unsigned two_shot_push_resident_blocks(DataType type, int ranks, unsigned threads);
@@ -31,6 +32,10 @@ void launch_sentinel(CUstream stream, LaunchShape shape, DataType type, const Sc
 void launch_two_shot_push(CUstream stream, LaunchShape shape, DataType type,
                           const ScratchCall& call);
 void launch_two_shot(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
+void launch_reduce_scatter_packets(CUstream stream, LaunchShape shape, DataType type,
+                                   const ScratchCall& call);
+/// `count` and `stride` are bytes.
+void launch_all_gather_packets(CUstream stream, LaunchShape shape, const ScratchCall& call);
 void launch_meet(CUstream stream, const Meet& meet);
 void launch_end_of_round(CUstream stream, const EndOfRound& end);
 void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType type,

@@ -12,22 +12,22 @@
 /// |------|------------------------------------------|-----|
 /// | r    | stores into `scratch[e % 2][r]` of rank p | it waits for nobody: the bank is free, see below |
 /// | p    | polls `scratch[e % 2][r]` and uses it    | the data says that it has arrived |
-/// | p    | packets: leaves them, whose flag e is not e + 2; other packs: stores the sentinel | nothing there may pass for data of epoch e + 2 |
+/// | p    | packets: nothing more, since their flag is e, not e + 2; other packs: stores the sentinel | nothing there may pass for data of epoch e + 2 |
 ///
 /// - The next call cannot overtake this one. Kernels of a communicator run one after another, and a
-///   rank's kernel ends only after it has loaded every peer's data of the same call: each algorithm
-///   says why. Epoch e + 1 uses the other bank. So in time:
+///   rank's kernel ends only after it has heard from every peer in the same call (in push perhaps
+///   through a third rank): each algorithm says why. Epoch e + 1 uses the other bank. So in time:
 ///   (1) p's kernel e reads the bank, stores the sentinel where there is one, and ends;
 ///   (2) p's kernel e + 1 sends to r;
 ///   (3) r's kernel e + 1 loads that, and ends;
 ///   (4) r's kernel e + 2 stores into the bank again.
-///   The end of a kernel is a full fence for its stream; nothing else here orders anything.
+///   The end of a kernel orders (1)-(2) and (3)-(4), the data itself (2)-(3); all else is relaxed.
 /// - One bank is not enough: a rank that begins e + 1 has what its peers sent in e, but perhaps
 ///   they have not read yet what it sent.
 /// - Epochs are counted in device memory, so a replayed graph continues the count. They may wrap.
 /// - After a rank gave up, its later kernels send nothing. Say rank 0 gave up waiting for rank 1,
-///   which calls after that. It may find all of rank 0's data, and succeed. Its next call must not:
-///   rank 0's next input may be the output that was never written.
+///   which comes later and succeeds with rank 0's data. Rank 1's next call must fail, since rank
+///   0's next input may be the output that it never wrote.
 ///
 /// Source: NCCL's src/include/nccl_device/ll_a2a.h, which has slots and epochs too.
 
@@ -85,6 +85,9 @@ struct ScratchCall {
     simt::Timeout timeout;
     int rank;
     int ranks;
+    /// From one rank's part to the next, in elements, where `in` or `out` has a part for each
+    /// (halves/packets.hpp).
+    std::size_t stride = 0;
 
     /// The peer that is `step` ranks behind this one: each rank begins with another one.
     __host__ __device__ int peer(int step) const {

@@ -15,13 +15,19 @@ void CallComparison::compare(Bootstrap& bootstrap, const CallSize& call, ReduceO
         ReduceOp op;
         Algorithm asked;
         std::uint32_t in_windows;
+        Collective collective;
         bool operator==(const Call&) const = default;
     };
-    const auto all = bootstrap.allgather("all_reduce", Call{++calls_, call.count, call.type, op,
-                                                            asked, std::uint32_t{call.in_windows}});
+    const auto all =
+        bootstrap.allgather("all_reduce", Call{++calls_, call.count, call.type, op, asked,
+                                               std::uint32_t{call.in_windows}, call.collective});
     const auto text = [&](std::size_t of) {
         const Call& one = all[of];
-        return fmt::format("rank {} makes call {}: {} x {}, {}, by {}, buffers {}", of, one.number,
+        return fmt::format("rank {} makes call {}: {}{} x {}, {}, by {}, buffers {}", of,
+                           one.number,
+                           one.collective == Collective::kAllReduce
+                               ? ""
+                               : fmt::format("{} of ", name_of(one.collective)),
                            one.count, name_of(one.type), name_of(one.op), name_of(one.asked),
                            one.in_windows != 0 ? "in windows" : "in no windows");
     };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <limits>
 #include <stdexcept>
 #include <stop_token>
 #include <thread>
@@ -14,9 +13,6 @@
 #include "common/cuda/driver.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/environment/environment.hpp"
-#include "common/log/log.hpp"
-#include "labs/06_allreduce/algorithms/launches.hpp"
-#include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
 #include "labs/06_allreduce/communicator/memory.hpp"
 
 namespace symm {
@@ -46,10 +42,6 @@ TuningTable common_table(Rank& rank) {
     rank.bootstrap().together("tuning table", [&] { table = TuningTable::from_environment(); });
     return TuningTable::parse(rank.bootstrap().allgather_text("tuning table", table.text())[0],
                               "rank 0's table");
-}
-
-bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
-    return a != b && (a < b ? b - a : a - b) < bytes;
 }
 
 }  // namespace
@@ -142,19 +134,6 @@ void Communicator::release(CUdeviceptr window) {
     windows_.release(rank_, window);
 }
 
-TwoShotCall Communicator::two_shot_call(const WindowPlace& in, const WindowPlace& out,
-                                        std::size_t count, const Reduction& reduction) const {
-    TwoShotCall call{{memory().member(&CommunicatorMemory::rendezvous), rank(), ranks(), {}},
-                     {memory().member(&CommunicatorMemory::barrier), rank(), ranks()},
-                     count,
-                     reduction,
-                     timeout_.timeout()};
-    for (int p = 0; p < ranks(); ++p) {
-        call.rendezvous.mine[p] = {in.seen_by(p, rank()), out.seen_by(p, rank())};
-    }
-    return call;
-}
-
 void Communicator::follow_last_call(CUstream stream) {
     if (last_stream_ == stream || is_captured(stream)) {
         return;
@@ -179,72 +158,6 @@ std::string Communicator::async_error() {
         return error.what();
     }
     return "";
-}
-
-CallPlan Communicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
-                                  ReduceOp op, CUstream stream, Algorithm asked) {
-    require_known(type, op);
-    require_known(asked);
-    if (count > std::numeric_limits<std::size_t>::max() / size_of(type)) {
-        throw std::invalid_argument(
-            fmt::format("{} elements are more than any memory holds", count));
-    }
-    const std::size_t bytes = count * size_of(type);
-    if (in % size_of(type) != 0 || out % size_of(type) != 0) {
-        throw std::invalid_argument(
-            fmt::format("the addresses of {} buffers have to be multiples of {}", name_of(type),
-                        size_of(type)));
-    }
-    const auto in_place = windows_.find(in, bytes);
-    const auto out_place = windows_.find(out, bytes);
-    // Memory in a window has two addresses, the caller's own and the window's.
-    const bool one_window = in_place && out_place && in_place->window == out_place->window;
-    if (one_window ? overlap(in_place->offset, out_place->offset, bytes)
-                   : overlap(in, out, bytes)) {
-        throw std::invalid_argument("input and output overlap: they have to be one buffer or two");
-    }
-    const CallSize call{type, count, ranks(), in_place && out_place};
-    if (check_) {
-        comparison_.compare(rank_.bootstrap(), call, op, asked);
-    }
-    CallPlan chosen = plan_call(call, asked, tuner_);
-    if (log::enabled(log::Level::kInfo)) {
-        log::info("rank {}: AllReduce of {} x {}, {}: {} with {} blocks of {} threads ({})", rank(),
-                  count, name_of(type), name_of(op), name_of(chosen.algorithm), chosen.shape.blocks,
-                  chosen.shape.threads, describe(chosen, ranks()));
-    }
-    if (count == 0) {
-        return chosen;
-    }
-    follow_last_call(stream);
-    const Reduction reduction(op, ranks(), is_signed_integer(type));
-    if (chosen.algorithm == Algorithm::kTwoShot) {
-        launch_two_shot(stream, chosen.shape, type,
-                        two_shot_call(*in_place, *out_place, count, reduction));
-        return chosen;
-    }
-    if (chosen.algorithm == Algorithm::kCopy) {
-        prepare_copy();
-        copy_->queue(stream, chosen.shape, type,
-                     two_shot_call(*in_place, *out_place, count, reduction));
-        return chosen;
-    }
-    const ScratchPlace place = scratch_place(chosen.algorithm, ranks());
-    const auto launch = chosen.algorithm == Algorithm::kOneShot    ? &launch_one_shot
-                        : chosen.algorithm == Algorithm::kSentinel ? &launch_sentinel
-                                                                   : &launch_two_shot_push;
-    for (std::size_t done = 0; done < count; done += chosen.piece) {
-        if (done != 0) {  // a call of many pieces ends early where it cannot succeed any more
-            rank_.bootstrap().throw_async_error("an AllReduce");
-            timeout_.throw_if_gave_up();
-        }
-        launch(stream, chosen.shape, type,
-               {in + done * size_of(type), out + done * size_of(type),
-                std::min(chosen.piece, count - done), reduction,
-                &(memory().of(rank())->*place.epochs), memory_.pointer<simt::Pack16>(place.offset),
-                place.per_sender, timeout_.timeout(), rank(), ranks()});
-    }
-    return chosen;
 }
 
 }  // namespace symm

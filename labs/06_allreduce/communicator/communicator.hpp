@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -96,7 +97,28 @@ public:
     /// without a window large enough for it, waits for all ranks. Keep the stream at least until
     /// the next call, which may have to wait for it. From one thread at a time.
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
-                        ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
+                        ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto) {
+        return call(Collective::kAllReduce, in, out, count, type, op, stream, asked);
+    }
+
+    /// Queues a ReduceScatter: `in` has a part of `count` elements for each rank, in their order,
+    /// and `out`, of `count` elements, becomes the reduction of all ranks' parts for this rank. In
+    /// place, `out` is this rank's part of `in`. oneshot takes any memory; twoshot needs `in` in a
+    /// window. All else is as of all_reduce(), the bits of an element included.
+    CallPlan reduce_scatter(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
+                            ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto) {
+        return call(Collective::kReduceScatter, in, out, count, type, op, stream, asked);
+    }
+    /// Queues an AllGather: `out` gets each rank's `in`, of `count` elements, in the order of the
+    /// ranks. In place, `in` is this rank's part of `out`. oneshot takes any memory; twoshot needs
+    /// `out` in a window.
+    CallPlan all_gather(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
+                        CUstream stream, Algorithm asked = Algorithm::kAuto) {
+        return call(Collective::kAllGather, in, out, count, type, ReduceOp::kSum, stream, asked);
+    }
+    /// One of the three.
+    CallPlan call(Collective collective, CUdeviceptr in, CUdeviceptr out, std::size_t count,
+                  DataType type, ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
 
     /// Whether calls by the copy engine are possible.
     bool has_copy_engine() const { return tuner_.most.copy_engine; }
@@ -105,9 +127,15 @@ public:
 
     /// Waits for the stream. Throws where a kernel gave up waiting, and says for which rank. If a
     /// rank has failed or is gone, ends the kernels that wait for it, and throws. After that the
-    /// communicator can only be destroyed.
-    void synchronize(const Stream& stream, std::string_view what) {
-        timeout_.synchronize(stream, what, [&] { rank_.bootstrap().throw_async_error(what); });
+    /// communicator can only be destroyed. What `meanwhile` throws ends the kernels, too.
+    void synchronize(const Stream& stream, std::string_view what,
+                     const std::function<void()>& meanwhile = {}) {
+        timeout_.synchronize(stream, what, [&] {
+            rank_.bootstrap().throw_async_error(what);
+            if (meanwhile) {
+                meanwhile();
+            }
+        });
     }
 
     /// What has gone wrong so far on any rank, or an empty text. Does not wait: NCCL's
@@ -124,8 +152,21 @@ private:
     void follow_last_call(CUstream stream);
 
     SymmetricPointer<CommunicatorMemory> memory() const;
-    TwoShotCall two_shot_call(const WindowPlace& in, const WindowPlace& out, std::size_t count,
-                              const Reduction& reduction) const;
+    /// A call's arguments. `count` is one part's where the ranks have parts.
+    struct CollectiveCall {
+        Collective collective;
+        CUdeviceptr in;
+        CUdeviceptr out;
+        std::size_t count;
+        DataType type;
+        ReduceOp op;
+    };
+    struct Places;
+    Places places_of(const CollectiveCall& call) const;
+    CallPlan queue(const CollectiveCall& call, CUstream stream, Algorithm asked);
+    TwoShotCall two_shot_call(const CollectiveCall& call, const Places& places) const;
+    /// By scratch memory: as many launches as the call has pieces.
+    void queue_pieces(const CollectiveCall& call, CUstream stream, const CallPlan& chosen);
     CUdeviceptr add_window(SymmetricRange range, CUdeviceptr registered);
     /// Makes what a call by the copy engine needs, unless it is there. Collective.
     void prepare_copy();

@@ -33,6 +33,7 @@ Resident resident_blocks(int ranks, unsigned threads) {
                           two_shot_push_resident_blocks(type, ranks, threads)});
         }
         resident.any = std::min({resident.any, one_shot_resident_blocks(type, ranks, threads),
+                                 halves_resident_blocks(type, ranks, threads),
                                  two_shot_resident_blocks(type, ranks, threads)});
     }
     resident.any = std::min(resident.any, resident.sentinel);

@@ -13,6 +13,14 @@ void Verifier::fill(const Stream& stream, const Arithmetic& arithmetic, CUdevice
     queue_fill(stream.get(), arithmetic.type, call(arithmetic, count), rank_, in);
 }
 
+Verifier::Places Verifier::places(const Arithmetic& arithmetic, CUdeviceptr in, CUdeviceptr out,
+                                  std::size_t count) const {
+    const std::size_t own =
+        in == out ? count * size_of(arithmetic.type) * static_cast<std::size_t>(rank_) : 0;
+    return {in + (arithmetic.collective == Collective::kAllGather ? own : 0),
+            out + (arithmetic.collective == Collective::kReduceScatter ? own : 0)};
+}
+
 void Verifier::poison(const Stream& stream, CUdeviceptr out, std::size_t bytes) {
     cu_check(cuMemsetD8Async(out, 0xff, bytes, stream.get()), "cuMemsetD8Async(size={})", bytes);
 }

@@ -18,10 +18,16 @@ namespace symm {
 struct Arithmetic {
     DataType type = DataType::kFloat;
     ReduceOp op = ReduceOp::kSum;
+    Collective collective = Collective::kAllReduce;
+
+    /// How many parts of `count` elements the larger buffer has: one for each rank, or one.
+    std::size_t parts(int ranks) const {
+        return collective == Collective::kAllReduce ? 1 : static_cast<std::size_t>(ranks);
+    }
 };
 
-/// Fills inputs and checks outputs of one rank. All work is queued on the stream that is given;
-/// `check` waits.
+/// Fills inputs and checks outputs of one rank; `count` as in CheckedCall. All work is queued on
+/// the stream that is given; `check` waits.
 class Verifier {
 public:
     Verifier(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
@@ -30,6 +36,14 @@ public:
     /// in the same order.
     void fill(const Stream& stream, const Arithmetic& arithmetic, CUdeviceptr in,
               std::size_t count);
+    /// The buffers of a call, of which the larger ones begin at `in` and `out`. Where these are the
+    /// same the call is in place: the smaller buffer is this rank's part of the larger one.
+    struct Places {
+        CUdeviceptr in;
+        CUdeviceptr out;
+    };
+    Places places(const Arithmetic& arithmetic, CUdeviceptr in, CUdeviceptr out,
+                  std::size_t count) const;
     /// Overwrites `bytes` with 0xff: NaNs, and integers that are hardly a result.
     static void poison(const Stream& stream, CUdeviceptr out, std::size_t bytes);
     /// Compares with the reference for the last fill; waits for the stream. Throws
@@ -40,7 +54,11 @@ public:
 
 private:
     CheckedCall call(const Arithmetic& arithmetic, std::size_t count) const {
-        return {.op = arithmetic.op, .count = count, .ranks = ranks_, .salt = salt_};
+        return {.collective = arithmetic.collective,
+                .op = arithmetic.op,
+                .count = count,
+                .ranks = ranks_,
+                .salt = salt_};
     }
 
     int rank_;

@@ -26,7 +26,8 @@ namespace {
 using namespace symm;
 
 constexpr const char* kWhatItDoes =
-    R"(Our AllReduce beside NCCL's, with the options and columns of nccl-tests.
+    R"(Our AllReduce, ReduceScatter or AllGather beside NCCL's, with the options and
+columns of nccl-tests.
 
 Ours, NCCL's default path and its symmetric windows take turns on the same buffers, in
 the same process. A time is that of one call on the slowest rank: the median of the
@@ -43,7 +44,8 @@ NCCL is found at run time (SYMM_NCCL_LIB, LD_LIBRARY_PATH), and runs without NVL
 tuner. Without a GPU the benchmark runs on emulated ones: results are checked, the times are no
 performance figures.
 Options that begin with --benchmark_ are Google Benchmark's (--benchmark_list_tests names the
-sizes). A rate is in 10^9 bytes per second; busbw is algbw x 2(n-1)/n for n ranks.)";
+sizes). A rate is in 10^9 bytes per second; busbw is algbw x 2(n-1)/n for n ranks, and half of that
+for a ReduceScatter or an AllGather.)";
 
 std::string head(const Rank& rank, const BenchOptions& options, const NcclComparison& comparison,
                  const SetUpTimes& ours, const std::optional<Limit>& limit) {
@@ -59,9 +61,11 @@ std::string head(const Rank& rank, const BenchOptions& options, const NcclCompar
         format_bytes(options.comparison.most_bytes), ours.windows, nccl.windows);
     if (limit) {
         text += fmt::format(
-            "# limit: {:.2f} us (a packet's way) + bytes x 2(n-1)/n at {:.1f} GB/s (copy engines, "
+            "# limit: {:.2f} us (a packet's way) + bytes x {}(n-1)/n at {:.1f} GB/s (copy engines, "
             "each GPU to the next)\n",
-            limit->packet, limit->rate);
+            limit->packet,
+            options.comparison.arithmetic.collective == Collective::kAllReduce ? "2" : "",
+            limit->rate);
     }
     if (!is_emulated() && rank.size() > device_count()) {
         text +=
@@ -82,6 +86,8 @@ void add_context(const BenchOptions& options, const NcclComparison& comparison) 
     benchmark::AddCustomContext("driver", describe_driver());
     benchmark::AddCustomContext("emulated", is_emulated() ? "yes" : "no");
     benchmark::AddCustomContext("options", options.text());
+    benchmark::AddCustomContext("collective",
+                                title_of(options.comparison.arithmetic.collective).data());
     benchmark::AddCustomContext("datatype", options.type);
     benchmark::AddCustomContext("op", options.op);
     benchmark::AddCustomContext("nccl", comparison.nccl_version());
@@ -107,10 +113,11 @@ void run(Rank& rank, const BenchOptions& options, std::ostream* json) {
         if (bytes == 0) {
             return {};
         }
-        const std::size_t count = bytes / size_of(how.arithmetic.type);
+        const std::size_t count = bytes / options.unit();
         return BenchRow{bytes,
                         count,
                         rank.size(),
+                        how.arithmetic.collective,
                         how.check,
                         limit,
                         comparison.run(count, false),
@@ -122,8 +129,8 @@ void run(Rank& rank, const BenchOptions& options, std::ostream* json) {
         return;
     }
     for (const std::size_t bytes : options.sizes()) {
-        const std::string name =
-            fmt::format("all_reduce/{}/{}/{}", options.type, options.op, format_bytes(bytes));
+        const std::string name = fmt::format("{}/{}/{}/{}", options.collective, options.type,
+                                             options.op, format_bytes(bytes));
         benchmark::RegisterBenchmark(name.c_str(),
                                      [&, bytes](benchmark::State& state) {
                                          for (auto _ : state) {

@@ -32,6 +32,8 @@ run machine 20 bash -c 'date; nvidia-smi; nvidia-smi topo -m'
 bench float_graph 120 -G 1
 bench bfloat16_graph 120 -G 1 -d bfloat16
 bench float 120
+bench reducescatter_graph 60 -G 1 --collective reducescatter
+bench allgather_graph 60 -G 1 --collective allgather
 SYMM_MAX_BLOCKS=64 bench float_graph_64_blocks 120 -G 1
 forced oneshot 1K 512K
 forced sentinel 1K 16M

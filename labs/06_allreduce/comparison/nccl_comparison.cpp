@@ -100,6 +100,9 @@ void NcclComparison::find_nccl() {
 
 void NcclComparison::find_nccl_device(NcclLibrary::Window in, NcclLibrary::Window out) {
     const Arithmetic& arithmetic = options_.arithmetic;
+    if (arithmetic.collective != Collective::kAllReduce) {
+        return;
+    }
     try {
         if (nccl_symmetric_ == nullptr) {
             throw std::runtime_error("it needs NCCL's symmetric windows");
@@ -123,18 +126,21 @@ void NcclComparison::find_nccl_device(NcclLibrary::Window in, NcclLibrary::Windo
 
 /// Overwrites the output. In place it is the input, which stays as it is.
 void NcclComparison::poison(const Call& call) {
-    if (call.out != in_) {
-        Verifier::poison(stream_, call.out, call.count * size_of(options_.arithmetic.type));
+    const Arithmetic& arithmetic = options_.arithmetic;
+    if (!call.in_place) {
+        const std::size_t parts =
+            arithmetic.collective == Collective::kAllGather ? arithmetic.parts(rank_.size()) : 1;
+        Verifier::poison(stream_, call.at.out, call.count * size_of(arithmetic.type) * parts);
     }
 }
 
 void NcclComparison::check_call(const Call& call) {
-    verifier_.fill(stream_, options_.arithmetic, in_, call.count);
+    verifier_.fill(stream_, options_.arithmetic, call.at.in, call.count);
     poison(call);
     rank_.bootstrap().together("checked call", [&] {
         call.make();
-        communicator_.synchronize(stream_, "the AllReduce");
-        verifier_.check(stream_, options_.arithmetic, call.out, call.count);
+        communicator_.synchronize(stream_, "the checked call");
+        verifier_.check(stream_, options_.arithmetic, call.at.out, call.count);
     });
 }
 
@@ -146,54 +152,59 @@ double NcclComparison::time_turn(const Call& call, int iterations) {
     const double time = timer.time(call.make, [&] { poison(call); });
     // In place the timed calls have added up their own results, so one more call is made and
     // checked.
-    if (options_.check && call.out == in_) {
+    if (options_.check && call.in_place) {
         check_call(call);
     } else if (options_.check) {
         rank_.bootstrap().together("timed result", [&] {
-            verifier_.check(stream_, options_.arithmetic, call.out, call.count);
+            verifier_.check(stream_, options_.arithmetic, call.at.out, call.count);
         });
     }
     return time;
 }
 
+void NcclComparison::queue(NcclCommunicator& nccl, std::size_t count, const Verifier::Places& at) {
+    const int type = static_cast<int>(options_.arithmetic.type);
+    const int op = static_cast<int>(options_.arithmetic.op);
+    switch (options_.arithmetic.collective) {
+        case Collective::kReduceScatter:
+            return nccl.reduce_scatter(at.in, at.out, count, type, op, stream_.get());
+        case Collective::kAllGather:
+            return nccl.all_gather(at.in, at.out, count, type, stream_.get());
+        default:
+            return nccl.all_reduce(at.in, at.out, count, type, op, stream_.get());
+    }
+}
+
 Measured NcclComparison::run(std::size_t count, bool in_place, Algorithm algorithm) {
     Measured measured;
-    const CUdeviceptr out = in_place ? in_ : out_;
+    const auto [type, op, collective] = options_.arithmetic;
+    const auto at = verifier_.places(options_.arithmetic, in_, in_place ? in_ : out_, count);
     struct Candidate {
         Call call;
         std::vector<double> times;
     };
     std::vector<Candidate> candidates;
-    candidates.push_back({{count, out,
-                           [&] {
-                               measured.plan = communicator_.all_reduce(
-                                   in_, out, count, options_.arithmetic.type,
-                                   options_.arithmetic.op, stream_.get(), algorithm);
-                           }},
-                          {}});
+    const auto add = [&](std::function<void()> make) {
+        candidates.push_back({{count, at, in_place, std::move(make)}, {}});
+    };
+    add([&] {
+        measured.plan = communicator_.call(collective, at.in, at.out, count, type, op,
+                                           stream_.get(), algorithm);
+    });
     for (NcclCommunicator* nccl : {nccl_.get(), nccl_symmetric_.get()}) {
         if (nccl != nullptr) {
-            candidates.push_back(
-                {{count, out,
-                  [=, this] {
-                      nccl->all_reduce(in_, out, count, static_cast<int>(options_.arithmetic.type),
-                                       static_cast<int>(options_.arithmetic.op), stream_.get());
-                  }},
-                 {}});
+            add([=, this] { queue(*nccl, count, at); });
         }
     }
     if (nccl_device_) {
-        const LaunchShape shape = communicator_.two_shot_shape(options_.arithmetic.type, count);
-        candidates.push_back(
-            {{count, out,
-              [=, this] { nccl_device_->all_reduce(stream_.get(), shape, count, out == in_); }},
-             {}});
+        const LaunchShape shape = communicator_.two_shot_shape(type, count);
+        add([=, this] { nccl_device_->all_reduce(stream_.get(), shape, count, in_place); });
     }
     const Call& ours = candidates[0].call;
     if (options_.check) {
         check_call(ours);
     } else {
-        verifier_.fill(stream_, options_.arithmetic, in_, count);
+        verifier_.fill(stream_, options_.arithmetic, at.in, count);
     }
     measured.iterations =
         options_.iterations != 0 ? options_.iterations : calls_per_turn(time_turn(ours, 5));

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Our AllReduce and NCCL's in one run: timed in turn, in the same process and loop, on the same
+/// Our collectives and NCCL's in one run: timed in turn, in the same process and loop, on the same
 /// buffers, with results checked after each turn.
 
 #include <functional>
@@ -77,13 +77,15 @@ public:
 private:
     /// A call of one candidate.
     struct Call {
-        std::size_t count;
-        CUdeviceptr out;
+        std::size_t count;  ///< As in CheckedCall.
+        Verifier::Places at;
+        bool in_place;
         std::function<void()> make;
     };
     double time_turn(const Call& call, int iterations);
     void check_call(const Call& call);
     void poison(const Call& call);
+    void queue(NcclCommunicator& nccl, std::size_t count, const Verifier::Places& at);
     void find_nccl();
     void find_nccl_device(NcclLibrary::Window in, NcclLibrary::Window out);
 

@@ -114,3 +114,25 @@ symm_explored_mutant(06_windows copy_rounds_differ copy/2x1 "nobody can go on|da
             memory.local()->round += memory.rank;
         }
     }]])
+
+# ReduceScatter and AllGather. A rank that gave up sends; an old flag passes for a new one; a peer
+# still reads the input, or has not yet written its part of the output.
+symm_explored_mutant(06 half_after_giving_up reduce_scatter/packets/2x1 "instead of"
+  FILE labs/06_allreduce/halves/packets.hpp
+  OLD [[ && !waiter.gave_up()]] NEW "")
+symm_explored_mutant(06 half_stale_flags all_gather/packets/2x1/clear "instead of"
+  FILE labs/06_allreduce/halves/packets.hpp
+  OLD [[this->clear_unused(block, epoch, packets);]] NEW ""
+  FILE labs/06_allreduce/algorithms/scratch.hpp
+  OLD [[const std::uint32_t epoch = of_block[block.group_index()] + 1;
+        return epoch == 0 ? 2 : epoch;]]
+  NEW [[const std::uint32_t epoch = of_block[block.group_index()] + 1;
+        return epoch == 8 ? 2 : epoch;]])
+symm_explored_mutant(06_windows reduce_scatter_no_barrier reduce_scatter/two_shot/2x1
+  "data race on r[01].in|instead of"
+  FILE labs/06_allreduce/algorithms/two_shot/two_shot.hpp
+  OLD [[if (end.arrive_and_wait()) {]] NEW [[{]])
+symm_explored_mutant(06_windows all_gather_no_barrier all_gather/two_shot/2x1
+  "data race on r[01].out|instead of"
+  FILE labs/06_allreduce/algorithms/two_shot/two_shot.hpp
+  OLD [[if (end.arrive_and_wait()) {]] NEW [[{]])

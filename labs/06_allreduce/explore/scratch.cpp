@@ -9,6 +9,7 @@
 #include "labs/06_allreduce/algorithms/sentinel/sentinel.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp"
 #include "labs/06_allreduce/explore/calls.hpp"
+#include "labs/06_allreduce/halves/packets.hpp"
 
 namespace symm {
 namespace {
@@ -16,13 +17,15 @@ namespace {
 /// Calls of an algorithm that goes through scratch memory: `slots` slots for each sender.
 template <template <class, int> class Kernel, class T, int kMost>
 void through_scratch(Scene& scene, const Ranks& who, const std::vector<std::size_t>& counts,
-                     unsigned slots, std::uint32_t epoch = 0, bool in_place = false) {
-    constexpr bool kPackets = std::is_same_v<Kernel<T, kMost>, OneShot<T, kMost>>;
+                     unsigned slots, std::uint32_t epoch = 0,
+                     Collective collective = Collective::kAllReduce) {
+    constexpr bool kPackets = std::is_base_of_v<OneShot<T, kMost>, Kernel<T, kMost>>;
     constexpr unsigned kRegions = std::is_same_v<Kernel<T, kMost>, TwoShotPush<T, kMost>> ? 2 : 1;
     struct Slots {
         simt::Pack16 pack[64];
     };
     const auto scratch = explore::symmetric<Slots>(scene, who.ranks, "scratch");
+    const Calls calls{counts, who.ranks, collective};
     for (int rank = 0; rank < who.ranks; ++rank) {
         auto* const epochs = scene.allocate<Epochs>(1, "epochs", rank);
         std::fill(std::begin(epochs->of_block), std::end(epochs->of_block), epoch);
@@ -33,7 +36,7 @@ void through_scratch(Scene& scene, const Ranks& who, const std::vector<std::size
         }
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const CUdeviceptr in = buffer<T>(scene, "in", rank);
-        const CUdeviceptr out = in_place ? in : buffer<T>(scene, "out", rank);
+        const CUdeviceptr out = buffer<T>(scene, "out", rank);
         if (2 * kRegions * static_cast<unsigned>(who.ranks - 1) * slots > 64) {
             throw std::logic_error("more slots than a scene has");
         }
@@ -43,9 +46,9 @@ void through_scratch(Scene& scene, const Ranks& who, const std::vector<std::size
                                slots,  timeout,
                                rank,   who.ranks};
         scene.launch(rank, {who.blocks, who.threads}, [=](const ThreadBlock& block) {
-            make_calls<T>(block, counts, rank, who.ranks, in, out, timeout, [&](std::size_t count) {
+            make_calls<T>(block, calls, rank, in, out, timeout, [&](std::size_t count) {
                 Kernel<T, kMost> kernel{call};
-                kernel.count = count;
+                kernel.count = kernel.stride = count;
                 kernel(block);
             });
         });
@@ -69,6 +72,18 @@ int main(int argc, char** argv) {
     const auto push = [](const Ranks& who, std::vector<std::size_t> counts) {
         return [=](Scene& scene) { through_scratch<TwoShotPush, float, 3>(scene, who, counts, 2); };
     };
+    const auto reduce_scatter = [](const Ranks& who, std::vector<std::size_t> counts) {
+        return [=](Scene& scene) {
+            through_scratch<ReduceScatterPackets, Word, 3>(scene, who, counts, 2, 0,
+                                                           Collective::kReduceScatter);
+        };
+    };
+    const auto all_gather = [](const Ranks& who, std::vector<std::size_t> counts) {
+        return [=](Scene& scene) {
+            through_scratch<AllGatherPackets, Word, 3>(scene, who, counts, 2, 0,
+                                                       Collective::kAllGather);
+        };
+    };
     return explore::explore_main(
         argc, argv,
         {
@@ -88,5 +103,13 @@ int main(int argc, char** argv) {
             {"push/2x1/empty", push({2}, {4, 4, 4})},
             {"push/2x2", push({2, 2}, {16, 16, 16})},
             {"push/3x1", push({3}, {12, 12, 12})},
+            {"reduce_scatter/packets/2x1", reduce_scatter({2}, {2, 4, 2, 4})},
+            {"reduce_scatter/packets/2x1/clear", reduce_scatter({2}, {2, 4, 2, 2, 2, 2, 2, 4})},
+            {"reduce_scatter/packets/2x2", reduce_scatter({2, 2}, {4, 4, 4})},
+            {"reduce_scatter/packets/3x1", reduce_scatter({3}, {2, 2, 2})},
+            {"all_gather/packets/2x1", all_gather({2}, {2, 4, 2, 4})},
+            {"all_gather/packets/2x1/clear", all_gather({2}, {2, 4, 2, 2, 2, 2, 2, 4})},
+            {"all_gather/packets/2x2", all_gather({2, 2}, {4, 4, 4})},
+            {"all_gather/packets/3x1", all_gather({3}, {2, 2, 2})},
         });
 }

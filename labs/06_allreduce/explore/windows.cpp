@@ -14,7 +14,14 @@
 namespace symm {
 namespace {
 
-void two_shots(Scene& scene, const Ranks& who, const std::vector<std::size_t>& counts) {
+/// Where rank p reads and writes in a rank's buffers: in its part, where they have parts.
+Buffers seen_by(int p, const Buffers& mine, const Calls& calls, std::size_t count) {
+    const std::size_t part = static_cast<std::size_t>(p) * count * sizeof(float);
+    return {mine.in + (calls.parts_in() > 1 ? part : 0),
+            mine.out + (calls.parts_out() > 1 ? part : 0)};
+}
+
+void two_shots(Scene& scene, const Ranks& who, const Calls& calls, Shots shots) {
     const auto meeting = explore::symmetric<RendezvousMemory>(scene, who.ranks, "meeting");
     const auto barrier = explore::symmetric<BarrierMemory>(scene, who.ranks, "barrier");
     std::vector<Buffers> buffers;
@@ -24,23 +31,25 @@ void two_shots(Scene& scene, const Ranks& who, const std::vector<std::size_t>& c
     for (int rank = 0; rank < who.ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const Buffers mine = buffers[static_cast<std::size_t>(rank)];
-        Rendezvous rendezvous{meeting, rank, who.ranks, {}};
-        std::fill_n(rendezvous.mine, who.ranks, mine);
-        const TwoShotCall call{rendezvous,
+        const TwoShotCall call{{meeting, rank, who.ranks, {}},
                                {barrier, rank, who.ranks},
                                0,
                                Reduction(ReduceOp::kSum, who.ranks),
-                               timeout};
+                               timeout,
+                               shots};
         using Kernel = TwoShot<float, 4>;
-        scene.launch(rank, {who.blocks, who.threads, Kernel::kSharedBytes},
-                     [=](const ThreadBlock& block) {
-                         make_calls<float>(block, counts, rank, who.ranks, mine.in, mine.out,
-                                           timeout, [&](std::size_t count) {
-                                               Kernel kernel{call};
-                                               kernel.count = count;
-                                               kernel(block);
-                                           });
-                     });
+        scene.launch(
+            rank, {who.blocks, who.threads, Kernel::kSharedBytes}, [=](const ThreadBlock& block) {
+                make_calls<float>(
+                    block, calls, rank, mine.in, mine.out, timeout, [&](std::size_t count) {
+                        Kernel kernel{call};
+                        kernel.count = count;
+                        for (int p = 0; p < who.ranks; ++p) {
+                            kernel.rendezvous.mine[p] = seen_by(p, mine, calls, count);
+                        }
+                        kernel(block);
+                    });
+            });
     }
 }
 
@@ -80,33 +89,32 @@ void copies(Scene& scene, unsigned threads, unsigned calls) {
         const CopyView view{memory, rank, kRanks};
         Rendezvous rendezvous{meeting, rank, kRanks, {}};
         std::fill_n(rendezvous.mine, kRanks, mine);
-        const std::vector<std::size_t> counts(calls, kCount);
+        const Calls all{std::vector<std::size_t>(calls, kCount), kRanks};
         scene.launch(rank, {.threads = threads}, [=](const ThreadBlock& block) {
             const bool first = block.thread_rank() == 0;
             std::uint32_t call = 0;
-            make_calls<float>(
-                block, counts, rank, kRanks, mine.in, mine.out, timeout, [&](std::size_t) {
-                    ++call;
-                    Meet{rendezvous, view, timeout}(block);
-                    explore::kernel_end();
+            make_calls<float>(block, all, rank, mine.in, mine.out, timeout, [&](std::size_t) {
+                ++call;
+                Meet{rendezvous, view, timeout}(block);
+                explore::kernel_end();
+                if (first) {
+                    simt::store(met, call, simt::Order::kRelease);
+                }
+                for (std::uint32_t k = 0; k < kPieces; ++k) {
                     if (first) {
-                        simt::store(met, call, simt::Order::kRelease);
+                        wait_for_event(pushed, kPieces * (call - 1) + k + 1);
                     }
-                    for (std::uint32_t k = 0; k < kPieces; ++k) {
-                        if (first) {
-                            wait_for_event(pushed, kPieces * (call - 1) + k + 1);
-                        }
-                        explore::kernel_end();
-                        ReducePiece<float, kRanks>{
-                            {mine.in + begin(rank, k) * sizeof(float),
-                             begin(rank, k) * sizeof(float), kPiece,
-                             reinterpret_cast<CUdeviceptr>(slots.of(rank)->element + k * kPiece),
-                             sizeof(Slot), view.local(), k, Reduction(ReduceOp::kSum, kRanks),
-                             timeout, rank, kRanks}}(block);
-                        explore::kernel_end();
-                    }
-                    EndOfRound{{barrier, rank, kRanks}, view, timeout}(block);
-                });
+                    explore::kernel_end();
+                    ReducePiece<float, kRanks>{
+                        {mine.in + begin(rank, k) * sizeof(float), begin(rank, k) * sizeof(float),
+                         kPiece,
+                         reinterpret_cast<CUdeviceptr>(slots.of(rank)->element + k * kPiece),
+                         sizeof(Slot), view.local(), k, Reduction(ReduceOp::kSum, kRanks), timeout,
+                         rank, kRanks}}(block);
+                    explore::kernel_end();
+                }
+                EndOfRound{{barrier, rank, kRanks}, view, timeout}(block);
+            });
         });
         scene.launch(kRanks + rank, {}, [=](const ThreadBlock&) {
             const int peer = 1 - rank;
@@ -132,16 +140,33 @@ void copies(Scene& scene, unsigned threads, unsigned calls) {
 int main(int argc, char** argv) {
     using namespace symm;
     const auto two_shot = [](const Ranks& who, std::vector<std::size_t> counts) {
-        return [=](Scene& scene) { two_shots(scene, who, counts); };
+        return [=](Scene& scene) { two_shots(scene, who, {counts, who.ranks}, Shots::kBoth); };
     };
-    return explore::explore_main(argc, argv,
-                                 {
-                                     {"two_shot/2x1", two_shot({2}, {8, 8})},
-                                     {"two_shot/2x2", two_shot({2, 2}, {16, 16})},
-                                     {"two_shot/2x1x2", two_shot({2, 1, 2}, {16, 16})},
-                                     {"two_shot/2x1x2/idle", two_shot({2, 1, 2}, {4, 4, 4})},
-                                     {"copy/2x1", [](Scene& scene) { copies(scene, 1, 3); }, false},
-                                     {"copy/2x2", [](Scene& scene) { copies(scene, 2, 2); }, false},
-                                     {"two_shot/3x1", two_shot({3}, {12, 12})},
-                                 });
+    const auto one_half = [](const Ranks& who, std::vector<std::size_t> counts,
+                             Collective collective, Shots shots) {
+        return [=](Scene& scene) { two_shots(scene, who, {counts, who.ranks, collective}, shots); };
+    };
+    const auto reduce_scatter = [&](const Ranks& who, std::vector<std::size_t> counts) {
+        return one_half(who, std::move(counts), Collective::kReduceScatter, Shots::kReduceScatter);
+    };
+    const auto all_gather = [&](const Ranks& who, std::vector<std::size_t> counts) {
+        return one_half(who, std::move(counts), Collective::kAllGather, Shots::kAllGather);
+    };
+    return explore::explore_main(
+        argc, argv,
+        {
+            {"two_shot/2x1", two_shot({2}, {8, 8})},
+            {"two_shot/2x2", two_shot({2, 2}, {16, 16})},
+            {"two_shot/2x1x2", two_shot({2, 1, 2}, {16, 16})},
+            {"two_shot/2x1x2/idle", two_shot({2, 1, 2}, {4, 4, 4})},
+            {"copy/2x1", [](Scene& scene) { copies(scene, 1, 3); }, false},
+            {"copy/2x2", [](Scene& scene) { copies(scene, 2, 2); }, false},
+            {"two_shot/3x1", two_shot({3}, {12, 12})},
+            {"reduce_scatter/two_shot/2x1", reduce_scatter({2}, {4, 8})},
+            {"reduce_scatter/two_shot/2x2", reduce_scatter({2, 2}, {8, 8})},
+            {"reduce_scatter/two_shot/3x1", reduce_scatter({3}, {4, 4})},
+            {"all_gather/two_shot/2x1", all_gather({2}, {4, 8})},
+            {"all_gather/two_shot/2x2", all_gather({2, 2}, {8, 8})},
+            {"all_gather/two_shot/3x1", all_gather({3}, {4, 4})},
+        });
 }

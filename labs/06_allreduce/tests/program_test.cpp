@@ -29,7 +29,11 @@ INSTANTIATE_TEST_SUITE_P(
                       "--ranks 3 --mode process --dtype bfloat16 --algo oneshot --count 1",
                       "--ranks 2 --mode process --algo twoshot --bytes 256K --inplace",
                       "--ranks 5 --mode thread --dtype bfloat16 --count 3", "--ranks 1 --bytes 8K",
-                      "--mode thread --bytes 64K", "--ranks 8 --mode thread --bytes 32K"));
+                      "--mode thread --bytes 64K",
+                      "--ranks 3 --collective reducescatter --bytes 1K:64K --dtype half",
+                      "--ranks 3 --collective allgather --bytes 1K:64K --inplace",
+                      "--ranks 2 --collective reducescatter --count 777 --inplace --op avg",
+                      "--ranks 8 --mode thread --bytes 32K"));
 
 class Refused : public ::testing::TestWithParam<const char*> {};
 
@@ -43,13 +47,14 @@ TEST_P(Refused, WithOneLineThatSaysWhatToType) {
 INSTANTIATE_TEST_SUITE_P(
     Program, Refused,
     ::testing::Values("--ranks 0", "--ranks 17", "--ranks -1", "--bytes 12Q", "--bytes 4K:1K",
-                      "--bytes 0", "--bytes 3", "--bytes 7", "--bytes 2G",
-                      "--bytes 2G --mode thread", "--ranks 8 --mode thread --bytes 300M",
-                      "--ranks two", "--mode 'a\nb'", "--count 0x10", "--count 1.5", "--count 0",
-                      "--count -1", "--count 4611686018427387904", "--dtype int", "--algo ring",
-                      "--mode fiber", "--driver cuda", "--bytes 1K --count 3",
-                      "--algo sentinel --dtype int8", "--algo push --dtype int8", "--op mean",
-                      "--unknown", "extra"));
+                      "--bytes 0", "--bytes 3", "--collective broadcast",
+                      "--collective allgather --bytes 4", "--collective allgather --algo push",
+                      "--bytes 7", "--bytes 2G", "--bytes 2G --mode thread",
+                      "--ranks 8 --mode thread --bytes 300M", "--ranks two", "--mode 'a\nb'",
+                      "--count 0x10", "--count 1.5", "--count 0", "--count -1",
+                      "--count 4611686018427387904", "--dtype int", "--algo ring", "--mode fiber",
+                      "--driver cuda", "--bytes 1K --count 3", "--algo sentinel --dtype int8",
+                      "--algo push --dtype int8", "--op mean", "--unknown", "extra"));
 
 TEST(Program, RefusesNonsenseInTheEnvironment) {
     for (const char* setting :

@@ -76,6 +76,16 @@ Choice choose(const CallSize& call, const Tuner& tuner) {
     }
 }
 
+/// A ReduceScatter or an AllGather: packets, or the kernel of two shots, which makes one.
+Choice choose_half(const CallSize& call) {
+    const std::size_t limit = is_emulated() ? 2 << 10 : 64 << 10;  // of a part: bytes
+    if (call.count * size_of(call.type) <= limit) {
+        return {Algorithm::kOneShot, TunerReason::kSmall, limit};
+    }
+    return call.in_windows ? Choice{Algorithm::kTwoShot, TunerReason::kLargeHalf, limit}
+                           : Choice{Algorithm::kOneShot, TunerReason::kNoWindow, 0};
+}
+
 }  // namespace
 
 std::size_t sentinel_limit(int ranks) {
@@ -111,6 +121,8 @@ std::string describe(const CallPlan& plan, int ranks) {
             return fmt::format("above {}: so few blocks move more by two shots", limit);
         case TunerReason::kLargest:
             return fmt::format("above {}: the copy engine moves more bytes per second", limit);
+        case TunerReason::kLargeHalf:
+            return fmt::format("parts above {}: half of the bytes of packets are flags", limit);
         case TunerReason::kNoWindow:
             return "a buffer lies in no window: it has to go through scratch memory";
     }
@@ -128,9 +140,15 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const Tuner& tuner) {
     if (asked == Algorithm::kAuto) {
         asked = overrides.algorithm;
     }
-    const Choice choice =
-        asked == Algorithm::kAuto ? choose(call, tuner) : Choice{asked, TunerReason::kAsked, 0};
+    const bool is_half = call.collective != Collective::kAllReduce;
+    const Choice choice = asked != Algorithm::kAuto ? Choice{asked, TunerReason::kAsked, 0}
+                          : is_half                 ? choose_half(call)
+                                                    : choose(call, tuner);
     asked = choice.algorithm;
+    if (is_half && asked != Algorithm::kOneShot && asked != Algorithm::kTwoShot) {
+        throw std::invalid_argument(fmt::format("{} cannot go by {}: use oneshot or twoshot",
+                                                name_of(call.collective), name_of(asked)));
+    }
     const std::size_t bytes = call.count * size_of(call.type);
     const bool floating = is_floating(call.type);
     LaunchShape limit = most.any;
@@ -152,7 +170,8 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const Tuner& tuner) {
     } else if (asked == Algorithm::kCopy && !most.copy_engine) {
         throw std::invalid_argument("copy needs a device for each rank: use twoshot");
     } else if (call.in_windows) {
-        shape = shape_for(bytes / 16 / static_cast<std::size_t>(call.ranks), limit);
+        const auto parts = static_cast<std::size_t>(is_half ? 1 : call.ranks);
+        shape = shape_for(bytes / 16 / parts, limit);
     } else {
         throw std::invalid_argument(fmt::format(
             "{} needs both buffers in windows (Communicator::allocate)", name_of(asked)));

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "labs/05_device_prims/reduction/collective.hpp"
 #include "labs/05_device_prims/reduction/data_type.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
 #include "labs/06_allreduce/tuning/tuning_table.hpp"
@@ -20,7 +21,8 @@ struct CallSize {
     DataType type;
     std::size_t count;
     int ranks;
-    bool in_windows;  ///< Input and output both lie in windows.
+    bool in_windows;  ///< Input and output both lie in windows; of one half, the larger buffer.
+    Collective collective = Collective::kAllReduce;  ///< Or a half: `count` is one part's.
 };
 
 /// Why the tuner chose as it did.
@@ -32,7 +34,8 @@ enum class TunerReason {
     kLarge,
     kFewBlocks,
     kLargest,
-    kNoWindow
+    kNoWindow,
+    kLargeHalf
 };
 
 /// What the ranks' devices allow.

@@ -15,13 +15,13 @@
 /// | adds up, in the order of the ranks | `out[i]`                           | plain   | for this rank's stream only; the same bits on all ranks |
 /// | clears one unused packet per peer  | its own `scratch[bank][p][e / 2 % per_sender]` | relaxed | no old flag may equal a later epoch: see below |
 ///
-/// - No deadlock: a thread sends packet i before it waits for packet i of any peer, all threads of
-///   all ranks run at the same time, and no thread waits for another thread of its rank before its
-///   own waits have ended.
-/// - The next call cannot overtake this one: see scratch.hpp. A call ends with packets of all
-///   peers.
-/// - No old flag equals a later epoch, which wraps: each call clears one slot of its bank, in turn,
-///   unless it has just used it. So each is renewed in 2 x `per_sender` calls (4 x at the wrap).
+/// - No deadlock: a thread sends packet i before it waits for packet i of any peer, all threads run
+///   at the same time, and none waits for another of its rank before its own waits have ended.
+/// - The next call cannot overtake this one: see scratch.hpp. Unless it gives up, a kernel ends
+///   only when it has loaded the packets of all peers.
+/// - No old flag equals a later epoch, which wraps: of each peer's `per_sender` slots a call clears
+///   one, in turn, unless it has just used it. So each is renewed in 2 x `per_sender` calls (slot 0
+///   at the wrap, which skips epochs 0 and 1, in 4 x).
 ///
 /// Explored: `./lab explore one_shot`: every execution that the memory model allows.
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (AGxLL_R).
@@ -68,7 +68,7 @@ struct OneShot : ScratchCall {
         epochs->store(block, epoch);
     }
 
-private:
+protected:
     /// The slot in `receiver`'s memory for packet i from `sender`.
     __host__ __device__ Packet* slot(int receiver, int sender, std::uint32_t epoch,
                                      std::size_t i) const {

@@ -24,11 +24,10 @@
 ///   all ranks must be running at once.
 /// - The next rendezvous cannot overtake this one: between the two the caller passes a barrier. A
 ///   peer passes it only after this rank has arrived there, with its inbox read.
-/// - No old flag passes for a new one: a block numbers its own rendezvous, and each of them writes
-///   every slot of its inbox. So when number e comes, the slot has e - 1, also where numbers wrap.
+/// - No old flag passes for a new one: a block numbers its rendezvous, and in each all peers write
+///   all slots of its inbox. So when number e comes, a slot has e - 1, also where numbers wrap.
 ///
 /// Explored: `./lab explore two_shot`: every execution that the memory model allows.
-///
 /// Source: ours. NCCL asks for equal offsets on all ranks (NCCL_WIN_COLL_SYMMETRIC).
 
 #include <cuda.h>

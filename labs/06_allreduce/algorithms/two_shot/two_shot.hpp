@@ -17,9 +17,8 @@
 /// - No deadlock: see both files; the launch keeps all blocks of all ranks resident at once.
 /// - The next call cannot overtake this one: a rank's kernel ends after all its blocks have met
 ///   those of all peers in the barrier, and then no peer reads or writes for this call any more.
-/// - Where a rank does not call, the others give up at the rendezvous. If it calls later, it reads
-///   their inputs, stores into their outputs, and gives up at the barrier. So the buffers of a
-///   failed call are free when all ranks have ended.
+/// - Where a rank does not call, the others give up at the rendezvous. If it calls later, it still
+///   uses their buffers. So free none of a failed call before the kernels of all ranks have ended.
 /// - In place, even on some ranks only, is safe: only rank r touches part r of any buffer, and the
 ///   thread that stores a sum has loaded those packs of all ranks before.
 /// - Part r is added up by rank r alone, so all ranks agree to the last bit; and in the order of
@@ -39,6 +38,10 @@
 
 namespace symm {
 
+/// Which of the two shots a call makes. One alone is a ReduceScatter or an AllGather: a kernel with
+/// one target or one source, where each rank is told the address of its part (halves/README.md).
+enum class Shots { kBoth, kReduceScatter, kAllGather };
+
 /// What a call's kernel is given, whatever the type. Buffers need only the alignment of an element;
 /// 16 is faster.
 struct TwoShotCall {
@@ -47,6 +50,7 @@ struct TwoShotCall {
     std::size_t count;  ///< Elements.
     Reduction reduction;
     simt::Timeout timeout;
+    Shots shots = Shots::kBoth;
 };
 
 /// The kernel, for at most kMost ranks: room for their packs in registers.
@@ -65,7 +69,7 @@ struct TwoShot : TwoShotCall {
         for (int p = 0; p < rendezvous.ranks; ++p) {
             bits |= all[p].in | all[p].out;
         }
-        // The same on all ranks, as has to be: a buffer's addresses differ by whole granules.
+        // All ranks agree, as both shots need: a buffer's addresses differ by whole granules.
         const bool aligned = bits % sizeof(simt::Pack16) == 0;
         const std::size_t packs = aligned ? count / kElements : 0;
         reduce_part<simt::Pack16>(block, all, 0, packs);
@@ -85,17 +89,19 @@ private:
         const int rank = rendezvous.rank;
         const int ranks = rendezvous.ranks;
         PackReducer<T, Pack, kMost, kMost> reducer;
-        reducer.sources = reducer.targets = ranks;
+        reducer.sources = shots == Shots::kAllGather ? 1 : ranks;
+        reducer.targets = shots == Shots::kReduceScatter ? 1 : ranks;
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
-            const int source = p < ranks ? p : rank;
+            const int source = p < ranks && shots != Shots::kAllGather ? p : rank;
             // In this rank's order, so that not all ranks write to the same one at once.
             const int target = p < ranks ? (rank + p) % ranks : rank;
             reducer.source[p] = reinterpret_cast<const Pack*>(all[source].in) + begin;
             reducer.target[p] = reinterpret_cast<Pack*>(all[target].out) + begin;
         }
-        reducer(block, part_begin(total, rank, ranks), part_begin(total, rank + 1, ranks),
-                reduction);
+        const bool has_parts = shots == Shots::kBoth;  // else the addresses are a part's
+        reducer(block, has_parts ? part_begin(total, rank, ranks) : 0,
+                has_parts ? part_begin(total, rank + 1, ranks) : total, reduction);
     }
 };
 

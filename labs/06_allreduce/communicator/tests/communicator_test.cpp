@@ -137,27 +137,39 @@ TEST(Communicator, TakesCallsOfAnyKindInAnyOrder) {
             for (std::size_t i = 0; i < kAtOnce; ++i) {
                 Call& call = calls.at(i);
                 call.arithmetic = {kDataTypes.at(drawn(kDataTypes.size())),
-                                   kReduceOps.at(drawn(kReduceOps.size()))};
-                const auto [type, op] = call.arithmetic;
-                call.count = 1 + drawn((most >> drawn(11)) / size_of(type));
-                const CUdeviceptr from = in[i] + drawn(5) * size_of(type);
-                call.out = drawn(3) == 0 ? from : out[i] + drawn(5) * size_of(type);
+                                   kReduceOps.at(drawn(kReduceOps.size())),
+                                   static_cast<Collective>(drawn(3))};
+                const auto [type, op, collective] = call.arithmetic;
+                const bool whole = collective == Collective::kAllReduce;
+                const auto parts = static_cast<std::size_t>(whole ? 1 : ranks);
+                call.count = 1 + drawn((most >> drawn(11)) / size_of(type) / parts);
+                CUdeviceptr from = in[i] + drawn(5) * size_of(type);
+                call.out = out[i] + drawn(5) * size_of(type);
+                if (drawn(3) == 0) {  // in place
+                    const std::size_t own =
+                        call.count * size_of(type) * static_cast<std::size_t>(side.rank.rank());
+                    if (collective == Collective::kAllGather) {
+                        from = call.out + own;
+                    } else {
+                        call.out = from + (whole ? 0 : own);
+                    }
+                }
                 std::vector<Algorithm> possible{Algorithm::kAuto, Algorithm::kOneShot,
                                                 Algorithm::kTwoShot};
-                if (is_floating(type)) {
+                if (is_floating(type) && whole) {
                     possible.push_back(Algorithm::kSentinel);
                     possible.push_back(Algorithm::kPush);
                 }
-                if (has_copy(ranks)) {
+                if (has_copy(ranks) && whole) {
                     possible.push_back(Algorithm::kCopy);
                 }
                 const Stream& stream = drawn(2) == 0 ? side.stream : other;
+                Verifier::poison(stream, call.out,
+                                 call.count * size_of(type) *
+                                     (collective == Collective::kAllGather ? parts : 1));
                 verifiers[i].fill(stream, call.arithmetic, from, call.count);
-                if (call.out != from) {
-                    Verifier::poison(stream, call.out, call.count * size_of(type));
-                }
-                side.communicator.all_reduce(from, call.out, call.count, type, op, stream.get(),
-                                             possible.at(drawn(possible.size())));
+                side.communicator.call(collective, from, call.out, call.count, type, op,
+                                       stream.get(), possible.at(drawn(possible.size())));
             }
             side.rank.bootstrap().together("checked", [&] {
                 side.communicator.synchronize(side.stream, "calls");

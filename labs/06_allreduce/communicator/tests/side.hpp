@@ -29,15 +29,19 @@ struct Side {
     /// wrong.
     CallPlan reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count,
                               const Arithmetic& arithmetic, Algorithm algorithm) {
-        const auto [type, op] = arithmetic;
+        const bool gathers = arithmetic.collective == Collective::kAllGather;
+        const auto parts = static_cast<std::size_t>(gathers ? rank.size() : 1);
+        Verifier::poison(stream, out, count * size_of(arithmetic.type) * parts);
         verifier.fill(stream, arithmetic, in, count);
-        if (in != out) {
-            Verifier::poison(stream, out, count * size_of(type));
-        }
-        const CallPlan plan =
-            communicator.all_reduce(in, out, count, type, op, stream.get(), algorithm);
+        const CallPlan plan = call(in, out, count, arithmetic, algorithm);
         check(out, count, arithmetic);
         return plan;
+    }
+    /// Queues the call.
+    CallPlan call(CUdeviceptr in, CUdeviceptr out, std::size_t count, const Arithmetic& arithmetic,
+                  Algorithm algorithm) {
+        const auto [type, op, collective] = arithmetic;
+        return communicator.call(collective, in, out, count, type, op, stream.get(), algorithm);
     }
     void check(CUdeviceptr out, std::size_t count, const Arithmetic& arithmetic) {
         rank.bootstrap().together("checked", [&] {

@@ -24,8 +24,9 @@ double ring_rate(int ranks) {
 
 }  // namespace
 
-double Limit::call(std::size_t bytes, int ranks) const {
-    return packet + static_cast<double>(bytes) * 2 * (ranks - 1) / ranks / (rate * 1e3);
+double Limit::call(std::size_t bytes, int ranks, Collective collective) const {
+    const int trips = collective == Collective::kAllReduce ? 2 : 1;
+    return packet + static_cast<double>(bytes) * trips * (ranks - 1) / ranks / (rate * 1e3);
 }
 
 std::optional<Limit> measure_limit(Rank& rank) {

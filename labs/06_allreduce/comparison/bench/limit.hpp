@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "common/ranks/rank.hpp"
+#include "labs/05_device_prims/reduction/collective.hpp"
 
 namespace symm {
 
@@ -15,8 +16,9 @@ struct Limit {
     double rate = 0;    ///< From each rank to the next by copy engines, all at once, in GB/s.
 
     /// The limit of a call in microseconds: one packet's way, and 2(n-1)/n of the bytes at that
-    /// rate, which each rank has to send if the switch does not help.
-    double call(std::size_t bytes, int ranks) const;
+    /// rate, which each rank has to send if the switch does not help. Half of these bytes where the
+    /// call is one half of an AllReduce.
+    double call(std::size_t bytes, int ranks, Collective collective) const;
 };
 
 /// Measures the limit. Collective; only rank 0 gets it. Nothing where times mean nothing (emulated

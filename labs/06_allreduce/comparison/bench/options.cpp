@@ -43,6 +43,10 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
                                    "Factor from one size to the next (default 2; emulated 4)")
         ->default_str("")
         ->excludes(step);
+    app.add_option("--collective", options.collective,
+                   "What is measured; sizes are those of the larger buffer")
+        ->check(CLI::IsMember({"allreduce", "reducescatter", "allgather"}))
+        ->capture_default_str();
     app.add_option("-d,--datatype", options.type, "Type of the elements")
         ->check(CLI::IsMember(names(kDataTypes)))
         ->capture_default_str();
@@ -77,8 +81,7 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
 }
 
 void BenchOptions::complete() {
-    comparison.arithmetic = {data_type(type), reduce_op(op)};
-    const std::size_t element = size_of(comparison.arithmetic.type);
+    comparison.arithmetic = {data_type(type), reduce_op(op), collective_named(collective)};
     constexpr std::size_t kLeast = 1024;
     const std::size_t most = std::size_t{1} << (is_emulated() ? 16 : 30);
     max_bytes = max_bytes != 0 ? max_bytes : std::max(most, min_bytes);
@@ -89,10 +92,6 @@ void BenchOptions::complete() {
     if (min_bytes > max_bytes) {
         throw UsageError(fmt::format("-b {} is more than -e {}", format_bytes(min_bytes),
                                      format_bytes(max_bytes)));
-    }
-    if (min_bytes < element) {
-        throw UsageError(fmt::format("-b {} is less than one {} of {} bytes",
-                                     format_bytes(min_bytes), type, element));
     }
     if (step_bytes != 0 && (max_bytes - min_bytes) / step_bytes >= kMostSizes) {
         throw UsageError(
@@ -112,17 +111,25 @@ void BenchOptions::complete() {
     } else if (is_emulated()) {
         comparison.rounds = 1;
     }
+    if (min_bytes < unit()) {
+        throw UsageError(fmt::format("-b {} is less than one {} {}of {} bytes",
+                                     format_bytes(min_bytes), type,
+                                     collective == "allreduce" ? "" : "for each rank ", unit()));
+    }
     comparison.check = check != 0;
     comparison.nccl = !no_nccl;
     comparison.most_bytes = max_bytes;
 }
 
+std::size_t BenchOptions::unit() const {
+    return size_of(comparison.arithmetic.type) * comparison.arithmetic.parts(ranks());
+}
+
 std::vector<std::size_t> BenchOptions::sizes() const {
-    const std::size_t element = size_of(comparison.arithmetic.type);
     std::vector<std::size_t> sizes;
     for (std::size_t bytes = min_bytes; bytes <= max_bytes;
          bytes = step_bytes != 0 ? bytes + step_bytes : bytes * step_factor) {
-        sizes.push_back(bytes / element * element);
+        sizes.push_back(bytes / unit() * unit());
     }
     return sizes;
 }
@@ -130,8 +137,8 @@ std::vector<std::size_t> BenchOptions::sizes() const {
 std::string BenchOptions::text() const {
     const bool by_bytes = step_bytes != 0;
     return fmt::format(
-        "{}, {}, {} to {} by {}{}, {} calls per turn, {} warm-up calls, {}, {}", type, op,
-        format_bytes(min_bytes), format_bytes(max_bytes), by_bytes ? "+" : "x",
+        "{}, {}, {}, {} to {} by {}{}, {} calls per turn, {} warm-up calls, {}, {}", collective,
+        type, op, format_bytes(min_bytes), format_bytes(max_bytes), by_bytes ? "+" : "x",
         by_bytes ? format_bytes(step_bytes) : std::to_string(step_factor),
         comparison.iterations != 0 ? std::to_string(comparison.iterations) : "5 to 200",
         comparison.warm_ups,

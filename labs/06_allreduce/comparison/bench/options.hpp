@@ -19,6 +19,7 @@ struct BenchOptions {
     std::size_t max_bytes = 0;
     std::size_t step_bytes = 0;  ///< From one size to the next, instead of the factor.
     std::size_t step_factor = 0;
+    std::string collective = "allreduce";
     std::string type = "float";
     std::string op = "sum";
     int check = 1;
@@ -31,7 +32,9 @@ struct BenchOptions {
     /// do not belong together.
     void complete();
     int ranks() const { return threads * gpus; }
-    /// The sizes in bytes, in whole elements.
+    /// Bytes of what a size is a multiple of: an element of each part.
+    std::size_t unit() const;
+    /// The sizes in bytes, of the larger buffer.
     std::vector<std::size_t> sizes() const;
     /// All of it in one line.
     std::string text() const;

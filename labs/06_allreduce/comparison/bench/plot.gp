@@ -16,7 +16,8 @@ set style line 3 linewidth 2 linecolor "#808080" pointtype -1 dashtype 2
 set style line 4 linewidth 3 linecolor "#1f4e9c" pointtype 7 pointsize 0.5
 
 ranks = int(jq('.benchmarks[0].ranks'))
-what = jq('"AllReduce, \(.benchmarks[0].ranks) GPUs, \(.context.datatype), \(.context.op), ' . \
+trips = jq('.context.collective') eq "AllReduce" ? 2 : 1
+what = jq('"\(.context.collective), \(.benchmarks[0].ranks) GPUs, \(.context.datatype), \(.context.op), ' . \
           'out of place" + if .context.nccl == "" then "" else ", beside NCCL \(.context.nccl)" end')
 set terminal svg size 800,480 font "sans-serif,14" background "white"
 set key left top reverse Left
@@ -41,5 +42,5 @@ set output ARG1 . "_bandwidth.svg"
 set title what . ": bus bandwidth"
 set ylabel "GB/s"
 set xrange [bytes_min:1.01 * bytes_max]
-plot for [i = 1:4] $rows using 1:($1 * 2 * (ranks - 1) / ranks / column(i + 1) * 1e-3) \
+plot for [i = 1:4] $rows using 1:($1 * trips * (ranks - 1) / ranks / column(i + 1) * 1e-3) \
      with linespoints linestyle i title line[i]

@@ -7,9 +7,12 @@
 namespace symm {
 namespace {
 
-/// The bus bandwidth in GB/s, as nccl-tests defines it: bytes/time x 2(n-1)/n.
-double bus_bandwidth(std::size_t bytes, int ranks, double microseconds) {
-    return static_cast<double>(bytes) / (microseconds * 1e3) * 2 * (ranks - 1) / ranks;
+/// The bus bandwidth in GB/s, as nccl-tests defines it: bytes/time x 2(n-1)/n, of a ReduceScatter
+/// or an AllGather half of it.
+double bus_bandwidth(const BenchRow& row, double microseconds) {
+    const int trips = row.collective == Collective::kAllReduce ? 2 : 1;
+    return static_cast<double>(row.bytes) / (microseconds * 1e3) * trips * (row.ranks - 1) /
+           row.ranks;
 }
 
 constexpr const char* kHead =
@@ -32,7 +35,7 @@ void set_place(Counters& counters, const std::string& place, const BenchRow& row
     };
     set("us", measured.ours);
     set("algbw", static_cast<double>(row.bytes) / (measured.ours * 1e3));
-    set("busbw", bus_bandwidth(row.bytes, row.ranks, measured.ours));
+    set("busbw", bus_bandwidth(row, measured.ours));
     set("wrong", row.checked ? std::optional(0.0) : std::nullopt);  // else run() has thrown
     set("nccl_us", measured.nccl);
     set("nccl_symmetric_us", measured.nccl_symmetric);
@@ -64,7 +67,7 @@ void set_counters(benchmark::State& state, const BenchRow& row) {
     counters["ranks"] = row.ranks;
     counters["blocks"] = row.out_of_place.plan.shape.blocks;
     if (row.limit) {
-        counters["limit_us"] = row.limit->call(row.bytes, row.ranks);
+        counters["limit_us"] = row.limit->call(row.bytes, row.ranks, row.collective);
     }
     set_place(counters, "out_", row, row.out_of_place);
     set_place(counters, "in_", row, row.in_place);

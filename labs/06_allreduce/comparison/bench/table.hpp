@@ -18,6 +18,7 @@ struct BenchRow {
     std::size_t bytes;
     std::size_t count;
     int ranks;
+    Collective collective;
     bool checked;
     std::optional<Limit> limit;
     Measured out_of_place;

@@ -127,6 +127,18 @@ TEST(BenchProgram, ReducesEachTypeByEachOperation) {
     }
 }
 
+TEST(BenchProgram, MeasuresAHalf) {
+    for (const char* half : {"reducescatter", "allgather"}) {
+        const Benched benched =
+            bench(std::string("-t 3 -b 30 -e 128K -f 64 -n 2 -d half --collective ") + half);
+        EXPECT_EQ(column(benched, kSize), (Cells{"30", "1920", "122880"})) << benched.output;
+        EXPECT_EQ(column(benched, kCount), (Cells{"5", "320", "20480"}));
+        EXPECT_EQ(column(benched, kOutWrong), Cells(3, "0"));
+        EXPECT_EQ(column(benched, kInWrong), Cells(3, "0"));
+        EXPECT_EQ(benched.rows.back()[17], "twoshot");
+    }
+}
+
 TEST(BenchProgram, EndsWithAnErrorInTheMiddleOfASize) {
     const Finished run =
         run_program("06_allreduce_bench -e 1K -G 1",
@@ -147,13 +159,15 @@ TEST(BenchProgram, TakesGoogleBenchmarksOptions) {
     EXPECT_EQ(bench("--benchmark_repetitions=3 -e 1K -n 1").rows.size(), 3U);
     const Finished list = run_program("06_allreduce_bench --benchmark_list_tests -e 1K");
     EXPECT_EQ(list.exit_code, 0);
-    EXPECT_EQ(list.output.find("all_reduce/float/sum/1K"), 0U) << list.output;
+    EXPECT_EQ(list.output.find("allreduce/float/sum/1K"), 0U) << list.output;
     const Finished none = run_program("06_allreduce_bench --benchmark_filter=zzz");
     EXPECT_EQ(none.exit_code, 2) << none.output;
 }
 
 TEST(BenchProgram, RefusesBadUsageInOneLine) {
     for (const char* arguments : {"-b 3",
+                                  "-b 4 -t 2 --collective allgather",
+                                  "--collective broadcast",
                                   "-b 12Q",
                                   "-b 2K -e 1K",
                                   "-e 3G",

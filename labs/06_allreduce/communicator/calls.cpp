@@ -1,0 +1,185 @@
+// A call, from its arguments to the launch.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "common/log/log.hpp"
+#include "labs/06_allreduce/algorithms/launches.hpp"
+#include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
+#include "labs/06_allreduce/communicator/communicator.hpp"
+#include "labs/06_allreduce/communicator/memory.hpp"
+
+namespace symm {
+namespace {
+
+/// Bytes that begin at an address.
+struct Span {
+    CUdeviceptr begin;
+    std::size_t bytes;
+};
+
+bool overlap(const Span& a, const Span& b) {
+    return a.begin < b.begin ? b.begin - a.begin < a.bytes : a.begin - b.begin < b.bytes;
+}
+
+/// The integer as which an AllGather by kernels for types moves elements: no operation changes it.
+DataType moved_as(DataType type) {
+    return size_of(type) == 8   ? DataType::kUint64
+           : size_of(type) == 4 ? DataType::kUint32
+                                : DataType::kUint8;
+}
+
+}  // namespace
+
+/// Where the buffers of a call are.
+struct Communicator::Places {
+    std::size_t part;  ///< Bytes of a rank's part; of an AllReduce 0: all use the whole buffers.
+    std::optional<WindowPlace> in;
+    std::optional<WindowPlace> out;
+
+    /// Whether peers can reach what they have to.
+    bool reachable(Collective collective) const {
+        return (in || collective == Collective::kAllGather) &&
+               (out || collective == Collective::kReduceScatter);
+    }
+};
+
+Communicator::Places Communicator::places_of(const CollectiveCall& call) const {
+    const auto [collective, in, out, count, type, op] = call;
+    const auto parts = static_cast<std::size_t>(ranks());
+    if (count > std::numeric_limits<std::size_t>::max() / size_of(type) / parts) {
+        throw std::invalid_argument(
+            fmt::format("{} elements are more than any memory holds", count));
+    }
+    if (in % size_of(type) != 0 || out % size_of(type) != 0) {
+        throw std::invalid_argument(
+            fmt::format("the addresses of {} buffers have to be multiples of {}", name_of(type),
+                        size_of(type)));
+    }
+    const std::size_t bytes = count * size_of(type);
+    const std::size_t in_bytes = bytes * (collective == Collective::kReduceScatter ? parts : 1);
+    const std::size_t out_bytes = bytes * (collective == Collective::kAllGather ? parts : 1);
+    const Places places{collective == Collective::kAllReduce ? 0 : bytes,
+                        windows_.find(in, in_bytes), windows_.find(out, out_bytes)};
+    // Memory in a window has two addresses, the caller's own and the window's.
+    const bool one_window =
+        places.in && places.out && places.in->window == places.out->window;
+    const Span from{one_window ? places.in->offset : in, in_bytes};
+    const Span to{one_window ? places.out->offset : out, out_bytes};
+    // In place, the smaller buffer is this rank's part of the larger one.
+    const std::size_t own = places.part * static_cast<std::size_t>(rank());
+    const bool in_place =
+        from.begin + (in_bytes > bytes ? own : 0) == to.begin + (out_bytes > bytes ? own : 0);
+    if (!in_place && overlap(from, to)) {
+        throw std::invalid_argument(
+            collective == Collective::kAllReduce
+                ? "input and output overlap: they have to be one buffer or two"
+                : "input and output overlap: they have to be two buffers, or the smaller one this "
+                  "rank's part of the larger one");
+    }
+    return places;
+}
+
+TwoShotCall Communicator::two_shot_call(const CollectiveCall& call, const Places& places) const {
+    const bool gathers = call.collective == Collective::kAllGather;
+    TwoShotCall two_shots{
+        {memory().member(&CommunicatorMemory::rendezvous), rank(), ranks(), {}},
+        {memory().member(&CommunicatorMemory::barrier), rank(), ranks()},
+        gathers ? places.part / size_of(moved_as(call.type)) : call.count,
+        Reduction(call.op, ranks(), is_signed_integer(call.type)),
+        timeout_.timeout(),
+        gathers                                          ? Shots::kAllGather
+        : call.collective == Collective::kReduceScatter ? Shots::kReduceScatter
+                                                         : Shots::kBoth};
+    for (int p = 0; p < ranks(); ++p) {
+        // What rank p reads of this rank's input, and where it writes in this rank's output.
+        const std::size_t part = places.part * static_cast<std::size_t>(p);
+        const auto seen = [&](const std::optional<WindowPlace>& place, CUdeviceptr own) {
+            return place ? place->seen_by(p, rank()) : p == rank() ? own : 0;
+        };
+        two_shots.rendezvous.mine[p] = {seen(places.in, call.in) + (gathers ? 0 : part),
+                                        seen(places.out, call.out) + (gathers ? part : 0)};
+    }
+    return two_shots;
+}
+
+CallPlan Communicator::queue(const CollectiveCall& call, CUstream stream, Algorithm asked) {
+    require_known(call.type, call.op);
+    require_known(asked);
+    if (call.collective > Collective::kAllGather) {
+        throw std::invalid_argument(
+            fmt::format("a communicator has no {}", name_of(call.collective)));
+    }
+    const Places places = places_of(call);
+    const CallSize size{call.type, call.count, ranks(), places.reachable(call.collective),
+                        call.collective};
+    if (check_) {
+        comparison_.compare(rank_.bootstrap(), size, call.op, asked);
+    }
+    CallPlan chosen = plan_call(size, asked, tuner_);
+    if (log::enabled(log::Level::kInfo)) {
+        log::info("rank {}: {} of {} x {}, {}: {} with {} blocks of {} threads ({})", rank(),
+                  name_of(call.collective), call.count, name_of(call.type), name_of(call.op),
+                  name_of(chosen.algorithm), chosen.shape.blocks, chosen.shape.threads,
+                  describe(chosen, ranks()));
+    }
+    if (call.count == 0) {
+        return chosen;
+    }
+    follow_last_call(stream);
+    if (chosen.algorithm == Algorithm::kTwoShot) {
+        const bool gathers = call.collective == Collective::kAllGather;
+        launch_two_shot(stream, chosen.shape, gathers ? moved_as(call.type) : call.type,
+                        two_shot_call(call, places));
+    } else if (chosen.algorithm == Algorithm::kCopy) {
+        prepare_copy();
+        copy_->queue(stream, chosen.shape, call.type, two_shot_call(call, places));
+    } else {
+        queue_pieces(call, stream, chosen);
+    }
+    return chosen;
+}
+
+void Communicator::queue_pieces(const CollectiveCall& call, CUstream stream,
+                                const CallPlan& chosen) {
+    const ScratchPlace place = scratch_place(chosen.algorithm, ranks());
+    const bool gathers = call.collective == Collective::kAllGather;
+    // An AllGather moves bytes.
+    const std::size_t unit = gathers ? size_of(call.type) : 1;
+    for (std::size_t done = 0; done < call.count; done += chosen.piece) {
+        if (done != 0) {  // a call of many pieces ends early where it cannot succeed any more
+            rank_.bootstrap().throw_async_error("an AllReduce");
+            timeout_.throw_if_gave_up();
+        }
+        const ScratchCall piece{
+            call.in + done * size_of(call.type), call.out + done * size_of(call.type),
+            std::min(chosen.piece, call.count - done) * unit,
+            Reduction(call.op, ranks(), is_signed_integer(call.type)),
+            &(memory().of(rank())->*place.epochs), memory_.pointer<simt::Pack16>(place.offset),
+            place.per_sender, timeout_.timeout(), rank(), ranks(), call.count * unit};
+        if (gathers) {
+            launch_all_gather_packets(stream, chosen.shape, piece);
+        } else if (call.collective == Collective::kReduceScatter) {
+            launch_reduce_scatter_packets(stream, chosen.shape, call.type, piece);
+        } else if (chosen.algorithm == Algorithm::kOneShot) {
+            launch_one_shot(stream, chosen.shape, call.type, piece);
+        } else if (chosen.algorithm == Algorithm::kSentinel) {
+            launch_sentinel(stream, chosen.shape, call.type, piece);
+        } else {
+            launch_two_shot_push(stream, chosen.shape, call.type, piece);
+        }
+    }
+}
+
+CallPlan Communicator::call(Collective collective, CUdeviceptr in, CUdeviceptr out,
+                            std::size_t count, DataType type, ReduceOp op, CUstream stream,
+                            Algorithm asked) {
+    // An AllGather moves elements, and a sum of one is that one.
+    const ReduceOp applied = collective == Collective::kAllGather ? ReduceOp::kSum : op;
+    return queue({collective, in, out, count, type, applied}, stream, asked);
+}
+
+}  // namespace symm
