@@ -83,6 +83,8 @@ inline constexpr Variable kVariables[] = {
 
     {"SYMM_LAUNCHER", OneOf{{"none"}}, "",
      "none: a launcher's variables are ignored, and the program starts its ranks itself"},
+    {"SYMM_RANKS_PER_NODE", Number{0, 64}, "0",
+     "how many of an MPI run's ranks form a machine; 0: those that share one"},
     {"SYMM_BOOTSTRAP", Text{"a text, the same for all ranks of a run"}, "",
      "names the run that the ranks of a launcher belong to; a secret text keeps other users from "
      "taking the name first"},

@@ -12,6 +12,7 @@
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/result_check.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"
+#include "labs/06_allreduce/machines/machine_calls.hpp"
 
 namespace {
 
@@ -25,6 +26,7 @@ struct Options {
     std::size_t count = 0;   ///< Elements, instead of sizes.
     Algorithm algorithm = Algorithm::kAuto;
     bool in_place = false;
+    int nodes = 1;
 };
 
 void run(Rank& rank, const Options& options) {
@@ -87,6 +89,19 @@ void require_possible(const Options& options) {
     TuningTable::from_environment();
 }
 
+/// The same calls over several machines.
+MachineCalls calls_of(const Options& options) {
+    if (options.arithmetic.collective != Collective::kAllReduce ||
+        options.algorithm != Algorithm::kAuto) {
+        throw UsageError("--nodes goes with neither --collective nor --algo");
+    }
+    const std::size_t bytes = options.count * size_of(options.arithmetic.type);
+    return {.arithmetic = options.arithmetic,
+            .sizes = bytes != 0 ? ByteRange{bytes, bytes} : options.sizes,
+            .factor = options.factor,
+            .in_place = options.in_place};
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -122,9 +137,13 @@ int main(int argc, char** argv) {
     app.add_option("--algo", algo, "Algorithm: auto, oneshot, sentinel, push, twoshot or copy")
         ->capture_default_str();
     app.add_flag("--inplace", options.in_place, "Input and output are the same buffer");
+    add_number_option(app, "--nodes", options.nodes, 1, kMaxAllReduceRanks,
+                      "Machines of equally many ranks, which are groups of threads, to see what "
+                      "several machines do");
     app.footer(
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
         "     06_allreduce --ranks 8 --mode thread --bytes 1K:1M\n"
+        "     06_allreduce --ranks 4 --nodes 2 --bytes 1K:1M\n"
         "SYMM_TIMEOUT is the limit of every wait, in seconds. 06_allreduce_bench measures times, "
         "beside NCCL's;\n"
         "06_allreduce_tune measures which algorithm is the fastest for which size.");
@@ -136,6 +155,9 @@ int main(int argc, char** argv) {
         options.algorithm = algorithm_named(algo);
         options.sizes = parse_byte_range("--bytes", bytes);
         require_possible(options);
+        if (options.nodes > 1) {
+            return run_thread_machines(options.nodes, options.ranks.ranks, calls_of(options));
+        }
         return run_ranks(options.ranks, [&](Rank& rank) { run(rank, options); });
     });
 }

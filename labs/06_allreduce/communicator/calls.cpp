@@ -65,8 +65,7 @@ Communicator::Places Communicator::places_of(const CollectiveCall& call) const {
     const Places places{collective == Collective::kAllReduce ? 0 : bytes,
                         windows_.find(in, in_bytes), windows_.find(out, out_bytes)};
     // Memory in a window has two addresses, the caller's own and the window's.
-    const bool one_window =
-        places.in && places.out && places.in->window == places.out->window;
+    const bool one_window = places.in && places.out && places.in->window == places.out->window;
     const Span from{one_window ? places.in->offset : in, in_bytes};
     const Span to{one_window ? places.out->offset : out, out_bytes};
     // In place, the smaller buffer is this rank's part of the larger one.
@@ -85,15 +84,14 @@ Communicator::Places Communicator::places_of(const CollectiveCall& call) const {
 
 TwoShotCall Communicator::two_shot_call(const CollectiveCall& call, const Places& places) const {
     const bool gathers = call.collective == Collective::kAllGather;
-    TwoShotCall two_shots{
-        {memory().member(&CommunicatorMemory::rendezvous), rank(), ranks(), {}},
-        {memory().member(&CommunicatorMemory::barrier), rank(), ranks()},
-        gathers ? places.part / size_of(moved_as(call.type)) : call.count,
-        Reduction(call.op, ranks(), is_signed_integer(call.type)),
-        timeout_.timeout(),
-        gathers                                          ? Shots::kAllGather
-        : call.collective == Collective::kReduceScatter ? Shots::kReduceScatter
-                                                         : Shots::kBoth};
+    TwoShotCall two_shots{{memory().member(&CommunicatorMemory::rendezvous), rank(), ranks(), {}},
+                          {memory().member(&CommunicatorMemory::barrier), rank(), ranks()},
+                          gathers ? places.part / size_of(moved_as(call.type)) : call.count,
+                          Reduction(call.op, ranks(), is_signed_integer(call.type)),
+                          timeout_.timeout(),
+                          gathers                                         ? Shots::kAllGather
+                          : call.collective == Collective::kReduceScatter ? Shots::kReduceScatter
+                                                                          : Shots::kBoth};
     for (int p = 0; p < ranks(); ++p) {
         // What rank p reads of this rank's input, and where it writes in this rank's output.
         const std::size_t part = places.part * static_cast<std::size_t>(p);
@@ -154,12 +152,17 @@ void Communicator::queue_pieces(const CollectiveCall& call, CUstream stream,
             rank_.bootstrap().throw_async_error("an AllReduce");
             timeout_.throw_if_gave_up();
         }
-        const ScratchCall piece{
-            call.in + done * size_of(call.type), call.out + done * size_of(call.type),
-            std::min(chosen.piece, call.count - done) * unit,
-            Reduction(call.op, ranks(), is_signed_integer(call.type)),
-            &(memory().of(rank())->*place.epochs), memory_.pointer<simt::Pack16>(place.offset),
-            place.per_sender, timeout_.timeout(), rank(), ranks(), call.count * unit};
+        const ScratchCall piece{call.in + done * size_of(call.type),
+                                call.out + done * size_of(call.type),
+                                std::min(chosen.piece, call.count - done) * unit,
+                                Reduction(call.op, ranks(), is_signed_integer(call.type)),
+                                &(memory().of(rank())->*place.epochs),
+                                memory_.pointer<simt::Pack16>(place.offset),
+                                place.per_sender,
+                                timeout_.timeout(),
+                                rank(),
+                                ranks(),
+                                call.count * unit};
         if (gathers) {
             launch_all_gather_packets(stream, chosen.shape, piece);
         } else if (call.collective == Collective::kReduceScatter) {

@@ -12,11 +12,11 @@
 /// | stores                             | the reduction of all ranks' packets, in their order, to `out` | each rank p's packet to part p of `out` |
 /// | clears one unused packet per peer  | as one shot                         | as one shot            |
 ///
-/// - Orders, no deadlock, and why the next call cannot overtake this one: as in one shot, since each
-///   rank sends a packet to each peer and ends only with the packets of all peers. So the three
-///   share epochs and scratch memory, and may follow each other.
-/// - In place: `out` is part r of `in`, or `in` is part r of `out`. No packet of that part goes to a
-///   peer but from `in` of an AllGather, and the thread that stores packet i there has loaded it.
+/// - Orders, no deadlock, and why the next call cannot overtake this one: as in one shot, since
+///   each rank sends a packet to each peer, and ends only with the packets of all peers. So the
+///   three share epochs and scratch memory, and may follow each other.
+/// - In place, `out` is part r of `in`, or `in` is part r of `out`: packet i of that part is loaded
+///   and stored by one thread, in this order.
 ///
 /// Explored: `./lab explore reduce_scatter/packets` and `all_gather/packets`.
 /// Source: NCCL's src/device/symmetric/all_gather.cuh and reduce_scatter.cuh (LL).

@@ -155,7 +155,6 @@ INSTANTIATE_TEST_SUITE_P(OnRanks, Halves,
                                                  ? std::vector{2, 3}
                                                  : std::vector{1, 2, 3, 4, 5, 8, 16}));
 
-
 TEST(HalvesOfAllTypes, AreRight) {
     on_all(3, [](Side& side, Collective half, Algorithm way) {
         const CUdeviceptr in = side.allocate(part_bytes(side, 300, DataType::kDouble));

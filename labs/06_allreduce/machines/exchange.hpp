@@ -1,0 +1,60 @@
+#pragma once
+/// \file
+/// The engine between machines: what carries data where no GPU reaches another one's memory.
+///
+/// Ranks with the same number on all machines are a *rail*. An exchange is one rank's connection to
+/// its rail, and adds up buffers along it. This library does not talk over a network, an engine
+/// does: threads that stand for machines (thread_rail.hpp), MPI (mpi_rail.hpp) or NCCL
+/// (nccl_exchange.hpp).
+///
+/// Source: a rail is what NCCL's kernels call it (ncclTeamRail), and UCC's `cl_hier` (split_rail).
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <string_view>
+
+#include "labs/05_device_prims/reduction/data_type.hpp"
+
+namespace symm {
+
+/// What the ranks of a rail add up, and the call that it belongs to. The same on all of them.
+struct RailCall {
+    std::size_t number;  ///< Of the AllReduce, from 1 on.
+    std::size_t all;     ///< Elements of the AllReduce.
+    std::size_t begin;   ///< Of the part in it: elements.
+    std::size_t count;   ///< Of the part: elements.
+    DataType type;
+    ReduceOp op;
+    int ranks;  ///< Of all machines, for kAvg.
+    bool operator==(const RailCall&) const = default;
+};
+
+/// One rank's side. All ranks of a rail make the same calls in the same order.
+class Exchange {
+public:
+    virtual ~Exchange() = default;
+
+    /// This rank's machine, and how many there are.
+    virtual int machine() const = 0;
+    virtual int machines() const = 0;
+    /// How many parts may be started and not yet finished.
+    virtual std::size_t depth() const = 0;
+
+    /// Queues, behind what is in the stream: `buffer`, of `call.count` elements, becomes the
+    /// reduction of all machines' buffers. It may be used after finish(). Does not wait. Throws
+    /// CudaError, and std::invalid_argument where a stream is being captured and that is not
+    /// possible.
+    virtual void start(const RailCall& call, CUdeviceptr buffer, CUstream stream) = 0;
+    /// Lets the stream wait for the oldest part that was started.
+    virtual void finish(CUstream stream) = 0;
+
+    /// Throws std::runtime_error where a part has failed, and says which machine is to blame. Its
+    /// buffer holds anything then. Does not wait.
+    virtual void throw_if_failed() = 0;
+    /// Ends all waits, here and on the other machines as far as they can be told. After that the
+    /// exchange can only be destroyed.
+    virtual void fail(std::string_view text) noexcept = 0;
+};
+
+}  // namespace symm

@@ -1,0 +1,110 @@
+#include "labs/06_allreduce/machines/hierarchical_communicator.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/driver.hpp"
+
+namespace symm {
+
+struct HierarchicalCommunicator::Call {
+    CUdeviceptr in;
+    CUdeviceptr out;
+    RailCall rail;
+    CUstream stream;
+    /// Inside of a machine: an average is a sum until all machines are added up.
+    ReduceOp op_inside;
+
+    std::size_t bytes(std::size_t elements) const { return elements * size_of(rail.type); }
+    RailCall part(std::size_t begin, std::size_t count) const {
+        RailCall part = rail;
+        part.begin = begin;
+        part.count = count;
+        return part;
+    }
+};
+
+std::size_t HierarchicalCommunicator::part_bytes() {
+    return is_emulated() ? std::size_t{4} << 10 : std::size_t{4} << 20;
+}
+
+HierarchicalCommunicator::HierarchicalCommunicator(Rank& inside, Exchange& across,
+                                                   const CommunicatorOptions& options)
+    : rank_(inside), across_(across), inside_(inside, options) {
+    for (std::size_t i = 0; i < across_.depth(); ++i) {
+        parts_.push_back(inside_.allocate(part_bytes()));
+    }
+}
+
+HierarchicalCommunicator::~HierarchicalCommunicator() {
+    if (std::uncaught_exceptions() > 0) {
+        across_.fail(
+            fmt::format("rank {} of machine {} has failed", inside_.rank(), across_.machine()));
+    }
+}
+
+void HierarchicalCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count,
+                                          DataType type, ReduceOp op, CUstream stream) {
+    const Call call{in,
+                    out,
+                    {++calls_, count, 0, count, type, op, ranks()},
+                    stream,
+                    op == ReduceOp::kAvg ? ReduceOp::kSum : op};
+    const auto n = static_cast<std::size_t>(inside_.ranks());
+    const std::size_t most = part_bytes() / size_of(type);
+    const std::size_t parted = count / n * n;
+    // Where each piece begins, and at last where all end.
+    const auto part_at = [&](std::size_t begin) { return std::min(most, (parted - begin) / n); };
+    std::size_t gathered = 0;
+    for (std::size_t begin = 0; begin < parted; begin += part_at(begin) * n) {
+        scatter_and_start(call, begin, part_at(begin));
+        if (started_ - finished_ == across_.depth()) {
+            finish_and_gather(call, gathered, part_at(gathered));
+            gathered += part_at(gathered) * n;
+        }
+    }
+    while (gathered < parted) {
+        finish_and_gather(call, gathered, part_at(gathered));
+        gathered += part_at(gathered) * n;
+    }
+    if (parted < count) {
+        reduce_rest(call, parted, count - parted);
+    }
+}
+
+void HierarchicalCommunicator::scatter_and_start(const Call& call, std::size_t begin,
+                                                 std::size_t part) {
+    const CUdeviceptr buffer = parts_[started_++ % parts_.size()];
+    inside_.reduce_scatter(call.in + call.bytes(begin), buffer, part, call.rail.type,
+                           call.op_inside, call.stream);
+    across_.start(call.part(begin, part), buffer, call.stream);
+}
+
+void HierarchicalCommunicator::finish_and_gather(const Call& call, std::size_t begin,
+                                                 std::size_t part) {
+    across_.finish(call.stream);
+    inside_.all_gather(parts_[finished_++ % parts_.size()], call.out + call.bytes(begin), part,
+                       call.rail.type, call.stream);
+}
+
+void HierarchicalCommunicator::reduce_rest(const Call& call, std::size_t begin, std::size_t count) {
+    const CUdeviceptr buffer = parts_[started_++ % parts_.size()];
+    // By packets, which take any memory.
+    inside_.all_reduce(call.in + call.bytes(begin), buffer, count, call.rail.type, call.op_inside,
+                       call.stream, Algorithm::kOneShot);
+    across_.start(call.part(begin, count), buffer, call.stream);
+    across_.finish(call.stream);
+    ++finished_;
+    cu_check(cuMemcpyAsync(call.out + call.bytes(begin), buffer, call.bytes(count), call.stream),
+             "cuMemcpyAsync(size={})", call.bytes(count));
+}
+
+void HierarchicalCommunicator::synchronize(const Stream& stream, std::string_view what) {
+    inside_.synchronize(stream, what, [&] { across_.throw_if_failed(); });
+    across_.throw_if_failed();
+}
+
+}  // namespace symm

@@ -1,0 +1,83 @@
+#pragma once
+/// \file
+/// An AllReduce over several machines, in three steps: a ReduceScatter inside of each machine, an
+/// AllReduce of each part across the machines, an AllGather inside.
+///
+/// Each machine has n ranks, and rank r of each is on rail r (exchange.hpp). Across the machines
+/// goes only what is already added up: 1/n of the bytes for each rank, over its own network card.
+/// A call is cut into pieces of n parts. Rank r, in the caller's stream:
+///
+/// | step                     | does                                             | waits for                |
+/// |--------------------------|--------------------------------------------------|--------------------------|
+/// | ReduceScatter of piece k | part r of all local ranks' `in` to `part[k % depth]` | the machine's ranks (communicator.hpp) |
+/// | start k                  | hands `part[k % depth]` to the exchange          | nobody                   |
+/// | finish k - 1             | goes on when that part is reduced on all machines | rail r (the exchange's table) |
+/// | AllGather of piece k - 1 | `part[(k - 1) % depth]` of all local ranks to `out` | the machine's ranks   |
+///
+/// - The pipeline: while piece k - 1 is between the machines, the GPUs work on piece k. With an
+///   exchange of depth 1 the steps follow each other.
+/// - No deadlock: all ranks queue the same steps in the same order, and each step waits only for
+///   the same step of other ranks, or for an earlier one.
+/// - The next call, or piece k + depth, cannot overtake: `part` is written again by a later kernel
+///   of the stream, behind the AllGather that read it. In place, the AllGather of piece k writes
+///   where no rank reads any more: the ReduceScatter of k has ended on all ranks of the machine.
+/// - The last elements, fewer than n, have no parts: each local rank reduces all of them.
+/// - Bits: the same on all ranks and in all runs. An element's values are added up in the order of
+///   the ranks inside of each machine, then in the order of the machines where the exchange says
+///   so (staged_exchange.hpp). half and bfloat16 are rounded after each of these two sums.
+
+#include <vector>
+
+#include "labs/06_allreduce/communicator/communicator.hpp"
+#include "labs/06_allreduce/machines/exchange.hpp"
+
+namespace symm {
+
+class HierarchicalCommunicator {
+public:
+    /// Bytes of one rank's part, at most: what an exchange has to have room for.
+    static std::size_t part_bytes();
+
+    /// Collective: all ranks of all machines, with the same options. Rank and exchange must outlive
+    /// it.
+    HierarchicalCommunicator(Rank& inside, Exchange& across,
+                             const CommunicatorOptions& options = {});
+    HierarchicalCommunicator(const HierarchicalCommunicator&) = delete;
+    HierarchicalCommunicator& operator=(const HierarchicalCommunicator&) = delete;
+    /// As ~Communicator.
+    ~HierarchicalCommunicator();
+
+    /// This rank among all ranks: machine by machine.
+    int rank() const { return across_.machine() * inside_.ranks() + inside_.rank(); }
+    int ranks() const { return across_.machines() * inside_.ranks(); }
+
+    /// The communicator of the machine, for windows: buffers that lie in windows are reduced where
+    /// they are.
+    Communicator& inside() { return inside_; }
+
+    /// Queues the call: `out[i]` becomes the reduction of `in[i]` of all ranks of all machines. As
+    /// Communicator::all_reduce in all else, but for the bits (above), and that the exchange may
+    /// refuse a stream that is being captured.
+    void all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type, ReduceOp op,
+                    CUstream stream);
+
+    /// Waits for the stream. Throws where a rank of this machine or of its rail has failed or is
+    /// gone, and says which. After that it can only be destroyed.
+    void synchronize(const Stream& stream, std::string_view what);
+
+private:
+    struct Call;
+    void scatter_and_start(const Call& call, std::size_t begin, std::size_t part);
+    void finish_and_gather(const Call& call, std::size_t begin, std::size_t part);
+    void reduce_rest(const Call& call, std::size_t begin, std::size_t count);
+
+    Rank& rank_;
+    Exchange& across_;
+    Communicator inside_;
+    std::vector<CUdeviceptr> parts_;  ///< One for each part that may be on its way.
+    std::size_t calls_ = 0;
+    std::size_t started_ = 0;
+    std::size_t finished_ = 0;
+};
+
+}  // namespace symm

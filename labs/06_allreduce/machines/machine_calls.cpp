@@ -1,0 +1,113 @@
+#include "labs/06_allreduce/machines/machine_calls.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/cuda/device.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/log/print.hpp"
+#include "common/nccl/comparison.hpp"
+#include "common/sys/usage_error.hpp"
+#include "labs/06_allreduce/communicator/room.hpp"
+#include "labs/06_allreduce/machines/hierarchical_communicator.hpp"
+#include "labs/06_allreduce/machines/nccl_exchange.hpp"
+#include "labs/06_allreduce/machines/staged_exchange.hpp"
+#include "labs/06_allreduce/machines/thread_rail.hpp"
+
+namespace symm {
+namespace {
+
+/// Where ranks of several machines share a device, their kernels have to fit on it together.
+constexpr unsigned kBlocksOfSharedDevice = 16;
+
+struct Engine {
+    std::unique_ptr<NcclLibrary> library;  ///< Outlives what it made.
+    std::unique_ptr<Exchange> exchange;
+};
+
+Engine make_engine(Rank& inside, std::unique_ptr<Rail>& rail, bool by_nccl) {
+    Engine engine;
+    if (!by_nccl) {
+        engine.exchange = std::make_unique<StagedExchange>(inside, std::move(rail),
+                                                           HierarchicalCommunicator::part_bytes());
+        return engine;
+    }
+    std::string why_not;
+    engine.library = load_nccl(inside, why_not);
+    if (engine.library == nullptr) {
+        throw std::runtime_error("no NCCL: " + why_not);
+    }
+    engine.exchange = std::make_unique<NcclExchange>(*engine.library, *rail);
+    return engine;
+}
+
+}  // namespace
+
+void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const MachineCalls& calls) {
+    const auto [type, op, collective] = calls.arithmetic;
+    const int machine = rail->machine();
+    const int machines = rail->machines();
+    const int ranks = machines * inside.size();
+    const auto print = [&](const std::string& line) {
+        if (machine == 0) {
+            inside.headline("{}", line);
+        }
+    };
+    Verifier verifier(machine * inside.size() + inside.rank(), ranks);
+    const Stream stream;
+    require_room(inside, calls.sizes.last, "--bytes");
+    const Engine engine = make_engine(inside, rail, calls.by_nccl);
+    const bool shared = ranks > device_count();
+    HierarchicalCommunicator communicator(
+        inside, *engine.exchange,
+        {.limit = Deadline::standard_limit(), .max_blocks = shared ? kBlocksOfSharedDevice : 0});
+    const CUdeviceptr in = communicator.inside().allocate(calls.sizes.last);
+    const CUdeviceptr out = calls.in_place ? in : communicator.inside().allocate(calls.sizes.last);
+
+    print(fmt::format(
+        "{}\nAllReduce, {} machines of {} ranks, {}, {}, {}, between machines: {}\n\n",
+        describe_driver(), machines, inside.size(), name_of(type), name_of(op),
+        calls.in_place ? "in place" : "out of place", calls.by_nccl ? "NCCL" : "host memory"));
+    print(fmt::format("{:>8} {:>12} {:>10}   result\n", "bytes", "count", "us"));
+    for (std::size_t bytes = calls.sizes.first; bytes <= calls.sizes.last; bytes *= calls.factor) {
+        const std::size_t count = bytes / size_of(type);
+        const auto call = [&] {
+            communicator.all_reduce(in, out, count, type, op, stream.get());
+            communicator.synchronize(stream, "the AllReduce");
+        };
+        verifier.fill(stream, calls.arithmetic, in, count);
+        call();  // warms up
+        if (in != out) {
+            Verifier::poison(stream, out, bytes);
+        }
+        verifier.fill(stream, calls.arithmetic, in, count);
+        const auto start = std::chrono::steady_clock::now();
+        call();
+        const std::chrono::duration<double, std::micro> time =
+            std::chrono::steady_clock::now() - start;
+        inside.bootstrap().together("result", [&] {
+            verifier.check(stream, calls.arithmetic, out, count);
+            if (calls.also_check && in != out) {
+                calls.also_check(count, in, out);
+            }
+        });
+        print(fmt::format("{:>8} {:>12} {:>10.0f}   right\n", format_bytes(bytes), count,
+                          time.count()));
+    }
+    print("\nAll results are right. A time is that of one call on one rank, with its wait.\n");
+}
+
+int run_thread_machines(int machines, int ranks, const MachineCalls& calls) {
+    if (ranks % machines != 0) {
+        throw UsageError(
+            fmt::format("--ranks {} is no multiple of --nodes {}: all machines need "
+                        "the same number of ranks",
+                        ranks, machines));
+    }
+    return run_on_machines(std::vector<int>(static_cast<std::size_t>(machines), ranks / machines),
+                           [&](Rank& inside, std::unique_ptr<Rail> rail) {
+                               make_calls(inside, std::move(rail), calls);
+                           });
+}
+
+}  // namespace symm

@@ -1,0 +1,36 @@
+#pragma once
+/// \file
+/// Checked AllReduce calls over several machines: what the programs run, whatever the engine.
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "common/cli/bytes.hpp"
+#include "common/ranks/rank.hpp"
+#include "labs/06_allreduce/communicator/result_check.hpp"
+#include "labs/06_allreduce/machines/exchange.hpp"
+#include "labs/06_allreduce/machines/rail.hpp"
+
+namespace symm {
+
+/// The calls that a program makes.
+struct MachineCalls {
+    Arithmetic arithmetic;
+    ByteRange sizes;
+    std::size_t factor;  ///< From one size to the next.
+    bool in_place;
+    bool by_nccl;  ///< NCCL is the engine, and not the rail, which then carries its id only.
+    /// Checks a result once more, if given: call, input and output.
+    std::function<void(std::size_t count, CUdeviceptr in, CUdeviceptr out)> also_check;
+};
+
+/// Makes the calls on one rank, checks every element, and prints a line for each on rank 0 of
+/// machine 0. Throws where a result is wrong.
+void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const MachineCalls& calls);
+
+/// The same on machines of `ranks / machines` ranks each, which are groups of threads. Throws
+/// UsageError where they cannot be equal.
+int run_thread_machines(int machines, int ranks, const MachineCalls& calls);
+
+}  // namespace symm

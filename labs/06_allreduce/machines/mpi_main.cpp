@@ -1,0 +1,119 @@
+// Lab 06 over machines of an MPI run: mpirun starts one process for each rank. Every element is
+// checked against the reference, and against MPI's own AllReduce of all ranks where MPI knows type
+// and operation.
+
+#include <fmt/core.h>
+
+#include <cstring>
+#include <vector>
+
+#include "common/bootstrap/socket_bootstrap.hpp"
+#include "common/cli/bytes.hpp"
+#include "common/cli/cli.hpp"
+#include "common/cuda/copy.hpp"
+#include "common/cuda/device.hpp"
+#include "labs/06_allreduce/machines/machine_calls.hpp"
+#include "labs/06_allreduce/machines/mpi_rail.hpp"
+
+namespace {
+
+using namespace symm;
+
+MPI_Datatype mpi_type(DataType type) {
+    switch (type) {
+        case DataType::kFloat:
+            return MPI_FLOAT;
+        case DataType::kDouble:
+            return MPI_DOUBLE;
+        case DataType::kInt8:
+            return MPI_INT8_T;
+        case DataType::kUint8:
+            return MPI_UINT8_T;
+        case DataType::kInt32:
+            return MPI_INT32_T;
+        case DataType::kUint32:
+            return MPI_UINT32_T;
+        case DataType::kInt64:
+            return MPI_INT64_T;
+        case DataType::kUint64:
+            return MPI_UINT64_T;
+        default:
+            return MPI_DATATYPE_NULL;
+    }
+}
+
+MPI_Op mpi_op(ReduceOp op) {
+    switch (op) {
+        case ReduceOp::kSum:
+            return MPI_SUM;
+        case ReduceOp::kProd:
+            return MPI_PROD;
+        case ReduceOp::kMin:
+            return MPI_MIN;
+        case ReduceOp::kMax:
+            return MPI_MAX;
+        default:
+            return MPI_OP_NULL;
+    }
+}
+
+/// Compares with MPI_Allreduce: the inputs are such that any order of additions has the same bits.
+void check_against_mpi(const Arithmetic& arithmetic, std::size_t count, CUdeviceptr in,
+                       CUdeviceptr out) {
+    const std::size_t bytes = count * size_of(arithmetic.type);
+    std::vector<std::byte> expected(bytes);
+    std::vector<std::byte> got(bytes);
+    copy_to_host(expected.data(), in, bytes);
+    copy_to_host(got.data(), out, bytes);
+    MPI_Allreduce(MPI_IN_PLACE, expected.data(), static_cast<int>(count), mpi_type(arithmetic.type),
+                  mpi_op(arithmetic.op), MPI_COMM_WORLD);
+    if (expected != got) {
+        throw std::runtime_error("the result differs from MPI_Allreduce's");
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app("AllReduce over several machines, connected by MPI.", "06_allreduce_mpi");
+    std::string bytes = "64K";
+    std::string dtype = "float";
+    std::string op = "sum";
+    std::string engine = "mpi";
+    MachineCalls calls{.factor = 4};
+    app.add_option("--bytes", bytes, "Size of a buffer, such as 64K, or a range, such as 1K:1M")
+        ->capture_default_str();
+    add_number_option<std::size_t>(app, "--factor", calls.factor, 2, 1024,
+                                   "Factor from one size of a range to the next");
+    app.add_option("--dtype", dtype, "Type of the elements")->capture_default_str();
+    app.add_option("--op", op, "Operation: sum, prod, min, max or avg")->capture_default_str();
+    app.add_flag("--inplace", calls.in_place, "Input and output are the same buffer");
+    app.add_option("--engine", engine, "What carries data between machines")
+        ->check(CLI::IsMember({"mpi", "nccl"}))
+        ->capture_default_str();
+    app.footer(
+        "Try: mpirun --oversubscribe -np 4 -x SYMM_RANKS_PER_NODE=2 06_allreduce_mpi\n"
+        "SYMM_RANKS_PER_NODE makes several machines of one.");
+    return run_main(app, argc, argv, [&] {
+        calls.arithmetic = {data_type(dtype), reduce_op(op)};
+        calls.sizes = parse_byte_range("--bytes", bytes);
+        calls.by_nccl = engine == "nccl";
+        if (mpi_type(calls.arithmetic.type) != MPI_DATATYPE_NULL &&
+            mpi_op(calls.arithmetic.op) != MPI_OP_NULL) {
+            calls.also_check = [&](std::size_t count, CUdeviceptr in, CUdeviceptr out) {
+                check_against_mpi(calls.arithmetic, count, in, out);
+            };
+        }
+        const MpiSession session(argc, argv);
+        const MpiPlace place = MpiPlace::find();
+        Rank inside(join(place.rank, place.ranks, place.name), RankMode::kProcess);
+        try {
+            make_calls(inside, std::make_unique<MpiRail>(place), calls);
+        } catch (const std::exception& error) {
+            inside.say("error on machine {}: {}", place.machine, error.what());
+            inside.bootstrap().fail(error.what());
+            MPI_Abort(MPI_COMM_WORLD, kExitFailed);
+        }
+        return 0;
+    });
+}

@@ -1,0 +1,58 @@
+#include "labs/06_allreduce/machines/nccl_exchange.hpp"
+
+#include <vector>
+
+#include "common/log/log.hpp"
+#include "common/sys/deadline.hpp"
+#include "labs/06_allreduce/algorithms/launches.hpp"
+#include "labs/06_allreduce/algorithms/scratch.hpp"
+
+namespace symm {
+namespace {
+
+NcclLibrary::UniqueId common_id(const NcclLibrary& library, Rail& rail) {
+    const auto mine =
+        rail.machine() == 0 ? NcclCommunicator::unique_id(library) : NcclLibrary::UniqueId{};
+    std::vector<NcclLibrary::UniqueId> ids(static_cast<std::size_t>(rail.machines()));
+    rail.all_gather(reinterpret_cast<const std::byte*>(&mine),
+                    reinterpret_cast<std::byte*>(ids.data()), sizeof mine, Deadline::standard());
+    return ids[0];
+}
+
+}  // namespace
+
+NcclExchange::NcclExchange(const NcclLibrary& library, Rail& rail)
+    : machine_(rail.machine()),
+      machines_(rail.machines()),
+      communicator_(library, common_id(library, rail), machines_, machine_),
+      epochs_(sizeof(Epochs)) {}
+
+void NcclExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream) {
+    const ReduceOp op = call.op == ReduceOp::kAvg ? ReduceOp::kSum : call.op;
+    communicator_.all_reduce(buffer, buffer, call.count, static_cast<int>(call.type),
+                             static_cast<int>(op), stream);
+    if (call.op == ReduceOp::kAvg) {  // one shot of a single rank: the sum is divided
+        launch_one_shot(stream, {.blocks = 32, .threads = 256}, call.type,
+                        {buffer,
+                         buffer,
+                         call.count,
+                         Reduction(call.op, call.ranks, is_signed_integer(call.type)),
+                         epochs_.as<Epochs>(),
+                         {},
+                         1,
+                         timeout_.timeout(),
+                         0,
+                         1});
+    }
+}
+
+void NcclExchange::throw_if_failed() {
+    communicator_.throw_async_error();
+}
+
+void NcclExchange::fail(std::string_view text) noexcept {
+    log::info("NCCL's communicator is aborted: {}", text);
+    communicator_.abort();
+}
+
+}  // namespace symm

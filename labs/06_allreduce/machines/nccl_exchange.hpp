@@ -1,0 +1,46 @@
+#pragma once
+/// \file
+/// An exchange by NCCL: one communicator for each rail, whose ranks NCCL takes for hosts.
+///
+/// NCCL's kernels run in the caller's stream, between ours. So a part is finished when the stream
+/// comes to it, and no thread and no staging is needed. But there is no pipeline either: in a
+/// stream of its own, NCCL's kernel could take multiprocessors that a kernel of ours needs. Say
+/// machines 0 and 1 have ranks 0 and 1 each. On rank 0 of machine 0 and rank 1 of machine 1 NCCL's
+/// kernel comes first, on the other two ours. NCCL's wait for their rails, ours wait for the other
+/// rank of their machine, and all four for a place that another one holds.
+///
+/// The order in which NCCL adds up the machines is NCCL's own.
+
+#include <memory>
+
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/nccl/nccl_communicator.hpp"
+#include "common/ranks/rank.hpp"
+#include "labs/06_allreduce/machines/exchange.hpp"
+#include "labs/06_allreduce/machines/rail.hpp"
+
+namespace symm {
+
+class NcclExchange final : public Exchange {
+public:
+    /// Collective along the rail, which carries the communicator's id. Throws std::runtime_error.
+    NcclExchange(const NcclLibrary& library, Rail& rail);
+
+    int machine() const override { return machine_; }
+    int machines() const override { return machines_; }
+    std::size_t depth() const override { return 1; }
+    void start(const RailCall& call, CUdeviceptr buffer, CUstream stream) override;
+    void finish(CUstream) override {}
+    void throw_if_failed() override;
+    void fail(std::string_view text) noexcept override;
+
+private:
+    int machine_;
+    int machines_;
+    NcclCommunicator communicator_;
+    KernelTimeout timeout_;  ///< Of the kernel that divides sums, which waits for nothing,
+    DeviceMemory epochs_;    ///< and its epochs.
+};
+
+}  // namespace symm

@@ -1,0 +1,200 @@
+#include "labs/06_allreduce/machines/staged_exchange.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <stdexcept>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/graph.hpp"
+#include "common/log/log.hpp"
+
+namespace symm {
+namespace {
+
+constexpr std::size_t kDoneBytes = 64;
+/// How much longer a kernel waits than the thread, which knows more.
+constexpr std::chrono::seconds kGrace{5};
+
+void order(CUstream earlier, CUstream later, const Event& event) {
+    event.record(earlier);
+    cu_check(cuStreamWaitEvent(later, event.get(), 0), "cuStreamWaitEvent()");
+}
+
+std::size_t bytes_of(const RailCall& call) {
+    return call.count * size_of(call.type);
+}
+
+}  // namespace
+
+StagedExchange::StagedExchange(const Rank& rank, std::unique_ptr<Rail> rail, std::size_t most_bytes,
+                               std::chrono::nanoseconds limit)
+    : rank_(rank.rank()),
+      device_(rank.gpu()),
+      rail_(std::move(rail)),
+      // A chunk for each machine may be an element longer than its share.
+      most_bytes_(most_bytes + 8 * static_cast<std::size_t>(rail_->machines())),
+      limit_(limit),
+      timeout_(limit + kGrace),
+      memory_(kDoneBytes + kDepth * most_bytes_),
+      arrived_(most_bytes_) {
+    thread_ = std::thread([this] { run(); });
+}
+
+StagedExchange::~StagedExchange() {
+    if (started_ != finished_ || std::uncaught_exceptions() > 0) {
+        fail(fmt::format("rank {} of machine {} has ended", rank_, machine()));
+    }
+    {
+        const std::lock_guard lock(mutex_);
+        ends_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+    try {
+        out_.synchronize("copies to host memory");
+        in_.synchronize("copies from host memory");
+    } catch (const std::exception& error) {
+        log::error("{}", error.what());
+    }
+}
+
+void StagedExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream) {
+    throw_if_failed();
+    if (is_captured(stream)) {
+        throw std::invalid_argument(
+            "a call that goes through host memory cannot be captured: its thread would not know of "
+            "the graph's launches");
+    }
+    if (bytes_of(call) > most_bytes_ || started_ - finished_ == kDepth) {
+        throw std::logic_error("more than this exchange has room for");
+    }
+    Part part{++started_, call};
+    const auto stage = reinterpret_cast<CUdeviceptr>(stage_of(part.number));
+    order(stream, out_.get(), ready_);
+    cu_check(cuMemcpyAsync(stage, buffer, bytes_of(call), out_.get()), "cuMemcpyAsync(size={})",
+             bytes_of(call));
+    part.copied_out.record(out_.get());
+    {
+        const std::lock_guard lock(mutex_);
+        queue_.push_back(std::move(part));
+    }
+    changed_.notify_all();
+    launch_await_part(in_.get(), timeout_.timeout(), memory_.as<std::uint32_t>(), started_);
+    cu_check(cuMemcpyAsync(buffer, stage, bytes_of(call), in_.get()), "cuMemcpyAsync(size={})",
+             bytes_of(call));
+    copied_in_[started_ % kDepth].record(in_.get());
+}
+
+void StagedExchange::finish(CUstream stream) {
+    if (finished_ == started_) {
+        throw std::logic_error("no part was started");
+    }
+    ++finished_;
+    cu_check(cuStreamWaitEvent(stream, copied_in_[finished_ % kDepth].get(), 0),
+             "cuStreamWaitEvent()");
+}
+
+std::byte* StagedExchange::stage_of(std::uint32_t part) const {
+    return memory_.as<std::byte>() + kDoneBytes + part % kDepth * most_bytes_;
+}
+
+void StagedExchange::throw_if_failed() {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) {
+        throw std::runtime_error(failure_);
+    }
+}
+
+void StagedExchange::fail(std::string_view text) noexcept {
+    {
+        const std::lock_guard lock(mutex_);
+        if (failure_.empty()) {
+            failure_ = text;
+        }
+    }
+    rail_->fail(text);
+    timeout_.abort();
+    changed_.notify_all();
+}
+
+void StagedExchange::run() {
+    try {
+        device_.make_current();
+        while (true) {
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [&] { return ends_ || !queue_.empty() || !failure_.empty(); });
+            if (ends_ || !failure_.empty()) {
+                return;
+            }
+            const Part part = std::move(queue_.front());
+            queue_.pop_front();
+            lock.unlock();
+            if (!wait_for_copy(part)) {
+                return;
+            }
+            exchange(part);
+            simt::store(memory_.as<std::uint32_t>(), part.number, simt::Order::kRelease);
+        }
+    } catch (const std::exception& error) {
+        fail(fmt::format("rank {} of machine {}: {}", rank_, machine(), error.what()));
+    }
+}
+
+bool StagedExchange::wait_for_copy(const Part& part) {
+    while (true) {
+        const CUresult result = cuEventQuery(part.copied_out.get());
+        if (result == CUDA_SUCCESS) {
+            return true;
+        }
+        if (result != CUDA_ERROR_NOT_READY) {
+            cu_check(result, "cuEventQuery()");
+        }
+        {
+            const std::lock_guard lock(mutex_);
+            if (ends_ || !failure_.empty()) {
+                return false;
+            }
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+}
+
+void StagedExchange::exchange(const Part& part) {
+    std::byte* const stage = stage_of(part.number);
+    const Deadline deadline = Deadline::after(limit_);
+    require_same(part.call, deadline);
+    const auto all = static_cast<std::size_t>(machines());
+    const std::size_t count = (part.call.count + all - 1) / all;
+    const std::size_t chunk = count * size_of(part.call.type);
+    rail_->all_to_all(stage, arrived_.data(), chunk, deadline);
+    std::vector<const std::byte*> sources;
+    for (std::size_t m = 0; m < all; ++m) {
+        sources.push_back(arrived_.data() + m * chunk);
+    }
+    std::byte* const own = stage + static_cast<std::size_t>(machine()) * chunk;
+    reduce_on_host(part.call, sources, own, count);
+    rail_->all_gather(own, stage, chunk, deadline);
+}
+
+void StagedExchange::require_same(const RailCall& call, Deadline deadline) {
+    std::vector<RailCall> calls(static_cast<std::size_t>(machines()));
+    rail_->all_gather(reinterpret_cast<const std::byte*>(&call),
+                      reinterpret_cast<std::byte*>(calls.data()), sizeof call, deadline);
+    const auto text = [&](const RailCall& one) {
+        return fmt::format("call {} ({} x {}, {}; element {} and {} behind it)", one.number,
+                           one.all, name_of(one.type), name_of(one.op), one.begin, one.count - 1);
+    };
+    for (std::size_t m = 1; m < calls.size(); ++m) {
+        if (calls[m] != calls[0]) {
+            throw std::runtime_error(
+                fmt::format("machine 0 makes {}, machine {} {}: all have to "
+                            "make the same calls",
+                            text(calls[0]), m, text(calls[m])));
+        }
+    }
+}
+
+}  // namespace symm

@@ -1,0 +1,114 @@
+#pragma once
+/// \file
+/// An exchange through host memory, for engines that the host calls: one thread calls the engine,
+/// while the GPU goes on.
+///
+/// Part k, of which at most `depth()` are on their way:
+///
+/// | step     | by                | does                                       | order   | waits for                 |
+/// |----------|-------------------|--------------------------------------------|---------|---------------------------|
+/// | copy out | stream `out`      | copies the buffer to `stage[k % depth]`    |         | the caller's stream so far (event) |
+/// | exchange | this rank's thread | sends, and adds up in the order of the machines | plain | copy out (it asks the event) |
+/// | post     | the same thread   | stores k to `done`, in pinned host memory  | release | exchange                  |
+/// | wait     | kernel in stream `in` | polls `done` until it has reached k    | acquire | post                      |
+/// | copy in  | stream `in`       | copies `stage[k % depth]` to the buffer    |         | wait (stream)             |
+/// | finish   | the caller's stream | goes on                                  |         | copy in (event)           |
+///
+/// - No deadlock: an exchange waits for the kernels that made part k, on all machines, and for
+///   nothing else that needs a multiprocessor. (A kernel that posted part k might not find a place
+///   beside the blocks of the next call. These may wait for a rank whose next call has no place
+///   beside its kernel that waits for part k: nobody could go on. So the thread asks the event.)
+/// - Part k + depth cannot overtake part k: it is started when the caller's stream has passed
+///   finish of part k, and copy out waits for that stream.
+/// - The bits are the same on all machines: each adds up a chunk for all, in the order of the
+///   machines.
+/// - Every wait ends: the thread has a limit for each part, fails when a machine is not there by
+///   then, and tells the kernel that waits, which ends. Then the buffers hold anything, and
+///   throw_if_failed() throws.
+///
+/// Source: NCCL's proxy thread (src/proxy.cc), which sends for kernels, too; lab 04's proxy.hpp.
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/cuda/event.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/cuda/pinned_memory.hpp"
+#include "common/cuda/stream.hpp"
+#include "common/ranks/rank.hpp"
+#include "labs/06_allreduce/machines/exchange.hpp"
+#include "labs/06_allreduce/machines/rail.hpp"
+
+namespace symm {
+
+/// `to[i]` becomes the reduction of element i of all sources, in their order.
+void reduce_on_host(const RailCall& call, const std::vector<const std::byte*>& sources,
+                    std::byte* to, std::size_t count);
+/// Queues the kernel that waits until `*done` has reached `part`.
+void launch_await_part(CUstream stream, const simt::Timeout& timeout, const std::uint32_t* done,
+                       std::uint32_t part);
+
+class StagedExchange final : public Exchange {
+public:
+    /// For parts of at most `most_bytes`. No part takes longer than `limit`. The rank's device
+    /// has to be current.
+    StagedExchange(const Rank& rank, std::unique_ptr<Rail> rail, std::size_t most_bytes,
+                   std::chrono::nanoseconds limit = Deadline::standard_limit());
+    StagedExchange(const StagedExchange&) = delete;
+    StagedExchange& operator=(const StagedExchange&) = delete;
+    /// Ends what is on its way.
+    ~StagedExchange() override;
+
+    int machine() const override { return rail_->machine(); }
+    int machines() const override { return rail_->machines(); }
+    std::size_t depth() const override { return kDepth; }
+    void start(const RailCall& call, CUdeviceptr buffer, CUstream stream) override;
+    void finish(CUstream stream) override;
+    void throw_if_failed() override;
+    void fail(std::string_view text) noexcept override;
+
+private:
+    static constexpr std::size_t kDepth = 2;
+    /// A part for the thread. The host queues parts, and uses stages again, long before the thread
+    /// comes to them.
+    struct Part {
+        std::uint32_t number;
+        RailCall call;
+        Event copied_out{CU_EVENT_DISABLE_TIMING};
+    };
+    std::byte* stage_of(std::uint32_t part) const;
+    /// The thread.
+    void run();
+    /// Whether the part's data are in its stage; false where this ends.
+    bool wait_for_copy(const Part& part);
+    void exchange(const Part& part);
+    void require_same(const RailCall& call, Deadline deadline);
+
+    int rank_;
+    const Device& device_;
+    std::unique_ptr<Rail> rail_;
+    std::size_t most_bytes_;
+    std::chrono::nanoseconds limit_;
+    KernelTimeout timeout_;
+    PinnedMemory memory_;             ///< `done`, then the stages.
+    std::vector<std::byte> arrived_;  ///< A chunk of each machine.
+    Event ready_{CU_EVENT_DISABLE_TIMING};
+    Event copied_in_[kDepth]{Event(CU_EVENT_DISABLE_TIMING), Event(CU_EVENT_DISABLE_TIMING)};
+    Stream out_;
+    Stream in_;
+    std::uint32_t started_ = 0;
+    std::uint32_t finished_ = 0;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<Part> queue_;  ///< For the thread.
+    std::string failure_;
+    bool ends_ = false;
+    std::thread thread_;
+};
+
+}  // namespace symm

@@ -1,0 +1,55 @@
+#include "common/cuda/launch.hpp"
+#include "labs/05_device_prims/reduction/reduction.hpp"
+#include "labs/05_device_prims/signal.hpp"
+#include "labs/06_allreduce/algorithms/launches.hpp"
+#include "labs/06_allreduce/machines/staged_exchange.hpp"
+
+namespace symm {
+namespace {
+
+/// One thread waits; where it gives up, the thread of the host knows why.
+struct AwaitPart {
+    simt::Timeout timeout;
+    const std::uint32_t* done;
+    std::uint32_t part;
+
+    __host__ __device__ void operator()(const simt::ThreadBlock&) const {
+        simt::Waiter waiter(timeout);
+        wait_signal(waiter, done, {simt::Wait::kSignal, 0, 0, part});
+    }
+};
+
+}  // namespace
+
+void launch_await_part(CUstream stream, const simt::Timeout& timeout, const std::uint32_t* done,
+                       std::uint32_t part) {
+    launch(stream, 1, 1, AwaitPart{timeout, done, part});
+}
+
+void reduce_on_host(const RailCall& call, const std::vector<const std::byte*>& sources,
+                    std::byte* to, std::size_t count) {
+    const Reduction reduction(call.op, call.ranks, is_signed_integer(call.type));
+    with_kernel_type(call.type, [&](auto zero) {
+        using T = decltype(zero);
+        using Pack = simt::Pack16;
+        constexpr int kMost = kMaxAllReduceRanks;
+        if (sources.size() > kMost) {
+            throw std::invalid_argument("more machines than are added up");
+        }
+        const auto element = [](auto* bytes, std::size_t i) {
+            using Byte = std::remove_pointer_t<decltype(bytes)>;
+            using Element = std::conditional_t<std::is_const_v<Byte>, const T, T>;
+            return reinterpret_cast<Element*>(bytes) + i;
+        };
+        for (std::size_t i = 0; i < count; i += kPerPack<T, Pack>) {
+            Pack packs[kMost] = {};
+            for (std::size_t m = 0; m < sources.size(); ++m) {
+                packs[m] = load_elements<Pack>(element(sources[m], i), count - i);
+            }
+            const Pack all = reduction.reduce<T>(packs, static_cast<int>(sources.size()));
+            store_elements(element(to, i), all, count - i);
+        }
+    });
+}
+
+}  // namespace symm

@@ -1,0 +1,219 @@
+// AllReduce over machines that are groups of threads, against the reference for all their ranks.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "common/cuda/copy.hpp"
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/graph.hpp"
+#include "common/sys/usage_error.hpp"
+#include "common/tests/sanitized.hpp"
+#include "labs/06_allreduce/communicator/tests/side.hpp"
+#include "labs/06_allreduce/machines/hierarchical_communicator.hpp"
+#include "labs/06_allreduce/machines/staged_exchange.hpp"
+#include "labs/06_allreduce/machines/thread_rail.hpp"
+
+namespace symm {
+namespace {
+
+/// Machines, and ranks on each.
+struct Shape {
+    int machines;
+    int ranks;
+};
+
+void PrintTo(const Shape& shape, std::ostream* out) {
+    *out << shape.machines << "x" << shape.ranks;
+}
+
+/// Blocks of a launch, such that those of all machines' ranks fit on one device.
+constexpr unsigned kBlocks = 2;
+
+/// One rank with all it needs for a checked call.
+struct MachineSide {
+    MachineSide(Rank& inside, std::unique_ptr<Rail> rail, std::chrono::nanoseconds limit)
+        : rank(inside),
+          verifier(rail->machine() * inside.size() + inside.rank(),
+                   rail->machines() * inside.size()),
+          exchange(inside, std::move(rail), HierarchicalCommunicator::part_bytes(), limit),
+          communicator(inside, exchange, {.limit = limit, .max_blocks = kBlocks}) {}
+
+    CUdeviceptr allocate(std::size_t bytes) { return communicator.inside().allocate(bytes); }
+
+    void reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
+                          ReduceOp op) {
+        if (in != out) {
+            Verifier::poison(stream, out, count * size_of(type));
+        }
+        verifier.fill(stream, {type, op}, in, count);
+        communicator.all_reduce(in, out, count, type, op, stream.get());
+        communicator.synchronize(stream, "the AllReduce");
+        verifier.check(stream, {type, op}, out, count);
+    }
+
+    Rank& rank;
+    Verifier verifier;
+    Stream stream;
+    StagedExchange exchange;
+    HierarchicalCommunicator communicator;  ///< Goes first, and tells the others (Rank).
+};
+
+template <class Body>
+void on_machines(const Shape& shape, const Body& body,
+                 std::chrono::nanoseconds limit = Deadline::standard_limit()) {
+    run_on_machines(std::vector<int>(static_cast<std::size_t>(shape.machines), shape.ranks),
+                    [&](Rank& inside, std::unique_ptr<Rail> rail) {
+                        MachineSide side(inside, std::move(rail), limit);
+                        body(side);
+                        inside.bootstrap().barrier("done");
+                    });
+}
+
+class Machines : public ::testing::TestWithParam<Shape> {};
+
+// Below a part for each rank, around pieces, and so many that parts are reused; in place and not.
+TEST_P(Machines, ReduceAnyCountCallAfterCall) {
+    on_machines(GetParam(), [](MachineSide& side) {
+        const std::size_t piece = HierarchicalCommunicator::part_bytes() / sizeof(float) *
+                                  static_cast<std::size_t>(side.rank.size());
+        const std::size_t most = 5 * piece + 3;
+        const CUdeviceptr in = side.allocate(most * sizeof(float));
+        const CUdeviceptr out = side.allocate(most * sizeof(float));
+        for (const std::size_t count :
+             {std::size_t{1}, std::size_t{7}, most, piece, std::size_t{1000}, piece + 1}) {
+            side.reduce_and_check(in, out, count, DataType::kFloat, ReduceOp::kSum);
+            side.reduce_and_check(in, in, count, DataType::kFloat, ReduceOp::kSum);
+        }
+    });
+}
+
+TEST_P(Machines, TakeMemoryInNoWindow) {
+    on_machines(GetParam(), [](MachineSide& side) {
+        const DeviceMemory in(40004);
+        const DeviceMemory out(40004);
+        side.reduce_and_check(in.address(), out.address(), 10001, DataType::kFloat, ReduceOp::kSum);
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(OfRanks, Machines,
+                         ::testing::ValuesIn(testing::kSanitized
+                                                 ? std::vector<Shape>{{2, 2}}
+                                                 : std::vector<Shape>{
+                                                       {2, 2}, {2, 3}, {4, 2}, {3, 1}, {1, 3}}));
+
+TEST(MachinesTypes, AreAllReduced) {
+    on_machines({2, 2}, [](MachineSide& side) {
+        const CUdeviceptr in = side.allocate(8 * 4099);
+        const CUdeviceptr out = side.allocate(8 * 4099);
+        for (const DataType type : kDataTypes) {
+            for (const ReduceOp op : kReduceOps) {
+                side.reduce_and_check(in, out, 4099, type, op);
+            }
+        }
+    });
+}
+
+// Machine 1's ranks add (1 + e) + e first, so that both orders of the machines would show.
+TEST(MachinesBits, AreAddedUpInsideThenByMachine) {
+    on_machines({3, 2}, [](MachineSide& side) {
+        const CUdeviceptr buffer = side.allocate(4096);
+        constexpr float kValues[3][2] = {{1e8F, 1}, {-1e8F, 3}, {0.25F, 7}};
+        const float mine = kValues[side.exchange.machine()][side.rank.rank()];
+        const std::vector<float> all(999, mine);
+        copy_to_device(buffer, all.data(), 999 * sizeof(float));
+        side.communicator.all_reduce(buffer, buffer, 999, DataType::kFloat, ReduceOp::kSum,
+                                     side.stream.get());
+        side.communicator.synchronize(side.stream, "the AllReduce");
+        const auto inside = [&](int m) { return kValues[m][0] + kValues[m][1]; };
+        const float expected = (inside(0) + inside(1)) + inside(2);
+        std::vector<float> sums(999);
+        copy_to_host(sums.data(), buffer, 999 * sizeof(float));
+        EXPECT_EQ(sums, std::vector<float>(999, expected));
+    });
+}
+
+TEST(MachinesErrors, DifferentNumbersOfRanks) {
+    try {
+        run_on_machines({2, 3}, [](Rank&, std::unique_ptr<Rail>) { FAIL(); });
+        ADD_FAILURE() << "not refused";
+    } catch (const UsageError& error) {
+        EXPECT_THAT(error.what(), ::testing::HasSubstr("but they have 2, 3"));
+    }
+}
+
+/// What the run throws.
+template <class Body>
+std::string error_of(const Shape& shape, std::chrono::nanoseconds limit, const Body& body) {
+    try {
+        on_machines(shape, body, limit);
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+    return "no error";
+}
+
+void call(MachineSide& side, std::size_t count) {
+    const CUdeviceptr buffer = side.allocate(1 << 20);
+    side.reduce_and_check(buffer, buffer, count, DataType::kFloat, ReduceOp::kSum);
+}
+
+TEST(MachinesErrors, DifferentCalls) {
+    EXPECT_THAT(error_of({2, 2}, Deadline::standard_limit(),
+                         [](MachineSide& side) { call(side, 100 + side.exchange.machine()); }),
+                ::testing::HasSubstr("machine 0 makes call 1 (100 x float"));
+}
+
+TEST(MachinesErrors, ARankThatDoesNotCallIsNamed) {
+    for (const int guilty : {0, 3}) {
+        EXPECT_THAT(error_of({2, 2}, kShortLimit,
+                             [&](MachineSide& side) {
+                                 call(side, 1000);
+                                 if (side.communicator.rank() == guilty) {
+                                     std::this_thread::sleep_for(4 * kShortLimit);
+                                     side.exchange.throw_if_failed();
+                                 }
+                                 call(side, 1000);
+                             }),
+                    ::testing::AnyOf(
+                        ::testing::HasSubstr(fmt::format("machine {} did not come", guilty / 2)),
+                        ::testing::HasSubstr(fmt::format("rank {}", guilty % 2))))
+            << guilty;
+    }
+}
+
+TEST(MachinesErrors, ARankThatFailsEndsAll) {
+    const auto start = std::chrono::steady_clock::now();
+    for (const int guilty : {0, 1, 2, 3}) {
+        EXPECT_THAT(
+            error_of({2, 2}, std::chrono::seconds(60),
+                     [&](MachineSide& side) {
+                         call(side, 1000);
+                         if (side.communicator.rank() == guilty) {
+                             throw std::runtime_error("on purpose");
+                         }
+                         call(side, 1000);
+                     }),
+            ::testing::AnyOf(::testing::HasSubstr("on purpose"),
+                             ::testing::HasSubstr(fmt::format("rank {} of machine {} has failed",
+                                                              guilty % 2, guilty / 2))))
+            << guilty;
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(MachinesErrors, ACaptureIsRefused) {
+    EXPECT_THAT(error_of({2, 1}, Deadline::standard_limit(),
+                         [](MachineSide& side) {
+                             const CUdeviceptr buffer = side.allocate(4096);
+                             Graph::capture(side.stream.get(), [&] {
+                                 side.communicator.all_reduce(buffer, buffer, 10, DataType::kFloat,
+                                                              ReduceOp::kSum, side.stream.get());
+                             });
+                         }),
+                ::testing::HasSubstr("cannot be captured"));
+}
+
+}  // namespace
+}  // namespace symm

@@ -1,0 +1,24 @@
+# Runs of 06_allreduce_mpi: machines x ranks of each, on emulated GPUs of one host. Its results are
+# compared with the reference and with MPI_Allreduce.
+
+# Open MPI refuses root, and more ranks than cores, unless it is told otherwise.
+list(APPEND open_mpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1)
+
+function(symm_mpi_test name ranks each)  # the program's arguments...
+  add_test(NAME 06_allreduce_mpi.${name}
+    COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks}
+            $<TARGET_FILE:06_allreduce_mpi> ${ARGN})
+  set_tests_properties(06_allreduce_mpi.${name} PROPERTIES LABELS lab06 TIMEOUT 120
+    PASS_REGULAR_EXPRESSION "All results are right"
+    ENVIRONMENT "SYMM_DRIVER=emulated;SYMM_RANKS_PER_NODE=${each};${open_mpi}")
+endfunction()
+
+symm_mpi_test(2x2 4 2 --bytes 4:256K --factor 16)
+symm_mpi_test(2x3 6 3 --bytes 1K:64K --dtype int32 --op max)
+symm_mpi_test(4x2 8 2 --bytes 1K:64K --dtype double)
+symm_mpi_test(2x2_bfloat16 4 2 --bytes 2K --dtype bfloat16 --op avg --inplace)
+# Machines of two ranks and one.
+symm_mpi_test(unequal 3 2)
+set_tests_properties(06_allreduce_mpi.unequal PROPERTIES
+  PASS_REGULAR_EXPRESSION "all machines need the same number of ranks, but they have 2, 1")
