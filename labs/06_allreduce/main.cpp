@@ -27,6 +27,7 @@ struct Options {
     Algorithm algorithm = Algorithm::kAuto;
     bool in_place = false;
     int nodes = 1;
+    std::string engine = "host";
 };
 
 void run(Rank& rank, const Options& options) {
@@ -99,7 +100,8 @@ MachineCalls calls_of(const Options& options) {
     return {.arithmetic = options.arithmetic,
             .sizes = bytes != 0 ? ByteRange{bytes, bytes} : options.sizes,
             .factor = options.factor,
-            .in_place = options.in_place};
+            .in_place = options.in_place,
+            .by_nccl = options.engine == "nccl"};
 }
 
 }  // namespace
@@ -140,6 +142,9 @@ int main(int argc, char** argv) {
     add_number_option(app, "--nodes", options.nodes, 1, kMaxAllReduceRanks,
                       "Machines of equally many ranks, which are groups of threads, to see what "
                       "several machines do");
+    app.add_option("--engine", options.engine, "What carries data between them")
+        ->check(CLI::IsMember({"host", "nccl"}))
+        ->capture_default_str();
     app.footer(
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
         "     06_allreduce --ranks 8 --mode thread --bytes 1K:1M\n"

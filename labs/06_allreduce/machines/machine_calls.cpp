@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
@@ -32,6 +33,8 @@ Engine make_engine(Rank& inside, std::unique_ptr<Rail>& rail, bool by_nccl) {
                                                            HierarchicalCommunicator::part_bytes());
         return engine;
     }
+    // Once, before NCCL reads it: ranks of several machines may share a device.
+    [[maybe_unused]] static const int set = setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
     std::string why_not;
     engine.library = load_nccl(inside, why_not);
     if (engine.library == nullptr) {
