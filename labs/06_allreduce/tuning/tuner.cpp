@@ -78,7 +78,10 @@ Choice choose(const CallSize& call, const Tuner& tuner) {
 
 /// A ReduceScatter or an AllGather: packets, or the kernel of two shots, which makes one.
 Choice choose_half(const CallSize& call) {
-    const std::size_t limit = is_emulated() ? 2 << 10 : 64 << 10;  // of a part: bytes
+    // Of a part: bytes. Half of what packets send are flags, to each peer.
+    const std::size_t limit =
+        is_emulated() ? 2 << 10
+                      : (512 << 10) / static_cast<std::size_t>(std::max(call.ranks - 1, 1));
     if (call.count * size_of(call.type) <= limit) {
         return {Algorithm::kOneShot, TunerReason::kSmall, limit};
     }
