@@ -74,28 +74,28 @@ void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const MachineCalls& ca
     print(fmt::format("{:>8} {:>12} {:>10}   result\n", "bytes", "count", "us"));
     for (std::size_t bytes = calls.sizes.first; bytes <= calls.sizes.last; bytes *= calls.factor) {
         const std::size_t count = bytes / size_of(type);
-        const auto call = [&] {
+        std::chrono::duration<double, std::micro> time{};
+        for (int i = 0; i <= calls.iterations; ++i) {
+            if (in != out) {
+                Verifier::poison(stream, out, bytes);
+            }
+            verifier.fill(stream, calls.arithmetic, in, count);
+            communicator.synchronize(stream, "the input");
+            const auto start = std::chrono::steady_clock::now();
             communicator.all_reduce(in, out, count, type, op, stream.get());
             communicator.synchronize(stream, "the AllReduce");
-        };
-        verifier.fill(stream, calls.arithmetic, in, count);
-        call();  // warms up
-        if (in != out) {
-            Verifier::poison(stream, out, bytes);
-        }
-        verifier.fill(stream, calls.arithmetic, in, count);
-        const auto start = std::chrono::steady_clock::now();
-        call();
-        const std::chrono::duration<double, std::micro> time =
-            std::chrono::steady_clock::now() - start;
-        inside.bootstrap().together("result", [&] {
-            verifier.check(stream, calls.arithmetic, out, count);
-            if (calls.also_check && in != out) {
-                calls.also_check(count, in, out);
+            if (i != 0) {  // the first one warms up
+                time += std::chrono::steady_clock::now() - start;
             }
-        });
+            inside.bootstrap().together("result", [&] {
+                verifier.check(stream, calls.arithmetic, out, count);
+                if (calls.also_check && in != out) {
+                    calls.also_check(count, in, out);
+                }
+            });
+        }
         print(fmt::format("{:>8} {:>12} {:>10.0f}   right\n", format_bytes(bytes), count,
-                          time.count()));
+                          time.count() / calls.iterations));
     }
     print("\nAll results are right. A time is that of one call on one rank, with its wait.\n");
 }

@@ -20,7 +20,8 @@ struct MachineCalls {
     ByteRange sizes;
     std::size_t factor;  ///< From one size to the next.
     bool in_place;
-    bool by_nccl;  ///< NCCL is the engine, and not the rail, which then carries its id only.
+    int iterations = 1;  ///< Checked calls of each size.
+    bool by_nccl;        ///< NCCL is the engine, and not the rail, which then carries its id only.
     /// Checks a result once more, if given: call, input and output.
     std::function<void(std::size_t count, CUdeviceptr in, CUdeviceptr out)> also_check;
 };

@@ -4,7 +4,8 @@
 
 #include <fmt/core.h>
 
-#include <cstring>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "common/bootstrap/socket_bootstrap.hpp"
@@ -65,8 +66,10 @@ void check_against_mpi(const Arithmetic& arithmetic, std::size_t count, CUdevice
     std::vector<std::byte> got(bytes);
     copy_to_host(expected.data(), in, bytes);
     copy_to_host(got.data(), out, bytes);
-    MPI_Allreduce(MPI_IN_PLACE, expected.data(), static_cast<int>(count), mpi_type(arithmetic.type),
-                  mpi_op(arithmetic.op), MPI_COMM_WORLD);
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Iallreduce(MPI_IN_PLACE, expected.data(), static_cast<int>(count),
+                   mpi_type(arithmetic.type), mpi_op(arithmetic.op), MPI_COMM_WORLD, &request);
+    wait_for_mpi(request, "MPI_Iallreduce");
     if (expected != got) {
         throw std::runtime_error("the result differs from MPI_Allreduce's");
     }
@@ -88,6 +91,8 @@ int main(int argc, char** argv) {
     app.add_option("--dtype", dtype, "Type of the elements")->capture_default_str();
     app.add_option("--op", op, "Operation: sum, prod, min, max or avg")->capture_default_str();
     app.add_flag("--inplace", calls.in_place, "Input and output are the same buffer");
+    add_number_option(app, "-n,--iterations", calls.iterations, 1, 100'000'000,
+                      "Calls of each size");
     app.add_option("--engine", engine, "What carries data between machines")
         ->check(CLI::IsMember({"mpi", "nccl"}))
         ->capture_default_str();
@@ -112,6 +117,8 @@ int main(int argc, char** argv) {
         } catch (const std::exception& error) {
             inside.say("error on machine {}: {}", place.machine, error.what());
             inside.bootstrap().fail(error.what());
+            // mpirun drops what it has not read when a rank aborts.
+            std::this_thread::sleep_for(std::chrono::milliseconds(300));
             MPI_Abort(MPI_COMM_WORLD, kExitFailed);
         }
         return 0;

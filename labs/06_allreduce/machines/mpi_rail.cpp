@@ -42,8 +42,9 @@ MPI_Comm ranks_of_machine(int rank) {
     return machine;
 }
 
-/// Waits for the request, which cannot be withdrawn: after an error the run has to end.
-void wait_for(MPI_Request request, const char* what, Deadline deadline) {
+}  // namespace
+
+void wait_for_mpi(MPI_Request request, const char* what, Deadline deadline) {
     int done = 0;
     for (int polls = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0; ++polls) {
         if (deadline.passed()) {
@@ -55,8 +56,6 @@ void wait_for(MPI_Request request, const char* what, Deadline deadline) {
         }
     }
 }
-
-}  // namespace
 
 MpiSession::MpiSession(int& argc, char**& argv) {
     int provided = 0;
@@ -105,7 +104,7 @@ void MpiRail::all_to_all(const std::byte* from, std::byte* to, std::size_t bytes
     MPI_Request request = MPI_REQUEST_NULL;
     const int count = static_cast<int>(bytes);
     MPI_Ialltoall(from, count, MPI_BYTE, to, count, MPI_BYTE, place_.rail, &request);
-    wait_for(request, "MPI_Ialltoall", deadline);
+    wait_for_mpi(request, "MPI_Ialltoall", deadline);
 }
 
 void MpiRail::all_gather(const std::byte* from, std::byte* to, std::size_t bytes,
@@ -115,7 +114,7 @@ void MpiRail::all_gather(const std::byte* from, std::byte* to, std::size_t bytes
     const bool in_its_place = from == to + static_cast<std::size_t>(place_.machine) * bytes;
     MPI_Iallgather(in_its_place ? MPI_IN_PLACE : from, count, MPI_BYTE, to, count, MPI_BYTE,
                    place_.rail, &request);
-    wait_for(request, "MPI_Iallgather", deadline);
+    wait_for_mpi(request, "MPI_Iallgather", deadline);
 }
 
 }  // namespace symm

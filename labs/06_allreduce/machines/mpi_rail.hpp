@@ -28,6 +28,10 @@ public:
     ~MpiSession();
 };
 
+/// Waits for a nonblocking call, `what`. Throws std::runtime_error where a machine did not come by
+/// the deadline. The call cannot be withdrawn, so the run has to end then.
+void wait_for_mpi(MPI_Request request, const char* what, Deadline deadline = Deadline::standard());
+
 /// Where this process is among the machines.
 struct MpiPlace {
     int machine = 0;

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""attack.py PROGRAM [TIMES]: a run of 2 machines of 2 ranks, TIMES times each, in which at a random
+moment a rank is killed, is stopped, is late, or a machine makes calls of another count. Each run has
+to end within its limit plus ten seconds, and to say what happened; a late rank's has to go on."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+LIMIT = 3
+ENVIRONMENT = {**os.environ, "SYMM_DRIVER": "emulated", "SYMM_TIMEOUT": str(LIMIT),
+               "SYMM_RANKS_PER_NODE": "2", "OMPI_ALLOW_RUN_AS_ROOT": "1",
+               "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+               "OMPI_MCA_mpi_yield_when_idle": "1"}
+
+
+def start(program: str, *counts: str) -> subprocess.Popen:
+    """A run whose machine m makes endless calls of counts[m] bytes."""
+    command = ["mpirun"]
+    for count in counts:
+        command += [":"] if len(command) > 1 else []
+        command += ["-np", "2", program, "--bytes", count, "-n", "100000000"]
+    return subprocess.Popen(command, env=ENVIRONMENT, text=True, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def a_rank(run: subprocess.Popen) -> int:
+    ranks = subprocess.run(["pgrep", "-P", str(run.pid)], text=True, capture_output=True,
+                           check=True).stdout.split()
+    return int(random.choice(ranks))
+
+
+def end(run: subprocess.Popen, expected: str) -> None:
+    began = time.time()
+    try:
+        output = run.communicate(timeout=LIMIT + 10)[0]
+    except subprocess.TimeoutExpired:
+        subprocess.run(["pkill", "-9", "-P", str(run.pid)], check=False)
+        run.kill()
+        sys.exit(f"it did not end within {LIMIT + 10} s:\n{run.communicate()[0]}")
+    if run.returncode == 0 or not re.search(expected, output):
+        sys.exit(f"status {run.returncode}, and no '{expected}' in\n{output}")
+    slowest[0] = max(slowest[0], time.time() - began)
+
+
+def killed(program: str) -> None:
+    run = start(program, "4K", "4K")
+    time.sleep(random.uniform(0, 1.5))
+    try:
+        os.kill(a_rank(run), signal.SIGKILL)
+    except subprocess.CalledProcessError:  # none was there yet
+        os.kill(run.pid, signal.SIGTERM)
+    end(run, "signal|Killed|killed|lost|terminated|^$")
+
+
+def stopped(program: str) -> None:
+    run = start(program, "4K", "4K")
+    time.sleep(random.uniform(0.7, 1.5))
+    os.kill(a_rank(run), signal.SIGSTOP)
+    end(run, "did not come|no word from|waited|rank [01]")
+
+
+def late(program: str) -> None:
+    run = start(program, "4K", "4K")
+    time.sleep(random.uniform(0.7, 1.5))
+    rank = a_rank(run)
+    os.kill(rank, signal.SIGSTOP)
+    time.sleep(random.uniform(0.1, LIMIT / 3))
+    os.kill(rank, signal.SIGCONT)
+    time.sleep(0.3)
+    if run.poll() is not None:
+        sys.exit(f"it did not go on:\n{run.communicate()[0]}")
+    os.kill(a_rank(run), signal.SIGKILL)
+    end(run, "signal|Killed|killed")
+
+
+def different_counts(program: str) -> None:
+    counts = random.sample(range(1, 3000), 2)
+    run = start(program, *(str(4 * count) for count in counts))
+    end(run, "machine 0 makes call 1 ")
+
+
+slowest = [0.0]
+if __name__ == "__main__":
+    for attack in killed, stopped, late, different_counts:
+        slowest[0] = 0
+        times = int(sys.argv[2]) if len(sys.argv) > 2 else 2
+        for _ in range(times):
+            attack(sys.argv[1])
+        print(f"{attack.__name__}: {times} times, ended after {slowest[0]:.1f} s at most")
