@@ -43,7 +43,7 @@ find_cuda() {  # compiler or headers
 # Installs NVIDIA's wheels of cmake/cuda_KIND.txt in a folder beside the one that it is to become,
 # and renames it when it is complete.
 fetch_cuda() {  # kind, folder, what it is, its size
-    local folder=$2 why="no CUDA Toolkit 12.4 or newer found" driver parts root
+    local folder=$2 why="no CUDA Toolkit 12.4 or newer found" driver parts toolkit
     [[ "$(uname -m)" == x86_64 ]] || fail 1 "$why: install one, or set CUDA_HOME to where it is"
     driver=$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' || true)
     at_least "${driver:-13.0}" 13.0 ||
@@ -60,13 +60,13 @@ fetch_cuda() {  # kind, folder, what it is, its size
     python3 -m pip install --disable-pip-version-check --root-user-action ignore --no-deps \
         --only-binary :all: --require-hashes --target "$parts" -r "cmake/cuda_$1.txt" ||
         fail 1 "could not fetch CUDA's $3 (above): try again, or install the CUDA Toolkit"
-    root="$parts/nvidia/cu13"
+    toolkit="$parts/nvidia/cu13"
     # What nvcc and CMake look for and the wheels do not have.
-    ln -s lib "$root/lib64"
-    ln -s libcudart.so.13 "$root/lib/libcudart.so"
-    echo 'CUDA Version 13.0.96' >"$root/version.txt"
+    ln -s lib "$toolkit/lib64"
+    ln -s libcudart.so.13 "$toolkit/lib/libcudart.so"
+    echo 'CUDA Version 13.0.96' >"$toolkit/version.txt"
     # Where another ./lab has made the folder meanwhile, that one is used.
-    mv -T "$root" "$folder" 2>/dev/null || [[ -d "$folder/include" ]] ||
+    mv -T "$toolkit" "$folder" 2>/dev/null || [[ -d "$folder/include" ]] ||
         fail 1 "could not make $folder"
     rm -rf "$parts"
     trap - EXIT
