@@ -28,16 +28,19 @@ find_nvcc() {
 find_cuda() {  # compiler or headers
     local nvcc
     if find_nvcc; then
-        export CUDACXX="$nvcc"
+        :
     elif [[ "$1" == compiler ]]; then
         fetch_cuda compiler "$private_cuda" compiler "104 MB, 270 MB unpacked"
-        export CUDACXX="$private_cuda/bin/nvcc"
+        nvcc="$private_cuda/bin/nvcc"
     else
         [[ -d "$private_cuda-headers" ]] ||
             fetch_cuda headers "$private_cuda-headers" headers "6 MB, 26 MB unpacked"
         cuda_settings=(-DCUDAToolkit_ROOT="$private_cuda-headers"
                        -DCUDAToolkit_SENTINEL_FILE="$private_cuda-headers/version.txt")
+        return
     fi
+    export CUDACXX="$nvcc"
+    cuda_settings=(-DCUDAToolkit_ROOT="${nvcc%/bin/nvcc}")  # for emulated GPUs alone
 }
 
 # Installs NVIDIA's wheels of cmake/cuda_KIND.txt in a folder beside the one that it is to become,
