@@ -59,8 +59,8 @@ void run(Rank& rank, const Options& options) {
         const CallPlan plan = communicator.call(collective, from, to, count, type, op, stream.get(),
                                                 options.algorithm);
         communicator.synchronize(stream, "the call");
-        rank.bootstrap().together("result",
-                                  [&] { verifier.check(stream, options.arithmetic, to, count); });
+        rank.bootstrap().together(
+            "result", [&, to = to] { verifier.check(stream, options.arithmetic, to, count); });
         rank.headline("{:>8} {:>12} {:>9}   right   {}\n", format_bytes(count * unit), count,
                       name_of(plan.algorithm), describe(plan, rank.size()));
     }

@@ -187,7 +187,7 @@ Measured NcclComparison::run(std::size_t count, bool in_place, Algorithm algorit
     const auto add = [&](std::function<void()> make) {
         candidates.push_back({{count, at, in_place, std::move(make)}, {}});
     };
-    add([&] {
+    add([&, type = type, op = op, collective = collective] {
         measured.plan = communicator_.call(collective, at.in, at.out, count, type, op,
                                            stream_.get(), algorithm);
     });
