@@ -23,7 +23,6 @@ namespace {
 using namespace testing;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 // A name that no other test and process has.
 std::string new_name() {

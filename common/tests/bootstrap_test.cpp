@@ -17,7 +17,6 @@ namespace {
 
 using namespace testing;
 using ::testing::AllOf;
-using ::testing::AnyOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -3,11 +3,13 @@
 /// What the tests of the emulated driver share. They call symm::emu itself, not the forwarders.
 
 #include <cuda.h>
+#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/faults.hpp"
 #include "common/emu/inventory.hpp"
+#include "common/emu/launch.hpp"
 #include "common/tests/run_program.hpp"
 
 namespace symm::emu {

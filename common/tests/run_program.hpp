@@ -50,7 +50,7 @@ inline Finished run_program(const std::string& command_line, const std::string& 
 /// is such a test: GoogleTest reports success where the filter matches none.
 inline Finished run_test(const std::string& test, const std::string& environment = "") {
     const auto program = std::filesystem::canonical("/proc/self/exe").filename().string();
-    const Finished finished = run_program(
+    Finished finished = run_program(
         program + " --gtest_also_run_disabled_tests --gtest_filter='" + test + "'", environment);
     EXPECT_NE(finished.output.find("Running 1 test from 1 test suite."), std::string::npos)
         << test << "\n"

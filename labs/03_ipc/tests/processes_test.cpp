@@ -22,7 +22,6 @@ using namespace testing;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::MatchesRegex;
 
 RankOptions processes(int ranks) {
     return ranks_of_this_test(ranks, RankMode::kProcess);

@@ -20,7 +20,6 @@ using namespace testing;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::Not;
 
 const std::string kProgram = binary_directory() + "/03_ipc";
 

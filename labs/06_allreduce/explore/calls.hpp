@@ -2,6 +2,7 @@
 /// \file
 /// Calls of an AllReduce, or of one half of it, in a scene: inputs, and the check of the outputs.
 
+#include <cuda.h>
 #include <fmt/core.h>
 
 #include <string>

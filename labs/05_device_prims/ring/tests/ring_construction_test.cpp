@@ -23,7 +23,7 @@ std::string built(Rank& rank, RingMemory memory) {
     rank.bootstrap().barrier("ready");
     const emu::Inventory before = emu::inventory();
     rank.bootstrap().barrier("counted");
-    const std::string error = text_thrown_by([&] { const RingCommunicator ring(rank, {memory}); });
+    std::string error = text_thrown_by([&] { const RingCommunicator ring(rank, {memory}); });
     for (const std::string& other : rank.bootstrap().allgather_text("05: errors", error)) {
         EXPECT_EQ(other.empty(), error.empty()) << "all ranks fail, or none: " << error << other;
     }
