@@ -76,7 +76,7 @@ void StagedExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream st
     order(stream, out_.get(), ready_);
     cu_check(cuMemcpyAsync(stage, buffer, bytes_of(call), out_.get()), "cuMemcpyAsync(size={})",
              bytes_of(call));
-    part.copied_out.record(out_.get());
+    order(out_.get(), in_.get(), part.copied_out);
     {
         const std::lock_guard lock(mutex_);
         queue_.push_back(std::move(part));
@@ -116,31 +116,34 @@ void StagedExchange::fail(std::string_view text) noexcept {
         }
     }
     rail_->fail(text);
-    timeout_.abort();
     changed_.notify_all();
 }
 
 void StagedExchange::run() {
     try {
         device_.make_current();
-        while (true) {
-            std::unique_lock lock(mutex_);
-            changed_.wait(lock, [&] { return ends_ || !queue_.empty() || !failure_.empty(); });
-            if (ends_ || !failure_.empty()) {
-                return;
+        while (const auto part = next_part()) {
+            if (!wait_for_copy(*part)) {
+                break;
             }
-            const Part part = std::move(queue_.front());
-            queue_.pop_front();
-            lock.unlock();
-            if (!wait_for_copy(part)) {
-                return;
-            }
-            exchange(part);
-            simt::store(memory_.as<std::uint32_t>(), part.number, simt::Order::kRelease);
+            exchange(*part);
+            simt::store(memory_.as<std::uint32_t>(), part->number, simt::Order::kRelease);
         }
     } catch (const std::exception& error) {
         fail(fmt::format("rank {} of machine {}: {}", rank_, machine(), error.what()));
     }
+    timeout_.abort();  // only now, since the stages are this thread's until then
+}
+
+std::optional<StagedExchange::Part> StagedExchange::next_part() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return ends_ || !queue_.empty() || !failure_.empty(); });
+    if (ends_ || !failure_.empty()) {
+        return {};
+    }
+    Part part = std::move(queue_.front());
+    queue_.pop_front();
+    return part;
 }
 
 bool StagedExchange::wait_for_copy(const Part& part) {

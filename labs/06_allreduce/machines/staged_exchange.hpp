@@ -10,7 +10,7 @@
 /// | copy out | stream `out`      | copies the buffer to `stage[k % depth]`    |         | the caller's stream so far (event) |
 /// | exchange | this rank's thread | sends, and adds up in the order of the machines | plain | copy out (it asks the event) |
 /// | post     | the same thread   | stores k to `done`, in pinned host memory  | release | exchange                  |
-/// | wait     | kernel in stream `in` | polls `done` until it has reached k    | acquire | post                      |
+/// | wait     | kernel in stream `in` | polls `done` until it has reached k    | acquire | copy out (event), post    |
 /// | copy in  | stream `in`       | copies `stage[k % depth]` to the buffer    |         | wait (stream)             |
 /// | finish   | the caller's stream | goes on                                  |         | copy in (event)           |
 ///
@@ -32,6 +32,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -55,10 +56,11 @@ void launch_await_part(CUstream stream, const simt::Timeout& timeout, const std:
 
 class StagedExchange final : public Exchange {
 public:
-    /// For parts of at most `most_bytes`. No part takes longer than `limit`. The rank's device
-    /// has to be current.
+    /// For parts of at most `most_bytes`. No part takes longer than `limit`, which should be less
+    /// than the communicator's: then the rail says which machine is missing before other ranks of
+    /// this machine give up waiting for this one. The rank's device has to be current.
     StagedExchange(const Rank& rank, std::unique_ptr<Rail> rail, std::size_t most_bytes,
-                   std::chrono::nanoseconds limit = Deadline::standard_limit());
+                   std::chrono::nanoseconds limit = Deadline::standard_limit() * 3 / 4);
     StagedExchange(const StagedExchange&) = delete;
     StagedExchange& operator=(const StagedExchange&) = delete;
     /// Ends what is on its way.
@@ -84,6 +86,8 @@ private:
     std::byte* stage_of(std::uint32_t part) const;
     /// The thread.
     void run();
+    /// The next part; nothing where this ends.
+    std::optional<Part> next_part();
     /// Whether the part's data are in its stage; false where this ends.
     bool wait_for_copy(const Part& part);
     void exchange(const Part& part);
