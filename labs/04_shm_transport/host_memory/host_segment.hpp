@@ -2,9 +2,8 @@
 /// \file
 /// A piece of host memory that GPUs of several processes read and write.
 ///
-/// The README's first table shows the calls of the two paths. On both paths a file descriptor is
-/// sent, and the memory is freed when the last process has given back its mapping and file
-/// descriptors.
+/// "Two paths" in README.md shows the calls of both. On both paths a file descriptor is sent, and
+/// the memory is freed when the last process has given back its mapping and file descriptors.
 ///
 /// Source: NCCL's ncclShmAllocateShareableBuffer and ncclShmImportShareableBuffer in
 /// src/transport/shm.cc, and ncclCuMemHostAlloc in src/include/alloc.h.
