@@ -1,4 +1,5 @@
-// Calls and failures: the second and third row of the table in socket_bootstrap.hpp.
+// Calls and failures: the second and third row of the table in socket_bootstrap.hpp. Joining, the
+// first row, is in join.cpp.
 
 #include "common/bootstrap/socket_bootstrap.hpp"
 
