@@ -41,7 +41,8 @@ const DriverTable& driver_table();
 /// use by any thread.
 void use_driver_table(const DriverTable* table);
 
-/// Fills a table from libcuda.so.1. Where that fails, returns false and the reason in `why_not`.
+/// Fills a table from libcuda.so.1 (native_driver.cpp). Where that fails, returns false and the
+/// reason in `why_not`.
 bool load_native_driver(DriverTable& table, std::string& why_not);
 
 }  // namespace symm

@@ -8,12 +8,13 @@
 /// |---|---|
 /// | configuration, faults | what SYMM_EMU_* says; calls that fail on request |
 /// | device, contexts | cuInit, cuDevice*, cuCtx* |
+/// | memory | the kinds of memory, and what each is made of |
 /// | physical_memory, address_space, access | cuMemCreate, cuMemMap, cuMemSetAccess and the like |
 /// | lossy | pairs of devices whose loads, stores or copies are lost |
 /// | sharing | handles for other processes |
 /// | plain_memory | cuMemAlloc, pinned and registered host memory |
 /// | streams, copies, events, graphs | work that is queued |
-/// | kernels, fibers, block_barrier, thread_pool, fault_guard | the threads of a kernel |
+/// | launch, kernels, fibers, block_barrier, thread_pool, fault_guard | the threads of a kernel |
 /// | libraries, ptx, host_twin | kernels that are found by name, and the host code that runs for them |
 /// | shortage | errors where the host has no more memory, threads or descriptors |
 /// | inventory | counts of all that exists, for leak tests |

@@ -1,3 +1,6 @@
+// Runs the threads of a kernel: see launch.hpp. Their memory orders are those of the host's atomics
+// (common/simt/atomic.hpp).
+
 #include "common/emu/launch_observer.hpp"
 
 #include <fmt/format.h>

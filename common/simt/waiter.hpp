@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// The one place where kernels spin: waits with a timeout, and an abort flag that ends them.
+/// The one place where kernels spin: waits with a timeout, and an abort flag that ends them. The
+/// host's side is common/cuda/kernel_timeout.hpp; docs/FAILURES.md tells how a failure spreads.
 ///
 /// | word               | lies in       | written by                       | read by                          |
 /// |--------------------|---------------|----------------------------------|----------------------------------|

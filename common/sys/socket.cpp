@@ -147,6 +147,8 @@ Io send_packet(int socket, std::span<const std::byte> bytes, std::span<const Uni
             throw std::length_error(fmt::format("{} descriptors in one packet: {} is the most",
                                                 descriptors.size(), kMaxPacketDescriptors));
         }
+        // The kernel copies the descriptors into the receiver's table: how lab 03 sends memory to
+        // another process (labs/03_ipc/memory_handle.hpp).
         message.msg_control = control.data();
         message.msg_controllen = CMSG_SPACE(descriptors.size() * sizeof(int));
         cmsghdr* part = CMSG_FIRSTHDR(&message);

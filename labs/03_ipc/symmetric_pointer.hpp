@@ -2,8 +2,8 @@
 /// \file
 /// One object in the memory of every rank: what kernels are given of a symmetric range.
 ///
-/// The objects lie `stride` bytes apart, so that any rank's is found with a multiplication, and a
-/// kernel needs no table of addresses.
+/// The objects lie `stride` bytes apart (symmetric_range.hpp), so that any rank's is found with a
+/// multiplication, and a kernel needs no table of addresses.
 ///
 /// Source: NCCL's ncclSymPtr (src/include/nccl_device/ptr.h), a window and an offset.
 

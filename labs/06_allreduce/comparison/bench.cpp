@@ -1,5 +1,5 @@
 // The benchmark against NCCL, with the options and columns of nccl-tests. Google Benchmark runs the
-// sizes on rank 0; the other ranks follow it.
+// sizes on rank 0; the other ranks follow it. docs/RESULTS.md has its results.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
