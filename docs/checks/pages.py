@@ -97,7 +97,7 @@ def check(page: Path) -> list:
 def main() -> int:
     wrong = 0
     subprocess.run(["./lab", "build"], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
-    pages = sorted([*ROOT.glob("labs/*/README.md"), *ROOT.glob("labs/*/*/README.md")])
+    pages = sorted([*ROOT.glob("labs/*/*.md"), *ROOT.glob("labs/*/*/*.md")])
     for page in [ROOT / "README.md", *pages, ROOT / "docs" / "DRIVER_CALLS.md"]:
         lab = page.relative_to(ROOT).parts[1:2]
         if sys.argv[1:] and (not lab or lab[0][:2] not in sys.argv[1:]):
