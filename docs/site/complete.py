@@ -1,38 +1,32 @@
 #!/usr/bin/env python3
 """Completes the site that doxygen builds. Links of pages to sources work: doxygen keeps only those
-to other pages. Folded answers stand behind their question: doxygen folds the two apart. Each page
-gets the switch for dark and light, where its script is in the site. Ends with status 1 where a link
-leads nowhere."""
+to other pages. Folded answers stand behind their question: doxygen folds the two apart. Tables get
+a box in which they scroll. Each page gets the switch for dark and light, where its script is in the
+site. Ends with status 1 where a link leads nowhere; doxygen itself checks those to sections."""
 
 import os
 import re
 import sys
 import xml.etree.ElementTree
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from pages import ORDER, ROOT, name
+
 SITE = ROOT / "build/docs/html"
 SWITCH = "doxygen-awesome-darkmode-toggle.js"
 SWITCH_TAGS = (f'<script src="{SWITCH}"></script>\n'
                "<script>DoxygenAwesomeDarkModeToggle.init()</script>\n</head>")
 FOLDED_APART = re.compile(r"</summary></details>\s*</p>\s*<p[^>]*>\s*<details>")
+TABLE = re.compile(r'<table class="markdownTable">.*?</table>', re.DOTALL)
 
 
 def pages() -> dict:
     """The site's page of each file of the repository that has one."""
-    found = {}
+    found = {ROOT / page: name(page) + ".html" for page in ORDER}
     tags = xml.etree.ElementTree.parse(ROOT / "build/docs/files.tag").getroot()
     for file in tags.iterfind("compound[@kind='file']"):
-        path = Path(file.findtext("path"), file.findtext("name"))
+        path = (ROOT / file.findtext("path") / file.findtext("name")).resolve()
         html = file.findtext("filename")
-        found[path.resolve()] = html if html.endswith(".html") else html + ".html"
-    for path in ROOT.glob("**/*.md"):
-        name = str(path.relative_to(ROOT).with_suffix(""))
-        newer = name.replace("_", "__").replace("/", "_2")
-        for html in (f"md_{name.replace('/', '_')}.html", f"md_{newer}.html"):
-            if (SITE / html).exists():
-                found[path] = html
-    found[ROOT / "README.md"] = "index.html"
+        found.setdefault(path, html if html.endswith(".html") else html + ".html")
     return found
 
 
@@ -55,6 +49,7 @@ def main() -> int:
         text = page.read_text(errors="replace")
         changed = re.sub(r'\b(href|src)="([^"#?]+)([#?][^"]*)?"', link, text)
         changed = FOLDED_APART.sub("</summary>", changed)
+        changed = TABLE.sub(r'<div class="wide">\g<0></div>', changed)
         if (SITE / SWITCH).exists() and SWITCH not in text:
             changed = changed.replace("</head>", SWITCH_TAGS, 1)
         if changed != text:

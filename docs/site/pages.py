@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""The pages of the site, in the order of the course. Doxygen reads each page through this filter,
+which adds what GitHub does not need: names of page and sections, tables out of headers (from the
+line <!-- table: FILE -->), drawings as SVG, and links to the previous and the next page.
+
+    pages.py layout      prints Doxygen's layout: the sidebar. Fails where a page is wrong
+    pages.py PAGE        prints a page as Doxygen shall read it"""
+
+import html
+import os
+import re
+import sys
+from pathlib import Path
+
+import drawing
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST = ["README.md", "docs/ONE_DAY.md"]
+LAST = ["docs/GLOSSARY.md", "docs/RESULTS.md", "docs/NCCL.md", "docs/DRIVER_CALLS.md",
+        "docs/EXPLORE.md", "docs/FAILURES.md", "docs/DESIGN.md", "docs/ENVIRONMENT.md",
+        "common/course/README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+FENCED = re.compile(r"^(```\w*\n.*?^```\n)", re.MULTILINE | re.DOTALL)
+
+
+def lessons(page: str, found: list) -> list:
+    """Adds to those found the page, then the pages of its folder to which it links, in order."""
+    found.append(page)
+    folder = os.path.dirname(page) + "/"
+    for link in re.findall(r"\]\(([^():#]+\.md)", (ROOT / page).read_text()):
+        linked = os.path.normpath(folder + link)
+        if linked.startswith(folder) and linked not in found and (ROOT / linked).is_file():
+            lessons(linked, found)
+    return found
+
+
+LABS = [lessons(path.relative_to(ROOT).as_posix(), [])
+        for path in sorted(ROOT.glob("labs/*/README.md"))]
+ORDER = FIRST + sum(LABS, []) + LAST
+
+
+def name(page: str) -> str:
+    """Of a page in the site: its file is NAME.html."""
+    return re.sub(r"\W", "_", re.sub(r"(^|/)README\.md$|\.md$", "", page)) or "index"
+
+
+def title(page: str) -> str:
+    if name(page) == "index":
+        return "Front page"
+    return (ROOT / page).read_text().partition("\n")[0].lstrip("# ").replace("`", "")
+
+
+def section(page: str, anchor: str) -> str:
+    """The name in the site of a section that GitHub calls #ANCHOR."""
+    return f"{name(page)}-{anchor}"
+
+
+def slug(heading: str) -> str:
+    """GitHub's anchor of a heading."""
+    return re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def table(page: str, header: str) -> str:
+    """The first table of a header's comment, and a link to the header."""
+    path = ROOT / header
+    rows = re.search(r"(?:^/// \|.*\n)+", path.read_text() if path.is_file() else "", re.MULTILINE)
+    if not rows:
+        sys.exit(f"a page shows the table of {header}, which has none")
+    link = os.path.relpath(header, os.path.dirname(page))
+    return f"[`{path.name}`]({link}):\n\n" + re.sub("^/// ", "", rows[0], flags=re.MULTILINE)
+
+
+def prose(page: str, text: str) -> str:
+    """A part of a page between fenced blocks."""
+    def heading(found):
+        marks, words = found[1], found[2].replace("`", "")
+        own = name(page) if marks == "#" else section(page, slug(words))
+        return found[0] if own == "index" else f"{marks} {words} {{#{own}}}"
+
+    def link(found):
+        other = os.path.join(os.path.dirname(page), found[1]) if found[1] else page
+        return f"](@ref {section(os.path.normpath(other), found[2])})"
+
+    text = re.sub(r"^(#+) (.*)$", heading, text, flags=re.MULTILINE)
+    text = re.sub(r"\[[^\]\[]*\]\(", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
+    text = re.sub(r"\[`([^]`]+)`\](?=\([^():]*\.md)", r"[\1]", text)
+    text = re.sub(r"\]\(([^():]*\.md|)#([\w-]+)\)", link, text)
+    return re.sub(r"^<!-- table: (\S+) -->$", lambda found: table(page, found[1]), text,
+                  flags=re.MULTILINE)
+
+
+def block(text: str) -> str:
+    """A fenced block."""
+    inside = text.partition("\n")[2].removesuffix("```\n")
+    if text.startswith("```\n") and drawing.is_drawing(inside):
+        return f"\\htmlonly[block]\n{drawing.svg(inside)}\n\\endhtmlonly\n"
+    return text
+
+
+def neighbours(page: str) -> str:
+    """The links to the pages before and after it."""
+    place = ORDER.index(page)
+    links = [f'<a rel="{rel}" href="{name(ORDER[at])}.html">{html.escape(title(ORDER[at]))}</a>'
+             if 0 <= at < len(ORDER) else "<span></span>"
+             for rel, at in [("prev", place - 1), ("next", place + 1)]]
+    return f'\n\\htmlonly[block]\n<nav class="neighbours">{"".join(links)}</nav>\n\\endhtmlonly\n'
+
+
+def filtered(page: str) -> str:
+    parts = FENCED.split((ROOT / page).read_text())
+    return "".join(block(part) if at % 2 else prose(page, part)
+                   for at, part in enumerate(parts)) + neighbours(page)
+
+
+def layout() -> str:
+    """The sidebar: all pages, and those of a lab below it."""
+    def tab(page, kind, rest):
+        shown = html.escape(title(page), quote=False)
+        return f'<tab type="{kind}" url="@ref {name(page)}" title="{shown}"{rest}>\n'
+
+    tabs = "".join(tab(first, "usergroup", "") + "".join(tab(page, "user", "/") for page in below) +
+                   "</tab>\n" for first, *below in [FIRST[1:], *LABS, *([page] for page in LAST)])
+    return ('<doxygenlayout version="1.0"><navindex>\n'
+            f'<tab type="mainpage" visible="yes" title="{title(FIRST[0])}"/>\n{tabs}'
+            '<tab type="pages" visible="no"/>\n'
+            '<tab type="classlist" visible="yes" title="All classes"/>\n'
+            '<tab type="files" visible="yes" title="All headers"/>\n'
+            '</navindex></doxygenlayout>\n')
+
+
+def main() -> int:
+    if sys.argv[1] != "layout":
+        print(filtered(os.path.relpath(sys.argv[1], ROOT)), end="")
+        return 0
+    found = {path.relative_to(ROOT).as_posix() for folder in ("", "docs/", "labs/**/", "common/**/")
+             for path in ROOT.glob(folder + "*.md")}
+    for page in sorted(found - set(ORDER)):
+        print(f"{page}: link to it from its lab's README.md, or add it to LAST in "
+              "docs/site/pages.py", file=sys.stderr)
+    for page in sorted(set(ORDER) - found):
+        print(f"{page} is listed in docs/site/pages.py, but not there", file=sys.stderr)
+    if found != set(ORDER):
+        return 1
+    for page in ORDER:
+        filtered(page)  # ends the program where a table is missing
+    print(layout(), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
