@@ -3,11 +3,11 @@
 /// Fibers: the CUDA threads of an emulated block, which take turns on one thread of the operating
 /// system.
 ///
-/// A fiber has a stack of its own, and runs until it waits: at a barrier of its block, or after a
-/// poll that found nothing. Then the next one goes on. (Each block of a launch has a thread of
-/// its own: launch.hpp.) Where all of a block wait, the thread of the operating system pauses. Such
-/// a switch takes some nanoseconds, one between threads of the operating system microseconds: with
-/// one of those for each CUDA thread, tests took twice as long.
+/// A fiber has a stack of its own, and runs until it waits: at a barrier of its block
+/// (block_barrier.hpp), or after a poll that found nothing. Then the next one goes on. (Each block
+/// of a launch has a thread of its own: launch.hpp.) Where all of a block wait, the thread of the
+/// operating system pauses. Such a switch takes some nanoseconds, one between threads of the
+/// operating system microseconds: with one of those for each CUDA thread, tests took twice as long.
 ///
 /// | context                  | what it does                  | ordered for ThreadSanitizer             |
 /// |--------------------------|-------------------------------|-----------------------------------------|

@@ -1,3 +1,5 @@
+// The properties and the granularity, to which callers round: memory_properties.cpp.
+
 #include "labs/01_vmm_alloc/physical_memory.hpp"
 
 #include "common/cuda/check.hpp"

@@ -6,22 +6,22 @@
 /// *banks*, and the call of epoch e uses bank e % 2. A bank has a row of slots for each peer:
 /// `scratch[bank][r]` of rank p is where rank r stores what it sends to rank p. What is in a slot
 /// says by itself whether it has arrived: a packet when its flags are e (one_shot.hpp), any other
-/// pack when it is not the sentinel, the pattern of unwritten memory (sentinel_packs.hpp).
+/// pack when no half is the sentinel, as unwritten memory holds it (sentinel_packs.hpp).
 ///
 /// | rank | in epoch e                               | why |
 /// |------|------------------------------------------|-----|
 /// | r    | stores into `scratch[e % 2][r]` of rank p | it waits for nobody: the bank is free, see below |
 /// | p    | polls `scratch[e % 2][r]` and uses it    | the data says that it has arrived |
-/// | p    | packets: nothing more, since their flag is e, not e + 2; other packs: stores the sentinel | nothing there may pass for data of epoch e + 2 |
+/// | p    | packets: clears an unused one, for the wrap alone; other packs: stores the sentinel | nothing there may pass for data of epoch e + 2 |
 ///
 /// - The next call cannot overtake this one. Kernels of a communicator run one after another, and a
-///   rank's kernel ends only after it has heard from every peer in the same call (in push perhaps
-///   through a third rank): each algorithm says why. Epoch e + 1 uses the other bank. So in time:
+///   rank's kernel ends only after it has heard from every peer in the same call (push needs a
+///   longer proof): each algorithm says why. Epoch e + 1 uses the other bank. So in time:
 ///   (1) p's kernel e reads the bank, stores the sentinel where there is one, and ends;
 ///   (2) p's kernel e + 1 sends to r;
 ///   (3) r's kernel e + 1 loads that, and ends;
 ///   (4) r's kernel e + 2 stores into the bank again.
-///   The end of a kernel orders (1)-(2) and (3)-(4), the data itself (2)-(3); all else is relaxed.
+///   The end of a kernel is as a fence after (1) and (3), so that relaxed data orders (2)-(3).
 /// - One bank is not enough: a rank that begins e + 1 has what its peers sent in e, but perhaps
 ///   they have not read yet what it sent.
 /// - Epochs are counted in device memory, so a replayed graph continues the count. They may wrap.
@@ -89,7 +89,7 @@ struct ScratchCall {
     /// (halves/packets.hpp).
     std::size_t stride = 0;
 
-    /// The peer that is `step` ranks behind this one: each rank begins with another one.
+    /// The peer `step` ranks after this one, cyclic: each rank begins with another.
     __host__ __device__ int peer(int step) const {
         return rank + step < ranks ? rank + step : rank + step - ranks;
     }

@@ -1,5 +1,6 @@
 // The benchmark against NCCL, with the options and columns of nccl-tests. Google Benchmark runs the
-// sizes on rank 0; the other ranks follow it. docs/RESULTS.md has its results.
+// sizes on rank 0; the other ranks follow it. docs/RESULTS.md has its results. How calls are timed,
+// one by one or as a graph: TurnTimer (common/nccl/comparison.hpp).
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

@@ -107,6 +107,9 @@ int run_thread_machines(int machines, int ranks, const MachineCalls& calls) {
                         "the same number of ranks",
                         ranks, machines));
     }
+    // Ranks that share a GPU have many streams, and a stream must not wait behind another one's
+    // kernel because they share a hardware queue. CUDA reads it when it starts.
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     return run_on_machines(std::vector<int>(static_cast<std::size_t>(machines), ranks / machines),
                            [&](Rank& inside, std::unique_ptr<Rail> rail) {
                                make_calls(inside, std::move(rail), calls);

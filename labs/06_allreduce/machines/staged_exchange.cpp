@@ -109,13 +109,18 @@ void StagedExchange::throw_if_failed() {
 }
 
 void StagedExchange::fail(std::string_view text) noexcept {
+    bool uses_stage = false;
     {
         const std::lock_guard lock(mutex_);
         if (failure_.empty()) {
             failure_ = text;
         }
+        uses_stage = uses_stage_;
     }
     rail_->fail(text);
+    if (!uses_stage) {  // else the thread does it, which leaves the rail now
+        timeout_.abort();
+    }
     changed_.notify_all();
 }
 
@@ -123,16 +128,23 @@ void StagedExchange::run() {
     try {
         device_.make_current();
         while (const auto part = next_part()) {
-            if (!wait_for_copy(*part)) {
+            if (!wait_for_copy(*part) || !use_stage(true)) {
                 break;
             }
             exchange(*part);
+            use_stage(false);
             simt::store(memory_.as<std::uint32_t>(), part->number, simt::Order::kRelease);
         }
     } catch (const std::exception& error) {
         fail(fmt::format("rank {} of machine {}: {}", rank_, machine(), error.what()));
     }
-    timeout_.abort();  // only now, since the stages are this thread's until then
+    timeout_.abort();
+}
+
+bool StagedExchange::use_stage(bool uses) {
+    const std::lock_guard lock(mutex_);
+    uses_stage_ = uses;
+    return failure_.empty();
 }
 
 std::optional<StagedExchange::Part> StagedExchange::next_part() {

@@ -91,6 +91,8 @@ private:
     /// Whether the part's data are in its stage; false where this ends.
     bool wait_for_copy(const Part& part);
     void exchange(const Part& part);
+    /// Says that the thread uses a stage, or does no more. Returns false where this has failed.
+    bool use_stage(bool uses);
     void require_same(const RailCall& call, Deadline deadline);
 
     int rank_;
@@ -112,6 +114,7 @@ private:
     std::deque<Part> queue_;  ///< For the thread.
     std::string failure_;
     bool ends_ = false;
+    bool uses_stage_ = false;
     std::thread thread_;
 };
 

@@ -22,8 +22,8 @@ constexpr std::array<std::string_view, 6> kAlgorithmNames{"auto", "oneshot", "se
 constexpr std::size_t kMostRows = 256;  // of 58 bytes each: the ranks exchange them as one text
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
-// H200s and NVSwitch. The rows of 2 are what `06_allreduce --ranks 2 --mode thread --bytes 1K:1G
-// --tune FILE` measured. Those of more ranks are expected: per link one shot sends n-1 x the bytes,
+// H200s and NVSwitch. The rows of 2 are what `06_allreduce_tune --ranks 2 --mode thread --bytes
+// 1K:1G FILE` measured. Those of more ranks are expected: per link one shot sends n-1 x the bytes,
 // two shots less than 2 x; and of eight GPUs the copy engines together move less than stores do
 // (302 GB/s instead of 320).
 constexpr std::string_view kH200 = R"(

@@ -20,8 +20,8 @@
 /// - The next call cannot overtake this one: see scratch.hpp. Unless it gives up, a kernel ends
 ///   only when it has loaded the packets of all peers.
 /// - No old flag equals a later epoch, which wraps: of each peer's `per_sender` slots a call clears
-///   one, in turn, unless it has just used it. So each is renewed in 2 x `per_sender` calls (slot 0
-///   at the wrap, which skips epochs 0 and 1, in 4 x).
+///   one, in turn, unless it has just used it. With two banks, that is each slot
+///   in 2 x `per_sender` calls (slot 0 misses its turn at the wrap, which skips epochs 0 and 1).
 ///
 /// Explored: `./lab explore one_shot`: every execution that the memory model allows.
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (AGxLL_R).
@@ -44,7 +44,7 @@ struct OneShot : ScratchCall {
         const std::uint32_t epoch = epochs->next(block);
         const std::size_t packets = (count + kPerPacket - 1) / kPerPacket;
         simt::Waiter waiter(timeout);
-        // A rank that gave up in an earlier call sends nothing (scratch.hpp).
+        // Who gave up, also in an earlier call, sends nothing but counts on.
         for (std::size_t i = block.grid_rank(); i < packets && !waiter.gave_up();
              i += block.grid_size()) {
             const std::size_t at = i * kPerPacket;
@@ -75,8 +75,8 @@ protected:
         return reinterpret_cast<Packet*>(ScratchCall::slot(receiver, sender, epoch, i));
     }
 
-    /// Polls packet i of all peers at once, until all have arrived. Returns false when the wait
-    /// gave up.
+    /// Polls packet i of all peers until all are there; leaves `data[rank]` alone. Returns false
+    /// when the wait gave up.
     __host__ __device__ bool receive(simt::Waiter& waiter, std::uint32_t epoch, std::size_t i,
                                      simt::Pack8 (&data)[kMost]) const {
         simt::Waiting waiting{simt::Wait::kPacket, rank, rank, epoch};

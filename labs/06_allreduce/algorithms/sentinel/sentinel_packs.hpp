@@ -4,8 +4,8 @@
 ///
 /// A packet (one_shot.hpp) spends half of its bytes on flags. Here all 16 bytes of a pack are data,
 /// and an 8-byte half has arrived when it is not the sentinel: 64 one bits. To every floating type
-/// these are NaNs, which hardly any operation makes. A half of the input that holds 64 one bits all
-/// the same (memory filled with 0xff, say) is sent with its last element's sign flipped: still NaN.
+/// these are NaNs, which hardly any operation makes. A half of the input that does hold 64 one
+/// bits (memory filled with 0xff, say) is sent with its last element's sign flipped: still NaN.
 /// For integers 64 one bits are a value like any other, so they cannot use this.
 
 #include <cstddef>

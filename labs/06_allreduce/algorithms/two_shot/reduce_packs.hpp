@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// The inner loop of two shots: packs of several sources become one, in every target.
+/// The inner loop of two shots: packs of several sources become one, in every target. They are
+/// added up in the order of the sources, which is that of the ranks (Reduction::with_reduce).
 
 #include <cstddef>
 

@@ -14,7 +14,7 @@
 /// |-------------|-------------------------------------------------|------------------------|-----------|-----|
 /// | thread p    | stores rank r's `in` and `out`, as addresses at which rank p has them mapped, with flag e | rank p's `inbox[b][r]` | relaxed * | earlier work of the stream has been released |
 /// | thread p    | polls until both packets have flag e            | its own `inbox[b][p]`  | acquire   | rank p's input may be read after it |
-/// | thread p    | stores what the packets say                     | `all[p]`               | plain     | for this block, or for later kernels of this stream |
+/// | thread p    | stores what the packets say                     | `all[p]`               | plain     | shared by the block, or global, for later kernels |
 /// | all threads | `AbortBarrier::sync`                            |                        | block     | no thread uses `all` before it is complete, or all leave |
 ///
 /// \* That is enough: the end of earlier kernels of the stream has released what they wrote, and

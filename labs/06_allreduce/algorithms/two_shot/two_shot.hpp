@@ -18,7 +18,7 @@
 /// - The next call cannot overtake this one: a rank's kernel ends after all its blocks have met
 ///   those of all peers in the barrier, and then no peer reads or writes for this call any more.
 /// - Where a rank does not call, the others give up at the rendezvous. If it calls later, it still
-///   uses their buffers. So free none of a failed call before the kernels of all ranks have ended.
+///   uses their buffers. So free no buffer of a failed call before all ranks' kernels have ended.
 /// - In place, even on some ranks only, is safe: only rank r touches part r of any buffer, and the
 ///   thread that stores a sum has loaded those packs of all ranks before.
 /// - Part r is added up by rank r alone, so all ranks agree to the last bit; and in the order of
@@ -69,7 +69,7 @@ struct TwoShot : TwoShotCall {
         for (int p = 0; p < rendezvous.ranks; ++p) {
             bits |= all[p].in | all[p].out;
         }
-        // All ranks agree, as both shots need: a buffer's addresses differ by whole granules.
+        // Equal on all ranks, so parts match: a buffer's mappings differ by whole granules.
         const bool aligned = bits % sizeof(simt::Pack16) == 0;
         const std::size_t packs = aligned ? count / kElements : 0;
         reduce_part<simt::Pack16>(block, all, 0, packs);
@@ -99,7 +99,7 @@ private:
             reducer.source[p] = reinterpret_cast<const Pack*>(all[source].in) + begin;
             reducer.target[p] = reinterpret_cast<Pack*>(all[target].out) + begin;
         }
-        const bool has_parts = shots == Shots::kBoth;  // else the addresses are a part's
+        const bool has_parts = shots == Shots::kBoth;  // else `all` points to a part
         reducer(block, has_parts ? part_begin(total, rank, ranks) : 0,
                 has_parts ? part_begin(total, rank + 1, ranks) : total, reduction);
     }
