@@ -80,6 +80,14 @@ inline std::string logged_by(const std::function<void()>& work) {
     return ::testing::internal::GetCapturedStderr();
 }
 
+/// What a device may do at a mapped address.
+inline unsigned long long rights_of(int device, CUdeviceptr at) {
+    const CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
+    unsigned long long flags = 0;
+    cu_check(cuMemGetAccess(&flags, &location, at), "cuMemGetAccess");
+    return flags;
+}
+
 /// Makes every driver call of `make` fail, one in each run, and expects each time an error that
 /// names the call, and nothing left behind. `make` returns the owner of what it made, so that the
 /// calls that destroy it are not counted. Returns how many calls there were.

@@ -1,6 +1,7 @@
 // mem_alloc, mem_free, GrowableBuffer.
 
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "labs/01_vmm_alloc/growable_buffer.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/01_vmm_alloc/physical_memory.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
 
 namespace symm {
@@ -127,10 +129,7 @@ TEST_F(MemAlloc, IsOpenToEveryPeer) {
             cu_check(cuDeviceCanAccessPeer(&can, device_handle(other), device_handle(0)),
                      "cuDeviceCanAccessPeer");
         }
-        const CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, other};
-        unsigned long long flags = 0;
-        cu_check(cuMemGetAccess(&flags, &location, address(pointer)), "cuMemGetAccess");
-        EXPECT_EQ(flags,
+        EXPECT_EQ(rights_of(other, address(pointer)),
                   can != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE)
             << "device " << other;
     }
@@ -257,17 +256,38 @@ TEST_F(Growable, GivesMemoryBackWhenItShrinks) {
     }
 }
 
+TEST_F(Growable, IsMemoryOfItsDeviceForItsDevice) {
+    for (int device = 0; device < device_count(); ++device) {
+        GrowableBuffer buffer(device, 2 * unit());
+        buffer.resize(1);
+        for (int other = 0; other < device_count(); ++other) {
+            EXPECT_EQ(rights_of(other, buffer.base()), other == device
+                                                           ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                                           : CU_MEM_ACCESS_FLAGS_PROT_NONE)
+                << "device " << other << ", buffer of device " << device;
+        }
+        const PhysicalMemory memory = PhysicalMemory::mapped_at(buffer.base());
+        EXPECT_EQ(memory.properties().location.id, device) << "the memory is of another device";
+    }
+}
+
 TEST_F(Growable, BeyondItsCapacityIsRefused) {
     GrowableBuffer buffer(0, 2 * unit());
-    EXPECT_THROW(buffer.resize(2 * unit() + 1), std::length_error);
-    EXPECT_EQ(buffer.size(), 0u);
+    buffer.resize(1);
+    const std::size_t most = std::numeric_limits<std::size_t>::max();
+    for (const std::size_t bytes :
+         {2 * unit() + 1, (std::size_t{1} << 32) + 1, most - unit(), most}) {
+        EXPECT_THROW(buffer.resize(bytes), std::length_error) << "resize(" << bytes << ")";
+        EXPECT_EQ(buffer.size(), unit()) << "after resize(" << bytes << ")";
+    }
 }
 
 TEST_F(Growable, BeyondTheDeviceIsRefusedAndStaysAsItWas) {
-    GrowableBuffer buffer(0, 4 * device_->total_memory());
+    GrowableBuffer buffer(0, 5 * device_->total_memory());
     buffer.resize(unit());
     fill(buffer.base(), unit(), 5);
-    EXPECT_THROW(buffer.resize(3 * device_->total_memory()), CudaError);
+    // Of an emulated device's 1 GiB: a size that needs more than 32 bits.
+    EXPECT_THROW(buffer.resize(4 * device_->total_memory() + 2 * unit()), CudaError);
     EXPECT_EQ(buffer.size(), unit());
     EXPECT_TRUE(holds(buffer.base(), unit(), 5));
     buffer.resize(2 * unit());

@@ -60,7 +60,10 @@ TEST_F(RoundUp, GoesToTheNextMultiple) {
     EXPECT_EQ(round_up(1, 8), 8u);
     EXPECT_EQ(round_up(8, 8), 8u);
     EXPECT_EQ(round_up(9, 8), 16u);
+    EXPECT_EQ(round_up(8, 3), 9u);
     EXPECT_EQ(round_up(10, 3), 12u);
+    const std::size_t large = std::size_t{1} << 60;
+    EXPECT_EQ(round_up(large + 1, 8), large + 8);
 }
 
 TEST_F(RoundUp, DoesNotWrapAround) {
@@ -268,6 +271,42 @@ TEST_F(DeviceBufferTest, MovesWithItsContents) {
     EXPECT_EQ(read(second.base(), 100), words(100, 7));
     second = DeviceBuffer(0, 2 * unit());  // the former contents go
     EXPECT_EQ(second.size(), 2 * unit());
+}
+
+TEST_F(DeviceBufferTest, IsOpenToItsDeviceOnly) {
+    for (int device = 0; device < device_count(); ++device) {
+        const DeviceBuffer buffer(device, 1);
+        for (int other = 0; other < device_count(); ++other) {
+            EXPECT_EQ(rights_of(other, buffer.base()), other == device
+                                                           ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+                                                           : CU_MEM_ACCESS_FLAGS_PROT_NONE)
+                << "device " << other << ", buffer of device " << device;
+        }
+    }
+}
+
+TEST_F(DeviceBufferTest, AnAccessThatIsRefusedNamesAllValues) {
+    const MappedMemory memory(device_memory(0), 3 * unit());
+    const int nowhere = 123456789;
+    const std::string error = error_of([&] { give_access(memory.base(), memory.size(), nowhere); });
+    EXPECT_SAYS(error, fmt::format("{:x}", memory.base())) << " lacks the address";
+    EXPECT_SAYS(error, std::to_string(memory.size())) << " lacks the size";
+    EXPECT_SAYS(error, std::to_string(nowhere)) << " lacks the device";
+}
+
+TEST_F(DeviceBufferTest, MappedMemoryHasThePropertiesThatWereAsked) {
+    const int last = device_count() - 1;
+    const MappedMemory memory(device_memory(last, CU_MEM_HANDLE_TYPE_NONE), 1);
+    EXPECT_EQ(memory.memory().properties().location.id, last);
+    EXPECT_EQ(memory.memory().properties().requestedHandleTypes, CU_MEM_HANDLE_TYPE_NONE);
+}
+
+TEST_F(DeviceBufferTest, BeyondTheDeviceSaysHowMuchWasAsked) {
+    for (const std::size_t bytes :
+         {std::size_t{1} << 40, std::numeric_limits<std::size_t>::max()}) {
+        EXPECT_SAYS(error_of([&] { DeviceBuffer buffer(0, bytes); }),
+                    fmt::format("cuMemCreate(size={},", round_up(bytes, unit())));
+    }
 }
 
 TEST_F(DeviceBufferTest, OfNoBytesIsRefused) {
