@@ -97,15 +97,27 @@ TEST_F(Access, TakenAndGivenAgainFindsTheDataUnchanged) {
 }
 
 TEST_F(Access, IsRefusedWithTheCallAndItsValues) {
-    try {
-        allow(at_, bytes_, std::array{0, 99});
-        FAIL() << "there is no device 99";
-    } catch (const CudaError& error) {
-        const std::string_view text = error.what();
-        EXPECT_NE(text.find("cuMemSetAccess("), text.npos) << text;
-        EXPECT_NE(text.find("devices=0+99"), text.npos) << text;
-        EXPECT_NE(text.find("read/write"), text.npos) << text;
+    for (const CUmemAccess_flags flags : {kNone, kReadWrite}) {
+        try {
+            allow(at_, bytes_, std::array{0, 99}, flags);
+            FAIL() << "there is no device 99";
+        } catch (const CudaError& error) {
+            const std::string_view text = error.what();
+            for (const std::string& value :
+                 {std::string("cuMemSetAccess("), fmt::format("{:#x}", at_), std::to_string(bytes_),
+                  std::string("0+99"), std::string(name_of(flags))}) {
+                EXPECT_NE(text.find(value), text.npos) << "no '" << value << "' in " << text;
+            }
+        }
     }
+    EXPECT_EQ(access_of(at_, 0), kNone) << "a refused call gives nobody anything";
+}
+
+// More than any machine has, so that the list's length is no number that an answer may count on.
+TEST_F(Access, IsRefusedWhereTheLastOfManyDevicesIs) {
+    std::vector<int> devices(100, 0);
+    devices.push_back(99);
+    EXPECT_THROW(allow(at_, bytes_, devices), CudaError) << "the last of 101 devices is unknown";
     EXPECT_EQ(access_of(at_, 0), kNone) << "a refused call gives nobody anything";
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <map>
 #include <numeric>
 #include <thread>
 
@@ -10,6 +11,7 @@
 #include "labs/02_access/access_steps.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
+#include "labs/02_access/tests/watch.hpp"
 
 namespace symm {
 namespace {
@@ -93,20 +95,50 @@ TEST_F(Peers, WriteAndReadOneBufferOfAnySize) {
     }
 }
 
-// Each device in turn is late: a gate in its stream holds back what it writes.
+TEST_F(Peers, ReadWhatAllOfThemHaveWritten) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver tells what was started";
+    }
+    const PeerMatrix matrix = PeerMatrix::query();
+    const std::vector<int> users = matrix.users_of(0);
+    std::map<int, std::size_t> compared;  // parts, by device
+    {
+        const testing::Watch watch(gpus(), [&](const testing::Work& work) {
+            compared[work.device] += work.what == "symm::pattern::Compare";
+        });
+        EXPECT_TRUE(written_by_all({gpus(), matrix, 0, 4'100}).right);
+    }
+    for (const int reader : users) {
+        EXPECT_GE(compared[reader], users.size())
+            << "device " << reader << " has not read the parts of all devices";
+    }
+}
+
+// Each device in turn is late: a gate in its stream holds back what it writes, until the
+// kernels of all devices are queued, and for a while longer.
 TEST_F(Peers, ReadNothingBeforeTheLastOfThemHasWritten) {
     const PeerMatrix matrix = PeerMatrix::query();
+    const auto launches = [] { return emu::calls_made("cuLaunchKernel"); };
     for (const int late : matrix.users_of(0)) {
         gpu(late).make_current();
         const PinnedMemory open(sizeof(std::uint32_t));
         KernelTimeout timeout;
         const Drained before_the_flag_goes(gpu(late));
         queue_gate(gpu(late).stream(), open.as<std::uint32_t>(), timeout.timeout());
-        const std::jthread opener([flag = open.as<std::uint32_t>()] {
+        const long all = launches() + static_cast<long>(matrix.users_of(0).size());
+        bool all_write = true;
+        std::jthread opener([&, flag = open.as<std::uint32_t>()] {
+            const Deadline deadline = Deadline::after(std::chrono::seconds(1));
+            do {
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                all_write = !is_emulated() || launches() >= all;
+            } while (!all_write && !deadline.passed());
             std::this_thread::sleep_for(std::chrono::milliseconds(100));
             simt::store(flag, 1u, simt::Order::kRelaxed);
         });
         const StepReport report = written_by_all({gpus(), matrix, 0, 4'100});
+        opener.join();
+        ASSERT_TRUE(all_write) << "not all devices write while device " << late << " is late";
         EXPECT_TRUE(report.right) << "device " << late << " was late\n"
                                   << fmt::format("{}", fmt::join(report.lines, "\n"));
         timeout.synchronize(gpu(late).owned_stream(), "the gate");

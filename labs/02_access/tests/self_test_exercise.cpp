@@ -1,8 +1,14 @@
 // The self-test of a pair, on a machine that loses something between some pairs:
 // SYMM_EMU_DEVICES=6 SYMM_EMU_LOSSY=1:0:stores,2:0:loads,3:0:copies.
 
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+
 #include "labs/02_access/peer_check.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
+#include "labs/02_access/tests/watch.hpp"
 
 namespace symm {
 namespace {
@@ -52,11 +58,40 @@ TEST_F(SelfTest, BlamesOneDirectionOnly) {
     EXPECT_EQ(failure(0, 3), "");
 }
 
-TEST_F(SelfTest, PoisonsTheMemoryFirst) {
-    const long before = emu::calls_made("cuMemsetD8Async") + emu::calls_made("cuMemsetD32Async");
-    EXPECT_EQ(failure(5, 4), "");
-    EXPECT_GT(emu::calls_made("cuMemsetD8Async") + emu::calls_made("cuMemsetD32Async"), before)
-        << "nobody filled the memory with poison";
+// The table's rows in their order; there may be more work between them.
+TEST_F(SelfTest, MakesEachDeviceDoItsPart) {
+    const std::vector<std::string> rows{
+        "device 4 poisons",  "device 5 stores", "device 4 compares", "device 4 stores",
+        "device 5 compares", "device 5 copies", "device 4 compares"};
+    std::vector<std::string> done;
+    std::size_t poisoned = 0;
+    std::set<std::uint32_t> patterns;  // the memory's first word, when it is compared
+    {
+        CUdeviceptr memory = 0;
+        const testing::Watch watch(gpus(), [&](const testing::Work& work) {
+            const bool compares = work.what == "symm::pattern::Compare";
+            if (work.what == "cuMemset" && work.device == 4) {
+                memory = work.to;
+                poisoned += work.bytes;
+            } else if (compares && memory != 0) {
+                patterns.insert(*reinterpret_cast<const std::uint32_t*>(memory));
+            }
+            done.push_back(fmt::format("device {} {}", work.device,
+                                       compares                       ? "compares"
+                                       : work.what == "cuMemset"      ? "poisons"
+                                       : work.what == "cuMemcpyAsync" ? "copies"
+                                                                      : "stores"));
+        });
+        EXPECT_EQ(failure(5, 4), "");
+    }
+    std::size_t row = 0;
+    for (const std::string& one : done) {
+        row += row < rows.size() && one == rows[row];
+    }
+    ASSERT_EQ(row, rows.size()) << "row " << row + 1 << ", '" << rows[row] << "', is missing in\n"
+                                << fmt::format("{}", fmt::join(done, "\n"));
+    EXPECT_GE(poisoned, 40'004u) << "not all of the memory was poisoned";
+    EXPECT_EQ(patterns.size(), 3u) << "two comparisons look for the same pattern";
 }
 
 }  // namespace
