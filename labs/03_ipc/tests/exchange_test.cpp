@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "common/cuda/driver.hpp"
 #include "common/emu/faults.hpp"
@@ -47,23 +48,30 @@ TEST(MemoryExchange, FailsOnAllRanksAndCanBeRepeated) {
         GTEST_SKIP() << "only the emulated driver fails on demand";
     }
     run_as(RankMode::kProcess, 3, [](Rank& rank) {
-        Exchange exchange(rank, 2);
+        constexpr int kSegments = 50;  // two batches
+        Exchange exchange(rank, kSegments);
         int taken = 0;
         const TakeSegment take = [&](std::size_t, const PhysicalMemory&) { ++taken; };
-        for (const char* function :
-             {"cuMemExportToShareableHandle", "cuMemImportFromShareableHandle"}) {
-            if (rank.rank() == 1) {
-                emu::fail_call(function, 2, kInjected);
+        const int descriptors = open_descriptors();
+        const std::tuple<const char*, int, int> failures[] = {
+            {"cuMemExportToShareableHandle", 2, 1},
+            {"cuMemExportToShareableHandle", kSegments, 0},
+            {"cuMemImportFromShareableHandle", 3, 1},
+            {"cuMemImportFromShareableHandle", 2 * kSegments, 2}};
+        for (const auto& [function, call, failing] : failures) {
+            if (rank.rank() == failing) {
+                emu::fail_call(function, call, kInjected);
             }
             EXPECT_THAT([&] { exchange.run(take); },
                         ::testing::ThrowsMessage<std::exception>(HasSubstr(function)))
-                << "rank " << rank.rank() << " when it fails on rank 1";
+                << "rank " << rank.rank() << " when call " << call << " fails on rank " << failing;
             emu::clear_failures();
             EXPECT_NO_THROW(rank.bootstrap().barrier("after the failure"));
+            EXPECT_EQ(open_descriptors(), descriptors) << "after call " << call;
         }
         taken = 0;
         exchange.run(take);
-        EXPECT_EQ(taken, 3 * 2);
+        EXPECT_EQ(taken, 3 * kSegments);
     });
 }
 

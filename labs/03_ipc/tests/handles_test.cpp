@@ -12,10 +12,12 @@
 #include "common/cuda/driver.hpp"
 #include "common/emu/faults.hpp"
 #include "common/emu/inventory.hpp"
+#include "common/environment/environment.hpp"
 #include "common/pattern/pattern.hpp"
 #include "common/tests/meet.hpp"
 #include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/01_vmm_alloc/physical_memory.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
 #include "labs/03_ipc/handle_kind.hpp"
 #include "labs/03_ipc/memory_handle.hpp"
@@ -52,29 +54,50 @@ TEST(Handle, TheFallbackFromFabricHasAReason) {
     });
 }
 
-// Only NOT_PERMITTED and NOT_SUPPORTED mean "no FABRIC here": any other error is thrown.
+// Only NOT_PERMITTED and NOT_SUPPORTED mean "no FABRIC here": any other error is thrown, on all
+// ranks.
 TEST(Handle, AFailingProbeIsNoFallback) {
     if (!is_emulated()) {
         GTEST_SKIP() << "only the emulated driver fails on demand";
     }
-    run_as(RankMode::kThread, 1, [](Rank& rank) {
+    run_as(RankMode::kProcess, 2, [](Rank& rank) {
         for (const char* function : {"cuDeviceGet", "cuDeviceGetAttribute",
                                      "cuMemGetAllocationGranularity", "cuMemCreate"}) {
-            expect_failure({function, 1}, [&] { agree_on_handle_kind(rank); });
+            if (rank.rank() == 1) {
+                expect_failure({function, 1}, [&] { agree_on_handle_kind(rank); });
+            } else {
+                EXPECT_THAT([&] { agree_on_handle_kind(rank); },
+                            ::testing::ThrowsMessage<std::exception>(HasSubstr(function)))
+                    << "rank 0 when it fails on rank 1";
+            }
         }
         EXPECT_NO_THROW(agree_on_handle_kind(rank));
     });
 }
 
-// Where SYMM_EMU_FABRIC=1, only rank 1 has no FABRIC handles.
+// Where SYMM_EMU_FABRIC=1, all have FABRIC handles, or all but one.
 TEST(Handle, OneRankWithoutFabricDecidesForAll) {
     run_as(RankMode::kProcess, 3, [](Rank& rank) {
-        if (rank.rank() == 1) {
-            ::setenv("SYMM_FABRIC_ENABLE", "0", 1);
+        const bool all_have_it = is_emulated() && env::number("SYMM_EMU_FABRIC") == 1;
+        if (all_have_it) {
+            EXPECT_EQ(agree_on_handle_kind(rank).kind, CU_MEM_HANDLE_TYPE_FABRIC)
+                << "rank " << rank.rank() << " has FABRIC, as all ranks have";
         }
-        EXPECT_EQ(agree_on_handle_kind(rank).kind, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-            << "rank " << rank.rank() << " chose FABRIC, and rank 1 has none";
-        rank.bootstrap().barrier("chosen");
+        for (const int without : {1, 0, 2}) {
+            if (rank.rank() == without) {
+                ::setenv("SYMM_FABRIC_ENABLE", "0", 1);
+            }
+            const HandleChoice choice = agree_on_handle_kind(rank);
+            EXPECT_EQ(choice.kind, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+                << "rank " << rank.rank() << " chose FABRIC, and rank " << without << " has none";
+            if (all_have_it) {
+                EXPECT_THAT(choice.why_not_fabric,
+                            HasSubstr(fmt::format("rank {}: SYMM_FABRIC", without)))
+                    << "the reason that rank " << rank.rank() << " gives";
+            }
+            ::unsetenv("SYMM_FABRIC_ENABLE");
+            rank.bootstrap().barrier("chosen");
+        }
     });
 }
 
@@ -94,6 +117,9 @@ TEST_P(ArrayIn, IsTheSameMemoryOnEveryRank) {
             }
             rank.bootstrap().barrier("filled");
             EXPECT_TRUE(pattern::compare(gpu, filled).right()) << rank.rank();
+            EXPECT_EQ(PhysicalMemory::mapped_at(array.base()).properties().location.id,
+                      rank.device_of(root))
+                << "the memory is of another device than the root's";
             rank.bootstrap().barrier("read");
         }
     });
@@ -125,8 +151,10 @@ TEST(SharedArray, FailsOnAllRanksAndLeavesNothing) {
         const int descriptors = open_descriptors();
         for (const auto& [function, failing] :
              {std::pair("cuMemCreate", 0), std::pair("cuMemExportToShareableHandle", 0),
-              std::pair("cuMemImportFromShareableHandle", 1), std::pair("cuMemMap", 1),
-              std::pair("cuMemSetAccess", 0)}) {
+              std::pair("cuMemImportFromShareableHandle", 1), std::pair("cuMemAddressReserve", 0),
+              std::pair("cuMemAddressReserve", 1), std::pair("cuMemMap", 0),
+              std::pair("cuMemMap", 1), std::pair("cuMemSetAccess", 0),
+              std::pair("cuMemSetAccess", 1)}) {
             if (rank.rank() == failing) {
                 emu::fail_call(function, 1, kInjected);
             }
@@ -138,6 +166,9 @@ TEST(SharedArray, FailsOnAllRanksAndLeavesNothing) {
             EXPECT_EQ(emu::inventory(), before) << function;
             EXPECT_EQ(open_descriptors(), descriptors) << function;
         }
+        EXPECT_THAT([&] { SharedArray(rank, 1, (std::size_t{1} << 32) + 1); },
+                    ::testing::ThrowsMessage<std::exception>(HasSubstr("cuMemCreate(size=42970")))
+            << "no device has that much";
         { const SharedArray last(rank, 0, 5000); }
         EXPECT_EQ(open_descriptors(), descriptors);
     });

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdlib>
 #include <string_view>
 
@@ -146,6 +147,22 @@ TEST_P(SymmetricRangeIn, TakesTheStrideOfTheLongest) {
     });
 }
 
+// One piece of memory is mapped nine times, so that its addresses are more than any int counts.
+TEST_P(SymmetricRangeIn, HasRoomForMoreThan4GiB) {
+    run_as(GetParam(), 2, [](Rank& rank) {
+        constexpr std::size_t kPiece = std::size_t{512} << 20;
+        const auto memory = PhysicalMemory::create(device_memory(rank.device()), kPiece);
+        const AddressRange addresses(9 * kPiece);
+        std::vector<Mapping> mappings;
+        for (std::size_t i = 0; i < 9; ++i) {
+            mappings.emplace_back(addresses.base() + i * kPiece, kPiece, memory);
+        }
+        allow(addresses.base(), addresses.size(), std::array{rank.device()});
+        const SymmetricRange range(rank, addresses.base(), addresses.size());
+        EXPECT_EQ(range.stride(), addresses.size());
+    });
+}
+
 TEST_P(SymmetricRangeIn, SharesMemoryThatIsThereAlreadySegmentBySegment) {
     run_as(GetParam(), 3, [](Rank& rank) {
         const Gpu gpu(rank.device());
@@ -209,6 +226,8 @@ TEST_P(SymmetricRangeIn, BeginsWithTheSegmentOfAPointerIntoItsMiddle) {
         const std::size_t offset = rank.rank() == 1 ? 4096 : 0;
         const SymmetricRange range(rank, memory.base() + offset, 4096);
         EXPECT_EQ(range.lead(), offset);
+        EXPECT_EQ(range.stride(), granularity(device_memory(rank.device())))
+            << "more than the segment with the window is shared";
         exercise(rank, range, "from the segment on");
         EXPECT_THAT([&] { SymmetricRange(rank, rank.rank() == 0 ? 0x1000 : memory.base(), 4096); },
                     ::testing::ThrowsMessage<std::exception>(HasSubstr("cuMemGetAddressRange")));
@@ -238,6 +257,11 @@ TEST_P(SymmetricRangeIn, HasTheSegmentsThatAWindowReaches) {
                 << "rank " << rank.rank() << " reads rank " << peer;
         }
         rank.bootstrap().barrier("read");
+
+        // The second segment has two granules, and nothing is mapped behind it.
+        const SymmetricRange last(rank, memory.base() + memory.size() - bytes, bytes);
+        EXPECT_EQ(last.lead(), 2 * unit - bytes) << "of a window at the end of two granules";
+        EXPECT_EQ(last.stride(), 2 * unit) << "of a window at the end of the memory";
     });
 }
 
