@@ -103,7 +103,7 @@ TEST_F(Peers, ReadWhatAllOfThemHaveWritten) {
     const std::vector<int> users = matrix.users_of(0);
     std::map<int, std::size_t> compared;  // parts, by device
     {
-        const testing::Watch watch(gpus(), [&](const testing::Work& work) {
+        const Watch watch(gpus(), [&](const Work& work) {
             compared[work.device] += work.what == "symm::pattern::Compare";
         });
         EXPECT_TRUE(written_by_all({gpus(), matrix, 0, 4'100}).right);

@@ -58,6 +58,14 @@ TEST_F(SelfTest, BlamesOneDirectionOnly) {
     EXPECT_EQ(failure(0, 3), "");
 }
 
+TEST_F(SelfTest, ThrowsWhereADriverCallFails) {
+    for (const CallOfPath& call : calls_of([] { failure(5, 4); })) {
+        if (call.function.starts_with("cuMemset") || call.function == "cuMemcpyAsync") {
+            expect_failure(call, [] { failure(5, 4); });
+        }
+    }
+}
+
 // The table's rows in their order; there may be more work between them.
 TEST_F(SelfTest, MakesEachDeviceDoItsPart) {
     const std::vector<std::string> rows{
@@ -68,7 +76,7 @@ TEST_F(SelfTest, MakesEachDeviceDoItsPart) {
     std::set<std::uint32_t> patterns;  // the memory's first word, when it is compared
     {
         CUdeviceptr memory = 0;
-        const testing::Watch watch(gpus(), [&](const testing::Work& work) {
+        const Watch watch(gpus(), [&](const Work& work) {
             const bool compares = work.what == "symm::pattern::Compare";
             if (work.what == "cuMemset" && work.device == 4) {
                 memory = work.to;

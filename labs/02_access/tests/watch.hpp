@@ -13,7 +13,7 @@
 #include "common/cuda/gpu.hpp"
 #include "common/emu/launch_observer.hpp"
 
-namespace symm::testing {
+namespace symm {
 
 /// Something that was queued on a device's stream.
 struct Work {
@@ -75,4 +75,4 @@ private:
     }
 };
 
-}  // namespace symm::testing
+}  // namespace symm

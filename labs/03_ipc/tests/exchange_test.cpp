@@ -21,17 +21,19 @@ namespace {
 using namespace testing;
 using ::testing::HasSubstr;
 
-// Every rank's segments, one granule each, and their exchange by file descriptors.
+// Every rank's segments, one granule each, and their exchange by file descriptors. Rank r has
+// r * `more` segments more than rank 0.
 class Exchange {
 public:
-    Exchange(Rank& rank, std::size_t segments) : rank_(rank) {
+    Exchange(Rank& rank, std::size_t segments, std::size_t more = 0) : rank_(rank) {
         const CUmemAllocationProp properties = device_memory(rank.device());
         const std::size_t bytes = granularity(properties);
-        for (std::size_t i = 0; i < segments; ++i) {
-            local_.push_back(PhysicalMemory::create(properties, bytes));
+        for (int owner = 0; owner < rank.size(); ++owner) {
+            sizes_.emplace_back(segments + static_cast<std::size_t>(owner) * more, bytes);
         }
-        sizes_.assign(static_cast<std::size_t>(rank.size()),
-                      std::vector<std::uint64_t>(segments, bytes));
+        for (const std::uint64_t size : sizes_[static_cast<std::size_t>(rank.rank())]) {
+            local_.push_back(PhysicalMemory::create(properties, size));
+        }
     }
     void run(const TakeSegment& take) {
         exchange_memory(rank_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, local_, sizes_, take);
@@ -49,10 +51,12 @@ TEST(MemoryExchange, FailsOnAllRanksAndCanBeRepeated) {
     }
     run_as(RankMode::kProcess, 3, [](Rank& rank) {
         constexpr int kSegments = 50;  // two batches
-        Exchange exchange(rank, kSegments);
+        Exchange exchange(rank, kSegments, 1);
         int taken = 0;
         const TakeSegment take = [&](std::size_t, const PhysicalMemory&) { ++taken; };
         const int descriptors = open_descriptors();
+        exchange.run(take);
+        EXPECT_EQ(taken, 3 * kSegments + 1 + 2);
         const std::tuple<const char*, int, int> failures[] = {
             {"cuMemExportToShareableHandle", 2, 1},
             {"cuMemExportToShareableHandle", kSegments, 0},
@@ -71,7 +75,7 @@ TEST(MemoryExchange, FailsOnAllRanksAndCanBeRepeated) {
         }
         taken = 0;
         exchange.run(take);
-        EXPECT_EQ(taken, 3 * kSegments);
+        EXPECT_EQ(taken, 3 * kSegments + 1 + 2);
     });
 }
 
