@@ -33,6 +33,38 @@ struct RelayKernel {
     }
 };
 
+// Posts three steps, and stores which step each thread then takes for the next one.
+struct PostKernel {
+    ConnectionEnd end;
+    simt::Timeout timeout;
+    std::uint64_t* steps;
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        ConnectionSender sender(block, end, {0, 1, timeout}, block.shared<EndState>());
+        for (int i = 0; i < 3 && sender.acquire() != nullptr; ++i) {
+            sender.post({});
+        }
+        steps[block.thread_rank()] = sender.step();
+    }
+};
+
+TEST_F(Transfers, MovesAllThreadsOnBeyondStep2To32) {
+    constexpr std::uint64_t kFirst = 0xffffffff;
+    const Views by = connection(1);
+    begin_at(by, kFirst);
+    a.device.make_current();
+    const PinnedMemory steps(kThreads * sizeof(std::uint64_t));
+    launch(a.stream.get(), 1, kThreads,
+           PostKernel{by.sender.end(0), a.timeout.timeout(), steps.as<std::uint64_t>()},
+           sizeof(EndState));
+    finish(a);
+    EXPECT_EQ(by.memory->receive[0].tail, kFirst + 3);
+    EXPECT_EQ(by.memory->sender_steps[0], kFirst + 3);
+    for (unsigned t = 0; t < kThreads; ++t) {
+        ASSERT_EQ(steps.as<std::uint64_t>()[t], kFirst + 3) << "the next step of thread " << t;
+    }
+}
+
 TEST_F(Transfers, MovesWhatWasSentBeforeTheReceiverCame) {
     const Views by = connection(1);
     a.fill(1, 5 * kSlot);

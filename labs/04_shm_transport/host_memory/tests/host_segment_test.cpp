@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
+#include <vector>
 
 #include "common/cuda/stream.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
@@ -70,19 +73,22 @@ TEST_P(Segment, IsZeroAndAtLeastAsLargeAsAskedFor) {
 }
 
 TEST_P(Segment, IsOneMemoryForTheHostAndBothDevices) {
-    const HostSegment segment = make(4096);
+    const HostSegment segment = make(3 * 4096);
     for (const int device : both_devices()) {
         const Device gpu(device);
         const Stream stream;
-        std::memset(segment.host(), 0x11, 4096);
-        cu_check(cuMemsetD8Async(segment.address() + 5, static_cast<unsigned char>(0x40 + device),
-                                 7, stream.get()),
-                 "cuMemsetD8Async()");
-        stream.synchronize();
-        EXPECT_EQ(bytes_of(segment)[4], 0x11);
-        EXPECT_EQ(bytes_of(segment)[5], 0x40 + device);
-        EXPECT_EQ(bytes_of(segment)[11], 0x40 + device);
-        EXPECT_EQ(bytes_of(segment)[12], 0x11);
+        for (const std::size_t at : {std::size_t{5}, segment.size() - 8}) {
+            std::memset(segment.host(), 0x11, segment.size());
+            ASSERT_EQ(cuMemsetD8Async(segment.address() + at,
+                                      static_cast<unsigned char>(0x40 + device), 7, stream.get()),
+                      CUDA_SUCCESS)
+                << "device " << device << " cannot write at " << at << " of " << segment.size();
+            stream.synchronize();
+            EXPECT_EQ(bytes_of(segment)[at - 1], 0x11);
+            EXPECT_EQ(bytes_of(segment)[at], 0x40 + device);
+            EXPECT_EQ(bytes_of(segment)[at + 6], 0x40 + device);
+            EXPECT_EQ(bytes_of(segment)[at + 7], 0x11);
+        }
     }
     device_->make_current();
 }
@@ -101,6 +107,61 @@ TEST_P(CuMemSegment, IsOpenToTheHostAndToEachDevice) {
     for (const int device : both_devices()) {
         EXPECT_EQ(access_of(segment.address(), device), CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
             << "no access for device " << device;
+    }
+    if (device_count() > 1) {
+        const HostSegment of_one = HostSegment::create(GetParam(), 4096, std::array{0});
+        EXPECT_EQ(access_of(of_one.address(), 1), CU_MEM_ACCESS_FLAGS_PROT_NONE)
+            << "access for device 1, which was not named";
+    }
+}
+
+// The emulated driver, as if GPU d were near to NUMA node d + 1.
+class NodePerDevice {
+public:
+    NodePerDevice() {
+        opened.clear();
+        table = driver = driver_table();
+        table.cuDeviceGetAttribute_ = [](int* value, CUdevice_attribute which, CUdevice device) {
+            const CUresult result = driver.cuDeviceGetAttribute_(value, which, device);
+            *value = which == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID ? device + 1 : *value;
+            return result;
+        };
+        table.cuMemSetAccess_ = [](CUdeviceptr address, std::size_t bytes,
+                                   const CUmemAccessDesc* list, std::size_t count) {
+            for (const CUmemAccessDesc& entry : std::span(list, count)) {
+                if (entry.location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA) {
+                    opened.push_back(entry.location.id);
+                }
+            }
+            return driver.cuMemSetAccess_(address, bytes, list, count);
+        };
+        use_driver_table(&table);
+    }
+    ~NodePerDevice() { use_driver_table(&driver); }
+
+    static inline std::vector<int> opened;  // nodes whose memory the host got access to
+
+private:
+    static inline DriverTable driver;
+    static inline DriverTable table;
+};
+
+TEST_P(Segment, IsOfTheDeviceNamedFirst) {
+    if (!is_emulated() || device_count() < 2) {
+        GTEST_SKIP() << "needs two emulated devices";
+    }
+    const HostSegment made = make(4096);
+    const NodePerDevice machine;
+    const HostSegment attached =
+        HostSegment::attach(GetParam(), made.share(), made.size(), std::array{1, 0});
+    CUdevice current = 0;
+    EXPECT_EQ(cuCtxGetDevice(&current), CUDA_SUCCESS);
+    device_->make_current();
+    if (GetParam() == HostPath::kPosix) {
+        EXPECT_EQ(current, 1) << "registered by a device that was not named first";
+    } else {
+        EXPECT_EQ(machine.opened, std::vector{2})
+            << "memory of node 2, and access for the host of others";
     }
 }
 

@@ -66,5 +66,26 @@ TEST_P(PinnedCalloc, BringsBackTheModeOfTheThread) {
     EXPECT_EQ(end(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
+// No machine has 2^60 bytes. The lower 32 bits of the size alone would be 64 bytes.
+TEST(ModeOfAThread, IsAsBeforePinnedCalloc) {
+    const Device device(0);
+    for (const CUstreamCaptureMode before :
+         {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+          CU_STREAM_CAPTURE_MODE_RELAXED}) {
+        CUstreamCaptureMode mode = before;
+        const auto exchange = [&] {
+            EXPECT_EQ(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+        };
+        exchange();
+        pinned_calloc(64);
+        exchange();
+        ASSERT_EQ(mode, before) << "after an allocation";
+        exchange();
+        EXPECT_THROW(pinned_calloc((std::size_t{1} << 60) + 64), CudaError);
+        exchange();
+        ASSERT_EQ(mode, before) << "after an allocation that failed";
+    }
+}
+
 }  // namespace
 }  // namespace symm

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/kernel_timeout.hpp"
@@ -19,12 +20,15 @@ namespace {
 
 class UnpackQueueTest : public ::testing::Test {
 protected:
-    static constexpr std::uint64_t kBytes = 1000;   // of each buffer
-    static constexpr std::uint64_t kAround = 1024;  // bytes before and behind it, nobody's
+    static constexpr std::uint64_t kBytes = 1000;      // of the bounce buffer
+    static constexpr std::uint64_t kUserBytes = 1300;  // of the user's
+    static constexpr std::uint64_t kAround = 1400;     // before and behind them, nobody's
     static constexpr std::uint64_t kLast = ~std::uint64_t{0};
-    // Where a piece of 100 bytes must not begin.
-    static constexpr std::uint64_t kOutside[] = {kBytes - 99, kBytes,     2 * kBytes,
-                                                 kLast - 99,  kLast - 50, std::uint64_t{1} << 40};
+    // Where a piece of 100 bytes must not begin in a buffer of `bytes`.
+    static std::vector<std::uint64_t> outside(std::uint64_t bytes) {
+        return {bytes - 99, bytes,      kBytes + kUserBytes,   kLast / 2 - 50,
+                kLast - 99, kLast - 50, std::uint64_t{1} << 40};
+    }
 
     // What the kernel says of a queue with these descriptors, which bring a message of `bytes`.
     std::string failure_of(std::initializer_list<UnpackDescriptor> pieces, std::uint64_t bytes) {
@@ -37,7 +41,7 @@ protected:
         std::memset(bounce, 0x11, kBytes);
         KernelTimeout timeout(Deadline::standard_limit());
         launch_unpack(stream.get(),
-                      {&queue(), bounce, kBytes, around_user.as<std::byte>() + kAround, kBytes,
+                      {&queue(), bounce, kBytes, around_user.as<std::byte>() + kAround, kUserBytes,
                        bytes, timeout.timeout(), 1, 0});
         try {
             timeout.synchronize(stream, "the kernel");
@@ -49,7 +53,8 @@ protected:
     void expect_refused(const UnpackDescriptor& piece) {
         queue() = {};
         SCOPED_TRACE("source " + std::to_string(piece.source) + ", destination " +
-                     std::to_string(piece.destination));
+                     std::to_string(piece.destination) + ", length " +
+                     std::to_string(piece.length));
         expect_refusal_of(failure_of({piece}, piece.length), piece.destination);
         expect_heads(0);
         expect_stored(0);
@@ -77,26 +82,31 @@ protected:
     Stream stream;
     PinnedMemory memory = pinned_calloc(sizeof(UnpackQueue));
     PinnedMemory around_bounce = pinned_calloc(kBytes + 2 * kAround);
-    PinnedMemory around_user = pinned_calloc(kBytes + 2 * kAround);
+    PinnedMemory around_user = pinned_calloc(kUserBytes + 2 * kAround);
     std::byte* bounce = around_bounce.as<std::byte>() + kAround;
 };
 
 TEST_F(UnpackQueueTest, TakesPiecesThatEndWithTheBuffers) {
-    EXPECT_EQ(failure_of({{kBytes - 100, 100, 0}, {0, kBytes - 100, 100}}, kBytes), "no failure");
-    expect_stored(kBytes);
-    expect_heads(2);
+    EXPECT_EQ(failure_of({{kBytes - 100, 100, 0}, {0, kBytes, 100}, {0, 200, 1100}}, kUserBytes),
+              "no failure");
+    expect_stored(kUserBytes);
+    expect_heads(3);
 }
 
 // The nearest ones first: behind an address that is far away there may be no memory at all.
 TEST_F(UnpackQueueTest, RefusesAPieceOutsideTheBounceBuffer) {
-    for (const std::uint64_t source : kOutside) {
+    for (const std::uint64_t source : outside(kBytes)) {
         expect_refused({source, 100, 0});
         ASSERT_FALSE(HasFailure());
     }
 }
 
+TEST_F(UnpackQueueTest, RefusesAPieceLongerThanTheBounceBuffer) {
+    expect_refused({200, kUserBytes, 0});
+}
+
 TEST_F(UnpackQueueTest, RefusesAPieceOutsideTheUsersBuffer) {
-    for (const std::uint64_t destination : kOutside) {
+    for (const std::uint64_t destination : outside(kUserBytes)) {
         expect_refused({0, 100, destination});
         ASSERT_FALSE(HasFailure());
     }
