@@ -40,6 +40,16 @@ TEST(HasReached, AllowsForTheWrap) {
     EXPECT_TRUE(has_reached(1, 0xffffffffU));
 }
 
+// Around 0 and around 2^31, up to the largest distance that is allowed.
+TEST(HasReached, AllowsForAnyDistanceBelow2To31) {
+    for (const std::uint32_t first : {0U, 7U, 0x7fffffffU, 0x80000000U, 0xffffffffU}) {
+        for (const std::uint32_t distance : {1U, 0x80U, 0x8000U, 0x1000000U, 0x7fffffffU}) {
+            EXPECT_TRUE(has_reached(first + distance, first)) << first << " + " << distance;
+            EXPECT_FALSE(has_reached(first, first + distance)) << first << " + " << distance;
+        }
+    }
+}
+
 // Two threads, round by round: the sender begins a round when the receiver is about to wait.
 void in_rounds(const std::function<void(std::uint32_t)>& send,
                const std::function<void(simt::Waiter&, std::uint32_t)>& receive) {
@@ -100,17 +110,33 @@ TEST(Signal, EndsTheWaitOfALateReceiverToo) {
 
 // What a slot holds behind the one half of a packet that has arrived is of the last round.
 TEST(Packet, IsNotTakenWhereAHalfIsMissing) {
-    for (const int missing : {0, 1}) {
-        Waits waits(100ms);
+    for (const std::uint32_t last : {7U, 0xffffffffU}) {
+        for (const int missing : {0, 1}) {
+            Waits waits(20ms);
+            Packet slot{};
+            write_packet(&slot, payload_of(7), last);
+            const Packet old = slot;
+            write_packet(&slot, payload_of(8), last + 2);
+            (missing == 0 ? slot.data0 : slot.data1) = missing == 0 ? old.data0 : old.data1;
+            (missing == 0 ? slot.flag0 : slot.flag1) = old.flag0;
+            std::uint64_t data = 0;
+            EXPECT_FALSE(
+                read_packet(waits.waiter, &slot, {simt::Wait::kPacket, 1, 0, last + 2}, data))
+                << "half " << missing << " of the packet was not there yet";
+        }
+    }
+}
+
+// A slot may hold any flag. The report of a wait that gave up says which one was there.
+TEST(Packet, IsNotTakenForOneWithAnotherFlag) {
+    for (const std::uint32_t flag : {0U, 7U, 9U, 0x10008U, 0x80000008U}) {
+        Waits waits(20ms);
         Packet slot{};
-        write_packet(&slot, payload_of(7), 7);
-        const Packet old = slot;
-        write_packet(&slot, payload_of(8), 8);
-        (missing == 0 ? slot.data0 : slot.data1) = missing == 0 ? old.data0 : old.data1;
-        (missing == 0 ? slot.flag0 : slot.flag1) = old.flag0;
+        write_packet(&slot, payload_of(8), flag);
         std::uint64_t data = 0;
         EXPECT_FALSE(read_packet(waits.waiter, &slot, {simt::Wait::kPacket, 1, 0, 8}, data))
-            << "half " << missing << " of the packet was not there yet";
+            << "flag " << flag << " was taken for flag 8";
+        EXPECT_EQ(waits.report.seen, flag) << "the report says that another flag was there";
     }
 }
 

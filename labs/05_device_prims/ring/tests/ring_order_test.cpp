@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,7 +21,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using Element = std::uint64_t;
-using Chunk = std::vector<Element>;
+
+struct Chunk : std::vector<Element> {
+    using vector::vector;
+    bool in_place = false;  // stored into the next rank's output, not into a slot
+};
 
 class Queue {
 public:
@@ -53,8 +58,8 @@ private:
 // A protocol, for Primitives: one rank's side. It ends with the first step that is wrong.
 class InQueues {
 public:
-    InQueues(Queue& from_prev, Queue& to_next, const Chunk& input)
-        : from_prev_(from_prev), to_next_(to_next), input_(input) {}
+    InQueues(Queue& from_prev, Queue& to_next, const Chunk& input, const Chunk& output)
+        : from_prev_(from_prev), to_next_(to_next), input_(input), output_(output) {}
 
     template <Move kMove>
     void step(const Element* source, Element* output, std::size_t count) {
@@ -64,6 +69,10 @@ public:
         ++steps_;
         Chunk chunk(count);
         if (kMove.source && count > 0) {
+            if (&input_ != &output_ && source >= output_.data() &&
+                source < output_.data() + output_.size()) {
+                return fail("reads the output");
+            }
             if (source + count > input_.data() + input_.size()) {
                 return fail("reads behind the end of the input");
             }
@@ -78,6 +87,10 @@ public:
                 return fail("expects " + std::to_string(count) + " elements and gets " +
                             std::to_string(came.size()));
             }
+            if (came.in_place != kMove.received_in_place) {
+                return fail(came.in_place ? "looks into a slot, and its chunk is in the output"
+                                          : "looks into the output, and its chunk is in a slot");
+            }
             std::transform(came.begin(), came.end(), chunk.begin(), chunk.begin(), std::plus{});
         }
         if (kMove.output) {
@@ -85,6 +98,7 @@ public:
         }
         if (kMove.send) {
             ++sends_;
+            chunk.in_place = kMove.sent_in_place;
             to_next_.push(std::move(chunk));
         }
     }
@@ -99,6 +113,7 @@ private:
     Queue& from_prev_;
     Queue& to_next_;
     const Chunk& input_;
+    const Chunk& output_;
     int steps_ = 0;
     int sends_ = 0;
     std::string fault_;
@@ -138,7 +153,7 @@ int all_reduce(int ranks, std::size_t count, unsigned channels, std::size_t most
                                          ring_chunk(count, channels, n, most, 1),
                                          0,
                                          {}};
-            InQueues protocol(queues[rank], queues[(rank + 1) % n], input);
+            InQueues protocol(queues[rank], queues[(rank + 1) % n], input, output);
             for (unsigned channel = 0; channel < channels; ++channel) {
                 Ring(protocol, call, channel, channels, me, ranks).run();
             }
@@ -173,6 +188,35 @@ TEST(RingOrder, OfAllReduce) {
             }
         }
     }
+}
+
+// A protocol that moves nothing, and adds up the elements that are complete.
+struct Complete {
+    template <Move kMove>
+    void step(const Element*, const Element*, std::size_t count) {
+        if (++steps > 100) {
+            throw std::runtime_error("a ring that goes round without end");
+        }
+        elements += kMove.output ? count : 0;
+    }
+    int steps = 0;
+    std::size_t elements = 0;
+};
+
+TEST(RingOrder, OfAllReduceOfMoreThan2To32Elements) {
+    constexpr std::size_t kCount = (std::size_t{1} << 33) + 5;
+    Element first = 0;
+    const RingCall<Element> call{Collective::kAllReduce,
+                                 {ReduceOp::kSum, 2},
+                                 &first,
+                                 &first,
+                                 kCount,
+                                 std::size_t{1} << 31,
+                                 0,
+                                 {}};
+    Complete protocol;
+    Ring(protocol, call, 0, 1, 0, 2).run();
+    EXPECT_EQ(protocol.elements, kCount);
 }
 
 // Two turns.
