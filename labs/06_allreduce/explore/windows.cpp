@@ -156,6 +156,7 @@ int main(int argc, char** argv) {
         argc, argv,
         {
             {"two_shot/2x1", two_shot({2}, {8, 8})},
+            {"two_shot/2x1/one", two_shot({2}, {1, 1})},
             {"two_shot/2x2", two_shot({2, 2}, {16, 16})},
             {"two_shot/2x1x2", two_shot({2, 1, 2}, {16, 16})},
             {"two_shot/2x1x2/idle", two_shot({2, 1, 2}, {4, 4, 4})},

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 
 #include "common/cuda/copy.hpp"
 #include "common/cuda/kernel_timeout.hpp"
@@ -43,6 +45,16 @@ float input(int rank, unsigned i) {
     }
 }
 
+/// A rank's kernel of an average of `count` elements.
+OneShot<__half, 4> kernel_of(const Rank& rank, const SymmetricRange& range, std::size_t count,
+                             const KernelTimeout& timeout) {
+    const CUdeviceptr local = range.peer(rank.rank());
+    return {{local + offsetof(Memory, in), local + offsetof(Memory, out), count,
+             Reduction(ReduceOp::kAvg, kRanks), &range.at<Memory>(rank.rank())->epochs,
+             range.pointer<simt::Pack16>(offsetof(Memory, scratch)), kPackets, timeout.timeout(),
+             rank.rank(), kRanks}};
+}
+
 TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {
     run_ranks({kRanks, RankMode::kThread, {}}, [](Rank& rank) {
         const SymmetricRange range(rank, sizeof(Memory));
@@ -61,11 +73,7 @@ TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {
         zero(local, sizeof(Memory));
         copy_to_device(input_at, in.data(), sizeof(in));
         rank.bootstrap().barrier("ready");
-        launch(stream.get(), 2, 8,
-               OneShot<__half, 4>{{input_at, output_at, kCount, Reduction(ReduceOp::kAvg, kRanks),
-                                   &range.at<Memory>(rank.rank())->epochs,
-                                   range.pointer<simt::Pack16>(offsetof(Memory, scratch)), kPackets,
-                                   timeout.timeout(), rank.rank(), kRanks}});
+        launch(stream.get(), 2, 8, kernel_of(rank, range, kCount, timeout));
         timeout.synchronize(stream, "the AllReduce");
         Values out{};
         copy_to_host(out.data(), output_at, sizeof(out));
@@ -75,6 +83,38 @@ TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {
         }
         rank.bootstrap().barrier("done");
     });
+}
+
+// Each call uses one packet of a bank, and has fewer threads than peers, or as many.
+TEST(OneShot, ClearsTheSlotsOfAllPeersInTurn) {
+    constexpr simt::Pack16 kStale{{0x8000000000000000, 0x8000000000000000}};
+    using Slots = std::array<simt::Pack16, 2 * (kRanks - 1) * kPackets>;
+    for (const unsigned blocks : {1U, 2U}) {
+        run_ranks({kRanks, RankMode::kThread, {}}, [&](Rank& rank) {
+            const SymmetricRange range(rank, sizeof(Memory));
+            KernelTimeout timeout;
+            const Stream stream;
+            const CUdeviceptr local = range.peer(rank.rank());
+            Slots slots;
+            slots.fill(kStale);
+            zero(local, sizeof(Memory));
+            copy_to_device(local + offsetof(Memory, scratch), slots.data(), sizeof(slots));
+            const auto stale_after = [&](unsigned calls) {
+                rank.bootstrap().barrier("ready");
+                for (unsigned call = 0; call < calls; ++call) {
+                    launch(stream.get(), blocks, 1, kernel_of(rank, range, 1, timeout));
+                }
+                timeout.synchronize(stream, "the AllReduces");
+                rank.bootstrap().barrier("done");
+                copy_to_host(slots.data(), local + offsetof(Memory, scratch), sizeof(slots));
+                return std::ranges::count(slots, kStale.half[0],
+                                          [](const simt::Pack16& slot) { return slot.half[0]; });
+            };
+            EXPECT_GE(stale_after(2), std::ssize(slots) - 4 * (kRanks - 1))
+                << "a call has cleared more than one slot of each peer";
+            EXPECT_EQ(stale_after(2 * kPackets - 2), 0) << "slots that no call has cleared";
+        });
+    }
 }
 
 }  // namespace

@@ -169,8 +169,30 @@ TEST(Sentinel, EndsWhereTheInputHasItsBits) {
 TEST(Sentinel, LeavesAllOtherValuesAsTheyAre) {
     for (const std::uint64_t half : {0x3ff00000ffffffffULL, 0xffffffff00000000ULL, 0ULL,
                                      0x7fffffffffffffffULL, 0xfffffffffffffffeULL}) {
-        EXPECT_EQ(without_sentinel({{half, 1}}).half[0], half);
-        EXPECT_EQ(without_sentinel({{1, half}}).half[1], half);
+        for (const std::uint64_t other : {std::uint64_t{1}, kSentinel}) {
+            EXPECT_EQ(without_sentinel({{half, other}}).half[0], half);
+            EXPECT_EQ(without_sentinel({{other, half}}).half[1], half);
+        }
+    }
+}
+
+TEST(Sentinel, IsSentAsANanOfEveryType) {
+    struct Type {
+        const char* name;
+        unsigned bits;
+        std::uint64_t exponent;
+    };
+    for (const std::uint64_t sent : without_sentinel({{kSentinel, kSentinel}}).half) {
+        for (const Type& type : {Type{"double", 64, 0x7ff0000000000000},
+                                 {"float", 32, 0x7f800000},
+                                 {"half", 16, 0x7c00},
+                                 {"bfloat16", 16, 0x7f80}}) {
+            for (unsigned at = 0; at < 64; at += type.bits) {
+                const std::uint64_t value = sent << (64 - type.bits - at) >> (64 - type.bits);
+                const std::uint64_t magnitude = value & (~std::uint64_t{0} >> (65 - type.bits));
+                EXPECT_GT(magnitude, type.exponent) << "no NaN as a " << type.name;
+            }
+        }
     }
 }
 

@@ -1,0 +1,131 @@
+// Three ranks add up by two shots, and one or two of their buffers are not aligned to 16 bytes. All
+// ranks have to notice, and to take elements then.
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "common/cuda/copy.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/cuda/launch.hpp"
+#include "common/ranks/ranks.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
+
+namespace symm {
+
+namespace {
+constexpr int kRanks = 3;
+constexpr int kMostRanks = 4;
+using Word = std::uint32_t;
+}  // namespace
+
+/// Leaves packs alone that are not aligned, which a GPU refuses and a processor need not.
+template <>
+class PackReducer<Word, simt::Pack16, kMostRanks, kMostRanks> {
+public:
+    const simt::Pack16* source[kMostRanks];
+    simt::Pack16* target[kMostRanks];
+    int sources;
+    int targets;
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block, std::size_t begin,
+                                        std::size_t end, const Reduction& reduction) const {
+        PackReducer<Word, simt::Pack16, kRanks, kRanks> reducer;
+        std::uintptr_t bits = 0;
+        for (int p = 0; p < kRanks; ++p) {
+            reducer.source[p] = source[p];
+            reducer.target[p] = target[p];
+            bits |= reinterpret_cast<std::uintptr_t>(source[p]) |
+                    reinterpret_cast<std::uintptr_t>(target[p]);
+        }
+        reducer.sources = reducer.targets = kRanks;
+        if (bits % sizeof(simt::Pack16) == 0) {
+            reducer(block, begin, end, reduction);
+        }
+    }
+};
+
+namespace {
+
+constexpr std::size_t kCount = 45;  // elements and packs have parts that begin elsewhere
+constexpr Word kPoison = ~Word{0};
+
+struct Memory {
+    RendezvousMemory rendezvous;
+    BarrierMemory barrier;
+    alignas(16) Word in[kCount + 3];
+    alignas(16) Word out[kCount + 3];
+};
+
+/// The kernel, in a block whose shared memory is not fresh: what is behind the buffers of all ranks
+/// is an odd address on rank 2.
+struct InUsedMemory {
+    TwoShot<Word, kMostRanks> kernel;
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        if (block.thread_rank() == 0) {
+            block.shared<Buffers>()[kRanks] = {kernel.rendezvous.rank == 2 ? 1U : 0U, 0};
+        }
+        block.sync();
+        kernel(block);
+    }
+};
+
+/// How many bytes behind a multiple of 16 each rank's input and output begin.
+using Offsets = std::array<std::array<std::size_t, 2>, kRanks>;
+
+void expect_sums(const std::string& unaligned, const Offsets& offsets) {
+    run_ranks({kRanks, RankMode::kThread, {}}, [&](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(Memory));
+        KernelTimeout timeout;
+        const Stream stream;
+        const auto me = static_cast<std::size_t>(rank.rank());
+        std::array<Word, kCount> words{};
+        for (std::size_t i = 0; i < kCount; ++i) {
+            words.at(i) = static_cast<Word>(1000 * i + me);
+        }
+        const Buffers mine{
+            range.peer(rank.rank()) + offsetof(Memory, in) + offsets.at(me)[0],
+            range.peer(rank.rank()) + offsetof(Memory, out) + offsets.at(me)[1],
+        };
+        zero(range.peer(rank.rank()), sizeof(Memory));
+        copy_to_device(mine.in, words.data(), sizeof(words));
+        rank.bootstrap().barrier("ready");
+        Rendezvous rendezvous{range.pointer<RendezvousMemory>(offsetof(Memory, rendezvous)),
+                              rank.rank(),
+                              kRanks,
+                              {mine, mine, mine}};
+        const BarrierView barrier{range.pointer<BarrierMemory>(offsetof(Memory, barrier)),
+                                  rank.rank(), kRanks};
+        const TwoShot<Word, kMostRanks> kernel{
+            {rendezvous, barrier, kCount, Reduction(ReduceOp::kSum, kRanks), timeout.timeout()}};
+        launch(stream.get(), 2, 4, InUsedMemory{kernel},
+               TwoShot<Word, kMostRanks>::kSharedBytes);
+        timeout.synchronize(stream, "the AllReduce");
+        copy_to_host(words.data(), mine.out, sizeof(words));
+        for (std::size_t i = 0; i < kCount; ++i) {
+            ASSERT_EQ(words.at(i), 3000 * i + 3) << "element " << i << " on rank " << me << ", unaligned: " << unaligned;
+        }
+        rank.bootstrap().barrier("done");
+    });
+}
+
+TEST(TwoShot, TakesBuffersOfAnyAlignment) {
+    expect_sums("none", {});
+    expect_sums("two buffers", {{{8, 0}, {0, 8}, {0, 0}}});
+    for (const std::size_t rank : {0, 1, 2}) {
+        for (const std::size_t which : {0, 1}) {
+            Offsets offsets{};
+            offsets.at(rank).at(which) = 4;
+            expect_sums(fmt::format("{} of rank {}", which == 0 ? "input" : "output", rank),
+                        offsets);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace symm
