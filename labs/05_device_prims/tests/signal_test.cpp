@@ -108,6 +108,14 @@ TEST(Signal, EndsTheWaitOfALateReceiverToo) {
     EXPECT_TRUE(wait_signal(waits.waiter, &flag, {simt::Wait::kSignal, 1, 0, 5}));
 }
 
+TEST(Signal, IsReportedWhereItIsNotTheOneExpected) {
+    Waits waits(20ms);
+    std::uint32_t flag = 0;
+    signal(&flag, 3);
+    EXPECT_FALSE(wait_signal(waits.waiter, &flag, {simt::Wait::kSignal, 1, 0, 5}));
+    EXPECT_EQ(waits.report.seen, 3U) << "the report says that another signal was there";
+}
+
 // What a slot holds behind the one half of a packet that has arrived is of the last round.
 TEST(Packet, IsNotTakenWhereAHalfIsMissing) {
     for (const std::uint32_t last : {7U, 0xffffffffU}) {

@@ -39,6 +39,16 @@ TEST_F(Transfers, SenderThatGivesUpLeavesTheSlotsAlone) {
     b.expect(1, 0, 8 * kSlot);
 }
 
+TEST_F(Transfers, SenderFillsAllSlotsWhereCountersWrap) {
+    const Views by = connection(1);
+    make_impatient(a);
+    begin_at(by, ~std::uint64_t{0} - 3);
+    a.fill(1, 8 * kSlot);
+    a.start(sending(a, by, 8 * kSlot));
+    EXPECT_EQ(failure_of(a), "no failure") << "there were 8 free slots";
+    EXPECT_EQ(by.memory->receive[0].tail, 4U);
+}
+
 TEST_F(Transfers, ReceiverNoticesAMessageOfAnotherLength) {
     const Views by = connection(2);
     a.fill(1, 1000);

@@ -116,6 +116,26 @@ TEST_F(UnpackQueueTest, RefusesAPieceLongerThanWhatIsMissing) {
     queue() = {};
     expect_refusal_of(failure_of({{0, 100, 7}}, 99), 7);
     expect_stored(0);
+    queue() = {};
+    expect_refusal_of(failure_of({{0, 60, 0}, {0, 60, 60}}, 100), 60);
+}
+
+// Two messages of 100 bytes, beyond step 2^32.
+TEST_F(UnpackQueueTest, LeavesThePiecesOfTheNextMessage) {
+    queue() = {};
+    constexpr std::uint64_t kFirst = 0xffffffff;
+    for (std::uint64_t& head : queue().heads) {
+        head = kFirst;
+    }
+    queue().descriptors[kFirst % kUnpackDepth] = {0, 100, 0};
+    queue().descriptors[(kFirst + 1) % kUnpackDepth] = {0, 100, 0};
+    queue().tail = kFirst + 2;
+    for (const std::uint64_t message : {1, 2}) {
+        EXPECT_EQ(failure(100), "no failure");
+        expect_stored(100);
+        expect_heads(kFirst + message);
+        ASSERT_FALSE(HasFailure()) << "message " << message;
+    }
 }
 
 // A piece of nothing would bring the kernel no further.

@@ -102,7 +102,7 @@ TEST(OneShot, ClearsTheSlotsOfAllPeersInTurn) {
             const auto stale_after = [&](unsigned calls) {
                 rank.bootstrap().barrier("ready");
                 for (unsigned call = 0; call < calls; ++call) {
-                    launch(stream.get(), blocks, 1, kernel_of(rank, range, 1, timeout));
+                    launch(stream.get(), blocks, 1, kernel_of(rank, range, 4, timeout));
                 }
                 timeout.synchronize(stream, "the AllReduces");
                 rank.bootstrap().barrier("done");
