@@ -155,7 +155,8 @@ function(symm_test name)
   if(arg_NATIVE AND SYMM_GPUS)
     add_test(NAME native.${name} COMMAND ${name} "--gtest_filter=${arg_NATIVE}" --gtest_brief=1)
     set_tests_properties(native.${name} PROPERTIES LABELS "${arg_LABELS};native" TIMEOUT 300
-      RESOURCE_LOCK gpu ENVIRONMENT SYMM_DRIVER=native)
+      # Streams of ranks that share a GPU must not wait behind each other's kernels.
+      RESOURCE_LOCK gpu ENVIRONMENT "SYMM_DRIVER=native;CUDA_DEVICE_MAX_CONNECTIONS=32")
   endif()
   if(arg_ONE_DEVICE)
     set(others -*Program*)

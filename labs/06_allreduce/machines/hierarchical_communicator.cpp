@@ -33,7 +33,7 @@ std::size_t HierarchicalCommunicator::part_bytes() {
 
 HierarchicalCommunicator::HierarchicalCommunicator(Rank& inside, Exchange& across,
                                                    const CommunicatorOptions& options)
-    : rank_(inside), across_(across), inside_(inside, options) {
+    : across_(across), inside_(inside, options) {
     for (std::size_t i = 0; i < across_.depth(); ++i) {
         parts_.push_back(inside_.allocate(part_bytes()));
     }

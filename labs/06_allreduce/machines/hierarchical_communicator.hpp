@@ -71,7 +71,6 @@ private:
     void finish_and_gather(const Call& call, std::size_t begin, std::size_t part);
     void reduce_rest(const Call& call, std::size_t begin, std::size_t count);
 
-    Rank& rank_;
     Exchange& across_;
     Communicator inside_;
     std::vector<CUdeviceptr> parts_;  ///< One for each part that may be on its way.

@@ -19,22 +19,25 @@ namespace symm {
 namespace {
 
 /// Where ranks of several machines share a device, their kernels have to fit on it together.
-constexpr unsigned kBlocksOfSharedDevice = 16;
+constexpr unsigned kBlocksOfSharedDevice = 8;
+constexpr const char* kNcclsBlocks = "2";
 
 struct Engine {
     std::unique_ptr<NcclLibrary> library;  ///< Outlives what it made.
     std::unique_ptr<Exchange> exchange;
 };
 
-Engine make_engine(Rank& inside, std::unique_ptr<Rail>& rail, bool by_nccl) {
+Engine make_engine(Rank& inside, std::unique_ptr<Rail>& rail, bool by_nccl, bool shared) {
     Engine engine;
     if (!by_nccl) {
         engine.exchange = std::make_unique<StagedExchange>(inside, std::move(rail),
                                                            HierarchicalCommunicator::part_bytes());
         return engine;
     }
-    // Once, before NCCL reads it: ranks of several machines may share a device.
-    [[maybe_unused]] static const int set = setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
+    if (shared) {  // before NCCL reads it
+        [[maybe_unused]] static const int set =
+            setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0) + setenv("NCCL_MAX_CTAS", kNcclsBlocks, 0);
+    }
     std::string why_not;
     engine.library = load_nccl(inside, why_not);
     if (engine.library == nullptr) {
@@ -59,8 +62,8 @@ void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const MachineCalls& ca
     Verifier verifier(machine * inside.size() + inside.rank(), ranks);
     const Stream stream;
     require_room(inside, calls.sizes.last, "--bytes");
-    const Engine engine = make_engine(inside, rail, calls.by_nccl);
     const bool shared = ranks > device_count();
+    const Engine engine = make_engine(inside, rail, calls.by_nccl, shared);
     HierarchicalCommunicator communicator(
         inside, *engine.exchange,
         {.limit = Deadline::standard_limit(), .max_blocks = shared ? kBlocksOfSharedDevice : 0});
