@@ -188,8 +188,12 @@ TEST(MachinesErrors, ARankThatDoesNotCallIsNamed) {
 
 TEST(MachinesErrors, ARankThatFailsEndsAll) {
     const auto start = std::chrono::steady_clock::now();
+    // All end before the limit. But on a GPU that ranks share, a rank that frees its memory waits
+    // for the kernels of all, and another one may wait for it before it can end its own.
+    const bool shared = !is_emulated() && device_count() < 4;
+    const std::chrono::milliseconds limit = shared ? 4 * kShortLimit : std::chrono::seconds(60);
     for (const int guilty : {0, 1, 2, 3}) {
-        EXPECT_THAT(error_of({2, 2}, std::chrono::seconds(60),
+        EXPECT_THAT(error_of({2, 2}, limit,
                              [&](MachineSide& side) {
                                  call(side, 1000);
                                  if (side.communicator.rank() == guilty) {
