@@ -169,6 +169,37 @@ TEST(HalvesOfAllTypes, AreRight) {
     });
 }
 
+// Sums that depend on the order of the ranks: by both ways those of an AllReduce, on all ranks.
+TEST(ReduceScatter, HasTheBitsOfAnAllReduce) {
+    on_ranks(5, [](Side& side) {
+        constexpr std::size_t kCount = 1003;
+        const auto ranks = static_cast<std::size_t>(side.rank.size());
+        const auto r = static_cast<std::size_t>(side.rank.rank());
+        std::vector<float> values(ranks * kCount);
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            const auto drawn = static_cast<float>((i * 7919 + r * 104729) % 65521 + 1);
+            values[i] = (i + r) % 3 == 0 ? drawn * 1e7F : (i + r) % 3 == 1 ? drawn : -drawn * 1e-5F;
+        }
+        const CUdeviceptr in = side.allocate(part_bytes(side, kCount, DataType::kFloat));
+        const CUdeviceptr out = side.allocate(part_bytes(side, kCount, DataType::kFloat));
+        copy_to_device(in, values.data(), values.size() * sizeof(float));
+        const auto result = [&](Collective collective, Algorithm way) {
+            const bool scatters = collective == Collective::kReduceScatter;
+            side.call(in, out, scatters ? kCount : ranks * kCount,
+                      {DataType::kFloat, ReduceOp::kSum, collective}, way);
+            side.communicator.synchronize(side.stream, "the call");
+            std::vector<std::uint32_t> bits(kCount);
+            const std::size_t own = scatters ? 0 : r * kCount * sizeof(float);
+            copy_to_host(bits.data(), out + own, kCount * sizeof(float));
+            return bits;
+        };
+        const auto expected = result(Collective::kAllReduce, Algorithm::kOneShot);
+        for (const Algorithm way : kWays) {
+            EXPECT_EQ(result(Collective::kReduceScatter, way), expected);
+        }
+    });
+}
+
 // Every bit arrives, those of signalling NaNs, too.
 TEST(AllGather, ChangesNoBit) {
     on_ranks(2, [](Side& side) {
