@@ -14,9 +14,9 @@
 /// other data depends on them; the rest of the report is ordered by the end of the kernel. In host
 /// memory each word has one writer, since some buses between host and device have no atomics.
 ///
-/// Giving up ends the kernel: the first thread whose time is over sets `*gave_up`, and from then on
-/// the waits of this rank's kernels return false as soon as their thread looks at it, in this
-/// kernel and in those queued behind it. Whoever gets false leaves its loop and signals nobody.
+/// Giving up ends the kernel: the first thread that times out sets `*gave_up`, and from then on the
+/// waits of this rank's kernels return false as soon as their thread looks at it, in this kernel
+/// and in those queued behind it. A thread that gets false leaves its loop and sends no signals.
 /// Threads of a block that must leave together agree by ThreadBlock::sync_or().
 ///
 /// Source: NCCL's checkAbort (src/device/primitives.h) and its `abortFlag`.

@@ -14,7 +14,7 @@ def main() -> int:
     for line in (ROOT / "docs/WHERE.md").read_text().splitlines():
         row = re.fullmatch(r"\| .* \| (\d\d|common)? ?((?:`[^`]+`(?:, )?)+) \| `([^`]+)` \|", line)
         if line.startswith("| ") and line != "| what | file | name |" and row is None:
-            print(f"docs/WHERE.md: what is this row? {line}")
+            print(f"docs/WHERE.md: this row has the wrong form: {line}")
             wrong += 1
         if row is None:
             continue
@@ -22,7 +22,7 @@ def main() -> int:
         files = [folder / name for name in re.findall(r"`([^`]+)`", row[2])]
         missing = [path for path in files if not path.is_file()]
         for path in missing:
-            print(f"docs/WHERE.md: there is no {path.relative_to(ROOT)}")
+            print(f"docs/WHERE.md: {path.relative_to(ROOT)} does not exist")
         if not missing and not any(row[3] in path.read_text() for path in files):
             print(f"docs/WHERE.md: {row[2]} does not have {row[3]}")
             wrong += 1

@@ -2,8 +2,8 @@
 /// \file
 /// The owner of a mapping: physical memory at an address.
 ///
-/// `cuMemMap` places the memory at the addresses, but gives nobody access: until `cuMemSetAccess`
-/// names a device (or the host), every load and store faults.
+/// `cuMemMap` places the memory at the addresses, but gives no device access: until
+/// `cuMemSetAccess` names a device (or the host), every load and store faults.
 ///
 /// Source: CUDA Driver API, cuMemMap, cuMemUnmap.
 

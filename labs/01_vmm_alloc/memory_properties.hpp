@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What kind of physical memory is asked for, and in which units it comes.
+/// The properties of physical memory, and its granularity.
 ///
 /// `cuMemCreate` takes a size and a CUmemAllocationProp, which says where the memory lies (a
 /// device, or a NUMA node of the host) and how its handle may be sent to other processes. Sizes and

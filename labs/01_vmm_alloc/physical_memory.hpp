@@ -3,8 +3,8 @@
 /// The owner of physical memory: a handle, without an address.
 ///
 /// `cuMemCreate` takes pages of a device (or of the host) and returns a handle. The pages have no
-/// address yet and nobody can use them: AddressRange and Mapping give them one. One handle may be
-/// mapped at several addresses, and in several processes.
+/// address yet and no device can use them: AddressRange and Mapping give them one. One handle may
+/// be mapped at several addresses, and in several processes.
 ///
 /// The driver counts references. Each handle is one reference, and each mapping is one; the pages
 /// are freed with the last of them. So a handle may be released while the memory is mapped, and

@@ -2,7 +2,7 @@
 /// \file
 /// Who may access a mapping, and memory of one device that several devices access.
 ///
-/// Memory (`cuMemCreate`) that is mapped at an address (`cuMemMap`) is closed to everybody.
+/// Memory (`cuMemCreate`) that is mapped at an address (`cuMemMap`) cannot be used by any device.
 /// `cuMemSetAccess` opens it to devices and to the host:
 ///
 ///     cuMemSetAccess(address, bytes, list of {location, none | read | read and write})

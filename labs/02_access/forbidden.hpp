@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What happens to a kernel without access, shown in a child process, because the process cannot
+/// How a kernel without access fails, shown in a child process, because the process cannot
 /// use the device any more after it.
 ///
 /// A forbidden load or store does not throw an exception. The GPU stops the kernel, and the driver

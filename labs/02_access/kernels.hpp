@@ -25,7 +25,7 @@ void queue_copy(CUstream stream, LaunchShape shape, CUdeviceptr to, CUdeviceptr 
 /// next. The index it ends at goes to `end`, which the device may write and the host read.
 void queue_chase(CUstream stream, CUdeviceptr at, std::uint32_t hops, std::uint32_t* end);
 
-/// Queues one thread that waits until the word at `open` is not zero. Work that is queued behind it
+/// Queues one thread that waits until the word at `open` is not zero. Work that is queued after it
 /// on several streams then starts together. It gives up after `timeout`'s limit.
 void queue_gate(CUstream stream, const std::uint32_t* open, const simt::Timeout& timeout);
 

@@ -4,7 +4,7 @@
 ///
 /// The handle is 64 bytes that any process of the same user on the same host can open: they may be
 /// sent in any way. NCCL used it for all peers before it had the cuMem functions, and still does
-/// where NCCL_CUMEM_ENABLE=0. What it cannot do:
+/// where NCCL_CUMEM_ENABLE=0. Its limits:
 /// - share memory of cuMemCreate: CUDA_ERROR_INVALID_VALUE. The 64 bytes name an allocation of
 ///   cuMemAlloc, where an address and its memory belong together. With cuMemCreate the two are
 ///   separate: memory may be mapped at several addresses, or at none;

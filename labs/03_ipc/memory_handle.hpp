@@ -48,7 +48,7 @@ UniqueFd export_fd(const PhysicalMemory& memory);
 /// The memory as 64 bytes. Throws CudaError.
 CUmemFabricHandle export_fabric(const PhysicalMemory& memory);
 
-/// The memory behind a handle, which stays the caller's. `bytes` is the size that the exporter
+/// The memory of a handle, which stays the caller's. `bytes` is the size that the exporter
 /// sent. Throws CudaError for a handle of anything else.
 PhysicalMemory import_memory(const UniqueFd& fd, std::size_t bytes);
 PhysicalMemory import_memory(const CUmemFabricHandle& handle, std::size_t bytes);

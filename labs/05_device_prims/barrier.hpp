@@ -9,7 +9,7 @@
 /// | who         | does                      | to what                 | order     | why                           |
 /// |-------------|---------------------------|-------------------------|-----------|-------------------------------|
 /// | all threads | `block.sync()`            |                         | block     | all reads and writes of the block come before the signal |
-/// | thread p    | stores epoch e            | rank p's `inbox[b][r]`  | release   | who has seen the flag sees rank r's writes |
+/// | thread p    | stores epoch e            | rank p's `inbox[b][r]`  | release   | a rank that sees the flag sees rank r's writes |
 /// | thread p    | polls until e is reached  | its own `inbox[b][p]`   | acquire   | now rank r sees rank p's writes |
 /// | all threads | `AbortBarrier::sync`      |                         | block     | no thread reads before all ranks have arrived, or all leave |
 ///
@@ -25,7 +25,7 @@
 ///   barrier to barrier two buffers, used in turn, are enough.
 /// - If a thread's wait for e gives up, its block leaves together: e has been stored, e + 1 never
 ///   will be. The rank's other waits end when their threads next look at the rank's `*gave_up`
-///   (common/simt/waiter.hpp); a kernel queued behind finds it set and signals nobody, since its
+///   (common/simt/waiter.hpp); a kernel queued later finds it set and sends no signals, since its
 ///   epochs would pass for those that are missing. Peers are not told: each passes the barriers for
 ///   which it has all signals, and times out at the first for which it has not. So no block uses
 ///   incomplete data.

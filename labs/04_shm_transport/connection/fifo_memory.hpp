@@ -22,7 +22,7 @@ enum class StepMode : std::uint32_t { kNormal, kOffset };
 /// What a step brings: NCCL's ncclConnFifo. Written by the sender.
 struct FifoEntry {
     StepMode mode;
-    std::uint64_t offset;  ///< In offset mode: where the data is, from the buffer's begin.
+    std::uint64_t offset;  ///< In offset mode: where the data is, from the buffer's start.
     std::uint64_t size;    ///< Bytes of this step.
     std::uint64_t left;    ///< Bytes of the message from this step on, `size` among them.
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A network-device queue: what arrives from a network in pieces is put together by a kernel.
+/// A network-device queue: a kernel reassembles data that a network delivers in pieces.
 ///
 /// A network card, or TCP, delivers a message in pieces, each at some place of a bounce buffer in
 /// pinned host memory. A host thread that copied the pieces into place would copy every byte once

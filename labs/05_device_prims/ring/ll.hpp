@@ -18,7 +18,7 @@
 ///   the eight steps before each multiple of 2^31 the sender overwrites the whole slot: of 2^31,
 ///   because flag 0 itself comes up before a multiple of 2^32.
 /// - No deadlock and no overtaking, as for the connection: the receiver gives a credit only for a
-///   step that it has emptied, so in whatever call it is, the sender overwrites only slots that
+///   step that it has emptied, so whichever call it is in, the sender overwrites only slots that
 ///   have been read.
 ///
 /// Explored: `./lab explore ll`: every execution that the memory model allows.

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What LL and LL128 share: the steps of a channel whose data carries its own flags. (What a flag
-/// holds, and what is done when LL's return after 2^32 steps: ll.hpp.)
+/// The part shared by LL and LL128: the steps of a channel whose data carries its own flags. (What
+/// a flag holds, and what is done when LL's return after 2^32 steps: ll.hpp.)
 ///
 /// There is no tail. The head gives the sender its credits, as in lab 04's connection. The sender
 /// looks at it only when it has used up the credits that it knows of: once at the beginning of a

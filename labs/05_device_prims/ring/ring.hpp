@@ -33,8 +33,8 @@
 ///   complete chunk has its contribution in it, so its kernel has begun, and it has read this chunk
 ///   of its input, which may be the same memory. Neither holds for AllGather and Broadcast.
 ///
-/// All is inlined into the kernel, so that the objects stay in registers: a kernel that needs a
-/// stack may have to wait for the whole device before it starts (docs/DESIGN.md).
+/// Everything is inlined into the kernel, so that the objects stay in registers: a kernel that
+/// needs a stack may have to wait for the whole device before it starts (docs/DESIGN.md).
 ///
 /// Explored: `./lab explore ring`: every execution that the memory model allows.
 ///

@@ -18,7 +18,7 @@
 /// | warp 0          | the communicator            | the GPU's memory, or the parameters     |
 /// | warp 1          | the block's channel         | the GPU's memory                        |
 /// | all other warps | the first items of the work | the parameters, or pinned host memory   |
-/// | all threads     | nothing more: `block.sync()`, so that nobody reads half a copy |              |
+/// | all threads     | nothing more: `block.sync()`, so that no thread reads half a copy |              |
 ///
 /// Explored: `./lab explore load_args` (docs/EXPLORE.md).
 ///

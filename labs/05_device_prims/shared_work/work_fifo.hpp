@@ -35,8 +35,8 @@
 /// does what the table says (docs/EXPLORE.md).
 ///
 /// Source: NCCL's uploadWork and waitWorkFifoAvailable in src/enqueue.cc. NCCL's FIFO counts bytes,
-/// and learns from an event behind the kernel that it was read; older versions had a word per
-/// channel (`workFifoDone`), as here.
+/// and learns from an event recorded after the kernel that it was read; older versions had a word
+/// per channel (`workFifoDone`), as here.
 
 #include <cuda.h>
 

@@ -10,7 +10,7 @@
 ///
 /// | rank | in epoch e                               | why |
 /// |------|------------------------------------------|-----|
-/// | r    | stores into `scratch[e % 2][r]` of rank p | it waits for nobody: the bank is free, see below |
+/// | r    | stores into `scratch[e % 2][r]` of rank p | no wait: the bank is free, see below |
 /// | p    | polls `scratch[e % 2][r]` and uses it    | the data says that it has arrived |
 /// | p    | packets: clears an unused one, for the wrap alone; other packs: stores the sentinel | nothing there may pass for data of epoch e + 2 |
 ///

@@ -16,7 +16,7 @@
 
 namespace symm {
 
-/// Each member, and what is behind them, begins a line of the cache: with scratch memory in the
+/// Each member, and the data after them, starts on a cache line: with scratch memory in the
 /// middle of one, 4M took 16.1 us instead of 15.0 on two H200s.
 struct CommunicatorMemory {
     alignas(128) BarrierMemory barrier;

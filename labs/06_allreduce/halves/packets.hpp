@@ -3,7 +3,7 @@
 /// ReduceScatter and AllGather by packets, for small calls and for memory outside of windows.
 ///
 /// Both are one shot (one_shot.hpp) with other addresses. Rank r's part of the larger buffer begins
-/// `r * stride` elements behind its start. In epoch e, thread i of rank r:
+/// `r * stride` elements after its start. In epoch e, thread i of rank r:
 ///
 /// | does                               | ReduceScatter                       | AllGather              |
 /// |------------------------------------|-------------------------------------|------------------------|

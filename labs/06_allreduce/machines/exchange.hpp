@@ -18,7 +18,7 @@
 
 namespace symm {
 
-/// What the ranks of a rail add up, and the call that it belongs to. The same on all of them.
+/// The reduction that a rail's ranks do, and the call that it belongs to. The same on all of them.
 struct RailCall {
     std::size_t number;  ///< Of the AllReduce, from 1 on.
     std::size_t all;     ///< Elements of the AllReduce.
@@ -41,8 +41,8 @@ public:
     /// How many parts may be started and not yet finished.
     virtual std::size_t depth() const = 0;
 
-    /// Queues, behind what is in the stream: `buffer`, of `call.count` elements, becomes the
-    /// reduction of all machines' buffers. It may be used after finish(). Does not wait. Throws
+    /// Queues, after the work already in the stream: `buffer`, of `call.count` elements, becomes
+    /// the reduction of all machines' buffers. It may be used after finish(). Does not wait. Throws
     /// CudaError, and std::invalid_argument where a stream is being captured and that is not
     /// possible.
     virtual void start(const RailCall& call, CUdeviceptr buffer, CUstream stream) = 0;

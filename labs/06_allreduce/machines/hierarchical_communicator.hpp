@@ -19,7 +19,7 @@
 /// - No deadlock: all ranks queue the same steps in the same order, and each step waits only for
 ///   the same step of other ranks, or for an earlier one.
 /// - The next call, or piece k + depth, cannot overtake: `part` is written again by a later kernel
-///   of the stream, behind the AllGather that read it. In place, the AllGather of piece k writes
+///   of the stream, after the AllGather that read it. In place, the AllGather of piece k writes
 ///   where no rank reads any more: the ReduceScatter of k has ended on all ranks of the machine.
 /// - The last elements, fewer than n, have no parts: each local rank reduces all of them.
 /// - Bits: the same on all ranks and in all runs. An element's values are added up in the order of

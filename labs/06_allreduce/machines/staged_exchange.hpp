@@ -17,14 +17,15 @@
 /// - No deadlock: an exchange waits for the kernels that made part k, on all machines, and for
 ///   nothing else that needs a multiprocessor. (A kernel that posted part k might not find a place
 ///   beside the blocks of the next call. These may wait for a rank whose next call has no place
-///   beside its kernel that waits for part k: nobody could go on. So the thread asks the event.)
+///   beside its kernel that waits for part k: neither could continue. So the thread asks the
+///   event.)
 /// - Part k + depth cannot overtake part k: it is started when the caller's stream has passed
 ///   finish of part k, and copy out waits for that stream.
 /// - The bits are the same on all machines: each adds up a chunk for all, in the order of the
 ///   machines.
 /// - Every wait ends: the thread has a limit for each part, fails when a machine is not there by
-///   then, and tells the kernel that waits, which ends. Then the buffers hold anything, and
-///   throw_if_failed() throws.
+///   then, and tells the kernel that waits, which ends. Then the contents of buffers are undefined,
+///   and throw_if_failed() throws.
 ///
 /// Source: NCCL's proxy thread (src/proxy.cc), which sends for kernels, too; lab 04's proxy.hpp.
 

@@ -5,7 +5,7 @@
 /// Two shots read and write the peers' buffers in place. Windows are mapped on every rank, but
 /// where in a window a peer's buffer begins is that peer's own choice. So the first thing that
 /// crosses the link is addresses: MPI calls this a rendezvous. It is also the call's first barrier:
-/// whoever says where its input is has finished writing it, and no longer uses its old output.
+/// a rank that sends its addresses has written its input, and no longer uses its old output.
 ///
 /// An address fits into one packet (ll_packet.hpp), so each block of a rank has an inbox of two
 /// packets per peer. Block b of rank r, whose rendezvous with block b of the others has number e:
@@ -41,7 +41,7 @@
 
 namespace symm {
 
-/// Where one rank's buffers are, in the addresses of whoever reads this.
+/// Where one rank's buffers are, in the reading rank's addresses.
 struct Buffers {
     CUdeviceptr in;
     CUdeviceptr out;

@@ -82,7 +82,7 @@ struct TwoShot : TwoShotCall {
     }
 
 private:
-    /// This rank's part of `total` packs, which begin `begin` packs behind the first.
+    /// This rank's part of `total` packs, which begin `begin` packs after the first.
     template <class Pack>
     __host__ __device__ void reduce_part(const simt::ThreadBlock& block, const Buffers* all,
                                          std::size_t begin, std::size_t total) const {

@@ -18,7 +18,7 @@
 /// | push k   | copies   | copies piece k of part p of its `in` into slot r of rank p, for all p | the meet, or the end of the round before (event) |
 /// | flag k   | copies   | copies the number of the round to rank p's `flag[k][r]`            | push k (stream)    |
 /// | reduce k | caller's | reduces piece k of part r: its own `in` and its slots, to every rank's `out` | push k (event), `flag[k][p]` of all p (acquire) |
-/// | end      | caller's | passes a barrier: nobody uses another's memory any more, and the sums are there | all ranks (release, acquire) |
+/// | end      | caller's | passes a barrier: no rank uses a peer's memory any more, and the sums are there | all ranks (release, acquire) |
 ///
 /// - The meet and the end are kernels of one block (rendezvous.hpp, barrier.hpp). The end's arrival
 ///   is a release: it says that the sums are there, which kernels before it in the stream have
@@ -145,7 +145,7 @@ struct ReducePieceCall {
     std::size_t begin;         ///< Of the piece, in every output: bytes.
     std::size_t count;         ///< Elements.
     CUdeviceptr arrived;       ///< What the peers have sent, in their order,
-    std::size_t slot_bytes;    ///< each so many bytes behind the one before.
+    std::size_t slot_bytes;    ///< so many bytes apart.
     const CopyMemory* memory;  ///< This rank's.
     std::size_t piece;
     Reduction reduction;
