@@ -53,7 +53,6 @@ public:
 namespace {
 
 constexpr std::size_t kCount = 45;  // elements and packs have parts that begin elsewhere
-constexpr Word kPoison = ~Word{0};
 
 struct Memory {
     RendezvousMemory rendezvous;
