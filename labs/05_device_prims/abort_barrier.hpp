@@ -3,8 +3,8 @@
 /// The barrier at which the threads of a block decide together whether to go on or to leave.
 ///
 /// When a wait gives up (common/simt/waiter.hpp), the rank's other waits end, too. But a thread
-/// that does not wait, or whose wait has ended well, knows nothing of it. If the one that gave up
-/// returned alone, the others would use data that has not arrived, or wait for it for ever. So each
+/// that is not waiting, or whose wait has succeeded, does not notice. If only the thread that gave
+/// up returned, the others would use data that has not arrived, or wait for it forever. So each
 /// thread passes to the barrier whether all is well with it, and all get the same answer.
 ///
 /// | who          | does                                             | why                           |
@@ -13,9 +13,9 @@
 /// | all threads  | `barrier.sync(arrived)`; the others pass true    | all are asked at the same place |
 /// | all threads  | go on, or leave                                  | all got the same answer       |
 ///
-/// - No thread is left behind: a thread leaves only at a barrier, and all leave at the same one.
-/// - An answer stays: after the first false all later ones are false, too. So a function whose
-///   wait failed may simply return: its caller gets false at the next barrier.
+/// - All threads leave together: a thread leaves only at a barrier, and all leave at the same one.
+/// - The answer stays false: after the first false, all later answers are false. So a function
+///   whose wait failed can simply return: its caller gets false at the next barrier.
 ///
 /// Explored: `./lab explore abort_barrier`: every execution that the memory model allows.
 ///

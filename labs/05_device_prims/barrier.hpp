@@ -13,21 +13,20 @@
 /// | thread p    | polls until e is reached  | its own `inbox[b][p]`   | acquire   | now rank r sees rank p's writes |
 /// | all threads | `AbortBarrier::sync`      |                         | block     | no thread reads before all ranks have arrived, or all leave |
 ///
-/// Thread p is the one that serves peer p. In a block of fewer threads than ranks, one serves
-/// several.
+/// Thread p serves peer p. In a block with fewer threads than ranks, a thread serves several peers.
 ///
 /// - No deadlock: each thread stores to all its peers before it waits for any of them. Block b of
 ///   all ranks must be running at once, which the launch ensures (common/cuda/occupancy.hpp).
-/// - The next barrier cannot overtake this one: a peer may be one barrier ahead, and its e + 1 ends
-///   a wait for e too, which is right, as it has arrived at both. It is never two ahead: to store
+/// - The next barrier cannot overtake this one: a peer may be one barrier ahead, and its e + 1 also
+///   ends a wait for e, which is right, as it has arrived at both. It is never two ahead: to store
 ///   e + 2 it must have seen this rank's e + 1, which this rank stores only after all threads of
-///   the block have left barrier e and read what it brought. So for data that is passed from
-///   barrier to barrier two buffers, used in turn, are enough.
+///   the block have left barrier e and read the data passed through it. So for data passed from
+///   barrier to barrier, two buffers used in turn are enough.
 /// - If a thread's wait for e gives up, its block leaves together: e has been stored, e + 1 never
 ///   will be. The rank's other waits end when their threads next look at the rank's `*gave_up`
 ///   (common/simt/waiter.hpp); a kernel queued later finds it set and sends no signals, since its
-///   epochs would pass for those that are missing. Peers are not told: each passes the barriers for
-///   which it has all signals, and times out at the first for which it has not. So no block uses
+///   epochs would pass for the missing ones. Peers are not told: each passes the barriers for which
+///   it has all signals, and times out at the first for which it does not. So no block uses
 ///   incomplete data.
 /// - Each block counts its own epochs in device memory, so a replayed graph continues the count.
 ///   Epochs wrap; the comparison allows for it.
@@ -50,8 +49,7 @@ namespace symm {
 inline constexpr unsigned kMaxBarrierBlocks = 128;
 inline constexpr int kMaxBarrierRanks = 16;
 
-/// What each rank keeps for its barriers, in symmetric memory at the same offset, zeroed before the
-/// first use.
+/// A rank's memory for its barriers: symmetric memory at the same offset, zeroed before first use.
 struct BarrierMemory {
     /// Written by peers: `inbox[b][r]` by block b of rank r. A row is two 32-byte sectors.
     alignas(64) std::uint32_t inbox[kMaxBarrierBlocks][kMaxBarrierRanks];
@@ -81,7 +79,7 @@ public:
           waiter_(timeout),
           epoch_(view.local()->epoch[block.group_index()]) {}
 
-    /// Waits for the same block of every rank. Returns false, on all threads of the block, when one
+    /// Waits for the same block of every rank. Returns false, on all threads of the block, if one
     /// of them gave up: then leave the kernel.
     __host__ __device__ bool arrive_and_wait() {
         ++epoch_;

@@ -12,14 +12,14 @@
 
 namespace symm {
 
-/// What carries the payload.
+/// How the payload travels.
 enum class Carrier : std::uint32_t {
     kSignal,   ///< The payload, then a flag with release; the receiver acquires.
     kRelaxed,  ///< No payload: a relaxed flag alone, to compare its time.
     kPacket,   ///< A packet that is both.
 };
 
-/// What each rank of the latency test keeps in symmetric memory. Zeroed before the first use.
+/// Each rank's symmetric memory for the latency test. Zeroed before the first use.
 struct LatencyMemory {
     BarrierMemory barrier;
     alignas(128) std::uint32_t flag;  ///< Written by the other rank.
@@ -30,16 +30,16 @@ struct LatencyMemory {
     std::uint64_t errors;  ///< Counted by this rank.
 };
 
-/// What block `block` of rank `rank` sends in round `round`. No two payloads are equal.
+/// The payload of block `block` of rank `rank` in round `round`. No two payloads are equal.
 __host__ __device__ inline std::uint64_t unique_payload(int rank, std::uint32_t round,
                                                         unsigned block = 0) {
     return (std::uint64_t{round} << 32) ^ (std::uint64_t{block} << 8) ^
            static_cast<std::uint64_t>(rank + 1);
 }
 
-/// One thread on each of two ranks sends `rounds` payloads and receives as many, in turn, so a
-/// round takes twice the latency. Needs one block of one thread. Both sides number the rounds from
-/// `first`.
+/// One thread on each of two ranks sends `rounds` payloads and receives the same number, in turn,
+/// so a round takes twice the latency. Needs one block of one thread. Both sides number the rounds
+/// from `first`.
 struct PingPong {
     LatencyMemory* local;
     LatencyMemory* remote;

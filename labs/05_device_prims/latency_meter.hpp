@@ -25,7 +25,7 @@ public:
     explicit LatencyMeter(Rank& rank, std::chrono::nanoseconds limit = Deadline::standard_limit());
     LatencyMeter(const LatencyMeter&) = delete;
     LatencyMeter& operator=(const LatencyMeter&) = delete;
-    /// If an exception destroys it, the other ranks are told at once.
+    /// If an exception destroys it, the other ranks are notified at once.
     ~LatencyMeter();
 
     /// Ranks 0 and 1 send a payload back and forth, `rounds` times; the other ranks wait for them.
@@ -53,7 +53,7 @@ private:
     Event end_;
     std::uint32_t rounds_ = 0;    ///< Sent so far. Never reset, so nothing has to be cleared.
     std::uint32_t barriers_ = 0;  ///< Passed so far. The two buffers alternate across calls.
-    std::uint64_t errors_ = 0;    ///< Wrong values that were reported already.
+    std::uint64_t errors_ = 0;    ///< Wrong values already reported.
 };
 
 }  // namespace symm

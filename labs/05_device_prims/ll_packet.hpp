@@ -7,8 +7,8 @@
 ///     | data 0  | flag    | data 1  | flag    |     16 bytes, one store
 ///     +---------+---------+---------+---------+
 ///
-/// A signal takes two trips, one after the other: first the data, then, when the release knows that
-/// the data has arrived, the flag. A packet takes one: the receiver polls the packet itself. It
+/// A signal takes two trips, one after the other: first the data, then the flag, once the release
+/// knows that the data has arrived. A packet takes one: the receiver polls the packet itself. It
 /// knows that both data words are there when it sees both flags. But half of the bytes are flags,
 /// so packets are for small sizes.
 ///
@@ -21,9 +21,9 @@
 /// promises that each 8-byte half of a 16-byte access arrives whole: data and flag of one half come
 /// together. The two halves may come apart, so both flags are checked.
 ///
-/// A flag has to be equal, not reached: a later one would mean that the data has been overwritten.
+/// A flag must be equal, not just reached: a later one would mean that the data was overwritten.
 /// The protocol around it lets a slot be written again only after it was read (ring/ll.hpp, which
-/// also says what is done when flags return after 2^32 steps; lab 06's scratch.hpp).
+/// also explains what is done when flags repeat after 2^32 steps; lab 06's scratch.hpp).
 ///
 /// Explored: `./lab explore packet`: every execution that the memory model allows.
 ///

@@ -4,15 +4,15 @@
 ///
 /// | who          | does                      | to what               | order   | why                              |
 /// |--------------|---------------------------|-----------------------|---------|----------------------------------|
-/// | the sender   | writes its data           | the receiver's memory | plain   | nobody reads it yet              |
-/// | the sender   | stores `value`            | the receiver's flag   | release | who sees the flag can see the data |
+/// | the sender   | writes its data           | the receiver's memory | plain   | no thread reads it yet           |
+/// | the sender   | stores `value`            | the receiver's flag   | release | a thread that sees the flag can see the data |
 /// | the receiver | polls until it is reached | its own flag          | acquire | the data is read after the flag  |
 ///
 /// The flag lies in the receiver's memory: the store crosses the link once, and polling stays
 /// local. Each poll of a remote flag would cost a round trip over the link.
 ///
 /// Values only grow, and the comparison allows them to wrap. A receiver that polls late may see a
-/// later value than it waits for; that value ends its wait too. So nothing is ever cleared.
+/// later value than the one it waits for; that value ends its wait too. So nothing is ever cleared.
 ///
 /// Explored: `./lab explore signal`: every execution that the memory model allows.
 ///
@@ -32,9 +32,9 @@ __host__ __device__ inline bool has_reached(std::uint32_t seen, std::uint32_t ex
     return static_cast<std::int32_t>(seen - expected) >= 0;
 }
 
-/// Stores `value` for whoever polls `flag`. With kRelease, what this thread wrote before, and what
-/// others wrote before a sync with it, is visible to a thread whose kAcquire load reads the value,
-/// or a later released one; with kRelaxed the value alone arrives, sooner.
+/// Stores `value` for the thread that polls `flag`. With kRelease, this thread's earlier writes,
+/// and others' writes before a sync with it, are visible to a thread whose kAcquire load reads the
+/// value, or a later released one; with kRelaxed only the value arrives, sooner.
 template <simt::Order kOrder = simt::Order::kRelease>
 __host__ __device__ void signal(std::uint32_t* flag, std::uint32_t value) {
     simt::store(flag, value, kOrder);

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Memory of all ranks of a scene, at one distance from rank to rank.
+/// Memory of all ranks of a scene, with a constant stride between ranks.
 
 #include <string>
 
