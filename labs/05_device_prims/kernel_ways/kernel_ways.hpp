@@ -6,7 +6,7 @@
 /// |---|---|---|
 /// | PTX | a text in the program, which the driver compiles | by name: cuLibraryGetKernel |
 /// | symbol | machine code in the program, from a static library | by address: cudaGetFuncBySymbol |
-/// | table | machine code, behind one kernel | an index, a parameter of that kernel |
+/// | table | machine code, called by one kernel | an index, a parameter of that kernel |
 ///
 /// On emulated GPUs the host twins of the kernels run; only the PTX way makes the same calls there
 /// as on a GPU.
@@ -35,14 +35,14 @@ inline constexpr char kKernelName[] = "symm_scale_and_shift";
 class PtxLibrary : public Owner<PtxLibrary, CUlibrary> {
 public:
     PtxLibrary() = default;
-    /// Throws CudaError: CUDA_ERROR_INVALID_IMAGE for a text that is no PTX, CUDA_ERROR_INVALID_PTX
-    /// for PTX that does not compile, CUDA_ERROR_UNSUPPORTED_PTX_VERSION where the driver is older
+    /// Throws CudaError: CUDA_ERROR_INVALID_IMAGE for text that is not PTX, CUDA_ERROR_INVALID_PTX
+    /// for PTX that does not compile, CUDA_ERROR_UNSUPPORTED_PTX_VERSION if the driver is older
     /// than the compiler. A real driver may read the text later: then function() throws them.
     explicit PtxLibrary(const char* ptx);
 
-    /// The kernel's function in the current context. Throws CudaError: CUDA_ERROR_NOT_FOUND where
-    /// the PTX has no such entry; emulated, CUDA_ERROR_NO_BINARY_FOR_GPU where it has no host twin;
-    /// and the constructor's errors.
+    /// The kernel's function in the current context. Throws CudaError: CUDA_ERROR_NOT_FOUND if the
+    /// PTX has no such entry; emulated, CUDA_ERROR_NO_BINARY_FOR_GPU if it has no host twin; and
+    /// the constructor's errors.
     CUfunction function(const std::string& name) const;
 
     static void give_back(CUlibrary library);
@@ -52,7 +52,7 @@ public:
 /// Throws CudaError.
 CUfunction scale_and_shift_by_symbol();
 
-/// Way 3. A kernel that takes one parameter more: which function of its table it calls.
+/// Way 3. A kernel with one more parameter: the index of the function of its table that it calls.
 /// Throws CudaError.
 CUfunction kernel_with_table();
 
@@ -61,26 +61,26 @@ inline constexpr Operation kOperations[] = {&scale_and_shift, &greatest, &least}
 inline constexpr const char* kOperationNames[] = {"scale and shift", "greatest", "least"};
 inline constexpr std::uint32_t kOperationCount = 3;
 
-/// Numbers on a device, and the check of what a kernel has made of them.
+/// Numbers on a device, and the check of a kernel's results.
 class KernelTrial {
 public:
-    /// `gpu` must outlive this. `count` may be any number, 0 too. Throws CudaError.
+    /// `gpu` must outlive this. `count` may be any number, including 0. Throws CudaError.
     KernelTrial(const Gpu& gpu, std::size_t count);
 
     /// Launches the kernel and waits for its end. Throws CudaError, and std::invalid_argument for
-    /// an index that is not in the table (the kernel would call what is not a function).
+    /// an index that is not in the table (the kernel would call something that is not a function).
     void run(CUfunction function, std::uint32_t index = 0) const;
     /// Overwrites all results.
     void poison() const;
     /// Compares every result with the host's. Throws std::runtime_error that names the first wrong
-    /// number, also where one behind the last was written.
+    /// number, or the number after the last if that was overwritten.
     void check(std::uint32_t index = 0) const;
 
 private:
     const Gpu& gpu_;
     std::size_t count_;
     DeviceMemory in_;
-    DeviceMemory out_;  ///< One number more than `count_`: nobody writes it.
+    DeviceMemory out_;  ///< One number more than `count_`, never written.
 };
 
 /// Registers the host twins of all kernels here. The functions above need them on emulated GPUs.

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What the kernels of kernel_ways.hpp do, written once: GPUs run these functions, and so do the
-/// host twins on emulated GPUs (common/emu/host_twin.hpp) and the check of the results.
+/// The work of the kernels of kernel_ways.hpp, written once: used by GPUs, by the host twins on
+/// emulated GPUs (common/emu/host_twin.hpp) and by the check of the results.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace symm {
 
-/// `count` numbers to read, and as many to write.
+/// `count` numbers to read, and the same number to write.
 struct Numbers {
     const std::uint32_t* in;
     std::uint32_t* out;
     std::size_t count;
 };
 
-/// A function of one number, with two parameters. On integers, so that every machine gets the same
-/// bits.
+/// A function of one number, with two parameters. On integers, so that the result has the same bits
+/// on every machine.
 using Operation = std::uint32_t (*)(std::uint32_t x, std::uint32_t a, std::uint32_t b);
 
 __host__ __device__ inline std::uint32_t scale_and_shift(std::uint32_t x, std::uint32_t a,

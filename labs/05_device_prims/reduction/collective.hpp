@@ -17,9 +17,9 @@ enum class Collective : std::uint32_t {
 
 /// `allreduce`, `reducescatter`, `allgather`, `broadcast` or `reduce`.
 std::string_view name_of(Collective collective);
-/// `AllReduce`, and so on, as pages and programs write it.
+/// `AllReduce`, and so on, as written in pages and output.
 std::string_view title_of(Collective collective);
-/// By its name. Throws UsageError for another, naming those there are.
+/// The collective by its name. Throws UsageError for an unknown one, listing the known ones.
 Collective collective_named(std::string_view name);
 /// Throws std::invalid_argument for a number that is no collective.
 void require_known(Collective collective);

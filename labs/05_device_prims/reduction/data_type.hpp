@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What a collective reduces: the element types and operations, by the names people type.
+/// The element types and operations of a collective, by the names that users type.
 
 #include <array>
 #include <cstddef>

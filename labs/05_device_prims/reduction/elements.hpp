@@ -79,8 +79,8 @@ __host__ __device__ std::size_t bytes_in_pack(std::size_t count) {
 }
 }  // namespace detail
 
-/// Reads as many elements as a pack has, or the `count` that there are if these are fewer: at once
-/// where the address allows it, else one by one.
+/// Reads as many elements as a pack has, or `count` if that is fewer: at once if the address allows
+/// it, otherwise one by one.
 template <class Pack, class T>
 __host__ __device__ Pack load_elements(const T* from, std::size_t count) {
     Pack pack{};

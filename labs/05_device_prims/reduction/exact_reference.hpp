@@ -1,10 +1,10 @@
 #pragma once
 /// \file
-/// Inputs that tell rank and index, and what collectives must make of them.
+/// Inputs that identify rank and index, and the results that collectives must compute from them.
 ///
 /// Integers may be anything: sums and products wrap. Inputs of floating types are whole numbers so
-/// small that sums, products, least and greatest of eight ranks are exact, in whatever order; an
-/// average is rounded as the kernel rounds it. So results must be equal.
+/// small that sums, products, minima and maxima of eight ranks are exact, in any order; an average
+/// is rounded as the kernel rounds it. So results must be equal.
 
 #include <cuda.h>
 
@@ -28,7 +28,7 @@ struct CheckedCall {
                             ///< ranks have parts (RingRequest).
     int root = 0;
     int ranks = 1;
-    std::uint32_t salt = 0;  ///< Another one, other inputs.
+    std::uint32_t salt = 0;  ///< A different salt gives different inputs.
 
     /// Elements of a rank's input and output.
     __host__ __device__ std::size_t input_count() const {
@@ -135,12 +135,12 @@ private:
 void queue_fill(CUstream stream, DataType type, const CheckedCall& call, int rank,
                 CUdeviceptr input);
 
-/// Compares outputs with what they should be.
+/// Compares outputs with their expected values.
 class OutputCheck {
 public:
     OutputCheck();
 
-    /// What is wrong with a rank's output, or an empty text: `rank 1: 3 of 100 elements are wrong,
+    /// The errors in a rank's output, or an empty text: `rank 1: 3 of 100 elements are wrong,
     /// element 51 among them: 7 instead of 9`. Waits for the stream. Throws CudaError.
     std::string run(const Stream& stream, DataType type, const CheckedCall& call, int rank,
                     CUdeviceptr output) const;

@@ -3,10 +3,10 @@
 /// The operation of a call on packs of elements: how the packs of several ranks become one.
 ///
 /// A kernel is compiled once per element type. The operation is chosen when it runs: all threads
-/// take the same branch, to the sums or to all other operations, once for the packs they hold.
-/// Each branch more would have to be compiled for every type, number of ranks and algorithm.
-/// Kernels take signed integers for unsigned ones: sums and products have the same bits, and the
-/// other operations ask Reduction::is_signed.
+/// take the same branch, to the sums or to all other operations, once for the packs they hold. Each
+/// further branch would have to be compiled for every type, number of ranks and algorithm. Kernels
+/// use signed integers for unsigned ones: sums and products have the same bits, and the other
+/// operations check Reduction::is_signed.
 ///
 /// half and bfloat16 are computed as float. Sums and products of integers wrap.
 
@@ -25,7 +25,7 @@ namespace symm {
 
 namespace detail {
 
-/// What an element is computed as.
+/// The type in which an element is computed.
 template <class T>
 using Wide =
     std::conditional_t<std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, float, T>;
@@ -64,7 +64,7 @@ struct Reduction {
     __host__ __device__ Reduction(ReduceOp operation, int of_ranks, bool signed_integers = false)
         : op(operation), ranks(of_ranks), is_signed(signed_integers), inverse(1.0 / of_ranks) {}
 
-    /// Two packs as one.
+    /// Combines two packs into one.
     template <class T, class Pack>
     __host__ __device__ Pack combine(const Pack& a, const Pack& b) const {
         const Pack packs[2] = {a, b};
@@ -73,7 +73,7 @@ struct Reduction {
         });
     }
 
-    /// What is still to do when all ranks' elements have been combined.
+    /// The last step, after all ranks' elements have been combined.
     template <class T, class Pack>
     __host__ __device__ Pack finish(const Pack& pack) const {
         if (op != ReduceOp::kAvg) {
@@ -82,8 +82,8 @@ struct Reduction {
         return narrowed<T, Pack>(averaged(widened<T>(pack)));
     }
 
-    /// Calls `use(reduce)`, once for any number of packs: `reduce(packs, count)` makes the packs of
-    /// the first `count` ranks one, in their order: rounded once, and finished.
+    /// Calls `use(reduce)`, once for any number of packs: `reduce(packs, count)` combines the packs
+    /// of the first `count` ranks into one, in their order: rounded once, and finished.
     template <class T, class Use>
     __host__ __device__ void with_reduce(const Use& use) const {
         with_operation([&](const auto& operation) {
@@ -129,8 +129,8 @@ private:
         return cuda::std::bit_cast<Pack>(elements);
     }
 
-    /// The one branch: sums, and all other operations, which choose element by element. What `use`
-    /// makes should be packs: wide elements that outlive the branch take more registers.
+    /// One branch for sums, one for all other operations, which choose element by element. `use`
+    /// should produce packs: wide elements that outlive the branch take more registers.
     template <class Use>
     __host__ __device__ auto with_operation(const Use& use) const {
         if (op == ReduceOp::kSum || op == ReduceOp::kAvg) [[likely]] {
@@ -160,12 +160,12 @@ private:
         return all;
     }
 
-    /// The lesser of two elements where `op` is kMin, else the greater one.
+    /// The lesser of two elements if `op` is kMin, otherwise the greater one.
     template <class T>
     __host__ __device__ T least_or_greatest(T x, T y) const {
         const bool least = op == ReduceOp::kMin;
         if constexpr (std::is_integral_v<T>) {
-            // With these bits flipped, the one that is wanted is the greater unsigned number.
+            // With these bits flipped, the wanted one is the greater unsigned number.
             const auto flip =
                 static_cast<T>(T{is_signed} << (8 * sizeof(T) - 1) ^ (T{0} - T{least}));
             const auto a = static_cast<T>(x ^ flip);
