@@ -3,7 +3,7 @@
 /// The protocol LL ("low latency"): every 8 bytes of data carry their own flags (ll_packet.hpp).
 ///
 /// A slot holds packets. The receiver polls the packets themselves: the data takes one trip, and
-/// each thread uses its data as soon as it is there. Half of what is moved are flags, so LL is for
+/// each thread uses its data as soon as it arrives. Half of the bytes moved are flags, so LL is for
 /// small messages.
 ///
 /// | step s: who | waits for                   | order   | then does                             |
@@ -13,13 +13,12 @@
 ///
 /// - No order is needed for the data: the flags are in the same 8-byte words.
 /// - Packets are overwritten without being cleared: for 2^32 steps flag s + 1 differs from all
-///   others in the slot. Two kinds of packets could pass for a new one after that: one that short
+///   others in the slot. After that, two kinds of packets could pass for a new one: one that short
 ///   messages have not overwritten since, and one that was never written, which holds flag 0. So in
 ///   the eight steps before each multiple of 2^31 the sender overwrites the whole slot: of 2^31,
 ///   because flag 0 itself comes up before a multiple of 2^32.
 /// - No deadlock and no overtaking, as for the connection: the receiver gives a credit only for a
-///   step that it has emptied, so whichever call it is in, the sender overwrites only slots that
-///   have been read.
+///   step that it has emptied, so in any call the sender overwrites only slots that have been read.
 ///
 /// Explored: `./lab explore ll`: every execution that the memory model allows.
 ///
@@ -107,7 +106,7 @@ private:
         return waiting;
     }
 
-    // In the last steps before flags return.
+    // In the last steps before flags repeat.
     __host__ __device__ bool overwrites_whole_slot() const {
         constexpr std::uint64_t kHalfOfFlags = std::uint64_t{1} << 31;
         return steps_.sent() % kHalfOfFlags >= kHalfOfFlags - kSteps;

@@ -2,13 +2,13 @@
 /// \file
 /// The protocol LL128: 120 bytes of data and one flag of 8 bytes per line of 128 (ll128_line.hpp).
 ///
-/// As LL, but with one flag for eight lanes instead of two flags per lane: 94 % of what is moved is
-/// data, and it still takes one trip. It is right only where a line arrives whole: over NVLink, not
-/// through host memory. Elsewhere a reader could see a line's flag before its data. The host
+/// As LL, but with one flag for eight lanes instead of two flags per lane: 94 % of the bytes moved
+/// are data, and it still takes one trip. It is right only where a line arrives whole: over NVLink,
+/// not through host memory. Elsewhere a reader could see a line's flag before its data. The host
 /// refuses it there (ring_communicator.hpp).
 ///
 /// A warp moves units: two rounds of four lines. A lane has a pack of 16 bytes in each round. The
-/// lanes with a flag have room for half a pack, so their only pack goes half in either round:
+/// lanes with a flag have room for half a pack per round, so their one pack is split over both:
 ///
 ///     lane             0    1   ...   6     7            8  ...  30    31
 ///     first round    [ 0 ][ 1 ] ... [ 6 ][ 7 low, flag ][ 8 ] ... [30 ][31 low, flag ]
@@ -21,7 +21,7 @@
 /// | sender      | a credit (ll_steps.hpp)                    | relaxed | stores lines with flag s + 1 |
 /// | receiver    | the flags of all lines of a unit (all lanes of a warp, together) | acquire, then the data; lines are whole | uses the packs; gives the slot back |
 ///
-/// Flags have 64 bits and never return.
+/// Flags have 64 bits and never repeat.
 ///
 /// Explored: `./lab explore ll128`: every execution that the memory model allows.
 ///
@@ -112,8 +112,8 @@ private:
         return arrived;
     }
 
-    // Calls `use` for each of the lane's packs of a unit that holds elements: with its round, its
-    // first element and how many are left from there.
+    // Calls `use` for each of the lane's packs of a unit that holds elements, with its round, its
+    // first element and the number of elements left from there.
     template <class Use>
     __host__ __device__ void for_packs(std::size_t unit, std::size_t count, const Use& use) const {
         const unsigned lane = warp_.thread_rank();
@@ -128,7 +128,7 @@ private:
         }
     }
 
-    // Waits for the two rounds of a unit. False, on all lanes, where the wait gave up.
+    // Waits for the two rounds of a unit. False, on all lanes, if the wait gave up.
     __host__ __device__ bool receive(const simt::Pack16* lines, simt::Pack16 (&pack)[2]) {
         const bool arrived =
             simt::wait_for_lines(warp_, steps_.waiter(), steps_.data(simt::Wait::kLine),

@@ -1,10 +1,10 @@
 #pragma once
 /// \file
-/// The part shared by LL and LL128: the steps of a channel whose data carries its own flags. (What
-/// a flag holds, and what is done when LL's return after 2^32 steps: ll.hpp.)
+/// The part shared by LL and LL128: the steps of a channel whose data carries its own flags. (The
+/// contents of a flag, and what is done when LL's flags repeat after 2^32 steps: ll.hpp.)
 ///
 /// There is no tail. The head gives the sender its credits, as in lab 04's connection. The sender
-/// looks at it only when it has used up the credits that it knows of: once at the beginning of a
+/// looks at it only when it has used all the credits that it knows of: once at the start of a
 /// kernel, then every eight steps if the receiver keeps up.
 ///
 /// | step s: who | does                 | order   | what that rests on                                |
@@ -14,13 +14,13 @@
 ///
 /// - PTX's memory model does not promise it: without release and acquire it orders no load of the
 ///   data before the stores of a sender that sees the head. It rests on this: each thread has used
-///   what it loaded before it comes to the sync, and thread 0 stores the head after the sync.
+///   the data it loaded before it reaches the sync, and thread 0 stores the head after the sync.
 /// - A step without elements waits for nothing, so the head may be ahead of the sender. That does
 ///   no harm: there is nothing in the slot that could be overwritten.
-/// - All threads know the head that thread 0 saw last, so where no credit is waited for there is no
-///   sync for it either.
-/// - All threads of a group give up together: a thread whose wait gave up says so before the
-///   receiver's sync, and all read it after that.
+/// - All threads know the head that thread 0 saw last, so a step that need not wait for a credit
+///   needs no sync for it.
+/// - All threads of a group give up together: a thread whose wait gave up sets a word before the
+///   receiver's sync, and all threads read it after that.
 ///
 /// Explored: `./lab explore ll`: every execution that the memory model allows.
 
@@ -35,14 +35,14 @@ class LLSteps {
 public:
     /// In the block's shared memory.
     struct Shared {
-        std::uint64_t received;  ///< The steps with which the two ends begin.
+        std::uint64_t received;  ///< The two ends' counts at the start.
         std::uint64_t sent;
-        std::uint64_t head;  ///< What thread 0 saw.
-        /// Set by a thread whose wait gave up. A word for even steps, for odd steps and for the
-        /// wait for credit: a thread may be one sync ahead of another that still reads. The next
-        /// write to the same word comes two syncs later.
+        std::uint64_t head;  ///< As thread 0 saw it.
+        /// Set by a thread whose wait gave up. One word for even steps, one for odd steps, one for
+        /// the wait for credit: a thread may be one sync ahead of another that still reads. The
+        /// next write to the same word comes two syncs later.
         std::uint32_t gave_up[3];
-        /// A kernel in front of this one gave up. Written before the first sync only.
+        /// An earlier kernel gave up. Written before the first sync only.
         bool gave_up_before;
     };
 
@@ -62,7 +62,7 @@ public:
     __host__ __device__ std::uint64_t received() const { return received_; }
     __host__ __device__ std::uint64_t sent() const { return sent_; }
 
-    /// What a wait for the data of the next step waits for.
+    /// Describes a wait for the data of the next step.
     __host__ __device__ simt::Waiting data(simt::Wait what) const {
         return {what,
                 ends_.rank,
@@ -72,9 +72,9 @@ public:
                 received_};
     }
 
-    /// Makes one step: waits for a credit, calls `transfer()`, and gives back the slot of what was
-    /// received. `transfer` returns whether all that its thread waited for has arrived. All threads
-    /// call it. Does nothing once a wait has given up.
+    /// Makes one step: waits for a credit, calls `transfer()`, and gives back the slot that was
+    /// received. `transfer` returns whether all the data its thread waited for has arrived. All
+    /// threads call it. Does nothing once a wait has given up.
     template <Move kMove, class Transfer>
     __host__ __device__ __forceinline__ void step(Transfer&& transfer) {
         if (kMove.send && !gave_up_) {
@@ -130,7 +130,7 @@ private:
         group_.sync();
         head_ = PeerStep<simt::Order::kRelaxed>(shared_->head);
         gave_up_ = simt::load(&shared_->gave_up[2], simt::Order::kRelaxed) != 0;
-        group_.sync();  // nobody writes shared_->head before all have read it
+        group_.sync();  // no write to shared_->head before all have read it
     }
 
     /// Gives the step's slot back once all threads have read from it. All threads call it;
@@ -154,7 +154,7 @@ private:
     Shared* shared_;
     std::uint64_t received_;
     std::uint64_t sent_;
-    PeerStep<simt::Order::kRelaxed> head_;  // what all threads know
+    PeerStep<simt::Order::kRelaxed> head_;  // known to all threads
     bool gave_up_;                          // the same on all threads
 };
 

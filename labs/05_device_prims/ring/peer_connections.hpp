@@ -2,8 +2,8 @@
 /// \file
 /// Lab 04's connections between neighbours of a ring, in the memory of their GPUs.
 ///
-/// Every rank has in symmetric memory, at the same offsets, what it polls and what it receives
-/// into:
+/// Every rank has in symmetric memory, at the same offsets, the words it polls and the slots it
+/// receives into:
 ///
 ///     rank r:  [ SendMem of r -> r+1 | RecvMem of r-1 -> r | steps of both | slots of r-1 -> r ]
 ///
@@ -29,7 +29,7 @@ public:
     Connection from_prev() const;
 
 private:
-    /// The connection from `sender`, as this rank sees it, which is one of its ends.
+    /// The connection from `sender`, as seen by this rank, one of its two ends.
     Connection connection(int sender, bool sends) const;
     std::size_t offset_of_receive() const { return channels_ * sizeof(SendMem); }
     std::size_t offset_of_steps() const {

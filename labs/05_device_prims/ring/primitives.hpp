@@ -12,11 +12,11 @@
 /// | reduce | combines it with the source, this rank's input                     |
 /// | copy   | writes the result to the output                                    |
 /// | send   | sends the result to the next rank                                  |
-/// | direct | before send: stores it into the next rank's output; before recv: it lies there already |
+/// | direct | before send: stores it into the next rank's output; before recv: the data is already there |
 ///
 /// All threads of the group make each call together, with the same numbers; the two ranks of a step
-/// name the same count (only Simple notices where they do not). Once a wait has given up, all
-/// further calls do nothing.
+/// pass the same count (only Simple notices if they do not). Once a wait has given up, all further
+/// calls do nothing.
 ///
 /// `source` and `output` may be the same, at any address of their type.
 ///
@@ -57,8 +57,8 @@ public:
             source, output, count);
     }
 
-    /// The direct forms. Where the next rank's output cannot be reached, and in LL and LL128, they
-    /// are the same as the plain forms; all ranks have the same.
+    /// The direct forms. If the next rank's output cannot be reached, and in LL and LL128, they are
+    /// the same as the plain forms. It is the same on all ranks.
     __host__ __device__ void recv_reduce_copy_direct_send(const T* source, T* output,
                                                           std::size_t count) {
         protocol_.template step<Move{

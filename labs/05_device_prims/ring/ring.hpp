@@ -2,9 +2,9 @@
 /// \file
 /// Collectives on a ring: rank r receives from rank r - 1 and sends to rank r + 1, modulo n ranks.
 ///
-/// Each block serves a channel, and takes its part of the elements through the ring. In
-/// AllReduce, ReduceScatter and AllGather every rank begins by sending, and n chunks are on their
-/// way at the same time, one per rank and step. What rank r does with which chunk, for n = 4:
+/// Each block serves a channel, and takes its part of the elements through the ring. In AllReduce,
+/// ReduceScatter and AllGather every rank begins by sending, and n chunks are on their way at the
+/// same time, one per rank and step. The chunk that rank r handles in each step, for n = 4:
 ///
 ///     AllReduce         rank 0        rank 1        rank 2        rank 3
 ///     send                 3             0             1             2
@@ -19,16 +19,16 @@
 ///     direct_recv          1             2             3             0
 ///
 /// The first n steps add up, the others distribute. Alone, the first n are a ReduceScatter, the
-/// rest an AllGather (step n belongs to both: it ends the one, and its send begins the other).
-/// Broadcast is a chain that begins at the root, Reduce one that ends there.
+/// rest an AllGather (step n belongs to both: it ends the ReduceScatter, and its send begins the
+/// AllGather). Broadcast is a chain that begins at the root, Reduce one that ends there.
 ///
 /// - No deadlock, if all blocks of all ranks run at the same time. Order all ranks' steps by their
 ///   number in the call; in Broadcast and Reduce, steps with the same number by their place in the
-///   chain. Each step waits only for earlier ones: for the step that sent what it receives, and for
-///   the step in which the next rank emptied the slot that it needs. So the earliest step that is
-///   not done can always go on. (Steps of earlier calls are earlier.)
-/// - The number of steps depends on numbers that all ranks know alike: count, ranks, channels,
-///   slots.
+///   chain. Each step waits only for earlier ones: for the step that sent the data it receives, and
+///   for the step in which the next rank emptied the slot that it needs. So the earliest unfinished
+///   step can always go on. (Steps of earlier calls are earlier.)
+/// - The number of steps depends only on numbers that are the same on all ranks: count, ranks,
+///   channels, slots.
 /// - The direct sends of AllReduce store into the next rank's output. That rank is ready: the
 ///   complete chunk has its contribution in it, so its kernel has begun, and it has read this chunk
 ///   of its input, which may be the same memory. Neither holds for AllGather and Broadcast.
@@ -48,8 +48,7 @@
 
 namespace symm {
 
-/// One call, as a kernel of one rank sees it; ring_request.hpp says which buffer has how many
-/// elements.
+/// One call, as a kernel of one rank sees it. The buffers' sizes in elements: ring_request.hpp.
 template <class T>
 struct RingCall {
     Collective collective;
@@ -73,11 +72,11 @@ constexpr std::size_t ring_chunk(std::size_t count, std::size_t channels, std::s
     return divided_up(divided_up(count, channels * chunks * turns), unit) * unit;
 }
 
-/// A rank's way through a call, on one channel.
+/// A rank's steps in a call, on one channel.
 template <class Protocol, class T>
 class Ring {
 public:
-    /// The way of channel `channel` of `channels`, numbers that are the same on all ranks.
+    /// The steps on channel `channel` of `channels`, numbers that are the same on all ranks.
     __host__ __device__ Ring(Protocol& protocol, const RingCall<T>& call, unsigned channel,
                              unsigned channels, int rank, int ranks)
         : prims_(protocol),
@@ -88,7 +87,7 @@ public:
           ranks_(ranks) {}
 
     __host__ __device__ __forceinline__ void run() {
-        if constexpr (sizeof(T) == 1) {  // what only copies is called with bytes, whatever the type
+        if constexpr (sizeof(T) == 1) {  // copies are called with bytes, for any type
             if (call_.collective == Collective::kAllGather) {
                 return all_gather();
             }

@@ -22,7 +22,7 @@ namespace symm {
 /// How a communicator is built: the same on all ranks.
 struct RingOptions {
     RingMemory memory = RingMemory::kPeer;
-    /// Blocks of a launch at most; 0: as suits the memory. Fewer where they are not all resident.
+    /// Most blocks of a launch; 0: as suits the memory. Fewer if they are not all resident.
     std::uint32_t channels = 0;
     /// How long a kernel waits for a neighbour at one step.
     std::chrono::nanoseconds limit = Deadline::standard_limit();
@@ -32,12 +32,12 @@ struct RingOptions {
 /// same order. Used by its rank's thread only, with the rank's context current.
 class RingCommunicator {
 public:
-    /// `rank` must outlive it. If it fails on one rank, it throws on all ranks and leaves nothing
-    /// behind; the bootstrap can still be used.
+    /// `rank` must outlive it. If it fails on one rank, it throws on all ranks and releases
+    /// everything; the bootstrap can still be used.
     explicit RingCommunicator(Rank& rank, const RingOptions& options = {});
     RingCommunicator(const RingCommunicator&) = delete;
     RingCommunicator& operator=(const RingCommunicator&) = delete;
-    /// If an exception destroys it, the other ranks are told, and its kernels end.
+    /// If an exception destroys it, the other ranks are notified, and its kernels end.
     ~RingCommunicator();
 
     /// Queues a call. All calls of a communicator go into one stream: they share counts and slots.
@@ -46,11 +46,11 @@ public:
     /// where lines do not arrive whole.
     void queue(const RingRequest& call, CUstream stream);
 
-    /// Waits for the stream. Throws where a kernel gave up waiting, and says for which rank, block
-    /// and step. After that the communicator can only be destroyed.
+    /// Waits for the stream. Throws if a kernel gave up waiting, naming the rank it waited for,
+    /// block and step. After that the communicator can only be destroyed.
     void synchronize(const Stream& stream, std::string_view what);
 
-    /// Why LL128 is refused; empty where it is not.
+    /// Why LL128 is refused; empty if it is allowed.
     const std::string& why_no_ll128() const { return why_no_ll128_; }
     /// Blocks of a call.
     std::uint32_t channels_of(const RingRequest& call) const;

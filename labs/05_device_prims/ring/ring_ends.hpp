@@ -11,8 +11,8 @@ namespace symm {
 
 /// Rank r receives from `prev`, rank r - 1, and sends to `next`, rank r + 1, both modulo the number
 /// of ranks. The constructor of a protocol reads both ends' `step`; Simple stores it at each step,
-/// LL and LL128 in finish(). So a group that only sends, beside another one that receives, gives
-/// the end that it does not use a `step` of its own.
+/// LL and LL128 in finish(). So if one group only sends and another only receives, each passes a
+/// `step` of its own for the end that it does not use.
 struct RingEnds {
     ConnectionEnd from_prev;
     ConnectionEnd to_next;
@@ -23,7 +23,7 @@ struct RingEnds {
     Tracer tracer = {};
 };
 
-/// This rank's output and the next rank's, for the direct forms of primitives. `next` is null where
+/// This rank's output and the next rank's, for the direct forms of primitives. `next` is null if
 /// this rank cannot store there.
 template <class T>
 struct DirectOutputs {

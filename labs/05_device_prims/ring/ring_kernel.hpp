@@ -14,7 +14,7 @@
 
 namespace symm {
 
-/// A launch: what all kernels need, whatever their type.
+/// A launch: the parameters of all kernels, for any type.
 struct RingLaunch {
     /// AllGather and Broadcast only copy: their type is kUint8, their count in bytes.
     RingRequest request;

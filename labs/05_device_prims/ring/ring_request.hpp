@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What a caller asks of a ring: the collective, the protocol, and the buffers.
+/// A call of a ring: the collective, the protocol, and the buffers.
 
 #include <cuda.h>
 
@@ -25,16 +25,16 @@ enum class RingMemory { kPeer, kHost };
 std::string_view name_of(Protocol protocol);
 /// `peer` or `host`.
 std::string_view name_of(RingMemory memory);
-/// By their names. Throw UsageError for another, naming those there are.
+/// By their names. Throw UsageError for an unknown one, listing the known ones.
 Protocol protocol_named(std::string_view name);
 RingMemory ring_memory_named(std::string_view name);
 
-/// A call. All but the addresses is the same on all ranks. The buffers that a rank reads and writes
-/// do not overlap, or the call is in place: they are the same, or one is the part of the other that
-/// is the rank's own.
+/// A call. Everything but the addresses is the same on all ranks. The buffers that a rank reads and
+/// writes do not overlap, or the call is in place: they are the same, or one is the rank's own part
+/// of the other.
 ///
-/// `count` is the elements of an input or an output: of each rank's part where the ranks have
-/// parts.
+/// `count` is the number of elements of an input or an output: of each rank's part if the ranks
+/// have parts.
 ///
 /// | collective    | input         | output        |
 /// |---------------|---------------|---------------|
@@ -52,11 +52,11 @@ struct RingRequest {
     CUdeviceptr output = 0;
     std::size_t count = 0;
     int root = 0;
-    /// The address of the next rank's output, in this process, where this rank's GPU can store to
-    /// it; else 0. On all ranks or on none. An AllReduce with Simple then stores there.
-    /// If the next rank's kernel gives up, this one may still store there until its own wait ends.
+    /// The address of the next rank's output, in this process, if this rank's GPU can store to it;
+    /// else 0. On all ranks or on none. An AllReduce with Simple then stores there. If the next
+    /// rank's kernel gives up, this one may still store there until its own wait ends.
     CUdeviceptr next_output = 0;
-    TraceBuffers trace;  ///< Where blocks record what they do, if anywhere.
+    TraceBuffers trace;  ///< Where blocks record their steps, if anywhere.
 };
 
 /// Throws std::invalid_argument for a number that is no collective, protocol, type or operation.

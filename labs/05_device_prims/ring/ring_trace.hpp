@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The host's side of a trace: memory for the blocks' records, and what they say.
+/// The host's side of a trace: memory for the blocks' records, and their evaluation.
 
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace symm {
 
-/// What a block did for a while.
+/// One activity of a block, with its start and end.
 struct TraceSlice {
     int rank;
     unsigned channel;
@@ -75,12 +75,12 @@ private:
 };
 
 /// By how many nanoseconds the clock of each rank's GPU is ahead of rank 0's: on two H200s we saw
-/// 40 to 130 us. `slices` are those of some AllReduces. Each link's fastest step has taken the time
-/// of a trip plus the difference of two clocks. Once around the ring the differences add up to 0,
-/// so what remains is the time of `ranks` trips; all trips are taken to be equally long.
+/// 40 to 130 us. `slices` are from one or more AllReduces. Each link's fastest step has taken the
+/// time of a trip plus the difference of two clocks. Once around the ring the differences add up to
+/// 0, so the sum is the time of `ranks` trips; all trips are assumed to be equally long.
 std::vector<std::int64_t> clock_offsets(std::span<const TraceSlice> slices, int ranks);
 
-/// Makes a call of a ring, and returns what collect() does, with the times of rank 0's clock.
+/// Makes a call of a ring, and returns the result of collect(), with times by rank 0's clock.
 /// Collective.
 std::vector<TraceSlice> record_call(Rank& rank, RingCommunicator& ring, const Stream& stream,
                                     RingRequest call);

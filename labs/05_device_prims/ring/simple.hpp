@@ -8,17 +8,17 @@
 /// |-------------|-------------|---------------------------------------------|------------------------|
 /// | receive     | thread 0    | waits for the tail                          | acquire, then a sync   |
 /// | send        | thread 0    | waits for the head                          | acquire, then a sync   |
-/// | move        | all threads | read source and slot, write output and slot | nobody else uses them  |
+/// | move        | all threads | read source and slot, write output and slot | not accessed elsewhere |
 /// | send        | thread 0    | posts the tail                              | a sync, then release   |
 /// | receive     | thread 0    | posts the head                              | a sync, then release   |
 ///
 /// The release waits until all data of the step has arrived, so each step takes two trips over the
-/// link. All bytes that are moved are data: this is the protocol for large messages.
+/// link. All bytes moved are data: this is the protocol for large messages.
 ///
-/// The *direct* forms store into the next rank's output instead of its slot, and that rank need not
-/// copy. The slot stays empty; head and tail order the step as before. The next rank must be ready:
-/// it has begun this call, and no longer needs what its output held. The caller sees to that
-/// (ring.hpp).
+/// The *direct* forms store into the next rank's output instead of its slot, which saves that rank
+/// the copy. The slot stays empty; head and tail order the step as before. The next rank must be
+/// ready: it has begun this call, and no longer needs the old contents of its output. The caller
+/// ensures that (ring.hpp).
 ///
 /// Explored: `./lab explore simple`: every execution that the memory model allows.
 ///
@@ -102,7 +102,7 @@ private:
     // Packs in flight per thread, to hide latency: as many as registers allow.
     static constexpr std::size_t kAtOnce = sizeof(T) < 4 ? 2 : 4;
 
-    // Whole packs where all addresses allow it, the other elements one by one.
+    // Whole packs if all addresses allow it, the other elements one by one.
     template <Move kMove>
     __host__ __device__ __forceinline__ void move(const T* source, const T* received, T* output,
                                                   T* sent, std::size_t count) const {

@@ -1,13 +1,13 @@
 #pragma once
 /// \file
-/// What a block does, and when: records that it writes while its kernel runs.
+/// A trace: timed records of a block's activities, written while its kernel runs.
 ///
-/// Each block has a ring buffer of records in device memory. When it begins something (to wait for
-/// data, to wait for a free slot, to move data), thread 0 writes a record with the time; what was
-/// begun lasts until the next record. When the buffer is full, the oldest records are overwritten.
+/// Each block has a ring buffer of records in device memory. When it begins an activity (waiting
+/// for data or a free slot, moving data), thread 0 writes a record with the time; it lasts until
+/// the next record. When the buffer is full, the oldest records are overwritten.
 ///
-/// Nobody reads while the kernel runs, so nothing waits here and no order is needed. The host reads
-/// when the stream has finished (ring_trace.hpp).
+/// There are no readers while the kernel runs, so nothing waits here and no order is needed. The
+/// host reads when the stream has finished (ring_trace.hpp).
 ///
 /// Source: NCCL's kernels tell the host when a channel's work begins and ends (`ncclDevProfiler` in
 /// src/include/device.h); here each step is recorded.
@@ -23,7 +23,7 @@ namespace symm {
 enum class TraceEvent : std::uint8_t {
     kWaitData,   ///< Waits until the peer has sent the step.
     kWaitSpace,  ///< Waits until the peer has freed the step's slot.
-    kMove,       ///< Does what `move` says, and tells the peers. LL and LL128 wait for data here.
+    kMove,       ///< Makes `move`, and notifies the peers. LL and LL128 wait for data here.
     kEnd,        ///< The kernel is done.
 };
 
@@ -61,7 +61,7 @@ public:
         }
     }
 
-    /// What begins now. `move` is for kMove.
+    /// Records that an activity begins now. `move` is for kMove.
     __host__ __device__ void record(TraceEvent event, std::uint64_t received, std::uint64_t sent,
                                     const Move& move = {}) const {
         if (writes_) {
