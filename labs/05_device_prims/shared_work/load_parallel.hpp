@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// How a kernel begins: what all its threads will read many times is copied into shared memory.
+/// How a kernel begins: data that all its threads read many times is copied to shared memory.
 ///
 /// A block's shared memory is on the chip, close to its threads. A load from the GPU's memory takes
 /// much longer, and one over the bus from pinned host memory longer still. So the block copies such
@@ -8,9 +8,9 @@
 /// same time, and take little longer together than a single one.
 ///
 /// A kernel's parameters lie in constant memory, which is fast only while all threads of a warp
-/// read the same word. What threads read by an index, such as a list of work, is copied too.
+/// read the same word. Data that threads read by an index, such as a list of work, is copied too.
 ///
-/// Several structs are copied at the same time, each by other warps, and one sync ends all the
+/// Several structs are copied at the same time, each by different warps, and one sync ends all the
 /// copies (load_args):
 ///
 /// | who             | copies                      | from                                    |
@@ -42,8 +42,8 @@ struct ThreadSpan {
 };
 
 /// Copies `count` structs with all threads of the group. A group has thread_rank() and size(): a
-/// simt::ThreadBlock, a simt::WarpSpan or a ThreadSpan. Does not sync: the caller does so before
-/// anybody reads, once for several copies.
+/// simt::ThreadBlock, a simt::WarpSpan or a ThreadSpan. Does not sync: the caller syncs before any
+/// thread reads, once for several copies.
 template <class T, class Group>
 __host__ __device__ void load_parallel(const Group& group, T* shared, const T* source,
                                        unsigned count = 1) {
@@ -58,7 +58,7 @@ __host__ __device__ void load_parallel(const Group& group, T* shared, const T* s
     }
 }
 
-/// What a block keeps in shared memory. All three are declared alignas(16).
+/// A block's state in shared memory. All three are declared alignas(16).
 template <class Comm, class Channel, class Work, unsigned kWork>
 struct BlockState {
     Comm comm;

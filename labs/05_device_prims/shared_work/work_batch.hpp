@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The work of one launch, as its kernel sees it: a parameter that holds the items, or says where
-/// they are. work_fifo.hpp makes it, and has the protocol.
+/// The work of one launch, as its kernel sees it: a parameter that holds the items, or their place
+/// in a ring. work_fifo.hpp makes it, and explains the protocol.
 ///
 /// | storage | where the items lie             | for                                             |
 /// |---------|---------------------------------|-------------------------------------------------|
@@ -60,7 +60,7 @@ struct WorkBatch {
         load_parallel(group, shared + to_end, ring, items - to_end);  // the ring begins again
     }
 
-    /// Calls `run(item)` for all items, in order, where load() and a sync have brought the first
+    /// Calls `run(item)` for all items, in order, after load() and a sync have brought the first
     /// ones into `shared`. All threads of the block call it. `run` returns true to go on, or false
     /// on all threads to leave (AbortBarrier); for_each() returns its last answer.
     template <unsigned kRoom, class Run>

@@ -16,23 +16,23 @@
 /// | host    | consumed[b] + entries >= f + n for all b | acquire (1) | writes the n entries | launches, with f and n among the parameters | the launch (2) |
 /// | block b | nothing                                  | the launch (2) | all threads load k more items, sync | consumed[b] = f + items loaded | release (3) |
 ///
-/// - (2): what the host wrote before a launch is visible to its kernel. So a kernel never polls
-///   for work: its parameters say how much there is.
+/// - (2): the host's writes before a launch are visible to its kernel. So a kernel never polls for
+///   work: its parameters hold the number of items.
 /// - (3) with (1): the host overwrites an entry only when all blocks have loaded it. The sync
 ///   extends the order from thread 0, which stores the word, to all threads of the block.
-/// - A launch may have fewer blocks than there are words, say B: then block b also writes words
-///   b + B, b + 2B and so on, so that no word falls behind.
-/// - No deadlock: a kernel waits for nothing here. The host waits for kernels that are launched
-///   already. They may wait for other ranks, so a thread that drives several ranks launches a batch
-///   on all of them before it stores the next one.
+/// - If a launch has only B blocks, fewer than there are words, block b also writes words b + B,
+///   b + 2B and so on, so that every word stays up to date.
+/// - No deadlock: a kernel waits for nothing here. The host waits for kernels that are already
+///   launched. They may wait for other ranks, so a thread that drives several ranks launches a
+///   batch on all of them before it stores the next one.
 /// - Batches do not overtake each other: each is launched once, in the order of store(), on one
 ///   stream (or on streams that events order). A batch that is never launched keeps its entries.
 /// - Counters have 32 bits and wrap. Only differences are used, and `entries` is a power of two.
-/// - A graph replays a launch with the same parameters, when the entries hold other items. So where
-///   the stream is being captured, a batch has to fit into the parameters (work_batch.hpp).
+/// - A graph replays a launch with the same parameters, when the entries hold other items. So while
+///   the stream is being captured, a batch must fit into the parameters (work_batch.hpp).
 ///
 /// Explored: `./lab explore work_fifo` runs the block's side in every execution, beside a host that
-/// does what the table says (docs/EXPLORE.md).
+/// follows the table (docs/EXPLORE.md).
 ///
 /// Source: NCCL's uploadWork and waitWorkFifoAvailable in src/enqueue.cc. NCCL's FIFO counts bytes,
 /// and learns from an event recorded after the kernel that it was read; older versions had a word
@@ -61,22 +61,22 @@ struct WorkFifoOptions {
     std::chrono::nanoseconds limit = Deadline::standard_limit();
 };
 
-/// What is counted, whatever the items are.
+/// The counters, for items of any type.
 class WorkCounters {
 public:
-    /// Throws std::invalid_argument for entries that are no power of two, or no channels.
+    /// Throws std::invalid_argument if `entries` is not a power of two, or there are no channels.
     explicit WorkCounters(const WorkFifoOptions& options);
 
     /// Waits for `count` free entries, and returns the number of the first. Throws
     /// - std::invalid_argument for more items than entries, and while `stream` is being captured,
-    /// - std::runtime_error that says who has not loaded what, where the limit passes first.
+    /// - std::runtime_error at the time limit, naming the slowest channel and its unread entries.
     std::uint32_t claim(std::size_t count, std::uint32_t args, CUstream stream);
 
     std::uint32_t* consumed() const { return consumed_.as<std::uint32_t>(); }
     const WorkFifoOptions& options() const { return options_; }
 
 private:
-    /// The channel that is furthest behind, and the entries that it has not loaded.
+    /// The slowest channel, and the number of entries that it has not loaded.
     struct Slowest {
         unsigned channel;
         std::uint32_t behind;
