@@ -13,9 +13,9 @@
 
 namespace symm {
 
-/// The types that a kernel is compiled for: the sentinel's kernels know floating types only, and
-/// the kernel on NCCL's device API, which is there to be compared, has the two that people measure,
-/// and an AllGather moves bytes.
+/// The types that a kernel is compiled for: the sentinel's kernels support only floating types; the
+/// kernel on NCCL's device API, built for comparison, has the two that users measure; and an
+/// AllGather moves bytes.
 enum class Types { kAll, kFloating, kFloatAndBfloat16, kBytes };
 
 template <class T>
@@ -53,7 +53,7 @@ void dispatch(DataType type, int ranks, const Use& use) {
     });
 }
 
-/// The dynamic shared memory of a block: what the kernel names, or none.
+/// The dynamic shared memory of a block: as the kernel specifies, or none.
 template <class Kernel>
 constexpr unsigned shared_bytes_of() {
     if constexpr (requires { Kernel::kSharedBytes; }) {

@@ -4,32 +4,32 @@
 ///
 /// Every launch of an algorithm has a number, its *epoch*. Each rank's scratch memory has two
 /// *banks*, and the call of epoch e uses bank e % 2. A bank has a row of slots for each peer:
-/// `scratch[bank][r]` of rank p is where rank r stores what it sends to rank p. What is in a slot
-/// says by itself whether it has arrived: a packet when its flags are e (one_shot.hpp), any other
-/// pack when no half is the sentinel, as unwritten memory holds it (sentinel_packs.hpp).
+/// `scratch[bank][r]` of rank p is where rank r stores the data it sends to rank p. The contents of
+/// a slot show by themselves that they have arrived: a packet when its flags are e (one_shot.hpp),
+/// any other pack when no half is the sentinel, which unwritten memory holds (sentinel_packs.hpp).
 ///
 /// | rank | in epoch e                               | why |
 /// |------|------------------------------------------|-----|
 /// | r    | stores into `scratch[e % 2][r]` of rank p | no wait: the bank is free, see below |
-/// | p    | polls `scratch[e % 2][r]` and uses it    | the data says that it has arrived |
+/// | p    | polls `scratch[e % 2][r]` and uses it    | the data shows that it has arrived |
 /// | p    | packets: clears an unused one, for the wrap alone; other packs: stores the sentinel | nothing there may pass for data of epoch e + 2 |
 ///
 /// - The next call cannot overtake this one. Kernels of a communicator run one after another, and a
-///   rank's kernel ends only after it has heard from every peer in the same call (push needs a
-///   longer proof): each algorithm says why. Epoch e + 1 uses the other bank. So in time:
+///   rank's kernel ends only after it has received data from every peer in the same call (push
+///   needs a longer proof): each algorithm shows why. Epoch e + 1 uses the other bank. In order:
 ///   (1) p's kernel e reads the bank, stores the sentinel where there is one, and ends;
 ///   (2) p's kernel e + 1 sends to r;
 ///   (3) r's kernel e + 1 loads that, and ends;
 ///   (4) r's kernel e + 2 stores into the bank again.
-///   The end of a kernel is as a fence after (1) and (3), so that relaxed data orders (2)-(3).
-/// - One bank is not enough: a rank that begins e + 1 has what its peers sent in e, but perhaps
-///   they have not read yet what it sent.
+///   The end of a kernel acts as a fence after (1) and (3), so relaxed data orders (2)-(3).
+/// - One bank is not enough: a rank that begins e + 1 has its peers' data of e, but the peers may
+///   not have read its own data yet.
 /// - Epochs are counted in device memory, so a replayed graph continues the count. They may wrap.
-/// - After a rank gave up, its later kernels send nothing. Say rank 0 gave up waiting for rank 1,
-///   which comes later and succeeds with rank 0's data. Rank 1's next call must fail, since rank
-///   0's next input may be the output that it never wrote.
+/// - After a rank gives up, its later kernels send nothing. Suppose rank 0 gives up waiting for
+///   rank 1, which comes later and succeeds with rank 0's data. Rank 1's next call must fail, since
+///   rank 0's next input may be the output that it never wrote.
 ///
-/// Source: NCCL's src/include/nccl_device/ll_a2a.h, which has slots and epochs too.
+/// Source: NCCL's src/include/nccl_device/ll_a2a.h, which also has slots and epochs.
 
 #include <cuda.h>
 
@@ -52,8 +52,8 @@ inline constexpr unsigned kMaxBlocks = 264;  ///< Of a launch.
 struct Epochs {
     std::uint32_t of_block[kMaxBlocks];
 
-    /// The number of this call. Never 0, which is what zeroed memory holds. After 2^32 - 1, which
-    /// is odd, comes 2: the lowest bit chooses the bank, and banks must alternate.
+    /// The number of this call. Never 0, the value in zeroed memory. After 2^32 - 1, which is odd,
+    /// comes 2: the lowest bit chooses the bank, and banks must alternate.
     __host__ __device__ std::uint32_t next(const simt::ThreadBlock& block) const {
         const std::uint32_t epoch = of_block[block.group_index()] + 1;
         return epoch == 0 ? 2 : epoch;
@@ -70,7 +70,7 @@ struct Epochs {
     }
 };
 
-/// What the kernel of a call through scratch memory is given, whatever the type and the algorithm.
+/// Parameters of the kernel of a call through scratch memory, for any type and algorithm.
 struct ScratchCall {
     static constexpr unsigned kBanks = 2;
 
@@ -85,11 +85,11 @@ struct ScratchCall {
     simt::Timeout timeout;
     int rank;
     int ranks;
-    /// From one rank's part to the next, in elements, where `in` or `out` has a part for each
-    /// (halves/packets.hpp).
+    /// Distance from one rank's part to the next, in elements, if `in` or `out` has a part for each
+    /// rank (halves/packets.hpp).
     std::size_t stride = 0;
 
-    /// The peer `step` ranks after this one, cyclic: each rank begins with another.
+    /// The peer `step` ranks after this one, cyclic: each rank begins with a different peer.
     __host__ __device__ int peer(int step) const {
         return rank + step < ranks ? rank + step : rank + step - ranks;
     }

@@ -13,8 +13,8 @@
 /// | clears one unused packet per peer  | as one shot                         | as one shot            |
 ///
 /// - Orders, no deadlock, and why the next call cannot overtake this one: as in one shot, since
-///   each rank sends a packet to each peer, and ends only with the packets of all peers. So the
-///   three share epochs and scratch memory, and may follow each other.
+///   each rank sends a packet to each peer, and ends only when it has the packets of all peers. So
+///   the three share epochs and scratch memory, and may follow each other.
 /// - In place, `out` is part r of `in`, or `in` is part r of `out`: packet i of that part is loaded
 ///   and stored by one thread, in this order.
 ///

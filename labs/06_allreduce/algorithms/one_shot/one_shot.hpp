@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// AllReduce in one shot: every rank sends all of its input to every other, in packets, and adds up
-/// what arrives.
+/// the packets that arrive.
 ///
 /// For small sizes only latency counts, and one shot takes one trip over the link. It needs no
 /// barrier before it: the packets go to scratch memory that is known to be free (scratch.hpp). It
@@ -19,9 +19,9 @@
 ///   at the same time, and none waits for another of its rank before its own waits have ended.
 /// - The next call cannot overtake this one: see scratch.hpp. Unless it gives up, a kernel ends
 ///   only when it has loaded the packets of all peers.
-/// - No old flag equals a later epoch, which wraps: of each peer's `per_sender` slots a call clears
-///   one, in turn, unless it has just used it. With two banks, that is each slot
-///   in 2 x `per_sender` calls (slot 0 misses its turn at the wrap, which skips epochs 0 and 1).
+/// - No old flag equals a later epoch, which wraps: a call clears one of each peer's `per_sender`
+///   slots, in turn, unless it has just used it. With two banks, a slot's turn comes once in 2 x
+///   `per_sender` calls (slot 0 misses its turn at the wrap, which skips epochs 0 and 1).
 ///
 /// Explored: `./lab explore one_shot`: every execution that the memory model allows.
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (AGxLL_R).
@@ -44,7 +44,7 @@ struct OneShot : ScratchCall {
         const std::uint32_t epoch = epochs->next(block);
         const std::size_t packets = (count + kPerPacket - 1) / kPerPacket;
         simt::Waiter waiter(timeout);
-        // Who gave up, also in an earlier call, sends nothing but counts on.
+        // Once a wait has given up, in this call or an earlier one, sends nothing but still counts.
         for (std::size_t i = block.grid_rank(); i < packets && !waiter.gave_up();
              i += block.grid_size()) {
             const std::size_t at = i * kPerPacket;
@@ -75,8 +75,8 @@ protected:
         return reinterpret_cast<Packet*>(ScratchCall::slot(receiver, sender, epoch, i));
     }
 
-    /// Polls packet i of all peers until all are there; leaves `data[rank]` alone. Returns false
-    /// when the wait gave up.
+    /// Polls packet i of all peers until all are there; leaves `data[rank]` alone. Returns false if
+    /// the wait gave up.
     __host__ __device__ bool receive(simt::Waiter& waiter, std::uint32_t epoch, std::size_t i,
                                      simt::Pack8 (&data)[kMost]) const {
         simt::Waiting waiting{simt::Wait::kPacket, rank, rank, epoch};

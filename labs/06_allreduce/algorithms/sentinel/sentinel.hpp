@@ -20,16 +20,16 @@
 /// - No deadlock: a thread sends its packs before it waits for any, all threads of all ranks run at
 ///   the same time, and no thread waits for another one of its rank before its own waits have
 ///   ended.
-/// - The next call cannot overtake this one: see scratch.hpp. A call ends with packs of all peers.
+/// - The next call cannot overtake this one: see scratch.hpp. A call ends with all peers' packs.
 /// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.
 ///
-/// A thread first sends all its packs, and then waits for the first: so the link is busy from the
-/// beginning. It loads each once more to add it up: in place too, since it alone writes there.
+/// A thread first sends all its packs and only then waits, so the link is busy from the start. It
+/// loads each pack again to add it up: also in place, since no other thread writes there.
 ///
 /// Explored: `./lab explore sentinel`: every execution that the memory model allows.
 ///
-/// Source: TensorRT-LLM's "Lamport" AllReduce. It has -0.0 as sentinel, and three
-/// banks, since a call clears for a later one; here a slot is cleared as soon as it has been read.
+/// Source: TensorRT-LLM's "Lamport" AllReduce. It uses -0.0 as sentinel, and three banks, since a
+/// call clears for a later one; here a slot is cleared as soon as it has been read.
 
 #include <cstddef>
 #include <cstdint>
@@ -98,8 +98,8 @@ private:
         }
     }
 
-    /// Waits for pack i of all peers, clears their slots and writes the sum. False when the wait
-    /// gave up.
+    /// Waits for pack i of all peers, clears their slots and writes the sum. False if the wait gave
+    /// up.
     __host__ __device__ bool receive(simt::Waiter& waiter, std::uint32_t epoch, std::size_t i,
                                      const simt::Pack16& own) const {
         // Filled with `own` first: with zeros, or a choice between the two later, nvcc keeps the

@@ -3,10 +3,10 @@
 /// Packs without flags: memory that still holds the *sentinel* has not been written yet.
 ///
 /// A packet (one_shot.hpp) spends half of its bytes on flags. Here all 16 bytes of a pack are data,
-/// and an 8-byte half has arrived when it is not the sentinel: 64 one bits. To every floating type
-/// these are NaNs, which hardly any operation makes. A half of the input that does hold 64 one
-/// bits (memory filled with 0xff, say) is sent with its last element's sign flipped: still NaN.
-/// For integers 64 one bits are a value like any other, so they cannot use this.
+/// and an 8-byte half has arrived when it is not the sentinel: 64 one bits. In every floating type
+/// these are NaNs, which hardly any operation produces. A half of the input that does hold 64 one
+/// bits (for example, memory filled with 0xff) is sent with its last element's sign flipped: still
+/// NaN. For integers 64 one bits are a value like any other, so they cannot use this.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,15 +18,15 @@ namespace symm {
 
 inline constexpr std::uint64_t kSentinel = ~std::uint64_t{0};
 
-/// The pack as it may be sent.
+/// The pack with any sentinel replaced, ready to send.
 __host__ __device__ inline simt::Pack16 without_sentinel(simt::Pack16 pack) {
     for (std::uint64_t& half : pack.half) {
-        half = half == kSentinel ? half >> 1 : half;  // the last element with another sign
+        half = half == kSentinel ? half >> 1 : half;  // flips the last element's sign
     }
     return pack;
 }
 
-/// Pack i of `count` elements, as it may be sent.
+/// Pack i of `count` elements, with any sentinel replaced.
 template <class T>
 __host__ __device__ simt::Pack16 load_to_send(const T* from, std::size_t count, std::size_t i) {
     const std::size_t at = i * kPerPack<T, simt::Pack16>;
@@ -39,7 +39,7 @@ __host__ __device__ inline bool has_arrived(const simt::Pack16& pack) {
 }
 
 /// Polls `slot_of(p)` for all ranks p whose bit is set in `missing` at once, until all have arrived
-/// in `arrived[p]`. False when the wait gave up.
+/// in `arrived[p]`. False if the wait gave up.
 template <int kMost, class SlotOf>
 __host__ __device__ bool wait_for_packs(simt::Waiter& waiter, int rank, std::uint32_t epoch,
                                         unsigned missing, const SlotOf& slot_of,

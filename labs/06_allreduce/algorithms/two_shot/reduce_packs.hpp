@@ -11,7 +11,7 @@
 
 namespace symm {
 
-/// Threads of a block at most, so that this loop has the registers that it needs.
+/// Most threads of a block, so that this loop has the registers that it needs.
 inline constexpr unsigned kMostThreads = 512;
 
 /// Where part `rank` of `total` packs begins; part `ranks` begins at the end.
@@ -82,7 +82,7 @@ private:
     }
 };
 
-/// One element as a pack, for what is not whole or not aligned.
+/// One element as a pack, for unaligned elements and those outside of whole packs.
 template <class T>
 struct One {
     T element;

@@ -2,10 +2,10 @@
 /// \file
 /// The ranks meet at the beginning of a call, and tell each other where its buffers are.
 ///
-/// Two shots read and write the peers' buffers in place. Windows are mapped on every rank, but
-/// where in a window a peer's buffer begins is that peer's own choice. So the first thing that
-/// crosses the link is addresses: MPI calls this a rendezvous. It is also the call's first barrier:
-/// a rank that sends its addresses has written its input, and no longer uses its old output.
+/// Two shots read and write the peers' buffers in place. Windows are mapped on every rank, but each
+/// rank chooses where in a window its buffer begins. So addresses cross the link first: MPI calls
+/// this a rendezvous. It is also the call's first barrier: a rank that sends its addresses has
+/// written its input, and no longer uses its old output.
 ///
 /// An address fits into one packet (ll_packet.hpp), so each block of a rank has an inbox of two
 /// packets per peer. Block b of rank r, whose rendezvous with block b of the others has number e:
@@ -14,7 +14,7 @@
 /// |-------------|-------------------------------------------------|------------------------|-----------|-----|
 /// | thread p    | stores rank r's `in` and `out`, as addresses at which rank p has them mapped, with flag e | rank p's `inbox[b][r]` | relaxed * | earlier work of the stream has been released |
 /// | thread p    | polls until both packets have flag e            | its own `inbox[b][p]`  | acquire   | rank p's input may be read after it |
-/// | thread p    | stores what the packets say                     | `all[p]`               | plain     | shared by the block, or global, for later kernels |
+/// | thread p    | stores the addresses from the packets           | `all[p]`               | plain     | shared by the block, or global, for later kernels |
 /// | all threads | `AbortBarrier::sync`                            |                        | block     | no thread uses `all` before it is complete, or all leave |
 ///
 /// \* That is enough: the end of earlier kernels of the stream has released what they wrote, and
@@ -25,7 +25,7 @@
 /// - The next rendezvous cannot overtake this one: between the two the caller passes a barrier. A
 ///   peer passes it only after this rank has arrived there, with its inbox read.
 /// - No old flag passes for a new one: a block numbers its rendezvous, and in each all peers write
-///   all slots of its inbox. So when number e comes, a slot has e - 1, also where numbers wrap.
+///   all slots of its inbox. So when number e arrives, a slot holds e - 1, even if numbers wrap.
 ///
 /// Explored: `./lab explore two_shot`: every execution that the memory model allows.
 /// Source: ours. NCCL asks for equal offsets on all ranks (NCCL_WIN_COLL_SYMMETRIC).
@@ -41,13 +41,13 @@
 
 namespace symm {
 
-/// Where one rank's buffers are, in the reading rank's addresses.
+/// One rank's buffers, as addresses in the reading rank.
 struct Buffers {
     CUdeviceptr in;
     CUdeviceptr out;
 };
 
-/// What each rank keeps for its rendezvous, in symmetric memory, zeroed before the first use.
+/// Each rank's memory for its rendezvous: symmetric, zeroed before the first use.
 struct RendezvousMemory {
     Packet inbox[kMaxBarrierBlocks][kMaxBarrierRanks][2];
     std::uint32_t epoch[kMaxBarrierBlocks];  ///< The number of each block's last rendezvous.
@@ -62,7 +62,7 @@ struct Rendezvous {
     Buffers mine[kMaxBarrierRanks];
 
     /// Fills `all` with every rank's buffers, in this rank's addresses. Every thread of the block
-    /// calls it. Returns false, on all of them, when one gave up.
+    /// calls it. Returns false, on all of them, if one gave up.
     __host__ __device__ bool meet(const simt::ThreadBlock& block, const simt::Timeout& timeout,
                                   Buffers* all) const {
         const unsigned b = block.group_index();

@@ -17,12 +17,12 @@
 /// - No deadlock: see both files; the launch keeps all blocks of all ranks resident at once.
 /// - The next call cannot overtake this one: a rank's kernel ends after all its blocks have met
 ///   those of all peers in the barrier, and then no peer reads or writes for this call any more.
-/// - Where a rank does not call, the others give up at the rendezvous. If it calls later, it still
+/// - If a rank does not call, the others give up at the rendezvous. If it calls later, it still
 ///   uses their buffers. So free no buffer of a failed call before all ranks' kernels have ended.
 /// - In place, even on some ranks only, is safe: only rank r touches part r of any buffer, and the
 ///   thread that stores a sum has loaded those packs of all ranks before.
 /// - Part r is added up by rank r alone, so all ranks agree to the last bit; and in the order of
-///   the ranks, as all algorithms do, so an element's bits do not depend on which rank that is.
+///   the ranks, as in all algorithms, so an element's bits do not depend on which rank adds it up.
 ///
 /// Explored: `./lab explore two_shot`: every execution that the memory model allows.
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST).
@@ -42,8 +42,8 @@ namespace symm {
 /// one target or one source, where each rank is told the address of its part (halves/README.md).
 enum class Shots { kBoth, kReduceScatter, kAllGather };
 
-/// What a call's kernel is given, whatever the type. Buffers need only the alignment of an element;
-/// 16 is faster.
+/// Parameters of a call's kernel, for any type. Buffers need only the alignment of an element; 16
+/// is faster.
 struct TwoShotCall {
     Rendezvous rendezvous;
     BarrierView barrier;

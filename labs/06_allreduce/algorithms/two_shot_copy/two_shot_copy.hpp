@@ -3,9 +3,9 @@
 /// AllReduce in two shots by the copy engine, for the largest sizes.
 ///
 /// The copy engine is the part of a GPU that copies memory without its multiprocessors. Between two
-/// H200s it moves 392 GB/s where it writes into the peer's memory; stores of kernels reach 366, and
-/// two_shot.hpp, whose loads cross the link as well, 343. But it only copies, and each copy begins
-/// 4 us after the one before has ended.
+/// H200s it moves 392 GB/s when it writes to the peer's memory; stores of kernels reach 366, and
+/// two_shot.hpp, whose loads also cross the link, 343. But it only copies, and each copy begins
+/// 4 us after the previous one has ended.
 ///
 /// So copies bring the inputs, and kernels store the sums. As in two_shot.hpp, rank p reduces part
 /// p of all inputs. Its peers push their part p into its scratch memory, which has a slot for each
@@ -15,41 +15,41 @@
 /// | step     | stream   | rank r does                                                        | waits for          |
 /// |----------|----------|--------------------------------------------------------------------|--------------------|
 /// | meet     | caller's | a rendezvous: outputs and scratch memory are free, and where the outputs are | all ranks |
-/// | push k   | copies   | copies piece k of part p of its `in` into slot r of rank p, for all p | the meet, or the end of the round before (event) |
+/// | push k   | copies   | copies piece k of part p of its `in` into slot r of rank p, for all p | the meet, or the end of the previous round (event) |
 /// | flag k   | copies   | copies the number of the round to rank p's `flag[k][r]`            | push k (stream)    |
 /// | reduce k | caller's | reduces piece k of part r: its own `in` and its slots, to every rank's `out` | push k (event), `flag[k][p]` of all p (acquire) |
 /// | end      | caller's | passes a barrier: no rank uses a peer's memory any more, and the sums are there | all ranks (release, acquire) |
 ///
 /// - The meet and the end are kernels of one block (rendezvous.hpp, barrier.hpp). The end's arrival
-///   is a release: it says that the sums are there, which kernels before it in the stream have
-///   stored into its peers' outputs.
-/// - Copies of one stream are done in their order: the flag's copy begins when the data have
-///   arrived, also for a kernel of another GPU that polls. (That, and that four bytes arrive whole,
-///   is how the hardware does it, not what CUDA promises. MSCCL++ relies on it, too.)
+///   is a release: it publishes the sums that earlier kernels of the stream have stored into its
+///   peers' outputs.
+/// - Copies of one stream run in order: the flag's copy begins when the data has arrived, even as
+///   seen by a polling kernel of another GPU. (The hardware does this, and moves four bytes whole;
+///   CUDA promises neither. MSCCL++ relies on it, too.)
 /// - Rounds are counted in device memory, so a replayed graph waits for the right one, and no flag
 ///   is ever cleared.
-/// - No deadlock, in whatever order a device runs what is free to run: pushes k wait for nobody
-///   but the meet and pushes k - 1; reduce k for pushes k of all ranks, and reduce k - 1. No
-///   block waits for another one of its rank.
-/// - In place, reduce k overwrites piece k of part r of each rank's `in`. It has been sent before,
-///   or it is this rank's own, and loaded before it is stored.
-/// - The next call cannot overtake this one: it begins after the end, and by then nobody uses this
-///   rank's scratch memory or output, nor does a copy read its input.
-/// - What scratch memory does not hold is done in rounds, each with an end.
+/// - No deadlock, in whatever order a device runs the work that is ready: pushes k wait only for
+///   the meet and pushes k - 1; reduce k for pushes k of all ranks, and reduce k - 1. No block
+///   waits for another block of its rank.
+/// - In place, reduce k overwrites piece k of part r of each rank's `in`. That piece has been sent
+///   before, or it is this rank's own, and loaded before it is stored.
+/// - The next call cannot overtake this one: it begins after the end, and by then no rank uses this
+///   rank's scratch memory or output, and no copy reads its input.
+/// - A call that is too large for scratch memory is done in rounds, each with an end.
 ///
-/// A copy runs even where the wait before it gave up: an event says that a kernel has ended, not
-/// that it succeeded. So no copy may do harm then:
+/// A copy runs even if the wait before it gave up: an event shows that a kernel has ended, not that
+/// it succeeded. So such a copy must do no harm:
 ///
-/// - A copy writes to scratch memory only. Outputs are written by kernels, which store nothing
-///   once a wait of their own rank has given up. A rank whose call has failed is written to by
-///   peers that have met it, until their calls have ended, too. (Sums that copies push are a
-///   little faster, but overwrite the output of a peer that has not called. Pulled, they are
-///   slower: 1G moves 342 GB/s, not 366.)
-/// - A push may overwrite a slot that its peer still reduces, if this rank gave up in the round
-///   before: then it has not seen that all ranks came to the end. So at the end of a round a rank
-///   that has given up tells its peers, and one that has not looks whether it was told.
-/// - No flag gets the number of the round that such a push belongs to, since kernels signal nobody
-///   once a wait has given up: that call fails on all ranks.
+/// - A copy writes to scratch memory only. Outputs are written by kernels, which store nothing once
+///   a wait of their own rank has given up. Peers that have met a rank whose call has failed still
+///   write to it, until their own calls have ended. (Pushing the sums by copies is a little faster,
+///   but overwrites the output of a peer that has not called. Pulling them is slower: 1G moves
+///   342 GB/s, not 366.)
+/// - A push may overwrite a slot that its peer still reduces, if this rank gave up in the previous
+///   round: then it has not seen that all ranks reached the end. So at the end of a round a rank
+///   that has given up tells its peers, and any other rank checks whether it was told.
+/// - No flag gets the number of the round of such a push, since kernels send no signals once a wait
+///   has given up: that call fails on all ranks.
 ///
 /// Source: the arrangement is ours. NCCL has copy engine collectives that need no reduction
 /// (src/ce_coll.cc).
@@ -69,7 +69,7 @@
 
 namespace symm {
 
-/// What each rank keeps for these calls, in symmetric memory, zeroed before the first use.
+/// Each rank's memory for these calls: symmetric, zeroed before the first use.
 struct CopyMemory {
     static constexpr std::size_t kPieces = 2;  ///< Of a part.
     // Written by peers:
@@ -125,7 +125,7 @@ struct EndOfRound {
     }
 
 private:
-    /// That this rank gave up, before its next copies run.
+    /// Tells the peers that this rank gave up, before its next copies run.
     __host__ __device__ void tell_peers(const simt::ThreadBlock& block) const {
         for (int p = static_cast<int>(block.thread_rank()); p < memory.ranks;
              p += static_cast<int>(block.size())) {
@@ -139,13 +139,13 @@ private:
     }
 };
 
-/// What the kernel that reduces a piece is given, whatever the type.
+/// Parameters of the kernel that reduces a piece, for any type.
 struct ReducePieceCall {
     CUdeviceptr in;            ///< The piece in this rank's input.
     std::size_t begin;         ///< Of the piece, in every output: bytes.
     std::size_t count;         ///< Elements.
-    CUdeviceptr arrived;       ///< What the peers have sent, in their order,
-    std::size_t slot_bytes;    ///< so many bytes apart.
+    CUdeviceptr arrived;       ///< The peers' pieces, in their order,
+    std::size_t slot_bytes;    ///< this many bytes apart.
     const CopyMemory* memory;  ///< This rank's.
     std::size_t piece;
     Reduction reduction;
@@ -222,14 +222,14 @@ public:
     TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory,
                 std::size_t scratch = scratch_bytes());
 
-    /// Queues a call on the stream. Throws CudaError, and std::invalid_argument for a call to be
-    /// run at once while one is being captured.
+    /// Queues a call on the stream. Throws CudaError, and std::invalid_argument for an uncaptured
+    /// call while an earlier one is being captured.
     void queue(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
 
 private:
     void queue_round(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call,
                      std::size_t begin, std::size_t bytes);
-    /// The bytes of rank `sender` in the scratch memory of rank `receiver`.
+    /// The slot of rank `sender` in the scratch memory of rank `receiver`.
     CUdeviceptr slot(int receiver, int sender) const;
     std::size_t slot_bytes() const;
 

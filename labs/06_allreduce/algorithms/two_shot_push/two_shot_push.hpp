@@ -2,11 +2,11 @@
 /// \file
 /// AllReduce in two shots without barriers: packs with the sentinel, pushed twice.
 ///
-/// Two shots send the fewest bytes, but those of two_shot.hpp cross the link five times, one after
-/// the other: addresses, requests of loads, what they load, sums, a barrier. Here nothing
-/// is asked for. Every rank pushes its packs to the rank that adds them up, and that rank pushes
-/// the results to all: two trips. All packs go through scratch memory and say by themselves that
-/// they have arrived (sentinel_packs.hpp), so this is for floating types, in any memory.
+/// Two shots send the fewest bytes, but in two_shot.hpp a call crosses the link five times, one
+/// after the other: addresses, load requests, loaded data, sums, a barrier. Here no rank requests
+/// data. Every rank pushes its packs to the rank that adds them up, and that rank pushes the
+/// results to all: two trips. All packs go through scratch memory and show by themselves that they
+/// have arrived (sentinel_packs.hpp), so this is for floating types, in any memory.
 ///
 /// Part p of the data, for rank p to add up, is `per_part` packs long; pack (p, j) is pack j of
 /// part p. In epoch e, which uses bank e % 2 of the scratch memory (scratch.hpp), the threads of
@@ -23,7 +23,7 @@
 /// | 3    | stores the results                  | pack (p, j) of `out`, for all p          | plain   | for this rank's stream only |
 /// | 3    | stores the sentinel                 | its own `gather[bank][p][j]`, of all p   | relaxed | as above |
 ///
-/// Step 3 is no shot: it brings in what the second shots of the peers have sent.
+/// Step 3 is not a shot: it collects the results that the peers' second shots have sent.
 ///
 /// - No deadlock: a thread does the first shot for all its j before it waits, so all packs that any
 ///   second shot waits for are sent; and it does the second shot for all its j before the third
@@ -31,28 +31,28 @@
 ///   at the same time, and no thread waits for another one of its rank before its own waits have
 ///   ended.
 /// - The next call cannot overtake this one: see scratch.hpp. A call ends with a result, and each
-///   result is made of packs of all ranks.
-/// - That proof rests on more than PTX's memory model promises. Where the parts of ranks r and p
-///   are empty, r hears from p through a third rank alone, which loads p's pack and stores a sum,
-///   both relaxed: the model orders neither what p did before nor what r does after. What it rests
-///   on is that p's sentinels were in p's memory before its kernel of epoch e ended, and that no
+///   result is made from packs of all ranks.
+/// - That proof rests on more than PTX's memory model promises. If the parts of ranks r and p are
+///   empty, p's progress reaches r only through a third rank, which loads p's pack and stores a
+///   sum, both relaxed: the model orders neither p's earlier accesses nor r's later ones. The proof
+///   rests on this: p's sentinels were in p's memory before its kernel of epoch e ended, and no
 ///   store made after that can be overwritten by them.
-/// - It is enough that a call has one pack. Parts may be empty, and two ranks whose parts are empty
-///   do not hear from each other, but both hear from a rank that has heard from all.
+/// - One pack per call is enough. Parts may be empty, and ranks r and p with empty parts send each
+///   other nothing, but both receive results from a rank that has received packs from all ranks.
 /// - A slot that this call does not use holds the sentinel before and after it, so calls may have
 ///   different sizes.
 /// - In-place calls need nothing else: the result of pack (p, j) can arrive only after rank r has
 ///   sent its own pack (p, j), and rank r has loaded that before it sent it. Pack (r, j) is loaded
 ///   and stored by the same thread.
 /// - In the kernel that gives up, a thread sends a result only if all its packs have arrived; peers
-///   that wait for others time out, too.
-/// - Pack (p, j) is added up by rank p alone, and all ranks store what rank p sent: they agree to
-///   the last bit, also where a result has the sentinel's bits and is replaced.
+///   that wait for other results also time out.
+/// - Pack (p, j) is added up by rank p alone, and all ranks store the pack that rank p sent: they
+///   agree to the last bit, even if a result has the sentinel's bits and is replaced.
 ///
 /// Explored: `./lab explore push`: every execution that the memory model allows.
 ///
-/// Source: the bytes go the way of NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST), the
-/// sentinel is TensorRT-LLM's, whose mnnvl two-shot AllReduce pushes twice, too (the second time by
+/// Source: the bytes take the path of NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST), the
+/// sentinel is TensorRT-LLM's, whose mnnvl two-shot AllReduce also pushes twice (the second time by
 /// multicast).
 
 #include <cstddef>
@@ -139,7 +139,7 @@ private:
         }
     }
 
-    /// The second shot: waits for packs (rank, j) of all peers and sends the result. False when the
+    /// The second shot: waits for packs (rank, j) of all peers and sends the result. False if the
     /// wait gave up.
     __host__ __device__ bool reduce(simt::Waiter& waiter, const Cut& cut, unsigned j) const {
         const unsigned i = cut.pack(rank, j);
@@ -171,7 +171,7 @@ private:
         }
     }
 
-    /// Brings in the results (p, j) of all peers p. False when the wait gave up.
+    /// Collects the results (p, j) of all peers p. False if the wait gave up.
     __host__ __device__ bool gather(simt::Waiter& waiter, const Cut& cut, unsigned j) const {
         unsigned peers = 0;
         SYMM_UNROLL
