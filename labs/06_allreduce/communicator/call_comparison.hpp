@@ -13,8 +13,7 @@ namespace symm {
 /// One rank's side.
 class CallComparison {
 public:
-    /// Waits for all ranks. Throws std::invalid_argument, on each of them, where their calls
-    /// differ.
+    /// Waits for all ranks. Throws std::invalid_argument, on each of them, if their calls differ.
     void compare(Bootstrap& bootstrap, const CallSize& call, ReduceOp op, Algorithm asked);
 
 private:

@@ -29,38 +29,38 @@ class TwoShotCopy;
 
 /// How a communicator is built. The same on all ranks.
 struct CommunicatorOptions {
-    /// No wait in a kernel lasts longer than this. Empty: SYMM_TIMEOUT, where it is set; else a
+    /// No wait in a kernel lasts longer than this. Empty: SYMM_TIMEOUT, if it is set; otherwise a
     /// kernel waits until the rank that it waits for calls, fails or is gone, or until abort().
     std::optional<std::chrono::nanoseconds> limit;
     /// The most blocks of a launch; 0: SYMM_MAX_BLOCKS, or as many as the device keeps resident.
     /// Several communicators on one device share its resident blocks (residency.hpp); each of them
-    /// names a number here, since one that does not may take the whole device.
+    /// must pass a number here, since one that does not may take the whole device.
     unsigned max_blocks = 0;
 };
 
 /// One rank's communicator, like NCCL's ncclComm. Construction, windows and calls are collective:
-/// all ranks, in the same order. Calls are asynchronous. In several streams they are done one after
-/// the other all the same, since they share flags; a call that is captured is done when its graph
-/// is launched, each time (epochs are counted in device memory: scratch.hpp, barrier.hpp), and then
-/// the caller keeps the order. While a stream is being captured, a call on another one that cannot
-/// keep the order throws std::invalid_argument.
+/// all ranks, in the same order. Calls are asynchronous. Calls in several streams still run one
+/// after another, since they share flags; a captured call runs each time its graph is launched
+/// (epochs are counted in device memory: scratch.hpp, barrier.hpp), and then the caller keeps the
+/// order. While a stream is being captured, a call on another one that cannot keep the order throws
+/// std::invalid_argument.
 class Communicator {
 public:
-    /// Throws std::invalid_argument for more than kMaxRanksOnGpus ranks
-    /// (kMaxAllReduceRanks if they are emulated), and where the device cannot keep its blocks
-    /// resident beside those of the other communicators.
+    /// Throws std::invalid_argument for more than kMaxRanksOnGpus ranks (kMaxAllReduceRanks if they
+    /// are emulated), and if the device cannot keep its blocks resident beside those of the other
+    /// communicators.
     explicit Communicator(Rank& rank, const CommunicatorOptions& options = {});
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
-    /// Waits for the calls in flight, and ends them where a rank that they wait for has failed or
-    /// is gone, or after SYMM_TIMEOUT. If an exception destroys it, it ends them at once. Graphs
-    /// with its calls cannot be launched any more.
+    /// Waits for the calls in flight, and ends them if a rank that they wait for has failed or is
+    /// gone, or after SYMM_TIMEOUT. If an exception destroys it, it ends them at once. Graphs with
+    /// its calls can then no longer be launched.
     ~Communicator();
 
-    /// How many bytes of device memory a communicator of `ranks` ranks takes on each rank, in
-    /// addition to its windows and to TwoShotCopy::scratch_bytes(), which it takes with the first
-    /// window that is large enough for the copy engine. Throws std::invalid_argument for a number
-    /// of ranks that is not possible.
+    /// Bytes of device memory that a communicator of `ranks` ranks takes on each rank, in addition
+    /// to its windows and to TwoShotCopy::scratch_bytes(), which it takes with the first window
+    /// that is large enough for the copy engine. Throws std::invalid_argument for an impossible
+    /// number of ranks.
     static std::size_t state_bytes(int ranks);
 
     int rank() const { return rank_.rank(); }
@@ -70,10 +70,10 @@ public:
     /// one. Returns the address of this rank's memory. The window lives until release(), or as long
     /// as the communicator.
     CUdeviceptr allocate(std::size_t bytes);
-    /// Makes a window of memory that each rank has already (for example from mem_alloc, or any part
+    /// Makes a window of memory that each rank already has (for example from mem_alloc, or any part
     /// of it): ncclCommWindowRegister. The caller still owns the memory, and releases the window
     /// before the memory: new memory at the same address is not in the window. Calls may use the
-    /// memory's own address, or the one that is returned.
+    /// memory's own address, or the returned one.
     CUdeviceptr register_memory(CUdeviceptr pointer, std::size_t bytes);
     /// Destroys a window. Collective; waits for the work of all ranks, so that none still uses the
     /// window. Throws std::invalid_argument for an address that allocate() or register_memory() did
@@ -87,13 +87,12 @@ public:
     ///
     /// `in` and `out` hold `count` elements each: the same buffer, or two that do not overlap, at
     /// multiples of the element's size (of 16 bytes for speed). For twoshot and copy they lie in
-    /// windows, for auto in windows on all ranks or in none on all. Returns the plan that was
-    /// chosen.
+    /// windows. For auto, they lie in windows on all ranks or on none. Returns the chosen plan.
     ///
     /// Throws CudaError, and std::invalid_argument for a call that is not possible. With
     /// SYMM_CHECK=1 it first waits for all ranks, and throws std::invalid_argument on each of them
-    /// where their calls differ (count, type, operation, windows, order); without it such calls may
-    /// wait until their time is over, or end with wrong results. The first call that asks for copy,
+    /// if their calls differ (count, type, operation, windows, order); without it such calls may
+    /// wait until they time out, or end with wrong results. The first call that asks for copy,
     /// without a window large enough for it, waits for all ranks. Keep the stream at least until
     /// the next call, which may have to wait for it. From one thread at a time.
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
@@ -104,7 +103,7 @@ public:
     /// Queues a ReduceScatter: `in` has a part of `count` elements for each rank, in their order,
     /// and `out`, of `count` elements, becomes the reduction of all ranks' parts for this rank. In
     /// place, `out` is this rank's part of `in`. oneshot takes any memory; twoshot needs `in` in a
-    /// window. All else is as of all_reduce(), the bits of an element included.
+    /// window. Everything else is as in all_reduce(), including the bits of an element.
     CallPlan reduce_scatter(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                             ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto) {
         return call(Collective::kReduceScatter, in, out, count, type, op, stream, asked);
@@ -125,9 +124,9 @@ public:
     /// The launch that twoshot takes for `count` elements.
     LaunchShape two_shot_shape(DataType type, std::size_t count) const;
 
-    /// Waits for the stream. Throws where a kernel gave up waiting, and says for which rank. If a
-    /// rank has failed or is gone, ends the kernels that wait for it, and throws. After that the
-    /// communicator can only be destroyed. What `meanwhile` throws ends the kernels, too.
+    /// Waits for the stream. Throws if a kernel gave up waiting, naming the rank it waited for. If
+    /// a rank has failed or is gone, ends the kernels that wait for it, and throws. After that the
+    /// communicator can only be destroyed. If `meanwhile` throws, that also ends the kernels.
     void synchronize(const Stream& stream, std::string_view what,
                      const std::function<void()>& meanwhile = {}) {
         timeout_.synchronize(stream, what, [&] {
@@ -138,11 +137,11 @@ public:
         });
     }
 
-    /// What has gone wrong so far on any rank, or an empty text. Does not wait: NCCL's
-    /// ncclCommGetAsyncError. Then the communicator can only be destroyed.
+    /// The failures on any rank so far, or an empty text. Does not wait: NCCL's
+    /// ncclCommGetAsyncError. After a failure the communicator can only be destroyed.
     std::string async_error();
-    /// Ends all calls in flight, and those still to come, as soon as a wait looks for it:
-    /// NCCL's ncclCommAbort. From any thread.
+    /// Ends all calls in flight, and those still to come, as soon as a wait checks for it: NCCL's
+    /// ncclCommAbort. From any thread.
     void abort() { timeout_.abort(); }
 
 private:
@@ -152,7 +151,7 @@ private:
     void follow_last_call(CUstream stream);
 
     SymmetricPointer<CommunicatorMemory> memory() const;
-    /// A call's arguments. `count` is one part's where the ranks have parts.
+    /// A call's arguments. `count` is that of one part if the ranks have parts.
     struct CollectiveCall {
         Collective collective;
         CUdeviceptr in;
@@ -165,14 +164,14 @@ private:
     Places places_of(const CollectiveCall& call) const;
     CallPlan queue(const CollectiveCall& call, CUstream stream, Algorithm asked);
     TwoShotCall two_shot_call(const CollectiveCall& call, const Places& places) const;
-    /// By scratch memory: as many launches as the call has pieces.
+    /// Through scratch memory: one launch per piece of the call.
     void queue_pieces(const CollectiveCall& call, CUstream stream, const CallPlan& chosen);
     CUdeviceptr add_window(SymmetricRange range, CUdeviceptr registered);
-    /// Makes what a call by the copy engine needs, unless it is there. Collective.
+    /// Prepares for calls by the copy engine, unless that is done already. Collective.
     void prepare_copy();
 
     Rank& rank_;
-    SymmetricRange memory_;  ///< A CommunicatorMemory, and scratch memory behind it.
+    SymmetricRange memory_;  ///< A CommunicatorMemory, then scratch memory.
     KernelTimeout timeout_;
     Tuner tuner_;
     std::optional<ResidencyShare> share_;

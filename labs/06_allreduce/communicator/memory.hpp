@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What a communicator keeps on each rank, in symmetric memory: flags, counters, and the scratch
-/// memory of three algorithms (scratch.hpp) behind them.
+/// A communicator's symmetric memory on each rank: flags and counters, then the scratch memory of
+/// three algorithms (scratch.hpp).
 ///
 ///     | CommunicatorMemory | one shot's packets | sentinel's packs | push's packs |
 ///     |      zeros         |       zeros        |          sentinels              |
@@ -44,7 +44,7 @@ struct ScratchPlace {
 /// Of one shot, the sentinel or push.
 ScratchPlace scratch_place(Algorithm algorithm, int ranks);
 
-/// Fills this rank's memory as it has to be before the first call. Throws CudaError.
+/// Fills this rank's memory with its initial contents. Throws CudaError.
 void initialize(const SymmetricRange& memory, int ranks);
 
 }  // namespace symm

@@ -2,8 +2,8 @@
 /// \file
 /// The result check: inputs filled, outputs poisoned, results compared with lab 05's reference.
 ///
-/// Every element is drawn from its rank, its index and a salt that changes with each fill: a result
-/// with one rank's element missing, taken twice, of another index or of an earlier call is wrong.
+/// Every element is drawn from its rank, its index and a salt that changes with each fill, so a
+/// result is wrong if a rank's element is missing, taken twice, of another index or of an old call.
 
 #include <cuda.h>
 
@@ -14,7 +14,7 @@
 
 namespace symm {
 
-/// What is reduced, and how.
+/// The collective, the element type and the operation.
 struct Arithmetic {
     DataType type = DataType::kFloat;
     ReduceOp op = ReduceOp::kSum;
@@ -27,7 +27,7 @@ struct Arithmetic {
 };
 
 /// Fills inputs and checks outputs of one rank; `count` as in CheckedCall. All work is queued on
-/// the stream that is given; `check` waits.
+/// the given stream; `check` waits.
 class Verifier {
 public:
     Verifier(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
@@ -36,8 +36,8 @@ public:
     /// in the same order.
     void fill(const Stream& stream, const Arithmetic& arithmetic, CUdeviceptr in,
               std::size_t count);
-    /// The buffers of a call, of which the larger ones begin at `in` and `out`. Where these are the
-    /// same the call is in place: the smaller buffer is this rank's part of the larger one.
+    /// The buffers of a call; the larger ones begin at `in` and `out`. If these are the same, the
+    /// call is in place: the smaller buffer is this rank's part of the larger one.
     struct Places {
         CUdeviceptr in;
         CUdeviceptr out;

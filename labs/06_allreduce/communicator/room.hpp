@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Whether the buffers of an AllReduce fit into the devices' memory, asked before any is made.
+/// Whether the buffers of an AllReduce fit into the devices' memory, checked before allocation.
 
 #include <cstddef>
 #include <string_view>
@@ -9,9 +9,9 @@
 
 namespace symm {
 
-/// Throws UsageError where a rank's part of its device's memory does not hold an input and an
-/// output of `bytes` each beside the communicator's own memory. The text says how much the user may
-/// give as `option`, the one that `bytes` come from.
+/// Throws UsageError if a rank's part of its device's memory does not hold an input and an output
+/// of `bytes` each beside the communicator's own memory. The text names the most that the user may
+/// pass as `option`, the one that `bytes` comes from.
 void require_room(const Rank& rank, std::size_t bytes, std::string_view option);
 
 }  // namespace symm

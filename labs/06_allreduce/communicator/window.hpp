@@ -1,8 +1,8 @@
 #pragma once
 /// \file
 /// Windows: memory of every rank that all ranks' kernels can use. Communicator::allocate() makes
-/// one of new memory, and register_memory() one of the caller's, by lab 03's SymmetricRange; here
-/// they are kept and found. Which calls need them: Communicator::all_reduce().
+/// one of new memory, and register_memory() one of the caller's, by lab 03's SymmetricRange; this
+/// file keeps and finds them. Which calls need them: Communicator::all_reduce().
 
 #include <cuda.h>
 
@@ -42,10 +42,10 @@ class Windows {
 public:
     /// Returns the new window.
     const Window& add(Rank& rank, SymmetricRange range, CUdeviceptr registered);
-    /// Forgets the window at this address. Throws std::invalid_argument where there is none, or
-    /// where another rank releases another one.
+    /// Forgets the window at this address. Throws std::invalid_argument if there is none, or if
+    /// another rank releases a different one.
     void release(Rank& rank, CUdeviceptr local);
-    /// The place of these bytes, if they lie in one window; by either address of it.
+    /// The place of these bytes, if they lie in one window, by either of its addresses.
     std::optional<WindowPlace> find(CUdeviceptr pointer, std::size_t bytes) const;
 
 private:

@@ -2,8 +2,8 @@
 /// \file
 /// The tuner: which algorithm a call takes, with how many blocks, and why.
 ///
-/// Its choice depends only on what is the same on all ranks (type, count, whether the buffers lie
-/// in windows, and the table of tuning_table.hpp), so that all ranks choose the same.
+/// Its choice depends only on values that are the same on all ranks (type, count, whether the
+/// buffers lie in windows, and the table of tuning_table.hpp), so that all ranks choose the same.
 
 #include <cstddef>
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace symm {
 
-/// What a call is.
+/// The properties of a call.
 struct CallSize {
     DataType type;
     std::size_t count;
@@ -38,48 +38,48 @@ enum class TunerReason {
     kLargeHalf
 };
 
-/// What the ranks' devices allow.
+/// The limits of the ranks' devices.
 struct MostShapes {
     LaunchShape any;       ///< The most blocks and threads of a launch, of any algorithm.
     LaunchShape sentinel;  ///< Kernels with the sentinel are smaller: more blocks may fit.
     bool copy_engine;      ///< Calls by the copy engine: each rank has a device of its own.
 };
 
-/// What a user wants instead of the tuner's choice: SYMM_ALGO, SYMM_BLOCKS and SYMM_THREADS.
+/// A user's overrides of the tuner's choice: SYMM_ALGO, SYMM_BLOCKS and SYMM_THREADS.
 struct TunerOverrides {
-    Algorithm algorithm = Algorithm::kAuto;  ///< Where a call says kAuto.
-    unsigned blocks = 0;                     ///< 0: as the tuner says.
-    unsigned threads = 0;                    ///< 0: as the tuner says.
+    Algorithm algorithm = Algorithm::kAuto;  ///< If a call passes kAuto.
+    unsigned blocks = 0;                     ///< 0: the tuner's choice.
+    unsigned threads = 0;                    ///< 0: the tuner's choice.
     static TunerOverrides from_environment();
 };
 
-/// What the tuner chooses by. The table and `most` are the same on all ranks.
+/// The tuner's inputs. The table and `most` are the same on all ranks.
 struct Tuner {
     TuningTable table;
     MostShapes most;
     TunerOverrides overrides;
 };
 
-/// What the tuner chose.
+/// The tuner's choice.
 struct CallPlan {
     Algorithm algorithm;  ///< Never kAuto.
     LaunchShape shape;
     TunerReason reason;
     std::size_t limit;  ///< Of the table, in bytes: the size up to which, or above which, it chose.
-    /// The most elements of one launch: a call of more takes several, one after the other.
+    /// The most elements of one launch: a larger call takes several, one after the other.
     std::size_t piece;
 };
 
 /// The reason as a sentence.
 std::string describe(const CallPlan& plan, int ranks);
 
-/// What a bank holds of one sender's data, in bytes: the most of one launch.
+/// A bank's room for one sender's data, in bytes: the most of one launch.
 inline constexpr std::size_t kOneShotLimit = 512 * 1024;
 std::size_t sentinel_limit(int ranks);
 std::size_t push_limit(int ranks);
 
-/// Chooses for a call. If `asked` cannot do the call, throws std::invalid_argument and says what
-/// can.
+/// Chooses for a call. If `asked` cannot do the call, throws std::invalid_argument that names the
+/// alternatives.
 CallPlan plan_call(const CallSize& call, Algorithm asked, const Tuner& tuner);
 
 }  // namespace symm

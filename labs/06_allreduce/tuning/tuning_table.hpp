@@ -8,8 +8,8 @@
 ///           2   integer     512K         -     -      96M
 ///
 /// A number is the largest call, in bytes, for which its algorithm is taken: the first from the
-/// left whose number is large enough. `-` is never, `all` any size. What is larger than all numbers
-/// is left to the copy engine. A row is for at most so many ranks, down to those of the row before.
+/// left whose number is large enough. `-` is never, `all` any size. Larger calls go to the copy
+/// engine. A row is for up to its number of ranks, and more than the previous row's.
 
 #include <array>
 #include <cstddef>
@@ -26,12 +26,12 @@ enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kCopy };
 std::string_view name_of(Algorithm algorithm);
 /// Throws std::invalid_argument for a number that is no algorithm.
 void require_known(Algorithm algorithm);
-/// The algorithm by its name. Throws UsageError for another.
+/// The algorithm by its name. Throws UsageError for an unknown one.
 Algorithm algorithm_named(std::string_view name);
 /// Whether it is for floating types only: it needs the sentinel, which integers do not have.
 bool is_floating_only(Algorithm algorithm);
 
-/// Those that have a column.
+/// The algorithms that have a column.
 inline constexpr std::array kTuned{Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
                                    Algorithm::kTwoShot};
 
@@ -40,7 +40,7 @@ struct TuningRow {
     bool floating;                                 ///< The type; false: integers.
     std::array<std::size_t, kTuned.size()> up_to;  ///< Bytes; 0: never.
 
-    /// The algorithm for a call of so many bytes.
+    /// The algorithm for a call of `bytes` bytes.
     Algorithm algorithm(std::size_t bytes) const;
     /// The largest call for an algorithm of kTuned.
     std::size_t limit(Algorithm algorithm) const;
@@ -48,8 +48,8 @@ struct TuningRow {
 
 class TuningTable {
 public:
-    /// The file that SYMM_TUNING names; else the table that the library has for this driver: the
-    /// one of H200s, or of emulated GPUs. Throws UsageError.
+    /// The file that SYMM_TUNING names; otherwise the library's table for this driver: the one of
+    /// H200s, or of emulated GPUs. Throws UsageError.
     static TuningTable from_environment();
     /// Reads the file; `origin` is named in errors. Throws UsageError.
     static TuningTable read(const std::string& path, const std::string& origin);
