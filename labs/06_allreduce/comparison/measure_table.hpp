@@ -13,8 +13,8 @@
 
 namespace symm {
 
-/// What one size took by each algorithm of kTuned, and by the copy engine, in microseconds;
-/// infinite where the algorithm cannot do it.
+/// The times of one size by each algorithm of kTuned, and by the copy engine, in microseconds;
+/// infinite if the algorithm cannot do it.
 struct TunedSize {
     std::size_t bytes;
     std::array<double, kTuned.size() + 1> times;

@@ -22,13 +22,13 @@ struct ComparisonOptions {
     int iterations = 20;     ///< Calls per turn. 0: as many as take about 20 ms, from 5 to 200.
     int warm_ups = 1;        ///< Calls before each turn that are not timed, at least 1.
     int graph_launches = 0;  ///< 0: calls are launched one by one. Else they are one graph, which
-                             ///< is launched so many times.
+                             ///< is launched this many times.
     int rounds = 5;          ///< Turns per candidate; the result is their median.
     bool check = true;       ///< Check the results after each turn.
-    bool nccl = true;        ///< Compare with NCCL where it is there.
+    bool nccl = true;        ///< Compare with NCCL if it is available.
 };
 
-/// What one size took. Times are the slowest rank's, of one call, in microseconds.
+/// The results of one size. Times are the slowest rank's, of one call, in microseconds.
 struct Measured {
     CallPlan plan;
     int iterations = 0;  ///< Calls per turn.
@@ -41,7 +41,7 @@ struct Measured {
     std::optional<double> ratio() const;
 };
 
-/// What making something took on the slowest rank, in milliseconds.
+/// Set-up times on the slowest rank, in milliseconds.
 struct SetUpTimes {
     double first = 0;    ///< Communicator of the process: it also loads kernels.
     double another = 0;  ///< Communicator.
@@ -58,15 +58,15 @@ class NcclComparison {
 public:
     NcclComparison(Rank& rank, Communicator& communicator, const ComparisonOptions& options);
 
-    /// Why the comparison with NCCL is skipped; empty where it is not.
+    /// Why the comparison with NCCL is skipped; empty if it is not.
     const std::string& why_no_nccl() const { return why_no_nccl_; }
-    /// Why our two shots on NCCL's device API are left out; empty where they are not, and where the
+    /// Why our two shots on NCCL's device API are left out; empty if they are not, and if the
     /// comparison is skipped.
     const std::string& why_no_nccl_device() const { return why_no_nccl_device_; }
-    /// NCCL's version; empty where the comparison is skipped.
+    /// NCCL's version; empty if the comparison is skipped.
     std::string nccl_version() const { return library_ ? library_->version() : ""; }
 
-    /// Our windows' time, and NCCL's times: 0 is what has not been made.
+    /// Our windows' time, and NCCL's times; 0 for objects that were not created.
     double our_windows() const { return our_windows_; }
     const SetUpTimes& nccl_set_up() const { return nccl_set_up_; }
 

@@ -13,7 +13,7 @@
 
 namespace symm {
 
-/// What the calls have in common.
+/// Options common to all calls.
 struct NcclDeviceOptions {
     NcclLibrary::Window in;  ///< Symmetric windows of the communicator.
     NcclLibrary::Window out;
@@ -26,15 +26,15 @@ struct NcclDeviceOptions {
 /// One rank's device communicator (ncclDevComm).
 class NcclDevice {
 public:
-    /// ncclDevCommCreate. Collective; `nccl` must outlive it. Throws std::runtime_error where this
+    /// ncclDevCommCreate. Collective; `nccl` must outlive it. Throws std::runtime_error if this
     /// program was built without NCCL's headers, with those of another version than the library's,
-    /// or where NCCL refuses.
+    /// or if NCCL refuses.
     static std::unique_ptr<NcclDevice> create(NcclCommunicator& nccl,
                                               const NcclDeviceOptions& options);
     virtual ~NcclDevice() = default;
 
-    /// Queues an AllReduce of the first `count` elements of the windows; in place of both only the
-    /// first. All ranks give the same shape, not larger than the options'.
+    /// Queues an AllReduce of the first `count` elements of the windows; in place, only the first
+    /// window is used. All ranks pass the same shape, not larger than the options'.
     virtual void all_reduce(CUstream stream, LaunchShape shape, std::size_t count,
                             bool in_place) = 0;
 };

@@ -3,7 +3,7 @@
 /// The two shots of two_shot.hpp once more, on NCCL's device API: the same loop, with NCCL's
 /// pointers and NCCL's barrier. Lay the two files side by side.
 ///
-/// The protocol and its reasons are those of the table in two_shot.hpp. What is different:
+/// The protocol and its reasons are those of the table in two_shot.hpp. The differences:
 /// - NCCL's arrival is relaxed for `memory_order_acquire`, and a release for
 ///   `memory_order_acq_rel`.
 /// - The barrier's destructor stores the epoch. NCCL zeroed it in ncclDevCommCreate.
@@ -24,7 +24,7 @@
 
 namespace symm {
 
-/// What a call's kernel is given, whatever the type.
+/// Parameters of a call's kernel, for any type.
 struct NcclTwoShotCall {
     ncclWindow_t in;  ///< Windows begin at multiples of NCCL_WIN_REQUIRED_ALIGNMENT, 4096.
     ncclWindow_t out;
@@ -56,7 +56,7 @@ private:
         barrier.sync(all_threads, cuda::memory_order_acq_rel);
     }
 
-    /// This rank's part of `total` packs, which begin `begin` packs behind the first.
+    /// This rank's part of `total` packs, which begin `begin` packs after the first.
     template <class Pack>
     __device__ void reduce_part(const simt::ThreadBlock& block, std::size_t begin,
                                 std::size_t total) const {

@@ -1,10 +1,10 @@
 #pragma once
 /// \file
-/// The engine between machines: what carries data where no GPU reaches another one's memory.
+/// The engine between machines: it carries data where GPUs cannot reach each other's memory.
 ///
 /// Ranks with the same number on all machines are a *rail*. An exchange is one rank's connection to
-/// its rail, and adds up buffers along it. This library does not talk over a network, an engine
-/// does: threads that stand for machines (thread_rail.hpp), MPI (mpi_rail.hpp) or NCCL
+/// its rail, and adds up buffers along it. This library itself uses no network; an engine does:
+/// threads that stand for machines (thread_rail.hpp), MPI (mpi_rail.hpp) or NCCL
 /// (nccl_exchange.hpp).
 ///
 /// Source: a rail is what NCCL's kernels call it (ncclTeamRail), and UCC's `cl_hier` (split_rail).
@@ -35,7 +35,7 @@ class Exchange {
 public:
     virtual ~Exchange() = default;
 
-    /// This rank's machine, and how many there are.
+    /// This rank's machine, and the number of machines.
     virtual int machine() const = 0;
     virtual int machines() const = 0;
     /// How many parts may be started and not yet finished.
@@ -43,17 +43,16 @@ public:
 
     /// Queues, after the work already in the stream: `buffer`, of `call.count` elements, becomes
     /// the reduction of all machines' buffers. It may be used after finish(). Does not wait. Throws
-    /// CudaError, and std::invalid_argument where a stream is being captured and that is not
-    /// possible.
+    /// CudaError, and std::invalid_argument if a stream is being captured and that is not possible.
     virtual void start(const RailCall& call, CUdeviceptr buffer, CUstream stream) = 0;
     /// Lets the stream wait for the oldest part that was started.
     virtual void finish(CUstream stream) = 0;
 
-    /// Throws std::runtime_error where a part has failed, and says which machine is to blame. Its
-    /// buffer holds anything then. Does not wait.
+    /// Throws std::runtime_error if a part has failed, naming the machine to blame. The contents of
+    /// its buffer are then undefined. Does not wait.
     virtual void throw_if_failed() = 0;
-    /// Ends all waits, here and on the other machines as far as they can be told. After that the
-    /// exchange can only be destroyed.
+    /// Ends all waits, here and on the other machines that can be notified. After that the exchange
+    /// can only be destroyed.
     virtual void fail(std::string_view text) noexcept = 0;
 };
 

@@ -3,14 +3,14 @@
 /// An AllReduce over several machines, in three steps: a ReduceScatter inside of each machine, an
 /// AllReduce of each part across the machines, an AllGather inside.
 ///
-/// Each machine has n ranks, and rank r of each is on rail r (exchange.hpp). Across the machines
-/// goes only what is already added up: 1/n of the bytes for each rank, over its own network card.
-/// A call is cut into pieces of n parts. Rank r, in the caller's stream:
+/// Each machine has n ranks, and rank r of each is on rail r (exchange.hpp). Only data that is
+/// already added up crosses the machines: 1/n of the bytes for each rank, over its own network
+/// card. A call is cut into pieces of n parts. Rank r, in the caller's stream:
 ///
 /// | step                     | does                                             | waits for                |
 /// |--------------------------|--------------------------------------------------|--------------------------|
 /// | ReduceScatter of piece k | part r of all local ranks' `in` to `part[k % depth]` | the machine's ranks (communicator.hpp) |
-/// | start k                  | hands `part[k % depth]` to the exchange          | nobody                   |
+/// | start k                  | hands `part[k % depth]` to the exchange          | nothing                  |
 /// | finish k - 1             | goes on when that part is reduced on all machines | rail r (the exchange's table) |
 /// | AllGather of piece k - 1 | `part[(k - 1) % depth]` of all local ranks to `out` | the machine's ranks   |
 ///
@@ -23,8 +23,8 @@
 ///   where no rank reads any more: the ReduceScatter of k has ended on all ranks of the machine.
 /// - The last elements, fewer than n, have no parts: each local rank reduces all of them.
 /// - Bits: the same on all ranks and in all runs. An element's values are added up in the order of
-///   the ranks inside of each machine, then in the order of the machines where the exchange says
-///   so (staged_exchange.hpp). half and bfloat16 are rounded after each of these two sums.
+///   the ranks inside each machine, then in the order of the machines if the exchange promises that
+///   (staged_exchange.hpp). half and bfloat16 are rounded after each of these two sums.
 
 #include <vector>
 
@@ -35,7 +35,7 @@ namespace symm {
 
 class HierarchicalCommunicator {
 public:
-    /// Bytes of one rank's part, at most: what an exchange has to have room for.
+    /// The most bytes of one rank's part: an exchange must have room for them.
     static std::size_t part_bytes();
 
     /// Collective: all ranks of all machines, with the same options. Rank and exchange must outlive
@@ -55,14 +55,14 @@ public:
     /// they are.
     Communicator& inside() { return inside_; }
 
-    /// Queues the call: `out[i]` becomes the reduction of `in[i]` of all ranks of all machines. As
-    /// Communicator::all_reduce in all else, but for the bits (above), and that the exchange may
-    /// refuse a stream that is being captured.
+    /// Queues the call: `out[i]` becomes the reduction of `in[i]` of all ranks of all machines.
+    /// Otherwise as Communicator::all_reduce, except for the bits (above), and that the exchange
+    /// may refuse a stream that is being captured.
     void all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type, ReduceOp op,
                     CUstream stream);
 
-    /// Waits for the stream. Throws where a rank of this machine or of its rail has failed or is
-    /// gone, and says which. After that it can only be destroyed.
+    /// Waits for the stream. Throws if a rank of this machine or of its rail has failed or is gone,
+    /// naming it. After that it can only be destroyed.
     void synchronize(const Stream& stream, std::string_view what);
 
 private:

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Checked AllReduce calls over several machines: what the programs run, whatever the engine.
+/// Checked AllReduce calls over several machines, run by the programs with any engine.
 
 #include <functional>
 #include <memory>
@@ -21,17 +21,17 @@ struct MachineCalls {
     std::size_t factor;  ///< From one size to the next.
     bool in_place;
     int iterations = 1;  ///< Checked calls of each size.
-    bool by_nccl;        ///< NCCL is the engine, and not the rail, which then carries its id only.
+    bool by_nccl;        ///< NCCL is the engine; the rail carries only its id.
     /// Checks a result once more, if given: call, input and output.
     std::function<void(std::size_t count, CUdeviceptr in, CUdeviceptr out)> also_check;
 };
 
 /// Makes the calls on one rank, checks every element, and prints a line for each on rank 0 of
-/// machine 0. Throws where a result is wrong.
+/// machine 0. Throws if a result is wrong.
 void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const MachineCalls& calls);
 
 /// The same on machines of `ranks / machines` ranks each, which are groups of threads. Throws
-/// UsageError where they cannot be equal.
+/// UsageError if they cannot be equal.
 int run_thread_machines(int machines, int ranks, const MachineCalls& calls);
 
 }  // namespace symm

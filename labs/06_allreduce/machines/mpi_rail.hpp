@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Machines of an MPI run: which ranks are on one, and the rail between them.
+/// Machines of an MPI run: the ranks on each machine, and the rail between machines.
 ///
 /// The ranks of a machine are those whose processes share memory (MPI_COMM_TYPE_SHARED), or every
 /// SYMM_RANKS_PER_NODE ranks in a row, to try several machines on one. Machines are numbered by
@@ -17,22 +17,22 @@
 
 namespace symm {
 
-/// MPI, from MPI_Init_thread to MPI_Finalize, which waits for all ranks: where one has failed, end
-/// the run by MPI_Abort.
+/// MPI, from MPI_Init_thread to MPI_Finalize, which waits for all ranks: if one has failed, end the
+/// run with MPI_Abort.
 class MpiSession {
 public:
-    /// Throws std::runtime_error where MPI cannot be called by another thread than this one.
+    /// Throws std::runtime_error if MPI cannot be called by a thread other than this one.
     MpiSession(int& argc, char**& argv);
     MpiSession(const MpiSession&) = delete;
     MpiSession& operator=(const MpiSession&) = delete;
     ~MpiSession();
 };
 
-/// Waits for a nonblocking call, `what`. Throws std::runtime_error where a machine did not come by
-/// the deadline. The call cannot be withdrawn, so the run has to end then.
+/// Waits for a nonblocking call, `what`. Throws std::runtime_error if a machine did not arrive by
+/// the deadline. The call cannot be withdrawn, so the run must end then.
 void wait_for_mpi(MPI_Request request, const char* what, Deadline deadline = Deadline::standard());
 
-/// Where this process is among the machines.
+/// The place of this process among the machines.
 struct MpiPlace {
     int machine = 0;
     int machines = 1;
@@ -41,7 +41,7 @@ struct MpiPlace {
     std::string name;  ///< Of the machine in this run, for join().
     MPI_Comm rail = MPI_COMM_NULL;
 
-    /// Collective. Throws UsageError where the machines have different numbers of ranks.
+    /// Collective. Throws UsageError if the machines have different numbers of ranks.
     static MpiPlace find();
 };
 
@@ -55,7 +55,7 @@ public:
                     Deadline deadline) override;
     void all_gather(const std::byte* from, std::byte* to, std::size_t bytes,
                     Deadline deadline) override;
-    /// Nothing: the others end after their limit, or with this process .
+    /// Does nothing: the others end after their limit, or with this process.
     void fail(std::string_view) noexcept override {}
 
 private:

@@ -1,15 +1,15 @@
 #pragma once
 /// \file
-/// An exchange by NCCL: one communicator for each rail, whose ranks NCCL takes for hosts.
+/// An exchange by NCCL: one communicator for each rail, whose ranks NCCL treats as hosts.
 ///
 /// NCCL's kernels run in the caller's stream, between ours. So a part is finished when the stream
-/// comes to it, and no thread and no staging is needed. But there is no pipeline either: in a
-/// stream of its own, NCCL's kernel could take multiprocessors that a kernel of ours needs. Say
+/// reaches it, and no thread and no staging is needed. But there is no pipeline either: in a stream
+/// of its own, NCCL's kernel could take multiprocessors that a kernel of ours needs. Suppose
 /// machines 0 and 1 have ranks 0 and 1 each. On rank 0 of machine 0 and rank 1 of machine 1 NCCL's
-/// kernel comes first, on the other two ours. NCCL's wait for their rails, ours wait for the other
-/// rank of their machine, and all four for a place that another one holds.
+/// kernel comes first, on the other two ours. NCCL's wait for their rails, ours for the other rank
+/// of their machine, and all four for a place that another kernel holds.
 ///
-/// The order in which NCCL adds up the machines is NCCL's own.
+/// NCCL chooses the order in which it adds up the machines.
 
 #include <memory>
 

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Host memory of a rail's ranks, sent from machine to machine: all that a staged exchange asks of
-/// its engine.
+/// Sends host memory between a rail's ranks, from machine to machine: all that a staged exchange
+/// needs from its engine.
 
 #include <cstddef>
 #include <string_view>
@@ -11,8 +11,8 @@
 namespace symm {
 
 /// One rank's side. Both calls are collective and wait, until the deadline: then they throw
-/// std::runtime_error, which names a machine that did not come. Used by one thread at a time, apart
-/// from fail().
+/// std::runtime_error naming a machine that did not arrive. Used by one thread at a time, except
+/// for fail().
 class Rail {
 public:
     virtual ~Rail() = default;
@@ -28,7 +28,7 @@ public:
     /// its place in `to`.
     virtual void all_gather(const std::byte* from, std::byte* to, std::size_t bytes,
                             Deadline deadline) = 0;
-    /// Ends the calls of all machines that can be told. From any thread.
+    /// Ends the calls of all machines that can be notified. From any thread.
     virtual void fail(std::string_view text) noexcept = 0;
 };
 

@@ -8,26 +8,25 @@
 /// | step     | by                | does                                       | order   | waits for                 |
 /// |----------|-------------------|--------------------------------------------|---------|---------------------------|
 /// | copy out | stream `out`      | copies the buffer to `stage[k % depth]`    |         | the caller's stream so far (event) |
-/// | exchange | this rank's thread | sends, and adds up in the order of the machines | plain | copy out (it asks the event) |
+/// | exchange | this rank's thread | sends, and adds up in the order of the machines | plain | copy out (it checks the event) |
 /// | post     | the same thread   | stores k to `done`, in pinned host memory  | release | exchange                  |
 /// | wait     | kernel in stream `in` | polls `done` until it has reached k    | acquire | copy out (event), post    |
 /// | copy in  | stream `in`       | copies `stage[k % depth]` to the buffer    |         | wait (stream)             |
 /// | finish   | the caller's stream | goes on                                  |         | copy in (event)           |
 ///
 /// - No deadlock: an exchange waits for the kernels that made part k, on all machines, and for
-///   nothing else that needs a multiprocessor. (A kernel that posted part k might not find a place
-///   beside the blocks of the next call. These may wait for a rank whose next call has no place
-///   beside its kernel that waits for part k: neither could continue. So the thread asks the
-///   event.)
-/// - Part k + depth cannot overtake part k: it is started when the caller's stream has passed
+///   nothing else that needs a multiprocessor. (If a kernel posted part k, it might not fit beside
+///   the blocks of the next call. These may wait for a rank whose next call does not fit beside its
+///   kernel that waits for part k: neither could continue. So the thread checks the event.)
+/// - Part k + depth cannot overtake part k: it is started after the caller's stream has passed
 ///   finish of part k, and copy out waits for that stream.
-/// - The bits are the same on all machines: each adds up a chunk for all, in the order of the
-///   machines.
-/// - Every wait ends: the thread has a limit for each part, fails when a machine is not there by
-///   then, and tells the kernel that waits, which ends. Then the contents of buffers are undefined,
+/// - The bits are the same on all machines: each machine adds up a chunk for all of them, in the
+///   order of the machines.
+/// - Every wait ends: the thread has a limit for each part, fails if a machine has not arrived by
+///   then, and notifies the waiting kernel, which ends. Then the contents of buffers are undefined,
 ///   and throw_if_failed() throws.
 ///
-/// Source: NCCL's proxy thread (src/proxy.cc), which sends for kernels, too; lab 04's proxy.hpp.
+/// Source: NCCL's proxy thread (src/proxy.cc), which also sends for kernels; lab 04's proxy.hpp.
 
 #include <condition_variable>
 #include <deque>
@@ -58,13 +57,13 @@ void launch_await_part(CUstream stream, const simt::Timeout& timeout, const std:
 class StagedExchange final : public Exchange {
 public:
     /// For parts of at most `most_bytes`. No part takes longer than `limit`, which should be less
-    /// than the communicator's: then the rail says which machine is missing before other ranks of
-    /// this machine give up waiting for this one. The rank's device has to be current.
+    /// than the communicator's: then the rail names the missing machine before other ranks of this
+    /// machine give up waiting for this one. The rank's device must be current.
     StagedExchange(const Rank& rank, std::unique_ptr<Rail> rail, std::size_t most_bytes,
                    std::chrono::nanoseconds limit = Deadline::standard_limit() * 3 / 4);
     StagedExchange(const StagedExchange&) = delete;
     StagedExchange& operator=(const StagedExchange&) = delete;
-    /// Ends what is on its way.
+    /// Ends all parts in flight.
     ~StagedExchange() override;
 
     int machine() const override { return rail_->machine(); }
@@ -77,22 +76,22 @@ public:
 
 private:
     static constexpr std::size_t kDepth = 2;
-    /// A part for the thread. The host queues parts, and uses stages again, long before the thread
-    /// comes to them.
+    /// A part for the thread. The host queues parts, and reuses stages, long before the thread
+    /// reaches them.
     struct Part {
         std::uint32_t number;
         RailCall call;
         Event copied_out{CU_EVENT_DISABLE_TIMING};
     };
     std::byte* stage_of(std::uint32_t part) const;
-    /// The thread.
+    /// The thread's work.
     void run();
-    /// The next part; nothing where this ends.
+    /// The next part; empty when this ends.
     std::optional<Part> next_part();
-    /// Whether the part's data are in its stage; false where this ends.
+    /// Whether the part's data is in its stage; false when this ends.
     bool wait_for_copy(const Part& part);
     void exchange(const Part& part);
-    /// Says that the thread uses a stage, or does no more. Returns false where this has failed.
+    /// Records whether the thread uses a stage. Returns false if this has failed.
     bool use_stage(bool uses);
     void require_same(const RailCall& call, Deadline deadline);
 

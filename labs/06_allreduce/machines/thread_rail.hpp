@@ -9,7 +9,7 @@
 /// | copy    | copies its part of the data of each      | plain              |
 /// | meet    | waits until all have copied              | condition variable |
 ///
-/// After the second meeting everybody may use its data again, and arrive for the next call.
+/// After the second meeting each thread may use its data again, and arrive for the next call.
 
 #include <condition_variable>
 #include <functional>
@@ -64,12 +64,12 @@ private:
     int machine_;
 };
 
-/// What runs on each rank of each machine: its rank inside of the machine, and its rail.
+/// The work of each rank of each machine: given its rank inside the machine, and its rail.
 using OnMachine = std::function<void(Rank& inside, std::unique_ptr<Rail> rail)>;
 
-/// Runs `body` on `ranks[m]` ranks of each machine m, all of them threads of this process. Throws
-/// what went wrong, and UsageError where the machines have different numbers of ranks. `device` as
-/// in RankOptions, by the number of the rank among all.
+/// Runs `body` on `ranks[m]` ranks of each machine m, all of them threads of this process. Passes
+/// on exceptions, and throws UsageError if the machines have different numbers of ranks. `device`
+/// as in RankOptions, by the number of the rank among all.
 int run_on_machines(const std::vector<int>& ranks, const OnMachine& body,
                     const std::function<int(int rank)>& device = {});
 

@@ -10,19 +10,19 @@
 
 namespace symm {
 
-/// What the links give, measured by labs 02 and 05.
+/// The speed of the links, measured by labs 02 and 05.
 struct Limit {
     double packet = 0;  ///< One packet's way from a kernel to another, in microseconds.
     double rate = 0;    ///< From each rank to the next by copy engines, all at once, in GB/s.
 
     /// The limit of a call in microseconds: one packet's way, and 2(n-1)/n of the bytes at that
-    /// rate, which each rank has to send if the switch does not help. Half of these bytes where the
+    /// rate, which each rank has to send if the switch does not help. Half of these bytes if the
     /// call is one half of an AllReduce.
     double call(std::size_t bytes, int ranks, Collective collective) const;
 };
 
-/// Measures the limit. Collective; only rank 0 gets it. Nothing where times mean nothing (emulated
-/// GPUs), and where not every rank has a GPU of its own that rank 0 sees.
+/// Measures the limit. Collective; only rank 0 gets it. Empty if times are meaningless (emulated
+/// GPUs), or if not every rank has a GPU of its own that rank 0 sees.
 std::optional<Limit> measure_limit(Rank& rank);
 
 }  // namespace symm

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The options of the benchmark: those of NCCL's own benchmark, nccl-tests, by the same names and
-/// with the same meaning.
+/// The options of the benchmark: those of NCCL's own benchmark, nccl-tests, with the same names and
+/// the same meaning.
 
 #include <CLI/CLI.hpp>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace symm {
 
-/// The options as given. What is 0 or empty by default was not given.
+/// The options as given. 0 or empty, where that is the default: not given.
 struct BenchOptions {
     int threads = 0;
     int gpus = 0;  ///< Per thread.
@@ -28,15 +28,15 @@ struct BenchOptions {
     std::string json;
     ComparisonOptions comparison;
 
-    /// Fills in what was not given, which depends on the driver. Throws UsageError for values that
-    /// do not belong together.
+    /// Fills in options that were not given; their defaults depend on the driver. Throws UsageError
+    /// for values that cannot be combined.
     void complete();
     int ranks() const { return threads * gpus; }
-    /// Bytes of what a size is a multiple of: an element of each part.
+    /// Bytes of an element of each part: sizes are multiples of this.
     std::size_t unit() const;
     /// The sizes in bytes, of the larger buffer.
     std::vector<std::size_t> sizes() const;
-    /// All of it in one line.
+    /// All options in one line.
     std::string text() const;
 };
 

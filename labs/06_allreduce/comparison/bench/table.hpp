@@ -13,7 +13,7 @@
 
 namespace symm {
 
-/// What one size took.
+/// The results of one size.
 struct BenchRow {
     std::size_t bytes;
     std::size_t count;
@@ -25,11 +25,11 @@ struct BenchRow {
     Measured in_place;
 };
 
-/// Gives the row's values to Google Benchmark as counters, so that they are in its JSON. What was
-/// not measured has no counter. The label is the algorithm.
+/// Gives the row's values to Google Benchmark as counters, so that they are in its JSON. Values
+/// that were not measured have no counter. The label is the algorithm.
 void set_counters(benchmark::State& state, const BenchRow& row);
 
-/// Prints rows from their counters, and writes them as JSON where there is a stream for it.
+/// Prints rows from their counters, and writes them as JSON if there is a stream for it.
 class TableReporter : public benchmark::BenchmarkReporter {
 public:
     /// Prints through `rank`, which is rank 0: first `head`. `json` may be null.
