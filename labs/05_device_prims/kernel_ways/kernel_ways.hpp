@@ -80,7 +80,7 @@ private:
     const Gpu& gpu_;
     std::size_t count_;
     DeviceMemory in_;
-    DeviceMemory out_;  ///< One number more than `count_`, never written.
+    DeviceMemory out_;  ///< `count_` + 1 numbers: the last one is never written.
 };
 
 /// Registers the host twins of all kernels here. The functions above need them on emulated GPUs.
