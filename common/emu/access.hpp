@@ -23,7 +23,7 @@ namespace symm::emu {
 /// Whether kernels of `device` can reach memory of `owner`, by SYMM_EMU_P2P.
 bool can_reach(int device, int owner);
 
-/// What an address range is to a copy.
+/// How a copy sees an address range.
 enum class Range {
     kUnknown,    ///< Nothing the driver knows: pageable host memory.
     kForbidden,  ///< It begins in memory of the driver, but is not all mapped and accessible.

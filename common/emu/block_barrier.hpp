@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The barrier behind ThreadBlock::sync() and sync_or() on an emulated GPU.
+/// The barrier that implements ThreadBlock::sync() and sync_or() on an emulated GPU.
 
 #include <atomic>
 #include <cstdint>
@@ -14,17 +14,17 @@ namespace symm::emu {
 struct LaunchAbandoned {};
 
 /// A barrier for the threads of a block, which are fibers of one thread: so its members need no
-/// lock. A thread that has left the kernel is not waited for (as on a GPU since Volta).
+/// lock. It does not wait for a thread that has left the kernel (as on a GPU since Volta).
 ///
-/// What the threads do before they arrive comes before what they do when they have passed, in the
-/// same round. ThreadSanitizer is told just that: a lock would also order a thread that is late to
-/// go on after one that has arrived for the next round already.
+/// In each round, what the threads do before they arrive is ordered before what they do after they
+/// have passed. ThreadSanitizer is told just that: a lock would also order a thread that is slow to
+/// go on after one that has already arrived for the next round.
 class BlockBarrier {
 public:
     /// Without a number expect() has to be called first.
     explicit BlockBarrier(unsigned threads = 0) : expected_(threads) {}
 
-    /// For how many threads it is: `threads` where nobody has said that before.
+    /// The number of threads it is for: `threads` unless that was set before.
     SYMM_UNSEEN unsigned expect(unsigned threads) {
         expected_ = expected_ == 0 ? threads : expected_;
         return expected_;

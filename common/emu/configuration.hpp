@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the emulated machine looks like: the variables SYMM_EMU_*
+/// The shape of the emulated machine: the variables SYMM_EMU_*
 /// (common/environment/environment.hpp), read once, by cuInit.
 
 #include <cuda.h>
@@ -12,7 +12,7 @@
 
 namespace symm::emu {
 
-/// The most GPUs that can be emulated; SYMM_EMU_DEVICES says how many are.
+/// The most GPUs that can be emulated; SYMM_EMU_DEVICES sets how many are.
 inline constexpr int kMaxDevices = 16;
 
 /// A call that is to fail: the `call`-th of `function` in this process, from 1.
@@ -25,8 +25,8 @@ struct PlannedFailure {
 /// Which accesses of one GPU to another's memory are lost without an error. The default is that of
 /// SYMM_EMU_LOSSY: stores and copies.
 struct LossyPair {
-    int from = 0;   ///< Who accesses.
-    int owner = 0;  ///< Whose memory it is.
+    int from = 0;   ///< The GPU that accesses.
+    int owner = 0;  ///< The GPU whose memory it is.
     bool loads = false;
     bool stores = true;
     bool copies = true;

@@ -6,7 +6,7 @@
 ///
 /// | file | holds |
 /// |---|---|
-/// | configuration, faults | what SYMM_EMU_* says; calls that fail on request |
+/// | configuration, faults | the settings in SYMM_EMU_*; calls that fail on request |
 /// | device, contexts | cuInit, cuDevice*, cuCtx* |
 /// | memory | the kinds of memory, and what each is made of |
 /// | physical_memory, address_space, access | cuMemCreate, cuMemMap, cuMemSetAccess and the like |
@@ -106,7 +106,7 @@ Emulator& emulator();
 using ReadLock = std::shared_lock<std::shared_mutex>;
 using WriteLock = std::unique_lock<std::shared_mutex>;
 
-/// What the handle names in one of the emulator's maps, or null.
+/// The entry for the handle in one of the emulator's maps, or null.
 template <class Map>
 auto find_in(const Map& map, typename Map::key_type handle) {
     const ReadLock lock(emulator().mutex);

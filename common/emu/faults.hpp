@@ -22,7 +22,7 @@ inline constexpr std::nullopt_t kKilled = std::nullopt;
 /// any thread.
 void fail_call(std::string_view function, long k, std::optional<CUresult> result);
 
-/// Forgets all failures that are still to come, also those of SYMM_EMU_FAIL.
+/// Forgets all failures that are still to come, including those of SYMM_EMU_FAIL.
 void clear_failures();
 
 /// How often `function` was called in this process, failed calls included.
@@ -31,7 +31,7 @@ long calls_made(std::string_view function);
 /// Whether driver_functions.inc lists this name.
 bool is_driver_function(std::string_view name);
 
-/// The listed names, as people write them (`cuMemGetInfo`, not the `cuMemGetInfo_v2` behind it).
+/// The listed names, as people write them (`cuMemGetInfo`, not its symbol `cuMemGetInfo_v2`).
 inline constexpr auto kDriverFunctions = std::to_array<std::string_view>({
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) #name,
 #include "common/cuda/driver_functions.inc"

@@ -12,7 +12,7 @@ namespace symm::emu {
 /// left out.
 using Inventory = std::map<std::string, std::size_t>;
 
-/// What exists now. Safe from any thread.
+/// The current counts. Safe from any thread.
 Inventory inventory();
 
 }  // namespace symm::emu

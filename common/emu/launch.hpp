@@ -31,7 +31,7 @@ struct KernelLaunch {
     dim3 grid{1, 1, 1};            ///< Blocks; only x may exceed 1.
     dim3 block{1, 1, 1};           ///< Threads per block; only x may exceed 1.
     std::size_t shared_bytes = 0;  ///< Dynamic shared memory of each block.
-    /// What each thread runs. Owns a copy of the kernel's parameters.
+    /// The code that each thread runs. Owns a copy of the kernel's parameters.
     std::function<void(const simt::ThreadBlock&)> thread;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// For traces: who is told of each launch on an emulated GPU.
+/// For traces: a function that is notified of each launch on an emulated GPU.
 
 #include <atomic>
 

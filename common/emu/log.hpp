@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the emulated driver writes to stderr: why it refuses what a GPU might accept, and what a
+/// The emulated driver's messages on stderr: why it refuses what a GPU might accept, and what a
 /// kernel did wrong. Result codes say too little for that.
 
 #include <fmt/core.h>

@@ -50,7 +50,7 @@ struct FileIdentity {
     bool operator==(const FileIdentity&) const = default;
 };
 
-/// What cuMemCreate made or an import found.
+/// Memory that cuMemCreate made or an import found.
 struct Physical {
     CUmemGenericAllocationHandle handle = 0;
     UniqueFd fd;
@@ -64,7 +64,7 @@ struct Physical {
     int owner() const { return on_device() ? properties.location.id : kHost; }
 };
 
-/// What cuMemAddressReserve gave: addresses without memory. Found by its base address.
+/// Addresses without memory, from cuMemAddressReserve. Found by its base address.
 struct Reservation {
     std::size_t size = 0;
 };
@@ -73,9 +73,9 @@ struct Reservation {
 struct Mapping {
     std::size_t size = 0;
     Physical* physical = nullptr;
-    /// What each device and the host may do: 0, 1 (read) or 3 (read and write).
+    /// The rights of each device and the host: 0, 1 (read) or 3 (read and write).
     std::array<unsigned char, kMaxDevices + 1> rights{};
-    std::atomic<int> protection{0};  ///< What mprotect set last.
+    std::atomic<int> protection{0};  ///< The value that mprotect set last.
     bool lossy_view = false;         ///< Private copies are mapped there now (lossy.hpp).
 
     unsigned char all_rights() const {
@@ -87,8 +87,8 @@ struct Mapping {
     }
 };
 
-/// What cuMemAlloc or cuMemHostAlloc gave, cuMemHostRegister was given, or cuIpcOpenMemHandle
-/// opened. Found by its base address.
+/// Memory from cuMemAlloc or cuMemHostAlloc, memory registered with cuMemHostRegister, or memory
+/// opened by cuIpcOpenMemHandle. Found by its base address.
 struct PlainMemory {
     enum class Kind { kDevice, kPinned, kRegistered, kOpened };
     Kind kind = Kind::kDevice;
@@ -107,13 +107,13 @@ FileIdentity identity_of(int fd);
 
 // The functions below need the emulator's mutex.
 
-/// What the handle names, or null where it names nothing or was released.
+/// The memory that the handle names, or null where it names nothing or was released.
 Physical* find_physical(Emulator& e, CUmemGenericAllocationHandle handle);
 
 /// Frees physical memory that has no handle and no mapping any more.
 void drop_if_unused(Emulator& e, Physical& physical);
 
-/// Gives a handle to the memory behind a descriptor from this or another process. Memory that has a
+/// Gives a handle to the memory of a descriptor from this or another process. Memory that has a
 /// handle here keeps it, with one more reference. Answers CUDA_ERROR_INVALID_VALUE for any other
 /// file, and for memory that was not made to be shared in this way.
 CUresult import_physical(Emulator& e, UniqueFd fd, CUmemAllocationHandleType type,

@@ -15,7 +15,7 @@
 
 namespace symm::emu {
 
-/// What a thread of the pool does. Must live until done() returns.
+/// Work for a thread of the pool. Must live until done() returns.
 class Task {
 public:
     virtual void run() = 0;
