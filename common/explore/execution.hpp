@@ -37,7 +37,7 @@ constexpr std::size_t kStackBytes = 128 * 1024;
 
 enum class State { kReady, kWaits, kAtBarrier, kEnded };
 
-/// What a wait tries: the poll, and the words that it has read when it was tried last.
+/// A wait of a thread: the poll, and the words that it read when it was last tried.
 struct Wait {
     bool (*poll)(void*) = nullptr;
     void* context = nullptr;
@@ -76,7 +76,7 @@ struct Thread {
     const Call* call = nullptr;                      ///< The function that it is in.
 };
 
-/// As the log has a step; Step is made of it where it is told.
+/// A step as the log stores it; reports turn it into a Step.
 struct Logged {
     int thread;
     const char* what;

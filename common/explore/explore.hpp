@@ -31,7 +31,7 @@ struct Shape {
     std::size_t shared_bytes = 0;  ///< Of each block.
 };
 
-/// What an execution begins with. Its memory is zeroed; what the setup stores there is seen by all.
+/// The initial state of an execution. Memory is zeroed; all threads see what the setup stores.
 class Scene {
 public:
     /// Memory that all ranks reach, aligned to 128 bytes. `name` is for reports; `rank` is the rank
@@ -66,7 +66,7 @@ void fail(const std::string& why);
 /// compare them.
 enum class Reduction { kNone, kSleepSets, kSourceSets };
 
-/// What the end of a kernel orders, beside that its threads end before those of the next begin.
+/// Memory order at the end of a kernel, whose threads always end before those of the next begin.
 enum class KernelEnd {
     kFence,    ///< All that the rank has done and seen: what CUDA's streams promise.
     kRelease,  ///< What the rank has written.
@@ -107,10 +107,10 @@ struct Report {
     int threads = 0;
     std::vector<Step> steps;                      ///< Of the failing execution.
     std::vector<std::size_t> involved;            ///< Those that the failure is about.
-    std::set<std::vector<std::uint64_t>> graphs;  ///< Who read from whom, and the stores' orders.
+    std::set<std::vector<std::uint64_t>> graphs;  ///< Which store each load read; store orders.
 };
 
-/// Explores. `setup` is called at the begin of each execution. Throws std::runtime_error where the
+/// Explores. `setup` is called at the start of each execution. Throws std::runtime_error where the
 /// scene is too large or does not repeat itself.
 Report explore(const Options& options, const std::function<void(Scene&)>& setup);
 

@@ -5,7 +5,7 @@
 /// It is RC11 without its out-of-thin-air part, told by views (Kang and others, "A Promising
 /// Semantics for Relaxed-Memory Concurrency", without the promises): the stores to a location have
 /// an order, and each thread has a *view*, the newest store that it knows at each location. A load
-/// may read that store or a newer one, and a store may come anywhere behind it.
+/// may read that store or a newer one, and a store may come anywhere after it.
 ///
 /// | does                        | its thread then knows                                          |
 /// |-----------------------------|----------------------------------------------------------------|
@@ -13,11 +13,11 @@
 /// | loads, acquire              | the store, and what it released                                |
 /// | stores, relaxed             | its store, which releases what the last release fence saw      |
 /// | stores, release             | its store, which releases all that the thread knows            |
-/// | adds, compares and swaps    | as a load and a store directly behind what was read, which releases what that released, too |
+/// | adds, compares and swaps    | as a load and a store directly after the store that was read, which also releases what that one released |
 /// | plain accesses              | nothing new: two that are not ordered are a data race          |
 ///
-/// What is known is also a vector clock, which says for each thread how many of its steps come
-/// before: a plain access is a race where the other one is not among them.
+/// A thread's knowledge includes a vector clock: for each thread, how many of its steps come
+/// before. A plain access is a race where the other one is not among them.
 
 #include <algorithm>
 #include <cstddef>
@@ -62,7 +62,7 @@ private:
 
 struct StoreRecord;
 
-/// What a thread knows, or a store releases.
+/// The knowledge of a thread, or the knowledge that a store releases.
 struct Knowledge {
     std::vector<std::uint32_t> clock;        ///< Steps of each thread.
     std::vector<const StoreRecord*> newest;  ///< The newest store known at each location, or null.
@@ -83,7 +83,7 @@ struct StoreRecord {
     std::size_t position = 0;      ///< In the order of its location's stores.
     std::uint64_t generation = 0;  ///< Of its location.
     long step = -1;                ///< In the log; -1: the initial value.
-    bool updated = false;  ///< An addition or a swap has read it, and comes directly behind.
+    bool updated = false;  ///< An addition or a swap has read it, and comes directly after it.
     Set past;              ///< The choices that it depends on.
     Knowledge released;
 };
@@ -120,7 +120,7 @@ class Memory {
 public:
     /// That of a scene at `origin`, of less than 4 GiB.
     explicit Memory(const void* origin) : origin_(reinterpret_cast<std::uintptr_t>(origin)) {}
-    /// Begins an execution: nobody has accessed anything.
+    /// Begins an execution: no location has been accessed.
     void clear();
     /// The number of the location at `address`, which is created where it is new. Throws
     /// std::runtime_error where it was accessed with another size.
@@ -137,7 +137,7 @@ public:
     static void read(std::size_t location, const StoreRecord& store, int order, Mind& mind);
     /// Before how many of the newest stores a new one may come: all possible numbers, 0 first.
     std::vector<std::size_t> places(std::size_t location, const Mind& mind);
-    /// Puts a store before the `before` newest ones. `behind`: what an addition or a swap has read.
+    /// Puts a store before the `before` newest ones. `behind`: the store that an add or swap read.
     StoreRecord& store(std::size_t location, std::uint64_t value, int order, int thread,
                        std::size_t before, const StoreRecord* behind, Mind& mind);
     static void fence(int order, int thread, Mind& mind);

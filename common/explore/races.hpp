@@ -30,7 +30,7 @@ class Races {
 public:
     /// Begins an execution.
     void clear() { ++execution_; }
-    /// Records an access of at most 8 bytes of one word, `at` bytes behind the begin of the scene,
+    /// Records an access of at most 8 bytes of one word, `at` bytes after the start of the scene,
     /// and returns an earlier one with which it is a race.
     std::optional<AccessRecord> access(std::size_t at, std::size_t size, Kind kind, int thread,
                                        const Mind& mind, long step);
