@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Which driver answers: the real one, or the emulated one of common/emu.
+/// Which driver is used: the real one, or the emulated one of common/emu.
 ///
 /// Code here calls the driver by its real names. Nothing links libcuda: forward.cpp defines those
 /// names and sends each call through a table, filled at the first call from libcuda.so.1 (as

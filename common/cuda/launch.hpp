@@ -31,7 +31,7 @@ __global__ void entry(const __grid_constant__ Kernel kernel) {
 }
 
 /// The same for a kernel with a `kMaxThreads`: a thread gets no more registers than let one block
-/// of so many threads run on a multiprocessor with 64 K. Eight fewer, since an H200 refused to
+/// of kMaxThreads threads run on a multiprocessor with 64 K. Eight fewer, since an H200 refused to
 /// launch 512 threads of 128 registers each (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES).
 template <class Kernel>
 __global__ void __maxnreg__(64 * 1024 / Kernel::kMaxThreads - 8)
@@ -39,7 +39,7 @@ __global__ void __maxnreg__(64 * 1024 / Kernel::kMaxThreads - 8)
     kernel(simt::ThreadBlock{});
 }
 
-/// Whether a kernel is compiled for GPUs, too: unless it has a `kOnGpus` that is false.
+/// Whether a kernel is compiled for GPUs as well: unless it has a `kOnGpus` that is false.
 template <class Kernel>
 constexpr bool is_on_gpus() {
     if constexpr (requires { Kernel::kOnGpus; }) {

@@ -15,9 +15,9 @@ namespace symm::simt {
 
 /// How an access is ordered with the others of its thread.
 enum class Order {
-    kRelaxed,  ///< Not at all: the value alone is exchanged.
+    kRelaxed,  ///< No ordering: only this value is exchanged.
     kAcquire,  ///< A load: what comes after it is not done before it.
-    kRelease,  ///< A store: what came before it is seen by whoever acquires its value.
+    kRelease,  ///< A store: a thread that acquires its value sees what came before it.
     /// A store early in a kernel, for what earlier work of its stream has written: the end of that
     /// work released it, so on a GPU the store is relaxed. The C++ memory model has no such rule:
     /// on emulated GPUs, whose threads are host threads, the store is a release. (NCCL's symmetric

@@ -9,7 +9,7 @@
 ///          +---------+---------+---------+---------+---------+------+
 ///
 /// The eight lanes' stores leave the GPU as one write of 128 bytes. NVLink keeps such a write
-/// whole: whoever sees the flag finds the rest of the line with the loads that follow. No manual
+/// whole: a thread that sees the flag finds the rest of the line with its next loads. No manual
 /// promises it. PCIe may divide such a write, so lines are not for host memory. A load of a line is
 /// not whole: on H200s, loads that brought the flag together with the data had old data beside the
 /// new flag in one of 30 million lines. So the flag is seen first, and the data is loaded after it.

@@ -8,7 +8,7 @@
 /// "Vector Data-types"). The host version promises the same: it makes two relaxed accesses of 8
 /// bytes, with SYMM_EMU_TORN_PACKS=1 in either order and with a pause in between (torn_pack.hpp).
 /// Data that is ordered by flags is read and written plainly, by assignment of a Pack16. Memory
-/// that is not aligned to packs, and what is left behind the last whole one: lab 05's elements.hpp.
+/// that is not aligned to packs, and the rest after the last whole one: lab 05's elements.hpp.
 
 #include <cuda_runtime.h>
 

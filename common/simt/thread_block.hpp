@@ -23,14 +23,14 @@ inline constexpr unsigned kWarpSize = 32;
 /// Named barriers of a block; number 0 is ThreadBlock::sync()'s.
 inline constexpr unsigned kNamedBarriers = 16;
 
-/// What the threads of one emulated warp share.
+/// State shared by the threads of one emulated warp.
 struct HostWarp {
     void (*sync)(void*) = nullptr;  ///< Waits until every thread of the warp has called it.
     void* state = nullptr;          ///< What `sync` works on.
     mutable std::uint64_t exchange[kWarpSize] = {};  ///< A value per lane, for shuffles and votes.
 };
 
-/// What the threads of one emulated block share. Kernels never see it; the emulator fills it in.
+/// State shared by the threads of one emulated block. The emulator fills it in; no kernel sees it.
 struct HostBlock {
     dim3 group_index{};      ///< Which block of the grid this is.
     dim3 grid_dim{1, 1, 1};  ///< Blocks in the grid.

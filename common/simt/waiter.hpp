@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// The one place where kernels spin: waits with a timeout, and an abort flag that ends them. The
-/// host's side is common/cuda/kernel_timeout.hpp; docs/FAILURES.md tells how a failure spreads.
+/// host's side is common/cuda/kernel_timeout.hpp; docs/FAILURES.md describes how a failure spreads.
 ///
 /// | word               | lies in       | written by                       | read by                          |
 /// |--------------------|---------------|----------------------------------|----------------------------------|
@@ -16,7 +16,7 @@
 ///
 /// Giving up ends the kernel: the first thread that times out sets `*gave_up`, and from then on the
 /// waits of this rank's kernels return false as soon as their thread looks at it, in this kernel
-/// and in those queued behind it. A thread that gets false leaves its loop and sends no signals.
+/// and in those queued after it. A thread that gets false leaves its loop and sends no signals.
 /// Threads of a block that must leave together agree by ThreadBlock::sync_or().
 ///
 /// Source: NCCL's checkAbort (src/device/primitives.h) and its `abortFlag`.
@@ -35,7 +35,7 @@
 
 namespace symm::simt {
 
-/// What a kernel was waiting for (waiter.cpp turns it into a sentence).
+/// The event that a kernel was waiting for (waiter.cpp turns it into a sentence).
 enum class Wait : std::uint32_t {
     kNothing,
     kSignal,       ///< A flag that a peer writes.
@@ -50,7 +50,7 @@ enum class Wait : std::uint32_t {
     kDescriptor,   ///< No wait: an entry of lab 04's unpack queue points outside the buffers.
 };
 
-/// Who waits for what.
+/// Which rank waits for what.
 struct Waiting {
     Wait what;
     int rank;
@@ -64,7 +64,7 @@ struct Waiting {
 /// Why a kernel gave up. In pinned host memory, zeroed; one per rank.
 struct WaitReport {
     std::uint32_t abort;   ///< The host asks all waits to end.
-    std::uint32_t failed;  ///< A kernel gave up by itself: the rest says why.
+    std::uint32_t failed;  ///< A kernel gave up by itself: the rest tells why.
     Waiting waiting;
     std::uint64_t seen;  ///< The value that was there instead of `waiting.expected`.
 };
@@ -97,8 +97,8 @@ public:
         : timeout_(timeout), gave_up_(load(timeout.gave_up, Order::kRelaxed) != 0) {}
     Waiter(const Waiter&) = delete;
 
-    /// Whether a wait gave up: an earlier one of this thread, or of a kernel in front of this one.
-    /// Then send nothing: it would pass for what the wait that gave up has kept from being sent.
+    /// Whether a wait gave up: an earlier one of this thread, or of a kernel before this one.
+    /// Then send nothing: a peer would take it for the signal that this rank no longer sends.
     __host__ __device__ bool gave_up() const { return gave_up_; }
 
     /// Polls until `poll(seen)` is true; the poll stores what it saw in `seen`, for the report.
@@ -160,7 +160,7 @@ private:
 #ifdef __CUDA_ARCH__
     static constexpr std::uint32_t kPollsPerLook = 64;
     static constexpr std::uint32_t kPollsPerHostLook = 8192;
-    static constexpr std::uint32_t kPollsPerWait = 8;  ///< What a short wait counts for.
+    static constexpr std::uint32_t kPollsPerWait = 8;  ///< Polls that a short wait counts for.
 #else
     static constexpr std::uint32_t kPollsPerLook = 1;
     static constexpr std::uint32_t kPollsPerHostLook = 2;  ///< As on a GPU, the first wait of a

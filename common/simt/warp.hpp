@@ -80,7 +80,7 @@ private:
         sync();
         T result;
         std::memcpy(&result, &host().exchange[source], sizeof(T));
-        sync();  // nobody writes before all have read
+        sync();  // no lane writes before all have read
         return result;
     }
     __host__ std::uint32_t host_ballot(bool vote) const {
