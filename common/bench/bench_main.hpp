@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the benchmarks of all labs have in common: exit codes, and a note about emulated times.
+/// Shared by the benchmarks of all labs: exit codes, and a note about emulated times.
 /// Google Benchmark's own main() ends with 1 for bad usage, and lets exceptions through.
 
 #include <benchmark/benchmark.h>
@@ -15,7 +15,7 @@ namespace symm {
 int bench_main(
     int argc, char** argv, const std::function<void()>& add = [] {});
 
-/// Says on stderr which driver answers, and that an emulated one's times mean nothing.
+/// Prints on stderr which driver is in use, and that an emulated one's times mean nothing.
 void tell_driver();
 
 }  // namespace symm

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the programs of all labs have in common: `--driver`, kinds of options, how errors end a
+/// Shared by the programs of all labs: `--driver`, kinds of options, how errors end a
 /// program.
 
 #include <fmt/core.h>
@@ -47,10 +47,10 @@ CLI::Option* add_number_option(CLI::App& app, const std::string& name, T& number
         ->default_str(fmt::format("{}", number));
 }
 
-/// Adds `--driver auto|native|emulated`, to subcommands too, parses the command line, runs `body`
-/// and returns the exit code: what `body` returns; kExitUsage for bad usage, also in the
-/// environment; kExitFailed for any other exception, and if an error was logged or stdout could not
-/// be written. Says why on stderr, in one line.
+/// Adds `--driver auto|native|emulated` to the program and its subcommands, parses the command
+/// line, runs `body` and returns the exit code: what `body` returns; kExitUsage for bad usage,
+/// including a bad environment; kExitFailed for any other exception, and if an error was logged or
+/// stdout could not be written. Prints the reason on stderr, in one line.
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body);
 
 }  // namespace symm

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What stands in the place of a body that the learner is to write.
+/// The placeholder for a body that the learner is to write.
 
 #include <cuda_runtime.h>
 
@@ -9,8 +9,8 @@
 
 namespace symm {
 
-/// Says which exercise is not written yet and what it has to follow, and ends the program: on a GPU
-/// the kernel.
+/// Prints which exercise is not written yet and what it has to follow, and ends the program (on a
+/// GPU, the kernel).
 [[noreturn]] __host__ __device__ inline void missing(const char* exercise, const char* follow) {
     printf("exercise %s is not written yet: follow %s\n", exercise, follow);
 #ifdef __CUDA_ARCH__

@@ -15,7 +15,7 @@
 
 namespace symm::env {
 
-/// What a variable may hold.
+/// The kinds of values that a variable may hold.
 struct OneOf {
     std::array<std::string_view, 6> words;  ///< The rest is empty.
 };

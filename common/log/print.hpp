@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Text to stdout and stderr that never waits for ever: whoever reads a pipe may have stopped.
+/// Writes text to stdout and stderr without waiting for ever: a pipe's reader may have stopped.
 
 #include <string_view>
 

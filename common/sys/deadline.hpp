@@ -32,11 +32,11 @@ public:
 
     Clock::time_point end() const { return end_; }
     bool passed() const { return Clock::now() >= end_; }
-    /// What is left, never negative.
+    /// The time left, never negative.
     std::chrono::nanoseconds left() const {
         return std::max<std::chrono::nanoseconds>(end_ - Clock::now(), std::chrono::nanoseconds{0});
     }
-    /// What is left in whole milliseconds, rounded up: what poll(2) takes.
+    /// The time left in whole milliseconds, rounded up, as poll(2) takes it.
     int left_ms() const {
         const auto ms = (left() + std::chrono::nanoseconds{999'999}).count() / 1'000'000;
         return static_cast<int>(std::min<long>(ms, std::numeric_limits<int>::max()));

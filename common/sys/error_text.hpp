@@ -12,8 +12,8 @@ namespace symm {
 /// that has some.
 std::string one_line(std::string_view text);
 
-/// What an exception says, in one line. Where a limit of the system is the cause (descriptors,
-/// threads, memory), it says which one and how to raise it.
+/// The text of an exception, in one line. Where a limit of the system is the cause (descriptors,
+/// threads, memory), it names the limit and how to raise it.
 std::string error_text(const std::exception& error);
 
 /// Prints `error: ` and the text to stderr. Where that cannot be written, nothing else happens.

@@ -25,7 +25,7 @@ namespace detail {
 void log_current_exception() noexcept;
 }  // namespace detail
 
-/// A handle and how many bytes are behind it.
+/// A handle and the number of bytes that it stands for.
 template <class Handle>
 struct Sized {
     Handle handle{};

@@ -23,7 +23,7 @@ struct ExitStatus {
     std::string describe() const;
 };
 
-/// What to start.
+/// A program to start.
 struct Command {
     std::vector<std::string>
         arguments;  ///< The program (a path, or found in PATH), then its arguments.

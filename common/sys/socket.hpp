@@ -35,7 +35,7 @@ inline constexpr std::size_t kMaxPacketDescriptors = 253;
 /// socket has it.
 UniqueFd listen_at(std::string_view name, int backlog);
 
-/// Connects, and tries again while nobody listens at the name. Empty once the deadline has passed.
+/// Connects, and retries while no socket listens at the name. Empty once the deadline has passed.
 UniqueFd connect_to(std::string_view name, Deadline deadline);
 
 /// Accepts a connection; empty where there is none now. Does not wait.
@@ -47,7 +47,7 @@ std::pair<UniqueFd, UniqueFd> socket_pair();
 /// The process at the other end, its user and its group, at the time of the connection.
 ucred peer_credentials(int socket);
 
-/// What arrived.
+/// A received packet.
 struct SocketPacket {
     std::vector<std::byte> bytes;
     std::vector<UniqueFd> descriptors;  ///< Close-on-exec.
@@ -63,7 +63,7 @@ Io send_packet(int socket, std::span<const std::byte> bytes, std::span<const Uni
 /// Receives one packet of at most `most` bytes.
 Io receive_packet(int socket, std::size_t most, SocketPacket& packet, Deadline deadline);
 
-/// What can be seen of a connection without taking anything from it.
+/// The state of a connection, read without taking anything from it.
 struct Peek {
     bool closed = false;  ///< The peer is gone. What it sent before may still be unread.
     /// The packet that comes next, at most `most` bytes of it; empty for none.
