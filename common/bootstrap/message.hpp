@@ -21,7 +21,7 @@
 
 namespace symm {
 
-/// Kinds of packets. The table of socket_bootstrap.hpp says who sends which.
+/// Kinds of packets. The table of socket_bootstrap.hpp shows which ranks send which.
 enum class MessageKind : std::uint16_t {
     kHello = 1,
     kWelcome,

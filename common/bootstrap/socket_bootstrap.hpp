@@ -91,11 +91,11 @@ private:
 
 /// Joins a run: rank 0 listens at a name in the abstract socket namespace, and the other ranks
 /// connect to it. No other run may use the name. Another user can neither join nor pass for rank 0:
-/// both ends check the user of the other. Throws BootstrapError naming who is missing.
+/// both ends check the user of the other. Throws BootstrapError naming the missing ranks.
 std::unique_ptr<SocketBootstrap> join(int rank, int size, std::string_view name,
                                       Deadline deadline = Deadline::standard());
 
-/// How much longer than its own deadline a rank waits for the root to say who is missing.
+/// How much longer than its own deadline a rank waits for the root to name the missing ranks.
 inline constexpr std::chrono::seconds kVerdictGrace{2};
 
 /// The deadline, kVerdictGrace later.

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What a comparison with NCCL needs: the library on all ranks or on none, and calls that are timed
+/// Support for comparisons with NCCL: loads the library on all ranks or on none, and times calls
 /// alike, in turn.
 
 #include <functional>
@@ -25,7 +25,7 @@ std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not);
 std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& library);
 
 /// How calls are timed: `iterations` between two events, launched one by one. With `graph_launches`
-/// they are captured as a graph instead, which is launched so many times between the events.
+/// they are captured as a graph instead, which is launched that many times between the events.
 class TurnTimer {
 public:
     /// `synchronize(what)` waits for the stream; an error names `what`. There is at least one of

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// NCCL's library, loaded when a program runs. Programs compare themselves with it, or say why they
-/// do not.
+/// NCCL's library, loaded when a program runs. Programs compare themselves with it, or print why
+/// they do not.
 
 #include <cstddef>
 #include <memory>

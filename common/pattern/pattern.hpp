@@ -34,7 +34,7 @@ struct Range {
     std::size_t first = 0;  ///< The pattern's index at `at`.
 };
 
-/// What compare() found.
+/// The result of compare().
 struct Result {
     std::size_t words = 0;          ///< How many words were compared.
     std::uint64_t wrong = 0;        ///< How many of them differ.

@@ -16,7 +16,7 @@
 
 namespace symm {
 
-/// What a rank is: a process of its own, or a thread of one process.
+/// The kind of a rank: a process of its own, or a thread of one process.
 enum class RankMode { kProcess, kThread };
 inline constexpr std::array<std::string_view, 2> kRankModes{"process", "thread"};
 

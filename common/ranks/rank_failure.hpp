@@ -1,8 +1,8 @@
 #pragma once
 /// \file
-/// What went wrong on a rank, and which of many failures is the cause.
+/// The failures of ranks, and which of many failures is the cause.
 ///
-/// When one rank fails, all others fail too: they are told, or find it gone, or wait in vain. The
+/// When one rank fails, all others fail: they are told, or find it gone, or wait in vain. The
 /// user wants to know the first failure. A spawned rank reports its failure to the process that
 /// started it, since an exit code says so little.
 
@@ -43,7 +43,7 @@ const RankFailure& cause_of(const std::vector<RankFailure>& failures);
 /// none. Where it cannot, does nothing.
 void report(int socket, const std::optional<RankFailure>& failure) noexcept;
 
-/// What a process has heard of a rank.
+/// The news that a process has had of a rank.
 enum class Heard { kNothing, kItsEnd, kItsFailure };
 
 /// Receives a report, and a failure into `failure`. Does not wait.

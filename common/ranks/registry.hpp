@@ -13,7 +13,7 @@
 
 namespace symm {
 
-/// Objects of this process, found by number while somebody owns them. Safe from any thread.
+/// Objects of this process, found by number while they have an owner. Safe from any thread.
 class Registry {
 public:
     /// Registers an object for as long as the entry lives, without owning it. number() is 0 where
@@ -41,7 +41,7 @@ public:
         std::uint64_t number_ = 0;
     };
 
-    /// The object with this number; null where there is none, or nobody owns it any more.
+    /// The object with this number; null where there is none, or it no longer has an owner.
     static std::shared_ptr<void> find(std::uint64_t number) {
         Registry& registry = instance();
         const std::lock_guard lock(registry.mutex_);

@@ -6,8 +6,8 @@
 /// `stream1`. So two runs give the same text. `&mem2` is where a call writes its answer, `-> 2M` is
 /// the answer itself, `_` an argument that is not shown.
 ///
-/// What an argument is follows from the type that driver_functions.inc gives it: CUdeviceptr and
-/// CUmemGenericAllocationHandle are the same type to the compiler, so only the text can say.
+/// An argument's kind follows from the type that driver_functions.inc gives it: CUdeviceptr and
+/// CUmemGenericAllocationHandle are the same type to the compiler; only the text differs.
 
 #include <cuda.h>
 

@@ -23,7 +23,7 @@ struct GpuWork {
     std::uint64_t bytes;  ///< Of a copy.
 };
 
-/// What all GPUs of this process run while `step` runs, in the order in which it begins. `step`
+/// The work that all GPUs of this process run during `step`, ordered by start time. `step`
 /// has to wait for its work. Throws std::runtime_error where CUPTI is not found or refuses, and on
 /// the emulated driver.
 std::vector<GpuWork> gpu_work_of(const std::function<void()>& step);

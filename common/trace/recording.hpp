@@ -1,13 +1,13 @@
 #pragma once
 /// \file
-/// What the two ways to see a call (forwarding.cpp, cupti.cpp) have in common.
+/// Shared by the two ways to see a call (forwarding.cpp, cupti.cpp).
 
 #include "common/trace/arguments.hpp"
 #include "common/trace/driver_trace.hpp"
 
 namespace symm::trace {
 
-/// What a thread records now.
+/// The recording of one thread.
 struct Recording {
     std::vector<DriverCall> calls;
     Names names;
