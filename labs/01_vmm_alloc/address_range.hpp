@@ -18,7 +18,7 @@
 
 namespace symm {
 
-/// Owns one reservation. Move-only; empty has base 0. What is mapped in it must be unmapped first:
+/// Owns one reservation. Move-only; empty has base 0. All mappings in it must be unmapped first, so
 /// declare the range before its Mappings.
 class AddressRange : public Owner<AddressRange, Sized<CUdeviceptr>> {
 public:
@@ -26,7 +26,7 @@ public:
     AddressRange() = default;
 
     /// Reserves `bytes` (a multiple of the granularity) at an address that is a multiple of
-    /// `alignment` (a power of two; 0 for the driver's own). Throws CudaError.
+    /// `alignment` (a power of two; 0: the driver's default). Throws CudaError.
     explicit AddressRange(std::size_t bytes, std::size_t alignment = 0);
 
     /// Becomes the owner of a reservation: exactly what one call of cuMemAddressReserve returned.

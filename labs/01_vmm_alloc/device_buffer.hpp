@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The steps of an allocation (numbered in README.md) in two owners: MappedMemory, which nobody may
-/// access yet, and DeviceBuffer, which one device reads and writes.
+/// The steps of an allocation (numbered in README.md) in two owners: MappedMemory, which cannot be
+/// accessed yet, and DeviceBuffer, which one device reads and writes.
 
 #include <cuda.h>
 
@@ -13,7 +13,7 @@
 
 namespace symm {
 
-/// Physical memory mapped at an address: steps 1 to 4. Nobody has access yet. Move-only.
+/// Physical memory mapped at an address: steps 1 to 4. It cannot be accessed yet. Move-only.
 /// Destruction does not wait for kernels: synchronise first.
 class MappedMemory {
 public:
@@ -30,9 +30,9 @@ public:
     T* as() const {
         return reinterpret_cast<T*>(base());
     }
-    /// Bytes asked for, rounded up: all of them are usable.
+    /// The requested bytes, rounded up. All of them are usable.
     std::size_t size() const { return mapping_.size(); }
-    /// The physical memory, to be exported or mapped once more.
+    /// The physical memory, to be exported or mapped again.
     const PhysicalMemory& memory() const { return memory_; }
     explicit operator bool() const { return base() != 0; }
 

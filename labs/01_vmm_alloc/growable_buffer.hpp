@@ -1,10 +1,10 @@
 #pragma once
 /// \file
-/// A buffer that grows in place: no copy, and the pointer stays.
+/// A buffer that grows in place: nothing is copied, and its address stays the same.
 ///
-/// Addresses are cheap, so the buffer reserves as many as it may ever need, and maps memory at the
-/// part that is in use. Growing maps one more piece behind the last; shrinking unmaps pieces from
-/// the end. Pointers into the buffer and captured graphs that use it stay valid.
+/// Addresses are cheap, so the buffer reserves as many as it may ever need, and maps memory only at
+/// the part in use. Growing maps one more piece after the last; shrinking unmaps pieces from the
+/// end. Pointers into the buffer and captured graphs that use it stay valid.
 ///
 ///     reserved     |<-------------------- capacity -------------------->|
 ///     mapped       | piece 0 | piece 1      | piece 2 |  no memory yet  |
@@ -23,7 +23,7 @@
 
 namespace symm {
 
-/// Memory of one device that this device may read and write, as large as resize() last said.
+/// Memory of one device that this device may read and write, as large as the last resize() made it.
 /// Move-only. Not thread-safe.
 class GrowableBuffer {
 public:
@@ -31,13 +31,13 @@ public:
     /// yet. Throws CudaError.
     GrowableBuffer(int device, std::size_t capacity);
 
-    /// Makes at least `bytes` usable and keeps what is in them.
+    /// Makes at least `bytes` usable and keeps their contents.
     ///
     /// Growing adds one piece, with undefined contents. Shrinking gives back every piece that lies
     /// wholly beyond `bytes`. A mapping cannot be unmapped in part, so size() may stay above
     /// `bytes`. Wait for kernels that use the pieces before shrinking. Throws std::length_error
-    /// beyond the capacity, CudaError where the driver refuses; the buffer then has the pieces it
-    /// had, or fewer where the error came while shrinking.
+    /// beyond the capacity, CudaError where the driver refuses; the buffer then keeps its pieces,
+    /// or has fewer if the error came while shrinking.
     void resize(std::size_t bytes);
 
     /// The first address. It never changes.

@@ -1,15 +1,15 @@
 #pragma once
 /// \file
-/// An allocation of which the program keeps only the pointer, by the driver calls that ncclMemAlloc
-/// and ncclMemFree make.
+/// An allocation for which the program keeps only the pointer, made and freed by the driver calls
+/// that ncclMemAlloc and ncclMemFree make.
 ///
 /// A library that returns a `void*` cannot return owners. To free the memory again it asks the
 /// driver, which finds everything from the address: which handle is mapped here
 /// (cuMemRetainAllocationHandle), how long the mapping is (cuMemGetAddressRange), how the memory
 /// was made (cuMemGetAllocationPropertiesFromHandle). An allocation may consist of several
 /// segments, each with physical memory of its own, side by side in one reservation. A granule of
-/// addresses at either end stays unmapped: the one behind tells mem_free where to stop, and a
-/// kernel that runs beyond either end faults.
+/// addresses at either end stays unmapped: the one at the end tells mem_free where to stop,
+/// and a kernel that runs beyond either end faults.
 ///
 ///          reservation
 ///     |<------------------------------------------------->|
@@ -34,7 +34,7 @@ struct Segment {
 };
 
 /// Allocates at least `bytes` (not 0) of the current context's device, in segments of at most
-/// `segment_bytes` (0: as segment_size() says). The device and all its peers may read and write the
+/// `segment_bytes` (0: segment_size()). The device and all its peers may read and write the
 /// memory. Its handles can be exported as POSIX descriptors, and as FABRIC handles where the system
 /// permits. With SYMM_CUMEM_ENABLE=0, or on a device without virtual memory management, the memory
 /// comes from cuMemAlloc, as NCCL's does. Throws CudaError, and then leaves nothing behind.

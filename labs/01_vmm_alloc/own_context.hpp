@@ -1,12 +1,12 @@
 #pragma once
 /// \file
-/// A context beside the primary one.
+/// A second context, in addition to the primary one.
 ///
 /// A context holds what a process has made on a GPU: streams, events, modules, plain allocations.
 /// The runtime and every library share the device's primary context (common/cuda/device.hpp), and
-/// a program that works with them should use it too: a stream of one context cannot be used in
-/// another. A second context is for work that ends together: destroying the context frees all
-/// that was made in it.
+/// a program that works with them should use it as well: a stream of one context cannot be used in
+/// another. A second context is for work that ends together: destroying the context frees
+/// everything that was made in it.
 ///
 /// Source: CUDA Driver API, "Context Management".
 
@@ -38,7 +38,7 @@ public:
     CUcontext get() const {
         return value_;
     }
-    /// cuCtxDestroy: the context goes with all its streams, events and cuMemAlloc memory, and the
+    /// cuCtxDestroy: destroys the context with all its streams, events and cuMemAlloc memory. The
     /// context that was current before is current again.
     static void give_back(CUcontext context) {
         cu_check(cuCtxDestroy(context), "cuCtxDestroy()");

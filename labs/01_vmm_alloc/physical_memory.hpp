@@ -26,21 +26,21 @@ public:
     /// Owns nothing.
     PhysicalMemory() = default;
 
-    /// Takes `bytes` of physical memory with these properties. Does not round: for a size that is
-    /// no multiple of the granularity the error names the granularity. Throws CudaError.
+    /// Takes `bytes` of physical memory with these properties. Does not round: if the size is
+    /// not a multiple of the granularity, the error names the granularity. Throws CudaError.
     static PhysicalMemory create(const CUmemAllocationProp& properties, std::size_t bytes);
 
     /// Becomes the owner of a handle from another call (an import, a retain).
     static PhysicalMemory adopt(CUmemGenericAllocationHandle handle, std::size_t bytes);
 
-    /// One more reference to the memory that is mapped at `address`; size() is the length of that
+    /// Another reference to the memory that is mapped at `address`; size() is the length of that
     /// mapping, which the driver reports only where a device has access. Throws CudaError where
     /// nothing made by cuMemCreate is mapped.
     static PhysicalMemory mapped_at(CUdeviceptr address);
 
     /// The driver's handle; 0 when empty.
     CUmemGenericAllocationHandle handle() const { return value_.handle; }
-    /// Bytes behind the handle.
+    /// Bytes of memory.
     std::size_t size() const { return value_.bytes; }
 
     /// The properties that the memory was created with. Throws CudaError.

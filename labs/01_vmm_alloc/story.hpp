@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the program shows: one allocation, call by call, then a buffer that grows, then a context.
+/// The program's steps: one allocation, call by call, then a buffer that grows, then a context.
 
 #include <cstddef>
 
@@ -20,8 +20,8 @@ bool tell_allocation(const Gpu& gpu, std::size_t bytes);
 /// address never changed and every piece held what was written to it. Throws CudaError.
 bool tell_growth(const Gpu& gpu, std::size_t bytes, std::size_t to);
 
-/// Makes a second context beside the device's primary one and uses memory in it. Returns whether
-/// what was read was right and the primary context is current again. Throws CudaError.
+/// Makes a second context besides the device's primary one and uses memory in it. Returns whether
+/// the data read was right and the primary context is current again. Throws CudaError.
 bool tell_contexts(const Gpu& gpu);
 
 }  // namespace symm
