@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Who may access a mapping, and memory of one device that several devices access.
+/// Access rights of a mapping, and memory of one device that several devices access.
 ///
 /// Memory (`cuMemCreate`) that is mapped at an address (`cuMemMap`) cannot be used by any device.
 /// `cuMemSetAccess` opens it to devices and to the host:
@@ -9,11 +9,11 @@
 ///
 /// - The call sets the rights of the locations in its list and leaves those of all others as they
 ///   were. So rights can be given at once, one by one or later, and can be taken away again.
-/// - The device that the memory belongs to needs an entry too: without one it may not access its
+/// - Even the device that the memory belongs to needs an entry: without one it may not access its
 ///   own memory.
 /// - A peer needs no cuCtxEnablePeerAccess. That older call gives another device access to all
 ///   cuMemAlloc memory of a device; here each mapping has its own rights.
-/// - The range has to consist of whole mappings: half a mapping cannot have other rights.
+/// - The range must consist of whole mappings: part of a mapping cannot have rights of its own.
 ///
 /// Source: CUDA Driver API, cuMemSetAccess, cuMemGetAccess; NCCL's ncclMemAlloc in
 /// src/allocator.cc, which calls it once per device.
@@ -40,16 +40,16 @@ void allow(CUdeviceptr at, std::size_t bytes, std::span<const int> devices,
 /// refuses this on most machines. Throws CudaError.
 void allow_host(CUdeviceptr at, std::size_t bytes, int node);
 
-/// What device `id` may do at the mapped address `at`; with CU_MEM_LOCATION_TYPE_HOST_NUMA, what
-/// the host may do with memory of its node `id`. Throws CudaError.
+/// The rights of device `id` at the mapped address `at`; with CU_MEM_LOCATION_TYPE_HOST_NUMA, the
+/// rights of the host to memory of its node `id`. Throws CudaError.
 CUmemAccess_flags access_of(CUdeviceptr at, int id,
                             CUmemLocationType type = CU_MEM_LOCATION_TYPE_DEVICE);
 
 /// `none`, `read`, `read/write`.
 std::string_view name_of(CUmemAccess_flags flags);
 
-/// The devices that can be given access to memory of device `owner`: itself, and those for which
-/// cuDeviceCanAccessPeer says yes.
+/// The devices that can be given access to memory of device `owner`: itself, and those that
+/// cuDeviceCanAccessPeer reports as able to.
 std::vector<int> devices_that_reach(int owner);
 
 /// The host's NUMA node nearest to `device` (CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID); 0 where the driver
@@ -62,7 +62,7 @@ class SharedBuffer : public MappedMemory {
 public:
     /// At least `bytes` (not 0) of device `owner`, rounded up to the granularity, which `users` and
     /// the owner itself may read and write. Throws CudaError (CUDA_ERROR_INVALID_DEVICE, for
-    /// example, where a user is no peer of the owner), and then leaves nothing behind.
+    /// example, if a user is not a peer of the owner), and then leaves nothing behind.
     SharedBuffer(int owner, std::size_t bytes, std::span<const int> users);
 };
 

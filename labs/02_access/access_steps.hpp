@@ -3,8 +3,8 @@
 /// Every way to give and take access, each shown by kernels that use it.
 ///
 /// In all steps the buffer is memory of one device, the *owner*; its *users* are the owner and its
-/// peers. Where a step says that a user reads or writes, a kernel on that device does, and every
-/// word read is compared.
+/// peers. Where a step lets a user read or write, a kernel on that device does it, and every word
+/// read is compared.
 
 #include <cstddef>
 #include <span>
@@ -16,21 +16,21 @@
 
 namespace symm {
 
-/// What one step did and saw.
+/// The record of one step.
 struct StepReport {
     std::string title;
-    std::vector<std::string> lines;  ///< What happened, in order, for people.
+    std::vector<std::string> lines;  ///< The events in order, to be printed.
     bool right = true;               ///< All data and all rights were as expected.
-    /// Adds a line about something that was checked; `right` becomes false where the check failed.
+    /// Adds a line about one check. A failed check sets `right` to false.
     void expect(bool as_it_has_to_be, const std::string& line);
 };
 
-/// What the steps work with. References must outlive the call.
+/// The input of the steps. References must outlive the call.
 struct StepContext {
     std::span<const Gpu> gpus;  ///< `gpus[i]` is device i.
     const PeerMatrix& matrix;
-    int owner;          ///< Whose memory is shared.
-    std::size_t bytes;  ///< How much data; a multiple of 4, not 0.
+    int owner;          ///< The device whose memory is shared.
+    std::size_t bytes;  ///< Size of the data; a multiple of 4, not 0.
     const Gpu& gpu(int device) const { return gpus[static_cast<std::size_t>(device)]; }
 };
 

@@ -21,7 +21,7 @@
 ///     stream 1         | gate, start, copies, end |  ... moving ... |
 ///
 /// The gate is a kernel on the first stream, which waits for a flag; the other streams wait for the
-/// kernel's end. So all streams begin together, however long the host takes to queue their work.
+/// kernel's end. So all streams start together, however long the host takes to queue their work.
 /// Before the poison, each transfer runs once without being timed, as a warm-up. The poison (bytes
 /// that no source holds) and the comparison make sure that the time was spent on moving the right
 /// data.
@@ -40,7 +40,7 @@
 
 namespace symm {
 
-/// Who moves the bytes from the source's memory to the destination's.
+/// The unit that moves the bytes from the source's memory to the destination's.
 enum class Method {
     kLoads,       ///< A kernel on the destination, which loads from the source's memory.
     kStores,      ///< A kernel on the source, which stores to the destination's memory.
@@ -50,7 +50,7 @@ enum class Method {
 inline constexpr Method kMethods[] = {Method::kLoads, Method::kStores, Method::kCopyEngine,
                                       Method::kPull};
 
-/// Where data goes: from one device's memory to another's.
+/// The direction of a transfer: from one device's memory to another's.
 struct Route {
     int source;
     int destination;
@@ -63,10 +63,10 @@ public:
     /// must outlive this. Throws CudaError.
     TransferBench(std::span<const Gpu> gpus, const PeerMatrix& matrix, std::size_t bytes);
 
-    /// Runs all possible ones of `transfers` at the same time, each `iterations` times, and
-    /// compares what arrived. A transfer is possible between two different devices of which the one
-    /// that makes the access may use the other's memory. Returns the rate of the slowest transfer
-    /// in GB/s (10^9 bytes per second); nothing where none is possible. No device may be the source
+    /// Runs `transfers` at the same time, except impossible ones, each `iterations` times, and
+    /// compares the data that arrived. A transfer is possible between two different devices if the
+    /// one that makes the access may use the other's memory. Returns the rate of the slowest one
+    /// in GB/s (10^9 bytes per second); nothing if none is possible. No device may be the source
     /// of two transfers, or the destination of two. Throws std::runtime_error for a transfer that
     /// delivered wrong data or did not end, CudaError.
     std::optional<double> run(Method method, std::span<const Route> transfers, int iterations);
@@ -84,7 +84,7 @@ private:
 };
 
 /// Measures and returns the table, with transfers of `bytes` (a multiple of 16, not 0), each
-/// `iterations` times. `gpus[i]` is device i. Pairs that are not usable have `-`. Throws as
+/// `iterations` times. `gpus[i]` is device i. Unusable pairs have `-`. Throws as
 /// TransferBench::run().
 std::string measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix, std::size_t bytes,
                           int iterations);

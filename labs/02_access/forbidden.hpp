@@ -1,12 +1,12 @@
 #pragma once
 /// \file
-/// How a kernel without access fails, shown in a child process, because the process cannot
-/// use the device any more after it.
+/// How a kernel without access fails. It runs in a child process, because a process in which a
+/// kernel has failed like this can no longer use the device.
 ///
 /// A forbidden load or store does not throw an exception. The GPU stops the kernel, and the driver
 /// declares the whole context lost: from then on every call of the process on that device returns
 /// CUDA_ERROR_ILLEGAL_ADDRESS (700). The first call to report it is not the launch, which only
-/// queues the kernel, but a later one: here cuStreamQuery, by which the program waits. (The kernel
+/// queues the kernel, but a later one: cuStreamQuery, used here to wait. (The kernel
 /// log shows an `Xid 31`.)
 ///
 /// The child is this program, started again with a hidden option.
@@ -25,7 +25,7 @@ enum class Reason {
     kTakenAway,     ///< The device had access, and no longer has it.
 };
 
-/// What a kernel does, and why it may not.
+/// A forbidden access, and why it is forbidden.
 struct Forbidden {
     std::string_view name;
     bool loads;  ///< Else it stores.

@@ -4,7 +4,7 @@
 ///
 /// Each function below queues one of these kernels on a stream. A kernel does not know on which
 /// device its memory is: the same pointer is local to one device and remote to another. kernels.cu
-/// says how a kernel is written here.
+/// explains how kernels are written here.
 
 #include <cuda.h>
 

@@ -5,7 +5,7 @@
 /// One thread follows a chain of indices through the owner's memory. Each load's value is the next
 /// load's address, so no two loads overlap, and the time per hop is the latency of a load. The
 /// chain visits every 128-byte line of the buffer once, in random order, and each load bypasses the
-/// L1 cache. Where the buffer fits in the owner's L2 cache, as 2 MiB do, that answers the loads.
+/// L1 cache. If the buffer fits in the owner's L2 cache, as 2 MiB do, the cache answers the loads.
 ///
 /// Source: NVIDIA/nvbandwidth, device_to_device_latency_sm (ptrChasingKernel).
 

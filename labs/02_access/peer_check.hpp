@@ -2,14 +2,14 @@
 /// \file
 /// The self-test: does data really arrive between two devices that the driver calls peers?
 ///
-/// On some machines the driver says yes and writes are lost: an IOMMU or PCIe access control sends
+/// On some machines the driver says yes, yet writes are lost: an IOMMU or PCIe access control sends
 /// them elsewhere, or a bridge or driver is broken. No call fails then: kernels and copies end
-/// without an error, and results are wrong. So each pair is tried before it is used, in every way
+/// without an error, and results are wrong. So each pair is tested before it is used, in every way
 /// that the labs use it:
 ///
 /// | step | accessor | owner | catches |
 /// |---|---|---|---|
-/// | 1 | | poisons its memory | old data that is taken for new |
+/// | 1 | | poisons its memory | old data mistaken for new |
 /// | 2 | stores a pattern (kernel) | | |
 /// | 3 | | compares | stores that were lost or went elsewhere |
 /// | 4 | | stores another pattern | |
@@ -30,11 +30,11 @@
 
 namespace symm {
 
-/// Tries one pair with `bytes` (a multiple of 4, not 0). Returns which step went wrong and what was
+/// Tests one pair with `bytes` (a multiple of 4, not 0). Returns which step went wrong and what was
 /// seen, or nothing where all data arrived. A driver call that fails throws CudaError.
 std::string check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes);
 
-/// Tries all usable pairs of the matrix, excludes those that fail, and returns these. `gpus[i]` is
+/// Tests all usable pairs of the matrix, excludes those that fail, and returns them. `gpus[i]` is
 /// device i. Throws CudaError.
 std::vector<Pair> check_peers(PeerMatrix& matrix, std::span<const Gpu> gpus, std::size_t bytes);
 

@@ -16,7 +16,7 @@
 /// accessor makes in the owner's memory. The other direction can be different.
 ///
 /// Source: CUDA Driver API, "Peer Context Memory Access": cuDeviceCanAccessPeer,
-/// cuDeviceGetP2PAttribute. NCCL asks the same in src/transport/p2p.cc (p2pCanConnect), and finds
+/// cuDeviceGetP2PAttribute. NCCL does the same in src/transport/p2p.cc (p2pCanConnect), and finds
 /// the fast links itself from the PCI tree and NVML (src/graph/paths.cc).
 
 #include <string>
@@ -26,15 +26,15 @@ namespace symm {
 
 /// Two devices, in the direction of the access.
 struct Pair {
-    int accessor;  ///< Whose kernel (or copy) it is.
-    int owner;     ///< Whose memory it is.
+    int accessor;  ///< The device that runs the kernel (or copy).
+    int owner;     ///< The device whose memory it is.
     friend bool operator==(const Pair&, const Pair&) = default;
 };
 
 /// `device 2 -> memory of device 1`.
 std::string describe(const Pair& pair);
 
-/// What the driver says of a pair, and whether the self-test has excluded it.
+/// The driver's answers for a pair, and whether the self-test has excluded it.
 struct PeerLink {
     bool access = false;  ///< The driver allows loads, stores and copies.
     /// CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK: 0 for the machine's fastest kind of link, more for
