@@ -3,8 +3,8 @@
 /// Which kind of handle the ranks use: FABRIC where all of them can, else file descriptors.
 ///
 /// FABRIC handles need an IMEX channel (a device file), which containers rarely have. A device
-/// attribute says only what the hardware could do: on some machines it is 1, and cuMemCreate still
-/// fails with CUDA_ERROR_NOT_PERMITTED. So each rank creates memory for FABRIC and exports it. All
+/// attribute tells only what the hardware supports: on some machines it is 1, yet cuMemCreate fails
+/// with CUDA_ERROR_NOT_PERMITTED. So each rank tries to create and export memory for FABRIC. All
 /// ranks must agree: a rank that chose without asking the others would wait for handles that they
 /// never send.
 ///
@@ -27,8 +27,8 @@ struct HandleChoice {
 };
 
 /// Collective: FABRIC where every rank can create and export such memory, else file descriptors,
-/// with the reason of the first rank that cannot. SYMM_FABRIC_ENABLE=0 on any rank leaves FABRIC
-/// out. Any error that does not mean "FABRIC is refused" is thrown on all ranks.
+/// with the reason of the first rank that cannot. SYMM_FABRIC_ENABLE=0 on any rank rules out
+/// FABRIC. Any error that does not mean "FABRIC is refused" is thrown on all ranks.
 HandleChoice agree_on_handle_kind(Rank& rank);
 
 }  // namespace symm

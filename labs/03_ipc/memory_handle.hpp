@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Handles: how memory leaves one process and arrives in another, and who frees it.
+/// Handles: how memory leaves one process and arrives in another, and which one frees it.
 ///
 /// An address means something in one process only. What can be sent is a handle of the physical
 /// memory. cuMemExportToShareableHandle makes one of two kinds:
@@ -8,7 +8,7 @@
 /// - POSIX: a file descriptor. It is an index into this process's table of open files, so the
 ///   operating system has to copy the entry into the other process's table. A UNIX socket does that
 ///   for file descriptors sent as SCM_RIGHTS (send_packet() in common/sys/socket.cpp).
-/// - FABRIC: 64 bytes, which may be sent in any way, also to other hosts of the same NVLink fabric.
+/// - FABRIC: 64 bytes, which may be sent in any way, even to other hosts of the same NVLink fabric.
 ///
 /// The memory must have been created for that kind (CUmemAllocationProp::requestedHandleTypes). A
 /// handle does not contain the size of the memory: send the size as well.
@@ -25,8 +25,8 @@
 /// | the mapping, on both sides     | cuMemMap       | Mapping        | cuMemUnmap, at the end    |
 ///
 /// So each process gives back its own references, and the exporter may end first: the importers'
-/// mappings keep the memory. A file descriptor that is in a socket, sent but not received, is a
-/// reference too, which the operating system holds.
+/// mappings keep the memory. A file descriptor that was sent but not yet received is a reference as
+/// well: the operating system holds it.
 ///
 /// Source: CUDA Driver API, "Virtual Memory Management"; NCCL's ncclP2pAllocateShareableBuffer and
 /// ncclP2pImportShareableBuffer in src/transport/p2p.cc.
@@ -48,14 +48,14 @@ UniqueFd export_fd(const PhysicalMemory& memory);
 /// The memory as 64 bytes. Throws CudaError.
 CUmemFabricHandle export_fabric(const PhysicalMemory& memory);
 
-/// The memory of a handle, which stays the caller's. `bytes` is the size that the exporter
+/// The memory of a handle; the caller keeps the handle. `bytes` is the size that the exporter
 /// sent. Throws CudaError for a handle of anything else.
 PhysicalMemory import_memory(const UniqueFd& fd, std::size_t bytes);
 PhysicalMemory import_memory(const CUmemFabricHandle& handle, std::size_t bytes);
 
 /// Throws std::runtime_error, with what to do, where the GPU of `rank` cannot reach the memory of
-/// the GPU of `peer`. Call it before cuMemSetAccess, which would only answer
-/// CUDA_ERROR_INVALID_DEVICE. A GPU that this process does not see (CUDA_VISIBLE_DEVICES) is not
+/// the GPU of `peer`. Call it before cuMemSetAccess, which would only return
+/// CUDA_ERROR_INVALID_DEVICE. A GPU that this process cannot see (CUDA_VISIBLE_DEVICES) is not
 /// checked.
 void require_peer_access(const Rank& rank, int peer);
 

@@ -29,7 +29,7 @@ public:
     SharedArray(Rank& rank, int root, std::size_t bytes);
 
     CUdeviceptr base() const { return mapping_.address(); }
-    /// What this rank did, as one line of text: file descriptors and addresses.
+    /// This rank's file descriptors and addresses, as one line of text.
     const std::string& story() const { return story_; }
 
 private:

@@ -1,9 +1,9 @@
 #pragma once
 /// \file
-/// One object in the memory of every rank: what kernels are given of a symmetric range.
+/// One object in the memory of every rank: the form in which kernels get a symmetric range.
 ///
-/// The objects lie `stride` bytes apart (symmetric_range.hpp), so that any rank's is found with a
-/// multiplication, and a kernel needs no table of addresses.
+/// The objects lie `stride` bytes apart (symmetric_range.hpp), so a multiplication finds any
+/// rank's object, and a kernel needs no table of addresses.
 ///
 /// Source: NCCL's ncclSymPtr (src/include/nccl_device/ptr.h), a window and an offset.
 
@@ -13,7 +13,7 @@
 
 namespace symm {
 
-/// A pointer to a T of every rank, in the addresses of this process.
+/// A pointer to every rank's T, in the address space of this process.
 template <class T>
 struct SymmetricPointer {
     T* first;            ///< Rank 0's.

@@ -12,19 +12,19 @@
 /// process has such a range, each at its own base, with the same physical memory at the same
 /// offset. NCCL builds the same for windows in src/dev_runtime.cc (`lsaFlatBase`, `bigSize`).
 ///
-/// Ranks that are threads share one range. With a second mapping of the same memory ThreadSanitizer
-/// would not see that two addresses are one place.
+/// Ranks that are threads share one range. If each mapped the same memory again, ThreadSanitizer
+/// would not see that two addresses are the same memory.
 ///
 /// How it is built (symmetric_range.cpp follows this table). Each step is collective: if it fails
 /// on one rank, all ranks throw and give back what they have.
 ///
 /// | step           | what a rank does                                         | exchanged          |
 /// |----------------|----------------------------------------------------------|--------------------|
-/// | 1 memory       | asks which kind of handle all devices have; creates      | who has FABRIC     |
+/// | 1 memory       | asks which kind of handle all devices have; creates      | FABRIC support     |
 /// |                | segments that can be exported as that kind and as file   |                    |
-/// |                | descriptors, or finds the segments behind its pointer    |                    |
+/// |                | descriptors, or finds the segments at its pointer        |                    |
 /// | 2 descriptions | computes the stride; falls back to file descriptors if   | sizes, what memory |
-/// |                | somebody's memory was not created for FABRIC             | was created for    |
+/// |                | one rank's memory was not created for FABRIC             | was created for    |
 /// | 3 addresses    | reserves ranks * stride                                  | nothing            |
 /// | 4 mappings     | maps rank r's segments from base + r * stride on         | handles            |
 /// | 5 access       | gives its device access to the mappings                  | nothing            |
@@ -62,7 +62,7 @@ public:
     /// Shares memory that every rank has already, as ncclCommWindowRegister does. The memory must
     /// be from cuMemCreate, with POSIX file descriptors among its requestedHandleTypes, as lab 01
     /// creates it. `pointer` is where this rank's memory starts; `bytes` is the same on every rank.
-    /// Whole segments are shared: where the pointer lies inside of one, lead() says how far. The
+    /// Whole segments are shared: if the pointer lies inside one, lead() is its offset. The
     /// caller still owns the memory, and may free it before or after the range.
     SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes);
 
@@ -73,9 +73,9 @@ public:
     CUdeviceptr base() const { return base_; }
     /// The distance from one rank's memory to the next, in bytes. A multiple of the granularity.
     std::size_t stride() const { return stride_; }
-    /// The size of each rank's memory as asked for, in bytes.
+    /// The requested size of each rank's memory, in bytes.
     std::size_t size() const { return bytes_; }
-    /// How far behind the beginning of its first segment this rank's memory starts; ranks may
+    /// The offset in bytes of this rank's memory from the start of its first segment; ranks may
     /// differ. The addresses below are those of the segment.
     std::size_t lead() const { return lead_; }
     /// The address of a rank's memory in this process.
