@@ -16,18 +16,18 @@
 ///       data ----stores----> | slot 0 | ... | slot 7    | ---loads---> data
 ///                            +--------------------------+
 ///
-/// Each side polls a counter near it, and writes the counter near the other. What lies where is
-/// the caller's choice: this lab takes host memory; with a proxy, slots in a GPU's memory too.
+/// Each side polls a counter near it, and writes the counter near the other. The caller
+/// chooses the memory: this lab takes host memory and, with a proxy, a GPU's memory for some slots.
 ///
 /// Data moves in steps, numbered from 0 for as long as the connection lives. Step s uses slot
 /// s mod 8. `tail` is the number of steps that the sender has filled, `head` the number that the
 /// receiver has emptied. The sender's credit, head + 8 - s, is the number of slots that it may
-/// still fill. `fifo[s mod 8]` says what the step brings: how many bytes, and where.
+/// still fill. `fifo[s mod 8]` describes the step's data: how many bytes, and where.
 ///
 /// The README explains release and acquire: what a thread did before a release store is visible to
 /// a thread that sees the stored value with an acquire load.
 ///
-/// | step s: who     | waits for    | order       | then does                   | then stores  | order       |
+/// | step s: side    | waits for    | order       | then does                   | then stores  | order       |
 /// |-----------------|--------------|-------------|-----------------------------|--------------|-------------|
 /// | fill: sender    | head + 8 > s | acquire (1) | writes the slot, fifo entry | tail = s + 1 | release (2) |
 /// | empty: receiver | tail > s     | acquire (3) | reads fifo entry, the slot  | head = s + 1 | release (4) |
@@ -43,18 +43,18 @@
 ///   both wait. Two ranks that each send more than eight slots before they receive do wait for each
 ///   other. So send_receive() does both in one kernel, in different blocks.
 /// - A message cannot overtake another: each side makes its steps in order. `left` of a fifo entry
-///   says how many bytes of the message remain from this step on. The receiver compares this with
-///   the number that it expects, and so notices when the two sides name different sizes.
+///   is the number of bytes of the message that remain from this step on. The receiver compares it
+///   with the number that it expects, and so detects that the two sides passed different sizes.
 /// - The counters are never reset. Each side also counts its steps in memory of its own
 ///   (ConnectionEnd::step), where a kernel finds its step without a load over the bus. So a
-///   replayed graph is right as well.
+///   replayed graph works as well.
 /// - A side whose wait has timed out changes neither slot nor counter. If the sender gives up, the
 ///   receiver times out: it never accepts incomplete data as complete. If the receiver gives up,
 ///   the sender times out once all slots are full.
 ///
 /// In *normal mode* a step's data is in its slot. In *offset mode* it is anywhere in the
-/// connection's buffer, and the fifo entry says where: a sender whose data is there already sends
-/// it without a copy. It may write the data again when the receiver has emptied the step
+/// connection's buffer, and the fifo entry gives its offset: a sender whose data is already there
+/// sends it without a copy. It may overwrite the data once the receiver has emptied the step
 /// (drained()).
 ///
 /// Explored: `./lab explore connection`: every execution that the memory model allows.
@@ -84,14 +84,14 @@ struct Ends {
     const simt::Timeout& timeout;  ///< The kernel's parameter.
 };
 
-/// What thread 0 tells the other threads of its group, in the block's shared memory. Each
+/// Values that thread 0 passes to the rest of its group, in the block's shared memory. Each
 /// ConnectionSender and ConnectionReceiver of a block has its own.
 struct EndState {
     std::uint64_t step;
     std::byte* data;
 };
 
-/// The step with which an end begins, for all threads of its group.
+/// The first step of an end, for all threads of its group.
 template <class Group>
 __host__ __device__ std::uint64_t first_step(const Group& group, const ConnectionEnd& end,
                                              EndState* state) {
@@ -119,11 +119,11 @@ public:
           step_(first_step(group, end, state)),
           head_(step_ - kSteps) {}  // not read yet: assume that there is no credit
 
-    /// The step that is next.
+    /// The next step.
     __host__ __device__ std::uint64_t step() const { return step_; }
 
     /// Waits until the next slot is free. All threads call it. All get the slot, or all get null
-    /// where the wait timed out: then leave, and do not post.
+    /// if the wait timed out: then stop, and do not post.
     __host__ __device__ std::byte* acquire() {
         if (group_.thread_rank() == 0) {
             state_->data = wait_for_head(step_ + 1 - kSteps) ? end_.slot(step_) : nullptr;
@@ -132,7 +132,7 @@ public:
         return state_->data;
     }
 
-    /// Gives the step to the receiver, with what `entry` says of it.
+    /// Hands the step to the receiver; `entry` describes it.
     __host__ __device__ void post(const FifoEntry& entry) {
         group_.sync();
         if (group_.thread_rank() == 0) {
@@ -145,8 +145,8 @@ public:
         ++step_;
     }
 
-    /// Waits until the receiver has emptied all steps: what was sent in offset mode may be written
-    /// again. All threads call it, as their last call. False where the wait timed out.
+    /// Waits until the receiver has emptied all steps: data sent in offset mode may then be
+    /// overwritten. All threads call it, as their last call. False where the wait timed out.
     __host__ __device__ bool drained() {
         if (group_.thread_rank() == 0) {
             state_->data = wait_for_head(step_) ? end_.slots : nullptr;
@@ -187,12 +187,12 @@ public:
           step_(first_step(group, end, state)),
           tail_(step_) {}  // not read yet: assume that the FIFO is empty
 
-    /// The step that is next.
+    /// The next step.
     __host__ __device__ std::uint64_t step() const { return step_; }
 
     /// Waits for the next step, with `size` bytes of a message of which `left` remain. All threads
-    /// call it. All get the data, or all get null where the wait timed out, the sender named other
-    /// numbers, or its entry points outside the buffer: then leave, and do not release.
+    /// call it. All get the data, or all get null if the wait timed out, the sender passed other
+    /// numbers, or its entry points outside the buffer: then stop, and do not release.
     __host__ __device__ const std::byte* acquire(std::uint64_t size, std::uint64_t left) {
         if (group_.thread_rank() == 0) {
             state_->data = wait_for_tail() ? checked_data(size, left) : nullptr;
@@ -214,7 +214,7 @@ public:
 
 private:
     __host__ __device__ bool wait_for_tail() {
-        // Acquire (3): what the sender wrote to entry and slot is seen after this.
+        // Acquire (3): after this, the sender's writes to entry and slot are visible.
         return tail_.wait_peer(waiter_, &end_.receive->tail,
                                {simt::Wait::kFifoData, ends_.rank, ends_.peer, step_ + 1,
                                 static_cast<int>(end_.channel), step_});

@@ -1,10 +1,10 @@
 #pragma once
 /// \file
-/// The memory of a connection: the counters, the entries and the slots, as plain words. What they
-/// mean, and who may touch them when, is the protocol of fifo.hpp.
+/// The memory of a connection: the counters, the entries and the slots, as plain words. The
+/// protocol of fifo.hpp defines their meaning, and which side may access them when.
 ///
 /// Source: NCCL's `ncclSendMem`, `ncclRecvMem` and `ncclConnFifo` in src/include/comm.h and
-/// collectives.h (NCCL_STEPS is 8 too).
+/// collectives.h (NCCL_STEPS is 8).
 
 #include <cstddef>
 #include <cstdint>
@@ -19,12 +19,12 @@ inline constexpr unsigned kSteps = 8;
 /// Where a step's data is: NCCL_MODE_NORMAL, NCCL_MODE_OFFSET.
 enum class StepMode : std::uint32_t { kNormal, kOffset };
 
-/// What a step brings: NCCL's ncclConnFifo. Written by the sender.
+/// The description of a step's data: NCCL's ncclConnFifo. Written by the sender.
 struct FifoEntry {
     StepMode mode;
-    std::uint64_t offset;  ///< In offset mode: where the data is, from the buffer's start.
+    std::uint64_t offset;  ///< In offset mode: the data's offset from the buffer's start.
     std::uint64_t size;    ///< Bytes of this step.
-    std::uint64_t left;    ///< Bytes of the message from this step on, `size` among them.
+    std::uint64_t left;    ///< Bytes of the message from this step on, including `size`.
 
     /// Reads an entry once. The other side may be another process, and could change the entry
     /// between a check and a second read.
@@ -35,13 +35,13 @@ struct FifoEntry {
     }
 };
 
-/// What the sender polls. It has its own cache line, so that writes to other words do not slow the
-/// polls down.
+/// The word that the sender polls. It has its own cache line, so that writes to other words do not
+/// slow the polls down.
 struct alignas(128) SendMem {
     std::uint64_t head;  ///< Steps emptied. Written by the receiver.
 };
 
-/// What the receiver polls.
+/// The word that the receiver polls, and the entries.
 struct alignas(128) RecvMem {
     std::uint64_t tail;  ///< Steps filled. Written by the sender.
     FifoEntry fifo[kSteps];
@@ -61,8 +61,8 @@ struct ConnectionEnd {
     __host__ __device__ std::byte* slot(std::uint64_t of_step) const {
         return slots + of_step % kSteps * slot_bytes;
     }
-    /// The data of a step, or null where the entry points outside the buffer: what another process
-    /// wrote is checked, not followed.
+    /// The data of a step, or null where the entry points outside the buffer: values written by
+    /// another process are checked before use.
     __host__ __device__ std::byte* data(std::uint64_t of_step, const FifoEntry& entry) const {
         if (entry.mode == StepMode::kNormal) {
             return entry.size <= slot_bytes ? slot(of_step) : nullptr;

@@ -3,19 +3,19 @@
 /// A count of steps that one side stores and the other side polls: NCCL's `postPeer` and
 /// `waitPeer`.
 ///
-/// | who    | does                         | to what                   | order | guarantee                         |
+/// | side   | does                         | to what                   | order | guarantee                         |
 /// |--------|------------------------------|---------------------------|-------|-----------------------------------|
-/// | poster | post_peer(): stores n        | the counter near its peer | kPost | with kRelease: what it did before is seen by whoever waits for n with kAcquire |
+/// | poster | post_peer(): stores n        | the counter near its peer | kPost | with kRelease: a peer that waits for n with kAcquire sees what it did before |
 /// | waiter | wait_peer(): polls until >= n| the counter near itself   | kWait | with kAcquire: what it does next comes after what the peer did before posting n |
 ///
-/// With relaxed orders the count alone arrives, sooner.
+/// Relaxed orders are faster, but guarantee nothing beyond the count itself.
 ///
 /// Counts only grow, and are compared by their difference, so they may wrap.
 ///
 /// - *Cached*: a poll may be a load over a bus, so the waiter keeps the count that it saw last, and
-///   polls only when that is not enough. The acquire that saw count n covers all steps up to n.
-/// - *Adaptive*: first nothing but polls; every so many polls a look at the abort flag and at the
-///   clock; in a long wait pauses between the polls (simt::Waiter).
+///   polls only when that is too small. The acquire that saw count n covers all steps up to n.
+/// - *Adaptive*: at first the waiter only polls; at intervals it checks the abort flag and the
+///   clock; in a long wait it pauses between polls (simt::Waiter).
 
 #include <cstdint>
 
@@ -28,7 +28,7 @@ namespace symm {
 template <simt::Order kWait>
 class PeerStep {
 public:
-    /// `seen` is a count that was reached before.
+    /// `seen` is a count that has already been reached.
     __host__ __device__ explicit PeerStep(std::uint64_t seen) : seen_(seen) {}
 
     /// The count that was seen last.
@@ -54,7 +54,7 @@ private:
     std::uint64_t seen_;
 };
 
-/// The posting side: tells whoever polls `counter` that `step` steps are done.
+/// The posting side: tells the thread that polls `counter` that `step` steps are done.
 template <simt::Order kPost>
 __host__ __device__ void post_peer(std::uint64_t* counter, std::uint64_t step) {
     simt::store(counter, step, kPost);

@@ -2,7 +2,7 @@
 /// \file
 /// Where the parts of connections lie in the ranks' segments.
 ///
-/// Every rank owns one segment of host memory. What a rank polls lies in its own: the SendMem of
+/// Every rank owns one segment of host memory. A rank polls only its own: it holds the SendMem of
 /// the connections on which it sends, the RecvMem of those on which it receives. The buffer of a
 /// connection lies in the segment of its sender or of its receiver:
 ///
@@ -10,7 +10,7 @@
 ///     rank 1's segment: [ RecvMem 0->1, buffer 0->1 | SendMem 1->0 | ... ]
 ///
 /// A load over a bus has to wait for the answer, a store does not. So the buffer is near the
-/// receiver, which loads, unless a plan says otherwise.
+/// receiver, which loads, unless a plan specifies the sender.
 ///
 /// All ranks compute the same layout from the same plans.
 ///
@@ -29,9 +29,9 @@ namespace symm {
 /// In whose segment a connection's buffer lies (NCCL_SHM_LOCALITY 1, 2).
 enum class Locality : std::uint32_t { kSender, kReceiver };
 
-/// What all ranks know about a rank and the connections on which it receives.
+/// A rank's device and the connections on which it receives, known to all ranks.
 struct ConnectionPlan {
-    std::uint64_t senders;  ///< The ranks that it receives from, a bit for each.
+    std::uint64_t senders;  ///< The ranks that it receives from, one bit each.
     std::uint64_t slot_bytes;
     std::uint64_t staging_bytes;
     std::uint32_t channels;
@@ -55,7 +55,7 @@ public:
     std::size_t bytes() const { return bytes_; }
     /// Whether the part of the connection lies in this segment.
     bool has(Part part, int from, int to) const { return offsets_.contains({part, from, to}); }
-    /// Where, from the segment's begin.
+    /// Its offset from the segment's start.
     std::size_t offset(Part part, int from, int to) const { return offsets_.at({part, from, to}); }
 
 private:

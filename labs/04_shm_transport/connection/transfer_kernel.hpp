@@ -147,7 +147,7 @@ private:
             }
         }
         if (staged) {
-            sender.drained();  // the caller may write the data again once this kernel has ended
+            sender.drained();  // the caller may overwrite the data once this kernel has ended
         }
     }
 
@@ -171,7 +171,7 @@ private:
 /// so that other files need no nvcc.)
 void launch_transfer(CUstream stream, const TransferKernel& transfer);
 
-/// How many of its blocks the current device keeps resident.
+/// The number of its blocks that the current device keeps resident.
 unsigned transfer_resident_blocks();
 
 }  // namespace symm

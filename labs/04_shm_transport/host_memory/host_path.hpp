@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The two ways to host memory that GPUs of several processes share, and how ranks agree on one.
+/// The two ways to make host memory that GPUs of several processes share; how ranks agree on one.
 ///
 /// - cuMem: memory of a NUMA node, made by `cuMemCreate` (CU_MEM_LOCATION_TYPE_HOST_NUMA). It has a
 ///   handle, and the same calls export, import and map it as for device memory.
@@ -37,7 +37,7 @@ struct HostPathChoice {
 };
 
 /// Tries cuMem for `device`: makes a granule on its NUMA node, maps it, writes to it from the host,
-/// exports and imports it. Leaves nothing behind. Throws CudaError for an error that is no refusal.
+/// exports and imports it. Leaves nothing behind. Throws CudaError for other errors than refusals.
 HostPathChoice probe_host_path(int device);
 
 /// Collective: cuMem where the probe of every rank succeeded, else POSIX, with the reason of the

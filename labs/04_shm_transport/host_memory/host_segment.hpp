@@ -36,7 +36,7 @@ public:
     /// std::system_error.
     static HostSegment create(HostPath path, std::size_t bytes, std::span<const int> devices);
 
-    /// The memory behind a file descriptor that share() returned, in this or another process.
+    /// The memory of a file descriptor that share() returned, in this or another process.
     /// `bytes` is the size() of that segment. Throws CudaError or std::runtime_error for a
     /// descriptor of anything else.
     static HostSegment attach(HostPath path, UniqueFd fd, std::size_t bytes,

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A proxy: a host thread that lets the copy engine move what a connection carries.
+/// A proxy: a host thread that lets the copy engine move a connection's data.
 ///
 /// A kernel that copies over the bus keeps multiprocessors busy, which wait for the bus most of the
 /// time. The copy engine is made for such copies, but a kernel cannot start it. So the kernel fills
@@ -9,7 +9,7 @@
 ///     kernel --stores--> [ device slots ] --copy engine--> [ host slots ] --loads--> kernel
 ///              connection 1           proxy            connection 2
 ///
-/// The proxy is nothing but the receiver of one connection and the sender of another. The receiving
+/// The proxy is simply the receiver of one connection and the sender of another. The receiving
 /// rank can have one as well, from the host slots to slots in its GPU's memory. Per channel:
 ///
 /// | step s | waits for                | order   | then                                | then stores          | order   |
@@ -22,12 +22,11 @@
 /// - The copy starts after the acquire of the tail, so it reads what the sender has written. The
 ///   tail of connection 2 is stored after the event, so the receiver reads what was copied.
 /// - A slot of connection 1 is given back only when its copy has ended.
-/// - The proxy never waits inside a step. It looks at each channel in turn, and goes on to the next
-///   one.
-/// - No deadlock, as long as its calls of the driver return. They may not while another thread
+/// - The proxy never waits inside a step. It checks one channel after the other.
+/// - No deadlock, as long as its calls of the driver return. They might not while another thread
 ///   waits for the whole device (cuCtxSynchronize, cuMemFree): that thread waits for the kernel,
 ///   and the kernel for the proxy. So until ShmTransport::finish() has returned, make no such call.
-/// - What another process wrote is read once, checked, and only then used.
+/// - Values written by another process are read once, checked, and only then used.
 ///
 /// Source: NCCL's shmSendProxyProgress and shmRecvProxyProgress in src/transport/shm.cc
 /// (NCCL_SHM_USE_CUDA_MEMCPY, NCCL_SHM_MEMCPY_MODE).
@@ -47,7 +46,7 @@
 
 namespace symm {
 
-/// What a proxy serves: a channel of one connection, and the channel of another that continues it.
+/// The route of a proxy: a channel of one connection, and the channel of another that continues it.
 /// The addresses are the same for the thread and for the copy engine.
 struct ProxyRoute {
     ConnectionEnd from;
@@ -55,13 +54,13 @@ struct ProxyRoute {
     int peer;  ///< The rank at the other end, for error messages.
 };
 
-/// One route, and how far it is.
+/// One route and its progress.
 class ProxyChannel {
 public:
     /// Needs the context of the GPU whose copy engine is used.
     explicit ProxyChannel(const ProxyRoute& route) : route_(route) {}
 
-    /// Does what can be done without waiting. Returns whether it was anything. Throws CudaError,
+    /// Does what can be done without waiting. Returns whether it did anything. Throws CudaError,
     /// and std::runtime_error for a step whose data does not lie in the connection's buffer.
     bool progress(CUstream stream);
 
@@ -72,7 +71,7 @@ private:
     ProxyRoute route_;
     std::uint64_t started_ = 0;  ///< Copies started, so the next step.
     std::uint64_t ended_ = 0;
-    FifoEntry entries_[kSteps] = {};  ///< Of the copies between the two.
+    FifoEntry entries_[kSteps] = {};  ///< Of the copies not yet ended.
     std::array<Event, kSteps> copied_;
 };
 

@@ -2,7 +2,7 @@
 /// \file
 /// Sending and receiving between ranks whose GPUs cannot reach each other: through host memory.
 ///
-/// Each rank owns one HostSegment; segment_layout.hpp says what lies where. Both sides of a
+/// Each rank owns one HostSegment; segment_layout.hpp defines its layout. Both sides of a
 /// connection map both segments. The data is copied by the kernels themselves, or, on either side,
 /// by the copy engine (proxy.hpp):
 ///
@@ -46,25 +46,25 @@ class Rank;
 /// On which side the copy engine moves the data (NCCL_SHM_MEMCPY_MODE 1, 2, 3).
 enum class ProxySide : unsigned { kNone, kSender, kReceiver, kBoth };
 
-/// Bytes of a slot, unless the options say otherwise; with a proxy on a GPU, since each copy costs
-/// the engine 2 us more.
+/// Default bytes of a slot. With a proxy on a GPU slots are larger, since each copy costs the
+/// engine 2 us more.
 inline constexpr std::uint64_t kTransportSlotBytes = 64 * 1024;
 inline constexpr std::uint64_t kTransportProxySlotBytes = 2 * 1024 * 1024;
 
 /// How a transport is built. A connection uses the `channels`, `slot_bytes`, `staging_bytes` and
 /// `locality` of its receiver; its sender's are ignored.
 struct TransportOptions {
-    /// Channels, and so blocks, per direction of a transfer; 0: 32, with a proxy 4, divided by the
-    /// number of ranks of this process on the GPU; on an emulated GPU 2.
+    /// Channels, and so blocks, per direction of a transfer; 0: 32 (with a proxy 4) divided by the
+    /// number of ranks of this process on the GPU, or 2 on an emulated GPU.
     std::uint32_t channels = 0;
     /// Bytes of a slot, a multiple of 128; 0: kTransportSlotBytes or kTransportProxySlotBytes.
     std::uint64_t slot_bytes = 0;
     /// Bytes of staging() per connection, a multiple of 128.
     std::uint64_t staging_bytes = 0;
-    /// In whose segment the slots are.
+    /// The side whose segment holds the slots.
     Locality locality = Locality::kReceiver;
-    /// Whether this rank uses its copy engine where it sends, where it receives, or both. What its
-    /// peers do at their ends, they choose themselves.
+    /// Whether this rank uses its copy engine where it sends, where it receives, or both. Its
+    /// peers choose for their own ends.
     ProxySide proxy = ProxySide::kNone;
     /// The path to host memory; empty: cuMem where all ranks can use it.
     std::optional<HostPath> path;
@@ -72,19 +72,19 @@ struct TransportOptions {
     std::optional<std::chrono::nanoseconds> limit;
 };
 
-/// What a rank sends or receives: `bytes` (may be 0) at `data`, memory that its device reaches. Any
-/// address works; multiples of 16 are faster.
+/// The data that a rank sends or receives: `bytes` (may be 0) at `data`, memory that its device
+/// reaches. Any address works; multiples of 16 are faster.
 struct Transfer {
     int peer;
     CUdeviceptr data;
     std::size_t bytes;
 };
 
-/// One rank's transport. Move-only. Used by its rank's thread only, and needs that rank's context
-/// current, at its destruction too.
+/// One rank's transport. Move-only. Only its rank's thread may use it, with that rank's context
+/// current, even at destruction.
 ///
-/// With a sender's proxy, call finish() before the destruction: what the proxy has not handed over
-/// yet is lost. With any proxy, make no call that waits for the device (see proxy.hpp) until
+/// With a sender's proxy, call finish() before destruction: data that the proxy has not handed
+/// over yet is lost. With any proxy, make no call that waits for the device (see proxy.hpp) until
 /// finish() has returned.
 ///
 /// Declare it after the buffers that it moves, so that it is destroyed before them. If an exception
@@ -97,8 +97,8 @@ struct Transfer {
 /// another, one transfer runs at a time: queue them on one stream, or order the streams.
 class ShmTransport {
 public:
-    /// Connects this rank with `senders`, the ranks that it will receive from. They are told over
-    /// the rank's bootstrap. `rank` must outlive the transport. If it fails on one rank, it throws
+    /// Connects this rank with `senders`, the ranks that it will receive from. They are notified
+    /// over its bootstrap. `rank` must outlive the transport. If it fails on one rank, it throws
     /// on all ranks and leaves nothing behind. Throws std::invalid_argument for a rank that does
     /// not exist or options out of range.
     ShmTransport(Rank& rank, std::span<const int> senders, const TransportOptions& options = {});
@@ -114,14 +114,14 @@ public:
     /// only after its receive has begun. Throws as send().
     void send_receive(const Transfer& to, const Transfer& from, CUstream stream);
 
-    /// Host memory of the connection to `peer`, for kernels and copies of this rank to write. What
-    /// is sent from there is not copied into slots, unless this rank has a sender's proxy. Its size
-    /// is the receiver's
-    /// `staging_bytes`. Throws std::invalid_argument where `peer` does not receive from this rank.
+    /// Host memory of the connection to `peer`, for kernels and copies of this rank to write. Data
+    /// sent from there is not copied into slots, unless this rank has a sender's proxy. Its size is
+    /// the receiver's `staging_bytes`. Throws std::invalid_argument where `peer` does not receive
+    /// from this rank.
     CUdeviceptr staging(int peer) const;
 
     /// Waits for all that was queued on `stream`; with a sender's proxy, also until it has handed
-    /// over what kernels of this rank have sent, on whichever stream. Throws std::runtime_error
+    /// over all that kernels of this rank have sent, on any stream. Throws std::runtime_error
     /// where a transfer failed. The error names the peer: the wait for it timed out, or it has
     /// failed, is gone, or sent another number of bytes; or it is the proxy's. The received data is
     /// then undefined and the counters of the two sides differ, so every later call throws the

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Receives messages over TCP into a GPU's memory, by the queue of unpack_queue.hpp.
+/// Receives messages over TCP into a GPU's memory, through the queue of unpack_queue.hpp.
 ///
 /// On the wire, a piece is a header and its bytes, padded to whole units of 16 bytes of the
 /// destination:
@@ -11,7 +11,7 @@
 /// wherever TCP cuts the stream, and the kernel can copy 16 bytes at once. The sender chooses
 /// pieces and their order as it likes. All numbers are little-endian.
 ///
-/// The host thread receives the stream as it is into the bounce buffer, a ring. One system call
+/// The host thread receives the stream unchanged into the bounce buffer, a ring. One system call
 /// takes whatever TCP has ready, up to a quarter of the ring, whether that is many pieces or part
 /// of one. Then the thread describes the data between the headers. The ring is small, so that it
 /// stays in the processor's cache.
@@ -36,9 +36,9 @@ namespace symm {
 /// Two connected TCP sockets of this machine. Throws std::system_error.
 std::pair<UniqueFd, UniqueFd> loopback_tcp_pair();
 
-/// What comes before the data of a piece.
+/// The header before the data of a piece.
 struct PieceHeader {
-    std::uint64_t destination;  ///< From the begin of the user's buffer, bytes.
+    std::uint64_t destination;  ///< From the start of the user's buffer, bytes.
     std::uint64_t length;       ///< Bytes of data.
 };
 
@@ -46,10 +46,10 @@ struct PieceHeader {
 /// std::runtime_error once SYMM_TIMEOUT has passed.
 void send_piece(const UniqueFd& socket, std::uint64_t destination, std::span<const std::byte> data);
 
-/// The receiving side. Needs the context that is current at construction, also later.
+/// The receiving side. Every call needs the context that was current at construction.
 class TcpUnpacker {
 public:
-    /// `socket` is a connected TCP socket. `rank` and `peer`, which sends, are for error messages.
+    /// `socket` is a connected TCP socket. `rank` and `peer`, the sender, are for error messages.
     /// `bounce_bytes`, the size of the ring, is a multiple of 64.
     TcpUnpacker(UniqueFd socket, int rank, int peer, std::size_t bounce_bytes = 1 << 22,
                 std::chrono::nanoseconds limit = Deadline::standard_limit());
@@ -73,11 +73,11 @@ private:
     PinnedMemory queue_;
     PinnedMemory bounce_;
     KernelTimeout timeout_;
-    std::uint64_t asked_ = 0;               ///< Bytes of all receive() so far.
+    std::uint64_t asked_ = 0;               ///< Bytes of all receive() calls so far.
     std::atomic<std::uint64_t> posted_{0};  ///< Bytes of all descriptors so far.
     std::atomic<bool> closed_{false};       ///< No more will be posted.
 
-    // Used by the thread alone. A position is a number of bytes from the begin of the stream.
+    // Used by the thread alone. A position is a number of bytes from the start of the stream.
     // Position p lies at p mod the ring's size.
     std::uint64_t received_ = 0;   ///< Where the next byte will be received.
     std::uint64_t described_ = 0;  ///< The first data or header that is not yet described.

@@ -2,7 +2,7 @@
 /// \file
 /// A network-device queue: a kernel reassembles data that a network delivers in pieces.
 ///
-/// A network card, or TCP, delivers a message in pieces, each at some place of a bounce buffer in
+/// A network card, or TCP, delivers a message in pieces, each somewhere in a bounce buffer in
 /// pinned host memory. A host thread that copied the pieces into place would copy every byte once
 /// more. So it only describes them, and a kernel fetches them into the user's buffer:
 ///
@@ -12,7 +12,7 @@
 /// Every block of the kernel reads all descriptors and copies its share of each piece, and has a
 /// head of its own. Descriptor i is entry i mod kUnpackDepth of the queue. All counters only grow.
 ///
-/// | who   | waits for                | order   | then does                          | then stores      | order   |
+/// | side  | waits for                | order   | then does                          | then stores      | order   |
 /// |-------|--------------------------|---------|------------------------------------|------------------|---------|
 /// | host  | each head > j, the last descriptor of a part of the ring | acquire | receives into that part | | |
 /// | host  | each head + kUnpackDepth > i | acquire | writes descriptor i            | tail = i + 1     | release |
@@ -21,18 +21,18 @@
 /// - As in fifo.hpp: release with acquire in both directions, so no piece is read before it
 ///   has arrived, and no part of the ring is overwritten before it was read.
 /// - Pieces may come in any order and have any length: the descriptor names the place in the user's
-///   buffer. The kernel ends when it has stored as many bytes as it was told.
+///   buffer. The kernel ends when it has stored the requested number of bytes.
 /// - A descriptor that points outside the bounce buffer or the user's buffer is refused: the kernel
 ///   ends with an error, and stores nothing for it.
 /// - A block takes all descriptors up to the tail that it saw, a *batch*, and then stores its head
 ///   once for the whole batch.
-/// - No deadlock: the host thread waits for a block only where there are descriptors that the block
-///   has not read, and a block for the host thread only where there are none. (The host thread also
-///   waits for the network.) All blocks must run at the same time. A block's wait has a limit; the
+/// - No deadlock: the host thread waits for a block only while the block has unread descriptors,
+///   and a block waits for the host thread only while it has none. (The host thread also waits for
+///   the network.) All blocks must run at the same time. A block's wait has a limit; the
 ///   host thread's ends when its TcpUnpacker is destroyed.
 ///
-/// Explored: `./lab explore unpack` runs the kernel in every execution, beside a host that does
-/// what the table says (docs/EXPLORE.md).
+/// Explored: `./lab explore unpack` runs the kernel in every execution, with a host that follows
+/// the table (docs/EXPLORE.md).
 ///
 /// Source: NCCL's src/device/network/unpack/unpack.h (ncclNetDeviceUnpack), made for Google's TCPX
 /// plug-in, with `loadMeta {src_off, len, dst_off}` in unpack_defs.h.
@@ -54,9 +54,9 @@ inline constexpr unsigned kUnpackBlocks = 4;
 
 /// One piece.
 struct UnpackDescriptor {
-    std::uint64_t source;       ///< From the begin of the bounce buffer, bytes.
+    std::uint64_t source;       ///< From the start of the bounce buffer, bytes.
     std::uint64_t length;       ///< Bytes.
-    std::uint64_t destination;  ///< From the begin of the user's buffer, bytes.
+    std::uint64_t destination;  ///< From the start of the user's buffer, bytes.
 };
 
 /// In pinned host memory, zeroed before the first use.
@@ -67,7 +67,7 @@ struct UnpackQueue {
 };
 
 /// The kernel: kUnpackBlocks blocks, each with a word of shared memory. Stores `bytes` bytes and
-/// ends. The next launch goes on with the next descriptor.
+/// ends. The next launch continues with the next descriptor.
 struct UnpackKernel {
     UnpackQueue* queue;
     const std::byte* bounce;
@@ -77,10 +77,10 @@ struct UnpackKernel {
     std::uint64_t bytes;
     simt::Timeout timeout;
     int rank;
-    int peer;  ///< Who sends, for error messages.
+    int peer;  ///< The sender, for error messages.
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        auto* batch_end = block.shared<std::uint64_t>();  // what thread 0 tells its block
+        auto* batch_end = block.shared<std::uint64_t>();  // from thread 0 for its block
         simt::Waiter waiter(timeout);
         std::uint64_t* head = &queue->heads[block.group_index()];
         std::uint64_t next = simt::load(head, simt::Order::kRelaxed);  // its own counter
@@ -114,8 +114,8 @@ struct UnpackKernel {
     }
 
 private:
-    /// The tail, once it is beyond `next`; `next` where the wait timed out, or where more
-    /// descriptors are said to be there than the queue holds.
+    /// The tail, once it is beyond `next`; `next` if the wait timed out, or if the tail
+    /// claims more descriptors than the queue holds.
     __host__ __device__ std::uint64_t wait_for_tail(simt::Waiter& waiter,
                                                     std::uint64_t next) const {
         std::uint64_t tail = next;
