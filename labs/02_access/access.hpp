@@ -49,7 +49,7 @@ CUmemAccess_flags access_of(CUdeviceptr at, int id,
 std::string_view name_of(CUmemAccess_flags flags);
 
 /// The devices that can be given access to memory of device `owner`: itself, and those that
-/// cuDeviceCanAccessPeer reports as able to.
+/// cuDeviceCanAccessPeer allows.
 std::vector<int> devices_that_reach(int owner);
 
 /// The host's NUMA node nearest to `device` (CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID); 0 where the driver

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Handles: how memory leaves one process and arrives in another, and which one frees it.
+/// Handles: how memory leaves one process and arrives in another, and which process frees it.
 ///
 /// An address means something in one process only. What can be sent is a handle of the physical
 /// memory. cuMemExportToShareableHandle makes one of two kinds:

@@ -4,7 +4,7 @@
 /// protocol of fifo.hpp defines their meaning, and which side may access them when.
 ///
 /// Source: NCCL's `ncclSendMem`, `ncclRecvMem` and `ncclConnFifo` in src/include/comm.h and
-/// collectives.h (NCCL_STEPS is 8).
+/// collectives.h (NCCL_STEPS is also 8).
 
 #include <cstddef>
 #include <cstdint>

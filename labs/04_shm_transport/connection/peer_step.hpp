@@ -5,7 +5,7 @@
 ///
 /// | side   | does                         | to what                   | order | guarantee                         |
 /// |--------|------------------------------|---------------------------|-------|-----------------------------------|
-/// | poster | post_peer(): stores n        | the counter near its peer | kPost | with kRelease: a peer that waits for n with kAcquire sees what it did before |
+/// | poster | post_peer(): stores n        | the counter near its peer | kPost | with kRelease: a peer that waits for n with kAcquire sees what the poster did before |
 /// | waiter | wait_peer(): polls until >= n| the counter near itself   | kWait | with kAcquire: what it does next comes after what the peer did before posting n |
 ///
 /// Relaxed orders are faster, but guarantee nothing beyond the count itself.

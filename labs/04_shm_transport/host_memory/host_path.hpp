@@ -37,7 +37,7 @@ struct HostPathChoice {
 };
 
 /// Tries cuMem for `device`: makes a granule on its NUMA node, maps it, writes to it from the host,
-/// exports and imports it. Leaves nothing behind. Throws CudaError for other errors than refusals.
+/// exports and imports it. Leaves nothing behind. Throws CudaError for any error but a refusal.
 HostPathChoice probe_host_path(int device);
 
 /// Collective: cuMem where the probe of every rank succeeded, else POSIX, with the reason of the
