@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The parts of the program: one allocation, call by call, then a buffer that grows, then a context.
+/// The program in parts: one allocation, call by call, then a buffer that grows, then a context.
 
 #include <cstddef>
 
