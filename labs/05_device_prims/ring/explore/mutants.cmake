@@ -34,7 +34,7 @@ symm_explored_mutant(ring ll_no_sync_after_head ll/2 "data race on r0.shared"
         }]])
 symm_explored_mutant(ring ll_no_sync_before_next_head ll/2/10 "data race on r0.shared"
   FILE labs/05_device_prims/ring/ll_steps.hpp
-  OLD [[group_.sync();  // nobody]] NEW [[// nobody]])
+  OLD [[group_.sync();  // no write]] NEW [[// no write]])
 # Thread 0 gives the slot back while others still read.
 symm_explored_mutant(ring ll_no_sync_before_head ll/2 "nobody can go on"
   FILE labs/05_device_prims/ring/ll_steps.hpp
