@@ -96,7 +96,7 @@ TwoShotCall Communicator::two_shot_call(const CollectiveCall& call, const Places
         // What rank p reads of this rank's input, and where it writes in this rank's output.
         const std::size_t part = places.part * static_cast<std::size_t>(p);
         const auto seen = [&](const std::optional<WindowPlace>& place, CUdeviceptr own) {
-            return place ? place->seen_by(p, rank()) : p == rank() ? own : 0;
+            return place ? place->seen_by(p, rank()) : own;  // which no peer uses
         };
         two_shots.rendezvous.mine[p] = {seen(places.in, call.in) + (gathers ? 0 : part),
                                         seen(places.out, call.out) + (gathers ? part : 0)};
