@@ -23,7 +23,7 @@ constexpr unsigned kBlocksOfSharedDevice = 8;
 constexpr const char* kNcclsBlocks = "2";
 
 struct Engine {
-    std::unique_ptr<NcclLibrary> library;  ///< Outlives what it made.
+    std::unique_ptr<NcclLibrary> nccl;  ///< Outlives what it made.
     std::unique_ptr<Exchange> exchange;
 };
 
@@ -39,11 +39,11 @@ Engine make_engine(Rank& inside, std::unique_ptr<Rail>& rail, bool by_nccl, bool
             setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0) + setenv("NCCL_MAX_CTAS", kNcclsBlocks, 0);
     }
     std::string why_not;
-    engine.library = load_nccl(inside, why_not);
-    if (engine.library == nullptr) {
+    engine.nccl = load_nccl(inside, why_not);
+    if (engine.nccl == nullptr) {
         throw std::runtime_error("no NCCL: " + why_not);
     }
-    engine.exchange = std::make_unique<NcclExchange>(*engine.library, *rail);
+    engine.exchange = std::make_unique<NcclExchange>(*engine.nccl, *rail);
     return engine;
 }
 
