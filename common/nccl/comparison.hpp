@@ -19,7 +19,8 @@ class Rank;
 
 /// NCCL on every rank, or null on every rank with the reason in `why_not`. A caller that does not
 /// want NCCL gives its reason there beforehand. Collective.
-std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not);
+/// `sharing`: how many ranks share the devices where there are more than this rank's own.
+std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not, int sharing = 0);
 
 /// A communicator of all ranks. Collective; `library` must outlive it.
 std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& library);

@@ -15,6 +15,11 @@ enum class Collective : std::uint32_t {
     kReduce
 };
 
+/// How often the bytes of the larger buffer, but for a rank's own, cross its link.
+constexpr int trips_of(Collective collective) {
+    return collective == Collective::kAllReduce ? 2 : 1;
+}
+
 /// `allreduce`, `reducescatter`, `allgather`, `broadcast` or `reduce`.
 std::string_view name_of(Collective collective);
 /// `AllReduce`, and so on, as written in pages and output.

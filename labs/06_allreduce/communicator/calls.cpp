@@ -149,7 +149,7 @@ void Communicator::queue_pieces(const CollectiveCall& call, CUstream stream,
     const std::size_t unit = gathers ? size_of(call.type) : 1;
     for (std::size_t done = 0; done < call.count; done += chosen.piece) {
         if (done != 0) {  // a call of many pieces ends early where it cannot succeed any more
-            rank_.bootstrap().throw_async_error("an AllReduce");
+            rank_.bootstrap().throw_async_error("the next piece");
             timeout_.throw_if_gave_up();
         }
         const ScratchCall piece{call.in + done * size_of(call.type),

@@ -25,6 +25,11 @@ void Verifier::poison(const Stream& stream, CUdeviceptr out, std::size_t bytes) 
     cu_check(cuMemsetD8Async(out, 0xff, bytes, stream.get()), "cuMemsetD8Async(size={})", bytes);
 }
 
+void Verifier::poison(const Stream& stream, const Arithmetic& arithmetic, CUdeviceptr out,
+                      std::size_t count) const {
+    poison(stream, out, call(arithmetic, count).output_count() * size_of(arithmetic.type));
+}
+
 void Verifier::check(const Stream& stream, const Arithmetic& arithmetic, CUdeviceptr out,
                      std::size_t count) {
     const std::string wrong =

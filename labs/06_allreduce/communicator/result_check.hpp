@@ -46,6 +46,9 @@ public:
                   std::size_t count) const;
     /// Overwrites `bytes` with 0xff: NaNs, and integers that are hardly a result.
     static void poison(const Stream& stream, CUdeviceptr out, std::size_t bytes);
+    /// The same for a call's whole output.
+    void poison(const Stream& stream, const Arithmetic& arithmetic, CUdeviceptr out,
+                std::size_t count) const;
     /// Compares with the reference for the last fill; waits for the stream. Throws
     /// std::runtime_error naming the rank, how many elements are wrong, and one of them with what
     /// it should have been.

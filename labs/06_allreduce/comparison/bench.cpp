@@ -62,11 +62,10 @@ std::string head(const Rank& rank, const BenchOptions& options, const NcclCompar
         format_bytes(options.comparison.most_bytes), ours.windows, nccl.windows);
     if (limit) {
         text += fmt::format(
-            "# limit: {:.2f} us (a packet's way) + bytes x {}(n-1)/n at {:.1f} GB/s (copy engines, "
+            "# limit: {:.2f} us (a packet's way) + bytes x {} (n-1)/n at {:.1f} GB/s (copy "
+            "engines, "
             "each GPU to the next)\n",
-            limit->packet,
-            options.comparison.arithmetic.collective == Collective::kAllReduce ? "2" : "",
-            limit->rate);
+            limit->packet, trips_of(options.comparison.arithmetic.collective), limit->rate);
     }
     if (!is_emulated() && rank.size() > device_count()) {
         text +=

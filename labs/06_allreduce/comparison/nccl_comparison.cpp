@@ -126,11 +126,8 @@ void NcclComparison::find_nccl_device(NcclLibrary::Window in, NcclLibrary::Windo
 
 /// Overwrites the output. In place it is the input, which stays as it is.
 void NcclComparison::poison(const Call& call) {
-    const Arithmetic& arithmetic = options_.arithmetic;
     if (!call.in_place) {
-        const std::size_t parts =
-            arithmetic.collective == Collective::kAllGather ? arithmetic.parts(rank_.size()) : 1;
-        Verifier::poison(stream_, call.at.out, call.count * size_of(arithmetic.type) * parts);
+        verifier_.poison(stream_, options_.arithmetic, call.at.out, call.count);
     }
 }
 

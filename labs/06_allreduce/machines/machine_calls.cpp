@@ -27,19 +27,18 @@ struct Engine {
     std::unique_ptr<Exchange> exchange;
 };
 
-Engine make_engine(Rank& inside, std::unique_ptr<Rail>& rail, bool by_nccl, bool shared) {
+Engine make_engine(Rank& inside, std::unique_ptr<Rail>& rail, bool by_nccl, int ranks) {
     Engine engine;
     if (!by_nccl) {
         engine.exchange = std::make_unique<StagedExchange>(inside, std::move(rail),
                                                            HierarchicalCommunicator::part_bytes());
         return engine;
     }
-    if (shared) {  // before NCCL reads it
-        [[maybe_unused]] static const int set =
-            setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0) + setenv("NCCL_MAX_CTAS", kNcclsBlocks, 0);
+    if (ranks > device_count()) {  // before NCCL reads it
+        [[maybe_unused]] static const int set = setenv("NCCL_MAX_CTAS", kNcclsBlocks, 0);
     }
     std::string why_not;
-    engine.nccl = load_nccl(inside, why_not);
+    engine.nccl = load_nccl(inside, why_not, ranks);
     if (engine.nccl == nullptr) {
         throw std::runtime_error("no NCCL: " + why_not);
     }
@@ -63,7 +62,7 @@ void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const MachineCalls& ca
     const Stream stream;
     require_room(inside, calls.sizes.last, "--bytes");
     const bool shared = ranks > device_count();
-    const Engine engine = make_engine(inside, rail, calls.by_nccl, shared);
+    const Engine engine = make_engine(inside, rail, calls.by_nccl, ranks);
     HierarchicalCommunicator communicator(
         inside, *engine.exchange,
         {.limit = Deadline::standard_limit(), .max_blocks = shared ? kBlocksOfSharedDevice : 0});

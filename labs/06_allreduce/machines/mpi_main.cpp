@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <chrono>
 #include <thread>
 #include <vector>
@@ -20,42 +21,18 @@ namespace {
 
 using namespace symm;
 
+/// By the numbers of DataType and ReduceOp; null where MPI has none.
 MPI_Datatype mpi_type(DataType type) {
-    switch (type) {
-        case DataType::kFloat:
-            return MPI_FLOAT;
-        case DataType::kDouble:
-            return MPI_DOUBLE;
-        case DataType::kInt8:
-            return MPI_INT8_T;
-        case DataType::kUint8:
-            return MPI_UINT8_T;
-        case DataType::kInt32:
-            return MPI_INT32_T;
-        case DataType::kUint32:
-            return MPI_UINT32_T;
-        case DataType::kInt64:
-            return MPI_INT64_T;
-        case DataType::kUint64:
-            return MPI_UINT64_T;
-        default:
-            return MPI_DATATYPE_NULL;
-    }
+    const std::array<MPI_Datatype, kDataTypes.size()> types{
+        MPI_INT8_T,   MPI_UINT8_T,       MPI_INT32_T, MPI_UINT32_T, MPI_INT64_T,
+        MPI_UINT64_T, MPI_DATATYPE_NULL, MPI_FLOAT,   MPI_DOUBLE,   MPI_DATATYPE_NULL};
+    return types.at(static_cast<std::size_t>(type));
 }
 
 MPI_Op mpi_op(ReduceOp op) {
-    switch (op) {
-        case ReduceOp::kSum:
-            return MPI_SUM;
-        case ReduceOp::kProd:
-            return MPI_PROD;
-        case ReduceOp::kMin:
-            return MPI_MIN;
-        case ReduceOp::kMax:
-            return MPI_MAX;
-        default:
-            return MPI_OP_NULL;
-    }
+    const std::array<MPI_Op, kReduceOps.size()> ops{MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN,
+                                                    MPI_OP_NULL};
+    return ops.at(static_cast<std::size_t>(op));
 }
 
 /// Compares with MPI_Allreduce: the inputs are such that any order of additions has the same bits.

@@ -29,9 +29,7 @@ struct Side {
     /// wrong.
     CallPlan reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count,
                               const Arithmetic& arithmetic, Algorithm algorithm) {
-        const bool gathers = arithmetic.collective == Collective::kAllGather;
-        const auto parts = static_cast<std::size_t>(gathers ? rank.size() : 1);
-        Verifier::poison(stream, out, count * size_of(arithmetic.type) * parts);
+        verifier.poison(stream, arithmetic, out, count);
         verifier.fill(stream, arithmetic, in, count);
         const CallPlan plan = call(in, out, count, arithmetic, algorithm);
         check(out, count, arithmetic);

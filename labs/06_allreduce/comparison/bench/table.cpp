@@ -10,9 +10,8 @@ namespace {
 /// The bus bandwidth in GB/s, as nccl-tests defines it: bytes/time x 2(n-1)/n, of a ReduceScatter
 /// or an AllGather half of it.
 double bus_bandwidth(const BenchRow& row, double microseconds) {
-    const int trips = row.collective == Collective::kAllReduce ? 2 : 1;
-    return static_cast<double>(row.bytes) / (microseconds * 1e3) * trips * (row.ranks - 1) /
-           row.ranks;
+    return static_cast<double>(row.bytes) / (microseconds * 1e3) * trips_of(row.collective) *
+           (row.ranks - 1) / row.ranks;
 }
 
 constexpr const char* kHead =

@@ -25,11 +25,6 @@ std::size_t part_bytes(const Side& side, std::size_t count, DataType type) {
     return count * size_of(type) * static_cast<std::size_t>(side.rank.size());
 }
 
-/// Where this rank's part begins in a buffer of all.
-CUdeviceptr own_part(const Side& side, CUdeviceptr buffer, std::size_t count, DataType type) {
-    return buffer + static_cast<std::size_t>(side.rank.rank()) * count * size_of(type);
-}
-
 /// Runs `body(side, half, algorithm)` for all halves and ways.
 template <class Body>
 void on_all(int ranks, const Body& body) {
@@ -70,10 +65,9 @@ TEST_P(Halves, AreRightInPlace) {
         constexpr DataType kType = DataType::kBfloat16;
         const CUdeviceptr buffer = side.allocate(part_bytes(side, 1025, kType));
         for (const std::size_t count : {std::size_t{5}, std::size_t{1025}, std::size_t{64}}) {
-            const CUdeviceptr own = own_part(side, buffer, count, kType);
-            const bool gathers = half == Collective::kAllGather;
-            side.reduce_and_check(gathers ? own : buffer, gathers ? buffer : own, count,
-                                  {kType, ReduceOp::kSum, half}, way);
+            const Arithmetic sum{kType, ReduceOp::kSum, half};
+            const auto [in, out] = side.verifier.places(sum, buffer, buffer, count);
+            side.reduce_and_check(in, out, count, sum, way);
         }
         side.communicator.release(buffer);
     });
