@@ -3,7 +3,7 @@
 /// An exchange through host memory, for engines that the host calls: one thread calls the engine,
 /// while the GPU goes on.
 ///
-/// Part k, of which at most `depth()` are on their way:
+/// A part is the data of one start() (exchange.hpp); at most `depth()` are in progress. Part k:
 ///
 /// | step     | by                | does                                       | order   | waits for                 |
 /// |----------|-------------------|--------------------------------------------|---------|---------------------------|
@@ -16,8 +16,8 @@
 ///
 /// - No deadlock: an exchange waits for the kernels that made part k, on all machines, and for
 ///   nothing else that needs a multiprocessor. (If a kernel posted part k, it might not fit beside
-///   the blocks of the next call. These may wait for a rank whose next call does not fit beside its
-///   kernel that waits for part k: neither could continue. So the thread checks the event.)
+///   the blocks of the next call. Those blocks may wait for another rank, whose own blocks do not
+///   fit beside its kernel that waits for part k. So the thread checks the event instead.)
 /// - Part k + depth cannot overtake part k: it is started after the caller's stream has passed
 ///   finish of part k, and copy out waits for that stream.
 /// - The bits are the same on all machines: each machine adds up a chunk for all of them, in the
