@@ -1,6 +1,6 @@
-# Libraries: the distribution's where it has them, else fetched by hash. All are linked statically,
-# so that a build directory can be copied to another machine and run there. The exception is Google
-# Benchmark, where the distribution has only a shared library: it is copied beside the programs.
+# Libraries: the distribution's if it has them, else fetched by hash. All are linked statically, so
+# that a build directory can be copied to another machine and run there. The exception: if the
+# distribution has only a shared Google Benchmark, it is copied next to the programs.
 
 include(FetchContent)
 include(CudaToolkit)
@@ -10,7 +10,7 @@ find_package(Threads REQUIRED)
 set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # fetched projects take the options set here
 set(BUILD_SHARED_LIBS OFF)
 set(BENCHMARK_ENABLE_TESTING OFF)
-# Of what is fetched, only fmt is installed with the libraries: their headers include it.
+# Of the fetched projects, only fmt is installed with the libraries: their headers include it.
 set(FMT_INSTALL ${PROJECT_IS_TOP_LEVEL})
 set(CLI11_INSTALL OFF)
 set(INSTALL_GTEST OFF)
@@ -36,7 +36,7 @@ if(PROJECT_IS_TOP_LEVEL)
   FetchContent_MakeAvailable(GTest benchmark)
 endif()
 
-# fmt, statically: see fmt_9.cpp. A fetched one is static already.
+# fmt as a static library: see fmt_9.cpp. A fetched fmt is static already.
 add_library(symm_fmt INTERFACE)
 if(fmt_VERSION MATCHES "^9\\.1" AND NOT fmt_SOURCE_DIR)
   add_library(symm_fmt_9 STATIC "${CMAKE_CURRENT_LIST_DIR}/fmt_9.cpp")
@@ -50,7 +50,7 @@ else()
   target_link_libraries(symm_fmt INTERFACE fmt::fmt-header-only)
 endif()
 
-# spdlog as headers, which only common/log includes.
+# spdlog's headers; only common/log includes them.
 add_library(symm_spdlog INTERFACE)
 target_include_directories(symm_spdlog SYSTEM INTERFACE
   $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)

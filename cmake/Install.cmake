@@ -1,5 +1,5 @@
 # `cmake --install build/release --prefix P` installs the libraries, their headers, and a package
-# for find_package(symm). Not where this project is part of another one.
+# for find_package(symm). Skipped if this project is part of another one.
 
 # symm_install(TARGET...)
 function(symm_install)
@@ -14,14 +14,14 @@ if(TARGET symm_fmt_9)
 endif()
 
 if(PROJECT_IS_TOP_LEVEL)
-  # Without the headers of tests and of programs. The latter need CLI11, which users need not have.
+  # Excludes headers of tests and programs. The latter need CLI11, which users may not have.
   install(DIRECTORY common labs DESTINATION include/symm
     FILES_MATCHING PATTERN "*.hpp" PATTERN "*.inc"
     REGEX "/(tests|bench|cli|example|linker_errors)$" EXCLUDE
     REGEX "/(rank_options|story|[a-z]+_command)\\.hpp$" EXCLUDE)
   include(CMakePackageConfigHelpers)
   set(package "${PROJECT_BINARY_DIR}/package")
-  # Users need the fmt that the libraries have. One that was fetched is installed with them.
+  # Users need the libraries' fmt version. A fetched fmt is installed with the libraries.
   string(REGEX REPLACE "(.+)" "\\1 EXACT" fmt_version "${fmt_VERSION}")
   configure_file(cmake/symmConfig.cmake.in "${package}/symmConfig.cmake" @ONLY)
   write_basic_package_version_file("${package}/symmConfigVersion.cmake"

@@ -1,19 +1,19 @@
 add_library(symm_no_errors INTERFACE)
-target_compile_options(symm_no_errors INTERFACE -Wno-error)  # a mutant may not use all it declares
+target_compile_options(symm_no_errors INTERFACE -Wno-error)  # a mutant may leave things unused
 
 # Mutants: test programs from which one memory order, sync, flag check or buffer is removed. The
-# tests have to fail for exactly that reason. Only in the tsan preset: without ThreadSanitizer
-# almost no missing order is found.
+# tests must fail for exactly that reason. Only in the tsan preset: without ThreadSanitizer almost
+# no missing order is found.
 #
 # symm_mutants(GROUP LABELS label... SOURCES file... [LINK target...] [ENVIRONMENT name=value...])
 #
-# Builds the GoogleTest program of SOURCES as it is, which has to pass: test mutants.GROUP_sound.
+# Builds the GoogleTest program of SOURCES unchanged. It must pass: test mutants.GROUP_sound.
 #
 # symm_mutant(GROUP NAME FILTER REPORT FILE file OLD text NEW text...)
 #
-# Builds it again, with OLD replaced by NEW in a copy of the file, a source or a header: OLD has to
-# be there exactly once. More replacements may follow, in the same file or in others. Test
-# mutants.GROUP_NAME runs the cases that match FILTER, and what it prints has to match the regular
+# Builds it again, with OLD replaced by NEW in a copy of the file, a source or a header. OLD must
+# occur exactly once. More replacements may follow, in the same file or in others. Test
+# mutants.GROUP_NAME runs the cases that match FILTER, and its output must match the regular
 # expression REPORT: the race or the wrong value that the mutant should cause, and no other.
 # ThreadSanitizer stops at its first report, so only that report counts.
 macro(symm_mutants group)
@@ -39,7 +39,7 @@ function(symm_mutant group name filter report)
   symm_quick_to_build(${program})
   symm_use_precompiled(${program} symm_precompiled_test)
   if(NOT files)
-    list(APPEND arg_ENVIRONMENT SYMM_TIMEOUT=60)  # a busy machine is no fault
+    list(APPEND arg_ENVIRONMENT SYMM_TIMEOUT=60)  # a busy machine must not fail it
   endif()
   add_test(NAME mutants.${program} COMMAND ${program} "--gtest_filter=${filter}")
   set_tests_properties(mutants.${program} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT 300 ENVIRONMENT
@@ -52,9 +52,9 @@ function(symm_mutant group name filter report)
   endif()
 endfunction()
 
-# Writes copies of files with texts replaced: FILE file OLD text NEW text..., the arguments of the
-# calling function from the fifth on (as arguments of this one they would be split at semicolons).
-# For the mutant `program`. Sets `files`, and `copies`, the folder where they are.
+# Writes the copies of files for the mutant `program`, with texts replaced: FILE file OLD text NEW
+# text..., the calling function's arguments from the fifth on (passed to this macro, they would be
+# split at semicolons). Sets `files`, and `copies`, the folder of the copies.
 macro(symm_mutate)
   set(files)
   set(i 4)
@@ -68,16 +68,16 @@ macro(symm_mutate)
       string(FIND "${text_${FILE}}" "${OLD}" first)
       string(FIND "${text_${FILE}}" "${OLD}" last REVERSE)
       if(first EQUAL -1 OR NOT first EQUAL last)
-        message(FATAL_ERROR "mutant ${program} replaces this, which has to be in ${FILE} exactly "
-          "once:\n${OLD}\nChange the mutant, or put the text back: "
-          "./lab reset, if an exercise is open.")
+        message(FATAL_ERROR "mutant ${program} replaces this text, which must occur exactly once "
+          "in ${FILE}:\n${OLD}\nChange the mutant, or restore the text. If an exercise is open: "
+          "./lab reset.")
       endif()
       string(REPLACE "${OLD}" "${NEW}" text_${FILE} "${text_${FILE}}")
     endif()
     math(EXPR i "${i} + 2")
   endwhile()
 
-  # Where other files are changed, the compiler's arguments have to change, or nothing is rebuilt.
+  # If the set of files changes, the compiler's arguments must change, or nothing is rebuilt.
   string(MD5 hash "${files}")
   set(copies "${CMAKE_CURRENT_BINARY_DIR}/mutants/${program}/${hash}")
   foreach(file IN LISTS files)
@@ -86,13 +86,13 @@ macro(symm_mutate)
   endforeach()
 endmacro()
 
-# What the explorer runs (docs/EXPLORE.md), in the tsan preset:
+# The explorer's programs (docs/EXPLORE.md), in the tsan preset:
 #
 # symm_exploration(NAME LABEL SOURCES file...): the program `explore_NAME`, and the test
-# explore.NAME, that it visits all executions of all protocols and finds nothing.
+# explore.NAME: it must visit all executions of all protocols and find no failure.
 #
 # symm_explored_mutant(NAME MUTANT PROTOCOL REPORT FILE file OLD text NEW text...): the test
-# mutants.explore_NAME_MUTANT, that the mutated program finds a failure of PROTOCOL that matches
+# mutants.explore_NAME_MUTANT: the mutated program must find a failure of PROTOCOL that matches
 # REPORT.
 function(symm_exploration name label)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES")
@@ -102,7 +102,7 @@ function(symm_exploration name label)
   if(TARGET explore_${name})
     add_test(NAME explore.${name} COMMAND explore_${name})
     set_tests_properties(explore.${name} PROPERTIES LABELS ${label} TIMEOUT 600
-                         FAIL_REGULAR_EXPRESSION "the bound of")
+                         FAIL_REGULAR_EXPRESSION "stopped after")
   endif()
 endfunction()
 

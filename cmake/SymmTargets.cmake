@@ -1,15 +1,15 @@
-# The kinds of target this repository has. Include directories, standard, warnings and sanitizers
-# are set per target, here, once.
+# This repository's kinds of targets. Include directories, language standard, warnings and
+# sanitizers are set per target, only here.
 
-# What every target compiles and links with.
+# The options of every target.
 add_library(symm_options INTERFACE)
-# A flag, because CMake 3.25 does not know that nvcc has C++20 and would ask it for C++17. Programs
-# that use the installed libraries may have a newer standard.
+# A flag, because CMake 3.25 does not know that nvcc supports C++20, and would request C++17.
+# Programs that use the installed libraries may use a newer standard.
 target_compile_options(symm_options INTERFACE $<BUILD_INTERFACE:-std=c++20>)
 target_compile_features(symm_options INTERFACE $<INSTALL_INTERFACE:cxx_std_20>)
 target_include_directories(symm_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/symm>)
-add_library(symm_warnings INTERFACE)  # which are not installed
+add_library(symm_warnings INTERFACE)  # not installed
 target_link_libraries(symm_options INTERFACE $<BUILD_INTERFACE:symm_warnings>)
 if(PROJECT_IS_TOP_LEVEL)
   target_compile_options(symm_warnings INTERFACE
@@ -32,8 +32,8 @@ if(SYMM_SANITIZE)
   endforeach()
   target_link_options(symm_options INTERFACE -fsanitize=${SYMM_SANITIZE})
   if(SYMM_SANITIZE MATCHES "undefined")
-    # The vptr check opens a pipe to read memory: where a test has used up all descriptors, it
-    # reports valid objects.
+    # The vptr check opens a pipe to read memory. If a test has used up all descriptors, it reports
+    # valid objects.
     target_compile_options(symm_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=vptr>)
   endif()
 endif()
@@ -50,16 +50,16 @@ function(symm_quick_kernels target)
     $<$<COMPILE_LANGUAGE:CUDA>:-Xcicc=-O1> $<$<COMPILE_LANGUAGE:CUDA>:-Xptxas=-O1>)
 endfunction()
 
-# Most of the time to build programs and tests goes into optimisation, and most of the time to run
-# them is spent in libraries: so programs and tests are not optimised.
+# Building programs and tests spends most of its time on optimisation, and running them spends most
+# of its time in libraries. So programs and tests are not optimised.
 function(symm_quick_to_build target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O0>)
   symm_quick_kernels(${target})
 endfunction()
 
-# What most files include of other projects, parsed once for libraries and once for tests: half of
-# the time to compile a test. Headers of this project are not in it, because mutants replace them.
-# Not where kernels are optimised for a GPU: all else waits for nvcc there.
+# Headers of other projects that most files include, parsed once for libraries and once for tests:
+# this halves the time to compile a test. Headers of this project are excluded, because mutants
+# replace them. Not used when kernels are optimised for a GPU: then all else waits for nvcc anyway.
 if(PROJECT_IS_TOP_LEVEL AND SYMM_UNITY_BUILD AND (SYMM_EMULATED_ONLY OR SYMM_QUICK_KERNELS))
   set(headers <cuda_runtime.h> <cuda/atomic> <fmt/format.h>
     <array> <chrono> <functional> <map> <memory> <optional> <string> <thread> <vector>)
@@ -83,7 +83,7 @@ endfunction()
 function(symm_kernels target)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cu$")
-  # Else newer releases of CMake compile all of a target's kernels in one go, on one core.
+  # Otherwise newer CMake releases compile all of a target's kernels together, on one core.
   set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   if(NOT SYMM_EMULATED_ONLY)
     return()
@@ -92,13 +92,13 @@ function(symm_kernels target)
     LANGUAGE CXX COMPILE_OPTIONS "-xc++;-Wno-attributes;-Wno-unknown-attributes")
 endfunction()
 
-# ThreadSanitizer would sleep for a second at the end of each process, waiting for reports.
+# By default, ThreadSanitizer sleeps for a second at the end of each process, to wait for reports.
 set(SYMM_TSAN_OPTIONS "atexit_sleep_ms=0")
 
 # GoogleTest's TEST defines a member that nvcc, with clang as its host compiler, reports as unused.
 set(SYMM_TEST_CUDA_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-diag-suppress=177>)
 
-# symm_library(NAME SOURCES file... [LINK target...]), which is installed (Install.cmake).
+# symm_library(NAME SOURCES file... [LINK target...]): an installed library (Install.cmake).
 function(symm_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   add_library(${name} STATIC ${arg_SOURCES})
@@ -124,13 +124,13 @@ endfunction()
 # symm_test(NAME LABELS label... SOURCES file... [LINK target...] [PROGRAM target] [TIMEOUT seconds]
 #           [NATIVE filter] [ONE_DEVICE] [LARGE])
 #
-# Each case is a ctest test of its own, on emulated GPUs. PROGRAM is a target that the test starts,
-# so it is built first. NATIVE: where the machine has a GPU, the cases that match the filter also
-# run on it, all in one process, since each takes seconds to find a GPU; one program at a time.
-# ONE_DEVICE: all cases but those of programs run a second time, with all ranks on one
-# emulated device, where ranks share a context and wait for each other in more places. LARGE: the
-# cases fill many MiB, so that ThreadSanitizer with small pages would spend half of its time on
-# faults in its own memory.
+# Each case is a separate ctest test, on emulated GPUs. PROGRAM is a target that the test starts, so
+# it is built first. NATIVE: if the machine has a GPU, the cases that match the filter also run on
+# it, all in one process, since a process takes seconds to find a GPU; one program at a time.
+# ONE_DEVICE: all cases but those of programs run a second time, with all ranks on one emulated
+# device, where they share a context and wait for each other in more places. LARGE: the cases fill
+# many MiB, so with small pages ThreadSanitizer would spend half of its time on page faults in its
+# own memory.
 function(symm_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg
     "ONE_DEVICE;LARGE" "PROGRAM;TIMEOUT;NATIVE" "LABELS;SOURCES;LINK")
@@ -155,12 +155,12 @@ function(symm_test name)
   if(arg_NATIVE AND SYMM_GPUS)
     add_test(NAME native.${name} COMMAND ${name} "--gtest_filter=${arg_NATIVE}" --gtest_brief=1)
     set_tests_properties(native.${name} PROPERTIES LABELS "${arg_LABELS};native" TIMEOUT 300
-      # Streams of ranks that share a GPU must not wait behind each other's kernels.
+      # Enough hardware queues: streams of ranks that share a GPU must not wait for each other.
       RESOURCE_LOCK gpu ENVIRONMENT "SYMM_DRIVER=native;CUDA_DEVICE_MAX_CONNECTIONS=32")
   endif()
   if(arg_ONE_DEVICE)
     set(others -*Program*)
-    if(SYMM_SANITIZE)  # nor the suites of kernels: these are explored, and threads are the same
+    if(SYMM_SANITIZE)  # nor kernels' suites: these are explored, and threads behave the same
       string(APPEND others ":ByKernels/*:All/*:OnRanks/*:Over*:By/*")
     endif()
     symm_test_again(${name} on_one_device LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT}
@@ -168,8 +168,8 @@ function(symm_test name)
   endif()
 endfunction()
 
-# symm_exercise(NAME SOURCES file... [LINK target...]): a test program of the course, which
-# exercises.toml names: as small as can be, so that it is built soon after an edit.
+# symm_exercise(NAME SOURCES file... [LINK target...]): a test program of the course, named in
+# exercises.toml: as small as possible, so that it builds quickly after an edit.
 function(symm_exercise name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   if(SYMM_COURSE)
@@ -194,8 +194,7 @@ function(symm_test_again name suffix)
   endif()
 endfunction()
 
-# One ctest test for each case of a program. Disabled cases are child processes that other cases
-# start.
+# One ctest test per case of a program. Disabled cases are child processes that other cases start.
 function(symm_cases name prefix)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "TIMEOUT;FILTER" "LABELS;ENVIRONMENT")
   if(NOT arg_TIMEOUT)
@@ -210,7 +209,7 @@ function(symm_cases name prefix)
   string(MAKE_C_IDENTIFIER "${name}.${prefix}" tests)
   gtest_discover_tests(${name} TEST_PREFIX "${name}.${prefix}" TEST_FILTER "${arg_FILTER}"
     TEST_LIST ${tests} NO_PRETTY_VALUES DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60)
-  # Properties that are lists do not pass through gtest_discover_tests.
+  # gtest_discover_tests does not support properties that are lists.
   file(WRITE "${CMAKE_CURRENT_BINARY_DIR}/${tests}_properties.cmake" "if(${tests})
   set_tests_properties(\${${tests}} PROPERTIES LABELS \"${arg_LABELS}\" TIMEOUT ${arg_TIMEOUT}
     ENVIRONMENT \"SYMM_DRIVER=emulated;TSAN_OPTIONS=${SYMM_TSAN_OPTIONS};${arg_ENVIRONMENT}\")
@@ -220,8 +219,8 @@ endif()
     "${CMAKE_CURRENT_BINARY_DIR}/${tests}_properties.cmake")
 endfunction()
 
-# symm_benchmark(NAME SOURCES file... [LINK target...]), with a test that it refuses bad usage with
-# exit status 2. Not built under a sanitizer, whose timings mean nothing.
+# symm_benchmark(NAME SOURCES file... [LINK target...]): a benchmark, and a test that bad usage has
+# exit status 2. Not built with a sanitizer, under which timings mean nothing.
 function(symm_benchmark name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   if(SYMM_SANITIZE OR NOT PROJECT_IS_TOP_LEVEL)
@@ -230,7 +229,7 @@ function(symm_benchmark name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE symm_options ${arg_LINK} symm_bench CUDA::cudart_static)
   get_target_property(kind benchmark::benchmark TYPE)
-  if(kind STREQUAL "SHARED_LIBRARY")  # Debian's: copied, so that the build directory can be moved
+  if(kind STREQUAL "SHARED_LIBRARY")  # Debian's: a copy, so that the build directory can be moved
     set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
     add_custom_command(TARGET ${name} POST_BUILD COMMAND ${CMAKE_COMMAND} -E copy_if_different
       $<TARGET_FILE:benchmark::benchmark>
@@ -245,7 +244,7 @@ function(symm_benchmark name)
 endfunction()
 
 # symm_fuzz(NAME LABELS label... SOURCES file... [LINK target...]): a libFuzzer target, in the asan
-# preset. As a test it runs for some seconds; run the program itself for longer.
+# preset. The test runs for some seconds; run the program itself for longer.
 function(symm_fuzz name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LABELS;SOURCES;LINK")
   if(NOT SYMM_SANITIZE MATCHES "address" OR NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs ninja, and tells in one line how far it is: building 17 of 63, about 20 s left.
+"""Runs ninja, and shows its progress in one line: building 17 of 63, about 20 s left.
 
 usage: build.py BUILD_DIRECTORY [TARGET...]
 
-Prints nothing where everything is built already. What the compiler prints is passed on. On a
-terminal the line is rewritten; elsewhere a new one is printed every 15 seconds.
+Prints nothing if everything is built already. The compiler's output is passed on. On a terminal
+the line is rewritten; elsewhere a new line is printed every 15 seconds.
 """
 
 import os
@@ -14,12 +14,12 @@ import sys
 import time
 
 STATUS = "[%f/%t] "  # finished, total
-# Seconds, where a file was never built here; all others 0.3.
+# Seconds for a file that was never built here; all others 0.3.
 GUESS = {".cu.o": 8.0, ".cpp.o": 3.0, ".cxx.o": 6.0}
 
 
 def past_seconds(directory: str) -> dict:
-    """How long the last build of each file took."""
+    """The time of each file's last build."""
     past = {}
     try:
         with open(os.path.join(directory, ".ninja_log"), encoding="utf-8") as log:
@@ -33,14 +33,14 @@ def past_seconds(directory: str) -> dict:
 
 
 def seconds_of(step: str, past: dict) -> float:
-    """How long a step may take, from its description: Building CXX object lab/x.cpp.o"""
+    """The expected time of a step, from its description: Building CXX object lab/x.cpp.o"""
     file = step.rsplit(" ", 1)[-1]
     guess = next((s for ending, s in GUESS.items() if file.endswith(ending)), 0.3)
     return past.get(file, guess)
 
 
 class Line:
-    """The line that tells how far the build is."""
+    """The line that shows the build's progress."""
 
     def __init__(self, is_wanted: bool = True):
         self.is_terminal = sys.stdout.isatty()
@@ -59,8 +59,8 @@ class Line:
 
 
 def build(directory: str, targets: list, output: list | None = None) -> int:
-    """Returns ninja's exit status. `output` gets the lines that the compiler prints, which are
-    passed on where there is none."""
+    """Returns ninja's exit status. The compiler's output is appended to `output`, or printed if
+    that is None."""
     def say(text: str):
         if output is None:
             print(text, end="", flush=True)
@@ -69,7 +69,7 @@ def build(directory: str, targets: list, output: list | None = None) -> int:
 
     ninja = ["ninja", "-C", directory]
     environment = {**os.environ, "NINJA_STATUS": STATUS}
-    # Where a CMakeLists.txt has changed CMake runs first: only then are the steps known.
+    # If a CMakeLists.txt has changed, CMake must run before the steps are known.
     configured = subprocess.run([*ninja, "build.ninja"], capture_output=True, text=True)
     if configured.returncode != 0:
         say(configured.stdout)
@@ -93,7 +93,7 @@ def build(directory: str, targets: list, output: list | None = None) -> int:
                 seconds = seconds_of(found[3], past) / (os.cpu_count() or 1)
                 done += seconds
                 left = max(left - seconds, 0)
-                # What was guessed is corrected by how fast the build was so far.
+                # Corrects the guess by the build's speed so far.
                 pace = (time.monotonic() - begun + 5) / (done + 5)
                 line.show(f"building {found[1]} of {found[2]}, about {left * pace:.0f} s left: "
                           f"{found[3].rsplit(' ', 1)[-1]}")

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Finds the CUDA Toolkit for ./lab, which sources this file, or installs one in the user's cache.
+# Finds the CUDA Toolkit, or installs one in the user's cache. ./lab sources this file.
 
 readonly private_cuda="${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/symm/cuda-13.0"
 
-# Whether version $1 is at least version $2.
+# Tests whether version $1 is at least version $2.
 at_least() {
     [[ "$(printf '%s\n' "$2" "$1" | sort -V | head -1)" == "$2" ]]
 }
@@ -18,13 +18,13 @@ find_nvcc() {
         [[ -x "$nvcc" ]] || continue
         version=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
         at_least "${version:-0}" 12.4 && return
-        echo "$nvcc is of CUDA ${version:-?}, older than 12.4: not used"
+        echo "skipping $nvcc: CUDA ${version:-?} is older than 12.4"
     done
     return 1
 }
 
 # Exports CUDACXX for CMake. Emulated GPUs need only NVIDIA's headers and runtime: on a machine
-# without nvcc `headers` fetches no more than these. CMake asks for a version.txt instead of nvcc.
+# without nvcc, `headers` fetches only these. CMake then looks for a version.txt instead of nvcc.
 find_cuda() {  # compiler or headers
     local nvcc
     if find_nvcc; then
@@ -40,20 +40,20 @@ find_cuda() {  # compiler or headers
         return
     fi
     export CUDACXX="$nvcc"
-    cuda_settings=(-DCUDAToolkit_ROOT="${nvcc%/bin/nvcc}")  # for emulated GPUs alone
+    cuda_settings=(-DCUDAToolkit_ROOT="${nvcc%/bin/nvcc}")  # for emulated GPUs only
 }
 
-# Installs NVIDIA's wheels of cmake/cuda_KIND.txt in a folder beside the one that it is to become,
+# Installs NVIDIA's wheels of cmake/cuda_KIND.txt in a temporary folder next to the final one,
 # and renames it when it is complete.
-fetch_cuda() {  # kind, folder, what it is, its size
+fetch_cuda() {  # kind, folder, its contents, its size
     local folder=$2 why="no CUDA Toolkit 12.4 or newer found" driver parts toolkit
-    [[ "$(uname -m)" == x86_64 ]] || fail 1 "$why: install one, or set CUDA_HOME to where it is"
+    [[ "$(uname -m)" == x86_64 ]] || fail 1 "$why: install one, or set CUDA_HOME to its folder"
     driver=$(nvidia-smi 2>/dev/null | sed -n 's/.*CUDA Version: *\([0-9.]*\).*/\1/p' || true)
     at_least "${driver:-13.0}" 13.0 ||
-        fail 1 "$why. This machine's driver is of CUDA $driver: install the CUDA Toolkit $driver"
+        fail 1 "$why. This machine's driver supports CUDA $driver: install CUDA Toolkit $driver"
     python3 -m pip --version >/dev/null 2>&1 || install_missing python3-pip
     python3 -m pip --version >/dev/null 2>&1 ||
-        fail 1 "$why, and no pip to fetch one: install either, or set CUDA_HOME"
+        fail 1 "$why, and pip is missing: install either, or set CUDA_HOME"
     echo "$why: fetching NVIDIA's $3 13.0 from PyPI"
     echo "(once, $4) into $folder. Delete that folder to remove it."
     mkdir -p "${folder%/*}"
@@ -64,13 +64,13 @@ fetch_cuda() {  # kind, folder, what it is, its size
         --only-binary :all: --require-hashes --target "$parts" -r "cmake/cuda_$1.txt" ||
         fail 1 "could not fetch CUDA's $3 (above): try again, or install the CUDA Toolkit"
     toolkit="$parts/nvidia/cu13"
-    # What nvcc and CMake look for and the wheels do not have.
+    # nvcc and CMake look for these, but the wheels lack them.
     ln -s lib "$toolkit/lib64"
     ln -s libcudart.so.13 "$toolkit/lib/libcudart.so"
     echo 'CUDA Version 13.0.96' >"$toolkit/version.txt"
-    # Where another ./lab has made the folder meanwhile, that one is used.
+    # If another ./lab has made the folder meanwhile, uses that one.
     mv -T "$toolkit" "$folder" 2>/dev/null || [[ -d "$folder/include" ]] ||
-        fail 1 "could not make $folder"
+        fail 1 "could not create $folder"
     rm -rf "$parts"
     trap - EXIT
 }

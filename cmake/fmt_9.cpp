@@ -1,5 +1,5 @@
 // fmt 9.1 as a static library. Debian and Ubuntu have only a shared one, which may be missing on a
-// machine that a program is copied to; as a header-only library it costs two seconds of compile
+// machine that a program is copied to. As a header-only library, fmt costs two seconds of compile
 // time per file. Below are the templates that its headers expect in the library.
 
 #include <fmt/format-inl.h>

@@ -31,7 +31,7 @@ int bench_main(int argc, char** argv, const std::function<void()>& add) try {
     require_environment();
     add();
     if (benchmark::RunSpecifiedBenchmarks() == 0) {
-        throw UsageError("no benchmark matches: --benchmark_list_tests names them");
+        throw UsageError("no benchmark matches: --benchmark_list_tests lists them");
     }
     benchmark::Shutdown();
     std::cout.flush();

@@ -53,7 +53,7 @@ void Bootstrap::agree(std::string_view name, const std::exception_ptr& error, De
 void Bootstrap::require_size(int rank, std::string_view name, std::size_t bytes,
                              std::size_t expected) {
     if (bytes != expected) {
-        throw BootstrapError(fmt::format("rank {} gave {} bytes to allgather '{}', not {}", rank,
+        throw BootstrapError(fmt::format("rank {} passed {} bytes to allgather '{}', not {}", rank,
                                          bytes, name, expected),
                              rank, false);
     }

@@ -19,8 +19,7 @@
 namespace symm {
 namespace {
 
-// The time a connection has to say which rank it is, and the most connections that can be waiting
-// to say it.
+// How long a connection may take to send its HELLO, and how many may be waiting to send theirs.
 constexpr std::chrono::seconds kSilence{5};
 constexpr std::size_t kMaxPending = 2 * kMaxRanks;
 
@@ -32,8 +31,8 @@ UniqueFd listen_as_root(std::string_view name) {
             throw;
         }
         throw BootstrapError(
-            fmt::format("another process listens as '{}', the name under which this run's ranks "
-                        "meet. Give each run a name of its own (SYMM_BOOTSTRAP)",
+            fmt::format("another process listens at '{}', where this run's ranks meet. Give each "
+                        "run its own name (SYMM_BOOTSTRAP)",
                         name),
             0, false);
     }
@@ -78,7 +77,7 @@ private:
         return ranks;
     }
 
-    // Waits until there is a connection, a HELLO or a lost rank, and handles what there is.
+    // Waits for a connection, a HELLO or a lost rank, and handles every one that is ready.
     void step() {
         std::vector<int> watched{listener_.get()};
         Deadline until = deadline_;
@@ -95,14 +94,14 @@ private:
             if (std::find(ready.begin(), ready.end(), i + 1) != ready.end()) {
                 hear(std::move(pending_[i].socket));
             } else if (pending_[i].until.passed()) {
-                refuse(std::exchange(pending_[i].socket, {}), "it said nothing");
+                refuse(std::exchange(pending_[i].socket, {}), "it sent nothing");
             }
         }
         std::erase_if(pending_, [](const Pending& one) { return !one.socket; });
         for (const std::size_t index : ready) {
             if (index == 0) {
                 accept_one();
-            } else if (index > known) {  // after its HELLO a rank sends nothing: it has closed
+            } else if (index > known) {  // a rank sends nothing after its HELLO: it has closed
                 const int rank = static_cast<int>(index - 1 - known);
                 throw BootstrapError(
                     fmt::format(
@@ -113,7 +112,7 @@ private:
         }
         if (const auto ranks = missing(); !ranks.empty() && deadline_.passed()) {
             throw BootstrapError(
-                fmt::format("{} {} of {} did not come within {:.3g} s to join at the socket '{}'{}",
+                fmt::format("{} {} of {} did not join within {:.3g} s at the socket '{}'{}",
                             ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), size_,
                             deadline_.seconds(), name_, shortage_.empty() ? "" : ". " + shortage_),
                 ranks.front(), false);
@@ -147,7 +146,7 @@ private:
             return;
         }
         if (pending_.size() == kMaxPending) {
-            refuse_oldest("too many connections say nothing");
+            refuse_oldest("too many connections send nothing");
         }
         pending_.push_back({std::move(socket), Deadline::after(kSilence)});
     }
@@ -157,7 +156,7 @@ private:
         SocketPacket packet;
         std::string why_not;
         if (receive_packet(socket.get(), kMaxMessage, packet, Deadline::after({})) != Io::kDone) {
-            refuse(socket, "it closed the connection before it said who it is");
+            refuse(socket, "it closed the connection before sending a HELLO");
             return;
         }
         const auto hello = decode(packet.bytes, why_not);
@@ -166,14 +165,14 @@ private:
         } else if (!hello) {
             // decode() has set it
         } else if (hello->kind != MessageKind::kHello || !packet.descriptors.empty()) {
-            why_not = "its first message is no hello";
+            why_not = "its first message is not a HELLO";
         } else if (hello->size != size_) {
-            why_not = fmt::format("it says rank {} of {}, and this run has {} ranks", hello->rank,
-                                  hello->size, size_);
+            why_not = fmt::format("it claims to be rank {} of {}, but this run has {} ranks",
+                                  hello->rank, hello->size, size_);
         } else if (hello->rank == 0 || connections_[static_cast<std::size_t>(hello->rank)]) {
-            why_not = fmt::format("there is a rank {} already", hello->rank);
+            why_not = fmt::format("there is already a rank {}", hello->rank);
         } else if (hello->deadline.passed()) {
-            why_not = "it does not wait any more";
+            why_not = "its deadline has passed";
         }
         if (!why_not.empty()) {
             refuse(socket, why_not);
@@ -199,11 +198,11 @@ private:
 
     int size_;
     std::string name_;
-    Deadline deadline_;  // the earliest of all ranks that have come
+    Deadline deadline_;  // the earliest of all ranks that have joined
     UniqueFd listener_;
     Connections connections_;
-    // A member, so it outlives accept_all(): a rank that has not said HELLO yet sees its connection
-    // closed only after the ranks that have joined were told the cause.
+    // A member, so it outlives accept_all(): a rank that has not sent HELLO yet sees its connection
+    // closed only after the joined ranks were told the cause.
     std::vector<Pending> pending_;  // the oldest first
     std::string shortage_;          // why the last connection could not be accepted
 };
@@ -224,11 +223,11 @@ UniqueFd connect_to_root(int rank, int size, std::string_view name, Deadline dea
     }
     if (const ucred peer = peer_credentials(root.get()); peer.uid != ::geteuid()) {
         give_up(-1, false,
-                fmt::format("process {} of user {} listens as '{}'. Set SYMM_BOOTSTRAP to a name "
+                fmt::format("process {} of user {} listens at '{}'. Set SYMM_BOOTSTRAP to a name "
                             "that others cannot guess",
                             peer.pid, peer.uid, name));
     }
-    // The result is not checked: where the root has refused this rank, its answer says more.
+    // The result is not checked: if the root has refused this rank, its answer says why.
     const Message hello{MessageKind::kHello, rank, size, 0, deadline, "join", {}};
     send_packet(root.get(), encode(hello), {}, deadline);
 

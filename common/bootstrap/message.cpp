@@ -42,8 +42,8 @@ std::string_view name_of(MessageKind kind) {
 std::vector<std::byte> encode(const Message& message) {
     if (message.payload.size() > kMaxContribution) {
         throw std::length_error(fmt::format(
-            "{} '{}' of rank {}: {} bytes are more than the {} that one call takes. Split them "
-            "over several calls.",
+            "{} '{}' of rank {}: {} bytes exceed the limit of {} per call. Split them over several "
+            "calls.",
             name_of(message.kind), message.name, message.rank, message.payload.size(),
             kMaxContribution));
     }
@@ -79,7 +79,7 @@ std::optional<Message> decode(std::span<const std::byte> packet, std::string& wh
     } else if (header.kind < static_cast<std::uint16_t>(MessageKind::kHello) ||
                header.kind > static_cast<std::uint16_t>(MessageKind::kFail) ||
                header.deadline_ns < 0 || header.limit_ns < 0 || header.name[kMaxName] != '\0') {
-        why_not = "its header is not valid";
+        why_not = "its header is invalid";
     } else {
         Message message;
         message.kind = static_cast<MessageKind>(header.kind);

@@ -1,4 +1,4 @@
-// Calls and failures: the second and third row of the table in socket_bootstrap.hpp. Joining, the
+// Calls and failures: the second and third rows of the table in socket_bootstrap.hpp. Joining, the
 // first row, is in join.cpp.
 
 #include "common/bootstrap/socket_bootstrap.hpp"
@@ -16,7 +16,7 @@
 namespace symm {
 namespace {
 
-// How long after a rank has closed its connection async_error() reports it as lost. At the end of a
+// async_error() reports a rank as lost this long after it closed its connection: at the end of a
 // run a rank may leave while a peer's kernel still runs its last instructions.
 constexpr std::chrono::seconds kLeave{3};
 
@@ -53,7 +53,7 @@ private:
     }
     std::string rank_name(int rank) const { return self_.name_of_rank(rank); }
     std::string what() const { return call_name(local_.kind, local_.name); }
-    // How many RESULTs each rank gets. That of a barrier is empty.
+    // The number of RESULTs that each rank gets. A barrier's is empty.
     int results() const { return local_.kind == MessageKind::kBarrier ? 1 : self_.size_; }
 
     void as_root(std::vector<Contribution>& all) {
@@ -61,14 +61,14 @@ private:
         for (const UniqueFd& one : descriptors_) {
             all[0].descriptors.push_back(one.duplicate());
         }
-        std::vector<int> sockets{-1};  // -1: poll leaves it out
+        std::vector<int> sockets{-1};  // poll ignores -1
         for (int rank = 1; rank < self_.size_; ++rank) {
             sockets.push_back(socket_of(rank));
         }
         std::vector<int> missing(static_cast<std::size_t>(self_.size_) - 1);
         std::iota(missing.begin(), missing.end(), 1);
         while (!missing.empty()) {
-            // Also watches the ranks whose CALL has come: one that dies now is named at once.
+            // Also watches the ranks whose CALL has arrived: one that dies now is named at once.
             const auto ready = wait_readable(sockets, deadline_);
             if (ready.empty()) {
                 throw_missing(missing);
@@ -80,7 +80,7 @@ private:
                 deadline_ = Deadline::earlier(deadline_, message.deadline);
             }
         }
-        // Time to name a rank that does not read, before the others blame this one.
+        // Leaves time to name a rank that does not read, before the others blame this one.
         if (deadline_.left() < std::chrono::seconds(1)) {
             deadline_ = Deadline::after(std::chrono::seconds(1));
         }
@@ -108,7 +108,7 @@ private:
         }
     }
 
-    // Receives a packet and decodes it. Throws the failure where the packet is a FAIL.
+    // Receives a packet and decodes it. Throws the failure if the packet is a FAIL.
     Message receive(int from, Deadline until, Contribution& into) {
         SocketPacket packet;
         const Io io = receive_packet(socket_of(from), kMaxMessage, packet, until);
@@ -121,14 +121,14 @@ private:
                                  from, false);
         }
         std::string why_not =
-            "it is too long, or this process has too many files open to take its descriptors: "
+            "it is too long, or this process has too many files open for its descriptors: "
             "raise `ulimit -n`";
         std::optional<Message> message;
         if (!packet.cut) {
             message = decode(packet.bytes, why_not);
         }
         if (!message) {
-            throw BootstrapError(fmt::format("the message of {} in {} cannot be taken: {}",
+            throw BootstrapError(fmt::format("the message from {} in {} cannot be read: {}",
                                              rank_name(from), what(), why_not),
                                  from, false);
         }
@@ -190,7 +190,7 @@ private:
     const SocketBootstrap& self_;
     Message local_;
     std::span<const UniqueFd> descriptors_;
-    Deadline deadline_;  // on rank 0: the earliest of all CALLs that have come
+    Deadline deadline_;  // on rank 0: the earliest of all CALLs that have arrived
 };
 
 std::vector<Connections> connected_sockets(int size) {
@@ -236,8 +236,8 @@ std::vector<SocketBootstrap::Contribution> SocketBootstrap::call(
     try {
         if (descriptors.size() > kMaxDescriptors) {
             throw std::length_error(
-                fmt::format("{} descriptors are more than the {} that one call takes. Split them "
-                            "over several calls.",
+                fmt::format("{} descriptors exceed the limit of {} per call. Split them over "
+                            "several calls.",
                             descriptors.size(), kMaxDescriptors));
         }
         Message local{kind,
@@ -313,12 +313,12 @@ std::optional<BootstrapError> SocketBootstrap::async_error(std::string_view wait
 
 void SocketBootstrap::fail(std::string_view text) noexcept {
     if (broken_) {
-        return;  // all have been told already
+        return;  // all ranks know already
     }
     try {
         broken_ = BootstrapError(fmt::format("rank {} failed: {}", rank_, text), rank_, false);
         tell_all();
-    } catch (const std::exception&) {  // no memory for the text: the closed connection will tell
+    } catch (const std::exception&) {  // no memory for the text: the others see the close
         for (UniqueFd& connection : connections_) {
             connection.reset();
         }

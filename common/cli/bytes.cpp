@@ -22,7 +22,7 @@ ByteRange parse_byte_range(std::string_view option, std::string_view text) {
     const std::size_t last =
         colon == std::string_view::npos ? first : parse_bytes(text.substr(colon + 1));
     if (first == 0 || first > last) {
-        throw UsageError(fmt::format("{} {}: say one size, or the smaller, a colon and the larger",
+        throw UsageError(fmt::format("{} {}: pass one size, or the smaller, a colon and the larger",
                                      option, text));
     }
     return {first, last};

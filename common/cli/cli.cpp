@@ -20,7 +20,7 @@
 namespace symm {
 namespace {
 
-// Where a program is started without stdin, stdout or stderr (`>&-`), the next descriptor that it
+// If a program is started without stdin, stdout or stderr (`>&-`), the next descriptor that it
 // opens would get that number, and output could go into a socket. /dev/null is opened read-only, so
 // that writing to it still fails and the error is noticed.
 void open_standard_descriptors() {
@@ -39,7 +39,7 @@ int fail(int exit_code, std::string_view text) {
     return exit_code;
 }
 
-// An argument that is wrong may be very long, and the error repeats it.
+// A wrong argument may be very long, and the error repeats it.
 std::string shortened(const std::string& text) {
     constexpr std::size_t kEnd = 400;
     return text.size() <= 2 * kEnd
@@ -55,7 +55,7 @@ int fail_usage(const CLI::App& app, const std::exception& error) {
 void add_driver_option(CLI::App& app) {
     app.add_option_function<std::string>(
            "--driver", [](const std::string& name) { choose_driver(name); },
-           "The CUDA driver: auto (native where it finds a GPU, else emulated), native or emulated")
+           "The CUDA driver: auto (native if it finds a GPU, else emulated), native or emulated")
         ->check(CLI::IsMember({"auto", "native", "emulated"}))
         ->type_name("NAME");
 }
@@ -108,7 +108,7 @@ int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& b
     } catch (const UsageError& error) {
         return fail_usage(app, error);
     } catch (const std::system_error& error) {
-        // Where the buffer was full earlier, the error is that of fmt, whose text does not name
+        // If the buffer was full earlier, the error comes from fmt, and its text does not name
         // stdout.
         return fail(kExitFailed, std::ferror(stdout) == 0
                                      ? error_text(error)

@@ -1,4 +1,4 @@
-"""Answers that break more than a test: each has to get a clear verdict soon, and to leave nothing
+"""Answers that break more than a test: each must get a clear verdict soon, and leave nothing
 behind. `./lab play bad` tries them."""
 
 import dataclasses
@@ -10,7 +10,7 @@ import verdict
 
 LIMIT = 15  # seconds, instead of an exercise's own
 
-# What the learner writes in front of the solution, and what the verdict has to say.
+# A name, the code that the learner writes before the solution, and a pattern of the verdict.
 BAD_ANSWERS = [
     ("a broken build", "    bytes = ;\n", r"does not compile yet\. The first error in labs/01"),
     ("a crash", "    *reinterpret_cast<volatile int*>(8) = 1;\n", r"crashed \(SIGSEGV\)"),
@@ -18,8 +18,8 @@ BAD_ANSWERS = [
     ("an endless loop", "    for (volatile bool on = true; on;) {\n    }\n", "did not end within"),
     ("endless output", "    while (true) {\n        puts(\"again and again\");\n    }\n",
      "printed more than 16 MiB"),
-    ("a wait for nobody", "    pause();\n", "did not end within"),
-    ("an early exit", "    std::_Exit(0);\n", "ended before its tests had"),
+    ("an endless wait", "    pause();\n", "did not end within"),
+    ("an early exit", "    std::_Exit(0);\n", "ended before its tests did"),
     ("a leak", "    CUdeviceptr lost = 0;\n    (void)cuMemAlloc(&lost, 100);\n",
      "is not given back"),
     ("a process that stays", "    if (fork() == 0) {\n        pause();\n    }\n"
@@ -29,13 +29,13 @@ BAD_ANSWERS = [
 
 
 def processes_of(target: str) -> str:
-    """Those that still run."""
+    """The target's processes that still run."""
     return subprocess.run(["pgrep", "-f", f"bin/{target}"], capture_output=True, text=True,
                           check=False).stdout.strip()
 
 
 def try_all(course: list) -> list:
-    """Returns what was wrong, a line for each bad answer."""
+    """Returns the faults, one for each bad answer that is not handled well."""
     exercise = next(e for e in course if e.id == "01.5")
     exercise = dataclasses.replace(exercise, seconds=LIMIT, wrong=[])
     solution = exercises.split(exercise, exercises.read(exercise.path))[1]

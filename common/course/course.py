@@ -22,21 +22,21 @@ from tree import STATE, is_started, original
 
 
 class Progress:
-    """How far the learner got: .course/progress.json, and what stood in the files before."""
+    """How far the learner has got: .course/progress.json."""
 
     def __init__(self):
         self.file = STATE / "progress.json"
         self.load()
 
     def load(self):
-        """As it is now: another command, `watch` above all, may have changed it."""
+        """Reads it again: another command, above all `watch`, may have changed it."""
         self.data = {"current": None, "state": {}, "hints": {}}
         try:
             self.data.update(json.loads(self.file.read_text()))
         except FileNotFoundError:
             pass
         except (ValueError, TypeError):
-            raise CourseError(f"{self.file} cannot be read: delete it to begin anew.") from None
+            raise CourseError(f"{self.file} cannot be read: delete it to start over.") from None
 
     def save(self):
         exercises.write(self.file, json.dumps(self.data, indent=1) + "\n")
@@ -56,12 +56,12 @@ class Progress:
 
 
 def colored(text: str, color: int) -> str:
-    """As terminals show it: 31 is red, 32 green."""
+    """The text as a terminal shows it: 31 is red, 32 green."""
     return f"\033[1;{color}m{text}\033[0m" if sys.stdout.isatty() else text
 
 
 def say(text: str):
-    """Prints paragraphs, each at most 88 columns wide. Lines that are indented stay as they are."""
+    """Prints paragraphs, at most 88 columns wide. One with indented lines stays as it is."""
     for paragraph in text.strip().split("\n\n"):
         lines = paragraph.split("\n")
         if any(line.startswith((" ", "|", "-")) for line in lines):
@@ -103,7 +103,7 @@ def learn(course, progress, args):
         print(f" {arrow} {exercise.id}  {shown} {exercise.kind:8} {exercise.title}{needs}")
     following = next_open(course, progress)
     if not lab:
-        print(f"No exercise has to do with '{wanted}'.")
+        print(f"No exercise matches '{wanted}'.")
     print()
     if following is None:
         print("All done.")
@@ -114,8 +114,8 @@ def learn(course, progress, args):
 
 
 def next_open(course, progress):
-    """The one that is begun, or the first open one behind it, or the first open one of all. None
-    that needs more GPUs than there are."""
+    """The exercise that is begun, or the first open one after it, or the first open one of all.
+    Leaves out those that need more GPUs than there are."""
     at = next((i for i, e in enumerate(course) if e.id == progress.data["current"]), 0)
     in_turn = course[at:] + course[:at]
     return next((e for e in in_turn if progress.state(e) in ("open", "begun") and
@@ -127,7 +127,7 @@ def start(course, progress, args):
     verdict.require_gpus_for(exercise)
     if is_started(exercise):
         require_begun(exercise)
-        print(f"{exercise.id} is begun already; what you wrote stays as it is. To begin it anew: "
+        print(f"{exercise.id} is already begun, and your code is unchanged. To start over: "
               f"./lab reset {exercise.id}, then ./lab start {exercise.id}\n")
     elif exercise.file:
         text = exercises.read(exercise.path)
@@ -157,7 +157,7 @@ def start(course, progress, args):
 
 
 def write_commands():
-    """The commands of all files, for clangd. Without clang there are none."""
+    """Writes the compile commands of all files, for clangd. Without clang there are none."""
     try:
         subprocess.run(["./lab", "commands"], cwd=ROOT, check=False)
     except OSError:
@@ -190,7 +190,7 @@ def check(course, progress, args):
         given = args.answer
         if given is None:
             if not sys.stdin.isatty():
-                raise CourseError(f"say your answer: ./lab check {exercise.id} ANSWER")
+                raise CourseError(f"pass your answer: ./lab check {exercise.id} ANSWER")
             given = input("Your answer: ")
         found = verdict.judge_answer(course, exercise, given)
     else:
@@ -200,7 +200,7 @@ def check(course, progress, args):
 
 
 def show_solution(exercise):
-    """The author's version beside the learner's, if it is another one and short."""
+    """Shows the author's version beside the learner's, if the difference is short."""
     if not exercise.file:
         return
     lines = difference(exercise)
@@ -226,7 +226,7 @@ def require_begun(exercise):
             f"{exercise.file} has neither of the two lines '{exercise.begins}' and "
             f"'{exercise.ends}'. " +
             ("Write them again around your answer." if keep.branch() in ("", keep.BRANCH) else
-             f"What you have begun is on another branch: git switch {keep.BRANCH}"))
+             f"Your answer is on another branch: git switch {keep.BRANCH}"))
 
 
 def tell(course, progress, exercise, found, raw=False):
@@ -276,7 +276,7 @@ def judge_begun(course, exercise):
 
 
 def grade(course, progress, _):
-    """Checks every answer again that is in a file; of questions, those that were answered count."""
+    """Checks again every answer that is in a file. A question counts if it was answered."""
     here = possible(course, progress)
     right = 0
     for exercise in here:
@@ -336,17 +336,17 @@ def solution(course, progress, args):
 def reset(course, progress, args):
     exercise = chosen(course, progress, args)
     if args.id is None and progress.has_done_current():
-        raise CourseError(f"{exercise.id} is done: ./lab reset {exercise.id} takes it out.")
+        raise CourseError(f"{exercise.id} is done: ./lab reset {exercise.id} opens it again.")
     put_back(exercise)
     progress.set(exercise, "open")
     progress.data["hints"].pop(exercise.id, None)
     progress.save()
-    where = f", and {exercise.file} is as it was" if exercise.file else ""
+    where = f", and {exercise.file} is restored" if exercise.file else ""
     print(f"{exercise.id} is open again{where}.")
 
 
 def put_back(exercise):
-    """What stood in the file before `start`. A learner's answer is kept in .course."""
+    """Restores the file's text from before `start`. The learner's answer is kept in .course."""
     if not is_started(exercise):
         return
     text = exercises.read(exercise.path)
@@ -371,7 +371,7 @@ def put_back(exercise):
 def skip(course, progress, args):
     exercise = chosen(course, progress, args, start_next=progress.has_done_current())
     if progress.state(exercise) == "done":
-        raise CourseError(f"{exercise.id} is done: ./lab reset {exercise.id} takes it out.")
+        raise CourseError(f"{exercise.id} is done: ./lab reset {exercise.id} opens it again.")
     put_back(exercise)
     progress.set(exercise, "skipped")
     following = next_open(course, progress)
@@ -385,7 +385,7 @@ def chosen(course, progress, args, start_next=False) -> Exercise:
     if wanted is None:
         following = next_open(course, progress) if start_next else None
         if following is None:
-            raise CourseError("say which exercise: ./lab learn lists them.")
+            raise CourseError("name an exercise: ./lab learn lists them.")
         return following
     for exercise in course:
         if exercise.id == wanted:
@@ -397,26 +397,27 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./lab", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for function, text in (
-            (learn, "every exercise, and what is next"),
-            (start, "put an exercise's stub in place and say what to do; without ID the next one"),
-            (check, "build and test it, and say what is still wrong"),
-            (watch, "check at every save"), (hint, "one more hint"),
-            (solution, "what your answer has differently"),
-            (reset, "put back what was there before `start`"),
-            (skip, "leave it out"), (grade, "check all, and print a total")):
+            (learn, "list all exercises, and the next one"),
+            (start, "put an exercise's stub in place and show its task; without ID the next one"),
+            (check, "build and test your answer, and explain what is still wrong"),
+            (watch, "check at every save"), (hint, "show one more hint"),
+            (solution, "show how your answer differs from the solution"),
+            (reset, "restore the code from before `start`"),
+            (skip, "skip the exercise"), (grade, "check all answers, and print the total")):
         command = commands.add_parser(function.__name__, help=text, description=text)
         command.set_defaults(run=function)
         if function is learn:
             command.add_argument("word", nargs="?", metavar="WORD",
-                                 help="only exercises that have to do with it: barrier, 05, mend")
+                                 help="list only exercises that match it: barrier, 05, mend")
         elif function is not grade:
             command.add_argument("id", nargs="?", metavar="ID", help="05.2; else the current one")
         if function is check:
             command.add_argument("answer", nargs="?", help="to an exercise that asks a question")
-            command.add_argument("--all", action="store_true", help="every exercise that is begun")
-            command.add_argument("--raw", action="store_true", help="all that was printed, too")
+            command.add_argument("--all", action="store_true",
+                                 help="check every exercise that is begun")
+            command.add_argument("--raw", action="store_true", help="also print the whole output")
         if function is start:
-            command.add_argument("--no-open", action="store_true", help="open no editor")
+            command.add_argument("--no-open", action="store_true", help="do not open an editor")
     args = parser.parse_args()
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ./lab learn | head
     try:

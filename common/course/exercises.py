@@ -22,17 +22,17 @@ class CourseError(Exception):
 class TooFewGpus(CourseError):
     """The exercise cannot be done on this machine."""
 
-    status = 1  # as of an answer that is not right
+    status = 1  # as for a wrong answer
 
 
 @dataclass
 class Wrong:
-    """An answer that is not right, what it shows, and what a teacher would say about it."""
+    """A wrong answer, what it shows, and what a teacher would say about it."""
 
     shows: str = ""  # a regular expression that the test's output matches
-    say: str = ""  # empty: as the wrong answer before
+    say: str = ""  # empty: that of the wrong answer before
     change: list = field(default_factory=list)  # [old, new] pairs that make it from the solution
-    text: str = ""  # or the whole of it
+    text: str = ""  # or the whole answer
     answer: str = ""  # of a question: the wrong answer itself
     factor: float = 0  # of a question for a measured number: how many times the right one it is
     has: str = ""  # a regular expression for code that passes all tests and is wrong all the same
@@ -49,9 +49,9 @@ class Exercise:
     task: str
     words: list
     hints: list
-    target: str  # what has to be built
+    target: str  # the program to build
     lab: str  # "01_vmm_alloc"
-    why: str = ""  # said when it is done
+    why: str = ""  # printed when it is done
     filter: str = "*"  # of GoogleTest
     explore: list = field(default_factory=list)  # the explorer's program and its protocols
     file: str = ""
@@ -63,7 +63,7 @@ class Exercise:
     command: list = field(default_factory=list)  # of a question: the target's arguments
     answer: str = ""  # a regular expression: its group is the answer in what the command prints
     count: str = ""  # or one whose matches are counted
-    gpus: int = 0  # the command runs on so many real GPUs at least
+    gpus: int = 0  # the command needs at least this many real GPUs
     within: float = 0  # a number 0.3 times larger than the answer is right, or the other way round
     environment: dict = field(default_factory=dict)
     seconds: int = 60
@@ -82,7 +82,7 @@ class Exercise:
 
 
 def read(path: Path) -> str:
-    """A file's text, with its ends of lines as they are."""
+    """A file's text, with its line endings unchanged."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             return file.read()
@@ -124,14 +124,14 @@ def load(root: Path = ROOT) -> list[Exercise]:
 
 
 def find_region(exercise: Exercise, text: str) -> tuple[int, int]:
-    """First line of the exercise and the line behind its last, counted from 0."""
+    """The first line of the exercise and the line after its last, counted from 0."""
     lines = text.splitlines()
     marks = [i for i, line in enumerate(lines) if exercise.begins in line or exercise.ends in line]
     if [exercise.begins in lines[i] for i in marks] == [True, False]:
         return marks[0], marks[1] + 1
     if marks:
-        raise CourseError(f"{exercise.file} has to have '{exercise.begins}' once, and behind it "
-                          f"'{exercise.ends}' once: your answer stands between the two lines.")
+        raise CourseError(f"{exercise.file} must have '{exercise.begins}' once, and after it "
+                          f"'{exercise.ends}' once: your answer goes between the two lines.")
     first = exercise.function or exercise.lines[0]
     at = [i for i, line in enumerate(lines) if first in line]
     if len(at) != 1:
@@ -149,27 +149,28 @@ def find_region(exercise: Exercise, text: str) -> tuple[int, int]:
         for i in range(begin + 1, len(lines)):
             if lines[i].startswith(indent + "}"):
                 return begin + 1, i
-    raise CourseError(f"{exercise.file}: the end of exercise {exercise.id} is not found.")
+    raise CourseError(f"{exercise.file}: the end of exercise {exercise.id} was not found.")
 
 
 def split(exercise: Exercise, text: str) -> tuple[str, str, str]:
-    """What stands before the exercise, in it, and behind it."""
+    """The text before the exercise, in it, and after it."""
     begin, end = find_region(exercise, text)
     lines = text.splitlines(keepends=True)
     return "".join(lines[:begin]), "".join(lines[begin:end]), "".join(lines[end:])
 
 
 def changed(solution: str, changes: list) -> str:
-    """The solution with each `[old, new]` replaced. `old` has to be there exactly once."""
+    """The solution with each `[old, new]` replaced. `old` must occur exactly once."""
     for old, new in changes:
         if solution.count(old) != 1:
-            raise CourseError(f"'{old}' is {solution.count(old)} times in the solution, not once.")
+            raise CourseError(f"'{old}' occurs {solution.count(old)} times in the solution, "
+                              "not once.")
         solution = solution.replace(old, new)
     return solution
 
 
 def stub_of(exercise: Exercise, solution: str) -> str:
-    """What the learner begins with: the faulty version, or a call that says what is missing."""
+    """The learner's first text: the faulty version, or a call that names what is missing."""
     if exercise.stub:
         return changed(solution, exercise.stub)
     indent = re.match(r" *", solution)[0]
@@ -189,12 +190,12 @@ def with_answer(exercise: Exercise, text: str, answer: str) -> str:
 
 
 def answer_in(exercise: Exercise, text: str) -> str:
-    """What stands between the two marks."""
+    """The text between the two marks."""
     return "".join(split(exercise, text)[1].splitlines(keepends=True)[1:-1])
 
 
 def without_answer(exercise: Exercise, text: str, original: str) -> str:
-    """The file's text with what stood there before `start`, and without its marks."""
+    """The file's text as it was before `start`: with `original`, and without the marks."""
     before, _, behind = split(exercise, text)
     lines = [line for line in before.splitlines(keepends=True)
              if not line.rstrip().endswith(f"missing.hpp\"  // exercise {exercise.id}")]

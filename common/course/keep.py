@@ -2,7 +2,7 @@
 editor's margin show the learner's lines, and not the solution that was taken out.
 
 Only the exercise's own change is committed, on top of what HEAD has: neither other edits of the
-file, nor what is staged. It takes no hook, no signature and no lock of the index."""
+file, nor staged changes. No hook runs, nothing is signed, and the index is not locked."""
 
 import os
 import subprocess
@@ -16,12 +16,12 @@ LEARNER = {"GIT_AUTHOR_NAME": "learner", "GIT_AUTHOR_EMAIL": "learner@localhost"
 
 
 class GitError(Exception):
-    """git has failed. The message is what it said."""
+    """git has failed. The message is git's own."""
 
 
 def git(*arguments: str, text: str = "", more: dict | None = None) -> str:
-    """What git prints, its last newline excepted. Whatever calls us (a hook, say) has no say in
-    which repository this is."""
+    """git's output without its last newline. The caller's GIT_* variables (a hook's, for example)
+    do not choose the repository."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     try:
         ended = subprocess.run(["git", *arguments], cwd=ROOT, input=text.encode(), check=False,
@@ -49,7 +49,7 @@ def branch() -> str:
 
 
 def commit(exercise: Exercise, verb: str, change):
-    """Commits the file of HEAD with `change(text)` made to it. Nothing happens where this is no git
+    """Commits HEAD's version of the file, changed by `change`. Does nothing if this is not a git
     repository of its own."""
     if not is_repository():
         return

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Plays the whole course, as CI does: every stub and every wrong answer has to fail for the reason
-that is named, and every solution has to pass. The learner's files are not touched.
+"""Plays the whole course, as CI does: every stub and every wrong answer must fail for its named
+reason, and every solution must pass. The learner's files are not touched.
 
 usage: ./lab play [ID or LAB ...]      for example 05.2, or 05; bad: answers that hang, crash ...
 """
@@ -22,7 +22,7 @@ COURSE = exercises.load()
 
 
 class Fault(Exception):
-    """What is wrong with an exercise."""
+    """A fault of an exercise."""
 
 
 def expect(exercise, what: str, answer: str, passed: bool, wrong: int, times: list):
@@ -44,7 +44,7 @@ def play_code(exercise, times):
     if exercise.stub:
         its_own = [i for i, w in enumerate(exercise.wrong) if not (w.change or w.text)]
         if len(its_own) != 1:
-            raise Fault("exactly one verdict, without change or text, has to be the stub's")
+            raise Fault("exactly one verdict must be the stub's, without change or text")
         expect(exercise, "the stub", stub, False, its_own[0], times)
     else:
         found = expect(exercise, "the stub", stub, False, -1, times)
@@ -61,7 +61,7 @@ def play_code(exercise, times):
 
 
 def play_refusal(exercise, progress):
-    """This machine has too few GPUs: `check` says so, and changes nothing."""
+    """This machine has too few GPUs: `check` reports it, and changes nothing."""
     before = json.dumps(progress.data)
     try:
         course.check([exercise], progress,
@@ -88,7 +88,7 @@ def play_question(exercise, times):
 
 
 def play(exercise, progress) -> list:
-    """Returns the times of its checks, in seconds. Throws Fault."""
+    """Returns the times of its checks, in seconds. Raises Fault."""
     times = []
     if len(exercise.hints) != 3:
         raise Fault(f"it has {len(exercise.hints)} hints, not 3")
@@ -132,7 +132,7 @@ def main() -> int:
         for fault in bad_answers.try_all(COURSE):
             print(f"FAULT: {fault}", flush=True)
             faults.append("bad")
-    print(f"\n{'exercise':52} {'checks':>6} {'median s':>9} {'most s':>7}")
+    print(f"\n{'exercise':52} {'checks':>6} {'median s':>9} {'max s':>7}")
     for exercise, times in rows:
         print(f"{exercise.id + ' ' + exercise.title:52} {len(times):6} "
               f"{sorted(times)[len(times) // 2]:9.1f} {max(times):7.1f}")

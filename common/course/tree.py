@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The sources that a check builds, in build/course_tree: the learner's files, with the solution in
-the place of every exercise but the one that is checked. So an answer that is begun elsewhere can
-spoil no verdict."""
+place of every exercise but the one that is checked. So an unfinished answer to another exercise
+cannot spoil the verdict."""
 
 import contextlib
 import fcntl
@@ -18,7 +18,7 @@ STATE = ROOT / ".course"
 
 
 def original(exercise: Exercise) -> Path:
-    """Where the text is kept that `start` has taken out of the file."""
+    """The file that keeps the text that `start` has taken out."""
     return STATE / f"{exercise.id}.original"
 
 
@@ -27,8 +27,8 @@ def is_started(exercise: Exercise) -> bool:
 
 
 def recover(course: list):
-    """Where a file has an exercise's marks, and .course not what stood there (a clone, or .course
-    was removed): git still has it."""
+    """If a file has an exercise's marks but .course lacks the original text (in a clone, or because
+    .course was removed), gets that text from git."""
     for exercise in course:
         if exercise.file and not is_started(exercise) and exercise.path.exists() and (
                 exercise.begins in exercises.read(exercise.path)):
@@ -38,9 +38,9 @@ def recover(course: list):
                     raise keep.GitError("it was begun before")
             except keep.GitError as error:
                 raise CourseError(
-                    f"{exercise.file} has the marks of exercise {exercise.id}, and .course not "
-                    f"what stood there; nor has git ({error}). Take the file from the branch that "
-                    "you cloned.") from None
+                    f"{exercise.file} has the marks of exercise {exercise.id}, but neither .course "
+                    f"nor git has the original text ({error}). Restore the file from the branch "
+                    "that you cloned.") from None
             exercises.write(original(exercise), exercises.split(exercise, before)[1])
 
 
@@ -54,13 +54,13 @@ def alone():
 
 
 def is_source(path: Path) -> bool:
-    """Not what editors leave behind."""
+    """Whether it is a source, not a file that an editor left behind."""
     return (path.is_file() and "__pycache__" not in path.parts and
             not path.name.startswith((".", "#")) and not path.name.endswith(("~", ".swp", ".new")))
 
 
 def solved(exercise: Exercise, text: str) -> str:
-    """The file's text with the solution in the place of the exercise. The lines behind keep their
+    """The file's text with the solution in place of the exercise. The lines after it keep their
     numbers for the compiler."""
     if exercise.begins not in text:
         return text
@@ -70,8 +70,8 @@ def solved(exercise: Exercise, text: str) -> str:
 
 
 def update(course: list, checked: Exercise | None, answer: str | None = None):
-    """Brings the tree up to date for a check of `checked`: of what stands in the learner's file, or
-    of `answer`. Only what differs is written, so that only that is built."""
+    """Brings the tree up to date for a check of `checked`: of the answer in the learner's file, or
+    of `answer`. Only files that differ are written, so that only these are built."""
     begun = {}
     for exercise in course:
         if is_started(exercise):
@@ -84,7 +84,7 @@ def update(course: list, checked: Exercise | None, answer: str | None = None):
                 continue
             try:
                 data, mode = source.read_bytes(), source.stat().st_mode
-            except FileNotFoundError:  # an editor's, and gone again
+            except FileNotFoundError:  # an editor's file, already gone
                 continue
             others = [e for e in begun.get(source, []) if checked is None or e.id != checked.id]
             is_answered = answer is not None and source == checked.path
@@ -96,7 +96,7 @@ def update(course: list, checked: Exercise | None, answer: str | None = None):
                     text = solved(other, text)
                 data = text.encode()
             wanted[TREE / source.relative_to(ROOT)] = (data, mode)
-    for copy in sorted(TREE.rglob("*"), reverse=True):  # what is in a folder before the folder
+    for copy in sorted(TREE.rglob("*"), reverse=True):  # a folder's files before the folder
         if copy.is_dir():
             if not any(copy.iterdir()):
                 copy.rmdir()

@@ -1,4 +1,4 @@
-"""Builds an exercise, explores its kernels, runs its tests, and says in words what came out."""
+"""Builds an exercise, explores its kernels, runs its tests, and puts the result into words."""
 
 import ctypes
 import functools
@@ -22,18 +22,18 @@ import build as ninja  # noqa: E402
 
 BUILD = ROOT / "build" / "course"
 RELEASE = ROOT / "build" / "release"  # for exercises that measure real GPUs
-OUTPUT_LIMIT = 16 << 20  # bytes: an endless loop may print
+OUTPUT_LIMIT = 16 << 20  # bytes, for endless loops that print
 EXPLORED_FOR = 10  # seconds, for each protocol and mode: a right answer takes less than 2
 STORY_LINES = 11  # of a failing execution, before the line that says what is wrong
 
 
 @dataclass
 class Verdict:
-    """What became of an answer."""
+    """The verdict on an answer."""
 
     passed: bool
     say: str
-    output: str = ""  # what the compiler or the test said
+    output: str = ""  # of the compiler or the test
     wrong: int = -1  # which of the exercise's known wrong answers it resembles
     raw: str = ""  # all that the explorer or the test printed
     seconds: float = 0
@@ -43,7 +43,7 @@ class Verdict:
 class Ended:
     """A command that has ended, one way or another."""
 
-    status: int  # as subprocess says it: negative for a signal
+    status: int  # as subprocess reports it: negative for a signal
     output: str
     stopped: str = ""  # why it was stopped, if it was
 
@@ -66,7 +66,7 @@ def run(command: list, limit: float, environment: dict | None = None) -> Ended:
                 time.sleep(0.02)
         finally:
             try:
-                os.killpg(process.pid, signal.SIGKILL)  # whatever it has started, too
+                os.killpg(process.pid, signal.SIGKILL)  # and everything that it has started
             except ProcessLookupError:
                 pass
             process.wait()
@@ -97,7 +97,7 @@ def has_gpus_for(exercise: Exercise) -> bool:
 
 def require_gpus_for(exercise: Exercise):
     if not has_gpus_for(exercise):
-        raise TooFewGpus(f"{exercise.id} needs {exercise.gpus} GPUs, and this machine has "
+        raise TooFewGpus(f"{exercise.id} needs {exercise.gpus} GPUs, but this machine has "
                          f"{gpu_count() or 'none'}: ./lab skip {exercise.id} leaves it out.")
 
 
@@ -106,10 +106,10 @@ def program_of(exercise: Exercise) -> Path:
 
 
 def build(exercise: Exercise, target: str) -> Verdict | None:
-    """Builds one of its programs. Nothing where that went well."""
+    """Builds one of its programs. Returns None if that succeeds."""
     if exercise.gpus:
         if not program_of(exercise).exists():
-            print("building for GPUs, which may take some minutes", flush=True)
+            print("building for GPUs, which may take a few minutes", flush=True)
         ended = run(["./lab", "run", exercise.target, "--", "--help"], limit=900)  # also configures
         status, output = ended.status, ended.output
     else:
@@ -120,14 +120,16 @@ def build(exercise: Exercise, target: str) -> Verdict | None:
         return None
     lines = [line for line in output.splitlines() if not line.startswith(("[", "FAILED: "))]
     errors = [i for i, line in enumerate(lines) if re.search(r"error:|undefined reference", line)]
-    first = errors[0] if errors else 0
-    where = f" in {exercise.file}" if errors and exercise.file in lines[first] else ""
+    if not errors:
+        return Verdict(False, "The build failed:", "\n".join(lines[-6:]), raw=output)
+    first = errors[0]
+    where = f" in {exercise.file}" if exercise.file and exercise.file in lines[first] else ""
     return Verdict(False, f"It does not compile yet. The first error{where}:",
                    "\n".join(lines[first:first + 6]), raw=output)
 
 
 def runner() -> list:
-    """ThreadSanitizer's shadow memory does not fit where more than 28 bits of addresses are
+    """ThreadSanitizer's shadow memory does not fit if more than 28 bits of addresses are
     random."""
     try:
         with open("/proc/sys/vm/mmap_rnd_bits", encoding="ascii") as bits:
@@ -137,7 +139,7 @@ def runner() -> list:
 
 
 def environment_of(exercise: Exercise) -> dict:
-    """What its programs run with. Waits end after 5 s, so that a hang is told soon."""
+    """The variables of its programs. Waits end after 5 s, so that a hang is reported soon."""
     if exercise.gpus:
         return {"SYMM_DRIVER": "native", **exercise.environment}
     return {"SYMM_DRIVER": "emulated", "SYMM_TIMEOUT": "5",
@@ -145,13 +147,13 @@ def environment_of(exercise: Exercise) -> dict:
 
 
 def doing(text: str):
-    """Shows on a terminal what is being done, until the next line."""
+    """Shows the current work on a terminal, until the next line."""
     if sys.stdout.isatty():
         ninja.Line().show(text)
 
 
 def judge(course: list, exercise: Exercise, answer: str | None = None) -> Verdict:
-    """The verdict on what stands in the exercise's file now, or on `answer` in its place."""
+    """The verdict on the answer in the exercise's file, or on `answer` in its place."""
     begun = time.monotonic()
     doing(f"{exercise.id}: checking")
     with tree.alone():
@@ -187,8 +189,8 @@ def explore(exercise: Exercise, answer: str) -> Verdict:
 
 
 def test(exercise: Exercise, answer: str) -> Verdict:
-    """The verdict of the tests. A fault of order shows now one thing, now another: they run up to
-    three times, until it shows one that has a name."""
+    """The verdict of the tests. A fault of order shows differently from run to run: the tests run
+    up to three times, until they show a known one."""
     begun = time.monotonic()
     doing(f"{exercise.id}: running its tests under ThreadSanitizer")
     verdict = test_once(exercise, answer)
@@ -210,7 +212,7 @@ def test_once(exercise: Exercise, answer: str) -> Verdict:
 
 
 def beyond_tests(exercise: Exercise, answer: str, verdict: Verdict) -> Verdict:
-    """What no test can see, and the code shows."""
+    """The verdict on faults that no test can see, but the code shows."""
     for number, wrong in enumerate(exercise.wrong):
         if wrong.has and not wrong.shows and re.search(wrong.has, answer, re.DOTALL):
             return Verdict(False, f"The tests pass. {wrong.say}", wrong=number)
@@ -218,11 +220,11 @@ def beyond_tests(exercise: Exercise, answer: str, verdict: Verdict) -> Verdict:
 
 
 def answer_of(course: list, exercise: Exercise) -> str:
-    """The answer to a question, computed: what a run of the command prints."""
+    """The answer to a question, computed by running the command."""
     require_gpus_for(exercise)
     if exercise.gpus and (begun := [e.id for e in course if tree.is_started(e)]):
-        raise CourseError("The build for GPUs has what you have begun: ./lab reset "
-                          f"{' '.join(begun[:1])} first ({', '.join(begun)} are begun).")
+        raise CourseError("The build for GPUs contains the exercises that you have begun "
+                          f"({', '.join(begun)}): ./lab reset {begun[0]} first.")
     with tree.alone():
         tree.update(course, exercise)
         verdict = build(exercise, exercise.target)
@@ -243,7 +245,7 @@ def number_of(text: str) -> float:
     """370, 0.84 or 8M as a number."""
     found = re.fullmatch(r"(\d+\.?\d*|\.\d+)([KMG]?)", text.strip().upper())
     if not found:
-        raise CourseError(f"'{text}' is not a number. Say it without a unit: 0.5, or 4M.")
+        raise CourseError(f"'{text}' is not a number. Write it without a unit: 0.5, or 4M.")
     return float(found[1]) * 1024 ** " KMG".index(found[2] or " ")
 
 
@@ -282,7 +284,7 @@ def judge_number(course: list, exercise: Exercise, given: float) -> Verdict:
 
 
 def explain(exercise: Exercise, ended: Ended, answer: str) -> Verdict:
-    """What a run of the explorer or of the tests shows."""
+    """The verdict on a run of the explorer or of the tests."""
     verdict = explain_output(exercise, ended, answer)
     verdict.raw = ended.output
     return verdict
@@ -294,7 +296,7 @@ def explain_output(exercise: Exercise, ended: Ended, answer: str) -> Verdict:
         counts = re.findall(r"\[==========\] (\d+ tests?) from", output)  # ranks print theirs first
         if counts and counts[-1] != "0 tests":
             return Verdict(True, f"Right: {counts[-1]}, under ThreadSanitizer.")
-        return Verdict(False, "It ended before its tests had, though without an error.", output)
+        return Verdict(False, "It ended before its tests did, though without an error.", output)
     missing = re.search(r"exercise (\S+) is not written yet: follow (.*)", output)
     if missing:
         return Verdict(False, f"Exercise {missing[1]} is not written yet: follow {missing[2]}.")
@@ -307,16 +309,16 @@ def explain_output(exercise: Exercise, ended: Ended, answer: str) -> Verdict:
 
 
 def in_general(ended: Ended) -> str:
-    """A sentence about a failure that the exercise does not know."""
+    """A sentence about a failure for which the exercise has no verdict."""
     if "=> data race" in ended.output:
         return ("There is an execution with a data race: one thread reads or writes what another "
                 "one writes, and nothing orders the two. The last steps before it:")
-    if "=> nobody can go on" in ended.output:
-        return ("There is an execution that does not end: every thread waits. Who should have "
-                "stored what they wait for? The last steps:")
+    if "=> no thread can go on" in ended.output:
+        return ("There is an execution that does not end: every thread waits. Which thread should "
+                "have stored what they wait for? The last steps:")
     if "with several sizes" in ended.output:
         return ("A word is accessed as a whole and in parts. C++ has no rule for which bytes such "
-                "a load returns: use the functions that load and store the whole.")
+                "a load returns: use the functions that load and store whole words.")
     if "  => " in ended.output:
         return "There is an execution that goes wrong. The last steps before it:"
     if "ThreadSanitizer: data race" in ended.output:
@@ -324,12 +326,12 @@ def in_general(ended: Ended) -> str:
                 "orders the two. Both are named below.")
     if ended.stopped:
         return (f"{ended.stopped}: look for a loop whose condition never changes, or a wait for "
-                "what nobody sends.")
+                "something that is never sent.")
     if "in a kernel for" in ended.output:
-        return "A kernel waited for something that did not come. Who should have sent it?"
+        return "A kernel waited for something that did not come. Which rank should have sent it?"
     if re.search("left (something|this) behind", ended.output):
-        return ("Something that was taken is not given back: memory, addresses, a mapping or a "
-                "handle. The lines below count what is left.")
+        return ("Something is not given back: memory, addresses, a mapping or a handle. The lines "
+                "below count what is left.")
     if "[  FAILED  ]" in ended.output:
         return "It compiles and ends, but a test fails."
     crash = re.search(r"ThreadSanitizer:(?:DEADLYSIGNAL|.*?(SEGV|FPE|BUS|ABRT|ILL))", ended.output)
@@ -341,7 +343,7 @@ def in_general(ended: Ended) -> str:
 
 
 def evidence(output: str) -> str:
-    """The lines of a test's output that say most."""
+    """The most telling lines of a test's output."""
     lines = output.splitlines()
     if re.match("protocol +waits", output):  # the explorer's
         return "\n".join(lines[lines.index("") + 1:]) if "" in lines else output

@@ -3,31 +3,31 @@
 namespace symm {
 namespace {
 
-/// What to do about this result; empty where the name says enough.
+/// The remedy for this result; empty if its name says enough.
 std::string_view remedy(CUresult result) {
     switch (result) {
         case CUDA_ERROR_INVALID_VALUE:
             return "Check sizes and addresses against the allocation granularity, and that the "
-                   "range is reserved, mapped or free as the call needs it.";
+                   "range is reserved, mapped or free as the call requires.";
         case CUDA_ERROR_OUT_OF_MEMORY:
             return "Ask for less, or free memory on that device (emulated: SYMM_EMU_MEMORY, or "
-                   "the limit that the emulated driver has named).";
+                   "the limit that the emulated driver has reported).";
         case CUDA_ERROR_NOT_INITIALIZED:
             return "Call cuInit(0) first.";
         case CUDA_ERROR_NO_DEVICE:
-            return "No GPU is visible: look at CUDA_VISIBLE_DEVICES, or use --driver emulated.";
+            return "No GPU is visible: check CUDA_VISIBLE_DEVICES, or use --driver emulated.";
         case CUDA_ERROR_INVALID_DEVICE:
             return "Check how many devices there are, and which of them are peers.";
         case CUDA_ERROR_INVALID_CONTEXT:
             return "Make a context current first.";
         case CUDA_ERROR_ILLEGAL_ADDRESS:
-            return "A kernel used memory that its device may not: look at cuMemSetAccess. The "
-                   "context is lost.";
+            return "A kernel accessed memory that its device may not access: check "
+                   "cuMemSetAccess. The context is lost.";
         case CUDA_ERROR_NOT_PERMITTED:
             return "The system refuses it (FABRIC handles need an IMEX channel): use a POSIX "
                    "descriptor.";
         case CUDA_ERROR_NOT_SUPPORTED:
-            return "This device or system cannot do it.";
+            return "This device or system does not support it.";
         default:
             return "";
     }

@@ -17,11 +17,11 @@ namespace {
 
 struct Choice {
     std::mutex mutex;
-    std::string asked;  ///< What choose_driver() was given; empty: SYMM_DRIVER decides.
+    std::string asked;  ///< The argument of choose_driver(); if empty, SYMM_DRIVER decides.
     std::atomic<const DriverTable*> in_use{nullptr};
     DriverTable table;
     bool emulated = true;
-    std::string reason;  ///< Why the emulated driver was taken.
+    std::string reason;  ///< Why the emulated driver is in use.
 };
 
 Choice& choice() {
@@ -29,7 +29,7 @@ Choice& choice() {
     return kept;
 }
 
-/// Wraps an emulated function: a std::bad_alloc becomes a CUDA error, as a driver returns it.
+/// Wraps an emulated function: a std::bad_alloc becomes a CUDA error, as in a real driver.
 template <auto function>
 struct Answering;
 template <class... Parameters, CUresult (*function)(Parameters...)>
@@ -59,7 +59,7 @@ bool sees_a_gpu(const DriverTable& table, std::string& why_not) {
         result = table.cuDeviceGetCount_(&devices);
     }
     if (result != CUDA_SUCCESS) {
-        why_not = fmt::format("the real driver answers {}", name_of(result));
+        why_not = fmt::format("the real driver returned {}", name_of(result));
     } else if (devices == 0) {
         why_not = "the real driver sees no GPU";
     }
@@ -70,7 +70,7 @@ bool sees_a_gpu(const DriverTable& table, std::string& why_not) {
 void load(Choice& c) {
     const std::string asked = c.asked.empty() ? env::choice("SYMM_DRIVER") : c.asked;
     if (asked == "emulated") {
-        c.reason = "as asked";
+        c.reason = "as requested";
     } else {
         std::string why_not;
         if (load_native_driver(c.table, why_not) && sees_a_gpu(c.table, why_not)) {
@@ -93,12 +93,12 @@ void load(Choice& c) {
 void choose_driver(std::string_view name) {
     if (name != "auto" && name != "native" && name != "emulated") {
         throw std::invalid_argument(
-            fmt::format("unknown driver '{}': say auto, native or emulated", name));
+            fmt::format("unknown driver '{}': choose auto, native or emulated", name));
     }
     Choice& c = choice();
     const std::lock_guard lock(c.mutex);
     if (c.in_use.load() != nullptr && name != c.asked) {
-        throw std::logic_error("the driver is chosen before its first call");
+        throw std::logic_error("the driver must be chosen before its first call");
     }
     c.asked = name;
 }

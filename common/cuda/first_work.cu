@@ -9,10 +9,12 @@ struct Nothing {
     __host__ __device__ void operator()(const simt::ThreadBlock&) const {}
 };
 
-/// Streams are also made while another thread captures, which allows few other calls.
+/// Streams are also created while another thread captures, when few calls are allowed.
 class Relaxed {
 public:
-    Relaxed() { cu_check(cuThreadExchangeStreamCaptureMode(&mode_), "the mode of captures"); }
+    Relaxed() {
+        cu_check(cuThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode()");
+    }
     Relaxed(const Relaxed&) = delete;
     ~Relaxed() { cuThreadExchangeStreamCaptureMode(&mode_); }
 

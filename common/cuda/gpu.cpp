@@ -14,8 +14,8 @@ LaunchShape shape_for(int device) {
     };
     // On a GPU: two blocks of 512 threads per multiprocessor, each thread with eight loads of 16
     // bytes, have about 16 MiB in flight. A link of 450 GB/s with a latency of one microsecond
-    // needs far less. On an emulated GPU each thread needs a stack of the host, so blocks are
-    // small.
+    // needs far less. On an emulated GPU each thread needs a stack on the host, so blocks
+    // are small.
     const unsigned threads =
         std::min(is_emulated() ? 32u : 512u, attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
     const unsigned resident =
@@ -42,10 +42,10 @@ std::vector<Gpu> all_gpus() {
 Drained::~Drained() {
     for (const Gpu& gpu : gpus_) {
         try {
-            // Longer than a wait of the caller's, which may have been the one that timed out.
-            gpu.owned_stream().synchronize("work that is left",
+            // Longer than the caller's own wait, which may have been the one that timed out.
+            gpu.owned_stream().synchronize("the remaining work",
                                            Deadline::after(std::chrono::minutes{1}));
-        } catch (const std::exception&) {  // whoever queued it knows already, or learns it next
+        } catch (const std::exception&) {  // the caller knows already, or learns it next
         }
     }
 }

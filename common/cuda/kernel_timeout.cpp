@@ -12,10 +12,10 @@ KernelTimeout::KernelTimeout(std::chrono::nanoseconds limit)
 
 void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
                                 const std::function<void()>& meanwhile) {
-    // The kernel's own limit is the first to pass, so that the kernel can say what it waited for.
+    // The kernel's own limit passes first, so that the kernel can report what it waited for.
     constexpr std::chrono::seconds kGrace{2};
     constexpr std::chrono::seconds kAbort{5};  // milliseconds on a GPU
-    std::exception_ptr lost;                   // a peer that the kernel waits for
+    std::exception_ptr lost;                   // the loss of a peer that the kernel waits for
     const auto look = [&] {
         if (!meanwhile || lost) {
             return;
@@ -41,8 +41,8 @@ void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
             throw_if_gave_up();
         }
         throw std::runtime_error(
-            fmt::format("{}, and was ended by the host: no single wait in it had lasted {:.3g} s. "
-                        "Give it longer with SYMM_TIMEOUT (seconds), or less to do",
+            fmt::format("{}, and the host ended it: no single wait in it had lasted {:.3g} s. "
+                        "Raise SYMM_TIMEOUT (seconds), or give it less to do",
                         late.what(), std::chrono::duration<double>(limit_).count()));
     }
     if (lost) {

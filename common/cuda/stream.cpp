@@ -32,7 +32,7 @@ bool Stream::finished() const {
 
 void Stream::synchronize(std::string_view what, Deadline deadline,
                          const std::function<void()>& meanwhile) const {
-    // Polls, because cuStreamSynchronize takes no deadline: at first without a pause (the wait for
+    // Polls, because cuStreamSynchronize has no timeout: at first without a pause (the wait for
     // a short kernel is part of the measured time), later with sleeps.
     for (int polls = 0; !finished(); ++polls) {
         if (deadline.passed()) {

@@ -15,7 +15,7 @@
 namespace symm::emu {
 namespace {
 
-// The base of `size` bytes of addresses, aligned, without memory or access; 0 where mmap failed.
+// The aligned base of `size` bytes of addresses without memory or access; 0 if mmap failed.
 CUdeviceptr reserve_addresses(CUdeviceptr hint, std::size_t size, std::size_t alignment) {
     const std::size_t asked = size + alignment;  // holds an aligned range, wherever it begins
     void* raw =

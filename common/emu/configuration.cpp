@@ -22,7 +22,7 @@ std::vector<std::string_view> split(std::string_view text, char at) {
     return parts;
 }
 
-// Reads what is lost from `words`, as in `loads+copies`. False where it is not understood.
+// Reads the lost kinds of access from `words`, as in `loads+copies`. False for an unknown word.
 bool set_what_is_lost(LossyPair& pair, std::string_view words) {
     pair.loads = pair.stores = pair.copies = false;
     if (words.empty()) {
@@ -67,7 +67,7 @@ CUresult result_named(std::string_view name) {
             return result;
         }
     }
-    return CUDA_SUCCESS;  // not a failure
+    return CUDA_SUCCESS;  // not the name of a failure
 }
 
 std::vector<PlannedFailure> planned_failures() {

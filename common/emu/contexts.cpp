@@ -38,7 +38,7 @@ void bring_to_life(Emulator& e, Context& context) {
     context.lost = CUDA_SUCCESS;
 }
 
-// Waits for all queued work, then destroys the context and what was made in it.
+// Waits for all queued work, then destroys the context and everything created in it.
 void end_life(Context& context) {
     finish_all_work(context);
     Emulator& e = emulator();
@@ -99,7 +99,7 @@ CUresult current_context(Context*& context, Lost lost) {
 }
 
 void lose(Context& context, CUresult result, const Text& why) {
-    // Said first: whoever sees that the context is lost may end the process.
+    // Reported first: a thread that sees the lost context may end the process.
     static std::mutex losing;
     const std::lock_guard lock(losing);
     if (context.lost.load(std::memory_order_relaxed) == CUDA_SUCCESS) {

@@ -33,9 +33,9 @@ void write(char* to, Value value, std::size_t bytes) {
     }
 }
 
-// Large memory becomes zero when its pages are given back to the system, which takes no time. What
-// comes first is written all the same: kernels poll words there, so that ThreadSanitizer should see
-// who wrote them.
+// Large memory becomes zero at once when its pages are returned to the system. Its first bytes are
+// written all the same: kernels poll words there, and ThreadSanitizer should see which thread wrote
+// them.
 template <class Value>
 void write_fast(char* to, Value value, std::size_t bytes) {
     constexpr std::size_t kFirst = 64 * 1024;
@@ -81,7 +81,7 @@ CUresult copy(const std::shared_ptr<Stream>& stream, CUdeviceptr to, CUdeviceptr
     // and a pageable target is written, before that.
     const bool now = !is_capturing(*stream);
     std::function<void()> work = [to, from, bytes] { std::memmove(at(to), at(from), bytes); };
-    // A word arrives whole and behind earlier copies of its stream, also for a kernel that polls.
+    // A word arrives whole and after earlier copies of its stream, even for a kernel that polls.
     if (bytes == sizeof(std::uint32_t) && (to | from) % bytes == 0) {
         work = [to, from] {
             auto* const source = static_cast<std::uint32_t*>(at(from));
@@ -102,7 +102,7 @@ CUresult copy(const std::shared_ptr<Stream>& stream, CUdeviceptr to, CUdeviceptr
     return CUDA_SUCCESS;
 }
 
-// The synchronous copies. `device` is the end that has to be memory of the driver.
+// Synchronous copies. `device` is the end that must be memory of the driver.
 CUresult copy_and_wait(CUdeviceptr to, CUdeviceptr from, CUdeviceptr device, std::size_t bytes) {
     std::shared_ptr<Stream> stream;
     SYMM_EMU_TRY(find_stream(nullptr, stream));
@@ -110,7 +110,7 @@ CUresult copy_and_wait(CUdeviceptr to, CUdeviceptr from, CUdeviceptr device, std
         return CUDA_ERROR_INVALID_VALUE;
     }
     SYMM_EMU_TRY(copy(stream, to, from, bytes));
-    // A real driver, too, returns when it has read the pageable source, before the data arrives.
+    // A real driver also returns once it has read the pageable source, before the data arrives.
     if (to == device && find_range(from, bytes, false).range == Range::kUnknown) {
         return CUDA_SUCCESS;
     }

@@ -1,4 +1,4 @@
-// The emulator's state, cuInit, and the calls that ask about devices.
+// The emulator's state, cuInit, and the calls that query devices.
 
 #include <cstdio>
 #include <cstring>
@@ -17,7 +17,7 @@
 namespace symm::emu {
 namespace {
 
-// The value of an attribute that this repository asks for; -1 for any other.
+// The value of an attribute that this repository queries; -1 for any other.
 int attribute_of(CUdevice_attribute attribute) {
     switch (attribute) {
         case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -71,7 +71,7 @@ CUresult cuInit(unsigned int flags) {
         e.configured = true;
         simt::torn_packs.store(e.configuration.torn_packs, std::memory_order_relaxed);
         for (const PlannedFailure& failure : e.configuration.failures) {
-            // Counted from the start of the process; calls already made cannot fail any more.
+            // Counted from the start of the process; calls already made can no longer fail.
             if (const long left = failure.call - calls_made(failure.function); left > 0) {
                 fail_call(failure.function, left, failure.result);
             }

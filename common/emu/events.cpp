@@ -8,7 +8,7 @@
 namespace symm::emu {
 namespace {
 
-// The latest record. Answers CUDA_ERROR_CAPTURED_EVENT where the event was recorded in a stream
+// The latest record. Returns CUDA_ERROR_CAPTURED_EVENT if the event was recorded in a stream
 // that was capturing: such a record only orders the nodes of the graph, so no stream ever reaches
 // it.
 CUresult latest_moment(CUevent handle, std::shared_ptr<Event>& event, Moment& moment) {

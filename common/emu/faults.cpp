@@ -20,7 +20,7 @@ struct Plan {
     std::optional<CUresult> result;  ///< None: the process is killed.
 };
 
-// Counters are relaxed, and the mutex is only taken where there are plans: a driver call must not
+// Counters are relaxed, and the mutex is only taken if there are plans: a driver call must not
 // order one rank's memory accesses before another's, or ThreadSanitizer would miss races.
 struct Faults {
     std::array<std::atomic<long>, kDriverFunctions.size()> calls{};

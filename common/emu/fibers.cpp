@@ -20,8 +20,8 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// Keeps the registers that a function has to keep (System V ABI, x86-64) on the stack, its pointer
-// in *kept, and goes on where the stack `next` was left.
+// Saves the callee-saved registers (System V ABI, x86-64) on the stack and its pointer in *kept,
+// and continues where the stack `next` was left.
 extern "C" void symm_emu_switch(void** kept, void* next);
 asm(R"(
     .text
@@ -50,23 +50,23 @@ symm_emu_switch:
 namespace symm::emu {
 namespace {
 
-// Enough for frames that a sanitizer has made larger. Only pages that are used cost memory.
+// Enough for frames that a sanitizer has made larger. Only used pages cost memory.
 constexpr std::size_t kStackBytes = 256 * 1024;
 constexpr std::size_t kGuardBytes = 4096;
 
 struct Fiber {
-    void* sp;      // where it stands, while others run
-    void* thread;  // where its thread stands, while it runs
-    char* stack;   // its lowest address that may be used
+    void* sp;      // its stack pointer, while others run
+    void* thread;  // its thread's stack pointer, while it runs
+    char* stack;   // its lowest usable address
     void (*body)(void* argument, unsigned number);
     void* argument;
     unsigned number;
     bool ended;
-    bool idle;                               // as give_way() was told
-    const std::atomic<std::uint64_t>* word;  // what it waits for to change, or null
+    bool idle;                               // as passed to give_way()
+    const std::atomic<std::uint64_t>* word;  // waits until it changes; or null
     std::uint64_t value;
     Guard* guard;
-    Fiber* next;              // in the list of those that are free, or of a block's
+    Fiber* next;              // in the list of free fibers, or of a block's
     void* context = nullptr;  // ThreadSanitizer's
     void* thread_context = nullptr;
     void* fake_stack = nullptr;  // AddressSanitizer's
@@ -83,7 +83,7 @@ SYMM_UNSEEN void arrived([[maybe_unused]] Fiber& fiber) {
 #endif
 }
 
-// Back to the loop.
+// Returns to the thread's loop.
 SYMM_UNSEEN void leave(Fiber& fiber) {
 #ifdef SYMM_ASAN
     __sanitizer_start_switch_fiber(&fiber.fake_stack, fiber.thread_stack, fiber.thread_stack_bytes);
@@ -125,7 +125,7 @@ SYMM_UNSEEN void live() {
     }
 }
 
-// Null, with errno set, where there is no memory.
+// Null, with errno set, if there is no memory.
 SYMM_UNSEEN Fiber* new_fiber() {
     // Not mmap(): ThreadSanitizer would write four times as much of its own memory.
     const long mapped =
@@ -143,8 +143,8 @@ SYMM_UNSEEN Fiber* new_fiber() {
         return nullptr;
     }
     fiber->stack = static_cast<char*>(memory) + kGuardBytes;
-    // As symm_emu_switch leaves a stack: six registers, the address where it goes on, and for that
-    // function the address of a caller, which there is not.
+    // As symm_emu_switch leaves a stack: six registers, the address to continue at, and the return
+    // address of that function, which has no caller.
     auto** top = reinterpret_cast<void**>(fiber->stack + kStackBytes) - 8;
     top[6] = reinterpret_cast<void*>(&live);
     fiber->sp = top;
@@ -154,7 +154,7 @@ SYMM_UNSEEN Fiber* new_fiber() {
     return fiber;
 }
 
-std::mutex mutex;  // guards what follows
+std::mutex mutex;  // guards free_fibers
 Fiber* free_fibers = nullptr;
 
 SYMM_UNSEEN void give_back(Fiber* first) {
@@ -167,7 +167,7 @@ SYMM_UNSEEN void give_back(Fiber* first) {
     }
 }
 
-// A list of `count` fibers, in the order of their numbers. Null, with errno set, where there is no
+// A list of `count` fibers, in the order of their numbers. Null, with errno set, if there is no
 // memory.
 SYMM_UNSEEN Fiber* take(unsigned count, void (*body)(void*, unsigned), void* argument) {
     Fiber* first = nullptr;

@@ -13,21 +13,21 @@ namespace {
 
 using State = Capture::State;
 
-// Guards all captures, and what streams keep of them. Captures are rare, so one lock is enough.
+// Guards all captures and the streams' references to them. They are rare, so one lock is enough.
 std::mutex& capture_mutex() {
     static std::mutex& kept = *new std::mutex;
     return kept;
 }
 
-// Those that have not ended, and how many: a thread that finds none takes no lock, which would
-// order one rank's work after another's for ThreadSanitizer.
+// The captures that have not ended, and their number: a thread that finds none takes no lock, which
+// would order one rank's work after another's for ThreadSanitizer.
 std::vector<std::shared_ptr<Capture>>& captures() {
     static auto& kept = *new std::vector<std::shared_ptr<Capture>>;
     return kept;
 }
 std::atomic<std::size_t> capture_count{0};
 
-// What this thread asked for with cuThreadExchangeStreamCaptureMode.
+// The mode that this thread set with cuThreadExchangeStreamCaptureMode.
 thread_local CUstreamCaptureMode mode_of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 // Removes the captures that have ended. Needs the mutex.
@@ -52,7 +52,7 @@ void join(Stream& stream, std::shared_ptr<Capture> capture, std::set<std::size_t
     stream.in_capture.store(true, std::memory_order_relaxed);
 }
 
-// Locks the mutex where the stream may be in a capture. Other work takes no lock, which would order
+// Locks the mutex if the stream may be in a capture. Other work takes no lock, which would order
 // one rank's work after another's for ThreadSanitizer.
 struct CaptureLock {
     explicit CaptureLock(Stream& stream) {
@@ -149,7 +149,7 @@ std::optional<CUresult> capture_wait(Stream& stream, CUstream handle, Event& eve
         if (!event.latest.valid()) {
             return CUDA_SUCCESS;  // never recorded: nothing to wait for
         }
-        mine->state = State::kInvalid;  // a graph cannot wait for what is outside it
+        mine->state = State::kInvalid;  // a graph cannot wait for work outside it
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
     Capture& capture = *event.capture;

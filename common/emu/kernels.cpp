@@ -77,13 +77,12 @@ struct Block final : Task {
         };
         host.sync_state = &barrier;
     }
-    // The named barrier of this number, for as many threads as its first user says.
+    // The named barrier of this number, for the number of threads that its first user passes.
     BlockBarrier& named(unsigned number, unsigned threads) {
         BlockBarrier& one = named_barriers.at(number);
         if (const unsigned expected = one.expect(threads); expected != threads) {
             throw std::logic_error(
-                fmt::format("named barrier {} is for {} threads, and one waits there "
-                            "for {}",
+                fmt::format("named barrier {} is for {} threads, but a thread waits there for {}",
                             number, expected, threads));
         }
         return one;
@@ -111,7 +110,7 @@ struct Block final : Task {
     std::shared_ptr<void> shared;
 };
 
-// A launch that runs: from the start of its first thread to the end of its last.
+// A running launch, from the start of its first thread to the end of its last.
 class Running {
 public:
     Running(Context& context, const KernelLaunch& launch) : context_(context), launch_(launch) {
@@ -149,7 +148,7 @@ public:
         }
     }
 
-    // What a CUDA thread has done comes before what the stream does next.
+    // Orders all that a CUDA thread has done before the stream's next work.
     void thread_ended() { ends_.fetch_add(1, std::memory_order_release); }
 
     void block_ended() {
@@ -194,8 +193,8 @@ void Block::run_thread(unsigned rank) {
     });
     if (fault) {
         running.fail(CUDA_ERROR_ILLEGAL_ADDRESS,
-                     Text("thread {} of block {} touched {:#x}, which its device may not", rank,
-                          host.group_index.x, *fault));
+                     Text("thread {} of block {} touched {:#x}, which its device may not access",
+                          rank, host.group_index.x, *fault));
     }
     barrier.leave();
     warp_barriers[rank / simt::kWarpSize].leave();
@@ -206,8 +205,8 @@ void Block::done() {
     running.block_ended();
 }
 
-// Reserves all the threads on the device and in the pool. False, with none reserved, where that
-// many are not free.
+// Reserves all the threads on the device and in the pool. False, with none reserved, if fewer are
+// free.
 bool reserve(Device& device, int threads) {
     if (!reserve_up_to(device.threads, threads, threads_of_device())) {
         return false;

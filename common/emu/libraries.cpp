@@ -54,7 +54,7 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* code, CUjit_option*, 
     }
     const char* text = static_cast<const char*>(code);
     if (is_machine_code(text)) {
-        say("cuLibraryLoadData: this is machine code of a GPU; an emulated GPU takes only PTX");
+        say("cuLibraryLoadData: this is GPU machine code; an emulated GPU accepts only PTX");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
     std::vector<std::string> names;
@@ -99,7 +99,7 @@ CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* nam
         return CUDA_ERROR_NOT_FOUND;
     }
     if (find_in(emulator().twins, name) == nullptr) {
-        say("kernel {} has no host twin: emulated GPUs run host code, no PTX (give it one with "
+        say("kernel {} has no host twin: emulated GPUs run host code, not PTX (give it one with "
             "add_host_twin(), common/emu/host_twin.hpp)",
             name);
         return CUDA_ERROR_NO_BINARY_FOR_GPU;

@@ -1,4 +1,4 @@
-// Physical memory: cuMemCreate, cuMemRelease, and the calls that ask about it.
+// Physical memory: cuMemCreate, cuMemRelease, and the calls that query it.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kMagic[16] = "symm physical 1";
 
-// What the page after the data says, for a process that imports the memory.
+// The content of the page after the data, for a process that imports the memory.
 struct Trailer {
     char magic[sizeof(kMagic)];
     CUmemAllocationProp properties;
@@ -88,7 +88,7 @@ UniqueFd new_memory_file(const char* name, std::size_t size) {
     if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
         return {};
     }
-    // No process that gets it can change its size while others have it mapped.
+    // No process that receives it can change its size while others have it mapped.
     ::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
     return fd;
 }

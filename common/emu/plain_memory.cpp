@@ -42,7 +42,7 @@ CUresult allocate(Kind kind, std::size_t size, CUdeviceptr* pointer) {
 }
 
 // Frees or unregisters memory of this kind. Waits for all work of its context first, as the real
-// driver does: queued work may still use the memory. Answers `unknown` where no such memory is.
+// driver does: queued work may still use the memory. Returns `unknown` if there is no such memory.
 CUresult give_back(CUdeviceptr pointer, Kind kind, CUresult unknown) {
     Emulator& e = emulator();
     const auto owner_of = [&]() -> Context* {
@@ -61,7 +61,7 @@ CUresult give_back(CUdeviceptr pointer, Kind kind, CUresult unknown) {
     finish_all_work(*owner);
     const WriteLock lock(e.mutex);
     if (owner_of() == nullptr) {
-        return unknown;  // another thread has given it back meanwhile
+        return unknown;  // another thread has freed it meanwhile
     }
     drop_plain(e, pointer);
     return owner->state();

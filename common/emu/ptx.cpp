@@ -12,13 +12,13 @@ bool is_in_word(char c) {
            std::string_view("._$%").find(c) != std::string_view::npos;
 }
 
-// Takes the rest of a comment or a string, which ends with `end`, off the text.
+// Removes the rest of a comment or string, up to and including `end`, from the text.
 void skip_past(std::string_view& text, std::string_view end) {
     const std::size_t at = text.find(end);
     text.remove_prefix(at == std::string_view::npos ? text.size() : at + end.size());
 }
 
-// Takes the next word or sign off the text; empty at its end. Skips comments and strings.
+// Removes and returns the text's next word or sign; empty at its end. Skips comments and strings.
 std::string_view next_word(std::string_view& text) {
     while (!text.empty()) {
         if (text.starts_with("//")) {

@@ -41,7 +41,7 @@ bool is_ticket(const Ticket& ticket) {
     return std::memcmp(ticket.magic, kTicketMagic, sizeof(kTicketMagic)) == 0;
 }
 
-// Opens the file, or nothing where the process or the file is gone.
+// Opens the file; empty if the process or the file is gone.
 UniqueFd open_ticket(const Ticket& ticket) {
     const std::string path =
         "/proc/" + std::to_string(ticket.process) + "/fd/" + std::to_string(ticket.fd);

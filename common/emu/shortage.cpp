@@ -13,7 +13,7 @@ CUresult shortage(std::string_view call, int error) {
             say("{}: no memory or addresses are left (see ulimit -v)", call);
             return CUDA_ERROR_OUT_OF_MEMORY;
         case EAGAIN:
-            say("{}: the system starts no more threads (see ulimit -u, and ulimit -v for their "
+            say("{}: the system cannot start more threads (see ulimit -u, and ulimit -v for their "
                 "stacks)",
                 call);
             return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;

@@ -121,7 +121,7 @@ CUresult cuStreamCreate(CUstream* handle, unsigned int flags) {
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (flags != CU_STREAM_NON_BLOCKING) {
-        say("cuStreamCreate: emulated streams have to be CU_STREAM_NON_BLOCKING");
+        say("cuStreamCreate: emulated streams must be CU_STREAM_NON_BLOCKING");
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     Emulator& e = emulator();
@@ -147,7 +147,7 @@ CUresult cuStreamDestroy(CUstream handle) {
 }
 
 CUresult cuStreamSynchronize(CUstream handle) {
-    // A call that is told to fail waits first: after a real failure, no queued work runs either.
+    // A call that is set to fail waits first: after a real failure, no queued work runs either.
     const CUresult told = enter(index_of_function("cuStreamSynchronize"));
     const CUresult result = synchronize(handle);
     return told != CUDA_SUCCESS ? told : result;

@@ -9,7 +9,7 @@
 namespace symm::emu {
 namespace {
 
-constexpr std::size_t kThreadStackBytes = 256 * 1024;  // the kernels have stacks of their own
+constexpr std::size_t kThreadStackBytes = 256 * 1024;  // kernels have their own stacks
 
 constexpr auto kRelaxed = std::memory_order_relaxed;
 

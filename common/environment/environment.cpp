@@ -38,7 +38,7 @@ std::optional<std::string> parse(const Text&, const std::string& text) {
     return text;
 }
 
-// Nothing for a variable that is not set and means nothing then.
+// Empty for a variable that is not set and has no default.
 template <class Values>
 auto read(const Variable& variable, const Values& values) {
     const std::string given = foreign(variable.name);

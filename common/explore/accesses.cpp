@@ -1,4 +1,4 @@
-// Accesses: what instrumentation.cpp hears of.
+// Accesses, as instrumentation.cpp reports them.
 
 #include "common/explore/execution.hpp"
 
@@ -9,7 +9,7 @@
 namespace symm::explore {
 namespace {
 
-/// More than any execution that ends has. A loop that polls without a Waiter never lets another
+/// More steps than any execution that ends. A loop that polls without a Waiter never lets another
 /// thread run, so nothing else would end it.
 constexpr std::size_t kMostSteps = 100'000;
 
@@ -18,7 +18,7 @@ constexpr std::size_t kMostSteps = 100'000;
 long Runtime::log(const char* what, int order, std::uintptr_t address, std::uint64_t value,
                   void* place, long from, long newest) {
     if (log_.size() >= kMostSteps) {
-        fail(fmt::format("{} goes round in a loop: {} steps in one execution", name_of(*current_),
+        fail(fmt::format("{} is in an endless loop: {} steps in one execution", name_of(*current_),
                          kMostSteps));
     }
     log_.push_back(
@@ -136,7 +136,7 @@ void Runtime::store(std::uintptr_t address, unsigned size, std::uint64_t value, 
                     void* place) {
     const Inside inside(*this);
     if (trying_ || making_ != nullptr) {
-        throw std::runtime_error("a poll stores, which it may not");
+        throw std::runtime_error("a poll must not store");
     }
     put(memory_.at(address, size), value, order, nullptr, place);
 }

@@ -1,4 +1,4 @@
-// One execution after the other, until all were visited or one has failed.
+// Runs one execution after another, until all were visited or one has failed.
 
 #include "common/explore/execution.hpp"
 
@@ -33,7 +33,7 @@ void Runtime::run_ready() {
 }
 
 std::string Runtime::deadlock() {
-    std::string text = "nobody can go on:";
+    std::string text = "no thread can go on:";
     for (std::size_t i = 0; i < thread_count_; ++i) {
         const Thread& thread = threads_[i];
         if (thread.state == State::kAtBarrier) {
@@ -122,7 +122,8 @@ End Runtime::execute() {
     }
 }
 
-// Who read from whom, and the order of the stores: what makes two executions the same.
+// Which store each load read, and the order of the stores: executions that agree in both are the
+// same.
 std::vector<std::uint64_t> Runtime::graph() {
     std::vector<std::uint64_t> graph;
     for (std::size_t i = 0; i < thread_count_; ++i) {
@@ -162,7 +163,7 @@ std::vector<Step> Runtime::steps() const {
     static constexpr std::array kOrders{"relaxed", "consume", "acquire",
                                         "release", "acq_rel", "seq_cst"};
     std::vector<Step> steps;
-    std::vector<std::vector<void*>> calls;  // of each step that accesses something
+    std::vector<std::vector<void*>> calls;  // of each step that accesses memory
     for (const Logged& logged : log_) {
         const Thread& thread = threads_[static_cast<std::size_t>(logged.thread)];
         Step& step = steps.emplace_back();
@@ -225,7 +226,7 @@ Report Runtime::explore() {
             }
             break;
         }
-        if (begin_again_) {  // loads of what has a new writer were no choices so far
+        if (begin_again_) {  // loads of a location with a new writer were no choices so far
             begin_again_ = false;
             search_.restart();
             report.executions = report.cut_off = 0;
@@ -241,11 +242,11 @@ Report Runtime::explore() {
             break;
         }
         if (report.executions + report.cut_off >= options_.most_executions) {
-            report.why = fmt::format("the bound of {} executions", options_.most_executions);
+            report.why = fmt::format("stopped after {} executions", options_.most_executions);
             break;
         }
         if (seconds() > options_.seconds) {
-            report.why = fmt::format("the bound of {} s", options_.seconds);
+            report.why = fmt::format("stopped after {} s", options_.seconds);
             break;
         }
         if (options_.progress && seconds() - told > 1) {

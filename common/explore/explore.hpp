@@ -111,7 +111,7 @@ struct Report {
 };
 
 /// Explores. `setup` is called at the start of each execution. Throws std::runtime_error where the
-/// scene is too large or does not repeat itself.
+/// scene is too large or not deterministic.
 Report explore(const Options& options, const std::function<void(Scene&)>& setup);
 
 }  // namespace symm::explore

@@ -16,7 +16,7 @@
 namespace symm::explore {
 namespace {
 
-/// Whether all three searches visit the same executions, as far as they end.
+/// Whether all three searches visit the same executions, as far as the searches end.
 bool agree(const Protocol& protocol, Options options) {
     options.collect = true;
     std::array<Report, 3> reports;
@@ -42,8 +42,7 @@ bool agree(const Protocol& protocol, Options options) {
 int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) {
     CLI::App app(
         "Explores protocols: every order of their threads, and every value that a load may "
-        "return.\nExit status: 0 where nothing was wrong, 1 where something was, 2 for bad "
-        "usage.");
+        "return.\nExit status: 0 if nothing was wrong, 1 if something was, 2 for bad usage.");
     std::vector<std::string> only = {""};
     std::size_t lines = 24;
     Options options;
@@ -51,18 +50,20 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
     bool trace = false;
     bool compare = false;
     bool list = false;
-    app.add_option("protocol", only, "Those whose names begin so; all if not given");
-    app.add_option("--lines", lines, "At most so many steps of a failing execution");
-    app.add_option("--seconds", options.seconds, "At most that long for each")
+    app.add_option("protocol", only, "Only protocols whose names begin with this; default: all");
+    app.add_option("--lines", lines, "Print at most this many steps of a failing execution");
+    app.add_option("--seconds", options.seconds, "Stop each search after this many seconds")
         ->check(CLI::Range(0.001, 1e6));
-    app.add_option("--executions", options.most_executions, "At most so many for each");
-    app.add_option("--random", options.random, "Random executions from this seed, instead of all");
-    app.add_flag("--trace", trace, "Every step of a failing execution");
-    app.add_option("--json", json, "Append what was found to a file, a line of JSON for each");
+    app.add_option("--executions", options.most_executions,
+                   "Stop each search after this many executions");
+    app.add_option("--random", options.random,
+                   "Try random executions from this seed, instead of all");
+    app.add_flag("--trace", trace, "Print every step of a failing execution");
+    app.add_option("--json", json, "Append the results to a file, one line of JSON per search");
     app.add_flag("--compare", compare,
-                 "Searches without reduction, with sleep sets and with source sets: do they visit "
-                 "the same?");
-    app.add_flag("--list", list, "The names of the protocols");
+                 "Search without reduction, with sleep sets and with source sets, and compare the "
+                 "executions visited");
+    app.add_flag("--list", list, "List the protocols' names");
     CLI11_PARSE(app, argc, argv);
     if (list) {
         for (const Protocol& protocol : protocols) {
@@ -112,7 +113,7 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
             Report report;
             try {
                 report = explore(options, protocol.setup);
-            } catch (const std::exception& error) {  // the scene is not one
+            } catch (const std::exception& error) {  // the scene is invalid
                 report.failed = true;
                 report.why = error.what();
             }
@@ -136,7 +137,7 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
         }
     }
     if (chosen.empty()) {
-        fmt::print(stderr, "there is no protocol '{}': say one of", fmt::join(only, " "));
+        fmt::print(stderr, "there is no protocol '{}': choose one of", fmt::join(only, " "));
         for (const Protocol& protocol : protocols) {
             fmt::print(stderr, " {}", protocol.name);
         }

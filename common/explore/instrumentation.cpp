@@ -1,5 +1,5 @@
-// The functions that clang calls with -fsanitize=thread: one before each access, at the begin and
-// end of each function, and in the place of each atomic access. (libtsan has them too; it is not
+// The functions that clang calls with -fsanitize=thread: one before each access, at the start and
+// end of each function, and in place of each atomic access. (libtsan has them too; it is not
 // linked.)
 
 #include <cstddef>
@@ -58,7 +58,7 @@ void __tsan_write_range(void* p, std::size_t size) {
     plain_access(p, size, true, PLACE);
 }
 
-// Outside of a scene, and in the explorer itself, the accesses are what they look like.
+// Outside of a scene, and in the explorer itself, these are ordinary accesses.
 #define SYMM_UPDATE(bits, T, name, result)                                                      \
     T __tsan_atomic##bits##_##name(volatile T* p, T operand, int order) {                       \
         if (!is_running() || !is_in_scene(p)) {                                                 \
@@ -112,7 +112,7 @@ void __tsan_atomic_thread_fence(int order) {
 }
 void __tsan_atomic_signal_fence(int) {}
 
-// The linker sends calls of memcpy and the like here (--wrap).
+// The linker redirects calls of memcpy and similar functions here (--wrap).
 void* __real_memcpy(void* to, const void* from, std::size_t size);
 void* __real_memmove(void* to, const void* from, std::size_t size);
 void* __real_memset(void* to, int value, std::size_t size);

@@ -12,7 +12,7 @@ std::uint64_t value_at(std::uintptr_t address, unsigned size) {
     return value;
 }
 
-/// Whether `a` comes after `b`, which may be null. Both are of one location.
+/// Whether `a` comes after `b`, which may be null. Both belong to one location.
 bool newer(const StoreRecord* a, const StoreRecord* b) {
     return b == nullptr || a->generation > b->generation ||
            (a->generation == b->generation && a->position > b->position);
@@ -73,7 +73,8 @@ std::size_t Memory::at(std::uintptr_t address, unsigned size) {
     }
     Location& location = locations_[found->second];
     if (location.size != size) {
-        throw std::runtime_error("a word is accessed with several sizes, which the model lacks");
+        throw std::runtime_error(
+            "a word is accessed with several sizes, which the model does not support");
     }
     if (location.stores.empty()) {
         if (used_ == records_.size()) {
@@ -109,7 +110,7 @@ std::vector<std::size_t> Memory::places(std::size_t number, const Mind& mind) {
     const std::size_t unknown = location.stores.size() - first_known(location, number, mind);
     std::vector<std::size_t> places;
     for (std::size_t before = 0; before < unknown; ++before) {
-        // Nothing comes between what was read and the addition or swap that read it.
+        // Nothing comes between a store and the addition or swap that read it.
         if (!location.stores[location.stores.size() - 1 - before]->updated) {
             places.push_back(before);
         }

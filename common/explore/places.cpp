@@ -24,8 +24,8 @@ bool is_below_kernels(const std::string& line) {
     return false;
 }
 
-// Asks llvm-symbolizer for all at once. It answers an address with a line for each function inlined
-// there, the innermost first, and an empty line.
+// Asks llvm-symbolizer for all at once. Its answer for an address is a line for each function
+// inlined there, the innermost first, and an empty line.
 void look_up(Lines& lines) {
     std::array<char, 512> program{};
     std::array<char, 32> questions{"/tmp/symm_explore_XXXXXX"};
@@ -54,7 +54,7 @@ void look_up(Lines& lines) {
             ++at;
         } else if (!is_below_kernels(line)) {
             line.resize(line.rfind(':'));  // without the column
-            if (line.ends_with(":0")) {    // what an optimization has merged
+            if (line.ends_with(":0")) {    // merged by an optimization
                 continue;
             }
             at->second.push_back(line.substr(line.rfind('/') + 1));

@@ -27,7 +27,7 @@ std::size_t Search::choose(std::size_t count) {
         path_.emplace_back().count = count;
     }
     if (path_[depth_].count != count) {
-        throw std::runtime_error("the scene does not repeat itself");
+        throw std::runtime_error("the scene is not deterministic");
     }
     return path_[depth_++].index;
 }
@@ -69,7 +69,7 @@ const Move* Search::next(const std::vector<Move>& moves,
     }
     const Node& node = path_[depth_++];
     if (node.count != 0) {
-        throw std::runtime_error("the scene does not repeat itself");
+        throw std::runtime_error("the scene is not deterministic");
     }
     const Move& chosen = node.taken[node.index];
     asleep_.clear();
@@ -113,7 +113,7 @@ void Search::add_races(std::size_t location, int thread, const Set& past, bool w
         Set later;
         for (std::size_t k = n + 1; k < made_.size(); ++k) {
             const Made& other = made_[k];
-            // An addition would not read what it has read if it came before the load.
+            // An addition would read another value if it came before the load.
             const Set& depends = !with_loads && k + 1 == made_.size() ? past : other.past;
             if (depends.contains(n) || other.thread == load.thread) {
                 continue;

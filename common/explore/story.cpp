@@ -29,7 +29,7 @@ std::string line_of(const std::vector<Step>& steps, std::size_t number) {
         line += fmt::format(" {} {:#x}", is_load(step) ? "=" : ":=", step.value);
     }
     if (step.what == "load") {
-        line += step.from < 0 ? ", as it was at first" : fmt::format(", of step {}", step.from);
+        line += step.from < 0 ? ", the initial value" : fmt::format(", of step {}", step.from);
         if (step.newest >= 0) {
             line += fmt::format("; {} is newer", step.newest);
         }
@@ -51,14 +51,14 @@ bool is_sync(const Step& step) {
     return step.what.ends_with("sync");
 }
 
-/// What of a failing execution is told: steps, and for each what led to it.
+/// The steps of a failing execution that the story tells, each with those that led to it.
 class Told {
 public:
     explicit Told(const std::vector<Step>& steps) : steps_(steps) {}
 
     std::set<std::size_t> numbers;
 
-    /// A step, and where it read what it read.
+    /// Adds a step, the store that it read, and the newest one if it read an older one.
     void tell(std::size_t number) {
         numbers.insert(number);
         for (const long stored : {steps_[number].from, steps_[number].newest}) {
@@ -74,7 +74,7 @@ public:
                 (step.from >= 0 &&
                  !same_thread(step, steps_[static_cast<std::size_t>(step.from)])));
     }
-    /// The last step of the thread before its step `number` of which `is_so` is true; or -1.
+    /// The last step of the thread before its step `number` for which `is_so` is true; or -1.
     template <class Is>
     long last_before(std::size_t number, Is&& is_so) const {
         for (std::size_t i = number; i-- > 0;) {
@@ -89,8 +89,8 @@ private:
     const std::vector<Step>& steps_;
 };
 
-// Two accesses that nothing orders: what the first thread did next that could order others' steps,
-// and what the second one had learnt before, by itself or from its block.
+// Two accesses that nothing orders: the first thread's next step that could order others' steps,
+// and what the second one had learned before, by itself or from its block.
 void tell_race(const std::vector<Step>& steps, const std::vector<std::size_t>& involved,
                Told& told) {
     const std::size_t earlier = involved.front();
@@ -133,8 +133,8 @@ void tell_race(const std::vector<Step>& steps, const std::vector<std::size_t>& i
     }
 }
 
-// From each step that the failure is about, back through what its thread had read before, where
-// that was stored, what that thread had read before, and so on.
+// Goes back from each step that the failure is about: to what its thread had read before, the store
+// of that, what that thread had read before, and so on.
 void tell_from_the_end(const std::vector<Step>& steps, std::vector<std::size_t> open, Told& told) {
     const auto news = [&](const Step& step) { return told.is_news(step); };
     std::set<std::size_t> followed;
@@ -151,7 +151,7 @@ void tell_from_the_end(const std::vector<Step>& steps, std::vector<std::size_t> 
                 open.push_back(static_cast<std::size_t>(next));
             }
         }
-        // A wrong value that was loaded plainly: who stored it?
+        // For a plain load: the last plain store to its location.
         for (std::size_t i = number; step.what == "plain load" && i-- > 0;) {
             if (steps[i].location == step.location && steps[i].what == "plain store") {
                 open.push_back(i);

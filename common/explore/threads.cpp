@@ -35,7 +35,7 @@ void Runtime::live() {
     try {
         running->inside_ = false;
         thread.body();
-    } catch (...) {  // by the explorer: kernels throw nothing
+    } catch (...) {  // the explorer's: kernels throw nothing
         running->error_ = std::current_exception();
     }
     running->inside_ = true;
@@ -130,7 +130,7 @@ void Runtime::launch(int rank, const Shape& shape,
             thread.call = nullptr;
             thread.handle = simt::ThreadBlock(&block, t);
             thread.body = [body, &thread] { body(thread.handle); };
-            // As symm_explore_switch leaves a stack: six registers, and where it goes on.
+            // As symm_explore_switch leaves a stack: six registers, and the address to continue at.
             auto** top = reinterpret_cast<void**>(
                              reinterpret_cast<std::uintptr_t>(thread.stack.get() + kStackBytes) &
                              ~std::uintptr_t{15}) -

@@ -38,8 +38,8 @@ void Runtime::undo() {
     overwritten_.clear();
 }
 
-// Calls the poll with all values that its loads may return, each time as if it had not been called
-// before.
+// Calls the poll with all combinations of values that its loads may return, each time as if for the
+// first time.
 void Runtime::add_moves(Thread& thread) {
     Wait& wait = thread.wait;
     wait.moves.clear();
@@ -103,7 +103,7 @@ void Runtime::make(Thread& thread, const Move& move) {
     const std::size_t number = search_.moved(number_of(thread));
     if (move.how == Awaited::kTrue) {
         if (call_poll(thread) == move.misses) {
-            throw std::runtime_error("a poll ended otherwise than when it was tried");
+            throw std::runtime_error("a poll ended differently from when it was tried");
         }
     } else if (move.how == Awaited::kAnother) {
         current_ = &thread;
@@ -150,7 +150,7 @@ StoreRecord& Runtime::chosen(std::size_t location, bool for_update) {
             return one->id == making_->reads.at(loads_);
         });
         if (found == stores.end()) {
-            throw std::runtime_error("the scene does not repeat itself");
+            throw std::runtime_error("the scene is not deterministic");
         }
         store = *found;
     }

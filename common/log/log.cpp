@@ -59,7 +59,7 @@ void write(Level level, std::string_view text) noexcept {
     try {
         logger().log(kLevels[static_cast<std::size_t>(level)],
                      spdlog::string_view_t(text.data(), text.size()));
-    } catch (...) {  // nothing is left to say it with
+    } catch (...) {  // there is no other way to report it
     }
 }
 

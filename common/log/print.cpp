@@ -24,9 +24,9 @@ std::chrono::milliseconds limit(int descriptor) noexcept {
     double seconds = 30;
     try {
         seconds = env::seconds("SYMM_TIMEOUT");
-    } catch (const std::exception&) {  // the value is what the text is about
+    } catch (const std::exception&) {  // the text itself reports the wrong value
     }
-    // Other ranks may be waiting for this one: what it has to say matters less.
+    // Other ranks may be waiting for this one, which matters more than its output.
     return std::chrono::milliseconds(
         static_cast<long>(seconds * (descriptor == STDERR_FILENO ? 500 : 1000)) + 1);
 }
@@ -34,7 +34,7 @@ std::chrono::milliseconds limit(int descriptor) noexcept {
 }  // namespace
 
 bool write_text(int descriptor, std::string_view text) noexcept {
-    // One thread at a time: another one's write could fill the pipe between poll() and write().
+    // One thread at a time: another thread's write could fill the pipe between poll() and write().
     static std::mutex mutex;
     static std::array<bool, STDERR_FILENO + 1> nobody_reads{};
     const std::lock_guard lock(mutex);

@@ -25,9 +25,9 @@ std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not, int sha
             // Once, before NCCL reads it: ranks may be threads.
             [[maybe_unused]] static const int set = setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
             if (!library->lets_ranks_share_a_gpu()) {
-                why_not =
-                    fmt::format("NCCL {} wants a GPU for each rank; from 2.30.7 on they share",
-                                library->version());
+                why_not = fmt::format(
+                    "NCCL {} needs a GPU for each rank; 2.30.7 and newer let ranks share",
+                    library->version());
             }
         }
     }
@@ -64,7 +64,7 @@ double TurnTimer::time(const std::function<void()>& call,
             call();
         }
     };
-    make_calls(warm_ups_);  // what a candidate sets up at its first call must not be captured
+    make_calls(warm_ups_);  // a candidate's setup at its first call must not be captured
     synchronize_("warming up");
     std::optional<Graph> graph;
     if (graph_launches_ > 0) {

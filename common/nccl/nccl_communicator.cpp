@@ -37,7 +37,7 @@ NcclCommunicator::~NcclCommunicator() {
 void NcclCommunicator::throw_async_error() {
     int result = 0;
     library_.check(library_.comm_get_async_error(comm_, &result), "ncclCommGetAsyncError()");
-    library_.check(result, "a call by NCCL");
+    library_.check(result, "an NCCL call");
 }
 
 void NcclCommunicator::abort() noexcept {
@@ -56,15 +56,15 @@ NcclLibrary::UniqueId NcclCommunicator::unique_id(const NcclLibrary& library) {
 NcclLibrary::Window NcclCommunicator::register_window(CUdeviceptr pointer, std::size_t bytes) {
     if (library_.window_register == nullptr || library_.window_deregister == nullptr) {
         throw std::runtime_error(fmt::format(
-            "NCCL {} has no ncclCommWindowRegister; 2.27 and newer do", library_.version()));
+            "NCCL {} has no ncclCommWindowRegister; 2.27 and newer have it", library_.version()));
     }
     NcclLibrary::Window window = nullptr;
     library_.check(library_.window_register(comm_, reinterpret_cast<void*>(pointer), bytes, &window,
                                             kNcclSymmetricWindow),
                    fmt::format("ncclCommWindowRegister(size={}, symmetric)", bytes));
-    if (window == nullptr) {  // NCCL's answer where windows are not supported
+    if (window == nullptr) {  // NCCL's result if windows are not supported
         throw std::runtime_error(
-            "ncclCommWindowRegister() gave no window: it is not supported here");
+            "ncclCommWindowRegister() returned no window: it is not supported here");
     }
     return windows_.emplace_back(window);
 }

@@ -47,7 +47,7 @@ std::vector<std::string> python_prefixes() {
     return prefixes;
 }
 
-/// Takes the file that SYMM_NCCL_LIB names; else searches as the linker does, then Python's
+/// Opens the file that SYMM_NCCL_LIB names; else searches as the linker does, then Python's
 /// packages.
 void* open_nccl(std::string& why_not) {
     const std::string chosen = env::text("SYMM_NCCL_LIB");
@@ -55,7 +55,7 @@ void* open_nccl(std::string& why_not) {
     std::error_code unused;
     if (std::filesystem::exists(chosen, unused) &&
         !std::filesystem::is_regular_file(chosen, unused)) {  // dlopen() would wait for a FIFO
-        why_not = fmt::format("SYMM_NCCL_LIB: {}: this is no regular file", chosen);
+        why_not = fmt::format("SYMM_NCCL_LIB: {}: this is not a regular file", chosen);
         return nullptr;
     }
     void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -69,8 +69,8 @@ void* open_nccl(std::string& why_not) {
     const std::string python = nccl_of_python();
     if (python.empty()) {
         why_not =
-            "libnccl.so.2 is not found. pip install nvidia-nccl-cu13 brings it; "
-            "elsewhere it is found through LD_LIBRARY_PATH or SYMM_NCCL_LIB";
+            "libnccl.so.2 was not found. Install it (pip install nvidia-nccl-cu13), or name its "
+            "place in LD_LIBRARY_PATH or SYMM_NCCL_LIB";
         return nullptr;
     }
     library = dlopen(python.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -118,7 +118,7 @@ std::unique_ptr<NcclLibrary> NcclLibrary::load(std::string& why_not) {
                           find(library, "ncclReduceScatter", nccl->reduce_scatter) &&
                           find(library, "ncclAllGather", nccl->all_gather);
     if (!complete) {
-        why_not = "libnccl.so.2 lacks a function that has been there since NCCL 2.4";
+        why_not = "libnccl.so.2 lacks a function that NCCL has had since 2.4";
         return nullptr;
     }
     find(library, "ncclMemAlloc", nccl->mem_alloc);

@@ -23,7 +23,7 @@ struct Fill {
     }
 };
 
-/// What one thread, then one block, found wrong.
+/// The wrong words that one thread, then one block, found.
 struct Found {
     std::uint64_t wrong;
     std::uint64_t first;
@@ -42,7 +42,7 @@ struct Found {
 
 /// Each thread counts for itself. Thread 0 adds up its block's counts and writes them to the
 /// block's own slot in host memory. The slots need no atomics, which some buses between host and
-/// device do not have.
+/// device do not support.
 struct Compare {
     const std::uint32_t* from;
     std::size_t words;

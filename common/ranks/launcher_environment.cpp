@@ -59,7 +59,7 @@ std::string text_of(const std::string& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Whether a process was started as a rank. False where this user may not see its environment.
+// Whether a process was started as a rank. False if this user may not see its environment.
 bool is_rank(long process) {
     std::istringstream entries(text_of(fmt::format("/proc/{}/environ", process)));
     for (std::string entry; std::getline(entries, entry, '\0');) {

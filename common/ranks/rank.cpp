@@ -16,7 +16,7 @@
 namespace symm {
 namespace {
 
-// The others are waiting already: a rank without a GPU has to tell them.
+// The others are already waiting: a rank without a GPU has to tell them.
 Device take_gpu(Bootstrap& bootstrap, std::optional<int> device) {
     try {
         const int devices = device_count();
@@ -98,10 +98,9 @@ void Rank::print(std::string_view text, bool prefixed) const {
 
 void Rank::require_printed() const {
     if (print_error_ == ETIMEDOUT) {
-        throw std::runtime_error(
-            fmt::format("cannot write to stdout: nobody read what stands in the pipe for the {} s "
-                        "of SYMM_TIMEOUT",
-                        Deadline::standard().seconds()));
+        throw std::runtime_error(fmt::format(
+            "cannot write to stdout: the pipe was not read for the {} s of SYMM_TIMEOUT",
+            Deadline::standard().seconds()));
     }
     if (print_error_ != 0) {
         throw std::system_error(print_error_, std::generic_category(), "cannot write to stdout");

@@ -17,7 +17,7 @@
 namespace symm {
 namespace {
 
-// The head of a report of a failure; the text follows. A report of an end is empty but for a byte.
+// The head of a failure's report; the text follows. The report of a normal end is a single byte.
 struct Report {
     std::int64_t when;
     bool usage;
@@ -80,7 +80,7 @@ void report(int socket, const std::optional<RankFailure>& failure) noexcept {
             std::memcpy(packet.data() + sizeof(head), text.data(), text.size());
         }
         send_packet(socket, packet, {}, Deadline::after(std::chrono::seconds(1)));
-    } catch (const std::exception&) {  // the exit code still tells that the rank failed
+    } catch (const std::exception&) {  // the exit code still shows that the rank failed
     }
 }
 

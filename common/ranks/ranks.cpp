@@ -26,7 +26,7 @@ using Body = std::function<void(Rank&)>;
 
 using MakeBootstrap = std::function<std::unique_ptr<Bootstrap>()>;
 
-// One rank from joining to its end. Returns what went wrong, having told the others.
+// Runs one rank from joining to its end. Returns its failure, after telling the others.
 std::optional<RankFailure> run_rank(int number, RankMode mode, const MakeBootstrap& make,
                                     const RankOptions& options, const Body& body) {
     try {
@@ -47,7 +47,7 @@ std::optional<RankFailure> run_rank(int number, RankMode mode, const MakeBootstr
         }
     } catch (...) {
         const RankFailure failure = failure_of(number, std::current_exception());
-        if (!failure.usage) {  // bad usage is told once, by the process that started the ranks
+        if (!failure.usage) {  // bad usage is reported once, by the process that started the ranks
             print_lines(STDERR_FILENO, fmt::format("[{}] ", number), "error: " + failure.text);
         }
         return failure;
@@ -55,7 +55,7 @@ std::optional<RankFailure> run_rank(int number, RankMode mode, const MakeBootstr
     return {};
 }
 
-// Whether this process has been one rank of a run: it can be that only once.
+// Whether this process has been a rank of a run, which it can be only once.
 std::atomic<bool> has_been_a_rank = false;
 
 int exit_code(const std::optional<RankFailure>& failure) {
@@ -87,7 +87,7 @@ std::vector<RankFailure> run_threads(const RankOptions& options, const Body& bod
     std::mutex mutex;
     std::vector<RankFailure> failures;
     // Keeps the contexts until all ranks have ended. Else the last rank on a device would destroy
-    // its context, and a rank that comes later would make a new one, which takes most of a second.
+    // its context, and a later rank would create a new one, which takes most of a second.
     std::vector<Device> kept;
     const auto run = [&](int rank, Connections connections) {
         const auto failure = run_rank(
@@ -129,7 +129,7 @@ std::vector<RankFailure> run_threads(const RankOptions& options, const Body& bod
 int run_ranks(const RankOptions& options, const Body& body) {
     require_named(kRankModes, "RankMode", options.mode);
     if (has_been_a_rank) {
-        throw std::logic_error("run_ranks() in process mode works once in a program");
+        throw std::logic_error("run_ranks() in process mode works only once per program");
     }
     if (const auto self = spawned_rank()) {
         return run_spawned(*self, options, body);
@@ -138,7 +138,7 @@ int run_ranks(const RankOptions& options, const Body& body) {
         return run_launched(*place, options, body);
     }
     if (options.ranks < 1 || options.ranks > kMaxRanks) {
-        throw UsageError(fmt::format("--ranks {} is not possible: type a number from 1 to {}",
+        throw UsageError(fmt::format("--ranks {} is not possible: pass a number from 1 to {}",
                                      options.ranks, kMaxRanks));
     }
     const auto failures = options.mode == RankMode::kProcess

@@ -19,19 +19,19 @@
 namespace symm {
 namespace {
 
-/// How long the other ranks of a run may still run after one has failed. Those that wait notice
-/// within a few seconds.
+/// How long the other ranks may still run after one has failed. Those that wait notice within a few
+/// seconds.
 constexpr std::chrono::seconds kTimeToEnd{4};
 /// How long to wait for the end of a rank after SIGKILL.
 constexpr std::chrono::seconds kTimeToObey{2};
-/// How often to look for ranks that are stopped: no event reports them.
+/// How often to look for stopped ranks: no event reports them.
 constexpr std::chrono::seconds kLookAgain{1};
 
 struct Child {
     int rank;
     UniqueFd control;
     Process process;
-    std::optional<Deadline> stopped;  // set while it is stopped: for how long it may be
+    std::optional<Deadline> stopped;  // set while it is stopped: how long it may stay so
 };
 
 class Children {
@@ -40,7 +40,7 @@ public:
         if (command.empty()) {
             command = own_arguments();
         }
-        // The file that runs now: argv[0] may name another file by now, or need PATH.
+        // The running file: argv[0] may name another file by now, or need PATH.
         command.at(0) = "/proc/self/exe";
         auto connections = connected_sockets(ranks);
         for (int rank = 0; rank < ranks; ++rank) {
@@ -63,7 +63,7 @@ public:
         }
     }
 
-    // Waits for the end of all.
+    // Waits until all have ended.
     void wait() {
         while (!children_.empty()) {
             std::vector<int> watched;
@@ -84,9 +84,10 @@ private:
         const auto status = child.process.wait(Deadline::after({}));
         if (status) {
             RankFailure failure = failure_now(
-                child.rank, fmt::format("rank {} (pid {}) {}{}", child.rank, child.process.id(),
-                                        status->describe(),
-                                        status->success() ? ", but had not done its work" : ""));
+                child.rank,
+                fmt::format("rank {} (pid {}) {}{}", child.rank, child.process.id(),
+                            status->describe(),
+                            status->success() ? ", but had not finished its work" : ""));
             const Heard heard = take_report(child.control.get(), failure);
             failure.killed = status->signal != 0;
             if (heard != Heard::kItsEnd || !status->success()) {
@@ -106,9 +107,9 @@ private:
         RankFailure stuck = failure_now(
             child.rank,
             fmt::format("rank {} (pid {}) {}", child.rank, child.process.id(),
-                        is_stopped ? "was stopped by a signal and did not go on (SIGCONT)"
+                        is_stopped ? "was stopped by a signal and not continued (SIGCONT)"
                                    : "did not end after another rank had failed, and was killed"));
-        // What the others reported counts as the cause: it says what they waited for.
+        // The others' reports count as the cause: they say what those ranks waited for.
         stuck.remote = !failures.empty();
         log::warn("{}", stuck.text);
         add(stuck);
@@ -137,8 +138,8 @@ std::vector<RankFailure> spawn_ranks(int ranks, const std::vector<std::string>& 
 std::optional<SpawnedRank> spawned_rank() {
     const auto refuse = [](const char* name) {
         throw UsageError(
-            fmt::format("SYMM_RANK is set and {} makes no sense: unset SYMM_RANK, "
-                        "which is for programs that start copies of themselves",
+            fmt::format("SYMM_RANK is set, but {} is invalid: unset SYMM_RANK, which is for "
+                        "programs that start copies of themselves",
                         name));
     };
     const auto number = [&](const char* name, int least, int most) {

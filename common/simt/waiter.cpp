@@ -42,14 +42,14 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
     }
     if (report.failed == 0) {
         throw std::runtime_error(
-            fmt::format("the kernel was aborted, before one of its waits had lasted {:.3g} s "
+            fmt::format("the kernel was aborted before any of its waits had lasted {:.3g} s "
                         "(SYMM_TIMEOUT)",
                         seconds));
     }
     if (waiting.what == Wait::kFifoMessage) {
         throw std::runtime_error(fmt::format(
             "rank {} expected {} more bytes of a message from rank {}, which sends {}: both sides "
-            "must name the same number of bytes, in the same order of calls",
+            "must pass the same number of bytes, in the same order of calls",
             waiting.rank, waiting.expected, waiting.peer, report.seen));
     }
     if (waiting.what == Wait::kFifoEntry) {
@@ -76,10 +76,10 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
                     ? fmt::format(" (block {})", waiting.block)
                     : fmt::format(" (block {}, step {})", waiting.block, waiting.step);
     }
-    throw std::runtime_error(
-        fmt::format("rank {} waited {:.3g} s in a kernel for {} of rank {}: expected {}, saw {}{}",
-                    waiting.rank, seconds, words(waiting.what), waiting.peer, waiting.expected,
-                    report.seen, where));
+    throw std::runtime_error(fmt::format(
+        "rank {} waited {:.3g} s in a kernel for {} from rank {}: expected {}, saw {}{}",
+        waiting.rank, seconds, words(waiting.what), waiting.peer, waiting.expected, report.seen,
+        where));
 }
 
 }  // namespace symm::simt

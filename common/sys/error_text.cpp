@@ -15,7 +15,7 @@ namespace {
 std::string_view remedy(const std::exception& error) {
     constexpr std::string_view kMemory =
         ". The system has no memory left for this process: free some, or raise `ulimit -v` or the "
-        "limit of the container.";
+        "container's limit.";
     if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
         return kMemory;
     }
@@ -29,9 +29,8 @@ std::string_view remedy(const std::exception& error) {
         case std::errc::too_many_files_open_in_system:
             return ". The system has no file descriptor left: raise the sysctl fs.file-max.";
         case std::errc::resource_unavailable_try_again:
-            return ". The system starts no more threads or processes: raise `ulimit -u`, the "
-                   "sysctl "
-                   "kernel.threads-max or the container's limit of processes.";
+            return ". The system cannot start more threads or processes: raise `ulimit -u`, the "
+                   "sysctl kernel.threads-max or the container's process limit.";
         case std::errc::not_enough_memory:
             return kMemory;
         default:
@@ -61,7 +60,7 @@ std::string error_text(const std::exception& error) {
 void report_error(std::string_view text) noexcept {
     try {
         write_text(STDERR_FILENO, fmt::format("error: {}\n", text));
-    } catch (const std::exception&) {  // nothing is left to say it with
+    } catch (const std::exception&) {  // there is no other way to report it
     }
 }
 

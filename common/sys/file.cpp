@@ -33,7 +33,7 @@ std::string read_file(const std::string& path, std::string_view origin) {
         refuse(origin, "the file cannot be read: " + text_of_errno());
     }
     if (!S_ISREG(status.st_mode)) {
-        refuse(origin, "this is no regular file");
+        refuse(origin, "this is not a regular file");
     }
     std::string text(kMostFileBytes + 1, '\0');
     std::size_t size = 0;
@@ -48,7 +48,7 @@ std::string read_file(const std::string& path, std::string_view origin) {
         size += static_cast<std::size_t>(more);
     }
     if (size > kMostFileBytes) {
-        refuse(origin, fmt::format("the file has more than {} MiB", kMostFileBytes >> 20));
+        refuse(origin, fmt::format("the file is larger than {} MiB", kMostFileBytes >> 20));
     }
     text.resize(size);
     return text;
@@ -57,11 +57,11 @@ std::string read_file(const std::string& path, std::string_view origin) {
 void require_output_file(const std::string& path, std::string_view origin) {
     struct stat status {};
     if (path.empty()) {
-        refuse(origin, "give the name of a file");
+        refuse(origin, "pass the name of a file");
     }
     if (::stat(path.c_str(), &status) == 0) {
         if (!S_ISREG(status.st_mode)) {
-            refuse(origin, "this is no regular file");
+            refuse(origin, "this is not a regular file");
         }
         if (::access(path.c_str(), W_OK) != 0) {
             refuse(origin, "the file cannot be written: " + text_of_errno());

@@ -13,7 +13,7 @@ namespace symm {
 inline constexpr std::size_t kMostFileBytes = std::size_t{4} << 20;
 
 /// The text of the file. `origin` says who named it, as in `SYMM_TUNING=table.txt`. Throws
-/// UsageError for what is no regular file, cannot be read, or has more than kMostFileBytes.
+/// UsageError if it is not a regular file, cannot be read, or has more than kMostFileBytes.
 std::string read_file(const std::string& path, std::string_view origin);
 
 /// Throws UsageError unless `path` can be written: its folder exists and can be changed, and what

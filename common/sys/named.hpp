@@ -18,23 +18,24 @@
 namespace symm {
 
 /// The value with this name. `names` lists all of them, in the order of the enumeration, which
-/// begins with 0. Throws UsageError for another name: `--op mean: say one of sum, prod`.
+/// begins with 0. Throws UsageError for another name: `--op mean: choose one of sum, prod`.
 template <class Enum, std::size_t kCount>
 Enum named(const std::array<std::string_view, kCount>& names, std::string_view option,
            std::string_view name) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
-        throw UsageError(fmt::format("{} {}: say one of {}", option, name, fmt::join(names, ", ")));
+        throw UsageError(
+            fmt::format("{} {}: choose one of {}", option, name, fmt::join(names, ", ")));
     }
     return static_cast<Enum>(found - names.begin());
 }
 
-/// Throws std::invalid_argument for a number that has no name: `99 is no DataType`.
+/// Throws std::invalid_argument for a number that has no name: `99 is not a valid DataType`.
 template <class Enum>
 void require_named(std::span<const std::string_view> names, const char* what, Enum value) {
     if (static_cast<std::size_t>(value) >= names.size()) {
         throw std::invalid_argument(
-            fmt::format("{} is no {}", static_cast<std::int64_t>(value), what));
+            fmt::format("{} is not a valid {}", static_cast<std::int64_t>(value), what));
     }
 }
 

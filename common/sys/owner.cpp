@@ -12,7 +12,7 @@ void detail::log_current_exception() noexcept {
     } catch (const std::exception& error) {
         log::write(log::Level::kError, error.what());
     } catch (...) {
-        log::write(log::Level::kError, "something could not be given back");
+        log::write(log::Level::kError, "a resource could not be released");
     }
 }
 

@@ -134,7 +134,7 @@ void Process::signal(int number) const {
 
 void die_with_parent(pid_t parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) {  // it ended before the line above
+    if (::getppid() != parent) {  // the parent ended before the line above
         ::_exit(1);
     }
 }

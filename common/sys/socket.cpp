@@ -99,7 +99,7 @@ UniqueFd connect_to(std::string_view name, Deadline deadline) {
         if (::connect(socket.get(), address.get(), address.size) == 0) {
             return socket;
         }
-        // Nobody listens yet, or more connections wait than the backlog holds.
+        // No socket listens yet, or more connections wait than the backlog holds.
         if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) {
             throw_errno("connect({})", name);
         }
@@ -144,8 +144,9 @@ Io send_packet(int socket, std::span<const std::byte> bytes, std::span<const Uni
     alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxPacketDescriptors * sizeof(int))> control{};
     if (!descriptors.empty()) {
         if (descriptors.size() > kMaxPacketDescriptors) {
-            throw std::length_error(fmt::format("{} descriptors in one packet: {} is the most",
-                                                descriptors.size(), kMaxPacketDescriptors));
+            throw std::length_error(
+                fmt::format("{} descriptors in one packet: at most {} are possible",
+                            descriptors.size(), kMaxPacketDescriptors));
         }
         // The kernel copies the descriptors into the receiver's table: how lab 03 sends memory to
         // another process (labs/03_ipc/memory_handle.hpp).
@@ -200,7 +201,7 @@ Io receive_packet(int socket, std::size_t most, SocketPacket& packet, Deadline d
             return Io::kDone;
         }
         if (length == 0) {
-            return Io::kClosed;  // no packet here is empty
+            return Io::kClosed;  // packets here are never empty
         }
         if (errno == ECONNRESET && !was_reset) {
             was_reset = true;  // reported once; what the peer sent before can still be received

@@ -1,4 +1,4 @@
-// How ranks that a launcher started join, and whom the root does not let in.
+// How ranks that a launcher started join, and which processes the root refuses.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using namespace testing;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A name that no other test and process has.
+// A name that no other test or process has.
 std::string new_name() {
     return fmt::format("symm-test-{}-{}", ::getpid(),
                        ::testing::UnitTest::GetInstance()->current_test_info()->name());
@@ -39,7 +39,7 @@ Message hello(int rank, int size) {
     return message;
 }
 
-// What join(), or one call after it, throws; empty where neither does.
+// The error of join(), or of one call after it; empty if neither throws.
 std::string error_of_rank(int rank, int size, const std::string& name, Deadline deadline) {
     return text_thrown_by([&] {
         const auto bootstrap = join(rank, size, name, deadline);
@@ -111,19 +111,19 @@ TEST(Join, AnotherNumberOfRanksIsRefused) {
 }
 
 TEST(Join, ASecondRankZeroIsRefused) {
-    expect_refused(encode(hello(0, 2)), "a rank 0 already");
+    expect_refused(encode(hello(0, 2)), "already a rank 0");
 }
 
 TEST(Join, AFirstMessageThatIsNoHelloIsRefused) {
     Message message = hello(1, 2);
     message.kind = MessageKind::kBarrier;
-    expect_refused(encode(message), "no hello");
+    expect_refused(encode(message), "not a HELLO");
 }
 
 TEST(Join, AHelloWithNoTimeLeftIsRefusedAndTheRanksCarryOn) {
     Message message = hello(1, 2);
     message.deadline = Deadline::after({});
-    expect_refused(encode(message), "does not wait any more");
+    expect_refused(encode(message), "its deadline has passed");
 }
 
 TEST(Join, DescriptorsOfAStrangerAreClosed) {
@@ -133,7 +133,7 @@ TEST(Join, DescriptorsOfAStrangerAreClosed) {
         for (int i = 0; i < 5; ++i) {
             files.emplace_back(::memfd_create("symm-test", MFD_CLOEXEC));
         }
-        expect_refused(encode(hello(1, 2)), "no hello", files);
+        expect_refused(encode(hello(1, 2)), "not a HELLO", files);
     }
     EXPECT_EQ(open_descriptors(), before);
 }
@@ -144,7 +144,7 @@ TEST(Join, AConnectionThatClosesAtOnceIsForgotten) {
 
 // More silent connections than the root keeps. They do not delay a rank that comes later, and
 // another rank 0 still cannot take the name.
-TEST(Join, SilentConnectionsHoldNobodyUp) {
+TEST(Join, SilentConnectionsDelayNoRank) {
     std::vector<UniqueFd> silent;
     const auto start = std::chrono::steady_clock::now();
     expect_joined_after([&](const std::string& name) {
@@ -156,8 +156,8 @@ TEST(Join, SilentConnectionsHoldNobodyUp) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(4));
 }
 
-// Where the root has no descriptor left, it closes a silent connection.
-TEST(Join, TooManyOpenFilesAreNoEnd) {
+// If the root has no descriptor left, it closes a silent connection.
+TEST(Join, TooManyOpenFilesDoNotEndTheRun) {
     const int before = open_descriptors();
     expect_joined_after([&](const std::string& name) {
         const UniqueFd silent = connect_to(name, patient());
@@ -224,8 +224,8 @@ TEST(Join, ARankThatNeverComesIsNamedToAll) {
     const std::string name = new_name();
     auto rank_1 = start_rank(1, 4, name);
     EXPECT_THAT(error_of_rank(0, 4, name, Deadline::after(std::chrono::seconds(2))),
-                AllOf(HasSubstr("2, 3 of 4 did not come within 2 s")));
-    EXPECT_THAT(rank_1.get(), HasSubstr("did not come within 2 s"));
+                AllOf(HasSubstr("2, 3 of 4 did not join within 2 s")));
+    EXPECT_THAT(rank_1.get(), HasSubstr("did not join within 2 s"));
 }
 
 TEST(Join, ARankWithoutARootGivesUp) {

@@ -25,7 +25,7 @@ TEST(Bootstrap, GathersEveryRanksBytes) {
     for (const int size : {1, 2, 3, 8}) {
         const auto errors = meet(size, [&](Bootstrap& bootstrap) {
             for (int call = 0; call < 20; ++call) {
-                // In most calls each rank has another length; 0 and kMaxContribution occur.
+                // In most calls each rank has a different length; 0 and kMaxContribution occur.
                 const auto length = [&](int rank) {
                     return call == 7 ? kMaxContribution
                                      : static_cast<std::size_t>(rank * call * 37);
@@ -77,7 +77,7 @@ TEST(Bootstrap, SixtyFourRanksMeet) {
     EXPECT_EQ(sum, kMaxRanks * kMaxRanks * (kMaxRanks - 1) / 2);
 }
 
-TEST(Bootstrap, BarrierLetsNobodyPassBeforeAllHaveCome) {
+TEST(Bootstrap, BarrierLetsNoRankPassBeforeAllHaveArrived) {
     constexpr int kSize = 4;
     constexpr int kRounds = 50;
     std::atomic<int> arrived = 0;
@@ -94,7 +94,7 @@ TEST(Bootstrap, BarrierLetsNobodyPassBeforeAllHaveCome) {
 TEST(Bootstrap, DescriptorsReachEveryRank) {
     const int before = open_descriptors();
     const auto errors = meet(3, [](Bootstrap& bootstrap) {
-        // Rank r gives r files.
+        // Rank r passes r files.
         std::vector<UniqueFd> mine;
         for (int i = 0; i < bootstrap.rank(); ++i) {
             mine.emplace_back(::memfd_create("symm-test", MFD_CLOEXEC));
@@ -205,7 +205,7 @@ TEST(Bootstrap, ALostRankIsNamedInEveryKindOfCall) {
     }
 }
 
-TEST(Bootstrap, AMissingRankIsNamedToAllWhoWait) {
+TEST(Bootstrap, AMissingRankIsNamedToAllThatWait) {
     std::atomic<int> gave_up = 0;
     const auto start = std::chrono::steady_clock::now();
     const auto errors = meet(4, [&](Bootstrap& bootstrap) {
@@ -324,7 +324,7 @@ TEST(Bootstrap, LookingTakesNothingFromTheNextCall) {
 TEST(Bootstrap, AFailedStepIsKnownToAllAndTheNextCallWorks) {
     const auto errors = meet(4, [](Bootstrap& bootstrap) {
         for (int round = 0; round < 5; ++round) {
-            const int failing = round % 5;  // in the last round nobody fails
+            const int failing = round % 5;  // in the last round no rank fails
             try {
                 bootstrap.together("step", [&] {
                     if (bootstrap.rank() == failing) {

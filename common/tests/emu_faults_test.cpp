@@ -1,5 +1,5 @@
-// Failures on request, and wrong use: calls that are told to fail, kernels that make illegal
-// accesses, peers that lose accesses, an environment that is not understood.
+// Failures on request, and wrong use: calls that are set to fail, kernels that make illegal
+// accesses, peers that lose accesses, an invalid environment.
 
 #include <gtest/gtest-spi.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using Faults = EmulatedDriver;
 
-// Kernels use is_first() for what one thread only is to do.
+// Kernels use is_first() for work that only one thread does.
 bool is_first(const simt::ThreadBlock& block) {
     return block.grid_rank() == 0;
 }

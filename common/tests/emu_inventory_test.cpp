@@ -12,7 +12,7 @@ namespace {
 
 using Inventories = EmulatedDriver;
 
-// How many descriptors are of the emulated driver's files.
+// The number of descriptors of the emulated driver's files.
 std::size_t memory_files() {
     std::size_t count = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {

@@ -83,7 +83,7 @@ TEST_F(Kernels, MeetAtTheirBlocksBarrier) {
     EXPECT_EQ(wrong, 0);
 }
 
-// On a GPU each thread gets on, also beside one that polls without a pause.
+// On a GPU each thread makes progress, even beside one that polls without a pause.
 TEST_F(Kernels, EndThoughAThreadPollsByLoadsAlone) {
     std::uint32_t flag = 0;
     ASSERT_EQ(

@@ -1,4 +1,4 @@
-// PTX and host twins on the emulated driver: what it reads, what it refuses, what runs.
+// PTX and host twins on the emulated driver: what it reads, refuses and runs.
 
 #include "common/emu/host_twin.hpp"
 #include "common/emu/launch.hpp"

@@ -1,4 +1,4 @@
-// Where the host has no more threads, memory or file descriptors, there is a CUDA error and a line
+// If the host has no more threads, memory or file descriptors, there is a CUDA error and a line
 // that names the limit. Each case sets limits in a process of its own.
 
 #include <fcntl.h>

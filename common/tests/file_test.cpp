@@ -60,7 +60,7 @@ TEST(File, HasANameOfAnyLengthThereCanBe) {
     EXPECT_THROW(require_output_file(directory.path() / std::string(256, 'x'), "--to"), UsageError);
 }
 
-// As on a full disk: the old file stays, and no draft beside it.
+// As on a full disk: the old file stays, and no draft is left beside it.
 TEST(File, StaysAsItWasWhereItCannotBeWritten) {
     const TemporaryDirectory directory;
     const std::string path = directory.path() / "file";

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ./lab without building: its help, its answers to bad usage, and how it comes by a CUDA compiler.
+# ./lab without building: its help, its answers to bad usage, and how it gets a CUDA compiler.
 set -u
 cd "$1" || exit 1
 failures=0
@@ -29,22 +29,22 @@ expect 0 'run NN' ./lab help
 expect 0 '06_allreduce' ./lab list
 expect_error "there is no lab '99'" run 99
 expect_error "there is no lab '99'" test 99
-expect_error 'say which lab' bench
-expect_error 'say which lab' --preset debug run
+expect_error "pass a lab's number" bench
+expect_error "pass a lab's number" --preset debug run
 expect_error "there is no preset 'fast'" test --preset fast
 expect_error "there is no command 'dance'" dance
-expect_error "what is '4'? A program's arguments come after --" run 06 4
-expect_error "what is 'x'" list x
-expect_error "what is '--chekc'" format --chekc
-expect_error 'say which file' plot
+expect_error "unexpected word '4': a program's arguments come after --" run 06 4
+expect_error "unexpected word 'x'" list x
+expect_error "unexpected word '--chekc'" format --chekc
+expect_error "pass a file's name" plot
 expect_error "there is no file 'no.json'" plot no.json
 expect 0 'cuMemCreate' ./lab trace changes
 expect 0 'Four steps to mapped memory' ./lab learn
 expect_error "there is no exercise '99.9'" start 99.9
-expect_error 'say which exercise' hint
+expect_error 'name an exercise' hint
 expect_error 'preset tsan has no benchmarks' bench 01 --preset tsan
 
-# A machine without a CUDA Toolkit: a python3 that stands for pip, and a folder for the cache.
+# A machine without a CUDA Toolkit: a python3 that stands in for pip, and a folder for the cache.
 machine=$(mktemp -d)
 trap 'rm -rf "$machine"' EXIT
 echo '"emulated": "yes"' >"$machine/rows.json"
@@ -70,7 +70,7 @@ no_half_toolkit() {
 }
 
 stands_for nvidia-smi <<<'echo "| Driver Version: 550.54   CUDA Version: 12.4 |"'
-expect 1 'driver is of CUDA 12.4: install the CUDA Toolkit 12.4' make_toolkit
+expect 1 'driver supports CUDA 12.4: install CUDA Toolkit 12.4' make_toolkit
 stands_for nvidia-smi <<<'exit 9'
 stands_for python3 <<<'[[ "$*" == "-m pip --version" ]]'
 expect 1 "could not fetch CUDA's compiler" make_toolkit
@@ -100,5 +100,5 @@ expect 0 "$machine/cache/symm/cuda-13.0-headers" \
 stands_for nvcc <<<'echo "Cuda compilation tools, release 12.6, V12.6.20"'
 expect 0 "with $machine/bin/nvcc" in_lab 'find_cuda compiler; echo "with $CUDACXX"'
 stands_for nvcc <<<'echo "Cuda compilation tools, release 11.8, V11.8.89"'
-expect 0 "$machine/bin/nvcc is of CUDA 11.8, older than 12.4: not used" in_lab 'find_cuda compiler'
+expect 0 "skipping $machine/bin/nvcc: CUDA 11.8 is older than 12.4" in_lab 'find_cuda compiler'
 exit "$failures"

@@ -1,4 +1,4 @@
-// What the environment says about this process's rank.
+// This process's rank, as the environment gives it.
 
 #include "common/ranks/launcher_environment.hpp"
 
@@ -113,7 +113,7 @@ TEST(Launcher, TheNameThatIsAskedForIsAllThatCounts) {
     EXPECT_THAT(name_with({{"SYMM_BOOTSTRAP", "secret"}}), ::testing::Not(HasSubstr("secret")));
 }
 
-// What a shell script prints in which "$0" is this program.
+// The output of a shell script in which "$0" is this program.
 std::string name_from(const std::string& script) {
     const std::string command =
         "exec bash -c '" + script + "' " + std::filesystem::canonical("/proc/self/exe").string();

@@ -1,4 +1,4 @@
-// Where NCCL is looked for. In those places is a fake library (fake_nccl.cpp).
+// Where NCCL is searched for. A fake library (fake_nccl.cpp) is in those places.
 
 #include "common/nccl/nccl_library.hpp"
 

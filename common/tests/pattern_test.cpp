@@ -27,7 +27,7 @@ protected:
     }
 };
 
-TEST_F(PatternTest, IsWrittenToEveryWordAndNoneBehind) {
+TEST_F(PatternTest, IsWrittenToEveryWordAndNoneAfter) {
     for (const std::size_t words : kSizes) {
         std::fill_n(words_, words + 8, kPoison);
         pattern::fill(gpu_, range(words, 3, 1000));

@@ -116,7 +116,7 @@ TEST(Ranks, BadUsageStaysBadUsage) {
 TEST(Ranks, LinesAreNeverMixed) {
     constexpr int kSize = 6;
     constexpr int kLines = 60;
-    constexpr std::size_t kLong = 2500;  // what a rank says at a time is longer than PIPE_BUF
+    constexpr std::size_t kLong = 2500;  // each text of a rank is longer than PIPE_BUF
     ::testing::internal::CaptureStdout();
     run_as(RankMode::kThread, kSize, [](Rank& rank) {
         rank.headline("headline\nof two lines");

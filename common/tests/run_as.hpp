@@ -32,7 +32,7 @@ namespace symm::testing {
 class RankProcessRunsOneTest : public ::testing::EmptyTestEventListener {
     void OnTestProgramStart(const ::testing::UnitTest& tests) override {
         if (std::getenv("SYMM_RANK") != nullptr && tests.test_to_run_count() != 1) {
-            std::fprintf(stderr, "a rank process is to run 1 test, and would run %d\n",
+            std::fprintf(stderr, "a rank process must run 1 test, but would run %d\n",
                          tests.test_to_run_count());
             std::exit(1);
         }

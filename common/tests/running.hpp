@@ -48,7 +48,7 @@ public:
     /// Waits until the program ends, long enough for any machine.
     ExitStatus end() {
         const auto status = process.wait(Deadline::after(std::chrono::seconds(100)));
-        EXPECT_TRUE(status) << "the program does not end:\n" << output() << errors();
+        EXPECT_TRUE(status) << "the program did not end:\n" << output() << errors();
         return status.value_or(ExitStatus{-1, 0});
     }
     std::string output() const { return text_of(files_.path() / "out"); }

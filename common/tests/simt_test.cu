@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kRounds = 50;
 
-// Every lane checks what it gets from the others. Different in each round, warp and lane.
+// Every lane checks the values from the others, which differ in each round, warp and lane.
 struct Exchange {
     unsigned* errors;  // per thread
 

@@ -100,7 +100,7 @@ TEST(KernelTimeout, TellsWhatTheKernelReported) {
     } catch (const std::runtime_error& error) {
         EXPECT_STREQ(
             error.what(),
-            "the kernel was aborted, before one of its waits had lasted 0.1 s (SYMM_TIMEOUT)");
+            "the kernel was aborted before any of its waits had lasted 0.1 s (SYMM_TIMEOUT)");
     }
 }
 

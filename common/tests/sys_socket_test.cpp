@@ -129,7 +129,7 @@ TEST(Socket, EveryWaitEnds) {
     SocketPacket packet;
     EXPECT_EQ(receive_packet(a.get(), 10, packet, soon()), Io::kLate);
     Io io = Io::kDone;
-    for (int i = 0; i < 100000 && io == Io::kDone; ++i) {  // nobody reads: the buffer fills up
+    for (int i = 0; i < 100000 && io == Io::kDone; ++i) {  // the peer never reads: the buffer fills
         io = send_packet(a.get(), bytes_of(10000, 1), {}, soon());
     }
     EXPECT_EQ(io, Io::kLate);

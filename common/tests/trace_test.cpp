@@ -129,7 +129,7 @@ TEST(Slots, LieWhereTheMembersOfAStructDo) {
     } const launch{};
     const auto slots = trace::slots_in(&launch, *trace::parameters_of("cuLaunchKernel"));
     EXPECT_EQ(slots[7], &launch.shared_bytes);
-    EXPECT_EQ(slots[8], &launch.stream);  // behind four bytes of padding
+    EXPECT_EQ(slots[8], &launch.stream);  // after four bytes of padding
 }
 
 TEST(Names, OfARangeThatReplacesOthersCountFromItsBase) {
@@ -175,7 +175,7 @@ TEST(Folded, CountsWhatOnlyAsks) {
     EXPECT_TRUE(folded({}).empty());
 }
 
-TEST(Folded, BreaksLongLinesBehindAComma) {
+TEST(Folded, BreaksLongLinesAfterAComma) {
     const std::string word(60, 'x');
     EXPECT_THAT(folded({{"a", "a(" + word + ", " + word + ")", false}}),
                 ElementsAre("    a(" + word + ",", "        " + word + ")"));

@@ -111,7 +111,7 @@ std::string access(const CUmemAccessDesc* descriptors, std::size_t count) {
     return "{" + text + "}";
 }
 
-/// What a handle of this type is called; empty for other types.
+/// The name of a handle of this type; empty for other types.
 std::string kind_of(std::string_view type) {
     static const std::unordered_map<std::string_view, std::string> kinds = {
         {"CUmemGenericAllocationHandle", "mem"},
@@ -128,7 +128,7 @@ std::string kind_of(std::string_view type) {
     return found != kinds.end() ? found->second : "";
 }
 
-/// One argument. `next` is the slot behind it, which has the number of what this one points to.
+/// One argument. `next` is the slot after it: how many elements this one points to.
 std::string argument(const std::string& type, const void* slot, const void* next, bool succeeded,
                      const char* kernel, Names& names) {
     const bool out = type.ends_with('*') && !type.starts_with("const ");

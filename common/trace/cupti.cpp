@@ -1,4 +1,4 @@
-// The real driver's calls, seen by CUPTI. Its few types are written out here.
+// The real driver's calls, as CUPTI reports them. Its few types are written out here.
 
 #include <dlfcn.h>
 #include <fmt/core.h>
@@ -46,7 +46,7 @@ void* library() {
         }
     }
     throw std::runtime_error(
-        "libcupti.so is not found, which sees the real driver's calls. It comes with the CUDA "
+        "libcupti.so, which records the real driver's calls, was not found. It comes with the CUDA "
         "Toolkit: set LD_LIBRARY_PATH to its extras/CUPTI/lib64, or use --driver emulated");
 }
 
@@ -60,7 +60,7 @@ void* cupti_function(const char* name) {
 void check_cupti(int result, std::string_view call) {
     if (result != 0) {
         throw std::runtime_error(
-            fmt::format("{} failed: CUPTI's error {}. Is another profiler at work?", call, result));
+            fmt::format("{} failed: CUPTI error {}. Is another profiler running?", call, result));
     }
 }
 

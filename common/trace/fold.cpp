@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kColumns = 100;
 constexpr std::size_t kLongestSequence = 24;
 
-/// Calls that change nothing that other calls of a list see.
+/// Whether a call changes nothing that other calls of a list see.
 bool only_asks(const std::string& name) {
     constexpr auto kBeginnings =
         std::to_array<std::string_view>({"cuInit",
@@ -45,7 +45,7 @@ bool alike(const DriverCall& a, const DriverCall& b) {
     return a.name == b.name && a.failed == b.failed;
 }
 
-/// How often calls like the `length` ones from `first` on follow each other.
+/// How many times in a row calls like the `length` ones from `first` on are made.
 std::size_t times(const std::vector<DriverCall>& calls, std::size_t first, std::size_t length) {
     std::size_t same = 0;
     while (first + length + same < calls.size() &&
@@ -55,7 +55,7 @@ std::size_t times(const std::vector<DriverCall>& calls, std::size_t first, std::
     return 1 + same / length;
 }
 
-/// Adds a line, broken behind a comma where it is too long.
+/// Adds a line, broken after a comma if it is too long.
 void add_line(std::vector<std::string>& lines, std::string line) {
     const std::size_t indent = line.find_first_not_of(' ') + 4;
     while (line.size() > kColumns) {

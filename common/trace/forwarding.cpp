@@ -1,4 +1,4 @@
-// The emulated driver's calls, seen by a table that is put in front of its own.
+// Records the emulated driver's calls, in a table of functions that forward to its own.
 
 #include "common/cuda/driver.hpp"
 #include "common/cuda/symbol_name.hpp"
@@ -25,7 +25,7 @@ DriverTable traced_table() {
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) table.name##_ = &traced_##name;
 #include "common/cuda/driver_functions.inc"
 #undef SYMM_DRIVER_FUNCTION
-    table.cuLaunchKernel_ = emulated->cuLaunchKernel_;  // the emulator tells of each launch
+    table.cuLaunchKernel_ = emulated->cuLaunchKernel_;  // the emulator reports each launch
     return table;
 }
 

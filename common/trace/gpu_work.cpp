@@ -14,7 +14,7 @@
 namespace symm {
 namespace {
 
-/// The kinds of record, CUpti_ActivityKind. Where copies lie is the same in both of their structs.
+/// Kinds of record (CUpti_ActivityKind). CopyRecord fits the structs of both kinds of copy.
 constexpr int kCopy = 1;
 constexpr int kKernel = 10;
 constexpr int kCopyBetweenGpus = 22;

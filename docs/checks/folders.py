@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Draws the graph of folders from their includes, and checks that no folder of a lab includes a
-later one. Tests, scenes, programs and benchmarks are left out: they may include everything.
+later one. Skips tests, scenes, programs and benchmarks: they may include everything.
 
     folders.py [--draw]"""
 
@@ -26,7 +26,7 @@ PROGRAMS = {"main.cpp", "bench.cpp", "tune.cpp", "timeline.cpp", "driver_calls.c
 
 
 def graph() -> dict:
-    """From folder to folder: the headers that are included."""
+    """The headers that one folder includes from another, by (from, to)."""
     edges = defaultdict(set)
     for path in ROOT.glob("labs/**/*"):
         folder = path.parent.relative_to(ROOT).as_posix()
@@ -43,7 +43,7 @@ def main() -> int:
     place = {folder: number for number, folder in enumerate(ORDER)}
     unknown = {folder for edge in edges for folder in edge} - place.keys()
     for folder in sorted(unknown):
-        print(f"docs/checks/folders.py does not know {folder}")
+        print(f"{folder}: add it to ORDER in docs/checks/folders.py")
     upward = [edge for edge in edges if not unknown & set(edge) and place[edge[0]] < place[edge[1]]]
     for source, target in upward:
         print(f"{source} includes the later {target}: {', '.join(sorted(edges[source, target]))}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the form of the labs' pages: the sections and their order, and that each row of "The
-essential lines" names parts that its file has, and about as many lines as they are."""
+essential lines" names parts that exist in its file, and their approximate number of lines."""
 
 import re
 import sys
@@ -13,7 +13,7 @@ SECTIONS = ["Before this lab", "Goal", "Background", "Words", "The essential lin
 ROW = re.compile(r"\| \[`[^`]+`\]\(([^)]+)\) \| ([^|]+) \| (\d+) \|")
 HEAD = "the comment at its top"
 SUM_MIN, SUM_MAX = 150, 250
-BEGUN = r"// exercise [\d.]+ begins"  # a stub of the course, which has fewer lines
+BEGUN = r"// exercise [\d.]+ begins"  # a stub of the course, with fewer lines
 
 
 def is_close(said: int, counted: int) -> bool:
@@ -21,7 +21,7 @@ def is_close(said: int, counted: int) -> bool:
 
 
 def head(lines: list) -> set:
-    """The comment with which a file begins."""
+    """The lines of the comment at the start of a file."""
     begin = next(i for i, line in enumerate(lines) if line.startswith("//"))
     end = begin
     while lines[end].startswith("//"):
@@ -30,7 +30,7 @@ def head(lines: list) -> set:
 
 
 def extent(lines: list, at: int) -> tuple[range, bool]:
-    """The lines of what is declared in line `at`, and whether it has a body."""
+    """The lines of the declaration that starts at line `at`, and whether it has a body."""
     indent = re.match(" *", lines[at])[0]
     for i in range(at, len(lines)):
         code = lines[i].split(" //")[0].rstrip()
@@ -43,7 +43,7 @@ def extent(lines: list, at: int) -> tuple[range, bool]:
 
 
 def find(lines: list, name: str, inside: range) -> set:
-    """The lines of a function or type with the comment above it. Empty: there is none."""
+    """The lines of a function or type and the comment above it. Empty if there is none."""
     *outer, last = name.split("::")
     is_constructor = outer[-1:] == [last]
     types = r"(?:[\w:<>,*&\[\]]+ +)" + ("*" if is_constructor else "+") + "[*&]*"
@@ -51,7 +51,7 @@ def find(lines: list, name: str, inside: range) -> set:
     function = rf" *(?!return |throw |else |//|#){types}{called}\("
     begins = re.compile(function if is_constructor else
                         rf"{function}| *(?:struct|class|enum class) {re.escape(name)}(?= |$)")
-    if called == last and outer:  # a member that is defined in its class
+    if called == last and outer:  # a member defined in its class
         body = find(lines, "::".join(outer), inside)
         inside = range(min(body) + 1, max(body)) if body else range(0)
     found = [extent(lines, at) for at in inside if begins.match(lines[at])]
@@ -66,17 +66,17 @@ def find(lines: list, name: str, inside: range) -> set:
 
 
 def check_rows(page: Path, text: str) -> list:
-    """What is wrong with a page's table of essential lines."""
+    """The faults of a page's table of essential lines."""
     faults = []
     section = text.split("\n## The essential lines\n")[1].split("\n## ")[0]
     rows = ROW.findall(section)
     if len(rows) != len(re.findall(r"^\| \[", section, re.MULTILINE)):
-        faults.append("a row is not of the form | [`file`](file) | parts | lines | sentence |")
+        faults.append("a row does not have the form | [`file`](file) | parts | lines | sentence |")
     total = 0
     for file, parts, said in rows:
         path = page.parent / file
         if not path.is_file():
-            faults.append(f"there is no file {file}")
+            faults.append(f"{file} does not exist")
             continue
         lines = path.read_text().splitlines()
         numbers = head(lines) if HEAD in parts else set()
@@ -86,20 +86,20 @@ def check_rows(page: Path, text: str) -> list:
                 faults.append(f"{file} has no function or part `{name}`")
             numbers |= part
         if not numbers:
-            faults.append(f"the row of {file} names no part: write `a_function`, or {HEAD}")
+            faults.append(f"the row of {file} names no part: add `a_function`, or {HEAD}")
         elif not is_close(int(said), len(numbers)) and not re.search(BEGUN, "\n".join(lines)):
-            faults.append(f"{parts} of {file}: these are {len(numbers)} lines, not {said}")
+            faults.append(f"{parts} of {file}: {len(numbers)} lines, not {said}")
         total += len(numbers)
     said = re.search(r"About (\d+) lines", section)
     if not said or not is_close(int(said[1]), total):
-        faults.append(f"the essential lines are {total} in all: say 'About {total} lines'")
+        faults.append(f"there are {total} essential lines: write 'About {total} lines'")
     if not SUM_MIN <= total <= SUM_MAX:
-        faults.append(f"the essential lines are {total}: choose {SUM_MIN} to {SUM_MAX}")
+        faults.append(f"there are {total} essential lines: choose {SUM_MIN} to {SUM_MAX}")
     return faults
 
 
 def check(page: Path) -> list:
-    """What is wrong with a lab's page."""
+    """The faults of a lab's page."""
     text = page.read_text()
     outside_blocks = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     titles = re.findall("^## (.*)$", outside_blocks, re.MULTILINE)
@@ -109,7 +109,7 @@ def check(page: Path) -> list:
     order = [title for title in titles if title in SECTIONS]
     if order != SECTIONS:
         wrong = next(one for one, other in zip(order, SECTIONS) if one != other)
-        return [f"the section '{wrong}' is not in its place. The order: {', '.join(SECTIONS)}"]
+        return [f"the section '{wrong}' is out of order. The order: {', '.join(SECTIONS)}"]
     return check_rows(page, text)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the commands that the front page and the labs' pages show, on emulated GPUs, and compares
-what they print with what the pages say. Numbers may differ; `...` on a page stands for any lines,
-or for the rest of one.
+their output with the pages. Numbers may differ; `...` on a page stands for any lines, or for the
+rest of one.
 
 usage: ./lab pages [NN...]
 """
@@ -19,10 +19,10 @@ LIMIT = 120  # seconds
 
 
 def masked(text: str) -> list:
-    """Its lines without what differs from run to run: numbers, addresses, widths."""
+    """Its lines, with everything masked that differs between runs: numbers, addresses, widths."""
     lines = []
     for line in text.rstrip().splitlines():
-        line = re.sub(r"\(libcuda.*? cannot be loaded\)|\(as asked\)", "(why)", line)
+        line = re.sub(r"\(libcuda.*? cannot be loaded\)|\(as requested\)", "(why)", line)
         line = re.sub(r"0x[0-9a-f]+(\.\.[0-9a-f]+)?|\d[\d.]*[KMG]?\b", "#", line)
         line = re.sub(r"(- ?)+", "-", re.sub(r"[=-]{2,}>?", "-", line))
         lines.append(" ".join(line.split()))
@@ -30,12 +30,12 @@ def masked(text: str) -> list:
 
 
 def is_like(printed: str, line: str) -> bool:
-    """Whether a line of a page, which may end with ` ...`, stands for what was printed."""
+    """Whether a printed line matches a line of a page, which may end with ` ...`."""
     return printed == line or line.endswith(" ...") and printed.startswith(line[:-4])
 
 
 def first_difference(expected: list, printed: list) -> str:
-    """Where what was printed leaves the page; empty where it does not."""
+    """The first difference between the page and the output; empty if there is none."""
     at, free = 0, False
     for line in expected:
         if line == "...":
@@ -44,10 +44,10 @@ def first_difference(expected: list, printed: list) -> str:
         begin = at
         while at < len(printed) and not is_like(printed[at], line):
             if not free:
-                return f"the page says\n    {line}\nand the program\n    {printed[at]}"
+                return f"the page shows\n    {line}\nbut the program prints\n    {printed[at]}"
             at += 1
         if at == len(printed):
-            return (f"the page says\n    {line}\nand the program nothing like it after its line "
+            return (f"the page shows\n    {line}\nbut the program prints no such line after line "
                     f"{begin}")
         at, free = at + 1, False
     if at < len(printed) and not free:
@@ -56,7 +56,7 @@ def first_difference(expected: list, printed: list) -> str:
 
 
 def run(command: str) -> tuple[int, str, str]:
-    """Exit status, output and errors of a command of a page."""
+    """Runs a command of a page: its exit status, output and errors."""
     words = shlex.split(command, comments=True)
     variables = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_0-9]+=", word))
     words = [word for word in words if not re.match(r"[A-Z_0-9]+=", word)]
@@ -65,12 +65,12 @@ def run(command: str) -> tuple[int, str, str]:
         ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT,
                                env=environment, check=False)
     except subprocess.TimeoutExpired:
-        return 124, "", f"it did not end within {LIMIT} s"
+        return 124, "", f"did not finish within {LIMIT} s"
     return ended.returncode, ended.stdout, ended.stderr
 
 
 def check(page: Path) -> list:
-    """What is wrong with a page."""
+    """The faults of a page."""
     faults = []
     parts = re.split(r"^```\w*\n(.*?)^```$", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     for text, block in zip(parts[::2], parts[1::2]):
@@ -104,7 +104,7 @@ def main() -> int:
             continue
         print(page.relative_to(ROOT), flush=True)
         for fault in check(page):
-            print(f"NOT SO: {fault}", flush=True)
+            print(f"MISMATCH: {fault}", flush=True)
             wrong += 1
     return 1 if wrong else 0
 

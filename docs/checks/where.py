@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks docs/WHERE.md: each file is there, and has the name that the row says."""
+"""Checks docs/WHERE.md: each row's files exist, and contain the row's name."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ def main() -> int:
     for line in (ROOT / "docs/WHERE.md").read_text().splitlines():
         row = re.fullmatch(r"\| .* \| (\d\d|common)? ?((?:`[^`]+`(?:, )?)+) \| `([^`]+)` \|", line)
         if line.startswith("| ") and line != "| what | file | name |" and row is None:
-            print(f"docs/WHERE.md: this row has the wrong form: {line}")
+            print(f"docs/WHERE.md: malformed row: {line}")
             wrong += 1
         if row is None:
             continue
@@ -24,7 +24,7 @@ def main() -> int:
         for path in missing:
             print(f"docs/WHERE.md: {path.relative_to(ROOT)} does not exist")
         if not missing and not any(row[3] in path.read_text() for path in files):
-            print(f"docs/WHERE.md: {row[2]} does not have {row[3]}")
+            print(f"docs/WHERE.md: {row[2]} does not contain {row[3]}")
             wrong += 1
         wrong += len(missing)
     return wrong != 0

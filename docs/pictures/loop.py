@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws loop.svg: an exercise of the course, from start to done, as a terminal shows it. Runs the
-commands in a clone and draws what they print, without times. It takes about a minute, because the
+"""Draws loop.svg: an exercise of the course, from start to finish, as a terminal shows it. Runs the
+commands in a clone, and draws their output without times. It takes about a minute, because the
 first check builds the libraries.
 
 usage: docs/pictures/loop.py
@@ -19,14 +19,14 @@ SESSION = ("./lab start 05.2", "./lab check",
            "sed -i s/simt::Order::kRelaxed/kOrder/ \\\n    labs/05_device_prims/signal.hpp",
            "./lab check")
 
-COLUMNS = 68  # few, so that a telephone shows the text large enough
+COLUMNS = 68  # few, so that the text is large enough on a phone
 WIDTH, HEIGHT, MARGIN = 8.4, 18, 16  # of a character and a line, at a font size of 14
 STYLES = {"1": ' font-weight="bold"', "31": ' fill="#ff7b72"', "32": ' fill="#56d364"',
           "36": ' fill="#79c0ff"'}
 
 
 def run(command: str, folder: Path) -> str:
-    """What a command prints in a terminal."""
+    """The output of a command in a terminal."""
     plain = {name: value for name, value in os.environ.items()
              if name not in ("EDITOR", "VISUAL", "TERM_PROGRAM", "SYMM_PRESET")}
     return subprocess.run(["script", "-qec", command, "/dev/null"], cwd=folder, check=False,
@@ -40,19 +40,19 @@ def record() -> list:
     with tempfile.TemporaryDirectory() as scratch:
         clone = Path(scratch) / "symm"
         subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
-        for command in ("./lab commands", "./lab check"):  # configure, which prints lines
+        for command in ("./lab commands", "./lab check"):  # configuring prints lines
             run(command, clone)
         for command in SESSION:
             lines += [f"\033[36;1m{line}" for line in f"$ {command}".split("\n")]
             for line in run(command, clone).rstrip().replace("\r\n", "\n").split("\n"):
-                line = re.sub(r".*\r(\033\[K)?", "", line)  # progress that was wiped away
+                line = re.sub(r".*\r(\033\[K)?", "", line)  # erased progress lines
                 lines.append(re.sub(r" \(\d+ s\)$", "", line))
             lines += [""] if lines[-1] else []
     return wrapped(lines[:-1])
 
 
 def wrapped(lines: list) -> list:
-    """The lines with at most COLUMNS characters. Paragraphs, which were wider, are filled again."""
+    """The lines, with at most COLUMNS characters. Wider paragraphs are filled again."""
     out, rest = [], ""
     for line in lines:
         line = f"{rest} {line}" if rest and line else line
@@ -68,7 +68,7 @@ def wrapped(lines: list) -> list:
 
 
 def drawn(line: str, y: float) -> str:
-    """A line as SVG. Each piece of one color is as wide as its characters, in any font."""
+    """A line as SVG. Each piece of one color has the width of its characters in any font."""
     out, column, style = "", 0, ""
     for codes, text in re.findall(r"(?:\033\[([\d;]*)m)?([^\033]*)", line):
         for code in codes.split(";") if codes else []:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Completes the site that doxygen builds. Links of pages to sources work: doxygen keeps only those
-to other pages. Folded answers stand behind their question: doxygen folds the two apart. Tables get
-a box in which they scroll. Each page gets the switch for dark and light, where its script is in the
-site. Ends with status 1 where a link leads nowhere; doxygen itself checks those to sections."""
+"""Completes the site that doxygen builds. Makes links to sources work: doxygen keeps only links to
+other pages. Joins questions and their folded answers: doxygen separates them. Puts tables into
+boxes that scroll. Adds the switch for dark and light to each page, if the site has its script.
+Exits with status 1 if a link is broken; doxygen itself checks links to sections."""
 
 import os
 import re
@@ -20,7 +20,7 @@ TABLE = re.compile(r'<table class="markdownTable">.*?</table>', re.DOTALL)
 
 
 def pages() -> dict:
-    """The site's page of each file of the repository that has one."""
+    """The site's page for each file of the repository that has one."""
     found = {ROOT / page: name(page) + ".html" for page in ORDER}
     tags = xml.etree.ElementTree.parse(ROOT / "build/docs/files.tag").getroot()
     for file in tags.iterfind("compound[@kind='file']"):
@@ -55,7 +55,7 @@ def main() -> int:
         if changed != text:
             page.write_text(changed)
     for line in sorted(set(broken)):
-        print(f"this link leads nowhere: {line}", file=sys.stderr)
+        print(f"broken link: {line}", file=sys.stderr)
     return 1 if broken else 0
 
 

@@ -1,17 +1,17 @@
-"""Turns a drawing in text, as the pages have it, into SVG: lines of - = | + become lines, and their
-ends < > ^ v arrowheads. Everything else stays text, in the page's color."""
+"""Turns a page's text drawing into SVG: characters - = | + become lines, and < > ^ v at their ends
+become arrowheads. Everything else stays text, in the page's color."""
 
 import html
 import re
 
 WIDTH, HEIGHT = 8.4, 18  # of a character
-SMALLEST = 0.7           # of its size: a wider drawing scrolls
+SMALLEST = 0.7           # of its size: a drawing that is still too wide scrolls
 LINE = re.compile(r"[-=]{3,}|(?<! )[-=]{2}|[-=]{2}(?![a-z])|(?<=[+|<])-|-(?=[+|>])")
 HEADS = {">": (1, 0), "<": (-1, 0), "v": (0, 1), "^": (0, -1)}
 
 
 def is_drawing(block: str) -> bool:
-    """Whether a fenced block is one: boxes or arrows, and neither commands nor output."""
+    """Whether a fenced block is a drawing: boxes or arrows, and neither commands nor output."""
     return 3 <= block.count("\n") <= 20 and not re.search(r"\./lab|^driver:|^\$ ", block, re.M) \
         and bool(re.search(r"\+-{4,}|-\+$|[-=]{3,}>|\| \d \| \d \|", block, re.M))
 
@@ -26,7 +26,7 @@ def svg(block: str) -> str:
         return rows[r][c:c + 1] if 0 <= r < len(rows) and c >= 0 else ""
 
     def draw(r, c):
-        """The lines and the arrowhead of a character. Both are empty where it is text."""
+        """The lines and the arrowhead of a character. Both are empty if it is text."""
         char, x, y, w, h = at(r, c), (c + .5) * WIDTH, (r + .5) * HEIGHT, WIDTH / 2, HEIGHT / 2
         if (r, c) in level:
             left, right = (w * (2 if at(r, beside) == "|" else 1) for beside in (c - 1, c + 1))

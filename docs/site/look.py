@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Opens the site's pages in a headless Chromium, those of the course in both WIDTHS, those of the
-reference in the smaller one, and reports what does not fit: what reaches beyond the window, what is
-cut off, and what scrolls without the shade that shows it. Without Chromium it checks nothing, and
-says so."""
+"""Opens the site's pages in a headless Chromium: the course's pages in both WIDTHS, the reference's
+in the smaller one. Reports elements that do not fit: those that reach beyond the window, are cut
+off, or scroll without the shade that shows it. Without Chromium it reports that nothing was
+checked."""
 
 import html
 import json
@@ -22,7 +22,7 @@ PAGE = """<pre id="faults"></pre><script>
 const {PAGES, COURSE, WIDTHS, SITE} = VALUES, faults = [];
 
 function look(frame, page, width) {
-    const view = frame.contentWindow, done = new Set();  // what was seen with all that is inside
+    const view = frame.contentWindow, done = new Set();  // elements seen, with all their children
     const fault = (what, e) => faults.push(`${page}, ${width} px wide: <${e.localName} ` +
         `class="${e.className}"> ${what}: ` +
         e.textContent.trim().slice(0, 60).replace(/\\s+/g, " "));
@@ -39,7 +39,7 @@ function look(frame, page, width) {
             if (beyond) fault("reaches beyond the window", e);
             else if (clips && /hidden|clip/.test(style.overflowX)) fault("cuts its content off", e);
             else if (clips && !style.backgroundImage.includes("gradient"))
-                fault("scrolls and does not show it", e);
+                fault("scrolls without showing it", e);
         }
     }
 }
@@ -47,7 +47,7 @@ function look(frame, page, width) {
 async function read() {
     const frame = document.body.appendChild(document.createElement("iframe"));
     for (let page; (page = PAGES.pop());) {
-        // Only pages of the course run their scripts, which make the sidebar: others are many.
+        // Only the course's pages run their scripts, which build the sidebar: the others are many.
         frame.sandbox = "allow-same-origin" + (COURSE.includes(page) ? " allow-scripts" : "");
         await new Promise(loaded => { frame.onload = loaded; frame.src = SITE + page; });
         for (const width of COURSE.includes(page) ? WIDTHS : WIDTHS.slice(1)) {
@@ -66,7 +66,7 @@ document.body.onload = () => Promise.all(Array.from({length: 4}, read)).then(
 def main() -> int:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if not browser:
-        print("how the pages look was not checked: that takes chromium-headless-shell")
+        print("page layout not checked: chromium-headless-shell is not installed")
         return 0
     pages = sorted(page.name for page in SITE.glob("*.html")
                    if not re.search(r"_source\.html$|-members\.html$", page.name))
@@ -82,7 +82,7 @@ def main() -> int:
     faults = re.search(r'id="faults">(.*?)</pre>', shown, re.DOTALL)
     lines = html.unescape(faults[1] if faults else "").split("\n")
     if lines.pop() != "end":
-        lines = ["the browser did not look at all pages"]
+        lines = ["the browser did not visit all pages"]
     print(*lines, sep="\n", end="\n" * bool(lines), file=sys.stderr)
     return 1 if lines else 0
 

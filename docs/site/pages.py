@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The pages of the site, in the order of the course. Doxygen reads each page through this filter,
-which adds what GitHub does not need: names of page and sections, tables out of headers (from the
-line <!-- table: FILE -->), drawings as SVG, and links to the previous and the next page.
+"""The pages of the site, in the order of the course, and a filter through which Doxygen reads
+each page. It adds what GitHub does not need: names of pages and sections, tables from headers (for
+each line <!-- table: FILE -->), drawings as SVG, and links to the previous and the next page.
 
-    pages.py layout      prints Doxygen's layout: the sidebar. Fails where a page is wrong
-    pages.py PAGE        prints a page as Doxygen shall read it"""
+    pages.py layout      prints Doxygen's layout: the sidebar. Fails if a page has a fault
+    pages.py PAGE        prints a page for Doxygen"""
 
 import html
 import os
@@ -23,7 +23,7 @@ FENCED = re.compile(r"^(```\w*\n.*?^```\n)", re.MULTILINE | re.DOTALL)
 
 
 def lessons(page: str, found: list) -> list:
-    """Adds to those found the page, then the pages of its folder to which it links, in order."""
+    """Adds the page to `found`, then the pages of its folder that it links to, in order."""
     found.append(page)
     folder = os.path.dirname(page) + "/"
     for link in re.findall(r"\]\(([^():#]+\.md)", (ROOT / page).read_text()):
@@ -39,7 +39,7 @@ ORDER = FIRST + sum(LABS, []) + LAST
 
 
 def name(page: str) -> str:
-    """Of a page in the site: its file is NAME.html."""
+    """A page's name in the site: its file is NAME.html."""
     return re.sub(r"\W", "_", re.sub(r"(^|/)README\.md$|\.md$", "", page)) or "index"
 
 
@@ -50,12 +50,12 @@ def title(page: str) -> str:
 
 
 def section(page: str, anchor: str) -> str:
-    """The name in the site of a section that GitHub calls #ANCHOR."""
+    """The site's name of the section that GitHub calls #ANCHOR."""
     return f"{name(page)}-{anchor}"
 
 
 def slug(heading: str) -> str:
-    """GitHub's anchor of a heading."""
+    """GitHub's anchor for a heading."""
     return re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-")
 
 
@@ -64,13 +64,13 @@ def table(page: str, header: str) -> str:
     path = ROOT / header
     rows = re.search(r"(?:^/// \|.*\n)+", path.read_text() if path.is_file() else "", re.MULTILINE)
     if not rows:
-        sys.exit(f"a page shows the table of {header}, which has none")
+        sys.exit(f"{page} includes the table of {header}, which has none")
     link = os.path.relpath(header, os.path.dirname(page))
     return f"[`{path.name}`]({link}):\n\n" + re.sub("^/// ", "", rows[0], flags=re.MULTILINE)
 
 
 def prose(page: str, text: str) -> str:
-    """A part of a page between fenced blocks."""
+    """Filters the text between fenced blocks."""
     def heading(found):
         marks, words = found[1], found[2].replace("`", "")
         own = name(page) if marks == "#" else section(page, slug(words))
@@ -89,7 +89,7 @@ def prose(page: str, text: str) -> str:
 
 
 def block(text: str) -> str:
-    """A fenced block."""
+    """Filters a fenced block."""
     inside = text.partition("\n")[2].removesuffix("```\n")
     if text.startswith("```\n") and drawing.is_drawing(inside):
         return f"\\htmlonly[block]\n{drawing.svg(inside)}\n\\endhtmlonly\n"
@@ -97,7 +97,7 @@ def block(text: str) -> str:
 
 
 def neighbours(page: str) -> str:
-    """The links to the pages before and after it."""
+    """The links to the previous and the next page."""
     place = ORDER.index(page)
     links = [f'<a rel="{rel}" href="{name(ORDER[at])}.html">{html.escape(title(ORDER[at]))}</a>'
              if 0 <= at < len(ORDER) else "<span></span>"
@@ -112,7 +112,7 @@ def filtered(page: str) -> str:
 
 
 def layout() -> str:
-    """The sidebar: all pages, and those of a lab below it."""
+    """The sidebar: all pages, with a lab's pages below it."""
     def tab(page, kind, rest):
         shown = html.escape(title(page), quote=False)
         return f'<tab type="{kind}" url="@ref {name(page)}" title="{shown}"{rest}>\n'
@@ -137,11 +137,11 @@ def main() -> int:
         print(f"{page}: link to it from its lab's README.md, or add it to LAST in "
               "docs/site/pages.py", file=sys.stderr)
     for page in sorted(set(ORDER) - found):
-        print(f"{page} is listed in docs/site/pages.py, but not there", file=sys.stderr)
+        print(f"{page} is listed in docs/site/pages.py, but does not exist", file=sys.stderr)
     if found != set(ORDER):
         return 1
     for page in ORDER:
-        filtered(page)  # ends the program where a table is missing
+        filtered(page)  # exits if a table is missing
     print(layout(), end="")
     return 0
 

@@ -1,6 +1,6 @@
-// The time of each call, and of whole allocations beside cuMemAlloc, cudaMalloc and ncclMemAlloc.
+// Times each call, and whole allocations next to cuMemAlloc, cudaMalloc and ncclMemAlloc.
 //
-// The memory is allocated and freed, not used: what is measured is the driver.
+// The memory is allocated and freed, not used: this measures the driver.
 
 #include <benchmark/benchmark.h>
 #include <cuda_runtime.h>
@@ -35,7 +35,7 @@ using namespace symm;
 
 constexpr std::size_t kBytesOfCalls = std::size_t{64} << 20;
 
-// A round passes each of its calls to a function of this type, which makes the call and registers
+// A round passes each of its calls to a function of this type, which makes the call, and registers
 // or times it.
 using Make = std::function<void(const std::string& name, const std::function<void()>& call)>;
 
@@ -81,8 +81,8 @@ void calls_of_a_context(const Make& make) {
     make("cuCtxDestroy", [&] { context.reset(); });
 }
 
-// Registers a benchmark for each call of the round. A benchmark runs whole rounds, `rounds` of
-// them, and takes the time of its own call.
+// Registers a benchmark for each call of the round. A benchmark runs `rounds` whole rounds and
+// times its own call.
 void add_calls(const std::function<void(const Make&)>& round, int rounds) {
     round([&](const std::string& name, const std::function<void()>& first) {
         first();
@@ -142,7 +142,7 @@ void add_allocations(std::size_t bytes, const NcclLibrary* library) {
     }
 }
 
-// Registers what this machine can do, and runs it.
+// Registers the benchmarks that this machine can run.
 void add_benchmarks() {
     tell_driver();
     const Device device(0);
@@ -153,7 +153,7 @@ void add_benchmarks() {
         why_not = "this NCCL is older than 2.19";
     }
     if (library == nullptr) {
-        print_lines(STDERR_FILENO, "", "without ncclMemAlloc: " + why_not);
+        print_lines(STDERR_FILENO, "", "ncclMemAlloc skipped: " + why_not);
     }
 
     add_calls(calls_of_an_allocation, 200);

@@ -18,7 +18,7 @@ GrowableBuffer::GrowableBuffer(int device, std::size_t capacity)
 void GrowableBuffer::resize(std::size_t bytes) {
     if (bytes > capacity()) {
         throw std::length_error(fmt::format(
-            "a buffer with room for {} bytes cannot grow to {}: reserve more when making it",
+            "a buffer with room for {} bytes cannot grow to {}: reserve more when you create it",
             capacity(), bytes));
     }
     const CUdeviceptr wanted_end = base() + round_up(bytes, unit_);

@@ -32,7 +32,7 @@ int run(const Options& options) {
     }
     const int devices = device_count();
     if (options.device >= devices) {
-        throw UsageError(fmt::format("there is no device {}: say --device 0 to {}", options.device,
+        throw UsageError(fmt::format("there is no device {}: use --device 0 to {}", options.device,
                                      devices - 1));
     }
     const Gpu gpu(options.device);
@@ -47,7 +47,7 @@ int run(const Options& options) {
     }
     fmt::print("\n");
     right = tell_contexts(gpu) && right;
-    fmt::print("\n{}\n", right ? "All right." : "WRONG: see above.");
+    fmt::print("\n{}\n", right ? "All checks passed." : "WRONG: see above.");
     return right ? kExitRight : kExitFailed;
 }
 
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
     Options options;
     symm::add_bytes_option(app, "--size", options.size, "Bytes to allocate");
     symm::add_number_option(app, "--device", options.device, 0, std::numeric_limits<int>::max(),
-                            "Whose memory");
+                            "Device to allocate on");
     symm::add_bytes_option(app, "--grow", options.grow,
                            "Also show a buffer that grows in place from --size to this many bytes");
     return symm::run_main(app, argc, argv, [&] { return run(options); });

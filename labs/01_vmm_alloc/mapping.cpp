@@ -5,7 +5,7 @@
 namespace symm {
 
 Mapping::Mapping(CUdeviceptr at, std::size_t bytes, const PhysicalMemory& memory) {
-    // The offset into the memory must be 0: the manual allows no other yet.
+    // The offset into the memory must be 0: the manual allows no other value yet.
     cu_check(cuMemMap(at, bytes, 0, memory.handle(), 0),
              "cuMemMap(address={:#x}, size={}, handle={:#x})", at, bytes, memory.handle());
     value_ = {at, bytes};

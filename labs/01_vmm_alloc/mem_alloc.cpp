@@ -22,8 +22,8 @@ namespace {
 constexpr auto kPosix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 constexpr auto kFabric = CU_MEM_HANDLE_TYPE_FABRIC;
 
-// Devices (one bit for each) where a FABRIC handle was refused although the attribute promised it,
-// most often because there is no IMEX channel. Asking again would be refused again.
+// One bit per device: a FABRIC handle was refused although the attribute promised it, most often
+// because there is no IMEX channel. A second request would be refused too.
 std::atomic<unsigned long long> fabric_refused{0};
 
 CUmemAllocationProp shareable_memory(int device) {
@@ -39,7 +39,7 @@ CUmemAllocationProp shareable_memory(int device) {
 }
 
 // Creates memory, without FABRIC handles where those are refused; afterwards `properties` has the
-// handle types that it got.
+// memory's handle types.
 PhysicalMemory create_shareable(CUmemAllocationProp& properties, std::size_t bytes) {
     if ((properties.requestedHandleTypes & kFabric) != 0) {
         PhysicalMemory memory;
@@ -68,7 +68,7 @@ std::vector<CUmemAccessDesc> access_for_all(int device) {
     return all;
 }
 
-// The memory mapped at `address`, or nothing where nothing is.
+// The memory mapped at `address`, or nothing if none is.
 std::optional<PhysicalMemory> memory_at(CUdeviceptr address) {
     std::optional<PhysicalMemory> memory;
     refusal({CUDA_ERROR_INVALID_VALUE}, [&] { memory = PhysicalMemory::mapped_at(address); });
@@ -131,7 +131,7 @@ void mem_free(void* pointer) {
     }
     if (memory_at(base - 1)) {
         throw std::invalid_argument(
-            fmt::format("mem_free({:#x}): the address is the start of a later segment; give what "
+            fmt::format("mem_free({:#x}): the address is the start of a later segment; pass what "
                         "mem_alloc returned",
                         base));
     }

@@ -1,4 +1,4 @@
-// The properties and the granularity, to which callers round: memory_properties.cpp.
+// Callers round to the granularity. It and the properties are in memory_properties.cpp.
 
 #include "labs/01_vmm_alloc/physical_memory.hpp"
 
@@ -11,7 +11,7 @@ namespace symm {
 PhysicalMemory PhysicalMemory::create(const CUmemAllocationProp& properties, std::size_t bytes) {
     CUmemGenericAllocationHandle handle = 0;
     const CUresult result = cuMemCreate(&handle, bytes, &properties, 0);
-    // The usual reason for INVALID_VALUE: the size is no multiple of the granularity.
+    // The usual reason for INVALID_VALUE: the size is not a multiple of the granularity.
     std::string hint;
     std::size_t unit = 0;
     if (result == CUDA_ERROR_INVALID_VALUE &&
@@ -35,7 +35,7 @@ PhysicalMemory PhysicalMemory::mapped_at(CUdeviceptr address) {
         result != CUDA_ERROR_INVALID_VALUE ? ""
         : env::number("SYMM_CUMEM_ENABLE") == 0
             ? "; SYMM_CUMEM_ENABLE=0 allocates with cuMemAlloc, whose memory has no handle to share"
-            : "; memory of cuMemCreate has a handle to share, memory of cuMemAlloc has none";
+            : "; memory from cuMemCreate has a handle to share, memory from cuMemAlloc has none";
     cu_check(result, "cuMemRetainAllocationHandle(address={:#x}{})", address, hint);
     PhysicalMemory memory = adopt(handle, 0);  // owned from here on: the next call may fail
     cu_check(cuMemGetAddressRange(nullptr, &memory.value_.bytes, address),

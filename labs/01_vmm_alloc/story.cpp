@@ -26,8 +26,8 @@ namespace {
 
 constexpr std::size_t kWord = sizeof(std::uint32_t);
 
-// A step: the constructor prints the call, before it is made; done() prints what it returned. A
-// call that fails throws in between.
+// A step: the constructor prints the call before it is made, and done() prints the result. A call
+// that fails throws in between.
 class Step {
 public:
     explicit Step(const std::string& call) {
@@ -59,7 +59,7 @@ void draw(const AddressRange& range, const char* arrow, const std::string& users
         range.base(), range.end(), size + " reserved", arrow, size + " created", place, users);
 }
 
-// Whether all words are as they were written. Prints the first that is not.
+// Whether all words are as they were written. Prints the first that is wrong.
 bool holds(const Gpu& gpu, CUdeviceptr base, std::size_t bytes, std::uint32_t seed) {
     const pattern::Result result = pattern::compare(gpu, {base, bytes / kWord, seed});
     if (!result.right()) {
@@ -123,20 +123,20 @@ bool tell_allocation(const Gpu& gpu, std::size_t bytes) {
         fmt::format("2. cuMemCreate(size={}, pinned memory of {}, POSIX descriptor)", size, place));
     PhysicalMemory memory = PhysicalMemory::create(properties, size);
     create.done(": handle {:#x}", memory.handle());
-    fmt::print("   Memory without an address: nobody can use it.\n");
+    fmt::print("   Memory without an address: it cannot be used yet.\n");
 
     const Step reserve(fmt::format("3. cuMemAddressReserve(size={}, alignment=0)", size));
     AddressRange range(size);
     reserve.done(": address {:#x}", range.base());
     fmt::print("   Addresses without memory: a load or store there faults.\n");
-    draw(range, "", "nobody", place);
+    draw(range, "", "no device", place);
 
     const Step map(fmt::format("4. cuMemMap(address={:#x}, size={}, offset=0, handle={:#x})",
                                range.base(), size, memory.handle()));
     Mapping mapping(range.base(), size, memory);
     map.done("");
     fmt::print("   The memory has an address. A load or store there still faults.\n");
-    draw(range, "------>", "nobody", place);
+    draw(range, "------>", "no device", place);
 
     const Step open(fmt::format("5. cuMemSetAccess(address={:#x}, size={}, {} reads and writes)",
                                 range.base(), size, place));
@@ -189,7 +189,7 @@ bool tell_growth(const Gpu& gpu, std::size_t bytes, std::size_t to) {
     while (buffer.pieces().size() > 1) {
         resize("shrank to", buffer.size() - buffer.pieces().back().size());
     }
-    fmt::print("The pointer stayed and every piece held what was written to it: {}.\n",
+    fmt::print("The pointer stayed the same and every piece kept its data: {}.\n",
                right ? "right" : "WRONG");
     return right;
 }
@@ -205,7 +205,7 @@ bool tell_contexts(const Gpu& gpu) {
         copy_to_device(memory, data.data(), bytes);
         copy_to_host(seen.data(), memory, bytes);
         fmt::print(
-            "Contexts: primary {}, a second one by cuCtxCreate {}. In the second,\n"
+            "Contexts: primary {}, a second one from cuCtxCreate {}. In the second,\n"
             "{} bytes of cuMemAlloc memory were written and read back: {}. cuCtxDestroy frees\n"
             "them too.\n",
             fmt::ptr(gpu.device().context()), fmt::ptr(own.get()), bytes,

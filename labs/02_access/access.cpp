@@ -57,7 +57,7 @@ std::vector<int> devices_that_reach(int owner) {
 }
 
 int host_node_of(int device) {
-    // -1: a machine with one node, or a driver that cannot tell
+    // -1 means one node, or a driver that cannot tell
     return std::max(0, device_attribute(device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID));
 }
 

@@ -20,7 +20,7 @@ constexpr auto kNone = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 constexpr auto kRead = CU_MEM_ACCESS_FLAGS_PROT_READ;
 constexpr auto kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 
-/// What a step works with: a buffer that nobody may access yet, its users, and the report.
+/// The state of a step: a buffer that no device may access yet, its users, and the report.
 struct Step {
     Step(const StepContext& context, const CUmemAllocationProp& properties, std::string title)
         : context(context), buffer(properties, context.bytes), drained(context.gpus) {
@@ -41,7 +41,7 @@ struct Step {
     void expect_access(int device, CUmemAccess_flags wanted) {
         const CUmemAccess_flags flags = access_of(buffer.base(), device);
         report.expect(flags == wanted,
-                      fmt::format("cuMemGetAccess(device {}) says {}", device, name_of(flags)));
+                      fmt::format("cuMemGetAccess(device {}) reports {}", device, name_of(flags)));
     }
 
     pattern::Range data(std::uint32_t seed) const {
@@ -51,7 +51,7 @@ struct Step {
         const pattern::Result result = pattern::compare(context.gpu(device), data(seed));
         report.expect(result.right(), fmt::format("{}: {}", what, result.describe()));
     }
-    /// Each of these devices in turn writes data of its own, and all of them read it. Returns the
+    /// Each of these devices in turn writes its own data, and all of them read it. Returns the
     /// seed of the last data.
     std::uint32_t use(const std::vector<int>& devices) {
         for (const int writer : devices) {
@@ -65,7 +65,7 @@ struct Step {
                 }
             }
         }
-        line(fmt::format("devices {}: each wrote {} bytes, and all of them read these",
+        line(fmt::format("devices {}: each wrote {} bytes, and all read them",
                          fmt::join(devices, " "), context.bytes));
         return seed;
     }
@@ -124,7 +124,7 @@ StepReport added_later(const StepContext& context) {
     const int added = step.users.back();
     const std::vector<int> first(step.users.begin(), step.users.end() - 1);
     if (first.empty()) {
-        step.line("only one device: nobody used the buffer before");
+        step.line("only one device: no other used the buffer before");
         step.set_access({added}, kReadWrite);
     } else {
         step.set_access(first, kReadWrite);
@@ -163,7 +163,7 @@ StepReport host_access(const StepContext& context) {
     allow_host(buffer.base(), buffer.size(), node);
     const CUmemAccess_flags rights = access_of(buffer.base(), node, CU_MEM_LOCATION_TYPE_HOST_NUMA);
     step.report.expect(rights == kReadWrite,
-                       fmt::format("cuMemGetAccess(host) says {}", name_of(rights)));
+                       fmt::format("cuMemGetAccess(host) reports {}", name_of(rights)));
     const std::span words(buffer.as<std::uint32_t>(), context.bytes / sizeof(std::uint32_t));
     for (const Gpu& gpu : context.gpus) {
         const int device = gpu.ordinal();
@@ -183,8 +183,7 @@ StepReport host_access(const StepContext& context) {
                                                    device, wrong));
     }
 
-    // Drivers refuse this with different results: these are the ones that the conformance suite
-    // found.
+    // Drivers refuse this with different results. The conformance suite found these.
     const MappedMemory of_device(device_memory(context.owner), context.bytes);
     const auto refused =
         refusal({CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE},
@@ -206,7 +205,7 @@ StepReport written_by_all(const StepContext& context) {
                               i + 1 == step.users.size() ? words - first : each,
                               static_cast<std::uint32_t>(step.users[i]), first};
     };
-    // All write at the same time, each its own part. Nobody reads before all have written.
+    // All write at the same time, each its own part. No device reads before all have written.
     for (std::size_t i = 0; i < step.users.size(); ++i) {
         pattern::queue_fill(context.gpu(step.users[i]), part(i));
     }

@@ -45,8 +45,8 @@ public:
                  "cuStreamWaitEvent()");
     }
     void open() const { simt::store(flag_.as<std::uint32_t>(), 1u, simt::Order::kRelaxed); }
-    /// Waits for the first stream. Throws where the gate gave up before it was opened.
-    void wait() { timeout_.synchronize(first_.owned_stream(), "the gate and what is behind it"); }
+    /// Waits for the first stream. Throws if the gate gave up before it was opened.
+    void wait() { timeout_.synchronize(first_.owned_stream(), "the gate and the work after it"); }
 
 private:
     const Gpu& first_;
@@ -61,7 +61,7 @@ private:
 struct TransferBench::Running {
     Method method;
     Route transfer;
-    const Gpu& gpu;  ///< Whose kernel or copy it is.
+    const Gpu& gpu;  ///< Runs the kernel or copy.
     Event start{};
     Event end{};
 

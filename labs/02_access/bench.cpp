@@ -1,5 +1,5 @@
-// What giving access costs: one call for all devices beside one call per device. How fast the links
-// are is shown by the program's --bandwidth.
+// The cost of giving access: one call for all devices, and one call per device. The program's
+// --bandwidth shows how fast the links are.
 
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>

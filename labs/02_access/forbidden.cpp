@@ -18,7 +18,7 @@
 namespace symm {
 namespace {
 
-/// Prints the error that `call` ends with. Returns whether it says that the context is lost.
+/// Prints the error of `call`. Returns whether it reports that the context is lost.
 bool is_lost(const char* label, const std::function<void()>& call) {
     try {
         call();
@@ -60,13 +60,13 @@ void run_forbidden(const Forbidden& kind) {
     fmt::print("{}:\n", kind.name);
     const bool stopped = is_lost("", run_kernel);
     const bool lost = is_lost("then ", [] { const Stream another; });
-    // The owners above cannot give anything back in a lost context, and would only log that.
+    // The owners above cannot release anything in a lost context, and would only log that.
     std::fflush(stdout);
     ::_exit(stopped && lost ? 0 : 1);
 }
 
 bool show_forbidden(const std::string& program, const Forbidden& kind) {
-    std::fflush(stdout);  // before what the child prints
+    std::fflush(stdout);  // before the child prints
     Command command;
     command.arguments = {program, "--driver", is_emulated() ? "emulated" : "native",
                          std::string(kForbiddenOption), std::string(kind.name)};

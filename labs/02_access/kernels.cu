@@ -1,5 +1,5 @@
-// A kernel of this repository is a struct. Its members are the parameters; operator() is what each
-// thread runs, and the ThreadBlock tells the thread which one it is. What CUDA C++ writes as
+// A kernel of this repository is a struct. Its members are the parameters. Each thread runs its
+// operator(), and learns its own number from the ThreadBlock. CUDA C++ writes
 //
 //     __global__ void copy(uint4* to, const uint4* from, size_t count) {
 //         size_t i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -7,7 +7,7 @@
 //     }
 //     copy<<<blocks, threads, 0, stream>>>(to, from, count);
 //
-// is here
+// and this repository writes
 //
 //     struct Copy {
 //         uint4* to;
@@ -33,14 +33,14 @@ using simt::Pack16;
 using simt::ThreadBlock;
 
 /// All loads of a round are issued before the first of their values is used. A remote load takes
-/// more than half a microsecond; only many loads in flight at a time hide that. Which thread copies
-/// which vector of 16 bytes, drawn for a grid of 2 threads, kInFlight = 3 and 15 vectors:
+/// more than half a microsecond; only many loads in flight at a time hide that. The vectors of 16
+/// bytes that each thread copies, drawn for a grid of 2 threads, kInFlight = 3 and 15 vectors:
 ///
 ///     vector  | 0 1 2 3 4 5 | 6 7 8 9 10 11 | 12 13 14
 ///     thread  | 0 1 0 1 0 1 | 0 1 0 1 0  1  | 0  1  0
 ///             | a round     | a round       | the rest, one by one
 ///
-/// Neighbours among the threads load neighbours in memory, so that a warp's loads fill whole lines.
+/// Neighbouring threads load neighbouring vectors, so that a warp's loads fill whole lines.
 struct Copy {
     static constexpr int kInFlight = 8;
     Pack16* to;
@@ -85,7 +85,7 @@ struct Gate {
     simt::Timeout timeout;
 
     __host__ __device__ void operator()(const ThreadBlock&) const {
-        // Relaxed: the gate says when to start and hands over no data.
+        // Relaxed: the gate only signals the start, it hands over no data.
         simt::Waiter(timeout).until({simt::Wait::kSignal, -1, -1, 1}, [this](std::uint64_t& seen) {
             seen = simt::load(open, simt::Order::kRelaxed);
             return seen != 0;

@@ -1,4 +1,4 @@
-// Lab 02: who may access a buffer, from the first right to a buffer that all devices share.
+// Lab 02: access to a buffer, from the first right to a buffer that all devices share.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ using namespace symm;
 constexpr const char* kWhatItDoes =
     R"(Lab 02: a buffer on one GPU that every GPU reads and writes.
 
-It asks the driver which device can use whose memory (the peer matrix), tries each
+It asks the driver which device can access which memory (the peer matrix), tries each
 pair with real data, gives and takes access in every way there is, and shows in child
 processes what happens to a kernel without access. All data is compared; the exit
 status is 0 only if all of it was right.
@@ -40,11 +40,11 @@ struct Options {
     std::size_t size = std::size_t{1} << 20;
     int owner = 0;
     bool bandwidth = false;
-    std::size_t bytes = 0;  // 0: as measure() says
+    std::size_t bytes = 0;  // 0: measure() chooses
     std::string forbidden;
 };
 
-// Returns whether all was right.
+// Returns whether the step's checks passed.
 bool print(const StepReport& report) {
     fmt::print("{}: {}\n", report.right ? "right" : "WRONG", report.title);
     for (const std::string& line : report.lines) {
@@ -53,7 +53,7 @@ bool print(const StepReport& report) {
     return report.right;
 }
 
-// Returns how many pairs are broken.
+// Returns the number of broken pairs.
 std::size_t check_the_peers(PeerMatrix& matrix, std::span<const Gpu> gpus, std::size_t bytes) {
     const std::size_t tried = matrix.usable_pairs().size();
     const std::vector<Pair> broken = check_peers(matrix, gpus, bytes);
@@ -91,7 +91,7 @@ int run(const Options& options) {
     fmt::print("{}\n", describe_driver());
     const std::vector<Gpu> gpus = all_gpus();
 
-    fmt::print("\n1. The peer matrix: which device can use whose memory\n");
+    fmt::print("\n1. The peer matrix: which device can access which memory\n");
     PeerMatrix matrix = PeerMatrix::query();
     fmt::print("{}perf: the driver's PERFORMANCE_RANK of the link, 0 for the fastest kind\n",
                matrix.text());
@@ -111,7 +111,7 @@ int run(const Options& options) {
         fmt::print("\n5. Bandwidth and latency\n");
         measure(gpus, matrix, options.bytes);
     }
-    fmt::print("\n{}{}\n", right ? "all checked and right" : "NOT ALL WAS RIGHT, see above",
+    fmt::print("\n{}{}\n", right ? "All checks passed" : "SOME CHECKS FAILED, see above",
                broken == 0 ? "" : fmt::format("; {} broken pair(s) not used", broken));
     return right ? kExitRight : kExitFailed;
 }
@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
     const auto not_zero = [](const std::string& text) {
         return parse_bytes(text) == 0 ? "give a size greater than 0, such as 1M" : "";
     };
-    add_bytes_option(app, "--size", options.size, "Data in each buffer of the steps")
+    add_bytes_option(app, "--size", options.size, "Size of the data in each step's buffer")
         ->check(not_zero);
     add_number_option(app, "--owner", options.owner, 0, std::numeric_limits<int>::max(),
                       "The device whose memory is shared");

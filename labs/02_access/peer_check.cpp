@@ -16,7 +16,7 @@ std::string check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes)
     const DeviceBuffer local(pair.accessor, bytes);
     const Drained accessor_first(accessor);
     const Drained owner_first(owner);
-    // Each step of each pair has a seed of its own.
+    // Each step of each pair has its own seed.
     const auto data = [&](CUdeviceptr at, std::uint32_t step) {
         return pattern::Range{at, bytes / sizeof(std::uint32_t),
                               0x10000u * static_cast<std::uint32_t>(pair.accessor + 1) +
@@ -39,7 +39,7 @@ std::string check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes)
     }
 
     pattern::fill(owner, data(remote.base(), 1));
-    if (std::string text = failure("loads of a kernel read something else", accessor, 1);
+    if (std::string text = failure("loads of a kernel return wrong data", accessor, 1);
         !text.empty()) {
         return text;
     }

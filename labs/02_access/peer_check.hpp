@@ -13,7 +13,7 @@
 /// | 2 | stores a pattern (kernel) | | |
 /// | 3 | | compares | stores that were lost or went elsewhere |
 /// | 4 | | stores another pattern | |
-/// | 5 | loads and compares (kernel) | | loads that read something else |
+/// | 5 | loads and compares (kernel) | | loads that return wrong data |
 /// | 6 | copies a third pattern there (copy engine) | | |
 /// | 7 | | compares | copies that were lost |
 ///

@@ -19,7 +19,7 @@ int p2p_attribute(CUdevice_P2PAttribute attribute, const char* name, const Pair&
 PeerLink ask(const Pair& pair) {
     PeerLink link;
     link.access = can_access(pair.accessor, pair.owner);
-    // cuDeviceGetP2PAttribute refuses a device and itself.
+    // cuDeviceGetP2PAttribute refuses a pair of a device with itself.
     if (link.access && pair.accessor != pair.owner) {
         link.performance =
             p2p_attribute(CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, "PERFORMANCE_RANK", pair);

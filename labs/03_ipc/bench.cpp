@@ -1,6 +1,6 @@
-// 03_ipc_bench: how long it takes until ranks share memory, compared with NCCL. Each round times a
+// 03_ipc_bench: the time until ranks share memory, compared with NCCL. Each round times a
 // new meeting of the ranks and a symmetric range; then NCCL's ncclCommInitRank, ncclMemAlloc and
-// ncclCommWindowRegister, where its library is found and each rank has a GPU.
+// ncclCommWindowRegister, if its library is found and each rank has a GPU.
 
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ using namespace symm;
 
 constexpr int kRounds = 3;
 
-// How many milliseconds a step takes on the slowest rank.
+// The milliseconds that a step takes on the slowest rank.
 template <class Step>
 double slowest(Rank& rank, const Step& step) {
     const auto start = std::chrono::steady_clock::now();
@@ -39,7 +39,7 @@ void print(const Rank& rank, const std::string& who, int round, double meet, dou
 }
 
 void time_ours(Rank& rank, std::size_t bytes, int round) {
-    // A name that no other run has: rank 0's process, and the round.
+    // A unique name: rank 0's process id, and the round.
     const std::string name = rank.bootstrap().allgather_text(
         "name", fmt::format("symm-setup-{}-{}", ::getpid(), round))[0];
     std::optional<Rank> again;
@@ -68,7 +68,7 @@ void time_nccl(Rank& rank, const NcclLibrary& library, std::size_t bytes, int ro
     print(rank, "NCCL " + library.version(), round, meet, share);
 }
 
-// NCCL's library where all ranks can use it; else null, with the reason in `why_not`.
+// NCCL's library if all ranks can use it; else null, with the reason in `why_not`.
 std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not) {
     std::unique_ptr<NcclLibrary> library;
     if (is_emulated()) {
@@ -101,15 +101,14 @@ void time_set_up(Rank& rank, std::size_t bytes) {
         time_nccl(rank, *library, bytes, round);
     }
     if (!library) {
-        rank.headline("No comparison with NCCL: {}.", why_not);
+        rank.headline("NCCL comparison skipped: {}.", why_not);
     }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app("Lab 03: how long it takes until ranks share memory, compared with NCCL.",
-                 "03_ipc_bench");
+    CLI::App app("Lab 03: the time until ranks share memory, compared with NCCL.", "03_ipc_bench");
     RankOptions ranks;
     std::size_t bytes = 64 << 20;
     add_rank_options(app, ranks);

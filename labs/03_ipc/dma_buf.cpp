@@ -32,7 +32,7 @@ std::string try_dma_buf(CUdeviceptr at, std::size_t bytes) {
     copy_to_host(expected.data(), at, bytes);
     void* mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
     if (mapped == MAP_FAILED) {
-        return fmt::format("dma-buf {}; the host may not map it ({}): it is meant for devices",
+        return fmt::format("dma-buf {}; the host cannot map it ({}): it is meant for devices",
                            fd.get(), std::strerror(errno));
     }
     // Tells the exporter that the processor reads, for caches that are not coherent. Some exporters

@@ -8,7 +8,7 @@
 namespace symm {
 namespace {
 
-// Why this device has no FABRIC handles; empty where it has.
+// Why this device has no FABRIC handles; empty if it has them.
 std::string why_not_fabric(int device) {
     if (env::number("SYMM_FABRIC_ENABLE") == 0) {
         return "SYMM_FABRIC_ENABLE=0";

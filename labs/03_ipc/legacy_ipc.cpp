@@ -38,7 +38,7 @@ public:
 std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
     const auto no_handle = refusal({CUDA_ERROR_INVALID_VALUE}, [&] { legacy_handle(vmm_memory); });
     if (!no_handle) {
-        throw std::runtime_error("cuIpcGetMemHandle took memory of cuMemCreate");
+        throw std::runtime_error("cuIpcGetMemHandle accepted memory of cuMemCreate");
     }
     std::string story = fmt::format("memory of cuMemCreate: {}\n", name_of(no_handle->result()));
 

@@ -23,18 +23,18 @@ using namespace symm;
 void check_bytes(const Rank& rank, std::size_t bytes) {
     if (bytes < 4 || bytes % 4 != 0) {
         throw UsageError(fmt::format(
-            "--bytes {} is not a multiple of 4, at least 4: type, for example, --bytes 1M", bytes));
+            "--bytes {} is not a positive multiple of 4; pass, for example, --bytes 1M", bytes));
     }
     const std::size_t memory = rank.gpu().total_memory();
     if (bytes > memory) {
         throw UsageError(
-            fmt::format("--bytes {} is more than the {} of device {}: type a smaller size",
+            fmt::format("--bytes {} is more than the {} of device {}: pass a smaller size",
                         format_bytes(bytes), format_bytes(memory), rank.device()));
     }
 }
 
 // Reads the memory of rank `owner` with a kernel on this rank's GPU. Returns what the kernel found;
-// throws where a word is wrong.
+// throws if a word is wrong.
 std::string compare(const Rank& rank, int owner, const pattern::Range& expected) {
     const pattern::Result result = pattern::compare(Gpu(rank.device()), expected);
     if (!result.right()) {
@@ -61,7 +61,7 @@ void walk_ring(Rank& rank, const SymmetricRange& range) {
     const int me = rank.rank();
     const int right = (me + 1) % rank.size();
     const int left = (me + rank.size() - 1) % rank.size();
-    // Every writer has its own seed in each round, so old data and another rank's data are wrong.
+    // Every writer has its own seed in each round: old data and another rank's data count as wrong.
     const auto words = [&](int owner, int writer, int round) -> pattern::Range {
         return {range.peer(owner), range.size() / 4,
                 static_cast<std::uint32_t>(writer + round * kMaxRanks)};
@@ -95,7 +95,7 @@ void walk(Rank& rank, std::size_t bytes) {
     // SymmetricRange agrees on a kind again by itself. For ranks that are threads it needs no
     // handles.
     const SymmetricRange range(rank, bytes);
-    rank.headline("\n4. The symmetric range: {} per rank, {} from one to the next",
+    rank.headline("\n4. The symmetric range: {} per rank, a stride of {}",
                   format_bytes(range.size()), format_bytes(range.stride()));
     std::string addresses = fmt::format("rank 0 at {:#x}", range.base());
     for (int peer = 1; peer < rank.size(); ++peer) {
@@ -116,7 +116,7 @@ void walk(Rank& rank, std::size_t bytes) {
 
     rank.headline("\n7. The older cuIpc handles");
     rank.say_in_order(walk_legacy_ipc(rank, range.local()));
-    rank.headline("\nAll checked and right.");
+    rank.headline("\nAll checks passed.");
 }
 
 }  // namespace

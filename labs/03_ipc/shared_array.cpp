@@ -36,7 +36,7 @@ SharedArray::SharedArray(Rank& rank, int root, std::size_t bytes) {
                              is_root ? "exported as" : "imported from",
                              is_root ? sent[0].get() : fd.get(), range_.base());
     });
-    // File descriptors and handles are given back here. From now on the mappings keep the memory.
+    // File descriptors and handles are released here. From now on the mappings keep the memory.
 }
 
 }  // namespace symm

@@ -42,14 +42,14 @@ std::vector<PhysicalMemory> create_segments(const CUmemAllocationProp& propertie
     return segments;
 }
 
-// Where the segment begins in which the pointer lies.
+// The start of the segment that contains the pointer.
 CUdeviceptr segment_of(CUdeviceptr pointer) {
     CUdeviceptr base = 0;
     cu_check(cuMemGetAddressRange(&base, nullptr, pointer), "cuMemGetAddressRange({:#x})", pointer);
     return base;
 }
 
-// Step 1, memory that the rank has already: the segments mapped at [begin, begin + bytes), in
+// Step 1, existing memory: the segments mapped at [begin, begin + bytes), in
 // order. The last one may end after begin + bytes.
 std::vector<PhysicalMemory> find_segments(CUdeviceptr begin, std::size_t bytes) {
     std::vector<PhysicalMemory> segments;
@@ -59,7 +59,7 @@ std::vector<PhysicalMemory> find_segments(CUdeviceptr begin, std::size_t bytes) 
     return segments;
 }
 
-// Step 2: what a rank tells the others about its memory. The sizes of its segments are sent
+// Step 2: a rank's description of its memory for the others. The sizes of its segments are sent
 // separately.
 struct Description {
     std::size_t bytes = 0;         // asked for

@@ -1,5 +1,5 @@
-// Each way of the transport beside what limits it: plain copies between a GPU and pinned memory, by
-// the copy engine, and peer access where there is any. The unpack queue beside plain TCP.
+// Each way of the transport, and its limits: plain copies by the copy engine between a GPU and
+// pinned memory, and peer access if there is any. The unpack queue, and plain TCP.
 //
 // The ranks are threads. The transport's times are GPU times, on the receiver, from the start of
 // the first transfer to the end of the last of several queued back to back.
@@ -49,7 +49,7 @@ int calls_for(std::size_t bytes) {
     return is_emulated() ? 2 : bytes > (16 << 20) ? 10 : 100;
 }
 
-// For each iteration the seconds that `measure` returns, and the rate.
+// Reports for each iteration the seconds that `measure` returns, and the rate.
 template <class Measure>
 void time_all(benchmark::State& state, std::size_t bytes, const Measure& measure) {
     for (auto _ : state) {
@@ -172,7 +172,7 @@ void add(const std::string& name, std::size_t bytes, const Run& run) {
 
 constexpr const char* kProxies[] = {"kernel", "proxy_sender", "proxy_receiver", "proxy_both"};
 
-// What the numbers of channels and the sizes of slots are worth.
+// The effect of the number of channels and of the slots' size.
 void add_shapes(std::size_t bytes) {
     for (unsigned proxy = 0; proxy < 4; ++proxy) {
         for (const unsigned channels : {4U, 8U, 16U, 32U}) {

@@ -36,7 +36,7 @@ struct Options {
 void require_sizes(const Rank& rank, const Options& options) {
     if (options.bytes == 0 || options.bytes % 4 != 0) {
         throw UsageError(fmt::format(
-            "--bytes {} is not a multiple of 4: type, for example, --bytes 1M", options.bytes));
+            "--bytes {} is not a multiple of 4: pass, for example, --bytes 1M", options.bytes));
     }
     const std::size_t memory = rank.gpu().total_memory();
     if (options.bytes > memory / 2) {
@@ -45,7 +45,7 @@ void require_sizes(const Rank& rank, const Options& options) {
             format_bytes(options.bytes), format_bytes(memory), rank.device()));
     }
     if (options.silent >= rank.size()) {
-        throw UsageError(fmt::format("--silent {} is no rank: there are ranks 0 to {}",
+        throw UsageError(fmt::format("--silent {} is not a rank: the ranks are 0 to {}",
                                      options.silent, rank.size() - 1));
     }
 }
@@ -99,7 +99,7 @@ void ring(Rank& rank, const Options& options) {
                   format_bytes(options.bytes), (options.bytes - 1) / slot + 1, format_bytes(slot));
     double microseconds = 0;
     for (int i = 0; i < options.iterations; ++i) {
-        // Every rank has its own seed in each iteration, so old data and another rank's data are
+        // Every rank has its own seed in each iteration: old data and another rank's data count as
         // wrong.
         const auto words = [&](const DeviceBuffer& buffer, int sender) -> pattern::Range {
             return {buffer.base(), options.bytes / 4,
@@ -131,7 +131,7 @@ void ring(Rank& rank, const Options& options) {
                                     static_cast<double>(options.bytes) * 1e-3 / microseconds);
     rank.say_in_order(fmt::format("{} message(s) from rank {}, every word right{}",
                                   options.iterations, previous, speed));
-    rank.headline("\nAll checked and right.");
+    rank.headline("\nAll checks passed.");
 }
 
 }  // namespace
@@ -148,9 +148,9 @@ int main(int argc, char** argv) {
     add_rank_options(app, options.ranks);
     add_bytes_option(app, "--bytes", options.bytes, "Bytes of each message, a multiple of 4");
     add_number_option(app, "--iters", options.iterations, 1, std::numeric_limits<int>::max(),
-                      "How many messages, one after the other");
+                      "Number of messages, one after the other");
     app.add_option("--path", path,
-                   "The path to shared host memory: auto (cuMem where all ranks can), cumem\n"
+                   "The path to shared host memory: auto (cuMem if all ranks can), cumem\n"
                    "(cuMemCreate on a NUMA node) or posix (memfd and cuMemHostRegister)")
         ->capture_default_str();
     add_number_option(app, "--channels", options.transport.channels, 0U,
@@ -161,10 +161,10 @@ int main(int argc, char** argv) {
                      "Bytes of each of a channel's eight slots, a multiple of 128; 0: 64K, with a\n"
                      "proxy on a GPU 2M");
     app.add_option("--locality", options.locality,
-                   "In whose segment the slots are: sender or receiver")
+                   "Side whose segment holds the slots: sender or receiver")
         ->capture_default_str();
     app.add_option("--proxy", options.proxy,
-                   "Whose copy engine moves the data, started by a host thread: none, sender,\n"
+                   "Side whose copy engine moves the data, run by a host thread: none, sender,\n"
                    "receiver or both")
         ->capture_default_str();
     add_number_option(app, "--silent", options.silent, 0, kMaxRanks - 1,

@@ -29,13 +29,12 @@ void require_resident(const Rank& rank, const Options& options) {
     if (options.blocks > most) {
         throw UsageError(
             fmt::format("--blocks {}: device {} keeps {} blocks of {} threads resident at once per "
-                        "rank. Say fewer "
-                        "blocks or fewer threads",
+                        "rank. Use fewer blocks or fewer threads",
                         options.blocks, rank.device(), most, options.threads));
     }
 }
 
-/// A command would ignore them.
+/// Refuses options that a command would ignore.
 void require_unused(const CLI::App& app, std::initializer_list<const char*> options) {
     for (const char* option : options) {
         if (app.count(option) != 0) {

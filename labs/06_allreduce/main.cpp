@@ -1,5 +1,5 @@
-// Lab 06: an AllReduce on symmetric memory. All that a program does to make one, with every element
-// of the result checked.
+// Lab 06: an AllReduce on symmetric memory. Shows each step of a program that makes one, and checks
+// every element of the result.
 
 #include <fmt/core.h>
 
@@ -36,7 +36,7 @@ void run(Rank& rank, const Options& options) {
     const ByteRange sizes =
         options.count != 0 ? ByteRange{options.count * unit, options.count * unit} : options.sizes;
     if (sizes.first < unit) {
-        throw UsageError(fmt::format("--bytes {} is less than an element for each of {} ranks",
+        throw UsageError(fmt::format("--bytes {} is less than one element for each of {} ranks",
                                      format_bytes(sizes.first), rank.size()));
     }
     require_room(rank, sizes.last, "--bytes");
@@ -67,7 +67,7 @@ void run(Rank& rank, const Options& options) {
     rank.headline("\nAll results are right.\n");
 }
 
-/// Some mistakes are told here, once, and not by each rank.
+/// Reports some mistakes once, before each rank would report them.
 void require_possible(const Options& options) {
     const DataType type = options.arithmetic.type;
     const Algorithm wanted = options.algorithm == Algorithm::kAuto
@@ -79,13 +79,13 @@ void require_possible(const Options& options) {
     const Collective collective = options.arithmetic.collective;
     if (collective != Collective::kAllReduce && wanted != Algorithm::kAuto &&
         wanted != Algorithm::kOneShot && wanted != Algorithm::kTwoShot) {
-        throw UsageError(fmt::format("--collective {} goes by oneshot or twoshot, not by {}",
+        throw UsageError(fmt::format("--collective {} supports oneshot and twoshot, not {}",
                                      name_of(collective), name_of(wanted)));
     }
     if (options.sizes.first % size_of(type) != 0) {
-        throw UsageError(fmt::format("--bytes {} is no whole number of {}s of {} bytes each",
-                                     format_bytes(options.sizes.first), name_of(type),
-                                     size_of(type)));
+        throw UsageError(fmt::format("--bytes {} is not a multiple of {}, the size of {}",
+                                     format_bytes(options.sizes.first), size_of(type),
+                                     name_of(type)));
     }
     TuningTable::from_environment();
 }
@@ -94,7 +94,7 @@ void require_possible(const Options& options) {
 MachineCalls calls_of(const Options& options) {
     if (options.arithmetic.collective != Collective::kAllReduce ||
         options.algorithm != Algorithm::kAuto) {
-        throw UsageError("--nodes goes with neither --collective nor --algo");
+        throw UsageError("--nodes cannot be combined with --collective or --algo");
     }
     const std::size_t bytes = options.count * size_of(options.arithmetic.type);
     return {.arithmetic = options.arithmetic,
@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
                                    "Factor from one size of a range to the next");
     add_number_option<std::size_t>(app, "--count", options.count, 1,
                                    std::numeric_limits<std::size_t>::max() >> 8,
-                                   "Elements instead of bytes, at least 1")
+                                   "Number of elements, instead of --bytes")
         ->default_str("")
         ->excludes(bytes_option);
     app.add_option("--dtype", dtype,
@@ -133,29 +133,28 @@ int main(int argc, char** argv) {
     app.add_option("--op", op, "Operation: sum, prod, min, max or avg")->capture_default_str();
     app.add_option(
            "--collective", collective,
-           "allreduce, reducescatter or allgather: --bytes of the larger buffer, --count of "
-           "a rank's part")
+           "allreduce, reducescatter or allgather; --bytes is the larger buffer's size, --count "
+           "the elements of a rank's part")
         ->capture_default_str();
     app.add_option("--algo", algo, "Algorithm: auto, oneshot, sentinel, push, twoshot or copy")
         ->capture_default_str();
     app.add_flag("--inplace", options.in_place, "Input and output are the same buffer");
     add_number_option(app, "--nodes", options.nodes, 1, kMaxAllReduceRanks,
-                      "Machines of equally many ranks, which are groups of threads, to see what "
-                      "several machines do");
-    app.add_option("--engine", options.engine, "What carries data between them")
+                      "Number of machines: groups of threads, all with the same number of ranks");
+    app.add_option("--engine", options.engine, "How data moves between machines")
         ->check(CLI::IsMember({"host", "nccl"}))
         ->capture_default_str();
     app.footer(
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
         "     06_allreduce --ranks 8 --mode thread --bytes 1K:1M\n"
         "     06_allreduce --ranks 4 --nodes 2 --bytes 1K:1M\n"
-        "SYMM_TIMEOUT is the limit of every wait, in seconds. 06_allreduce_bench measures times, "
-        "beside NCCL's;\n"
-        "06_allreduce_tune measures which algorithm is the fastest for which size.");
+        "SYMM_TIMEOUT is the limit of every wait, in seconds. 06_allreduce_bench compares times "
+        "with NCCL's;\n"
+        "06_allreduce_tune measures the fastest algorithm for each size.");
     return run_main(app, argc, argv, [&] {
         options.arithmetic = {data_type(dtype), reduce_op(op), collective_named(collective)};
         if (options.arithmetic.collective > Collective::kAllGather) {
-            throw UsageError("--collective " + collective + " is lab 05's: its ring has it");
+            throw UsageError("--collective " + collective + ": only lab 05's ring supports it");
         }
         options.algorithm = algorithm_named(algo);
         options.sizes = parse_byte_range("--bytes", bytes);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The course's commands in a copy of the repository, without what is built: what they do to files
-and to git. usage: course_test.py REPOSITORY"""
+"""Tests what the course's commands do to files and to git, in a copy of the repository without its
+build folders. usage: course_test.py REPOSITORY"""
 
 import os
 import re
@@ -145,7 +145,7 @@ for e in exercises.load():
 
     @staticmethod
     def lines_as_compiled(text: str) -> dict:
-        """The line number that the compiler names, for each call that says what is missing."""
+        """The line number that the compiler reports, for each call of a stub."""
         number, found = 0, {}
         for line in text.splitlines():
             number += 1
@@ -155,7 +155,7 @@ for e in exercises.load():
                 found[call[0]] = number
         return found
 
-    def test_learn_lists_what_has_to_do_with_a_word(self):
+    def test_learn_lists_what_matches_a_word(self):
         self.assertIn("01.1", self.course("learn", "granularity"))
         self.assertNotIn("05.4", self.course("learn", "granularity"))
 

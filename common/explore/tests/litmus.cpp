@@ -1,6 +1,6 @@
-// The memory model by its litmus tests: small programs with known numbers of executions (who reads
-// from whom, and the order of the stores) and of outcomes (what the loads return), each searched
-// with all three reductions. Exit status 0 where all are as they have to be.
+// Litmus tests of the memory model: small programs with known numbers of executions (which load
+// reads which store, and the order of the stores) and of outcomes (what the loads return), each
+// searched with all three reductions. Exit status 0 if all numbers are as expected.
 
 #include <fmt/core.h>
 
@@ -30,7 +30,7 @@ struct Words {
     Word& x;
     Word& y;
     Word& z;
-    Word* done;  ///< One for each thread, for tests that look at the end.
+    Word* done;  ///< One for each thread, for tests that check the end.
 };
 
 struct Litmus {
@@ -40,7 +40,7 @@ struct Litmus {
     std::function<Bodies(const Words&)> bodies;
 };
 
-/// Returns when all `done` words are 1: the thread then knows what theirs knew.
+/// Returns when all `done` words are 1: the thread then knows what their writers knew.
 void await_all(Word* done, int count) {
     for (int i = 0; i < count; ++i) {
         const auto is_set = [&] { return done[i].load(acquire) == 1; };
@@ -199,7 +199,7 @@ const Litmus kTests[] = {
      }},
 };
 
-/// Whether a test has its numbers with each reduction.
+/// Whether a test has the expected numbers with each reduction.
 bool is_as_it_has_to_be(const Litmus& test) {
     std::set<std::vector<std::uint64_t>> graphs;
     for (const auto reduction : {Reduction::kNone, Reduction::kSleepSets, Reduction::kSourceSets}) {
@@ -230,8 +230,8 @@ bool is_as_it_has_to_be(const Litmus& test) {
             outcomes.size() != test.outcomes ||
             (reduction == Reduction::kSourceSets && report.executions != test.executions)) {
             fmt::print(
-                "{}: {} executions, {} graphs ({}), {} outcomes, where {} executions and {} "
-                "outcomes are right {}\n",
+                "{}: {} executions, {} graphs ({}), {} outcomes; expected {} executions and {} "
+                "outcomes {}\n",
                 test.name, report.executions, report.graphs.size(), graphs.size(), outcomes.size(),
                 test.executions, test.outcomes, report.why);
             return false;

@@ -148,7 +148,7 @@ TEST_F(Access, KnowsNoWritingWithoutReading) {
 TEST_F(Access, OfTheHostToDeviceMemoryIsRefused) {
     const int node = attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
     if (node < 0) {
-        GTEST_SKIP() << "the device is near no NUMA node";
+        GTEST_SKIP() << "no NUMA node is near the device";
     }
     Buffer buffer(1);
     CUmemAccessDesc host = access_for(0);
@@ -161,7 +161,7 @@ TEST_F(Access, OfTheHostToDeviceMemoryIsRefused) {
 TEST_F(Access, OfHostAndDeviceToHostMemoryMeets) {
     const int node = attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
     if (node < 0) {
-        GTEST_SKIP() << "the device is near no NUMA node";
+        GTEST_SKIP() << "no NUMA node is near the device";
     }
     CUmemAllocationProp properties = memory_of(0);
     properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;

@@ -1,4 +1,4 @@
-// What the suite does in other processes, and how it starts them: the program runs itself again.
+// The suite's work in other processes, and how it starts them: the program runs itself again.
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -10,7 +10,7 @@ testing::AssertionResult is_one_of(CUresult result, std::initializer_list<CUresu
     if (std::find(accepted.begin(), accepted.end(), result) != accepted.end()) {
         return testing::AssertionSuccess();
     }
-    auto failure = testing::AssertionFailure() << "answered " << name_of(result) << ", not";
+    auto failure = testing::AssertionFailure() << "returned " << name_of(result) << ", not";
     const char* separator = " ";
     for (CUresult each : accepted) {
         failure << separator << name_of(each);

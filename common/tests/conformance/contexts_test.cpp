@@ -177,7 +177,7 @@ TEST_F(Contexts, WithoutOneThereIsNothingToDoOrAsk) {
     EXPECT_RESULT(stream_made, CUDA_ERROR_INVALID_CONTEXT);
 }
 
-TEST_F(Contexts, NoneCanBeMadeCurrent) {
+TEST_F(Contexts, NullCanBeMadeCurrent) {
     EXPECT_OK(cuCtxSetCurrent(nullptr));
     CUcontext current = primary_context();
     EXPECT_OK(cuCtxGetCurrent(&current));

@@ -122,7 +122,7 @@ TEST_F(Create, NeedsPinnedMemory) {
 TEST_F(Create, TakesMemoryOfANumaNode) {
     const int node = attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
     if (node < 0) {
-        GTEST_SKIP() << "the device is near no NUMA node";
+        GTEST_SKIP() << "no NUMA node is near the device";
     }
     Memory memory(host_memory(node), unit());
     EXPECT_NE(memory.handle(), 0u);
@@ -131,7 +131,7 @@ TEST_F(Create, TakesMemoryOfANumaNode) {
 TEST_F(Create, TakesMemoryOfANumaNodeInGranulesToo) {
     const int node = attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
     if (node < 0) {
-        GTEST_SKIP() << "the device is near no NUMA node";
+        GTEST_SKIP() << "no NUMA node is near the device";
     }
     CUmemGenericAllocationHandle handle = 0;
     EXPECT_RESULT(create(handle, unit() / 2, host_memory(node)), CUDA_ERROR_INVALID_VALUE);
@@ -144,7 +144,7 @@ TEST_F(Create, DoesNotKnowTheCurrentNumaNode) {
     EXPECT_RESULT(create(handle, unit(), properties), CUDA_ERROR_INVALID_VALUE);
 }
 
-// The attribute may be 1 where there is no IMEX channel: only the call shows whether it works.
+// The attribute may be 1 without an IMEX channel: only the call shows whether it works.
 TEST_F(Create, TakesFabricHandlesOrSaysWhyNot) {
     CUmemGenericAllocationHandle handle = 0;
     const CUresult result = create(handle, unit(), memory_of(0, CU_MEM_HANDLE_TYPE_FABRIC));

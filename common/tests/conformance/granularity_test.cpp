@@ -41,7 +41,7 @@ TEST_F(Granularity, ExistsForEveryDevice) {
 TEST_F(Granularity, ExistsForHostMemoryOfANumaNode) {
     const int node = attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
     if (node < 0) {
-        GTEST_SKIP() << "the device is near no NUMA node";
+        GTEST_SKIP() << "no NUMA node is near the device";
     }
     CUmemAllocationProp properties = memory_of(0);
     properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
@@ -51,7 +51,7 @@ TEST_F(Granularity, ExistsForHostMemoryOfANumaNode) {
     EXPECT_EQ(bytes, std::size_t{2} << 20);
 }
 
-// Driver 580 checks the properties only in cuMemCreate. Here any will do.
+// Driver 580 checks the properties only in cuMemCreate. This call accepts any.
 
 TEST_F(Granularity, DoesNotLookForTheDevice) {
     std::size_t bytes = 0;

@@ -170,7 +170,7 @@ TEST_F(Capture, IsLostWhenItsThreadAllocates) {
     EXPECT_OK(cuMemFreeHost(memory));
 }
 
-// Allocates in another thread, which first asks for `mode`, while this one captures with `capture`.
+// Allocates in another thread, which first sets `mode`, while this one captures with `capture`.
 CUresult allocate_beside(CUstream stream, CUstreamCaptureMode capture, CUstreamCaptureMode mode) {
     CUcontext context = nullptr;
     EXPECT_OK(cuCtxGetCurrent(&context));
@@ -180,7 +180,7 @@ CUresult allocate_beside(CUstream stream, CUstreamCaptureMode capture, CUstreamC
     std::thread([&] {
         EXPECT_OK(cuCtxSetCurrent(context));
         EXPECT_OK(cuThreadExchangeStreamCaptureMode(&mode));
-        EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);  // what a thread begins with
+        EXPECT_EQ(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);  // a thread's initial mode
         result = cuMemAlloc(&memory, 64);
     }).join();
     CUgraph graph = nullptr;

@@ -27,7 +27,7 @@ constexpr char kStorePtx[] = R"(
 )";
 constexpr char kKernel[] = "conformance_store";
 
-// What runs on emulated GPUs, which cannot run PTX.
+// Runs on emulated GPUs, which cannot run PTX.
 void store(const simt::ThreadBlock&, CUdeviceptr where, unsigned value) {
     *reinterpret_cast<unsigned*>(where) = value;
 }
@@ -52,8 +52,7 @@ protected:
         Driver::TearDown();
     }
 
-    // A driver may load lazily: then what is wrong with the code shows when a function is asked
-    // for.
+    // A driver may load lazily: then errors in the code show when a function is requested.
     static CUresult answer_to(const char* code) {
         CUlibrary library = nullptr;
         if (const CUresult loaded = load(&library, code); loaded != CUDA_SUCCESS) {
@@ -165,8 +164,8 @@ TEST_F(Libraries, NeedCodeAndSomewhereToGo) {
     EXPECT_RESULT(cuKernelGetFunction(nullptr, kernel_), CUDA_ERROR_INVALID_VALUE);
 }
 
-// Handles of what was unloaded are not asked for: the manual promises no answer for them.
-TEST_F(Libraries, NoneIsNoLibraryAndHasNoKernel) {
+// Handles of unloaded libraries are not tested: the manual promises no result for them.
+TEST_F(Libraries, NullIsNoLibraryAndHasNoKernel) {
     CUkernel kernel = nullptr;
     CUfunction function = nullptr;
     EXPECT_RESULT(cuLibraryGetKernel(&kernel, nullptr, kKernel), CUDA_ERROR_INVALID_HANDLE,

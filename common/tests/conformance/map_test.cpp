@@ -58,7 +58,7 @@ TEST_F(Map, RefusesABrokenAddress) {
 TEST_F(Map, StaysInsideTheReservation) {
     Memory memory(2);
     Range range(2 * unit());
-    // According to the manual the whole range has to be reserved. Driver 580 checks only the first
+    // According to the manual the whole range must be reserved. Driver 580 checks only the first
     // address.
     const CUresult result = cuMemMap(range.base() + unit(), 2 * unit(), 0, memory.handle(), 0);
     EXPECT_RESULT(result, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS);

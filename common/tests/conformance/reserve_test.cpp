@@ -32,7 +32,7 @@ TEST_F(Reserve, AlignsAsAsked) {
     }
 }
 
-TEST_F(Reserve, GivesEveryoneOtherAddresses) {
+TEST_F(Reserve, GivesEachCallOtherAddresses) {
     Range first(4 * unit());
     Range second(4 * unit());
     EXPECT_TRUE(first.base() + first.size() <= second.base() ||

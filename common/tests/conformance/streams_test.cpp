@@ -202,7 +202,7 @@ TEST_F(Events, AWaitKnowsNoOtherFlags) {
     EXPECT_RESULT(cuStreamWaitEvent(first_, timed_, 0x80), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(Events, NoneIsNoEvent) {
+TEST_F(Events, NullIsNoEvent) {
     EXPECT_RESULT(cuEventRecord(nullptr, first_), CUDA_ERROR_INVALID_HANDLE,
                   CUDA_ERROR_INVALID_VALUE);
     EXPECT_RESULT(cuEventQuery(nullptr), CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_VALUE);

@@ -1,4 +1,4 @@
-// Every driver call of every path fails once: the error names the call, nothing is left behind.
+// Every driver call of every path fails once: the error names the call, and nothing leaks.
 
 #include <algorithm>
 #include <cstdlib>
@@ -49,7 +49,7 @@ TEST_F(EveryCallFails, InOwnContext) {
 }
 
 TEST_F(EveryCallFails, InMemAlloc) {
-    mem_free(mem_alloc(1));  // what is asked of a system only once has been asked
+    mem_free(mem_alloc(1));  // makes the queries that are made only once
     for (std::size_t segments : {1, 3}) {
         const std::size_t calls = fail_each_call(
             [&] { return std::shared_ptr<void>(mem_alloc(segments * unit_, unit_), mem_free); });
@@ -65,7 +65,7 @@ TEST_F(EveryCallFails, InMemFree) {
     for (const CallOfPath& call : calls) {
         pointer = allocate();
         expect_failure(call, [&] { mem_free(pointer); });
-        if (!segments_from(pointer).empty()) {  // nothing was changed: it can be freed again
+        if (!segments_from(pointer).empty()) {  // nothing has changed: it can still be freed
             EXPECT_EQ(segments_from(pointer).size(), 3u) << call.function;
             mem_free(pointer);
         }
@@ -119,7 +119,7 @@ TEST_F(EveryCallFails, DestructorsNameItAndDoNotThrow) {
         auto memory = PhysicalMemory::create(device_memory(0), unit_);
         AddressRange range(unit_);
         Mapping mapping(range.base(), unit_, memory);
-        // What the failing destructor leaves behind is put right by hand below, with this one call.
+        // Needed to clean up by hand, below, after the destructor that fails.
         const auto handle = memory.handle();
         const CUdeviceptr base = range.base();
         emu::fail_call(function, 1, kInjected);
@@ -152,7 +152,7 @@ TEST_F(EveryCallFails, WhenAContextGoes) {
     emu::fail_call("cuCtxDestroy", 1, kInjected);
     const std::string logged = logged_by([&] { own.reset(); });
     EXPECT_NE(logged.find("cuCtxDestroy()"), std::string::npos) << logged;
-    cu_check(cuCtxDestroy(context), "cuCtxDestroy");  // and nothing else was left
+    cu_check(cuCtxDestroy(context), "cuCtxDestroy");  // nothing else leaked
 }
 
 TEST_F(EveryCallFails, InGrowableBuffer) {
@@ -172,15 +172,15 @@ TEST_F(EveryCallFails, InPlainMemory) {
     for (const CallOfPath& call : calls_of_free) {
         pointer = mem_alloc(1000);
         expect_failure(call, [&] { mem_free(pointer); });
-        mem_free(pointer);  // nothing was changed
+        mem_free(pointer);  // nothing has changed
         EXPECT_EQ(emu::inventory(), before_) << call.function;
     }
     unsetenv("SYMM_CUMEM_ENABLE");
 }
 
-// Where FABRIC is refused, only a process's first allocation on a device asks for it. Of the two
-// devices of this process one tells the calls of such an allocation, and one of them fails on the
-// other.
+// Where FABRIC is refused, only a process's first allocation on a device asks for it. This process
+// has two devices: one to list the calls of such an allocation, and another on which one of these
+// calls fails.
 TEST_F(EveryCallFails, DISABLED_InTheFirstMemAlloc) {
     std::shared_ptr<void> kept;
     const auto allocate = [&] { kept = std::shared_ptr<void>(mem_alloc(unit_), mem_free); };

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What the tests of the labs about memory share: a fixture that counts what is left behind, and
-/// functions that make every driver call of some code fail once.
+/// Shared by the tests of the memory labs: a fixture that counts what is left behind, and functions
+/// that make every driver call of some code fail once.
 
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ inline std::map<std::string_view, long> calls_so_far() {
     return calls;
 }
 
-/// One driver call of the code that is tested (the path): the `number`-th of `function`, from 1.
+/// One driver call of the code under test (the path): the `number`-th of `function`, from 1.
 struct CallOfPath {
     std::string_view function;
     long number = 1;
@@ -48,11 +48,11 @@ inline std::vector<CallOfPath> calls_of(const std::function<void()>& path) {
     return calls;
 }
 
-/// The result of calls that are made to fail: no code here handles it.
+/// The result that a failing call returns: no code here handles it.
 inline constexpr CUresult kInjected = CUDA_ERROR_SYSTEM_NOT_READY;
 
 /// Runs `path` with the given call failing. Expects a CudaError that names the call and carries the
-/// result. So a path that swallows the error, retries or throws something else fails the test.
+/// result. So the test fails if the path swallows the error, retries or throws something else.
 inline void expect_failure(const CallOfPath& call, const std::function<void()>& path) {
     SCOPED_TRACE(fmt::format("failing call {} of {}", call.number, call.function));
     emu::fail_call(call.function, call.number, kInjected);
@@ -69,18 +69,18 @@ inline void expect_failure(const CallOfPath& call, const std::function<void()>& 
     emu::clear_failures();
 }
 
-/// What `work`, which must not throw, logs and writes to stderr.
+/// Everything that `work`, which must not throw, logs and writes to stderr.
 inline std::string logged_by(const std::function<void()>& work) {
     ::testing::internal::CaptureStderr();
     try {
         work();
     } catch (const std::exception& error) {
-        ADD_FAILURE() << "it was thrown, not logged: " << error.what();
+        ADD_FAILURE() << "the error was thrown, not logged: " << error.what();
     }
     return ::testing::internal::GetCapturedStderr();
 }
 
-/// What a device may do at a mapped address.
+/// A device's access rights at a mapped address.
 inline unsigned long long rights_of(int device, CUdeviceptr at) {
     const CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
     unsigned long long flags = 0;
@@ -88,9 +88,9 @@ inline unsigned long long rights_of(int device, CUdeviceptr at) {
     return flags;
 }
 
-/// Makes every driver call of `make` fail, one in each run, and expects each time an error that
-/// names the call, and nothing left behind. `make` returns the owner of what it made, so that the
-/// calls that destroy it are not counted. Returns how many calls there were.
+/// Makes every driver call of `make` fail, one per run, and expects each time an error that names
+/// the call, and nothing left behind. `make` returns the owner of what it made, so that the calls
+/// that destroy it are not counted. Returns the number of calls.
 inline std::size_t fail_each_call(const std::function<std::shared_ptr<void>()>& make) {
     std::shared_ptr<void> kept;
     const std::vector<CallOfPath> calls = calls_of([&] { kept = make(); });
@@ -105,8 +105,8 @@ inline std::size_t fail_each_call(const std::function<std::shared_ptr<void>()>& 
     return calls.size();
 }
 
-/// Device 0's primary context is current, and on the emulated driver everything that a case made is
-/// gone at its end.
+/// Makes device 0's primary context current. On the emulated driver, expects a case to leave
+/// nothing behind.
 class LabTest : public ::testing::Test {
 protected:
     void SetUp() override {
@@ -114,7 +114,7 @@ protected:
         if (is_emulated()) {
             before_ = emu::inventory();
         } else {
-            // A real context takes most of a second to make: kept until the program ends.
+            // Creating a real context takes most of a second: kept until the program ends.
             static const Device kept(0);
         }
     }

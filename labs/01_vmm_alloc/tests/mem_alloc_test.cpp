@@ -185,7 +185,7 @@ TEST_F(MemAlloc, FallsBackToPlainMemoryWhereVirtualMemoryIsOff) {
     EXPECT_TRUE(segments_from(pointer).empty());
     fill(address(pointer), 1000, 4);
     EXPECT_TRUE(holds(address(pointer), 1000, 4));
-    mem_free(pointer);  // finds out by itself what it is
+    mem_free(pointer);  // finds out by itself how it was allocated
 }
 
 TEST_F(MemAlloc, HundredRoundsLeaveNothingBehind) {
@@ -286,7 +286,7 @@ TEST_F(Growable, BeyondTheDeviceIsRefusedAndStaysAsItWas) {
     GrowableBuffer buffer(0, 5 * device_->total_memory());
     buffer.resize(unit());
     fill(buffer.base(), unit(), 5);
-    // Of an emulated device's 1 GiB: a size that needs more than 32 bits.
+    // On an emulated device of 1 GiB: a size that needs more than 32 bits.
     EXPECT_THROW(buffer.resize(4 * device_->total_memory() + 2 * unit()), CudaError);
     EXPECT_EQ(buffer.size(), unit());
     EXPECT_TRUE(holds(buffer.base(), unit(), 5));

@@ -1,4 +1,4 @@
-// PhysicalMemory, AddressRange, Mapping, DeviceBuffer and the properties they are made with.
+// PhysicalMemory, AddressRange, Mapping, DeviceBuffer and their properties.
 
 #include <limits>
 #include <utility>
@@ -87,7 +87,7 @@ TEST_F(SegmentSize, Is256MiBOrSoMuchMoreThat64SegmentsAreEnough) {
                 EXPECT_EQ(piece, kQuick) << bytes;
             } else {
                 EXPECT_GE(piece, bytes / kMost) << bytes;
-                EXPECT_LT(piece, bytes / kMost + unit) << "not more than it takes";
+                EXPECT_LT(piece, bytes / kMost + unit) << "larger than necessary";
             }
         }
     }
@@ -145,7 +145,7 @@ TEST_F(PhysicalMemoryTest, MovesWithoutBeingReleasedTwice) {
     const auto handle = first.handle();
     PhysicalMemory second = std::move(first);
     EXPECT_EQ(second.handle(), handle);
-    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): what is left is promised to be empty
+    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): promised to be empty
     EXPECT_EQ(first.size(), 0u);
     PhysicalMemory third;
     third = std::move(second);
@@ -190,7 +190,7 @@ TEST_F(AddressRangeTest, IsFreedOnceHoweverItMoves) {
     AddressRange first(unit());
     AddressRange second(2 * unit());
     const CUdeviceptr base = first.base();
-    second = std::move(first);  // a swap: the former range goes with the other owner
+    second = std::move(first);  // a swap: `first` now owns the other range
     EXPECT_EQ(second.base(), base);
     second.close();
     EXPECT_FALSE(second);
@@ -202,7 +202,7 @@ TEST_F(MappingTest, PutsMemoryAtAnAddress) {
     const AddressRange range(unit());
     Mapping mapping(range.base(), unit(), memory);
     EXPECT_EQ(mapping.address(), range.base());
-    give_access(range.base(), unit(), 0);  // the driver knows a mapping only then
+    give_access(range.base(), unit(), 0);  // before this the driver does not know the mapping
     EXPECT_EQ(PhysicalMemory::mapped_at(range.base()).handle(), memory.handle());
 }
 
@@ -269,7 +269,7 @@ TEST_F(DeviceBufferTest, MovesWithItsContents) {
     EXPECT_FALSE(second);
     second = std::move(first);
     EXPECT_EQ(read(second.base(), 100), words(100, 7));
-    second = DeviceBuffer(0, 2 * unit());  // the former contents go
+    second = DeviceBuffer(0, 2 * unit());  // the former buffer is freed
     EXPECT_EQ(second.size(), 2 * unit());
 }
 
@@ -338,7 +338,7 @@ TEST_F(OwnContextTest, WorksAndTakesItsAllocationsAlong) {
     cu_check(cuMemAlloc(&memory, 4000), "cuMemAlloc");
     write(memory, words(1000, 3));
     EXPECT_EQ(read(memory, 1000), words(1000, 3));
-    // Never freed: the context takes it along, which the fixture's count confirms.
+    // Never freed: the context's end frees it, which the fixture's count confirms.
 }
 
 }  // namespace

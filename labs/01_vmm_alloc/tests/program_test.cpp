@@ -36,7 +36,7 @@ TEST(Program, TellsTheEightStepsInOrder) {
         ASSERT_NE(at, std::string::npos) << step << " is missing in\n" << finished.output;
     }
     EXPECT_TRUE(says(finished, "| open to device 0       |         |")) << finished.output;
-    EXPECT_TRUE(says(finished, "All right.")) << finished.output;
+    EXPECT_TRUE(says(finished, "All checks passed.")) << finished.output;
 }
 
 TEST(Program, ShowsTheAttributesOfTheDevice) {
@@ -133,7 +133,7 @@ TEST(Program, FailsWhereSomethingCannotBeGivenBack) {
 }
 
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {
-    // The longest fills stdout's buffer, and fails while it runs; the others fail at the end.
+    // The first fills stdout's buffer, and fails while it runs; the others fail at the end.
     for (const char* command :
          {"01_vmm_alloc --size 2M --grow 64M", "01_vmm_alloc --size 2M", "01_vmm_alloc --help"}) {
         expect_failure_without_stdout(command);

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The fixture of this lab's tests: has all devices, and checks that a case leaves nothing behind.
+/// The fixture of this lab's tests: opens all devices, and checks that no case leaves anything.
 
 #include <numeric>
 #include <vector>
@@ -15,11 +15,11 @@ namespace symm {
 class AccessLabTest : public LabTest {
 protected:
     void SetUp() override {
-        gpus();  // made once for all cases, before what exists is counted
+        gpus();  // made once for all cases, before the first count
         LabTest::SetUp();
     }
 
-    /// One for each device, kept until the program ends: a real context is slow to make.
+    /// One per device, kept until the program ends: a real context is slow to create.
     static const std::vector<Gpu>& gpus() {
         static const std::vector<Gpu>& kept = *new std::vector<Gpu>(all_gpus());
         return kept;

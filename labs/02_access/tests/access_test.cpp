@@ -1,4 +1,4 @@
-// Rights: given, read back, taken, refused.
+// Access rights: given, read back, taken away, refused.
 
 #include "labs/02_access/access.hpp"
 
@@ -15,7 +15,7 @@ constexpr auto kNone = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 constexpr auto kRead = CU_MEM_ACCESS_FLAGS_PROT_READ;
 constexpr auto kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 
-/// Memory of device 0 that is mapped and that nobody may touch.
+/// Mapped memory of device 0 that no device may access.
 class Access : public AccessLabTest {
 protected:
     void SetUp() override {
@@ -110,15 +110,15 @@ TEST_F(Access, IsRefusedWithTheCallAndItsValues) {
             }
         }
     }
-    EXPECT_EQ(access_of(at_, 0), kNone) << "a refused call gives nobody anything";
+    EXPECT_EQ(access_of(at_, 0), kNone) << "a refused call changes no rights";
 }
 
-// More than any machine has, so that the list's length is no number that an answer may count on.
+// More devices than any machine has, so that an answer cannot assume a largest number.
 TEST_F(Access, IsRefusedWhereTheLastOfManyDevicesIs) {
     std::vector<int> devices(100, 0);
     devices.push_back(99);
     EXPECT_THROW(allow(at_, bytes_, devices), CudaError) << "the last of 101 devices is unknown";
-    EXPECT_EQ(access_of(at_, 0), kNone) << "a refused call gives nobody anything";
+    EXPECT_EQ(access_of(at_, 0), kNone) << "a refused call changes no rights";
 }
 
 TEST_F(Access, IsRefusedWhereNothingIsMapped) {
@@ -177,7 +177,7 @@ TEST_F(AccessLabTest, HostMemoryIsReadAndWrittenByTheHostAndEveryDevice) {
     allow_host(buffer.base(), buffer.size(), node);
     allow(buffer.base(), buffer.size(), all_devices());
     EXPECT_EQ(access_of(buffer.base(), node, CU_MEM_LOCATION_TYPE_HOST_NUMA), kReadWrite);
-    constexpr std::size_t kWords = 24'999;  // no multiple of a vector
+    constexpr std::size_t kWords = 24'999;  // not a multiple of a vector
     auto* words = buffer.as<std::uint32_t>();
     for (const Gpu& one : gpus()) {
         const auto seed = static_cast<std::uint32_t>(one.ordinal());

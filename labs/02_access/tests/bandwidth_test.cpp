@@ -1,4 +1,4 @@
-// Transfers at once, and the table made of them.
+// Simultaneous transfers, and their table.
 
 #include "labs/02_access/bandwidth.hpp"
 
@@ -44,7 +44,7 @@ TEST_F(Transfers, ThatAreImpossibleAreLeftOut) {
     matrix_.exclude(pair, "for this test");
     EXPECT_FALSE(bench.run(Method::kStores, std::array{transfer}, 1));
     EXPECT_FALSE(bench.run(Method::kLoads, std::array{back}, 1))
-        << "loads go the other way than the data";
+        << "loads go in the opposite direction to the data";
     EXPECT_TRUE(bench.run(Method::kLoads, std::array{transfer}, 1));
     EXPECT_TRUE(bench.run(Method::kLoads, std::array{transfer, back}, 1));
 }
@@ -81,7 +81,7 @@ TEST_F(Transfers, LeaveOutWhatIsExcluded) {
     const auto line = [](int from, int to, const char* cells) {
         return ContainsRegex(fmt::format("\n{} +{} {}\n", from, to, cells));
     };
-    // The accessor's stores and pushes are gone, and what brings it the owner's data: loads, pulls.
+    // The accessor's stores and pushes are left out, and its loads and pulls of the owner's data.
     EXPECT_THAT(table, line(pair.accessor, pair.owner, "+[0-9.]+ +- +- +[0-9.]+ +[0-9]+"));
     EXPECT_THAT(table, line(pair.owner, pair.accessor, "+- +[0-9.]+ +[0-9.]+ +- +-"));
 }

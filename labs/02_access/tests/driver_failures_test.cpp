@@ -1,4 +1,4 @@
-// Every driver call of every path fails once: the error names the call, nothing is left behind.
+// Every driver call of every path fails once: the error names the call, and nothing leaks.
 
 #include <algorithm>
 #include <array>
@@ -27,10 +27,10 @@ protected:
         SYMM_NEED_PEERS();
     }
 
-    /// Fails each call that `path` makes, one after the other: one on its way has to be told and to
-    /// leave nothing, one that gives something back at the end to be logged by its owner and to
-    /// leave that. A wait polls as often as it has to, so that only the first cuStreamQuery can be
-    /// counted on.
+    /// Fails each call that `path` makes, one after the other. Most errors have to be thrown and to
+    /// leave nothing behind. A call that releases something at the end has to be logged by the
+    /// owner, and to leave that behind. A wait polls as often as it has to, so only its first
+    /// cuStreamQuery is certain.
     void fail_each_call_of(const std::function<void()>& path) {
         std::size_t tried = 0;
         for (const CallOfPath& call : calls_of(path)) {
@@ -51,12 +51,12 @@ protected:
             ++tried;
         }
         EXPECT_GT(tried, 0u);
-        path();  // and all is as good as before
+        path();  // and everything works again
     }
 
-    /// What stays where this function fails in a destructor; nothing for one that gives nothing
-    /// back. All buffers here are of one granule. What cannot be unmapped keeps its addresses and
-    /// its memory, though not the handle.
+    /// The inventory that remains if this function fails in a destructor; nothing for a function
+    /// that releases nothing. All buffers here have one granule. A mapping that cannot be undone
+    /// keeps its addresses and its memory, but not the handle.
     static std::optional<emu::Inventory> kept_without(std::string_view function) {
         const std::size_t unit = granularity(device_memory(0));
         const std::pair<std::string_view, emu::Inventory> kept[] = {
@@ -73,7 +73,7 @@ protected:
             {"cuEventDestroy", {{"events", 1}}},
             {"cuMemFree", {{"plain allocations", 1}}},
             {"cuMemFreeHost", {{"pinned host allocations", 1}}},
-            {"cuDevicePrimaryCtxRelease", {}},  // one of several that retain it
+            {"cuDevicePrimaryCtxRelease", {}},  // other owners still retain it
         };
         const auto found = std::find_if(std::begin(kept), std::end(kept),
                                         [&](const auto& one) { return one.first == function; });

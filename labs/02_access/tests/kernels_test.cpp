@@ -53,9 +53,9 @@ TEST_F(Kernels, CopyEveryWordAndNoneBehind) {
     }
 }
 
-// The copy goes to where it comes from, as many vectors further on as there are threads. So each
-// thread writes only what it reads itself, and in one round the data stay right only if all loads
-// come before the first store.
+// The destination is the source, shifted by as many vectors as there are threads. So each thread
+// writes only what it reads itself, and within a round the data stays right only if all loads come
+// before the first store.
 TEST_F(Kernels, LoadAWholeRoundBeforeTheFirstStore) {
     constexpr std::size_t kVector = 16;
     constexpr std::size_t kInFlight = 8;
@@ -123,7 +123,7 @@ TEST_F(Kernels, ThatOutlastTheHostsPatienceAreEndedAndTheErrorSaysWhich) {
     EXPECT_THAT([&] { timeout.synchronize(stream, "the gate"); },
                 ::testing::ThrowsMessage<std::runtime_error>(::testing::AllOf(
                     ::testing::HasSubstr("the gate did not finish within 2.1 s"),
-                    ::testing::HasSubstr("ended by the host"), ::testing::HasSubstr("0.1 s"),
+                    ::testing::HasSubstr("the host ended it"), ::testing::HasSubstr("0.1 s"),
                     ::testing::HasSubstr("SYMM_TIMEOUT"))));
 }
 

@@ -1,4 +1,4 @@
-// The peer matrix, the self-test, and what stands on them.
+// The peer matrix, the self-test, and the steps that use them.
 
 #include <fmt/format.h>
 
@@ -44,14 +44,14 @@ TEST_F(Peers, ThatAreExcludedAreUsedNoMore) {
     const std::size_t before = matrix.usable_pairs().size();
     matrix.exclude(pair, "it lost a word");
     EXPECT_FALSE(matrix.usable(pair));
-    EXPECT_TRUE(matrix.link(pair).access) << "what the driver claims is still to be seen";
+    EXPECT_TRUE(matrix.link(pair).access) << "the driver's claim stays visible";
     EXPECT_EQ(matrix.link(pair).excluded, "it lost a word");
     EXPECT_EQ(matrix.usable_pairs().size(), before - 1) << "the other direction stays";
     const std::vector<int> users = matrix.users_of(pair.owner);
     EXPECT_EQ(std::count(users.begin(), users.end(), pair.accessor), 0);
     EXPECT_EQ(std::count(users.begin(), users.end(), pair.owner), 1);
     EXPECT_NE(matrix.text().find("EXCLUDED"), std::string::npos);
-    EXPECT_TRUE(PeerMatrix::query().usable(pair)) << "each matrix has its own";
+    EXPECT_TRUE(PeerMatrix::query().usable(pair)) << "each matrix has its own exclusions";
 }
 
 TEST_F(Peers, OfAGoodMachineAllPassTheSelfTest) {
@@ -97,7 +97,7 @@ TEST_F(Peers, WriteAndReadOneBufferOfAnySize) {
 
 TEST_F(Peers, ReadWhatAllOfThemHaveWritten) {
     if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver tells what was started";
+        GTEST_SKIP() << "only the emulated driver reports the launches";
     }
     const PeerMatrix matrix = PeerMatrix::query();
     const std::vector<int> users = matrix.users_of(0);
@@ -114,8 +114,8 @@ TEST_F(Peers, ReadWhatAllOfThemHaveWritten) {
     }
 }
 
-// Each device in turn is late: a gate in its stream holds back what it writes, until the
-// kernels of all devices are queued, and for a while longer.
+// Each device in turn is late: a gate in its stream holds back its writes until the kernels of all
+// devices are queued, and for a while longer.
 TEST_F(Peers, ReadNothingBeforeTheLastOfThemHasWritten) {
     const PeerMatrix matrix = PeerMatrix::query();
     const auto launches = [] { return emu::calls_made("cuLaunchKernel"); };

@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::Not;
 
-// Two devices and little data where the case is about something else: it is quicker.
+// Two devices and little data, to be quicker where the case is about something else.
 constexpr const char* kSmall = "SYMM_EMU_DEVICES=2 SYMM_EMU_P2P=1 ";
 
 Finished run_lab(const std::string& arguments, const std::string& environment = "") {
@@ -28,7 +28,7 @@ TEST(Program, TellsTheWholeStory) {
           "right: read-only", "right: access taken away", "CUDA_ERROR_ILLEGAL_ADDRESS",
           "load-never-allowed:", "store-never-allowed:", "store-read-only:", "load-taken-away:",
           "store-taken-away:", "this process is not affected: device 3 reads its data, all 1025",
-          "device 2 wrote its part and read all 1025 words: 0 wrong", "all checked and right"}) {
+          "device 2 wrote its part and read all 1025 words: 0 wrong", "All checks passed"}) {
         EXPECT_THAT(finished.output, HasSubstr(part));
     }
     EXPECT_THAT(finished.output, Not(HasSubstr("WRONG")));
@@ -49,7 +49,7 @@ TEST(Program, NamesABrokenPairAndDoesNotUseIt) {
 
 TEST(Program, NamesTheStepInWhichAPairBreaks) {
     for (const auto& [lost, failure] : {std::pair("stores", "stores of a kernel are lost"),
-                                        std::pair("loads", "loads of a kernel read something else"),
+                                        std::pair("loads", "loads of a kernel return wrong data"),
                                         std::pair("copies", "copies are lost")}) {
         const Finished finished = run_lab("--size 4100", std::string("SYMM_EMU_LOSSY=1:0:") + lost);
         EXPECT_EQ(finished.exit_code, 0) << finished.output;
@@ -126,7 +126,7 @@ TEST(ForbiddenKernel, LosesItsContextAndOnlyItsOwn) {
 TEST(ForbiddenKernel, IsNotTakenForShownWhenItWasNot) {
     EXPECT_FALSE(show_forbidden("/bin/false", kForbidden[0]));
     EXPECT_THROW(show_forbidden("/nonexistent/program", kForbidden[0]), std::system_error);
-    // Another error than that of a lost context.
+    // An error other than a lost context.
     const Finished finished = run_lab("--forbidden-child load-never-allowed",
                                       "SYMM_EMU_FAIL=cuStreamQuery:1:CUDA_ERROR_UNKNOWN");
     EXPECT_EQ(finished.exit_code, 1) << finished.output;

@@ -15,7 +15,7 @@ namespace {
 
 class SelfTest : public AccessLabTest {
 protected:
-    // What it says, without the words that were seen.
+    // The failure's text, without the words that were seen.
     static std::string failure(int accessor, int owner) {
         for (const int device : {accessor, owner}) {
             wrong_words(device) = 0;
@@ -23,8 +23,8 @@ protected:
         const std::string text = check_pair(gpu(accessor), gpu(owner), 40'004);
         return text.substr(0, text.find(':'));
     }
-    // How many wrong words the first block of this device's last comparison has found: with them
-    // begins what pattern::compare leaves in the device's results.
+    // The number of wrong words that the first block of this device's last comparison found.
+    // pattern::compare leaves it at the start of the device's results.
     static std::uint64_t& wrong_words(int device) {
         return *static_cast<std::uint64_t*>(gpu(device).results());
     }
@@ -43,7 +43,7 @@ TEST_F(SelfTest, FindsLostStores) {
 }
 
 TEST_F(SelfTest, FindsWrongLoads) {
-    ASSERT_EQ(failure(2, 0), "loads of a kernel read something else");
+    ASSERT_EQ(failure(2, 0), "loads of a kernel return wrong data");
     EXPECT_NE(wrong_words(2), 0u) << "device 0 compared what device 2 should load";
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The kernels, copies and fills that devices are made to run, for tests that ask which device did
+/// Reports the kernels, copies and fills that devices run, for tests that check which device did
 /// something. Emulated driver only.
 
 #include <functional>
@@ -19,12 +19,12 @@ namespace symm {
 struct Work {
     int device;
     std::string what;       ///< A kernel's type, or a driver function.
-    CUdeviceptr to = 0;     ///< Of a function.
-    std::size_t bytes = 0;  ///< Of a function.
+    CUdeviceptr to = 0;     ///< Functions only.
+    std::size_t bytes = 0;  ///< Functions only.
 };
 
-/// While it exists, `seen` is told of all work that is queued on the streams of `gpus`, in order.
-/// One at a time.
+/// While it exists, it passes all work queued on the streams of `gpus` to `seen`, in order.
+/// Only one may exist at a time.
 class Watch {
 public:
     Watch(std::span<const Gpu> gpus, std::function<void(const Work&)> seen) {
@@ -66,7 +66,7 @@ public:
 
 private:
     static const DriverTable& driver() {
-        static const DriverTable& emulated = driver_table();  // asked before it is replaced
+        static const DriverTable& emulated = driver_table();  // read before it is replaced
         return emulated;
     }
     static std::function<void(CUstream, Work)>& now() {

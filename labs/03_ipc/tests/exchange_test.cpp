@@ -1,4 +1,4 @@
-// The exchange of all segments by itself: without addresses, mappings and access.
+// The exchange of segments alone: without addresses, mappings and access.
 
 #include "labs/03_ipc/memory_exchange.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 using namespace testing;
 using ::testing::HasSubstr;
 
-// Every rank's segments, one granule each, and their exchange by file descriptors. Rank r has
+// Every rank's segments of one granule, and their exchange by file descriptors. Rank r has
 // r * `more` segments more than rank 0.
 class Exchange {
 public:

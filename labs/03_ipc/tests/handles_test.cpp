@@ -1,4 +1,4 @@
-// Single handles, which kind of them the ranks choose, and the array of one rank.
+// Single handles, the kind that the ranks choose, and the array of one rank.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST(Handle, AFailingProbeIsNoFallback) {
     });
 }
 
-// Where SYMM_EMU_FABRIC=1, all have FABRIC handles, or all but one.
+// With SYMM_EMU_FABRIC=1: all ranks have FABRIC handles, or all but one.
 TEST(Handle, OneRankWithoutFabricDecidesForAll) {
     run_as(RankMode::kProcess, 3, [](Rank& rank) {
         const bool all_have_it = is_emulated() && env::number("SYMM_EMU_FABRIC") == 1;
@@ -137,7 +137,7 @@ TEST_P(ArrayIn, OutlivesTheRootsOwnView) {
             pattern::fill(gpu, {array->base(), 1024, 3});
             array.reset();
         }
-        rank.bootstrap().barrier("the root has let go");
+        rank.bootstrap().barrier("the root has released it");
         if (rank.rank() == 1) {
             EXPECT_TRUE(pattern::compare(gpu, {array->base(), 1024, 3}).right());
         }

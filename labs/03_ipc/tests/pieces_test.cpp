@@ -43,7 +43,7 @@ TEST(DmaBuf, HoldsWhatTheGpuWroteWhereTheHostMayMapIt) {
         if (is_emulated()) {
             EXPECT_THAT(report, HasSubstr("bytes equal"));
         }
-        if (report.starts_with("dma-buf")) {  // a wrong call is no refusal of the machine
+        if (report.starts_with("dma-buf")) {  // a wrong call is an error, not a refusal
             EXPECT_THAT([&] { try_dma_buf(range.local(), 5); },
                         ::testing::ThrowsMessage<CudaError>(
                             AllOf(HasSubstr("cuMemGetHandleForAddressRange"),

@@ -91,7 +91,7 @@ TEST(RankProcesses, ARankKilledInACallIsNoticedWhileOthersAreStillMissing) {
         const pid_t victim = rank.process_of(1);
         if (rank.rank() == 2) {
             ::kill(victim, SIGKILL);
-            // Not in the call before rank 0 has given it up, without waiting for this rank.
+            // Stays out of the call until rank 0 has given it up, without waiting for this rank.
             const Deadline deadline = Deadline::after(std::chrono::seconds(50));
             while (::kill(root, 0) == 0 && !deadline.passed()) {
                 std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -112,7 +112,7 @@ TEST(RankProcesses, ARankKilledBeforeTheyMeetIsNamedAtOnce) {
     }
     const auto start = std::chrono::steady_clock::now();
     const std::string error =
-        error_of(processes(3), [](Rank&) { ADD_FAILURE() << "they cannot meet"; });
+        error_of(processes(3), [](Rank&) { ADD_FAILURE() << "they met without rank 1"; });
     if (!is_rank_process()) {
         EXPECT_THAT(error, AllOf(HasSubstr("rank 1 (pid"), HasSubstr("signal 9")));
         EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(25));
@@ -126,7 +126,7 @@ TEST(RankProcesses, ARankThatLeavesBeforeItsEndHasFailed) {
         }
     });
     if (!is_rank_process()) {
-        EXPECT_THAT(error, HasSubstr("exited with code 0, but had not done its work"));
+        EXPECT_THAT(error, HasSubstr("exited with code 0, but had not finished its work"));
     }
 }
 
@@ -192,7 +192,7 @@ TEST(RankProcesses, ARankThatDoesNotEndIsKilled) {
     }
 }
 
-// SIGSTOP: a rank that is there, closes nothing, and answers nothing.
+// SIGSTOP: a rank that exists, closes nothing and answers nothing.
 TEST(RankProcesses, StoppedRanksEndTheRunSoonAfterTheTimeout) {
     const VariableInForce timeout("SYMM_TIMEOUT", "3");
     for (const int stopped : {0, 1, -1}) {  // the root, another, all
@@ -215,8 +215,8 @@ TEST(RankProcesses, StoppedRanksEndTheRunSoonAfterTheTimeout) {
     }
 }
 
-// Rank 1 is stopped for good and rank 0, which collects what the ranks say, for longer than the
-// grace: rank 2 must not blame rank 0.
+// Rank 1 is stopped for good. Rank 0, which collects the ranks' reports, is stopped for longer than
+// the grace: rank 2 must not blame rank 0.
 TEST(RankProcesses, ALateRootIsNotBlamedForAnotherRank) {
     const VariableInForce timeout("SYMM_TIMEOUT", "4");
     const std::string error = error_of(processes(3), [&](Rank& rank) {
@@ -244,7 +244,7 @@ TEST(RankProcesses, ALateRootIsNotBlamedForAnotherRank) {
     }
 }
 
-// What a rank says when it fails needs no disk.
+// A failing rank's report needs no disk.
 TEST(RankProcesses, AFailureIsReportedWithoutATemporaryDirectory) {
     const VariableInForce nowhere("TMPDIR", "/no/such/directory");
     EXPECT_EQ(run_program("03_ipc").exit_code, 0);
@@ -267,7 +267,7 @@ TEST(RankProcesses, AShortageIsNamedWithTheLimitToRaise) {
     }
 }
 
-// Ranks that wait until they are ended, for the test below; alone it does nothing.
+// Ranks that wait until they are killed, for the test below; alone it does nothing.
 TEST(RankProcesses, WaitForTheEndWhereAskedTo) {
     const char* place = std::getenv("SYMM_TEST_PLACE");
     if (place == nullptr) {
@@ -288,7 +288,7 @@ TEST(RankProcesses, WaitForTheEndWhereAskedTo) {
 bool runs(pid_t process) {
     const std::string status = text_of(fmt::format("/proc/{}/stat", process));
     const std::size_t name_end = status.rfind(") ");
-    // A zombie has ended, and waits for whoever adopted it.
+    // A zombie has ended, and waits for its new parent.
     return name_end != std::string::npos && status[name_end + 2] != 'Z';
 }
 

@@ -1,4 +1,4 @@
-// The program 03_ipc: what it prints, how it exits, what it leaves.
+// The program 03_ipc: its output, its exit codes, what it leaves behind.
 
 #include <fmt/core.h>
 #include <gmock/gmock.h>
@@ -26,7 +26,7 @@ const std::string kProgram = binary_directory() + "/03_ipc";
 struct Case {
     std::vector<std::string> arguments;
     int exit_code;
-    std::string says;  // in the output where right, among the errors where not
+    std::string says;  // in the output of a success, else in the errors
 };
 
 void PrintTo(const Case& one, std::ostream* out) {
@@ -41,16 +41,16 @@ class Program : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(
     Usage, Program,
     ::testing::Values(
-        Case{{}, 0, "All checked and right."},
-        Case{{"--ranks", "3", "--mode", "thread"}, 0, "All checked and right."},
-        Case{{"--ranks", "1"}, 0, "All checked and right."},
-        Case{{"--ranks", "5", "--bytes", "4"}, 0, "All checked and right."},
+        Case{{}, 0, "All checks passed."},
+        Case{{"--ranks", "3", "--mode", "thread"}, 0, "All checks passed."},
+        Case{{"--ranks", "1"}, 0, "All checks passed."},
+        Case{{"--ranks", "5", "--bytes", "4"}, 0, "All checks passed."},
         Case{{"--help"}, 0, "--ranks"}, Case{{"--ranks", "0"}, 2, "1 to 64"},
         Case{{"--ranks", "65"}, 2, "1 to 64"}, Case{{"--ranks", "many"}, 2, "--ranks"},
-        Case{{"--mode", "fibre"}, 2, "say one of process, thread"},
+        Case{{"--mode", "fibre"}, 2, "choose one of process, thread"},
         Case{{"--bytes", "7"}, 2, "multiple of 4"}, Case{{"--bytes", "0"}, 2, "multiple of 4"},
-        Case{{"--bytes", "4096G"}, 2, "type a smaller size"},
-        Case{{"--bytes", "4096G", "--mode", "thread"}, 2, "type a smaller size"},
+        Case{{"--bytes", "4096G"}, 2, "pass a smaller size"},
+        Case{{"--bytes", "4096G", "--mode", "thread"}, 2, "pass a smaller size"},
         Case{{"--bytes", "much"}, 2, "much"}, Case{{"--driver", "imaginary"}, 2, "imaginary"},
         Case{{"--teleport"}, 2, "--teleport"}));
 
@@ -83,7 +83,7 @@ TEST(Program, WorksWithoutInputAndErrors) {
     for (const char* mode : {"process", "thread"}) {
         const Finished run =
             run_program(std::string("03_ipc --mode ") + mode + " <&- 2>&-; echo \"exit $?\"");
-        EXPECT_THAT(run.output, HasSubstr("All checked and right.\nexit 0\n")) << mode;
+        EXPECT_THAT(run.output, HasSubstr("All checks passed.\nexit 0\n")) << mode;
     }
 }
 
@@ -96,7 +96,7 @@ TEST(Program, FailsWithTheCauseWhereTheDriverFails) {
     EXPECT_THAT(program.left(), IsEmpty());
 }
 
-// A walk that has told of a refusal as part of its story must not take a failure for one.
+// A walk reports some refusals as part of its story. It must not take a failure for one of these.
 TEST(Program, FailsWhateverCallFails) {
     for (const std::string function : {"cuDeviceGetCount",
                                        "cuDevicePrimaryCtxRetain",
@@ -153,12 +153,12 @@ TEST(Program, TakesItsRankFromALauncher) {
             EXPECT_TRUE(rank->end().success()) << rank->errors();
             EXPECT_THAT(rank->left(), IsEmpty());
         }
-        EXPECT_THAT(ranks[0]->output(), HasSubstr("All checked and right."));
+        EXPECT_THAT(ranks[0]->output(), HasSubstr("All checks passed."));
         EXPECT_THAT(ranks[2]->output(), HasSubstr(", GPU 2 ("));
     }
 }
 
-// Two steps of one job: the ranks come in an order in which mixed ones would meet.
+// Two steps of one job: the ranks come in an order in which ranks of different steps would meet.
 TEST(Program, StepsOfOneJobDoNotMix) {
     std::vector<std::unique_ptr<Running>> ranks;
     for (const auto& [step, rank] : {std::pair(0, 0), {1, 1}, {1, 0}, {0, 1}}) {
@@ -180,7 +180,7 @@ TEST(Program, ALaunchersRankThatNeverComesIsNamed) {
     Running rank_0({kProgram, "--driver", "emulated"},
                    {"RANK=0", "WORLD_SIZE=2", "SYMM_TIMEOUT=1"});
     EXPECT_EQ(rank_0.end().code, 1);
-    EXPECT_THAT(rank_0.errors(), HasSubstr("rank 1 of 2 did not come within 1 s"));
+    EXPECT_THAT(rank_0.errors(), HasSubstr("rank 1 of 2 did not join within 1 s"));
 }
 
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {

@@ -1,5 +1,5 @@
-// Every call that building a symmetric range makes is made to fail, one after another: all ranks
-// learn of it and nothing is left. And nothing is left of many rounds that succeed.
+// Every driver call that builds a symmetric range fails once: all ranks learn of it, and nothing is
+// left behind. Many rounds that succeed leave nothing either.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,18 +29,18 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 void expect_nothing_left(Rank& rank, const emu::Inventory& before, const std::string& after_what) {
-    rank.bootstrap().barrier("let go");  // threads share one driver: all have let go by now
+    rank.bootstrap().barrier("let go");  // threads share one driver: all have released theirs
     EXPECT_EQ(emu::inventory(), before) << "on rank " << rank.rank() << " after " << after_what;
     rank.bootstrap().barrier("looked");
 }
 
-// A path by which ranks share memory. Collective: where one rank throws, all throw.
+// A path by which ranks share memory. Collective: if one rank throws, all throw.
 struct Path {
     const char* name;
     void (*walk)(Rank&);
 };
 
-// More segments than are exchanged at once among three ranks.
+// More segments than three ranks exchange at once.
 constexpr std::size_t kMoreThanABatch = 128 / 3 + 2;
 
 void share_pieces(Rank& rank, std::size_t count) {
@@ -62,7 +62,7 @@ const Path kDmaBuf{"a dma-buf", [](Rank& rank) {
                            "dma-buf", [&] { try_dma_buf(range.local(), range.stride()); });
                    }};
 
-// Calls that give something back: they fail in destructors, which only log.
+// Calls that release something: they fail in destructors, which only log.
 bool gives_back(std::string_view function) {
     for (const char* part : {"Unmap", "Free", "Release", "Close", "Destroy"}) {
         if (function.find(part) != std::string_view::npos) {
@@ -72,11 +72,11 @@ bool gives_back(std::string_view function) {
     return false;
 }
 
-// Lets every driver call that a rank makes on the path fail, one after the other. Each time all
+// Makes every driver call that a rank makes on the path fail, one after the other. Each time all
 // ranks throw an error that names the call, and nothing is left. Among threads, which share one
-// driver, the call may be another rank's. `every` leaves out all but each so-many-th call.
+// driver, the call may be another rank's. Of the calls, only each `every`-th fails.
 void fail_each_call(Rank& rank, int failing, const Path& path, std::size_t every = 1) {
-    path.walk(rank);  // what is asked of a system only once has been asked
+    path.walk(rank);  // makes the queries that are made only once
     rank.bootstrap().barrier("start");
     const emu::Inventory before = emu::inventory();
     const int descriptors = open_descriptors();
@@ -85,7 +85,7 @@ void fail_each_call(Rank& rank, int failing, const Path& path, std::size_t every
         path.walk(rank);
         rank.bootstrap().barrier("all calls made");
     });
-    // All ranks go by the failing rank's list.
+    // All ranks use the failing rank's list.
     const auto place = static_cast<std::size_t>(failing);
     const std::size_t count = rank.bootstrap().allgather("calls", calls.size())[place];
     EXPECT_GT(count, 0u);
@@ -173,7 +173,7 @@ TEST(RangeFailures, OfTheOlderHandlesLeaveNothing) {
     }
 }
 
-// Killed in every driver call of building a range: the others say who is missing, and end at once.
+// A rank killed in any driver call that builds a range: the others name it, and end at once.
 TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
     if (!is_emulated()) {
         GTEST_SKIP() << "only the emulated driver kills on demand";
@@ -197,7 +197,7 @@ TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
                 try {
                     { const SymmetricRange range(rank, 4096); }
                     rank.bootstrap().barrier("built");
-                    ADD_FAILURE() << "rank " << rank.rank() << " did without rank 1";
+                    ADD_FAILURE() << "rank " << rank.rank() << " went on without rank 1";
                 } catch (const BootstrapError& apart) {
                     EXPECT_THAT(apart.what(), HasSubstr(fmt::format("rank 1 (pid {})", lost)))
                         << fatal;
@@ -212,7 +212,7 @@ TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
     }
 }
 
-// A sanitizer takes its time.
+// Slower under a sanitizer.
 constexpr int kRounds = testing::kSanitized ? 100 : 1000;
 
 TEST(RangeRounds, OfThreadsLeaveNothing) {

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Memory of several segments (pieces of physical memory), like that of mem_alloc or a growing one.
+/// Memory of several segments (pieces of physical memory), like mem_alloc's or a growing buffer's.
 
 #include <cstddef>
 #include <span>

@@ -27,8 +27,8 @@ INSTANTIATE_TEST_SUITE_P(Mode, SymmetricRangeIn,
                          ::testing::Values(RankMode::kThread, RankMode::kProcess),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
-// Every rank writes its own memory, and every rank finds all of it; then every rank writes into its
-// right neighbour's, and everyone finds what its left neighbour wrote.
+// Every rank writes its own memory, and every rank reads all of it. Then every rank writes its
+// right neighbour's memory, and reads what its left neighbour wrote.
 void exercise(Rank& rank, const SymmetricRange& range, const std::string& name) {
     const Gpu gpu(rank.device());
     const std::size_t words = range.size() / 4;
@@ -138,7 +138,7 @@ TEST_P(SymmetricRangeIn, RefusesNothingAndTooMuch) {
 
 const std::vector<std::size_t> kOneAndTwoGranules{1, 2};
 
-// What the ranks have differs: the distance between them has room for the longest.
+// The ranks' memory differs: the stride has room for the longest.
 TEST_P(SymmetricRangeIn, TakesTheStrideOfTheLongest) {
     run_as(GetParam(), 3, [](Rank& rank) {
         const Segments memory(
@@ -187,7 +187,7 @@ TEST_P(SymmetricRangeIn, SharesMemoryThatIsThereAlreadySegmentBySegment) {
     });
 }
 
-// One that chose FABRIC alone would wait for what the others never send.
+// A rank that chose FABRIC alone would wait for handles that the others never send.
 TEST(SymmetricRange, TravelsByDescriptorsWhereOneRankHasNoFabric) {
     run_as(RankMode::kProcess, 3, [](Rank& rank) {
         if (rank.rank() == 1) {
@@ -200,7 +200,7 @@ TEST(SymmetricRange, TravelsByDescriptorsWhereOneRankHasNoFabric) {
     });
 }
 
-// Memory made for descriptors alone has no FABRIC handle, whatever the machine can.
+// Memory made for descriptors alone has no FABRIC handle, whatever the machine supports.
 TEST(SymmetricRange, TravelsByDescriptorsWhereTheMemoryHasNoOther) {
     run_as(RankMode::kProcess, 2, [](Rank& rank) {
         const Segments memory(rank.device(), kOneAndTwoGranules);
@@ -211,7 +211,7 @@ TEST(SymmetricRange, TravelsByDescriptorsWhereTheMemoryHasNoOther) {
 }
 
 TEST(SymmetricRange, TravelsByFabricWhereAllHaveIt) {
-    const char* fabric = std::getenv("SYMM_EMU_FABRIC");  // 03_ipc_test.on_fabric has it
+    const char* fabric = std::getenv("SYMM_EMU_FABRIC");  // 03_ipc_test.on_fabric sets it
     const bool all_have_it = is_emulated() && fabric != nullptr && std::string_view(fabric) == "1";
     run_as(RankMode::kProcess, 3, [&](Rank& rank) {
         const SymmetricRange range(rank, 4096);
@@ -252,7 +252,7 @@ TEST_P(SymmetricRangeIn, HasTheSegmentsThatAWindowReaches) {
         const SymmetricRange range(rank, window, bytes);
         EXPECT_EQ(range.lead(), lead_of(rank.rank()));
         ASSERT_LE(range.lead() + bytes, range.stride())
-            << "rank " << rank.rank() << "'s window ends behind the stride";
+            << "rank " << rank.rank() << "'s window ends beyond the stride";
         for (int peer = 0; peer < 3; ++peer) {
             EXPECT_TRUE(pattern::compare(gpu, {range.peer(peer) + lead_of(peer), bytes / 4,
                                                static_cast<std::uint32_t>(peer + 7)})
@@ -261,7 +261,7 @@ TEST_P(SymmetricRangeIn, HasTheSegmentsThatAWindowReaches) {
         }
         rank.bootstrap().barrier("read");
 
-        // The second segment has two granules, and nothing is mapped behind it.
+        // The second segment has two granules, and nothing is mapped after it.
         const SymmetricRange last(rank, memory.base() + memory.size() - bytes, bytes);
         EXPECT_EQ(last.lead(), 2 * unit - bytes) << "of a window at the end of two granules";
         EXPECT_EQ(last.stride(), 2 * unit) << "of a window at the end of the memory";

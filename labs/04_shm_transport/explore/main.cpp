@@ -68,7 +68,7 @@ void messages(Scene& scene, unsigned threads, unsigned chunks, unsigned count, s
     }
 }
 
-/// Rank 0 stands for the host thread, and does what its table says: it receives `pieces` pieces
+/// Rank 0 plays the host thread, and does what its table says: it receives `pieces` pieces
 /// into two parts of a bounce buffer in turn, and describes them. The kernel has `blocks` blocks.
 void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t pieces) {
     constexpr std::uint64_t kWords = 8;  // of a piece: with 16 bytes for each thread

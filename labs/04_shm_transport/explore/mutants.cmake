@@ -1,4 +1,4 @@
-# The connection and the unpack queue with one order, sync or check less (cmake/Mutants.cmake).
+# The connection and the unpack queue, each without one order, sync or check (cmake/Mutants.cmake).
 symm_explored_mutant(04 tail_store_relaxed connection/1 "data race on r1.fifo"
   FILE labs/04_shm_transport/connection/fifo.hpp
   OLD [[kPostTail = simt::Order::kRelease]] NEW [[kPostTail = simt::Order::kRelaxed]])
@@ -45,7 +45,7 @@ symm_explored_mutant(04 no_sync_after_tail connection/2 "data race on r1.shared"
         }]])
 
 # The sender is nine steps ahead.
-symm_explored_mutant(04 one_slot_too_many connection/1 "nobody can go on"
+symm_explored_mutant(04 one_slot_too_many connection/1 "no thread can go on"
   FILE labs/04_shm_transport/connection/fifo.hpp
   OLD [[step_ + 1 - kSteps]] NEW [[step_ - kSteps]])
 
@@ -73,7 +73,7 @@ symm_explored_mutant(04 unpack_head_store_relaxed unpack/1x1 "data race on r0.bo
   OLD [[simt::store(head, next, simt::Order::kRelease)]]
   NEW [[simt::store(head, next, simt::Order::kRelaxed)]])
 
-# Thread 0 gives back what others still read.
+# Thread 0 releases what others still read.
 symm_explored_mutant(04 unpack_no_sync unpack/1x2 "data race on r0.bounce"
   FILE labs/04_shm_transport/unpack_queue/unpack_queue.hpp
   OLD [[block.sync();

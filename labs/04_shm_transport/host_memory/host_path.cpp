@@ -12,12 +12,12 @@
 namespace symm {
 namespace {
 
-// The answers of a driver that cannot share host memory in this way:
+// Results of a driver that cannot share host memory in this way:
 // - NOT_SUPPORTED: the container's seccomp filter hides the NUMA system calls (seen on an H100 with
 //   driver 580, where get_mempolicy(2) answers ENOSYS), or the machine has no NUMA memory for GPUs.
 // - NOT_PERMITTED: the container or the user may not use such handles.
 // - PEER_ACCESS_UNSUPPORTED: some drivers need peer access even for host memory (NCCL issue 1838).
-// Any other answer is a failure, and is thrown.
+// Any other error is a failure, and is thrown.
 constexpr std::initializer_list<CUresult> kRefusals{
     CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_NOT_PERMITTED, CUDA_ERROR_PEER_ACCESS_UNSUPPORTED};
 

@@ -19,7 +19,7 @@ namespace {
 // No process that has the file descriptor can change the size of the memory, or add more seals.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-// Refuses more than the machine has: fallocate would take all its memory before it fails, and the
+// Refuses more than the machine has: fallocate would take all its memory before failing, and the
 // system would kill some process for lack of memory.
 std::size_t whole_pages(std::size_t bytes) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -27,7 +27,7 @@ std::size_t whole_pages(std::size_t bytes) {
     if (bytes > machine) {
         throw_system_error(
             ENOMEM,
-            fmt::format("shared memory of {} bytes, where the machine has {}", bytes, machine));
+            fmt::format("shared memory of {} bytes is more than the machine's {}", bytes, machine));
     }
     return round_up(bytes, page);
 }
@@ -72,7 +72,7 @@ SharedMemoryFile SharedMemoryFile::attach(UniqueFd fd, std::size_t bytes) {
     }
     // Pipes and ordinary files do not have these seals.
     if ((fcntl(fd.get(), F_GET_SEALS) & kSeals) != kSeals) {
-        throw std::runtime_error("the file descriptor received is not one of sealed shared memory");
+        throw std::runtime_error("the file descriptor received is not sealed shared memory");
     }
     if (static_cast<std::size_t>(status.st_size) != bytes) {
         throw std::runtime_error(
@@ -89,7 +89,7 @@ HostRegistration::HostRegistration(int device, void* data, std::size_t bytes) {
         cuMemHostRegister(data, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP),
         "cuMemHostRegister(address={}, size={}, PORTABLE|DEVICEMAP)", data, bytes);
     value_ = {data, 0, context};
-    // Usually the same as the host's address. The driver is asked anyway, as NCCL does.
+    // Usually the same as the host's address. Asks the driver anyway, as NCCL does.
     cu_check(cuMemHostGetDevicePointer(&value_.address, data, 0),
              "cuMemHostGetDevicePointer(address={})", data);
 }

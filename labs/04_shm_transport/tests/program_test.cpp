@@ -1,4 +1,4 @@
-// The program 04_shm_transport: what it prints, how it exits, what it leaves.
+// The program 04_shm_transport: its output, its exit codes, what it leaves behind.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using ::testing::IsEmpty;
 struct Case {
     std::vector<std::string> arguments;
     int exit_code;
-    std::string says;  // in the output where right, among the errors where not
+    std::string says;  // in the output of a success, else in the errors
 };
 
 std::vector<std::string> program(const std::vector<std::string>& arguments) {
@@ -36,9 +36,9 @@ class Program : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(
     Usage, Program,
     ::testing::Values(
-        Case{{}, 0, "All checked and right."},
-        Case{{"--ranks", "3", "--mode", "thread"}, 0, "All checked and right."},
-        Case{{"--ranks", "1", "--bytes", "4"}, 0, "All checked and right."},
+        Case{{}, 0, "All checks passed."},
+        Case{{"--ranks", "3", "--mode", "thread"}, 0, "All checks passed."},
+        Case{{"--ranks", "1", "--bytes", "4"}, 0, "All checks passed."},
         Case{{"--ranks", "4", "--path", "posix", "--bytes", "100004"}, 0, "share: POSIX"},
         Case{{"--mode", "thread", "--path", "cumem", "--slot", "1K", "--channels", "1"},
              0,
@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{"--bytes", "5"}, 2, "multiple of 4"}, Case{{"--bytes", "4096G"}, 2, "is more than"},
         Case{{"--iters", "0"}, 2, "--iters"},
         Case{{"--path", "carrier-pigeon"}, 2, "auto, cumem, posix"},
-        Case{{"--slot", "100"}, 2, "multiple of 128"}, Case{{"--silent", "2"}, 2, "no rank"},
+        Case{{"--slot", "100"}, 2, "multiple of 128"}, Case{{"--silent", "2"}, 2, "not a rank"},
         Case{{"--teleport"}, 2, "--teleport"}));
 
 TEST_P(Program, ExitsAsItShouldAndLeavesNothing) {
@@ -71,13 +71,13 @@ TEST_P(Program, ExitsAsItShouldAndLeavesNothing) {
 }
 
 TEST(Program, NamesARankThatSendsNothing) {
-    // Two ranks and a message that fits into the slots: only one wait there is can be in vain.
+    // Two ranks and a message that fits into the slots: only one wait can be in vain.
     for (const char* mode : {"process", "thread"}) {
         Running running(program({"--bytes", "1K", "--silent", "0", "--mode", mode}),
                         {"SYMM_TIMEOUT=0.5"});
         EXPECT_EQ(running.end().code, 1) << running.output();
         EXPECT_THAT(running.errors(),
-                    HasSubstr("rank 1 waited 0.5 s in a kernel for a filled FIFO slot of rank 0: "
+                    HasSubstr("rank 1 waited 0.5 s in a kernel for a filled FIFO slot from rank 0: "
                               "expected 1, saw 0"));
         EXPECT_THAT(running.left(), IsEmpty());
     }
@@ -111,7 +111,7 @@ TEST(Program, SaysWhyItFallsBackToPosix) {
     EXPECT_THAT(refused.output(), HasSubstr("not cuMem: rank 0: cuMemExportToShareableHandle("));
 }
 
-// A driver that fails is no reason for the other path.
+// A driver that fails is no reason to take the other path.
 TEST(Program, FailsWhereTheProbeFails) {
     if (!is_emulated()) {
         GTEST_SKIP() << "only the emulated driver fails on demand";

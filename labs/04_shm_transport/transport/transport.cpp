@@ -18,7 +18,7 @@ ShmTransport::~ShmTransport() {
     rank_->tell_if_unwinding();
     if (std::uncaught_exceptions() > 0) {
         timeout_->abort();
-        cuCtxSynchronize();  // its result is ignored: the exception that is thrown says more
+        cuCtxSynchronize();  // its result is ignored: the exception in flight has the cause
     }
 }
 
@@ -85,7 +85,7 @@ void ShmTransport::finish(const Stream& stream) {
         timeout_->synchronize(stream, kWhat, [&] { rank_->bootstrap().throw_async_error(kWhat); });
         drain();
     } catch (const std::exception& error) {
-        broken_ = proxy_failure();  // where a proxy has failed, it has aborted the kernel
+        broken_ = proxy_failure();  // a proxy that failed has aborted the kernel
         if (broken_.empty()) {
             broken_ = error.what();
             throw;
@@ -99,8 +99,8 @@ std::string ShmTransport::proxy_failure() const {
     return failure.empty() && receive_proxy_ ? receive_proxy_->failure() : failure;
 }
 
-// A kernel has sent when its data is in the slots of its GPU; the proxy may still have to copy it.
-// Not so for receives: a peer's next message may be waiting in the proxy's slots already.
+// A kernel's sends are done when their data is in its GPU's slots; the proxy may still have to copy
+// it. Not so for receives: a peer's next message may already be waiting in the proxy's slots.
 void ShmTransport::drain() const {
     const Deadline deadline =
         Deadline::after(std::chrono::nanoseconds(timeout_->timeout().limit_ns));
@@ -120,7 +120,7 @@ void ShmTransport::drain() const {
                 rank_->bootstrap().throw_async_error("a transfer through host memory");
                 if (deadline.passed()) {
                     throw std::runtime_error(fmt::format(
-                        "rank {}'s proxy waited {:.3g} s for a free FIFO slot of rank {}",
+                        "rank {}'s proxy waited {:.3g} s for a free FIFO slot from rank {}",
                         rank_->rank(), deadline.seconds(), hop.peer));
                 }
                 simt::back_off(round);

@@ -36,12 +36,12 @@ std::uint64_t set_of(const Rank& rank, std::span<const int> senders) {
 TransportOptions completed(TransportOptions options, int ranks_on_a_device) {
     if (static_cast<unsigned>(options.proxy) > static_cast<unsigned>(ProxySide::kBoth) ||
         static_cast<unsigned>(options.locality) > static_cast<unsigned>(Locality::kReceiver)) {
-        throw std::invalid_argument("TransportOptions name a ProxySide or Locality there is not");
+        throw std::invalid_argument("TransportOptions has an unknown ProxySide or Locality");
     }
     if (options.limit && options.limit->count() <= 0) {
         throw std::invalid_argument("the limit of a transport's waits has to be above 0");
     }
-    // Measured on H200s. On an emulated GPU each thread is a host thread: more channels gain
+    // Measured on H200s. On an emulated GPU each thread is a host thread, so more channels gain
     // nothing.
     const bool by_kernels = options.proxy == ProxySide::kNone;
     if (options.channels == 0) {
@@ -63,8 +63,8 @@ void require_in_range(const ConnectionPlan& plan) {
         plan.slot_bytes % kUnit != 0 || plan.slot_bytes > kMostSlotBytes ||
         plan.staging_bytes % kUnit != 0 || plan.staging_bytes > kMostStagingBytes) {
         throw std::invalid_argument(fmt::format(
-            "no transport of {} channels with slots of {} bytes and {} bytes of staging: at most "
-            "{} channels, and the bytes of a slot a multiple of {} up to {}, of staging up to {}",
+            "a transport of {} channels, slots of {} bytes and {} bytes of staging: use at most "
+            "{} channels, slots of a multiple of {} bytes up to {}, and staging up to {}",
             plan.channels, plan.slot_bytes, plan.staging_bytes, kMostChannels, kUnit,
             kMostSlotBytes, kMostStagingBytes));
     }
@@ -129,7 +129,7 @@ void ShmTransport::attach(const std::vector<SegmentLayout>& layouts,
     const Registry::Entry entry(segment_);
     const auto segments =
         bootstrap.allgather("04: segments", Segment{segment_->size(), entry.number()});
-    std::vector<UniqueFd> local_fd;  // empty where nobody needs it
+    std::vector<UniqueFd> local_fd;  // empty if no rank needs it
     bootstrap.together("04: share segments", [&] {
         if (*segment_ && !rank_->is_thread()) {
             local_fd.push_back(segment_->share());
@@ -155,7 +155,7 @@ void ShmTransport::attach(const std::vector<SegmentLayout>& layouts,
                 segments_[peer] =
                     std::static_pointer_cast<HostSegment>(Registry::find(segments[index].number));
                 if (!segments_[peer]) {
-                    throw std::runtime_error(fmt::format("rank {} has given up its segment", peer));
+                    throw std::runtime_error(fmt::format("rank {} has released its segment", peer));
                 }
             } else {
                 segments_[peer] = std::make_shared<HostSegment>(HostSegment::attach(
@@ -206,7 +206,7 @@ void ShmTransport::connect(const std::vector<ConnectionPlan>& plans,
     start_proxies();
 }
 
-// A counter of its own for each channel of each of this rank's ends.
+// One counter for each channel of each of this rank's ends.
 void ShmTransport::add_steps() {
     std::vector<Connection*> all;
     for (auto& [peer, outbound] : outbound_) {

@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::uint64_t kUnit = 16;  // of the padding
 
-// How soon the thread notices that it is to end.
+// How often the thread checks whether it must end.
 constexpr timeval kLookEvery{.tv_sec = 0, .tv_usec = 20'000};
 
 // One system call where the socket takes all at once.
@@ -55,7 +55,7 @@ void send_all(int socket, std::span<iovec> parts) {
     }
 }
 
-// Polls until `done()`. False where the thread is to end.
+// Polls until `done()`. Returns false if the thread must end.
 template <class Done>
 bool wait(const ServiceThread& thread, const Done& done) {
     for (int round = 0; !done(); ++round) {
@@ -116,7 +116,7 @@ TcpUnpacker::TcpUnpacker(UniqueFd socket, int rank, int peer, std::size_t bounce
       timeout_(limit),
       thread_([this](const ServiceThread& thread) { run(thread); }, [this] { timeout_.abort(); }) {}
 
-// All descriptors before this one have been read by every block.
+// Every block has read all descriptors before this one.
 std::uint64_t TcpUnpacker::read_by_all() const {
     std::uint64_t least = next_;
     for (const std::uint64_t& head : queue_.as<UnpackQueue>()->heads) {
@@ -127,7 +127,7 @@ std::uint64_t TcpUnpacker::read_by_all() const {
 }
 
 // Waits until a quarter of the ring is free, and receives into it what there is, at least a byte.
-// 0 where the sender has closed the connection, or the thread is to end.
+// Returns 0 if the sender has closed the connection or the thread must end.
 std::size_t TcpUnpacker::receive_some(const ServiceThread& thread) {
     const std::size_t quarter = bounce_.size() / 4;
     const auto has_room = [&] {
@@ -154,7 +154,7 @@ std::size_t TcpUnpacker::receive_some(const ServiceThread& thread) {
     return 0;
 }
 
-// Posts descriptors of all data that was received. False where the thread is to end.
+// Posts descriptors of all data received. Returns false if the thread must end.
 bool TcpUnpacker::describe(const ServiceThread& thread) {
     auto* queue = queue_.as<UnpackQueue>();
     for (;;) {
@@ -187,7 +187,7 @@ bool TcpUnpacker::describe(const ServiceThread& thread) {
 }
 
 void TcpUnpacker::run(const ServiceThread& thread) {
-    // A wait with a limit inside readv(): one system call, not two.
+    // readv() itself waits with a limit: one system call, not two.
     if (::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kLookEvery, sizeof(kLookEvery)) !=
         0) {
         throw std::system_error(errno, std::generic_category(), "setsockopt(SO_RCVTIMEO)");

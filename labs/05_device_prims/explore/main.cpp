@@ -37,7 +37,7 @@ void signals(Scene& scene, std::uint32_t rounds, std::uint32_t before_wrap) {
                         return true;
                     }
                     if (wait_signal(waiter, mine, {Wait::kSignal, rank, 1 - rank, round - i - 1})) {
-                        fail("a rank that gave up waits for what is there, and goes on");
+                        fail("a rank that gave up finds what it waits for, and goes on");
                     }
                     return false;
                 };
@@ -88,7 +88,7 @@ void packets(Scene& scene, std::uint32_t rounds, std::uint32_t first) {
     }
 }
 
-// In each round every thread writes a word for each peer, and reads what it was given.
+// In each round every thread writes a word for each peer, and reads the words written for it.
 void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsigned rounds,
               unsigned kernels, std::uint32_t before_wrap) {
     struct Boxes {
@@ -144,7 +144,7 @@ void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsign
 }
 
 // Rank 1 sends a word and a signal to two of rank 0's three threads, once in each round. All three
-// go on or leave together, and an answer stays.
+// go on or leave together, and the answer stays the same.
 void leave_together(Scene& scene, std::uint32_t rounds) {
     constexpr unsigned kThreads = 3;
     auto* const flags = scene.allocate<std::uint32_t>(2, "flag", 0);

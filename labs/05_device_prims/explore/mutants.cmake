@@ -1,11 +1,11 @@
-# The primitives with one order, sync or check less (cmake/Mutants.cmake).
+# The primitives, each without one order, sync or check (cmake/Mutants.cmake).
 symm_explored_mutant(05 signal_relaxed signal "data race on number"
   FILE labs/05_device_prims/signal.hpp
   OLD [[simt::store(flag, value, kOrder)]] NEW [[simt::store(flag, value, simt::Order::kRelaxed)]])
 symm_explored_mutant(05 wait_relaxed signal "data race on number"
   FILE labs/05_device_prims/signal.hpp
   OLD [[simt::load(flag, kOrder)]] NEW [[simt::load(flag, simt::Order::kRelaxed)]])
-symm_explored_mutant(05 wait_for_equal barrier/2x1 "nobody can go on"
+symm_explored_mutant(05 wait_for_equal barrier/2x1 "no thread can go on"
   FILE labs/05_device_prims/signal.hpp
   OLD [[(seen - expected) >= 0]] NEW [[(seen - expected) == 0]])
 symm_explored_mutant(05 no_wrap signal/wrap "the number is"

@@ -28,7 +28,7 @@ PtxLibrary::PtxLibrary(const char* ptx) {
 }
 
 CUfunction PtxLibrary::function(const std::string& name) const {
-    CUkernel kernel = nullptr;  // of no context
+    CUkernel kernel = nullptr;  // belongs to no context
     CUfunction function = nullptr;
     cu_check(cuLibraryGetKernel(&kernel, value_, name.c_str()), "cuLibraryGetKernel({})", name);
     cu_check(cuKernelGetFunction(&function, kernel), "cuKernelGetFunction({})", name);

@@ -1,4 +1,4 @@
-// The kernels that are linked into the program, and how their addresses become functions.
+// The kernels that are linked into the program, and their functions, found by address.
 
 #include <cuda_runtime.h>
 
@@ -12,8 +12,8 @@ namespace {
 
 constexpr char kTableKernelName[] = "symm_kernel_with_table";
 
-// The table in the GPU's memory. A function has another address on the GPU than on the host, so
-// kOperations is of no use there; this one is compiled for the GPU, with the GPU's addresses.
+// The table in the GPU's memory. A function's address differs between GPU and host, so
+// kOperations is no use there; this one is compiled for the GPU, with the GPU's addresses.
 __device__ const Operation device_operations[] = {&scale_and_shift, &greatest, &least};
 static_assert(std::size(device_operations) == kOperationCount);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The errors of compiler and linker that kernels in several files lead to: makes each one, shows its
-# line, the cause and the cure, and builds the cured program. Needs nvcc, no GPU. Exit status 0 if
+# Compiler and linker errors of kernels in several files: makes each one, shows its line, the cause
+# and the cure, and builds the cured program. Needs nvcc, no GPU. Exit status 0 if
 # every error and every cure came out as described.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../../.."
@@ -32,7 +32,7 @@ shows() {
         fail 1 "this failed, but not with \"$text\": $output"
 }
 
-# Runs what has to succeed: a command.
+# Runs a command that must succeed.
 works() {
     printf '$ %s\n' "$*"
     "$@" || fail 1 "this should have worked"
@@ -56,7 +56,7 @@ works nvcc -dlink libkernel.a -o device.o
 
 works nvcc -c main.cu
 shows "undefined reference to \`__cudaRegisterLinkedBinary_" nvcc -nodlink main.o libkernel.a
-explain "-rdc=true, but nobody linked the device code: g++ cannot, and -nodlink forbids nvcc to" \
+explain "-rdc=true, but the device code was not linked: g++ cannot, and -nodlink forbids nvcc to" \
     "nvcc -dlink; or nvcc as the linker; in CMake CUDA_RESOLVE_DEVICE_SYMBOLS of the library"
 works nvcc -nodlink main.o device.o libkernel.a -o program
 

@@ -22,7 +22,7 @@ struct FillKernel {
     }
 };
 
-/// What a check found.
+/// The result of a check.
 struct Report {
     std::uint64_t wrong;  ///< Elements.
     std::uint64_t index;  ///< One of them,

@@ -26,7 +26,7 @@
 namespace symm {
 namespace {
 
-/// The options, read.
+/// The parsed options.
 struct Request {
     Collective collective;
     std::vector<Protocol> protocols;
@@ -39,7 +39,7 @@ struct Request {
     int rounds;
     bool direct;
     bool graph;
-    std::string why_no_nccl;  ///< Why NCCL is not compared; empty where it is.
+    std::string why_no_nccl;  ///< Why NCCL is not compared; empty if it is.
     std::filesystem::path trace;
 };
 
@@ -57,7 +57,7 @@ Request read(const RingCommandOptions& options) {
     request.op = reduce_op(options.op);
     request.bytes = parse_byte_range("--bytes", options.bytes);
     if (request.bytes.first % size_of(request.type) != 0) {
-        throw UsageError(fmt::format("--bytes {} is no whole number of {}s of {} bytes each",
+        throw UsageError(fmt::format("--bytes {} is not a whole number of {}s of {} bytes each",
                                      options.bytes, options.type, size_of(request.type)));
     }
     request.factor = options.factor;
@@ -72,7 +72,7 @@ Request read(const RingCommandOptions& options) {
     if (!options.trace.empty()) {
         if (request.protocols.size() > 1 || request.bytes.first != request.bytes.last) {
             throw UsageError(
-                "--trace shows one call: say one size, such as --bytes 64K, and one --protocol");
+                "--trace shows one call: pass one size, such as --bytes 64K, and one --protocol");
         }
         if (request.trace.extension() == ".svg") {
             throw UsageError(fmt::format(
@@ -82,7 +82,7 @@ Request read(const RingCommandOptions& options) {
         }
     }
     if (options.no_nccl) {
-        request.why_no_nccl = "as asked";
+        request.why_no_nccl = "as requested";
     } else if (request.collective != Collective::kAllReduce || request.type != DataType::kFloat ||
                request.op != ReduceOp::kSum) {
         request.why_no_nccl = "only a float sum by AllReduce is compared";
@@ -91,7 +91,7 @@ Request read(const RingCommandOptions& options) {
 }
 
 /// NCCL, restricted to rings and one protocol. It reads the environment when a communicator is
-/// created. The ranks that are threads wait meanwhile, so nobody reads it while it changes.
+/// created. Ranks that are threads wait meanwhile, so none reads it while it changes.
 std::unique_ptr<NcclCommunicator> nccl_ring(Rank& rank, const NcclLibrary& library,
                                             Protocol protocol) {
     constexpr std::array<const char*, 3> kNames{"Simple", "LL", "LL128"};
@@ -104,7 +104,7 @@ std::unique_ptr<NcclCommunicator> nccl_ring(Rank& rank, const NcclLibrary& libra
     return connect_nccl(rank, library);
 }
 
-/// One rank's way through the sizes.
+/// One rank's run through the sizes.
 class RingRun {
 public:
     RingRun(Rank& rank, const Request& request)
@@ -220,7 +220,7 @@ private:
         return 1;
     }
 
-    /// Fills the input with other numbers than before, poisons the output and runs `make`, which
+    /// Fills the input with new numbers, poisons the output and runs `make`, which
     /// makes the call; then checks the result.
     template <class Make>
     void checked(const RingRequest& call, const Make& make) {
@@ -293,7 +293,7 @@ private:
 
 CLI::App& add_ring_command(CLI::App& app, RingCommandOptions& options) {
     CLI::App& command = *app.add_subcommand(
-        "ring", "Collectives on a ring by the protocols Simple, LL and LL128, beside NCCL's");
+        "ring", "Collectives on a ring with Simple, LL and LL128, compared with NCCL's");
     command
         .add_option("--collective", options.collective,
                     "allreduce, reducescatter, allgather, broadcast or reduce")
@@ -316,7 +316,7 @@ CLI::App& add_ring_command(CLI::App& app, RingCommandOptions& options) {
         ->capture_default_str();
     command.add_option("--op", options.op, "sum, prod, min, max or avg")->capture_default_str();
     add_number_option(command, "--channels", options.channels, 1U, 128U,
-                      "Blocks at most (default: as suits the memory)")
+                      "Most blocks (default: as suits the memory)")
         ->default_str("");
     command.add_flag("--direct", options.direct,
                      "Simple stores into the next rank's output where it can");
@@ -325,7 +325,7 @@ CLI::App& add_ring_command(CLI::App& app, RingCommandOptions& options) {
                       "Calls per turn (default 20; emulated 2)")
         ->default_str("");
     add_number_option(command, "--rounds", options.rounds, 1, 1000,
-                      "Turns of ours and of NCCL (emulated 1)");
+                      "Turns of ours and NCCL's (emulated 1)");
     add_output_option(command, "--trace", options.trace,
                       "Record one call: a JSON file for https://ui.perfetto.dev, and a picture");
     command.add_flag("--no-nccl", options.no_nccl, "Do not compare with NCCL");

@@ -17,7 +17,7 @@
 namespace symm {
 namespace {
 
-/// What suits a protocol. `least_bytes` is how much data a channel should have, so that small calls
+/// Settings of a protocol. A channel should have at least `least_bytes` of data: then small calls
 /// do not start blocks for nothing. On emulated GPUs slots are small, so that tests use them all.
 struct Tuning {
     std::uint64_t slot_bytes;
@@ -51,7 +51,7 @@ bool is_copy(Collective collective) {
     return collective == Collective::kAllGather || collective == Collective::kBroadcast;
 }
 
-/// What `make` returns. Collective: where it throws on one rank, this throws on all ranks.
+/// Returns the result of `make`. Collective: if it throws on one rank, this throws on all ranks.
 template <class Make>
 auto made_on_all(Rank& rank, std::string_view name, const Make& make) {
     std::optional<decltype(make())> made;
@@ -59,7 +59,7 @@ auto made_on_all(Rank& rank, std::string_view name, const Make& make) {
     return *std::move(made);
 }
 
-/// How many blocks of any kernel the current device keeps resident.
+/// The number of blocks that the current device keeps resident, whatever the kernel.
 unsigned resident_blocks_of_all() {
     unsigned resident = std::numeric_limits<unsigned>::max();
     for (const Protocol protocol : kProtocols) {
@@ -68,7 +68,7 @@ unsigned resident_blocks_of_all() {
     return resident;
 }
 
-/// Why lines of 128 bytes may not arrive whole at the next rank; empty where they do. There is no
+/// Why lines of 128 bytes may not arrive whole at the next rank; empty if they do. There is no
 /// attribute for it. NCCL uses LL128 over NVLink, and NVLink carries atomic operations, which PCIe
 /// between GPUs does not.
 std::string why_no_lines(const Rank& rank, RingMemory memory) {
@@ -93,7 +93,7 @@ std::string why_no_lines(const Rank& rank, RingMemory memory) {
                               rank.rank());
 }
 
-/// Throws std::invalid_argument where the buffers overlap and the call is not in place.
+/// Throws std::invalid_argument if the buffers overlap and the call is not in place.
 void require_apart(const RingRequest& call, std::uint64_t bytes, std::uint64_t rank,
                    std::uint64_t ranks) {
     const bool scatters = call.collective == Collective::kReduceScatter;
@@ -132,7 +132,7 @@ RingCommunicator::RingCommunicator(Rank& rank, const RingOptions& options)
     }
     const unsigned resident = made_on_all(rank, "05: resident blocks", resident_blocks_of_all);
     channels = std::min(channels, resident / static_cast<unsigned>(rank.most_on_a_device()));
-    // Block b of each rank waits for block b of its neighbours: all ranks have as many.
+    // Block b of each rank waits for block b of its neighbours: all ranks need the same number.
     for (const std::uint32_t other : rank.bootstrap().allgather("05: channels", channels)) {
         channels = std::min(channels, other);
     }
@@ -176,7 +176,7 @@ RingCommunicator::~RingCommunicator() {
     rank_.tell_if_unwinding();
     if (std::uncaught_exceptions() > 0) {
         timeout_.abort();
-        cuCtxSynchronize();  // its result is ignored: the exception that is thrown says more
+        cuCtxSynchronize();  // its result is ignored: the exception in flight has the cause
     }
 }
 

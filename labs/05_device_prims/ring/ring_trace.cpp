@@ -115,7 +115,7 @@ std::vector<TraceSlice> record_call(Rank& rank, RingCommunicator& ring, const St
         });
         return trace.collect();
     };
-    // A line of 128 bytes per rank, so that every step brings something.
+    // A line of 128 bytes per rank, so that no step is empty.
     const DeviceMemory lines(128 * static_cast<std::size_t>(rank.size()));
     RingRequest small{.protocol = call.protocol, .type = DataType::kUint8};
     small.input = small.output = lines.address();

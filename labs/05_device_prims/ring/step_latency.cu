@@ -21,13 +21,13 @@
 namespace symm {
 namespace {
 
-/// What both kernels need. The connections are those of a ring of two ranks.
+/// Parameters of both kernels. The connections are those of a ring of two ranks.
 struct StepPingPong {
     Connection from_prev;
     Connection to_next;
     int rank;
     std::uint32_t rounds;
-    std::uint64_t* wrong;  ///< In device memory: payloads that were not as sent.
+    std::uint64_t* wrong;  ///< In device memory: the number of wrong payloads.
     simt::Timeout timeout;
 };
 

@@ -150,7 +150,7 @@ std::string trace_picture(std::span<const TraceSlice> slices, int ranks, unsigne
     }
     for_steps(slices, ranks, [&](const TraceSlice& from, const TraceSlice& to) {
         if (from.channel < shown) {
-            // Where the receiver has waited, it begins when the data is there.
+            // If the receiver waited first, its slice begins when the data is there.
             const std::uint64_t there = to.begin_ns >= from.end_ns ? to.begin_ns : to.end_ns;
             svg += fmt::format(
                 "<line x1=\"{:.2f}\" y1=\"{:.1f}\" x2=\"{:.2f}\" y2=\"{:.1f}\" stroke=\"#c00\" "

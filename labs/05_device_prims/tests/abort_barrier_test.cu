@@ -20,7 +20,7 @@ constexpr std::uint32_t kSent = 4;  // the flag never reaches 5
 constexpr unsigned kBlocks = 2;
 constexpr unsigned kThreads = 7;
 
-// In each round `waiting` threads wait for the flag, others each time. The rest wait for them at
+// In each round `waiting` threads wait for the flag, each time others. The rest wait for them at
 // the barrier.
 struct RoundsKernel {
     const std::uint32_t* flag;

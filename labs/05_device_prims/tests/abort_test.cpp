@@ -68,7 +68,7 @@ TEST(PingPong, OfTenMillionRoundsEndsWithinTenMillisecondsOfItsAbort) {
     }
 }
 
-// The kernels behind an aborted one end at their first wait, although nobody will ever signal them.
+// Kernels queued after an aborted one end at their first wait, although no signal will ever come.
 TEST(PingPong, QueuedBehindAnAbortEndsAtItsFirstWait) {
     const auto limit = is_emulated() ? 2000ms : 20ms;
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
@@ -88,8 +88,8 @@ TEST(PingPong, QueuedBehindAnAbortEndsAtItsFirstWait) {
     });
 }
 
-// Rank 1 comes to one barrier, rank 0 to two: its kernel gives up at the second. The kernel behind
-// it would begin with the first one's epoch again, which rank 1 has signalled already.
+// Rank 1 comes to one barrier, rank 0 to two: its kernel gives up at the second. The next kernel
+// would start with the first one's epoch again, which rank 1 has signalled already.
 TEST(Barrier, SignalsNobodyBehindAKernelThatGaveUp) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         Side side(rank);

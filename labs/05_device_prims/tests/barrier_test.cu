@@ -45,7 +45,7 @@ protected:
         ranks_[rank]->device.make_current();
         launch(ranks_[rank]->stream.get(), blocks, threads, kernel);
     }
-    /// Returns the kernels' report where a wait gave up.
+    /// Returns the kernels' report if a wait gave up.
     std::string wait(int rank) {
         return testing::text_thrown_by(
             [&] { ranks_[rank]->timeout.synchronize(ranks_[rank]->stream, "the kernel"); });
@@ -89,7 +89,7 @@ TEST_F(Barriers, AreLeftByNobodyWhereARankIsMissing) {
             const std::string waited = "rank " + std::to_string(rank) + " waited";
             const std::string report = wait(rank);
             EXPECT_NE(report.find(waited), std::string::npos) << "its report: " << report;
-            EXPECT_NE(report.find("a barrier arrival of rank 2: expected 1, saw 0"),
+            EXPECT_NE(report.find("a barrier arrival from rank 2: expected 1, saw 0"),
                       std::string::npos)
                 << "its report: " << report;
             EXPECT_LE(first()[2].barrier.inbox[0][rank], 1U)
@@ -103,7 +103,7 @@ TEST_F(Barriers, AreLeftByNobodyWhereARankIsMissing) {
     }
 }
 
-// Nobody else comes. Its one thread waits for rank 1 first, and rank 2 needs its signal, too.
+// No other rank comes. The one thread waits for rank 1 first, but rank 2 needs its signal, too.
 TEST_F(Barriers, SignalAllBeforeTheyWaitForAnyone) {
     make_ranks(300ms);
     const PinnedMemory went_on(1);

@@ -54,7 +54,7 @@ TEST(Packet, IsWholeOnlyWithBothFlags) {
     EXPECT_FALSE(slot.has_flag(9));
 }
 
-// One rank stays away: the other's kernel has to end, and say whom it missed.
+// One rank stays away: the other's kernel has to end, and name the missing rank.
 TEST(LatencyMeter, NamesThePeerThatNeverAnswers) {
     std::string told;
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
@@ -65,12 +65,12 @@ TEST(LatencyMeter, NamesThePeerThatNeverAnswers) {
             } catch (const std::runtime_error& error) {
                 told = error.what();
             }
-        } else {  // it is told of the failure, as an onlooker is
+        } else {  // it learns of the failure, as a rank that only watches does
             EXPECT_THROW(rank.bootstrap().together("ping-pong", [] {}), std::runtime_error);
         }
     });
     EXPECT_NE(
-        told.find("rank 0 waited 0.3 s in a kernel for a signal of rank 1: expected 1, saw 0"),
+        told.find("rank 0 waited 0.3 s in a kernel for a signal from rank 1: expected 1, saw 0"),
         std::string::npos)
         << told;
 }
@@ -90,7 +90,7 @@ TEST(LatencyMeter, NamesTheRankMissingAtABarrier) {
         }
         rank.bootstrap().barrier("told");
     });
-    EXPECT_NE(told.find("barrier arrival of rank 2"), std::string::npos) << told;
+    EXPECT_NE(told.find("barrier arrival from rank 2"), std::string::npos) << told;
 }
 
 TEST(LatencyMeter, RefusesMoreBlocksThanItHasFlagsFor) {

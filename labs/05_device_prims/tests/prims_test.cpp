@@ -1,4 +1,4 @@
-// The primitives between two ranks: sound as they are, and with one order or sync taken out where
+// The primitives between two ranks: sound as they are, and without one order or sync if
 // this is compiled as a mutant (cmake/Mutants.cmake).
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What the waits of a thread need.
+// The state for a thread's waits.
 struct Waits {
     explicit Waits(std::chrono::nanoseconds limit)
         : timeout{&gave_up, &report, static_cast<std::uint64_t>(limit.count())} {}
@@ -116,7 +116,7 @@ TEST(Signal, IsReportedWhereItIsNotTheOneExpected) {
     EXPECT_EQ(waits.report.seen, 3U) << "the report says that another signal was there";
 }
 
-// What a slot holds behind the one half of a packet that has arrived is of the last round.
+// Where only one half of a packet has arrived, the slot's other half is from the last round.
 TEST(Packet, IsNotTakenWhereAHalfIsMissing) {
     for (const std::uint32_t last : {7U, 0xffffffffU}) {
         for (const int missing : {0, 1}) {
@@ -135,7 +135,7 @@ TEST(Packet, IsNotTakenWhereAHalfIsMissing) {
     }
 }
 
-// A slot may hold any flag. The report of a wait that gave up says which one was there.
+// A slot may hold any flag. The report of a wait that gave up names it.
 TEST(Packet, IsNotTakenForOneWithAnotherFlag) {
     for (const std::uint32_t flag : {0U, 7U, 9U, 0x10008U, 0x80000008U}) {
         Waits waits(20ms);

@@ -1,4 +1,4 @@
-// A call, from its arguments to the launch.
+// The path of a call, from its arguments to the launch.
 
 #include <fmt/core.h>
 
@@ -25,7 +25,7 @@ bool overlap(const Span& a, const Span& b) {
     return a.begin < b.begin ? b.begin - a.begin < a.bytes : a.begin - b.begin < b.bytes;
 }
 
-/// The integer as which an AllGather by kernels for types moves elements: no operation changes it.
+/// The integer type as which an AllGather by typed kernels moves elements: no operation changes it.
 DataType moved_as(DataType type) {
     return size_of(type) == 8   ? DataType::kUint64
            : size_of(type) == 4 ? DataType::kUint32
@@ -36,11 +36,11 @@ DataType moved_as(DataType type) {
 
 /// Where the buffers of a call are.
 struct Communicator::Places {
-    std::size_t part;  ///< Bytes of a rank's part; of an AllReduce 0: all use the whole buffers.
+    std::size_t part;  ///< A rank's part in bytes. 0 for an AllReduce, which uses whole buffers.
     std::optional<WindowPlace> in;
     std::optional<WindowPlace> out;
 
-    /// Whether peers can reach what they have to.
+    /// Whether peers can reach the buffers that they use.
     bool reachable(Collective collective) const {
         return (in || collective == Collective::kAllGather) &&
                (out || collective == Collective::kReduceScatter);
@@ -51,13 +51,11 @@ Communicator::Places Communicator::places_of(const CollectiveCall& call) const {
     const auto [collective, in, out, count, type, op] = call;
     const auto parts = static_cast<std::size_t>(ranks());
     if (count > std::numeric_limits<std::size_t>::max() / size_of(type) / parts) {
-        throw std::invalid_argument(
-            fmt::format("{} elements are more than any memory holds", count));
+        throw std::invalid_argument(fmt::format("{} elements do not fit in any memory", count));
     }
     if (in % size_of(type) != 0 || out % size_of(type) != 0) {
         throw std::invalid_argument(
-            fmt::format("the addresses of {} buffers have to be multiples of {}", name_of(type),
-                        size_of(type)));
+            fmt::format("{} buffers must be aligned to {} bytes", name_of(type), size_of(type)));
     }
     const std::size_t bytes = count * size_of(type);
     const std::size_t in_bytes = bytes * (collective == Collective::kReduceScatter ? parts : 1);
@@ -75,9 +73,9 @@ Communicator::Places Communicator::places_of(const CollectiveCall& call) const {
     if (!in_place && overlap(from, to)) {
         throw std::invalid_argument(
             collective == Collective::kAllReduce
-                ? "input and output overlap: they have to be one buffer or two"
-                : "input and output overlap: they have to be two buffers, or the smaller one this "
-                  "rank's part of the larger one");
+                ? "input and output overlap: use one buffer or two separate ones"
+                : "input and output overlap: use two separate buffers, or this rank's part of the "
+                  "larger buffer as the smaller one");
     }
     return places;
 }
@@ -93,10 +91,10 @@ TwoShotCall Communicator::two_shot_call(const CollectiveCall& call, const Places
                           : call.collective == Collective::kReduceScatter ? Shots::kReduceScatter
                                                                           : Shots::kBoth};
     for (int p = 0; p < ranks(); ++p) {
-        // What rank p reads of this rank's input, and where it writes in this rank's output.
+        // Where rank p reads in this rank's input, and writes in this rank's output.
         const std::size_t part = places.part * static_cast<std::size_t>(p);
         const auto seen = [&](const std::optional<WindowPlace>& place, CUdeviceptr own) {
-            return place ? place->seen_by(p, rank()) : own;  // which no peer uses
+            return place ? place->seen_by(p, rank()) : own;  // no peer uses `own`
         };
         two_shots.rendezvous.mine[p] = {seen(places.in, call.in) + (gathers ? 0 : part),
                                         seen(places.out, call.out) + (gathers ? part : 0)};
@@ -109,7 +107,7 @@ CallPlan Communicator::queue(const CollectiveCall& call, CUstream stream, Algori
     require_known(asked);
     if (call.collective > Collective::kAllGather) {
         throw std::invalid_argument(
-            fmt::format("a communicator has no {}", name_of(call.collective)));
+            fmt::format("a communicator does not support {}", name_of(call.collective)));
     }
     const Places places = places_of(call);
     const CallSize size{call.type, call.count, ranks(), places.reachable(call.collective),
@@ -148,7 +146,7 @@ void Communicator::queue_pieces(const CollectiveCall& call, CUstream stream,
     // An AllGather moves bytes.
     const std::size_t unit = gathers ? size_of(call.type) : 1;
     for (std::size_t done = 0; done < call.count; done += chosen.piece) {
-        if (done != 0) {  // a call of many pieces ends early where it cannot succeed any more
+        if (done != 0) {  // a call of many pieces stops once it can no longer succeed
             rank_.bootstrap().throw_async_error("the next piece");
             timeout_.throw_if_gave_up();
         }
@@ -180,7 +178,7 @@ void Communicator::queue_pieces(const CollectiveCall& call, CUstream stream,
 CallPlan Communicator::call(Collective collective, CUdeviceptr in, CUdeviceptr out,
                             std::size_t count, DataType type, ReduceOp op, CUstream stream,
                             Algorithm asked) {
-    // An AllGather moves elements, and a sum of one is that one.
+    // An AllGather only moves elements: a sum of one element is that element.
     const ReduceOp applied = collective == Collective::kAllGather ? ReduceOp::kSum : op;
     return queue({collective, in, out, count, type, applied}, stream, asked);
 }

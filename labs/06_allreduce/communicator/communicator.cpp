@@ -18,18 +18,18 @@
 namespace symm {
 namespace {
 
-/// The number, if so many ranks may meet.
+/// Returns `ranks`, if an AllReduce supports that many. Else throws.
 int possible(int ranks, int most) {
     if (ranks < 1 || ranks > most) {
         throw std::invalid_argument(
-            fmt::format("an AllReduce has 1 to {} ranks, not {}", most, ranks));
+            fmt::format("an AllReduce takes 1 to {} ranks, not {}", most, ranks));
     }
     return ranks;
 }
 
 std::chrono::nanoseconds limit_of(const CommunicatorOptions& options) {
     if (options.limit && options.limit->count() <= 0) {
-        throw std::invalid_argument("CommunicatorOptions::limit has to be more than 0");
+        throw std::invalid_argument("CommunicatorOptions::limit must be more than 0");
     }
     return options.limit ? std::min<std::chrono::nanoseconds>(*options.limit, Deadline::kLongest)
            : env::is_set("SYMM_TIMEOUT") ? Deadline::standard_limit()
@@ -68,8 +68,8 @@ Communicator::~Communicator() {
 }
 
 void Communicator::end_calls() noexcept {
-    // Not all streams of calls need be there any more. So the whole context is waited for, which
-    // takes no deadline: another thread looks at the time, and at the other ranks.
+    // Some streams of calls may no longer exist, so this waits for the whole context. That wait has
+    // no deadline: another thread watches the time, and the other ranks.
     const auto watch = [&](const std::stop_token& ended) {
         const Deadline deadline = Deadline::standard();
         while (!ended.stop_requested()) {
@@ -82,8 +82,8 @@ void Communicator::end_calls() noexcept {
     };
     try {
         const std::jthread watching(watch);
-        cuCtxSynchronize();            // an error is not this destructor's to report
-    } catch (const std::exception&) {  // no thread could be started
+        cuCtxSynchronize();            // a destructor cannot report its error
+    } catch (const std::exception&) {  // the thread did not start
         timeout_.abort();
         cuCtxSynchronize();
     }

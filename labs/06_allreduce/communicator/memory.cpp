@@ -13,7 +13,7 @@ constexpr unsigned kPacketsPerSender = kOneShotLimit / 8;
 static_assert(std::has_single_bit(kPacketsPerSender));
 static_assert(kMaxAllReduceRanks <= kMaxBarrierRanks);
 
-/// What one sender has in a region of push: whole lines of the cache.
+/// One sender's packs in a region of push: whole cache lines.
 unsigned push_packs(int ranks) {
     const auto packs = static_cast<unsigned>(push_limit(ranks) / sizeof(simt::Pack16));
     return (packs_per_part(packs, ranks) + 7) / 8 * 8;

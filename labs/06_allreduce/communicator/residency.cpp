@@ -18,7 +18,7 @@ namespace {
 
 std::mutex mutex;
 
-/// How many blocks of `threads` threads the device keeps resident.
+/// The number of blocks of `threads` threads that the device keeps resident.
 struct Resident {
     unsigned any = std::numeric_limits<unsigned>::max();  ///< Of any algorithm's largest kernel.
     unsigned sentinel = any;  ///< Of the largest kernel with the sentinel.
@@ -59,9 +59,9 @@ ResidencyShare::ResidencyShare(int device, unsigned blocks, unsigned resident) {
     }
     if (held + blocks > capacity) {
         throw std::invalid_argument(fmt::format(
-            "device {} keeps {} blocks of communicators resident at once: others of this process "
-            "hold {}, "
-            "and this one needs {}. Give each communicator a lower CommunicatorOptions::max_blocks",
+            "device {} keeps {} blocks of communicators resident at once: this process's other "
+            "communicators hold {}, and this one needs {}. Lower each communicator's "
+            "CommunicatorOptions::max_blocks",
             device, capacity, held, blocks));
     }
     share_ = shares().insert(shares().end(), {device, blocks, resident});
@@ -81,17 +81,17 @@ MostShapes agree_on_shapes(Rank& rank, unsigned max_blocks, std::optional<Reside
     if (max_blocks != 0) {
         most.blocks = std::min(most.blocks, max_blocks);
     }
-    // A process's streams share a few hardware queues. With the copies of several of its ranks on
-    // one device, one rank's kernel could stand in front of what it waits for.
+    // A process's streams share a few hardware queues. With copies of several ranks on one device,
+    // a kernel could block the queue of the work that it waits for.
     MostShapes shapes{most, most, is_emulated() || rank.most_on_a_device() == 1};
-    // Of the sentinel's smaller kernels more blocks fit than of the largest one. But they spread
+    // More blocks fit of the sentinel's smaller kernels than of the largest kernel. But they spread
     // over all multiprocessors, so a communicator that launches them has the device to itself.
     const bool alone = !is_emulated() && max_blocks == 0 && rank.most_on_a_device() == 1;
     if (alone) {
         shapes.sentinel.blocks = std::min(kMaxBlocks, resident.sentinel);
     }
-    // In two shots block b of each rank waits for block b of every other, so all ranks launch as
-    // many blocks as the rank that can launch the fewest. With packs that is only simpler.
+    // In two shots, block b of each rank waits for block b of every other. So all ranks launch as
+    // many blocks as the rank that can launch the fewest. Packs need not, but this is simpler.
     for (const MostShapes& other : rank.bootstrap().allgather("launch shapes", shapes)) {
         shapes.any.blocks = std::min(shapes.any.blocks, other.any.blocks);
         shapes.sentinel.blocks = std::min(shapes.sentinel.blocks, other.sentinel.blocks);
@@ -99,8 +99,8 @@ MostShapes agree_on_shapes(Rank& rank, unsigned max_blocks, std::optional<Reside
     rank.bootstrap().together("resident blocks", [&] {
         if (shapes.any.blocks == 0) {
             throw std::invalid_argument(
-                fmt::format("device {} keeps {} blocks of {} threads resident at once, not one per "
-                            "rank of this process: use fewer ranks, or --mode process",
+                fmt::format("device {} keeps {} blocks of {} threads resident at once, less than "
+                            "one per rank of this process: use fewer ranks, or --mode process",
                             rank.device(), resident.any, most.threads));
         }
         share.emplace(rank.device(), alone ? resident.any : shapes.any.blocks, resident.any);

@@ -19,7 +19,8 @@ void Windows::release(Rank& rank, CUdeviceptr local) {
     const auto found = std::find_if(windows_.begin(), windows_.end(),
                                     [&](const Window& one) { return one.local() == local; });
     if (found == windows_.end()) {
-        throw std::invalid_argument(fmt::format("{:#x} is no window of this communicator", local));
+        throw std::invalid_argument(
+            fmt::format("{:#x} is not a window of this communicator", local));
     }
     const auto number = std::distance(windows_.begin(), found);
     for (const auto other : rank.bootstrap().allgather("release window", number)) {

@@ -1,6 +1,6 @@
 // The benchmark against NCCL, with the options and columns of nccl-tests. Google Benchmark runs the
-// sizes on rank 0; the other ranks follow it. docs/RESULTS.md has its results. How calls are timed,
-// one by one or as a graph: TurnTimer (common/nccl/comparison.hpp).
+// sizes on rank 0; the other ranks follow it. docs/RESULTS.md has its results. TurnTimer
+// (common/nccl/comparison.hpp) times calls, one by one or as a graph.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -27,24 +27,24 @@ namespace {
 using namespace symm;
 
 constexpr const char* kWhatItDoes =
-    R"(Our AllReduce, ReduceScatter or AllGather beside NCCL's, with the options and
+    R"(Compares our AllReduce, ReduceScatter or AllGather with NCCL's, with the options and
 columns of nccl-tests.
 
-Ours, NCCL's default path and its symmetric windows take turns on the same buffers, in
-the same process. A time is that of one call on the slowest rank: the median of the
-turns. All results are checked after each turn; a wrong one ends the program with exit
-status 1. dev: our two shots on NCCL's device API. ratio is the better of NCCL's other two
-times divided by ours.)";
+Our call, NCCL's default path and its symmetric windows take turns on the same buffers, in
+the same process. A time is the median over the turns of one call's time on the slowest
+rank. All results are checked after each turn; a wrong result ends the program with exit
+status 1. dev: our two shots on NCCL's device API. ratio: the better of NCCL's other two
+times, divided by ours.)";
 
 constexpr const char* kExamples =
     R"(Try: 06_allreduce_bench -b 1K -e 1G -f 2 -G 1 --json two.json     (on GPUs)
      06_allreduce_bench -b 8 -e 64 -i 8 -d bfloat16 -o max -t 3
      06_allreduce_bench --benchmark_filter='/1[KM]/'
 NCCL is found at run time (SYMM_NCCL_LIB, LD_LIBRARY_PATH), and runs without NVLink's multicast
-(NCCL_NVLS_ENABLE=0 is set). SYMM_ALGO, SYMM_BLOCKS, SYMM_THREADS and SYMM_MAX_BLOCKS overrule our
-tuner. Without a GPU the benchmark runs on emulated ones: results are checked, the times are no
-performance figures.
-Options that begin with --benchmark_ are Google Benchmark's (--benchmark_list_tests names the
+(NCCL_NVLS_ENABLE=0 is set). SYMM_ALGO, SYMM_BLOCKS, SYMM_THREADS and SYMM_MAX_BLOCKS override our
+tuner. Without a GPU the benchmark runs on emulated ones: results are checked, but the times are
+not performance figures.
+Options that begin with --benchmark_ are Google Benchmark's (--benchmark_list_tests lists the
 sizes). A rate is in 10^9 bytes per second; busbw is algbw x 2(n-1)/n for n ranks, and half of that
 for a ReduceScatter or an AllGather.)";
 
@@ -62,26 +62,25 @@ std::string head(const Rank& rank, const BenchOptions& options, const NcclCompar
         format_bytes(options.comparison.most_bytes), ours.windows, nccl.windows);
     if (limit) {
         text += fmt::format(
-            "# limit: {:.2f} us (a packet's way) + bytes x {} (n-1)/n at {:.1f} GB/s (copy "
-            "engines, "
-            "each GPU to the next)\n",
+            "# limit: {:.2f} us (a packet's latency) + bytes x {} (n-1)/n at {:.1f} GB/s (copy "
+            "engines, each GPU to the next)\n",
             limit->packet, trips_of(options.comparison.arithmetic.collective), limit->rate);
     }
     if (!is_emulated() && rank.size() > device_count()) {
         text +=
-            "# Ranks share a GPU: no data crosses a link, the times are of kernels and launches.\n";
+            "# Ranks share a GPU: no data crosses a link; the times are those of kernels and "
+            "launches.\n";
     }
     if (!comparison.why_no_nccl_device().empty()) {
-        text +=
-            fmt::format("# NCCL's device API is left out: {}\n", comparison.why_no_nccl_device());
+        text += fmt::format("# NCCL's device API skipped: {}\n", comparison.why_no_nccl_device());
     }
     if (is_emulated()) {
-        text += "# Emulated: results are checked, the times are no performance figures.\n";
+        text += "# Emulated: results are checked, but the times are not performance figures.\n";
     }
     return text + "#\n";
 }
 
-/// What all rows have in common, for the JSON.
+/// Adds the properties that all rows share to the JSON.
 void add_context(const BenchOptions& options, const NcclComparison& comparison) {
     benchmark::AddCustomContext("driver", describe_driver());
     benchmark::AddCustomContext("emulated", is_emulated() ? "yes" : "no");
@@ -93,7 +92,7 @@ void add_context(const BenchOptions& options, const NcclComparison& comparison) 
     benchmark::AddCustomContext("nccl", comparison.nccl_version());
 }
 
-/// `json` is null where no file is asked for.
+/// `json` is null if no file is requested.
 void run(Rank& rank, const BenchOptions& options, std::ostream* json) {
     const ComparisonOptions& how = options.comparison;
     require_room(rank, how.most_bytes, "-e");
@@ -107,7 +106,7 @@ void run(Rank& rank, const BenchOptions& options, std::ostream* json) {
     NcclComparison comparison(rank, *communicator, how);
     ours.windows = comparison.our_windows();
 
-    // Each rank measures the size that rank 0 names; 0 ends the run.
+    // Each rank measures the size that rank 0 sends; 0 ends the run.
     const auto measure = [&](std::size_t bytes) -> std::optional<BenchRow> {
         bytes = rank.bootstrap().allgather("next size", bytes)[0];
         if (bytes == 0) {
@@ -147,7 +146,7 @@ void run(Rank& rank, const BenchOptions& options, std::ostream* json) {
     TableReporter reporter(rank, how.arithmetic, head(rank, options, comparison, ours, limit),
                            json);
     if (benchmark::RunSpecifiedBenchmarks(&reporter) == 0) {
-        throw UsageError("--benchmark_filter matches no size: --benchmark_list_tests names them");
+        throw UsageError("--benchmark_filter matches no size: --benchmark_list_tests lists them");
     }
     measure(0);
 }
@@ -155,7 +154,7 @@ void run(Rank& rank, const BenchOptions& options, std::ostream* json) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    // Google Benchmark would answer --help itself, so it gets only what is its own.
+    // Google Benchmark would answer --help itself, so it gets only its own options.
     char** const middle = std::stable_partition(argv + 1, argv + argc, [](std::string_view word) {
         return !word.starts_with("--benchmark_");
     });
@@ -172,7 +171,7 @@ int main(int argc, char** argv) {
             throw UsageError(fmt::format("Google Benchmark has no option {}", theirs[1]));
         }
         options.complete();
-        // Written as a whole when all is measured: a run that fails leaves an old file as it was.
+        // Written as a whole after all measurements: a failed run leaves an old file unchanged.
         std::ostringstream json;
         const int status = run_ranks({options.ranks(), RankMode::kThread, {}}, [&](Rank& rank) {
             run(rank, options, options.json.empty() ? nullptr : &json);

@@ -1,5 +1,5 @@
-// The driver calls behind NCCL's functions, and behind ours: from memory to an AllReduce and back.
-// Without GPUs, or without NCCL, its calls are read from a recording.
+// The driver calls behind NCCL's functions and behind ours, from allocating memory to an AllReduce
+// and back. Without GPUs or NCCL, NCCL's calls are read from a recording.
 
 #include <fmt/format.h>
 
@@ -29,10 +29,10 @@ namespace {
 using namespace symm;
 
 constexpr std::size_t kBytes = 4 << 20;
-constexpr std::size_t kCount = (1 << 20) / sizeof(float);  ///< Of an AllReduce: a quarter of it.
+constexpr std::size_t kCount = (1 << 20) / sizeof(float);  ///< An AllReduce: a quarter of kBytes.
 constexpr Arithmetic kSum{DataType::kFloat, ReduceOp::kSum};
 
-/// A step of both programs, and what it is in each.
+/// A step of both programs, and the call that makes it in each.
 struct Step {
     std::string_view name;
     std::string_view nccl;
@@ -49,7 +49,7 @@ constexpr auto kTracedSteps = std::to_array<Step>({
     {"free", "ncclMemFree", "mem_free of lab 01"},
 });
 
-/// The lines of each step, by its name.
+/// Each step's lines, by its name.
 using Lists = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 /// Records the steps of one program on this rank.
@@ -129,7 +129,7 @@ Lists trace_nccl(Rank& rank, const NcclLibrary& nccl) {
     return step.lists();
 }
 
-/// NCCL's lists, and where they come from.
+/// NCCL's lists, and their source.
 struct Recording {
     std::string source;
     Lists lists;
@@ -140,7 +140,7 @@ bool is_step(std::string_view name) {
                        [&](const Step& step) { return step.name == name; });
 }
 
-/// A file as write() makes it. Throws UsageError.
+/// Reads a file that write() has made. Throws UsageError.
 Recording read(const std::string& path) {
     const std::string origin = fmt::format("--recording {}", path);
     std::istringstream file(read_file(path, origin));
@@ -155,12 +155,12 @@ Recording read(const std::string& path) {
             continue;
         }
         if (!is_step(name) || one_line(line) != line) {
-            throw UsageError(origin + ": this is no file of --record");
+            throw UsageError(origin + ": this file was not written by --record");
         }
         recording.lists[name].push_back(line);
     }
     if (recording.lists.empty() || one_line(recording.source) != recording.source) {
-        throw UsageError(origin + ": this is no file of --record");
+        throw UsageError(origin + ": this file was not written by --record");
     }
     return recording;
 }
@@ -262,22 +262,20 @@ int main(int argc, char** argv) {
         "step",
         [&](const std::string& name) {
             if (!is_step(name)) {
-                throw UsageError(fmt::format("there is no step '{}': say one of {}", name, steps));
+                throw UsageError(fmt::format("there is no step '{}': use one of {}", name, steps));
             }
             options.step = name;
         },
-        "Show one step only: " + steps);
+        "Show only this step: " + steps);
     app.add_option_function<std::string>(
            "--recording", [&](const std::string& path) { options.recording = read(path); },
-           "NCCL's calls, for machines that cannot run it: a file of --record")
+           "A file of --record with NCCL's calls, for machines that cannot run NCCL")
         ->type_name("FILE");
-    add_output_option(app, "--record", options.record, "Write NCCL's calls into this file");
+    add_output_option(app, "--record", options.record, "Write NCCL's calls to this file");
     app.footer(
-        "va1 is an address, mem1 a handle, named in the order in which they appear; &va1 is where "
-        "a "
-        "call writes its\nanswer, -> 2M the answer itself, _ an argument that is not shown. On "
-        "GPUs "
-        "it needs CUPTI, which comes with the\nCUDA Toolkit.");
+        "va1 is an address, mem1 a handle, numbered in order of appearance. &va1 is where a call "
+        "writes its answer,\n-> 2M the answer itself, _ an omitted argument. On GPUs this needs "
+        "CUPTI, which comes with the\nCUDA Toolkit.");
     return run_main(app, argc, argv, [&] {
         return run_ranks(options.ranks, [&](Rank& rank) { run(rank, options); });
     });

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # measure.sh BIN FOLDER: makes the measurements for the AllReduce's tables in docs/RESULTS.md on a
-# machine of 2, 4 or 8 GPUs, in less than ten minutes. BIN has the programs
-# (build/release/bin, which may be a copy from another machine). FOLDER gets NAME.txt and NAME.json
-# of each run, the most important first. Exit status 1 if a run failed or took too long.
+# machine with 2, 4 or 8 GPUs, in less than ten minutes. BIN holds the programs
+# (build/release/bin, possibly copied from another machine). Each run writes NAME.txt and NAME.json
+# to FOLDER, the most important run first. Exit status 1 if a run failed or took too long.
 set -uo pipefail
 bin=$(realpath "${1:?usage: measure.sh BIN FOLDER}")
 folder=${2:?usage: measure.sh BIN FOLDER}
@@ -24,7 +24,7 @@ bench() {  # name, seconds at most, the benchmark's arguments
     run "$1" "$2" "$bin/06_allreduce_bench" --driver native --json "$1.json" "${@:3}"
 }
 
-forced() {  # algorithm, smallest and largest size: ours alone, to find the tuner's limits
+forced() {  # algorithm, smallest and largest size: only ours, to find the tuner's limits
     SYMM_ALGO=$1 bench "only_$1" 60 -b "$2" -e "$3" -f 2 -G 1 --rounds 3 --no-nccl
 }
 

@@ -22,7 +22,7 @@ Algorithm algorithm_of(std::size_t column) {
     return column < kTuned.size() ? kTuned.at(column) : Algorithm::kCopy;
 }
 
-/// Whether to measure it: one shot of much more than scratch memory holds would take for ever.
+/// Whether to measure it: one shot of much more than scratch memory holds would take forever.
 bool is_possible(Algorithm algorithm, const Communicator& communicator, bool floating,
                  std::size_t bytes) {
     switch (algorithm) {
@@ -69,8 +69,8 @@ std::vector<TunedSize> measure(const Rank& rank, const Communicator& communicato
 
 }  // namespace
 
-// The best choice for sizes[0..s] whose last is column c: the cost of s by c, and the best one for
-// sizes[0..s-1] that ends at c or before it.
+// The best choice for sizes[0..s] that ends with column c is the cost of s in column c, plus the
+// best choice for sizes[0..s-1] that ends at column c or before.
 TuningRow best_row(int ranks, bool floating, const std::vector<TunedSize>& sizes) {
     std::vector<std::array<double, kColumns>> cost(sizes.size());
     const auto cheapest = [&](std::size_t s, std::size_t last) {
@@ -111,7 +111,7 @@ void tune(Rank& rank, Communicator& communicator, ByteRange sizes, const std::st
     }
     rank.headline("{}\n", head);
     constexpr std::array kTypes{DataType::kFloat, DataType::kInt32};
-    std::list<NcclComparison> comparisons;  // their streams have to outlive the next one's call
+    std::list<NcclComparison> comparisons;  // their streams must outlive the next one's calls
     for (const DataType type : kTypes) {
         NcclComparison& comparison =
             comparisons.emplace_back(rank, communicator, options_for(type, sizes.last));
@@ -123,7 +123,7 @@ void tune(Rank& rank, Communicator& communicator, ByteRange sizes, const std::st
             write_file(file, fmt::format("# {}\n{}", describe_driver(), table.text()), file);
         }
     });
-    rank.headline("\n{}\nWritten to {}: SYMM_TUNING={} chooses it.\n", table.text(), file, file);
+    rank.headline("\n{}\nWritten to {}. To use it: SYMM_TUNING={}\n", table.text(), file, file);
 }
 
 }  // namespace symm

@@ -28,7 +28,7 @@ Memory one_segment(std::size_t bytes) {
     return {mem_alloc(bytes, bytes), give_back};
 }
 
-/// As many calls as take about 20 ms.
+/// The number of calls that take about 20 ms.
 int calls_per_turn(double microseconds) {
     return static_cast<int>(std::clamp(20e3 / microseconds, 5.0, 200.0));
 }
@@ -60,7 +60,7 @@ NcclComparison::NcclComparison(Rank& rank, Communicator& communicator,
     const std::size_t bytes = std::max<std::size_t>(options.most_bytes, 1);
     const Memory in = one_segment(bytes);
     const Memory out = one_segment(bytes);
-    our_windows_ = time_together(rank, [&] {  // from now on they keep the memory
+    our_windows_ = time_together(rank, [&] {  // the windows now keep the memory alive
         const auto window_of = [&](const Memory& memory) {
             return communicator.register_memory(reinterpret_cast<CUdeviceptr>(memory.get()), bytes);
         };
@@ -71,7 +71,7 @@ NcclComparison::NcclComparison(Rank& rank, Communicator& communicator,
 }
 
 void NcclComparison::find_nccl() {
-    why_no_nccl_ = options_.nccl ? "" : "as asked";
+    why_no_nccl_ = options_.nccl ? "" : "as requested";
     library_ = load_nccl(rank_, why_no_nccl_);
     if (library_ == nullptr) {
         return;
@@ -87,7 +87,7 @@ void NcclComparison::find_nccl() {
             in = nccl_symmetric_->register_window(in_, options_.most_bytes);
             out = nccl_symmetric_->register_window(out_, options_.most_bytes);
         } catch (const std::exception& error) {
-            log::info("NCCL's symmetric path is left out: {}", error.what());
+            log::info("skipping NCCL's symmetric path: {}", error.what());
             registered = false;
         }
     });
@@ -124,7 +124,7 @@ void NcclComparison::find_nccl_device(NcclLibrary::Window in, NcclLibrary::Windo
     }
 }
 
-/// Overwrites the output. In place it is the input, which stays as it is.
+/// Overwrites the output, unless it is the input (in place).
 void NcclComparison::poison(const Call& call) {
     if (!call.in_place) {
         verifier_.poison(stream_, options_.arithmetic, call.at.out, call.count);
@@ -147,7 +147,7 @@ double NcclComparison::time_turn(const Call& call, int iterations) {
         [this](std::string_view what) { communicator_.synchronize(stream_, what); },
         options_.warm_ups);
     const double time = timer.time(call.make, [&] { poison(call); });
-    // In place the timed calls have added up their own results, so one more call is made and
+    // In place, the timed calls have added up their own results, so one more call is made and
     // checked.
     if (options_.check && call.in_place) {
         check_call(call);

@@ -32,13 +32,13 @@ public:
     NcclDeviceOnGpu(const NcclDeviceOnGpu&) = delete;
     NcclDeviceOnGpu& operator=(const NcclDeviceOnGpu&) = delete;
     ~NcclDeviceOnGpu() override {
-        // An exception leaves it to ncclCommAbort: kernels may still wait in its barriers.
+        // After an exception, ncclCommAbort does this: kernels may still wait in its barriers.
         if (std::uncaught_exceptions() == 0) {
             nccl_.destroy_device_communicator(&comm_);
         }
     }
 
-    /// How many ranks reach each other's memory.
+    /// The number of ranks that reach each other's memory.
     int ranks() const {
         return comm_.lsaSize;
     }
@@ -75,7 +75,7 @@ std::unique_ptr<NcclDevice> NcclDevice::create(NcclCommunicator& nccl,
     if (resident_blocks_for<NcclTwoShot, kTypes>(options.type, options.ranks, most.threads) <
         most.blocks) {
         throw std::runtime_error(
-            fmt::format("the device does not keep {} blocks of its kernel resident", most.blocks));
+            fmt::format("the device cannot keep {} blocks of its kernel resident", most.blocks));
     }
     auto device = std::make_unique<NcclDeviceOnGpu>(nccl, options);
     if (const int reached = device->ranks(); reached != options.ranks) {
@@ -94,7 +94,7 @@ namespace symm {
 
 std::unique_ptr<NcclDevice> NcclDevice::create(NcclCommunicator& /*nccl*/,
                                                const NcclDeviceOptions& /*options*/) {
-    throw std::runtime_error("built without NCCL's headers (README.md of lab 06)");
+    throw std::runtime_error("built without NCCL's headers (see lab 06's README.md)");
 }
 
 }  // namespace symm

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""rivals.py [--ours FILE] [--most BYTES]: times what people use for small AllReduces, on all GPUs.
+"""rivals.py [--ours FILE] [--most BYTES]: times other libraries' small AllReduces, on all GPUs.
 
-NCCL as PyTorch calls it; PyTorch's symmetric memory (one and two shots); and with flashinfer-python
-its kernels of vLLM and of TensorRT-LLM (one and two shots), which it compiles first. None of them
-by NVLink multicast. bfloat16, sum. A time is that of one call of 20 in a CUDA graph on the slowest
-rank, in us: the median of 9 turns. Results are checked before. FILE is the JSON of
-`06_allreduce_bench -d bfloat16 -G 1 --json FILE` on the same machine: then the last columns are our
-time and the best of theirs divided by it. A rival that fails is left out, and stderr says why.
+The rivals: NCCL as PyTorch calls it; PyTorch's symmetric memory (one and two shots); and, through
+flashinfer-python, which compiles them first, the kernels of vLLM and of TensorRT-LLM (one and two
+shots). None uses NVLink multicast. bfloat16, sum. A time is one call's on the slowest rank, in us,
+with 20 calls in a CUDA graph: the median of 9 turns. Results are checked first. FILE is the JSON of
+`06_allreduce_bench -d bfloat16 -G 1 --json FILE` on the same machine: it adds columns for our time
+and for the best of theirs divided by ours. A rival that fails is skipped; stderr has the reason.
 """
 
 import argparse
@@ -28,7 +28,7 @@ CALLS, TURNS = 20, 9
 
 
 class Torch:
-    """PyTorch's own: the input lies in symmetric memory."""
+    """PyTorch's own AllReduces: the input lies in symmetric memory."""
 
     def __init__(self, most, group):
         import torch.distributed._symmetric_memory as symmetric
@@ -59,7 +59,7 @@ class Nccl:
 
 
 class TensorRt:
-    """Rows of at most 4096 elements, as of a model's hidden state."""
+    """Rows of at most 4096 elements, like a model's hidden state."""
 
     def __init__(self, most, _group):
         import flashinfer.comm as comm
@@ -108,7 +108,7 @@ class Vllm:
 
 
 def check(x, out, call):
-    """One call of numbers that tell rank and index; their sums are exact."""
+    """Checks one call. Inputs are unique to rank and index; their sums are exact."""
     index = torch.arange(x.numel(), device="cuda") % 100
     x.copy_(index + dist.get_rank())
     out.fill_(-1)
@@ -141,7 +141,7 @@ def slowest(value):
 def turn(graph):
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     dist.barrier()
-    graph.replay()  # the ranks meet in it
+    graph.replay()  # synchronizes the ranks
     begin.record()
     graph.replay()
     end.record()
@@ -150,17 +150,17 @@ def turn(graph):
 
 
 def together(action, name):
-    """What `action` returns; nothing where it fails on some rank."""
+    """The result of `action`, or None if it fails on any rank."""
     result, error = None, ""
     try:
         result = action()
         torch.cuda.synchronize()
-    except Exception:  # whatever a rival throws: it is left out
+    except Exception:  # skip the rival, whatever it throws
         error = traceback.format_exc(limit=-1).strip().replace("\n", " ")
     if slowest(1.0 if error else 0.0) == 0:
         return result
     if error:
-        print(f"# without {name}: {error[-300:]}", file=sys.stderr, flush=True)
+        print(f"# skipping {name}: {error[-300:]}", file=sys.stderr, flush=True)
     return None
 
 
@@ -180,7 +180,7 @@ def sizes(args):
 
 
 def measure(rank, ranks, args):
-    """One rank of one rival. Rank 0 prints a line of JSON for each time."""
+    """Runs one rank of one rival. Rank 0 prints a line of JSON per time."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29517")
     torch.cuda.set_device(rank)
     dist.init_process_group("nccl", rank=rank, world_size=ranks,
@@ -201,21 +201,21 @@ def measure(rank, ranks, args):
             if rank == 0:
                 print(json.dumps([name, size, time]), flush=True)
     dist.barrier()
-    os._exit(0)  # destructors of the rival's memory need no waiting for
+    os._exit(0)  # do not wait for destructors of the rival's memory
 
 
 KINDS = {"NCCL": Nccl, "PyTorch": Torch, "vLLM": Vllm, "TensorRT-LLM": TensorRt}
 
 
 def measured(rival, args):
-    """The times of one rival, in processes of its own: it may fail as it likes."""
+    """The times of one rival, in its own processes: its failure harms no other."""
     command = [sys.executable, __file__, "--rival", rival, "--most", str(args.most)]
     try:
         run = subprocess.run(command + ["--fast"] * args.fast, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True, timeout=args.seconds)
         output, errors, status = run.stdout, run.stderr, run.returncode
     except subprocess.TimeoutExpired as late:
-        output, errors, status = (late.stdout or b"").decode(), "it took too long", 1
+        output, errors, status = (late.stdout or b"").decode(), "took too long", 1
     if status != 0:
         errors = "\n".join(errors.strip().splitlines()[-3:])
     if errors:
@@ -229,7 +229,7 @@ def main():
     parser.add_argument("--ours", metavar="FILE")
     parser.add_argument("--most", metavar="BYTES", type=int, default=8 << 20)
     parser.add_argument("--fast", action="store_true", help="every other size")
-    parser.add_argument("--seconds", type=int, default=300, help="for each rival, at most")
+    parser.add_argument("--seconds", type=int, default=300, help="the limit for each rival")
     parser.add_argument("--rival", choices=KINDS, help=argparse.SUPPRESS)
     args = parser.parse_args()
     ranks = torch.cuda.device_count()

@@ -1,4 +1,4 @@
-// What the GPUs do during one AllReduce: when kernels and copies run. Rows for bench/timeline.gp.
+// Records when kernels and copies run during one AllReduce. Writes rows for bench/timeline.gp.
 
 #include <fmt/core.h>
 
@@ -63,7 +63,7 @@ void run(Rank& rank, const Options& options) {
     Verifier verifier(rank.rank(), rank.size());
     verifier.fill(stream, kSum, in, count);
     Verifier::poison(stream, out, options.bytes);
-    const auto two_calls = [&] {  // the first ones do not begin together, the second ones do
+    const auto two_calls = [&] {  // only the second calls begin at the same time on all ranks
         rank.bootstrap().barrier("begin");
         for (int i = 0; i < 2; ++i) {
             communicator.all_reduce(in, out, count, kSum.type, kSum.op, stream.get(),
@@ -72,7 +72,7 @@ void run(Rank& rank, const Options& options) {
         communicator.synchronize(stream, "the AllReduce");
         rank.bootstrap().barrier("end");
     };
-    two_calls();  // sets up what a first call needs
+    two_calls();  // includes the first call's set-up
     if (rank.rank() == 0) {
         write(options.rows, second_call(gpu_work_of(two_calls)));
     } else {
@@ -85,13 +85,13 @@ void run(Rank& rank, const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app("When the GPUs run kernels and copies during one AllReduce.",
+    CLI::App app("Records when the GPUs run kernels and copies during one AllReduce.",
                  "06_allreduce_timeline");
     Options options;
     add_number_option(app, "--ranks", options.ranks.ranks, 1, kMaxAllReduceRanks,
-                      "Ranks, which are threads");
+                      "Ranks; each is a thread");
     add_bytes_option(app, "--bytes", options.bytes, "Size of a buffer");
-    app.add_option("--algo", options.algorithm, "Algorithm, as 06_allreduce takes it")
+    app.add_option("--algo", options.algorithm, "Algorithm, as for 06_allreduce")
         ->capture_default_str();
     add_output_option(app, "rows", options.rows, "The file to write")->required();
     app.footer(

@@ -1,4 +1,4 @@
-// Measures which algorithm is the fastest for which size, and writes the tuner's table.
+// Measures the fastest algorithm for each size, and writes the tuner's table.
 
 #include <filesystem>
 
@@ -11,23 +11,23 @@
 
 int main(int argc, char** argv) {
     using namespace symm;
-    CLI::App app(
-        "Measures which algorithm is the fastest for which size, and writes the tuner's table.",
-        "06_allreduce_tune");
+    CLI::App app("Measures the fastest algorithm for each size, and writes the tuner's table.",
+                 "06_allreduce_tune");
     RankOptions ranks;
     std::string bytes = "1K:1G";
     std::string file;
     add_rank_options(app, ranks, kMaxAllReduceRanks);
     app.add_option("--bytes", bytes, "The sizes: powers of two in this range")
         ->capture_default_str();
-    add_output_option(app, "FILE", file, "The table; rows for other numbers of ranks stay")
+    add_output_option(app, "FILE", file,
+                      "The table to write; rows for other numbers of ranks are kept")
         ->required();
     app.footer(
         "Try: 06_allreduce_tune --ranks 2 --mode thread my_machine.txt\n"
         "     SYMM_TUNING=my_machine.txt 06_allreduce --bytes 1K:1G");
     return run_main(app, argc, argv, [&] {
         const ByteRange sizes = parse_byte_range("--bytes", bytes);
-        if (std::filesystem::exists(file)) {  // a bad table is told once, and not by each rank
+        if (std::filesystem::exists(file)) {  // report a bad table once, not on each rank
             TuningTable::read(file, file);
         }
         TuningTable::from_environment();

@@ -1,5 +1,5 @@
-// The smallest program that uses the library: two ranks, threads of this program, add up a buffer
-// each, and both check the sums.
+// The smallest program that uses the library. Two ranks, threads of this program, add up one buffer
+// from each, and both check the sums.
 
 #include <cstdio>
 #include <stdexcept>

@@ -1,6 +1,6 @@
 # The algorithms with one order, sync, bank or check less (cmake/Mutants.cmake).
 
-# What two shots have from lab 05.
+# Lab 05's primitives, as two shots use them.
 symm_explored_mutant(06_windows signal_relaxed two_shot/2x1 "data race on r[01].(in|out)"
   FILE labs/05_device_prims/signal.hpp
   OLD [[simt::store(flag, value, kOrder)]] NEW [[simt::store(flag, value, simt::Order::kRelaxed)]])
@@ -15,7 +15,7 @@ symm_explored_mutant(06_windows two_shot_no_barrier two_shot/2x1 "instead of"
 symm_explored_mutant(06_windows rendezvous_relaxed two_shot/2x1 "data race on r[01].in"
   FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
   OLD [[load_packet<simt::Order::kAcquire>(]] NEW [[load_packet(]])
-# Other threads read what is not there yet.
+# Other threads read addresses that are not there yet.
 symm_explored_mutant(06_windows rendezvous_no_sync two_shot/2x2
   "accesses address|data race on r[01].shared"
   FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
@@ -27,11 +27,11 @@ symm_explored_mutant(06_windows rendezvous_same_epoch two_shot/2x1 "data race on
   FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
   OLD [[->epoch[b] = epoch;]] NEW [[->epoch[b] = 0;]])
 
-# A fast peer overwrites what has not been read.
-symm_explored_mutant(06 one_bank one_shot/2x1 "nobody can go on"
+# A fast peer overwrites data that has not been read.
+symm_explored_mutant(06 one_bank one_shot/2x1 "no thread can go on"
   FILE labs/06_allreduce/algorithms/scratch.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
-# A flag of many calls ago is taken for a new one. The scene's epochs have a wrap that comes soon.
+# A flag of many calls ago passes for a new one. The scene's epochs wrap early.
 symm_explored_mutant(06 stale_flags one_shot/2x1/clear "instead of"
   FILE labs/06_allreduce/algorithms/one_shot/one_shot.hpp
   OLD [[clear_unused(block, epoch, packets);]] NEW ""
@@ -40,10 +40,10 @@ symm_explored_mutant(06 stale_flags one_shot/2x1/clear "instead of"
         return epoch == 0 ? 2 : epoch;]]
   NEW [[const std::uint32_t epoch = of_block[block.group_index()] + 1;
         return epoch == 8 ? 2 : epoch;]])
-symm_explored_mutant(06 clears_used_slot one_shot/2x2 "nobody can go on"
+symm_explored_mutant(06 clears_used_slot one_shot/2x2 "no thread can go on"
   FILE labs/06_allreduce/algorithms/one_shot/one_shot.hpp
   OLD [[if (i >= packets) {]] NEW [[{]])
-symm_explored_mutant(06 epoch_parity one_shot/2x1/wrap "nobody can go on"
+symm_explored_mutant(06 epoch_parity one_shot/2x1/wrap "no thread can go on"
   FILE labs/06_allreduce/algorithms/scratch.hpp
   OLD [[epoch == 0 ? 2 : epoch]] NEW [[epoch == 0 ? 1 : epoch]])
 symm_explored_mutant(06 epoch_no_sync one_shot/2x2 "data race on r[01].epochs"
@@ -51,7 +51,7 @@ symm_explored_mutant(06 epoch_no_sync one_shot/2x2 "data race on r[01].epochs"
   OLD [[block.sync();
         for]]
   NEW [[for]])
-# A peer takes what a rank that gave up sends later for what it has not sent.
+# A rank gave up, and a peer takes its later data for the data that it never sent.
 symm_explored_mutant(06 one_shot_after_giving_up one_shot/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/one_shot/one_shot.hpp
   OLD [[ && !waiter.gave_up()]] NEW "")
@@ -72,7 +72,7 @@ symm_explored_mutant(06 sentinel_one_half sentinel/2x1 "nan instead of"
 symm_explored_mutant(06 push_one_half push/2x1 "nan instead of"
   FILE labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp
   OLD [[ && pack.half[1] != kSentinel]] NEW "")
-symm_explored_mutant(06 sentinel_one_bank sentinel/2x1 "instead of|nobody can go on"
+symm_explored_mutant(06 sentinel_one_bank sentinel/2x1 "instead of|no thread can go on"
   FILE labs/06_allreduce/algorithms/scratch.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
 
@@ -86,8 +86,8 @@ symm_explored_mutant(06 push_not_cleared push/2x1 "instead of"
 symm_explored_mutant(06 push_gather_not_cleared push/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
   OLD [[clear(slot_of(p));]] NEW "")
-# A fast peer sends into slots that are cleared after that.
-symm_explored_mutant(06 push_one_bank push/2x1 "nobody can go on|instead of"
+# A fast peer sends into slots that are cleared afterwards.
+symm_explored_mutant(06 push_one_bank push/2x1 "no thread can go on|instead of"
   FILE labs/06_allreduce/algorithms/scratch.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
 
@@ -97,14 +97,14 @@ symm_explored_mutant(06_windows copy_wait_relaxed copy/2x1 "data race on r[01].s
   OLD [[wait_signal(waiter, &memory->flag]]
   NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory->flag]])
 
-# Other threads read before the data are there.
+# Other threads read before the data is there.
 symm_explored_mutant(06_windows copy_no_sync copy/2x2
   "data race on r[01].slot|data race on r[01].copy"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
   OLD [[AbortBarrier(block).sync(arrived)]] NEW [[arrived]])
 
 # The ranks count rounds differently.
-symm_explored_mutant(06_windows copy_rounds_differ copy/2x1 "nobody can go on|data race"
+symm_explored_mutant(06_windows copy_rounds_differ copy/2x1 "no thread can go on|data race"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
   OLD [[block.thread_rank() == 0) {
             ++memory.local()->round;

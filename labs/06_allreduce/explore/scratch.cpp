@@ -1,4 +1,4 @@
-// The algorithms that go through scratch memory, call after call, in every execution.
+// The algorithms that use scratch memory, call after call, in every execution.
 
 #include <vector>
 
@@ -14,7 +14,7 @@
 namespace symm {
 namespace {
 
-/// Calls of an algorithm that goes through scratch memory: `slots` slots for each sender.
+/// Calls of an algorithm that uses scratch memory, with `slots` slots for each sender.
 template <template <class, int> class Kernel, class T, int kMost>
 void through_scratch(Scene& scene, const Ranks& who, const std::vector<std::size_t>& counts,
                      unsigned slots, std::uint32_t epoch = 0,

@@ -14,7 +14,7 @@
 namespace symm {
 namespace {
 
-/// Where rank p reads and writes in a rank's buffers: in its part, where they have parts.
+/// Where rank p reads and writes in a rank's buffers: in its part, if they have parts.
 Buffers seen_by(int p, const Buffers& mine, const Calls& calls, std::size_t count) {
     const std::size_t part = static_cast<std::size_t>(p) * count * sizeof(float);
     return {mine.in + (calls.parts_in() > 1 ? part : 0),
@@ -53,15 +53,15 @@ void two_shots(Scene& scene, const Ranks& who, const Calls& calls, Shots shots) 
     }
 }
 
-/// What a stream does behind an event of another stream.
+/// A stream's wait for an event of another stream.
 void wait_for_event(const std::uint32_t* event, std::uint32_t number) {
     const auto is_set = [&] { return simt::load(event, simt::Order::kAcquire) >= number; };
     explore::await(is_set, nullptr);
 }
 
 /// Calls of two ranks by the copy engine, as TwoShotCopy queues them. Ranks 2 and 3 stand for the
-/// streams of the copies of ranks 0 and 1. A copy brings 16 bytes, one piece; that of a flag begins
-/// when the one before has arrived, so it is a release.
+/// copy streams of ranks 0 and 1. A copy brings 16 bytes, one piece. A flag's copy begins when the
+/// previous copy has arrived, so it is a release.
 void copies(Scene& scene, unsigned threads, unsigned calls) {
     constexpr int kRanks = 2;
     constexpr std::uint32_t kPieces = CopyMemory::kPieces;

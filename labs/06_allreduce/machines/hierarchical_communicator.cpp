@@ -15,7 +15,7 @@ struct HierarchicalCommunicator::Call {
     CUdeviceptr out;
     RailCall rail;
     CUstream stream;
-    /// Inside of a machine: an average is a sum until all machines are added up.
+    /// Inside a machine: an average is a sum until all machines are added up.
     ReduceOp op_inside;
 
     std::size_t bytes(std::size_t elements) const { return elements * size_of(rail.type); }
@@ -56,7 +56,7 @@ void HierarchicalCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::
     const auto n = static_cast<std::size_t>(inside_.ranks());
     const std::size_t most = part_bytes() / size_of(type);
     const std::size_t parted = count / n * n;
-    // Where each piece begins, and at last where all end.
+    // The part of each rank in the piece that starts at `begin`.
     const auto part_at = [&](std::size_t begin) { return std::min(most, (parted - begin) / n); };
     std::size_t gathered = 0;
     for (std::size_t begin = 0; begin < parted; begin += part_at(begin) * n) {
@@ -92,7 +92,7 @@ void HierarchicalCommunicator::finish_and_gather(const Call& call, std::size_t b
 
 void HierarchicalCommunicator::reduce_rest(const Call& call, std::size_t begin, std::size_t count) {
     const CUdeviceptr buffer = parts_[started_++ % parts_.size()];
-    // By packets, which take any memory.
+    // By packets, which work with any memory.
     inside_.all_reduce(call.in + call.bytes(begin), buffer, count, call.rail.type, call.op_inside,
                        call.stream, Algorithm::kOneShot);
     across_.start(call.part(begin, count), buffer, call.stream);

@@ -18,12 +18,12 @@
 namespace symm {
 namespace {
 
-/// Where ranks of several machines share a device, their kernels have to fit on it together.
+/// If ranks of several machines share a device, their kernels must fit on it together.
 constexpr unsigned kBlocksOfSharedDevice = 8;
 constexpr const char* kNcclsBlocks = "2";
 
 struct Engine {
-    std::unique_ptr<NcclLibrary> nccl;  ///< Outlives what it made.
+    std::unique_ptr<NcclLibrary> nccl;  ///< Outlives the exchange.
     std::unique_ptr<Exchange> exchange;
 };
 
@@ -99,18 +99,18 @@ void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const MachineCalls& ca
         print(fmt::format("{:>8} {:>12} {:>10.0f}   right\n", format_bytes(bytes), count,
                           time.count() / calls.iterations));
     }
-    print("\nAll results are right. A time is that of one call on one rank, with its wait.\n");
+    print("\nAll results are right. A time is that of one call on one rank, including its wait.\n");
 }
 
 int run_thread_machines(int machines, int ranks, const MachineCalls& calls) {
     if (ranks % machines != 0) {
         throw UsageError(
-            fmt::format("--ranks {} is no multiple of --nodes {}: all machines need "
+            fmt::format("--ranks {} is not a multiple of --nodes {}: all machines need "
                         "the same number of ranks",
                         ranks, machines));
     }
-    // Ranks that share a GPU have many streams, and a stream must not wait behind another one's
-    // kernel because they share a hardware queue. CUDA reads it when it starts.
+    // Ranks that share a GPU have many streams. A stream must not wait for another stream's kernel
+    // just because they share a hardware queue. CUDA reads this variable when it starts.
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     return run_on_machines(std::vector<int>(static_cast<std::size_t>(machines), ranks / machines),
                            [&](Rank& inside, std::unique_ptr<Rail> rail) {

@@ -1,4 +1,4 @@
-// When three steps beat rings: the model of README.md, for given links.
+// README.md's model of when three steps are faster than rings, for given links.
 
 #include <fmt/core.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using namespace symm;
 
-/// A link of each rank: microseconds, and GB/s.
+/// A rank's link: latency in microseconds, bandwidth in GB/s.
 struct Link {
     double latency;
     double bandwidth;
@@ -36,7 +36,7 @@ struct Model {
         return 2 * inside.latency + inside.time(2 * bytes * (ranks - 1) / ranks) +
                std::min(tree, ring);
     }
-    /// A ring for each card, each with its share of the bytes. A byte goes around twice.
+    /// One ring per network card, each with its share of the bytes. A byte goes around twice.
     double rings(double bytes) const {
         const double all = ranks * machines;
         const double share = bytes * (all - 1) / all;
@@ -48,7 +48,7 @@ struct Model {
 Link link_of(const std::vector<double>& values, const char* option) {
     if (values.size() != 2 || values[0] <= 0 || values[1] <= 0) {
         throw UsageError(
-            fmt::format("{}: say a latency in us and a bandwidth in GB/s, as in 5,45", option));
+            fmt::format("{}: pass a latency in us and a bandwidth in GB/s, as in 5,45", option));
     }
     return {values[0], values[1]};
 }
@@ -57,14 +57,14 @@ Link link_of(const std::vector<double>& values, const char* option) {
 
 int main(int argc, char** argv) {
     CLI::App app(
-        "A model, not a measurement: an AllReduce over machines in three steps, or by rings.",
+        "A model, not a measurement, of an AllReduce over machines in three steps, or by rings.",
         "06_allreduce_model");
     int ranks = 8;
     int machines = 4;
     std::vector<double> inside{1.5, 370};
     std::vector<double> across{5, 45};
     std::string sizes = "1K:1G";
-    add_number_option(app, "--ranks", ranks, 1, 1024, "Ranks of a machine");
+    add_number_option(app, "--ranks", ranks, 1, 1024, "Ranks per machine");
     add_number_option(app, "--machines", machines, 2, 65536, "Machines");
     app.add_option("--inside", inside, "Latency in us and GB/s between ranks of a machine")
         ->delimiter(',')

@@ -1,6 +1,6 @@
-// Lab 06 over machines of an MPI run: mpirun starts one process for each rank. Every element is
-// checked against the reference, and against MPI's own AllReduce of all ranks where MPI knows type
-// and operation.
+// Lab 06 over the machines of an MPI run: mpirun starts one process per rank. Every element is
+// checked against the reference, and against MPI's own AllReduce of all ranks if MPI supports the
+// type and the operation.
 
 #include <fmt/core.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 using namespace symm;
 
-/// By the numbers of DataType and ReduceOp; null where MPI has none.
+/// Indexed by DataType or ReduceOp; null if MPI has no counterpart.
 MPI_Datatype mpi_type(DataType type) {
     const std::array<MPI_Datatype, kDataTypes.size()> types{
         MPI_INT8_T,   MPI_UINT8_T,       MPI_INT32_T, MPI_UINT32_T, MPI_INT64_T,
@@ -35,7 +35,7 @@ MPI_Op mpi_op(ReduceOp op) {
     return ops.at(static_cast<std::size_t>(op));
 }
 
-/// Compares with MPI_Allreduce: the inputs are such that any order of additions has the same bits.
+/// Compares with MPI_Allreduce. With these inputs any order of additions gives the same bits.
 void check_against_mpi(const Arithmetic& arithmetic, std::size_t count, CUdeviceptr in,
                        CUdeviceptr out) {
     const std::size_t bytes = count * size_of(arithmetic.type);
@@ -70,12 +70,12 @@ int main(int argc, char** argv) {
     app.add_flag("--inplace", calls.in_place, "Input and output are the same buffer");
     add_number_option(app, "-n,--iterations", calls.iterations, 1, 100'000'000,
                       "Calls of each size");
-    app.add_option("--engine", engine, "What carries data between machines")
+    app.add_option("--engine", engine, "How data moves between machines")
         ->check(CLI::IsMember({"mpi", "nccl"}))
         ->capture_default_str();
     app.footer(
         "Try: mpirun --oversubscribe -np 4 -x SYMM_RANKS_PER_NODE=2 06_allreduce_mpi\n"
-        "SYMM_RANKS_PER_NODE makes several machines of one.");
+        "SYMM_RANKS_PER_NODE splits one machine into several.");
     return run_main(app, argc, argv, [&] {
         calls.arithmetic = {data_type(dtype), reduce_op(op)};
         calls.sizes = parse_byte_range("--bytes", bytes);
@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
         } catch (const std::exception& error) {
             inside.say("error on machine {}: {}", place.machine, error.what());
             inside.bootstrap().fail(error.what());
-            // mpirun drops what it has not read when a rank aborts.
+            // When a rank aborts, mpirun drops output that it has not read yet.
             std::this_thread::sleep_for(std::chrono::milliseconds(300));
             MPI_Abort(MPI_COMM_WORLD, kExitFailed);
         }

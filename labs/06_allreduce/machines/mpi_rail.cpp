@@ -48,8 +48,8 @@ void wait_for_mpi(MPI_Request request, const char* what, Deadline deadline) {
     int done = 0;
     for (int polls = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0; ++polls) {
         if (deadline.passed()) {
-            throw std::runtime_error(fmt::format("{}: a machine did not come within {:.3g} s", what,
-                                                 deadline.seconds()));
+            throw std::runtime_error(fmt::format("{}: a machine did not arrive within {:.3g} s",
+                                                 what, deadline.seconds()));
         }
         if (polls > 1000) {
             std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -61,7 +61,7 @@ MpiSession::MpiSession(int& argc, char**& argv) {
     int provided = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     if (provided < MPI_THREAD_MULTIPLE) {
-        throw std::runtime_error("this MPI has no MPI_THREAD_MULTIPLE");
+        throw std::runtime_error("this MPI does not support MPI_THREAD_MULTIPLE");
     }
 }
 
@@ -75,7 +75,7 @@ MpiPlace MpiPlace::find() {
     MpiPlace place;
     place.rank = rank_in(inside);
     place.ranks = size_of_communicator(inside);
-    // Process and time of the machine's first rank: no other run has both.
+    // Process id and time of the machine's first rank: no other run has both.
     std::array<long, 2> name{::getpid(),
                              std::chrono::steady_clock::now().time_since_epoch().count()};
     MPI_Bcast(name.data(), 2, MPI_LONG, 0, inside);
@@ -83,7 +83,7 @@ MpiPlace MpiPlace::find() {
     place.rail = split(place.rank, rank);
     place.machine = rank_in(place.rail);
     place.machines = size_of_communicator(place.rail);
-    // Where machines differ, some rails are shorter than others.
+    // If machines have different numbers of ranks, some rails are shorter than others.
     std::vector<int> sizes(static_cast<std::size_t>(size_of_communicator(MPI_COMM_WORLD)));
     const int own = place.rank == 0 ? place.ranks : 0;
     MPI_Allgather(&own, 1, MPI_INT, sizes.data(), 1, MPI_INT, MPI_COMM_WORLD);

@@ -31,7 +31,7 @@ void NcclExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stre
     const ReduceOp op = call.op == ReduceOp::kAvg ? ReduceOp::kSum : call.op;
     communicator_.all_reduce(buffer, buffer, call.count, static_cast<int>(call.type),
                              static_cast<int>(op), stream);
-    if (call.op == ReduceOp::kAvg) {  // one shot of a single rank: the sum is divided
+    if (call.op == ReduceOp::kAvg) {  // one shot of a single rank divides the sum
         launch_one_shot(stream, {.blocks = 32, .threads = 256}, call.type,
                         {buffer,
                          buffer,
@@ -51,7 +51,7 @@ void NcclExchange::throw_if_failed() {
 }
 
 void NcclExchange::fail(std::string_view text) noexcept {
-    log::info("NCCL's communicator is aborted: {}", text);
+    log::info("aborting NCCL's communicator: {}", text);
     communicator_.abort();
 }
 

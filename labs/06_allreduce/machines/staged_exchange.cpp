@@ -15,7 +15,7 @@ namespace symm {
 namespace {
 
 constexpr std::size_t kDoneBytes = 64;
-/// How much longer a kernel waits than the thread, which knows more.
+/// How much longer a kernel waits than the thread, whose error tells more.
 constexpr std::chrono::seconds kGrace{5};
 
 void order(CUstream earlier, CUstream later, const Event& event) {
@@ -34,7 +34,7 @@ StagedExchange::StagedExchange(const Rank& rank, std::unique_ptr<Rail> rail, std
     : rank_(rank.rank()),
       device_(rank.gpu()),
       rail_(std::move(rail)),
-      // A chunk for each machine may be an element longer than its share.
+      // Each machine's chunk may be one element longer than its share.
       most_bytes_(most_bytes + 8 * static_cast<std::size_t>(rail_->machines())),
       limit_(limit),
       timeout_(limit + kGrace),
@@ -65,11 +65,11 @@ void StagedExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream st
     throw_if_failed();
     if (is_captured(stream)) {
         throw std::invalid_argument(
-            "a call that goes through host memory cannot be captured: its thread would not know of "
+            "a call that goes through host memory cannot be captured: its thread would not notice "
             "the graph's launches");
     }
     if (bytes_of(call) > most_bytes_ || started_ - finished_ == kDepth) {
-        throw std::logic_error("more than this exchange has room for");
+        throw std::logic_error("this exchange has no room for the call");
     }
     Part part{++started_, call};
     const auto stage = reinterpret_cast<CUdeviceptr>(stage_of(part.number));
@@ -118,7 +118,7 @@ void StagedExchange::fail(std::string_view text) noexcept {
         uses_stage = uses_stage_;
     }
     rail_->fail(text);
-    if (!uses_stage) {  // else the thread does it, which leaves the rail now
+    if (!uses_stage) {  // else the thread aborts, since it now leaves the rail
         timeout_.abort();
     }
     changed_.notify_all();
@@ -199,13 +199,13 @@ void StagedExchange::require_same(const RailCall& call, Deadline deadline) {
     rail_->all_gather(reinterpret_cast<const std::byte*>(&call),
                       reinterpret_cast<std::byte*>(calls.data()), sizeof call, deadline);
     const auto text = [&](const RailCall& one) {
-        return fmt::format("call {} ({} x {}, {}; element {} and {} behind it)", one.number,
-                           one.all, name_of(one.type), name_of(one.op), one.begin, one.count - 1);
+        return fmt::format("call {} ({} x {}, {}; element {} and {} after it)", one.number, one.all,
+                           name_of(one.type), name_of(one.op), one.begin, one.count - 1);
     };
     for (std::size_t m = 1; m < calls.size(); ++m) {
         if (calls[m] != calls[0]) {
             throw std::runtime_error(
-                fmt::format("machine 0 makes {}, machine {} {}: all have to "
+                fmt::format("machine 0 makes {}, machine {} makes {}: all must "
                             "make the same calls",
                             text(calls[0]), m, text(calls[m])));
         }

@@ -7,7 +7,7 @@
 namespace symm {
 namespace {
 
-/// One thread waits; where it gives up, the thread of the host knows why.
+/// One thread waits. If it gives up, the host's thread knows why.
 struct AwaitPart {
     simt::Timeout timeout;
     const std::uint32_t* done;
@@ -34,7 +34,7 @@ void reduce_on_host(const RailCall& call, const std::vector<const std::byte*>& s
         using Pack = simt::Pack16;
         constexpr int kMost = kMaxAllReduceRanks;
         if (sources.size() > kMost) {
-            throw std::invalid_argument("more machines than are added up");
+            throw std::invalid_argument("too many machines for one sum");
         }
         const auto element = [](auto* bytes, std::size_t i) {
             using Byte = std::remove_pointer_t<decltype(bytes)>;

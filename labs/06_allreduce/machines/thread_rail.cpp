@@ -13,7 +13,7 @@
 namespace symm {
 
 void ThreadMeeting::meet(std::unique_lock<std::mutex>& lock, int machine, Deadline deadline) {
-    if (!failure_.empty()) {  // who has left does not keep its data
+    if (!failure_.empty()) {  // a machine that has left does not keep its data
         throw std::runtime_error(failure_);
     }
     const std::size_t meeting = meetings_;
@@ -32,7 +32,8 @@ void ThreadMeeting::meet(std::unique_lock<std::mutex>& lock, int machine, Deadli
         throw std::runtime_error(failure_);
     }
     const auto missing = std::find(here_.begin(), here_.end(), false) - here_.begin();
-    failure_ = fmt::format("machine {} did not come within {:.3g} s", missing, deadline.seconds());
+    failure_ =
+        fmt::format("machine {} did not arrive within {:.3g} s", missing, deadline.seconds());
     changed_.notify_all();
     throw std::runtime_error(failure_);
 }
@@ -71,7 +72,7 @@ void ThreadRail::all_to_all(const std::byte* from, std::byte* to, std::size_t by
 void ThreadRail::all_gather(const std::byte* from, std::byte* to, std::size_t bytes,
                             Deadline deadline) {
     meeting_->exchange(machine_, from, deadline, [&](std::size_t m, const std::byte* data) {
-        if (data != to + m * bytes) {  // it is in its place, and the others read it
+        if (data != to + m * bytes) {  // else it is in place already, and other machines read it
             std::memcpy(to + m * bytes, data, bytes);
         }
     });

@@ -105,7 +105,7 @@ TEST(Program, SaysHowMuchWouldFit) {
         return run.output;
     };
     const std::string told = refused("31M", "64M");
-    const std::string say = "say --bytes ";
+    const std::string say = "use --bytes ";
     const std::size_t at = told.find(say);
     ASSERT_NE(at, std::string::npos) << told;
     const std::string most =
@@ -151,7 +151,7 @@ TEST(Program, EndsWithItsExitCodeWhereNobodyHearsWhy) {
     }
 }
 
-/// A pipe that is full and that nobody reads. Writes to it block.
+/// A full pipe without a reader. Writes to it block.
 struct FullPipe {
     FullPipe() {
         int ends[2];
@@ -166,7 +166,7 @@ struct FullPipe {
     UniqueFd writer;
 };
 
-// What it has to say on stderr is lost, and what it does is done.
+// Its messages to stderr are lost, but its work is done.
 TEST(Program, DoesNotWaitForAReaderOfItsDiagnostics) {
     for (const auto& [arguments, code] :
          {std::pair(std::vector<std::string>{"--bytes", "1K", "--mode", "process"}, 0),

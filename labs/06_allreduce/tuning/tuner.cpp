@@ -32,15 +32,15 @@ LaunchShape sentinel_shape(std::size_t packs, const LaunchShape& most) {
     return shape_for(packs, {most.blocks, std::min(threads, most.threads)});
 }
 
-/// What the table says, as far as the call can be done so.
+/// The table's choice, if the call can use it, else the best alternative.
 struct Choice {
     Algorithm algorithm;
     TunerReason reason;
     std::size_t limit;
 };
 
-/// So many bytes a block can move by the sentinel before two shots are faster: they need fewer
-/// blocks to fill a link. Measured on two H100s with 16, 32 and 64 blocks.
+/// The most bytes that `blocks` blocks should move by the sentinel. Above that, two shots are
+/// faster: they need fewer blocks to fill a link. Measured on two H100s with 16, 32 and 64 blocks.
 std::size_t sentinel_limit_of_blocks(unsigned blocks) {
     return is_emulated() ? std::numeric_limits<std::size_t>::max() : blocks * std::size_t{64} << 10;
 }
@@ -50,7 +50,7 @@ Choice choose(const CallSize& call, const Tuner& tuner) {
     const TuningRow& row = tuner.table.row(call.ranks, floating);
     const std::size_t bytes = call.count * size_of(call.type);
     const std::size_t of_blocks = sentinel_limit_of_blocks(tuner.most.sentinel.blocks);
-    // The best that needs no windows, for calls that are too large for it, too.
+    // The best algorithm without windows. Larger calls take it in pieces.
     const Algorithm any_memory = !floating         ? Algorithm::kOneShot
                                  : call.ranks <= 2 ? Algorithm::kSentinel
                                                    : Algorithm::kPush;
@@ -76,9 +76,9 @@ Choice choose(const CallSize& call, const Tuner& tuner) {
     }
 }
 
-/// A ReduceScatter or an AllGather: packets, or the kernel of two shots, which makes one.
+/// For a ReduceScatter or an AllGather: packets, or the two-shot kernel, which makes only one shot.
 Choice choose_half(const CallSize& call) {
-    // Of a part: bytes. Half of what packets send are flags, to each peer.
+    // A part's bytes. Packets go to each peer, and half of their bytes are flags.
     const std::size_t limit =
         is_emulated() ? 2 << 10
                       : (512 << 10) / static_cast<std::size_t>(std::max(call.ranks - 1, 1));
@@ -108,9 +108,9 @@ std::string describe(const CallPlan& plan, int ranks) {
                                   : format_bytes(plan.limit);
     switch (plan.reason) {
         case TunerReason::kAsked:
-            return "as asked";
+            return "as requested";
         case TunerReason::kSmall:
-            return fmt::format("up to {}: one trip, and data that arrive with their flags", limit);
+            return fmt::format("up to {}: one trip, and flags arrive with the data", limit);
         case TunerReason::kMiddle:
             return fmt::format("up to {}: one trip takes less time than two barriers", limit);
         case TunerReason::kPushed:
@@ -118,16 +118,16 @@ std::string describe(const CallPlan& plan, int ranks) {
             return fmt::format("above {}: one shot would send {:g} times as many bytes", limit,
                                ranks / 2.0);
         case TunerReason::kLarge:
-            return fmt::format("above {}: what goes through scratch memory is also cleared there",
-                               limit);
+            return fmt::format(
+                "above {}: staging through scratch memory costs an extra pass to clear it", limit);
         case TunerReason::kFewBlocks:
-            return fmt::format("above {}: so few blocks move more by two shots", limit);
+            return fmt::format("above {}: with this few blocks, two shots are faster", limit);
         case TunerReason::kLargest:
             return fmt::format("above {}: the copy engine moves more bytes per second", limit);
         case TunerReason::kLargeHalf:
-            return fmt::format("parts above {}: half of the bytes of packets are flags", limit);
+            return fmt::format("parts above {}: half of a packet's bytes are flags", limit);
         case TunerReason::kNoWindow:
-            return "a buffer lies in no window: it has to go through scratch memory";
+            return "a buffer is not in a window: it goes through scratch memory";
     }
     return "unknown";
 }
@@ -149,7 +149,7 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const Tuner& tuner) {
                                                     : choose(call, tuner);
     asked = choice.algorithm;
     if (is_half && asked != Algorithm::kOneShot && asked != Algorithm::kTwoShot) {
-        throw std::invalid_argument(fmt::format("{} cannot go by {}: use oneshot or twoshot",
+        throw std::invalid_argument(fmt::format("{} does not support {}: use oneshot or twoshot",
                                                 name_of(call.collective), name_of(asked)));
     }
     const std::size_t bytes = call.count * size_of(call.type);
@@ -171,7 +171,7 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const Tuner& tuner) {
     } else if (is_floating_only(asked)) {
         throw std::invalid_argument("integers have no sentinel: use oneshot or twoshot");
     } else if (asked == Algorithm::kCopy && !most.copy_engine) {
-        throw std::invalid_argument("copy needs a device for each rank: use twoshot");
+        throw std::invalid_argument("copy needs one device per rank: use twoshot");
     } else if (call.in_windows) {
         const auto parts = static_cast<std::size_t>(is_half ? 1 : call.ranks);
         shape = shape_for(bytes / 16 / parts, limit);

@@ -19,13 +19,13 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kAlgorithmNames{"auto", "oneshot", "sentinel",
                                                           "push", "twoshot", "copy"};
-constexpr std::size_t kMostRows = 256;  // of 58 bytes each: the ranks exchange them as one text
+constexpr std::size_t kMostRows = 256;  // of 58 bytes each: the ranks exchange one text
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
-// H200s and NVSwitch. The rows of 2 are what `06_allreduce_tune --ranks 2 --mode thread --bytes
-// 1K:1G FILE` measured. Those of more ranks are expected: per link one shot sends n-1 x the bytes,
-// two shots less than 2 x; and of eight GPUs the copy engines together move less than stores do
-// (302 GB/s instead of 320).
+// H200s and NVSwitch. `06_allreduce_tune --ranks 2 --mode thread --bytes 1K:1G FILE` measured the
+// rows for 2 ranks. Those for more ranks are estimates: per link, one shot sends n-1 x the bytes,
+// two shots less than 2 x. The copy engines of eight GPUs move less than stores do (302 GB/s, not
+// 320).
 constexpr std::string_view kH200 = R"(
 2  floating     -    8M   -  128M
 2  integer   512K     -   -  128M
@@ -34,7 +34,7 @@ constexpr std::string_view kH200 = R"(
 8  floating   16K  160K  4M   all
 8  integer    64K     -   -   all
 )";
-// Low enough for tests to pass from one algorithm to the next.
+// Low enough for tests to reach every algorithm.
 constexpr std::string_view kEmulated = R"(
 2   floating   16K   1M     -  16M
 2   integer   512K    -     -  16M
@@ -50,14 +50,14 @@ std::size_t size_of_text(std::string_view text) {
     return text == "-" ? 0 : text == "all" ? kAll : parse_bytes(text);
 }
 
-/// Throws UsageError, without saying where.
+/// Throws UsageError, which does not name the place.
 TuningRow parse_row(const std::string& line) {
     std::istringstream words(line);
     TuningRow row{};
     std::string types;
     if (!(words >> row.ranks >> types) || row.ranks < 1 ||
         (types != "floating" && types != "integer")) {
-        throw UsageError("a row begins with the number of ranks, and `floating` or `integer`");
+        throw UsageError("a row starts with the number of ranks, then `floating` or `integer`");
     }
     row.floating = types == "floating";
     for (std::size_t& bytes : row.up_to) {
@@ -137,8 +137,8 @@ TuningTable TuningTable::parse(std::string_view text, std::string_view origin) {
         }
     }
     if (table.rows_.size() > kMostRows) {
-        throw UsageError(
-            fmt::format("{}: {} rows, more than {}", origin, table.rows_.size(), kMostRows));
+        throw UsageError(fmt::format("{}: {} rows, but at most {} are allowed", origin,
+                                     table.rows_.size(), kMostRows));
     }
     for (const bool floating : {true, false}) {
         if (std::none_of(table.rows_.begin(), table.rows_.end(),
@@ -165,7 +165,7 @@ std::string TuningTable::text() const {
 }
 
 const TuningRow& TuningTable::row(int ranks, bool floating) const {
-    const TuningRow* found = nullptr;  // the last one, if all are for fewer ranks
+    const TuningRow* found = nullptr;  // the last row, if all are for fewer ranks
     for (const TuningRow& row : rows_) {
         if (row.floating == floating) {
             found = &row;

@@ -1,4 +1,4 @@
-// The connection where something is wrong: a side that does not come, sizes that differ, entries
+// Errors of the connection: a side that never comes, sizes that differ, entries
 // that point outside the buffer.
 
 #include "labs/04_shm_transport/connection/tests/connection_test.hpp"
@@ -13,8 +13,8 @@ TEST_F(Transfers, ReceiverNamesASenderThatDoesNotCome) {
     b.fill(1, 0);
     b.start(receiving(b, connection(1), 1000));
     EXPECT_EQ(failure_of(b),
-              "rank 1 waited 0.2 s in a kernel for a filled FIFO slot of rank 0: expected 1, saw 0 "
-              "(block 0, step 0)");
+              "rank 1 waited 0.2 s in a kernel for a filled FIFO slot from rank 0: expected 1, saw "
+              "0 (block 0, step 0)");
     b.expect(1, 0, 0);  // and nothing was written
 }
 
@@ -24,18 +24,18 @@ TEST_F(Transfers, SenderThatGivesUpLeavesTheSlotsAlone) {
     a.fill(1, 2000);  // 16 slots for a FIFO of 8
     a.start(sending(a, by, 2000));
     EXPECT_EQ(failure_of(a),
-              "rank 0 waited 0.2 s in a kernel for a free FIFO slot of rank 1: expected 1, saw 0 "
+              "rank 0 waited 0.2 s in a kernel for a free FIFO slot from rank 1: expected 1, saw 0 "
               "(block 0, step 8)");
     EXPECT_EQ(by.memory->receive[0].tail, 8U);
 
-    // What had been sent is still right, and the rest never comes: no wrong data is taken for
+    // What was sent before is still right, and the rest never comes: no wrong data passes as
     // right.
     make_impatient(b);
     b.fill(1, 0);
     b.start(receiving(b, by, 2000));
     EXPECT_EQ(failure_of(b),
-              "rank 1 waited 0.2 s in a kernel for a filled FIFO slot of rank 0: expected 9, saw 8 "
-              "(block 0, step 8)");
+              "rank 1 waited 0.2 s in a kernel for a filled FIFO slot from rank 0: expected 9, saw "
+              "8 (block 0, step 8)");
     b.expect(1, 0, 8 * kSlot);
 }
 
@@ -59,9 +59,9 @@ TEST_F(Transfers, ReceiverNoticesAMessageOfAnotherLength) {
     const std::string failure = failure_of(b);  // of the channel that noticed first
     EXPECT_TRUE(
         failure.starts_with("rank 1 expected 1024 more bytes of a message from rank 0, which sends "
-                            "1000: both sides must name the same number of bytes") ||
+                            "1000: both sides must pass the same number of bytes") ||
         failure.starts_with("rank 1 expected 896 more bytes of a message from rank 0, which sends "
-                            "872: both sides must name the same number of bytes"))
+                            "872: both sides must pass the same number of bytes"))
         << failure;
     b.expect(1, 0, 0);
 }

@@ -1,4 +1,4 @@
-// The connection and its kernel: what is sent arrives.
+// The connection and its kernel: everything sent arrives.
 
 #include "common/cuda/graph.hpp"
 #include "labs/04_shm_transport/connection/tests/connection_test.hpp"
@@ -33,7 +33,7 @@ struct RelayKernel {
     }
 };
 
-// Posts three steps, and stores which step each thread then takes for the next one.
+// Posts three steps, and stores which step each thread takes for the next one.
 struct PostKernel {
     ConnectionEnd end;
     simt::Timeout timeout;
@@ -139,8 +139,8 @@ TEST_F(Transfers, QueuedTransfersDoNotOvertakeEachOther) {
 }
 
 TEST_F(Transfers, GoesOnWhereTheCountersStand) {
-    // 2^64 slots never come to pass; that the counters may wrap shows that nothing depends on
-    // where they are.
+    // No run reaches 2^64 slots. That the counters may wrap shows that nothing depends on their
+    // values.
     const Views by = connection(1);
     begin_at(by, ~std::uint64_t{0} - 4);
     move(by, 1, 3000, a);
@@ -149,7 +149,7 @@ TEST_F(Transfers, GoesOnWhereTheCountersStand) {
 }
 
 TEST_F(Transfers, SendsAndReceivesAtOnce) {
-    // More than the slots hold in both directions: one after the other would wait for ever.
+    // More than the slots hold in both directions: one after the other would wait forever.
     const Views forth = connection(2, 0);
     const Views back = connection(2, 1);
     for (unsigned message = 1; message <= 5; ++message) {
@@ -211,7 +211,7 @@ TEST_F(Transfers, CanBeReplayedInAGraph) {
     }
 }
 
-// What is sent from the staging memory is not copied into slots.
+// Data sent from the staging memory is not copied into slots.
 TEST_F(Transfers, SendsFromTheStagingMemoryWithoutACopy) {
     const Views by = connection(2);
     std::byte* const staging = by.sender.buffer + by.sender.slots_bytes();

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// What the tests of the connection share: two GPUs of one process, and connections between them in
-/// memory from cuMemHostAlloc. No transport, and nothing of this lab's library.
+/// Shared by the tests of the connection: two GPUs of one process, and connections between them in
+/// memory from cuMemHostAlloc. They use no transport, and nothing of this lab's library.
 
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ struct Side {
         std::memset(destination.data(), static_cast<int>(kPoison), kMost);
     }
 
-    // Exactly the message, and nothing written behind or before it.
+    // Exactly the message, and nothing written before or after it.
     void expect(unsigned message, int sender, std::size_t bytes, std::size_t offset = 0) const {
         for (std::size_t i = 0; i < kMost; ++i) {
             const bool inside = i >= offset && i < offset + bytes;
@@ -102,7 +102,7 @@ protected:
         view.steps = all->receiver_steps;
         return {all, sender, view};
     }
-    // The counters of channel 0, as if so many steps had been made.
+    // Sets the counters of channel 0 as if `step` steps had been made.
     static void begin_at(const Views& by, std::uint64_t step) {
         by.memory->send[0].head = by.memory->receive[0].tail = step;
         by.memory->sender_steps[0] = by.memory->receiver_steps[0] = step;
@@ -139,7 +139,7 @@ protected:
         b.expect(message, 0, bytes);
     }
     static void finish(Side& side) { side.timeout.synchronize(side.stream, "the transfer"); }
-    // A number of the text that finish() throws.
+    // The text that finish() throws.
     static std::string failure_of(Side& side) {
         try {
             finish(side);

@@ -1,4 +1,4 @@
-// HostSegment and its two paths: who sees what, what is refused, what is left.
+// HostSegment and its two paths: what is shared, what is refused, what is left.
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -161,7 +161,7 @@ TEST_P(Segment, IsOfTheDeviceNamedFirst) {
         EXPECT_EQ(current, 1) << "registered by a device that was not named first";
     } else {
         EXPECT_EQ(machine.opened, std::vector{2})
-            << "memory of node 2, and access for the host of others";
+            << "memory of node 2, but host access for other nodes";
     }
 }
 
@@ -187,10 +187,10 @@ TEST_P(Segment, LivesAsLongAsAnybodyHasIt) {
 TEST_P(Segment, IsHandedOnByItsMakerAlone) {
     const HostSegment made = make(100);
     const HostSegment attached = attach(made);
-    if (GetParam() == HostPath::kPosix) {  // a file's descriptor is as good as any other
+    if (GetParam() == HostPath::kPosix) {  // any copy of its descriptor works
         bytes_of(made)[99] = 0x77;
         EXPECT_EQ(bytes_of(attach(attached))[99], 0x77);
-    } else if (!is_emulated()) {  // where maker and taker of one process have one handle
+    } else if (!is_emulated()) {  // emulated, both have the same handle
         EXPECT_THROW(attach(attached), CudaError);
     }
 }
@@ -200,12 +200,12 @@ TEST_P(Segment, MovesWithItsOwner) {
     void* const host = segment.host();
     const HostSegment moved = std::move(segment);
     EXPECT_EQ(moved.host(), host);
-    EXPECT_FALSE(segment);  // NOLINT(bugprone-use-after-move): that is the question
+    EXPECT_FALSE(segment);  // NOLINT(bugprone-use-after-move): promised to be empty
     bytes_of(moved)[0] = 1;
 }
 
 TEST_P(Segment, IsNotMadeFromADescriptorOfSomethingElse) {
-    // An anonymous file of the right size, but not of this lab's making.
+    // An anonymous file of the right size, but not made by this lab.
     UniqueFd stranger(memfd_create("stranger", MFD_CLOEXEC));
     ASSERT_EQ(ftruncate(stranger.get(), 2 << 20), 0);
     EXPECT_THROW(HostSegment::attach(GetParam(), std::move(stranger), 2 << 20, both_devices()),
@@ -222,7 +222,7 @@ TEST_P(Segment, NamesTheDriverCallThatFails) {
     if (!is_emulated()) {
         GTEST_SKIP() << "only the emulated driver fails on demand";
     }
-    const HostSegment made = make(4096);  // and what a process does once, such as cuInit
+    const HostSegment made = make(4096);  // also makes one-time calls, such as cuInit
     const std::size_t create_calls =
         fail_each_call([] { return std::make_shared<HostSegment>(make(4096)); });
     EXPECT_GE(create_calls, GetParam() == HostPath::kCuMem ? 6U : 3U);

@@ -17,7 +17,7 @@ namespace {
 class PinnedCalloc : public ::testing::TestWithParam<CUstreamCaptureMode> {
 protected:
     void begin() { cu_check(cuStreamBeginCapture(stream_.get(), GetParam()), "begin"); }
-    // Whether the capture is still there.
+    // Ends the capture: an error if it was lost.
     CUresult end() {
         CUgraph graph = nullptr;
         const CUresult result = cuStreamEndCapture(stream_.get(), &graph);

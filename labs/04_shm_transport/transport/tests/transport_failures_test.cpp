@@ -1,4 +1,4 @@
-// ShmTransport where something is wrong: a peer, the numbers, the options, a driver call.
+// Errors of ShmTransport: a peer, the numbers, the options, a driver call.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,9 +39,9 @@ TEST(ShmTransport, NamesAPeerThatNeverSends) {
                 return "no failure";
             };
             const std::string said = failure([&] { transport.finish(buffers.stream); });
-            EXPECT_THAT(said, HasSubstr("rank 1 waited 0.2 s in a kernel for a filled FIFO slot of "
-                                        "rank 0: expected 1, saw 0"));
-            // The sides no longer agree on where they are: the transport stays broken, and says
+            EXPECT_THAT(said, HasSubstr("rank 1 waited 0.2 s in a kernel for a filled FIFO slot "
+                                        "from rank 0: expected 1, saw 0"));
+            // The sides no longer agree on their step: the transport stays broken, and reports
             // why.
             EXPECT_EQ(failure([&] { transport.send(buffers.to(0, 1), buffers.stream.get()); }),
                       said);
@@ -72,7 +72,7 @@ TEST(ShmTransport, ARankThatThrowsTellsTheOthersBeforeItFreesMemory) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
 }
 
-// SIGSTOP: the rank is there, closes nothing, and answers nothing. Its peer waits in a kernel.
+// SIGSTOP: the rank exists, closes nothing and answers nothing. Its peer waits in a kernel.
 TEST(ShmTransport, AStoppedRankEndsTheRunSoonAfterTheTimeout) {
     const VariableInForce timeout("SYMM_TIMEOUT", "3");
     const Moment stop;
@@ -92,7 +92,7 @@ TEST(ShmTransport, AStoppedRankEndsTheRunSoonAfterTheTimeout) {
     });
     if (!is_rank_process()) {
         EXPECT_THAT(error, HasSubstr("waited 3 s in a kernel for"));
-        EXPECT_THAT(error, HasSubstr("of rank 1"));
+        EXPECT_THAT(error, HasSubstr("from rank 1"));
         EXPECT_LT(stop.passed(), 13s);
     }
 }
@@ -114,7 +114,7 @@ TEST(ShmTransport, NamesBothNumbersOfBytesWhereTheyDiffer) {
                 EXPECT_STREQ(
                     error.what(),
                     "rank 1 expected 201 more bytes of a message from rank 0, which sends "
-                    "200: both sides must name the same number of bytes, in the same order "
+                    "200: both sides must pass the same number of bytes, in the same order "
                     "of calls");
             }
         }

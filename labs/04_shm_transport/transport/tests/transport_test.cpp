@@ -1,4 +1,4 @@
-// ShmTransport between ranks that are threads or processes, over both paths: what is sent arrives.
+// ShmTransport between ranks that are threads or processes, over both paths: all data arrives.
 
 #include <gtest/gtest.h>
 
@@ -145,7 +145,7 @@ TEST(ShmTransport, SendsFromItsStagingMemory) {
     }
 }
 
-// A proxy of a rank that is done may still have to hand over what it sent: finish() waits for it.
+// After a rank's kernels, its proxy may still have to hand over what they sent: finish() waits.
 TEST(ShmTransport, ProxiesHandOverWhatWasSentBeforeTheSenderEnds) {
     run_as(RankMode::kProcess, 2, [](Rank& rank) {
         TransportOptions options = small_slots();
@@ -173,7 +173,7 @@ TEST(ShmTransport, MovesMessagesBetweenAllPairs) {
         ShmTransport transport(rank, all_but(rank), small_slots());
         Buffers buffers(rank);
         unsigned message = 0;
-        // Each with the rank `distance` before and behind it: a permutation, so nobody waits in
+        // Each with the ranks `distance` before and after it: a permutation, so no rank waits in
         // vain.
         for (int distance = 1; distance < rank.size(); ++distance) {
             const int to = (rank.rank() + distance) % rank.size();

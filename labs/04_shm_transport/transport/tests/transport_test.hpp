@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the tests of ShmTransport share: buffers with different bytes for each sender and message,
+/// Shared by the tests of ShmTransport: buffers with different bytes for each sender and message,
 /// and the parameters of the tests.
 
 #include <gtest/gtest.h>

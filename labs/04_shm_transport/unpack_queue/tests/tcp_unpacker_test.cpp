@@ -1,4 +1,4 @@
-// TcpUnpacker over loopback TCP: pieces of any length in any order, and what is refused.
+// TcpUnpacker over loopback TCP: pieces of any length in any order, and errors.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -175,7 +175,7 @@ TEST_F(TcpUnpackerTest, SaysForWhatItWaitedInVain) {
     unpacker.receive(user.address(), kUser, 100, stream.get());
     send(1, 0, 40);
     EXPECT_THAT(failure_of(unpacker), StartsWith("rank 1 waited 0.2 s in a kernel for a filled "
-                                                 "FIFO slot of rank 0: expected 2, saw 1"));
+                                                 "FIFO slot from rank 0: expected 2, saw 1"));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The kernel of the unpack queue with descriptors that may be wrong: a piece outside of a buffer is
-// refused, one that ends with it is not.
+// The kernel of the unpack queue with descriptors that may be wrong: it refuses a piece that leaves
+// a buffer, and accepts one that ends with it.
 
 #include <gtest/gtest.h>
 
@@ -22,15 +22,15 @@ class UnpackQueueTest : public ::testing::Test {
 protected:
     static constexpr std::uint64_t kBytes = 1000;      // of the bounce buffer
     static constexpr std::uint64_t kUserBytes = 1300;  // of the user's
-    static constexpr std::uint64_t kAround = 1400;     // before and behind them, nobody's
+    static constexpr std::uint64_t kAround = 1400;     // before and after them, unused
     static constexpr std::uint64_t kLast = ~std::uint64_t{0};
-    // Where a piece of 100 bytes must not begin in a buffer of `bytes`.
+    // Where a piece of 100 bytes must not begin in a buffer of `bytes` bytes.
     static std::vector<std::uint64_t> outside(std::uint64_t bytes) {
         return {bytes - 99, bytes,      kBytes + kUserBytes,   kLast / 2 - 50,
                 kLast - 99, kLast - 50, std::uint64_t{1} << 40};
     }
 
-    // What the kernel says of a queue with these descriptors, which bring a message of `bytes`.
+    // The kernel's error for a queue with these descriptors, which bring a message of `bytes`.
     std::string failure_of(std::initializer_list<UnpackDescriptor> pieces, std::uint64_t bytes) {
         std::copy(pieces.begin(), pieces.end(), queue().descriptors);
         queue().tail = pieces.size();
@@ -93,7 +93,7 @@ TEST_F(UnpackQueueTest, TakesPiecesThatEndWithTheBuffers) {
     expect_heads(3);
 }
 
-// The nearest ones first: behind an address that is far away there may be no memory at all.
+// The nearest ones first: at an address that is far away there may be no memory at all.
 TEST_F(UnpackQueueTest, RefusesAPieceOutsideTheBounceBuffer) {
     for (const std::uint64_t source : outside(kBytes)) {
         expect_refused({source, 100, 0});
@@ -138,14 +138,14 @@ TEST_F(UnpackQueueTest, LeavesThePiecesOfTheNextMessage) {
     }
 }
 
-// A piece of nothing would bring the kernel no further.
+// An empty piece would not advance the kernel.
 TEST_F(UnpackQueueTest, RefusesAnEmptyPiece) {
     queue() = {};
     expect_refusal_of(failure_of({{0, 0, 7}}, 100), 7);
     expect_heads(0);
 }
 
-// More descriptors than the queue holds: the kernel must not end as if all were right.
+// More descriptors than the queue holds: the kernel must not end as if all were well.
 TEST_F(UnpackQueueTest, RefusesAnImpossibleTail) {
     queue().tail = kUnpackDepth + 1;
     EXPECT_NE(failure(100), "no failure");

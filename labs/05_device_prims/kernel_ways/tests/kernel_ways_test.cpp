@@ -18,7 +18,7 @@ protected:
     const Gpu gpu_{0};
 };
 
-// What the call throws; CUDA_SUCCESS where it throws nothing.
+// The call's error; CUDA_SUCCESS if it throws nothing.
 template <class Call>
 CUresult error_of(const Call& call) {
     try {

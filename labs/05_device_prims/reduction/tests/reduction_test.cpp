@@ -1,4 +1,4 @@
-// What a kernel does with packs, on the host: the functions are the same.
+// The functions that kernels apply to packs, on the host: they are the same.
 
 #include "labs/05_device_prims/reduction/reduction.hpp"
 
@@ -44,7 +44,7 @@ TEST(Reduction, TakesOnlyTheFirstPacks) {
     EXPECT_EQ(first_of<std::uint32_t>(sum), 111U);
 }
 
-// Kernels know unsigned integers only.
+// Kernels use unsigned integers only.
 TEST(Reduction, KnowsSignedIntegers) {
     const simt::Pack8 packs[2] = {pack_of(std::array{-7, 3}), pack_of(std::array{2, 3})};
     const auto result = [&](ReduceOp op, bool is_signed) {

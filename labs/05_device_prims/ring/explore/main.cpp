@@ -180,7 +180,7 @@ int main(int argc, char** argv) {
     using AsSimple = Simple<Word, ThreadBlock>;
     using AsLL = LL<Word, ThreadBlock>;
     using AsLL128 = LL128<Word, ThreadBlock>;
-    constexpr std::uint64_t kLastFlags = (std::uint64_t{1} << 32) - 9;  // all slots once before
+    constexpr std::uint64_t kLastFlags = (std::uint64_t{1} << 32) - 9;  // 8 steps before the wrap
     const auto simple = [](const Shape& shape) {
         return [=](Scene& scene) { steps<AsSimple>(scene, shape); };
     };

@@ -1,4 +1,4 @@
-# The ring's protocols with one order, sync, wait or check less (cmake/Mutants.cmake).
+# The ring's protocols, each without one order, sync, wait or check (cmake/Mutants.cmake).
 symm_explored_mutant(ring simple_posts_before_move simple/1 "data race"
   FILE labs/05_device_prims/ring/simple.hpp
   OLD [[sender_.post({StepMode::kNormal, 0, bytes, bytes});]] NEW ""
@@ -21,7 +21,7 @@ symm_explored_mutant(ring ll_no_sync_after_begin ll/2 "data race on r[01].shared
   FILE labs/05_device_prims/ring/ll_steps.hpp
   OLD [[group.sync();]] NEW "")
 # Data is overwritten before it has been read.
-symm_explored_mutant(ring ll_no_credit ll/1 "nobody can go on"
+symm_explored_mutant(ring ll_no_credit ll/1 "no thread can go on"
   FILE labs/05_device_prims/ring/ll_steps.hpp
   OLD [[wait_for_credit();]] NEW "")
 # Others read the head before thread 0 has seen it.
@@ -35,19 +35,19 @@ symm_explored_mutant(ring ll_no_sync_after_head ll/2 "data race on r0.shared"
 symm_explored_mutant(ring ll_no_sync_before_next_head ll/2/10 "data race on r0.shared"
   FILE labs/05_device_prims/ring/ll_steps.hpp
   OLD [[group_.sync();  // no write]] NEW [[// no write]])
-# Thread 0 gives the slot back while others still read.
-symm_explored_mutant(ring ll_no_sync_before_head ll/2 "nobody can go on"
+# Thread 0 releases the slot while others still read.
+symm_explored_mutant(ring ll_no_sync_before_head ll/2 "no thread can go on"
   FILE labs/05_device_prims/ring/ll_steps.hpp
   OLD [[group_.sync();
         gave_up_ = simt::load(gave_up,]]
   NEW [[gave_up_ = simt::load(gave_up,]])
 # The next kernel begins with old steps.
-symm_explored_mutant(ring ll_no_counts ll/1/2 "nobody can go on|instead of"
+symm_explored_mutant(ring ll_no_counts ll/1/2 "no thread can go on|instead of"
   FILE labs/05_device_prims/ring/ll_steps.hpp
   OLD [[*ends_.from_prev.step = received_;
             *ends_.to_next.step = sent_;]]
   NEW "")
-# A slow thread reads what another says in the next step.
+# A slow thread reads another's answer of the next step.
 symm_explored_mutant(ring ll_one_gave_up ll/2 "waits at a barrier"
   FILE labs/05_device_prims/ring/ll_steps.hpp
   OLD [[received_ % 2]] NEW [[0]])
@@ -64,7 +64,7 @@ symm_explored_mutant(ring one_flag ll/1 "instead of"
   FILE labs/05_device_prims/ll_packet.hpp
   OLD [[ && flag1 == flag]] NEW "")
 
-# A lane that has no flag waits for none.
+# A lane without a flag waits for none.
 symm_explored_mutant(ring line_own_flag ll128/32 "instead of"
   FILE common/simt/ll128_line.hpp
   OLD [[return seen == flag;]] NEW [[return seen == flag || !has_line_flag(warp);]])

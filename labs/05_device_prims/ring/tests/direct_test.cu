@@ -88,7 +88,7 @@ TEST_F(DirectSends, OfAnAllReduceWaitForALateRank) {
     }
 }
 
-// The first step of an AllGather sends what the next rank has not contributed to.
+// The first step of an AllGather sends data to which the next rank has not contributed.
 TEST_F(DirectSends, AreNotMadeByAnAllGather) {
     run<std::uint8_t>(Collective::kAllGather);
     for (int rank = 0; rank < kRanks; ++rank) {

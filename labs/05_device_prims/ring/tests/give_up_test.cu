@@ -1,4 +1,4 @@
-// What a group does when a wait of one of its threads gives up: all threads leave together, and no
+// If one thread's wait gives up, all threads of its group leave together, and no
 // peer gets anything more.
 
 #include <gmock/gmock.h>
@@ -55,7 +55,7 @@ protected:
                            most_elements<typename Kernel::Proto>(), relay.timeout.timeout()},
                     32, sizeof(typename Kernel::Proto::Shared));
         EXPECT_THAT(relay.error(), ::testing::HasSubstr("rank 1 waited 0.3 s in a kernel"));
-        EXPECT_EQ(channel(0).send.head, 0U) << "it gave a slot back";
+        EXPECT_EQ(channel(0).send.head, 0U) << "it released a slot";
         EXPECT_EQ(channel(1).receive.tail, posted) << "it posted a step";
         const auto* slots = channel(1).slots;
         EXPECT_TRUE(std::all_of(slots + kSlotBytes, slots + sizeof(Channel::slots),
@@ -82,7 +82,7 @@ TEST_F(GivingUp, TakesNothingWhereAHalfOfAPacketIsMissing) {
     auto* packet = reinterpret_cast<simt::Pack16*>(channel().slots);
     packet->half[0] = ~std::uint64_t{0} >> 32 | std::uint64_t{1} << 32;  // with flag 1
     start<LL>(relay, 0, 1, 2, 8);
-    EXPECT_THAT(relay.error(), ::testing::HasSubstr("for a packet of rank 0"));
+    EXPECT_THAT(relay.error(), ::testing::HasSubstr("for a packet from rank 0"));
     EXPECT_EQ(relay.elements()[0], 0) << "it took a part of the packet";
 }
 
@@ -121,7 +121,7 @@ struct LeaveKernel {
     }
 };
 
-// The slow thread reads whether it is to leave when others are already in the next step.
+// The slow thread reads whether it must leave when others are already in the next step.
 TEST_F(GivingUp, IsDoneByAllThreadsInTheSameStep) {
     relay.start(LeaveKernel{channel().from_prev(), relay.elements(), relay.timeout.timeout()}, 8,
                 sizeof(LeaveKernel::Steps::Shared));
@@ -131,7 +131,7 @@ TEST_F(GivingUp, IsDoneByAllThreadsInTheSameStep) {
     }
 }
 
-// The sender names another number of elements than the receiver.
+// The sender names a different number of elements than the receiver.
 TEST_F(GivingUp, EndsAStepOfAnotherSize) {
     start<Simple>(sender, 0, 1, 33, 8);
     start<Simple>(receiver, 0, 1, 34, 8);
@@ -139,7 +139,7 @@ TEST_F(GivingUp, EndsAStepOfAnotherSize) {
     EXPECT_EQ(
         receiver.error(),
         "rank 1 expected 136 more bytes of a message from rank 0, which sends 132: both sides "
-        "must name the same number of bytes, in the same order of calls");
+        "must pass the same number of bytes, in the same order of calls");
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-# The steps of a ring with one order, sync or wait less (cmake/Mutants.cmake).
+# The steps of a ring, each without one order, sync or wait (cmake/Mutants.cmake).
 symm_mutants(steps_mutant LABELS lab05 SOURCES ring/tests/steps_test.cu LINK symm_cuda)
 symm_mutant(steps_mutant ll_never_overwrites *FlagsReturn "wrong element"
   FILE labs/05_device_prims/ring/ll.hpp
   OLD [[if (kMove.send && overwrites_whole_slot())]] NEW [[if constexpr (false)]])
 
-# The flags of the other rounds are not looked at.
+# The flags of the other rounds are not checked.
 symm_mutant(steps_mutant line_one_round *LinesWhole "wrong element"
   FILE common/simt/ll128_line.hpp
   OLD [[r < kRounds; ++r) {
@@ -14,7 +14,7 @@ symm_mutant(steps_mutant line_one_round *LinesWhole "wrong element"
 
 symm_mutants(give_up_mutant LABELS lab05
   SOURCES ring/tests/give_up_test.cu LINK symm_cuda GTest::gmock)
-symm_mutant(give_up_mutant ll_posts_after_giving_up RelayByLL.* "it gave a slot back"
+symm_mutant(give_up_mutant ll_posts_after_giving_up RelayByLL.* "it released a slot"
   FILE labs/05_device_prims/ring/ll_steps.hpp
   OLD [[++received_;
         if (group_.thread_rank() == 0 && !gave_up_) {]]

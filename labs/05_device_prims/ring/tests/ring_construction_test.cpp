@@ -32,7 +32,7 @@ std::string built(Rank& rank, RingMemory memory) {
     return error;
 }
 
-// Parts of the names of calls that give something back: they fail in destructors, which only log.
+// Parts of the names of calls that release something: they fail in destructors, which only log.
 constexpr std::array kGiveBack{"Unmap", "Free", "Release", "Destroy", "Unregister"};
 
 class RingConstruction : public ::testing::TestWithParam<std::tuple<RankMode, RingMemory>> {
@@ -55,13 +55,13 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(RingConstruction, FailsOnAllRanksWhereAnyCallFailsOnOne) {
     const auto [mode, memory] = GetParam();
     run_as(mode, 2, [memory = memory](Rank& rank) {
-        built(rank, memory);  // what is asked of a system only once has been asked
+        built(rank, memory);  // makes the queries that are made only once
         rank.bootstrap().barrier("first");
         const std::vector<CallOfPath> own = calls_of([&] { built(rank, memory); });
         const std::size_t count = rank.bootstrap().allgather("calls", own.size())[1];
         EXPECT_GT(count, 10U);
         for (std::size_t i = 0; i < count; ++i) {
-            // All ranks go by rank 1's list.
+            // All ranks use rank 1's list.
             const std::string function = rank.bootstrap().allgather_text(
                 "function", i < own.size() ? own[i].function : "")[1];
             const long number =
@@ -115,7 +115,7 @@ TEST(RingRefuses, ConnectionsThatADeviceHasNoRoomFor) {
 
 TEST(RingRefuses, MoreRanksThanADeviceKeepsBlocks) {
     if (!is_emulated()) {
-        GTEST_SKIP() << "a GPU keeps more blocks than ranks can be";
+        GTEST_SKIP() << "a GPU keeps more blocks than there can be ranks";
     }
     const VariableInForce timeout("SYMM_TIMEOUT", "60");
     run_ranks({33, RankMode::kThread, {}, [](int) { return 0; }}, [](Rank& rank) {

@@ -1,5 +1,5 @@
-// Rings whose ranks do not call, fail, or are killed or stopped: the others end, say for whom they
-// waited at which step, and leave nothing behind.
+// Rings whose ranks do not call, fail, or are killed or stopped: the others end, report which rank
+// they waited for at which step, and leave nothing behind.
 
 #include <gmock/gmock.h>
 
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(Over, FailingRing,
                                            Way{Protocol::kLL, RingMemory::kHost}),
                          name_of_way);
 
-// What the second kernel sent would pass for data of the first.
+// The second kernel's data would pass for the first's.
 TEST_P(FailingRing, SendsNothingBehindAKernelThatGaveUp) {
     run_as(RankMode::kThread, 2, [&](Rank& rank) {
         Side side(rank, within(300ms));
@@ -92,7 +92,7 @@ TEST_P(FailingRing, SendsNothingBehindAKernelThatGaveUp) {
     });
 }
 
-// Rank 2 waits for rank 1, and rank 0 for what rank 2 would pass on. Flags are those of the step
+// Rank 2 waits for rank 1, and rank 0 for data from rank 2. Flags are those of the step
 // that used the slot before; Simple's tail counts all steps.
 TEST_P(FailingRing, SaysAtWhichStepItWaitedForARankThatDoesNotCall) {
     const std::chrono::seconds limit{kSanitized ? 4 : 1};
@@ -115,7 +115,7 @@ TEST_P(FailingRing, SaysAtWhichStepItWaitedForARankThatDoesNotCall) {
     const char* what = tail ? "filled FIFO slot" : protocol() == Protocol::kLL ? "packet" : "line";
     const auto text = [&](int rank, int peer, int step) {
         return fmt::format(
-            "rank {} waited {} s in a kernel for a {} of rank {}: expected {}, "
+            "rank {} waited {} s in a kernel for a {} from rank {}: expected {}, "
             "saw {} (block 0, step {})",
             rank, limit.count(), what, peer, step + 1, tail ? step : step - 7, step);
     };
@@ -137,7 +137,7 @@ TEST_P(FailingRing, SaysThatNoSlotCameBackFromARankThatDoesNotCall) {
         rank.bootstrap().barrier("told");
     });
     EXPECT_EQ(said,
-              "rank 0 waited 0.3 s in a kernel for a free FIFO slot of rank 1: expected 1, saw 0 "
+              "rank 0 waited 0.3 s in a kernel for a free FIFO slot from rank 1: expected 1, saw 0 "
               "(block 0, step 8)");
 }
 
@@ -226,7 +226,7 @@ TEST(StoppedRing, NamesTheRankAndLeavesNothing) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, 25s);
 }
 
-// What a rank has sent stays there for the others, also in host memory that no name keeps.
+// Data that a rank has sent stays there for the others, also in host memory without a name.
 TEST_P(FailingRing, DeliversWhatARankSentBeforeItEnded) {
     for (const char* cumem : {"1", "0"}) {
         const std::string told = told_to_ranks("SYMM_CUMEM_HOST_ENABLE", cumem);

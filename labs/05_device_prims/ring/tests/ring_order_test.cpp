@@ -1,5 +1,5 @@
-// The order of a ring's steps, without kernels: ranks are threads of the host, and what a rank
-// sends lies in a queue until the next rank receives it.
+// The order of a ring's steps, without kernels: ranks are threads of the host, and a rank's data
+// waits in a queue until the next rank receives it.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ public:
         chunks_.push_back(std::move(chunk));
         arrived_.notify_one();
     }
-    // False where nothing came in time.
+    // Returns false if nothing came in time.
     bool pop(Chunk& chunk) {
         std::unique_lock lock(mutex_);
         if (!arrived_.wait_for(lock, 2s, [&] { return !chunks_.empty(); })) {
@@ -55,7 +55,7 @@ private:
     std::deque<Chunk> chunks_;
 };
 
-// A protocol, for Primitives: one rank's side. It ends with the first step that is wrong.
+// A protocol, for Primitives: one rank's side. It ends with the first wrong step.
 class InQueues {
 public:
     InQueues(Queue& from_prev, Queue& to_next, const Chunk& input, const Chunk& output)
@@ -74,22 +74,22 @@ public:
                 return fail("reads the output");
             }
             if (source + count > input_.data() + input_.size()) {
-                return fail("reads behind the end of the input");
+                return fail("reads beyond the end of the input");
             }
             std::copy_n(source, count, chunk.begin());
         }
         if (kMove.receive) {
             Chunk came;
             if (!from_prev_.pop(came)) {
-                return fail("waits for what nobody sends");
+                return fail("waits for data that no rank sends");
             }
             if (came.size() != count) {
                 return fail("expects " + std::to_string(count) + " elements and gets " +
                             std::to_string(came.size()));
             }
             if (came.in_place != kMove.received_in_place) {
-                return fail(came.in_place ? "looks into a slot, and its chunk is in the output"
-                                          : "looks into the output, and its chunk is in a slot");
+                return fail(came.in_place ? "looks into a slot, but its chunk is in the output"
+                                          : "looks into the output, but its chunk is in a slot");
             }
             std::transform(came.begin(), came.end(), chunk.begin(), chunk.begin(), std::plus{});
         }
@@ -104,7 +104,7 @@ public:
     }
 
     int sends() const { return sends_; }
-    /// Empty where there is none.
+    /// Empty if there is none.
     const std::string& fault() const { return fault_; }
 
 private:

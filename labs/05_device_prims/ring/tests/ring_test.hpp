@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the tests of rings share: one rank's side of a checked call.
+/// Shared by the tests of rings: one rank's side of a checked call.
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ inline const Stream& stream_of(const Rank& rank) {
 class RingSide {
 public:
     static constexpr std::size_t kMostBytes = 64 * 1024;  ///< Of an input or an output.
-    static constexpr std::size_t kGuard = 256;            ///< Bytes before and behind the output.
+    static constexpr std::size_t kGuard = 256;            ///< Bytes before and after the output.
 
     explicit RingSide(Rank& rank, const RingOptions& options = {})
         : rank_(rank),

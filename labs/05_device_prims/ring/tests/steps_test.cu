@@ -16,7 +16,7 @@ class SingleSteps : public TwoSides {
 protected:
     SingleSteps() : TwoSides(3s) {}
 
-    // As if so many steps had been made.
+    // Sets the counters as if `step` steps had been made.
     void begin_at(std::uint64_t step) {
         channel().send.head = channel().sent = channel().received = step;
     }
@@ -78,7 +78,7 @@ TEST_F(SingleSteps, GiveASlotBackWhenAllThreadsHaveRead) {
 TEST_F(SingleSteps, GoOnWhereTheLastLaunchEnded) {
     for (std::uint32_t first = 0; first < 9; first += 3) {
         start<LL>(receiver, first, 3, 16, 8);
-        std::this_thread::sleep_for(20ms);  // the receiver looks before anything is sent
+        std::this_thread::sleep_for(20ms);  // the receiver polls before anything is sent
         start<LL>(sender, first, 3, 16, 8);
         finish(first, 3, 16);
     }
@@ -97,7 +97,7 @@ TEST_F(SingleSteps, StayRightWhenFlagsReturn) {
         start<LL>(receiver, 0, kSteps, 1, 8);
         finish(0, kSteps, 1);
         start<LL>(receiver, 100, 3, 200, 8);
-        std::this_thread::sleep_for(50ms);  // the receiver looks before anything is sent
+        std::this_thread::sleep_for(50ms);  // the receiver polls before anything is sent
         start<LL>(sender, 100, 3, 200, 8);
         finish(100, 3, 200);
     }
@@ -118,7 +118,7 @@ TEST_F(SingleSteps, TakeLinesOfASlowLaneWhole) {
     finish(0, 20, kMost);
 }
 
-// In Simple, other threads than the one that posts still move data when it is done.
+// In Simple, threads other than the one that posts still move data when it is done.
 TEST_F(SingleSteps, MoveASlotBeforeTheyPostIt) {
     start<Simple, SlowBlock>(receiver, 0, 20, kMost, 8);
     start<Simple, SlowBlock>(sender, 0, 20, kMost, 8);

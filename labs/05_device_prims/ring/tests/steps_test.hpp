@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the tests of single steps share: channels in pinned memory, and two sides that a test
+/// Shared by the tests of single steps: channels in pinned memory, and two sides that a test
 /// launches kernels for. Only .cu files may include this.
 
 #include <gtest/gtest.h>
@@ -129,9 +129,9 @@ struct Side {
         device.make_current();
         launch(stream.get(), 1, threads, kernel, shared_bytes);
     }
-    /// Waits for its kernels. Throws where one gave up.
+    /// Waits for its kernels. Throws if one gave up.
     void wait(std::string_view what) { timeout.synchronize(stream, what); }
-    /// What wait() throws; empty where it does not.
+    /// The text that wait() throws; empty if it throws nothing.
     std::string error() {
         return text_thrown_by([&] { wait("a kernel"); });
     }
@@ -156,7 +156,7 @@ protected:
                 side.timeout.timeout()};
     }
 
-    /// What a side sends in the steps from `first` on, or zeros where it will receive.
+    /// Sets a side's data for the steps from `first` on: what it sends, or zeros if it receives.
     static void fill(const Side& side, std::uint32_t first, std::uint32_t steps) {
         for (std::uint32_t step = 0; step < steps; ++step) {
             for (std::size_t i = 0; i < kMost; ++i) {

@@ -1,4 +1,4 @@
-# What `ring --trace` writes is JSON, with an event per slice, and a picture is beside it.
+# `ring --trace` writes JSON, with an event per slice, and a picture next to it.
 set(trace "${CMAKE_CURRENT_BINARY_DIR}/trace_is_json.json")
 file(REMOVE "${trace}" "${CMAKE_CURRENT_BINARY_DIR}/trace_is_json.svg")
 execute_process(COMMAND "${PROGRAM}" --ranks 2 --mode process ring --protocol ll --bytes 1K

@@ -1,4 +1,4 @@
-// A trace says what blocks did: the primitives in ring.hpp's order, one after the other, and no
+// A trace records what blocks did: the primitives in ring.hpp's order, one after the other, and no
 // data used before it was sent.
 
 #include <gmock/gmock.h>
@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 
 constexpr int kRanks = 3;
 
-/// Rank 0's slices of two calls of an AllReduce, on one channel. No chunk is empty: a step of LL
-/// that brings nothing waits for nothing.
+/// Rank 0's slices of two calls of an AllReduce, on one channel. No chunk is empty: an empty step
+/// of LL would not wait.
 std::vector<TraceSlice> recorded(Protocol protocol, std::uint32_t capacity) {
     std::vector<TraceSlice> slices;
     run_ranks({kRanks, RankMode::kThread, {}}, [&](Rank& rank) {

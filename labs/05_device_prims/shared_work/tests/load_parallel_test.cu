@@ -34,7 +34,7 @@ struct alignas(16) Piece {
         }
         return piece;
     }
-    // A number for the words and their places.
+    // A hash of the words and their places.
     __host__ __device__ std::uint64_t digest(std::uint64_t before = 0) const {
         for (const std::uint32_t word : words) {
             before = before * 31 + word;

@@ -1,4 +1,4 @@
-# The work FIFO's host with an order or a wait less (cmake/Mutants.cmake).
+# The work FIFO's host, without an order or a wait (cmake/Mutants.cmake).
 
 symm_mutants(work_mutant LABELS lab05
   SOURCES shared_work/tests/work_fifo_test.cu shared_work/work_fifo.cpp LINK symm_cuda)

@@ -1,4 +1,4 @@
-// Batches of work: executed item by item, from parameters and through the FIFO; what is refused.
+// Batches of work: executed item by item, from parameters and through the FIFO; and errors.
 
 #include <gtest/gtest.h>
 
@@ -60,7 +60,7 @@ struct ExecuteKernel {
             if (item.operation == Operation::kWait) {
                 return barrier.sync(wait_signal(waiter, gate, {simt::Wait::kSignal, 0, 0, 1}));
             }
-            // An element is always the same thread's, so no syncs are needed between items.
+            // Each element belongs to one thread, so no syncs are needed between items.
             for (auto i = static_cast<std::uint32_t>(block.grid_rank()); i < item.end;
                  i += static_cast<std::uint32_t>(block.grid_size())) {
                 item.execute(i);
@@ -149,7 +149,7 @@ TEST_F(WorkFifoTest, ExecutesItemsFromTheRing) {
     }
 }
 
-// A row of launches through a ring that holds two or three of them: the host has to wait.
+// Many launches through a ring that holds two or three of them: the host has to wait.
 TEST_F(WorkFifoTest, WaitsForFreeEntries) {
     WorkFifo<Item> fifo({.entries = 8, .channels = 4, .args = 0});
     for (unsigned call = 0; call < 60; ++call) {
@@ -191,7 +191,7 @@ TEST_F(WorkFifoTest, NamesTheBlockThatDoesNotLoadItsItems) {
               "something else, or was never launched");
     simt::store(gate_.as<std::uint32_t>(), 1U, simt::Order::kRelease);
     expect_all();
-    launch_items(fifo, more, 2);  // nothing was stored by the call that failed
+    launch_items(fifo, more, 2);  // the call that failed stored nothing
     expect_all();
 }
 

@@ -1,5 +1,5 @@
 // Lab 06's kernels of two shots by the copy engine, for two ranks and float only: mutants are
-// compiled often. The test of the library has the library's own.
+// compiled often. The library's test uses the library's kernels.
 
 #include "common/cuda/launch.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"

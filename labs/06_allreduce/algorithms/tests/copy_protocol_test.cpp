@@ -1,5 +1,5 @@
-// The protocol of two shots by the copy engine between two ranks: call after call, over the wrap of
-// the rounds. Sound as it is; compiled as a mutant, the test has to find what was taken out.
+// The protocol of two shots by the copy engine between two ranks: call after call, across the wrap
+// of the rounds. The original must pass; compiled as a mutant, the test must find the fault.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace symm {
 namespace {
 
-// In rounds: of the scratch memory only 64 bytes are used. Over the wrap of the counters.
+// In rounds: only 64 bytes of scratch memory are used. Across the wrap of the counters.
 TEST(TwoShotCopy, IsRightCallAfterCall) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         const SymmetricRange range(rank, sizeof(ProtocolMemory));
@@ -60,7 +60,7 @@ struct FailingSide {
         copy_to_host(&copy, address(&memory(rank_.rank())->copy), sizeof(copy));
         return copy;
     }
-    /// Makes a call, and returns what it says.
+    /// Makes a call, and returns its error.
     std::string error_of_call() {
         two_shot_.queue(stream_.get(), {2, 8}, DataType::kFloat,
                         two_shot_call(range_.pointer<ProtocolMemory>(), rank_.rank(),
@@ -84,7 +84,7 @@ private:
     TwoShotCopy two_shot_;
 };
 
-// Copies run also after a wait that gave up, so peers have to know.
+// Copies run even after a wait that gave up, so peers must be notified.
 TEST(TwoShotCopy, TellsPeersThatItGaveUp) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         FailingSide side(rank, std::chrono::milliseconds{300});
@@ -93,7 +93,7 @@ TEST(TwoShotCopy, TellsPeersThatItGaveUp) {
         }
         rank.bootstrap().barrier("gave up");
         if (rank.rank() == 1) {
-            EXPECT_NE(side.own_copy_memory().gave_up[0], 0U) << "rank 1 was not told";
+            EXPECT_NE(side.own_copy_memory().gave_up[0], 0U) << "rank 1 was not notified";
         }
         rank.bootstrap().barrier("done");
     });

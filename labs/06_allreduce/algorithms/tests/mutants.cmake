@@ -9,7 +9,7 @@ symm_mutants(allreduce_mutant LABELS lab06
   LINK lab03
   ENVIRONMENT SYMM_EMU_TORN_PACKS=1 SYMM_TIMEOUT=10)
 
-# The peer reduces what has not arrived.
+# The peer reduces data that has not arrived.
 symm_mutant(allreduce_mutant copy_flag_first TwoShotCopy.* "data race|wrong values"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.cpp
   OLD [[
@@ -21,25 +21,25 @@ symm_mutant(allreduce_mutant copy_flag_first TwoShotCopy.* "data race|wrong valu
                  address_of(&memory_.local()->round), sizeof(std::uint32_t));
             copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), in + piece(p, k), length(p, k));]])
 
-# What is pushed has not been written yet.
+# Pushes data that has not been written yet.
 symm_mutant(allreduce_mutant copy_early_push TwoShotCopy.* "data race|wrong values"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.cpp
   OLD [[order(stream, copies, met_);]] NEW "")
 
-# A peer takes what a rank that gave up has pushed for a later call.
-symm_mutant(allreduce_mutant copy_untold TwoShotCopy.Tells* "was not told"
+# A peer uses data that a rank that gave up has pushed for a later call.
+symm_mutant(allreduce_mutant copy_untold TwoShotCopy.Tells* "was not notified"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
   OLD [[            tell_peers(block);]] NEW "")
 symm_mutant(allreduce_mutant copy_trusting TwoShotCopy.DoesNotTrust* "did not fail"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
   OLD [[require_trust(p);]] NEW "")
 
-# A peer still writes this rank's output.
+# A peer still writes to this rank's output.
 symm_mutant(allreduce_mutant copy_no_end TwoShotCopy.* "data race|wrong values"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.cpp
   OLD [[launch_end_of_round(stream, {call.barrier, memory_, call.timeout});]] NEW "")
 
-# The receiver waits for ever.
+# The receiver waits forever.
 symm_mutant(allreduce_mutant sentinel_in_input Sentinel.Ends* "in a kernel for a packet"
   FILE labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp
   OLD [[return without_sentinel(pack);]] NEW [[return pack;]])

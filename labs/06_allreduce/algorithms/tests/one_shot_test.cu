@@ -1,6 +1,6 @@
 // Three ranks average halves by one shot. Only sums in the order of the ranks, rounded once, have
 // the expected bits. The output begins where the input ends, inside a pack: a thread that loads
-// more than the input reads what another thread writes.
+// beyond the input reads elements that another thread writes.
 
 #include <gtest/gtest.h>
 
@@ -32,8 +32,8 @@ struct Memory {
     __half out[kCount];
 };
 
-/// Two ranks have large numbers whose sum is 0, the third a small one. Added to a large one, it
-/// loses bits.
+/// Two ranks have large numbers whose sum is 0, the third has a small one. Added to a large number,
+/// the small one loses bits.
 float input(int rank, unsigned i) {
     switch ((static_cast<unsigned>(rank) + i) % kRanks) {
         case 0:
@@ -85,7 +85,7 @@ TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {
     });
 }
 
-// Each call uses one packet of a bank, and has fewer threads than peers, or as many.
+// Each call uses one packet of a bank, and has at most as many threads as peers.
 TEST(OneShot, ClearsTheSlotsOfAllPeersInTurn) {
     constexpr simt::Pack16 kStale{{0x8000000000000000, 0x8000000000000000}};
     using Slots = std::array<simt::Pack16, 2 * (kRanks - 1) * kPackets>;
@@ -111,8 +111,8 @@ TEST(OneShot, ClearsTheSlotsOfAllPeersInTurn) {
                                           [](const simt::Pack16& slot) { return slot.half[0]; });
             };
             EXPECT_GE(stale_after(2), std::ssize(slots) - 4 * (kRanks - 1))
-                << "a call has cleared more than one slot of each peer";
-            EXPECT_EQ(stale_after(2 * kPackets - 2), 0) << "slots that no call has cleared";
+                << "a call has cleared more than one slot per peer";
+            EXPECT_EQ(stale_after(2 * kPackets - 2), 0) << "some slots were never cleared";
         });
     }
 }

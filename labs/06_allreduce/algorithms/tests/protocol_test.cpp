@@ -1,6 +1,6 @@
 // The protocols of one shot (packets, sentinel) and two shots between two or three ranks, with
-// small memories: call after call, over the wrap of the epochs, beside packets whose flags are
-// stale. Sound as they are; compiled as a mutant, each test has to find what was taken out.
+// small memories: call after call, across the wrap of the epochs, among packets with stale flags.
+// The originals must pass; compiled as a mutant, each test must find the fault.
 
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ void call_on_ranks(int ranks, Launch launch, unsigned calls,
     });
 }
 
-// Over the wrap of the counters.
+// Across the wrap of the counters.
 TEST(TwoShot, IsRightCallAfterCall) {
     call_on_ranks(
         2, &launch_protocol_two_shot, 5,
@@ -64,7 +64,7 @@ TEST(TwoShot, IsRightCallAfterCall) {
 }
 
 /// A call of `count` elements that rank 1 does not make: it ends, and has written nothing. All
-/// blocks go on counting alike, so that no later call has its number.
+/// blocks still count it, so that no later call has its number.
 void expect_nothing_written(Launch launch, std::size_t count) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         const SymmetricRange range(rank, sizeof(ProtocolMemory));
@@ -88,7 +88,8 @@ void expect_nothing_written(Launch launch, std::size_t count) {
         std::array<std::uint32_t, kMaxBlocks> epochs{};
         copy_to_host(epochs.data(), reinterpret_cast<CUdeviceptr>(local->one_shot.of_block),
                      sizeof(epochs));
-        EXPECT_EQ(std::ranges::count(epochs, epochs[0]), kMaxBlocks) << "not all blocks count it";
+        EXPECT_EQ(std::ranges::count(epochs, epochs[0]), kMaxBlocks)
+            << "not all blocks counted the call";
         rank.bootstrap().barrier("looked");
     });
 }
@@ -102,8 +103,8 @@ TEST(OneShot, IsRightCallAfterCall) {
                   [](unsigned call) { return 1 + call % kMost; });
 }
 
-// All packets of fresh memory hold the flag of an epoch behind the wrap. Small calls use one packet
-// of each bank, and clear the others; from the wrap on, large calls use all.
+// All packets of fresh memory hold the flag of an epoch after the wrap. Small calls use one packet
+// of each bank, and clear the others. From the wrap on, large calls use all packets.
 TEST(OneShot, TakesNoFlagOfAFormerEpochForANewOne) {
     constexpr std::uint32_t kStart = 0xffffffd0U;
     constexpr std::uint32_t kStale = 3;
@@ -118,18 +119,18 @@ TEST(OneShot, EndsWhereARankDoesNotCall) {
     expect_nothing_written(&launch_protocol_one_shot, 20);
 }
 
-// Over the wrap of the epoch. A call has up to two packs per thread.
+// Across the wrap of the epoch. A call has up to two packs per thread.
 TEST(Sentinel, IsRightCallAfterCall) {
     call_on_ranks(
-        2, &launch_protocol_sentinel, 1200,  // with one bank, 300 calls are right one time in 12
+        2, &launch_protocol_sentinel, 1200,  // with one bank, 300 calls pass one time in 12
         [](unsigned call) { return 1 + call * 7 % (4 * ProtocolMemory::kPackets); }, 0xffffff80U);
 }
 
-/// The bits of NaNs; all of them together are the sentinel.
+/// A NaN's bits; repeated, they are the sentinel.
 constexpr std::uint32_t kNan = 0xffffffff;
 
-/// One call by `launch`, of inputs whose element i has the bits `input(rank, i)`: it ends, and all
-/// sums are NaNs, with the same bits on all ranks.
+/// Makes one call by `launch`. Element i of the inputs has the bits `input(rank, i)`. The call must
+/// end, and all sums must be NaNs, with the same bits on all ranks.
 void expect_nans(int ranks, Launch launch,
                  const std::function<std::uint32_t(int, unsigned)>& input) {
     run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
@@ -160,12 +161,12 @@ void expect_nans(int ranks, Launch launch,
     });
 }
 
-// An input whose bits are those of the sentinel is sent, too.
+// An input with the sentinel's bits is sent, too.
 TEST(Sentinel, EndsWhereTheInputHasItsBits) {
     expect_nans(2, &launch_protocol_sentinel, [](int, unsigned) { return kNan; });
 }
 
-// A double may have one of its words full of ones.
+// One word of a double may be all ones.
 TEST(Sentinel, LeavesAllOtherValuesAsTheyAre) {
     for (const std::uint64_t half : {0x3ff00000ffffffffULL, 0xffffffff00000000ULL, 0ULL,
                                      0x7fffffffffffffffULL, 0xfffffffffffffffeULL}) {
@@ -190,14 +191,14 @@ TEST(Sentinel, IsSentAsANanOfEveryType) {
             for (unsigned at = 0; at < 64; at += type.bits) {
                 const std::uint64_t value = sent << (64 - type.bits - at) >> (64 - type.bits);
                 const std::uint64_t magnitude = value & (~std::uint64_t{0} >> (65 - type.bits));
-                EXPECT_GT(magnitude, type.exponent) << "no NaN as a " << type.name;
+                EXPECT_GT(magnitude, type.exponent) << "not a NaN as a " << type.name;
             }
         }
     }
 }
 
 /// Three calls of `count` elements that rank 1 does not make. The third would use the bank of the
-/// first again: at `bank` rank 1 has to find packs of the first call.
+/// first again: at `bank`, rank 1 must still find packs of the first call.
 void expect_one_call_sent(int ranks, Launch launch, std::size_t count, std::size_t bank,
                           const std::array<float, 4>& first_pack) {
     run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
@@ -238,7 +239,7 @@ TEST(Sentinel, SendsNothingBehindAKernelThatGaveUp) {
                          offsetof(ProtocolMemory, sentinel_banks[1]), {0, 3, 6, 9});
 }
 
-// Over the wrap of the epoch. Each rank has a part, of up to two packs per thread.
+// Across the wrap of the epoch. Each rank has a part of up to two packs per thread.
 TEST(TwoShotPush, IsRightCallAfterCall) {
     call_on_ranks(
         ProtocolMemory::kPushRanks, &launch_protocol_push, 300,
@@ -246,8 +247,8 @@ TEST(TwoShotPush, IsRightCallAfterCall) {
         0xffffff80U);
 }
 
-// Ranks without a part of a call do not hear from each other, and must not overtake each other.
-// Every fifth call has parts for all.
+// Ranks without a part of a call exchange no data, and still must not overtake each other. Every
+// fifth call has parts for all.
 TEST(TwoShotPush, IsRightWherePartsAreEmpty) {
     call_on_ranks(
         ProtocolMemory::kPushRanks, &launch_protocol_push, 300,
@@ -260,8 +261,8 @@ TEST(TwoShotPush, EndsWhereTheInputHasTheSentinelsBits) {
                 [](int, unsigned) { return kNan; });
 }
 
-// No input has them: of each two elements rank 0 has one NaN, rank 1 the other. A host adds 1 to a
-// NaN without changing its bits. (A GPU's sums have other bits.)
+// No input has the sentinel's bits: of every two elements, rank 0 has one NaN and rank 1 the other.
+// A host adds 1 to a NaN without changing its bits. (A GPU's sums have different bits.)
 TEST(TwoShotPush, EndsWhereAResultHasTheSentinelsBits) {
     expect_nans(ProtocolMemory::kPushRanks, &launch_protocol_push, [](int rank, unsigned i) {
         return static_cast<int>(i % 2) == rank ? kNan : std::bit_cast<std::uint32_t>(1.0F);

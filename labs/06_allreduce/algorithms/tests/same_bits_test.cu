@@ -1,4 +1,4 @@
-// Three ranks add up numbers whose sum depends on the order: all ranks have to add in the same one.
+// Three ranks add up numbers whose sum depends on the order: all ranks must use the same order.
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ struct Reset {
     }
 };
 
-/// One of the ranks has 2^24, where floats are 2 apart, the others have small numbers.
+/// One of the ranks has 2^24, where floats are 2 apart. The others have small numbers.
 float input(int rank, unsigned call, unsigned i) {
     const float small = static_cast<float>(1 + 2 * (call % 4));
     return (i + call) % kRanks == static_cast<unsigned>(rank) ? 16777216.0F : small;
@@ -95,7 +95,7 @@ TEST(SameBits, OnAllRanks) {
                 different += bits.at(i) == all[0].at(i) ? 0 : 1;
             }
             EXPECT_EQ(wrong, 0U) << "wrong sums on rank " << rank.rank() << " in call " << call;
-            EXPECT_EQ(different, 0U) << "rank " << rank.rank() << " has other bits than rank 0";
+            EXPECT_EQ(different, 0U) << "rank " << rank.rank() << "'s bits differ from rank 0's";
         }
         rank.bootstrap().barrier("done");
     });

@@ -1,5 +1,5 @@
 // Three ranks add up by two shots, and one or two of their buffers are not aligned to 16 bytes. All
-// ranks have to notice, and to take elements then.
+// ranks must notice, and then use elements.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -20,11 +20,11 @@ namespace symm {
 
 namespace {
 constexpr int kRanks = 3;
-constexpr int kMostRanks = 5;  // as no kernel of the library, whose reducers stay as they are
+constexpr int kMostRanks = 5;  // unlike any kernel of the library, whose reducers stay unchanged
 using Word = std::uint32_t;
 }  // namespace
 
-/// Leaves packs alone that are not aligned, which a GPU refuses and a processor need not.
+/// Skips packs that are not aligned. A GPU refuses them, but a processor may not.
 template <>
 class PackReducer<Word, simt::Pack16, kMostRanks, kMostRanks> {
 public:
@@ -52,7 +52,7 @@ public:
 
 namespace {
 
-constexpr std::size_t kCount = 45;  // elements and packs have parts that begin elsewhere
+constexpr std::size_t kCount = 45;  // the parts of elements and of packs begin at different places
 
 struct Memory {
     RendezvousMemory rendezvous;
@@ -61,8 +61,8 @@ struct Memory {
     alignas(16) Word out[kCount + 3];
 };
 
-/// The kernel, in a block whose shared memory is not fresh: what is behind the buffers of all ranks
-/// is an odd address on rank 2.
+/// The kernel, in a block whose shared memory is not fresh: on rank 2 an odd address follows the
+/// buffers of all ranks.
 struct InUsedMemory {
     TwoShot<Word, kMostRanks> kernel;
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
@@ -74,7 +74,7 @@ struct InUsedMemory {
     }
 };
 
-/// How many bytes behind a multiple of 16 each rank's input and output begin.
+/// How many bytes after a multiple of 16 each rank's input and output begin.
 using Offsets = std::array<std::array<std::size_t, 2>, kRanks>;
 
 void expect_sums(const std::string& unaligned, const Offsets& offsets) {

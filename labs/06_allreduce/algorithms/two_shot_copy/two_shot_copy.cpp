@@ -33,8 +33,8 @@ CUdeviceptr address_of(const void* pointer) {
     return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
-/// Where piece k of `bytes` begins. The first has two thirds, so that the last sums, which cross
-/// the link alone, are few.
+/// Where piece k of `bytes` begins. The first has two thirds, so that few sums remain for
+/// the last: their transfer overlaps no copy.
 std::size_t piece_begin(std::size_t bytes, std::size_t k) {
     return k == 0 ? 0 : k == 1 ? bytes / 3 * 2 / kPack * kPack : bytes;
 }
@@ -65,8 +65,8 @@ void TwoShotCopy::queue(CUstream stream, LaunchShape shape, DataType type,
     const std::size_t most = (slot_bytes() - kPack) * static_cast<std::size_t>(rank_.size());
     if (is_captured(copies_.get()) && !is_captured(stream)) {
         throw std::invalid_argument(
-            "an earlier call by the copy engine is being captured, and calls share the stream of "
-            "the copies: end the capture first");
+            "an earlier copy-engine call is being captured, and all such calls share one stream "
+            "for copies: end the capture first");
     }
     launch_meet(stream, {call.rendezvous, memory_, call.timeout});
     for (std::size_t begin = 0; begin < bytes; begin += most) {
@@ -82,8 +82,8 @@ void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
     const auto n = static_cast<std::size_t>(ranks);
     const CUdeviceptr in = call.rendezvous.mine[r].in;
     CUstream copies = copies_.get();
-    // Where piece k of part p begins in a buffer. Parts have whole packs, but for the last one's
-    // end; none is larger than a slot.
+    // Where piece k of part p begins in a buffer. Parts consist of whole packs, except for the end
+    // of the last one. None is larger than a slot.
     const auto part = [&](int p) {
         return p == ranks ? bytes : bytes / kPack * static_cast<std::size_t>(p) / n * kPack;
     };

@@ -30,10 +30,10 @@ class AllReduce : public ::testing::TestWithParam<Case> {
 protected:
     void SetUp() override {
         if (ranks_ > kMaxRanksOnGpus && !is_emulated()) {
-            GTEST_SKIP() << "no kernel is compiled for GPUs and so many ranks";
+            GTEST_SKIP() << "no GPU kernel is compiled for so many ranks";
         }
         if (algorithm_ == Algorithm::kCopy && !has_copy(ranks_)) {
-            GTEST_SKIP() << "each rank needs a GPU of its own";
+            GTEST_SKIP() << "each rank needs its own GPU";
         }
     }
 
@@ -44,9 +44,9 @@ protected:
     std::size_t bytes(std::size_t count) const { return count * size_of(type_); }
 };
 
-// Counts around packets, vectors and the ranks' parts; two calls each, so that banks, epochs and
-// counters go on; different counts in a row, so that blocks that sat out one call take part in the
-// next.
+// Counts around packets, vectors and the ranks' parts. Two calls each, so that banks, epochs and
+// counters advance. Different counts in a row, so that blocks that were idle in one call take part
+// in the next.
 TEST_P(AllReduce, IsRightForAnyCountCallAfterCall) {
     on_ranks(ranks_, [this](Side& side) {
         constexpr std::size_t kMost = 4099;
@@ -69,7 +69,7 @@ TEST_P(AllReduce, IsRightInPlace) {
     });
 }
 
-// One element off the alignment that vectors need, input and output each.
+// Input and output are each one element off the alignment that vectors need.
 TEST_P(AllReduce, IsRightOnUnalignedBuffers) {
     on_ranks(ranks_, [this](Side& side) {
         const CUdeviceptr in = side.allocate(bytes(600)) + size_of(type_);
@@ -91,7 +91,7 @@ TEST_P(AllReduce, WritesNothingBehindItsOutput) {
     });
 }
 
-// All ranks must agree to the last bit, whatever the order in which packets came.
+// All ranks must agree to the last bit, whatever the order in which packets arrive.
 TEST_P(AllReduce, GivesEveryRankTheSameBits) {
     on_ranks(ranks_, [this](Side& side) {
         constexpr std::size_t kCount = 777;
@@ -111,7 +111,7 @@ TEST_P(AllReduce, ReplaysAsAGraph) {
         constexpr std::size_t kCount = 500;
         const CUdeviceptr in = side.allocate(bytes(kCount));
         const CUdeviceptr out = side.allocate(bytes(kCount));
-        side.reduce_and_check(in, out, kCount, {type_}, algorithm_);  // beside calls outside it
+        side.reduce_and_check(in, out, kCount, {type_}, algorithm_);  // a call outside the graph
         const Graph graph = Graph::capture(side.stream.get(), [&] {
             for (int i = 0; i < 3; ++i) {
                 side.communicator.all_reduce(in, out, kCount, type_, ReduceOp::kSum,
@@ -127,8 +127,8 @@ TEST_P(AllReduce, ReplaysAsAGraph) {
     });
 }
 
-// While a stream is captured, a call on another one is in order with the calls before, or fails
-// before anything of it is queued.
+// While a stream is captured, a call on another stream follows the earlier calls, or fails before
+// any of it is queued.
 TEST_P(AllReduce, IsInOrderBesideACapture) {
     on_ranks(ranks_, [this](Side& side) {
         constexpr std::size_t kCount = 100;
@@ -157,8 +157,8 @@ TEST_P(AllReduce, IsInOrderBesideACapture) {
     });
 }
 
-// Rank r calls at offsets of its own, odd ranks with input and output in each other's window, and
-// rank 1 in place.
+// Each rank calls at its own offsets. On odd ranks input and output lie in each other's window, and
+// rank 1 calls in place.
 class AllReduceAtOtherOffsets : public AllReduce {};
 
 TEST_P(AllReduceAtOtherOffsets, IsRight) {
@@ -180,7 +180,7 @@ TEST_P(AllReduceAtOtherOffsets, IsRight) {
     });
 }
 
-// What more ranks add, sanitizers do not see: lanes of masks, and the kernels' sizes.
+// More ranks add nothing that sanitizers see: only lanes of masks, and larger kernels.
 constexpr int kMostRanks = testing::kSanitized ? 3 : kMaxAllReduceRanks;
 
 std::vector<Case> with_ranks_to(int most, std::span<const Case> cases) {
@@ -223,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(ByKernels, AllReduceAtOtherOffsets,
 INSTANTIATE_TEST_SUITE_P(ByCopyEngine, AllReduceAtOtherOffsets,
                          ::testing::ValuesIn(with_ranks_to(kMostRanks, kByCopyEngine)), title);
 
-// Every type by every operation, with each algorithm that can do it.
+// Every type with every operation, by each algorithm that supports it.
 class Arithmetics : public ::testing::TestWithParam<int> {};
 
 TEST_P(Arithmetics, AreAllRight) {

@@ -1,5 +1,5 @@
-// A communicator whose other ranks fail, hang, or do not call: its kernels end, and say for whom
-// they waited.
+// A communicator whose other ranks fail, hang, or do not call: its kernels end, and name the rank
+// that they waited for.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 using namespace testing;
 using namespace std::chrono_literals;
 
-// The kernel ends by itself and says for whom it waited.
+// The kernel ends by itself, and names the rank that it waited for.
 TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
     const auto start = std::chrono::steady_clock::now();
     std::latch queued(2);  // so that rank 1 leaves while the others' kernels wait for it
@@ -54,7 +54,7 @@ TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{10});
 }
 
-/// What run_ranks() says where rank 1 of three processes gets a signal before it calls.
+/// The error of run_ranks() if rank 1 of three processes gets a signal before it calls.
 std::string error_where_rank_1_gets(int signal, std::chrono::nanoseconds limit) {
     return error_of(ranks_of_this_test(3, RankMode::kProcess), [&](Rank& rank) {
         Communicator communicator(rank, {.limit = limit});
@@ -72,8 +72,8 @@ std::string error_where_rank_1_gets(int signal, std::chrono::nanoseconds limit) 
     });
 }
 
-// A rank that is stopped, or hangs: what the others say is what their kernels waited for, and of
-// whom.
+// A rank is stopped, or hangs: the others report what their kernels waited for, and from which
+// rank.
 TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
     const VariableInForce timeout("SYMM_TIMEOUT", "5");
     const std::string error = error_where_rank_1_gets(SIGSTOP, 2s);
@@ -81,10 +81,10 @@ TEST(Communicator, NamesAStoppedRankByWhatTheKernelWaitedFor) {
         return;
     }
     EXPECT_NE(error.find("waited 2 s in a kernel for"), std::string::npos) << error;
-    EXPECT_NE(error.find("of rank 1"), std::string::npos) << error;
+    EXPECT_NE(error.find("from rank 1"), std::string::npos) << error;
 }
 
-// What a killed process was to send never comes; the others do not wait for their deadline.
+// A killed process sends nothing more; the others do not wait until their deadline.
 TEST(Communicator, EndsItsKernelsWhenARankIsKilled) {
     const auto start = std::chrono::steady_clock::now();
     const std::string error = error_where_rank_1_gets(SIGKILL, 60s);
@@ -121,8 +121,8 @@ TEST(Communicator, IsAbortedByAnotherThread) {
     });
 }
 
-// Rank 1 does not call, and uses its memory for something else. What rank 0 has queued, several
-// calls, must not write there.
+// Rank 1 does not call, and uses its memory for something else. The calls that rank 0 has queued
+// must not write there.
 TEST(Communicator, WritesNothingToARankThatDoesNotCall) {
     constexpr std::size_t kBytes = 1 << 16;
     for (const Algorithm algorithm : all_algorithms(2)) {
@@ -162,7 +162,7 @@ TEST(Communicator, WritesNothingToARankThatDoesNotCall) {
 
 // A rank may be late by any time below the limit.
 TEST(Communicator, WaitsForARankThatIsLate) {
-    // On GPUs each rank has one of its own: beside a kernel that waits, a late one may not start.
+    // On GPUs, each rank has its own: next to a waiting kernel a late one may not start.
     const int ranks = is_emulated() ? 3 : std::min(device_count(), 3);
     run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
         Communicator communicator(rank, {.limit = 20s});
@@ -180,7 +180,7 @@ TEST(Communicator, WaitsForARankThatIsLate) {
     });
 }
 
-// One communicator fails on both ranks, and one of them destroys it; the other one goes on.
+// One communicator fails on both ranks and is destroyed; the other one goes on.
 TEST(Communicator, LeavesOthersUnharmed) {
     run_ranks({2, RankMode::kThread, {}}, [](Rank& rank) {
         Communicator healthy(rank, {.limit = 20s, .max_blocks = 1});
@@ -202,14 +202,14 @@ TEST(Communicator, LeavesOthersUnharmed) {
                 failing.all_reduce(other, other, 1000, DataType::kFloat, ReduceOp::kSum,
                                    waiting.get());
             }
-            is_right(Algorithm::kTwoShot);  // beside the one that waits
+            is_right(Algorithm::kTwoShot);  // while the failing call waits
             if (rank.rank() == 0) {
                 EXPECT_THROW(failing.synchronize(waiting, "a call of one rank"),
                              std::runtime_error);
             }
             rank.bootstrap().barrier("failed");
         }
-        // Memory that is freed waits for all kernels of the device, also for another rank's.
+        // Freeing memory waits for all kernels of the device, including other ranks'.
         rank.bootstrap().barrier("destroyed");
         for (const Algorithm algorithm :
              {Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kTwoShot}) {
@@ -240,7 +240,7 @@ TEST(Communicator, NamesTheRankThatDoesNotCall) {
             }
             rank.bootstrap().barrier("told");
         });
-        EXPECT_NE(told.find("of rank 1: expected"), std::string::npos)
+        EXPECT_NE(told.find("from rank 1: expected"), std::string::npos)
             << name_of(algorithm) << ": " << told;
     }
 }

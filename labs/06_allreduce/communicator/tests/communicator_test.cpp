@@ -33,7 +33,7 @@ TEST(Communicator, MixesAlgorithmsAndSizes) {
     });
 }
 
-// They share flags, so they are done in turn.
+// Calls share flags, so they run one after another.
 TEST(Communicator, OrdersCallsOfSeveralStreams) {
     on_ranks(2, [](Side& side) {
         constexpr std::size_t kCount = 3000;
@@ -65,7 +65,7 @@ TEST(Communicator, OrdersCallsOfSeveralStreams) {
     });
 }
 
-// In pieces where it is more than scratch memory holds, and beside windows.
+// In pieces, if it exceeds scratch memory.
 TEST(Communicator, ReducesMemoryThatIsInNoWindow) {
     on_ranks(2, [](Side& side) {
         const std::size_t most = 5 * sentinel_limit(2) / 2;
@@ -90,7 +90,7 @@ TEST(Communicator, PushesPieceByPiece) {
     });
 }
 
-// More than scratch memory holds, and a part of a pack at the end.
+// More than scratch memory holds, with a partial pack at the end.
 TEST(Communicator, CopiesRoundByRound) {
     for (const int ranks : {2, 3}) {
         if (!has_copy(ranks)) {
@@ -107,8 +107,8 @@ TEST(Communicator, CopiesRoundByRound) {
     }
 }
 
-// Four calls at a time, of any kind. More of them: --gtest_repeat=200 --gtest_shuffle, which draws
-// others each time.
+// Four calls at a time, of any kind. For more: --gtest_repeat=200 --gtest_shuffle, which draws
+// different calls each time.
 TEST(Communicator, TakesCallsOfAnyKindInAnyOrder) {
     const int ranks = is_emulated() ? 3 : std::min(device_count(), kMaxRanksOnGpus);
     const int rounds = is_emulated() ? 25 : 125;
@@ -199,7 +199,7 @@ TEST(Communicator, TurnsMemoryIntoAWindowAndBack) {
     });
 }
 
-// What is left of the windows would not fit together.
+// The ranks' remaining windows would not match.
 TEST(Communicator, RefusesToReleaseDifferentWindows) {
     on_ranks(2, [](Side& side) {
         const std::array windows{side.communicator.allocate(4096),
@@ -259,7 +259,7 @@ TEST(Communicator, RefusesWhatCannotBeRight) {
 
 TEST(Communicator, RefusesNumbersThatMeanNothing) {
     run_ranks({1, RankMode::kThread, {}}, [](Rank& rank) {
-        Communicator communicator(rank, {.max_blocks = 1});  // the last one needs room, too
+        Communicator communicator(rank, {.max_blocks = 1});  // leaves room for the last one
         const Stream stream;
         const CUdeviceptr window = communicator.allocate(4096);
         const auto call = [&](DataType type, ReduceOp op, Algorithm algorithm) {

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The scope of a communicator and its stream ends with eight calls in flight: all are done.
+// The scope of a communicator and its stream ends with eight calls in flight: all complete.
 TEST(Communicator, AwaitsItsCallsWhenItIsDestroyed) {
     constexpr std::size_t kCount = 1000;
     for (int round = 0; round < 8; ++round) {
@@ -43,7 +43,7 @@ TEST(Communicator, AwaitsItsCallsWhenItIsDestroyed) {
     }
 }
 
-// A call that can never end does not keep its communicator.
+// A call that can never end does not keep its communicator alive.
 TEST(Communicator, EndsItsCallsWhenItIsDestroyed) {
     const VariableInForce timeout("SYMM_TIMEOUT", "1");
     const auto start = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-// Ranks that make different calls: told before anything is queued, or ended by the limit.
+// Ranks that make different calls: reported before anything is queued, or ended by the limit.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 using namespace testing;
 using namespace std::chrono_literals;
 
-// What a rank does otherwise than rank 0 does, and what both are told.
+// Each difference of rank 1's call from rank 0's, and the error on both.
 TEST(Communicator, NamesCallsThatDiffer) {
     struct Difference {
         std::size_t count;
@@ -46,7 +46,7 @@ TEST(Communicator, NamesCallsThatDiffer) {
             call(same);
             try {
                 call(rank.rank() == 1 ? other : same);
-                ADD_FAILURE() << "not noticed: " << other.told;
+                ADD_FAILURE() << "no error for: " << other.told;
             } catch (const std::invalid_argument& error) {
                 EXPECT_THAT(error.what(), ::testing::HasSubstr(other.told));
                 EXPECT_THAT(error.what(),
@@ -57,8 +57,8 @@ TEST(Communicator, NamesCallsThatDiffer) {
     }
 }
 
-// Without SYMM_CHECK the calls wait for each other, with whatever algorithm, until their time is
-// over. None returns a sum.
+// Without SYMM_CHECK the calls wait for each other until the limit, with any algorithms. None
+// returns a sum.
 TEST(Communicator, EndsCallsThatDiffer) {
     for (const auto& algorithms : {std::pair{Algorithm::kTwoShot, Algorithm::kSentinel},
                                    std::pair{Algorithm::kOneShot, Algorithm::kTwoShot},

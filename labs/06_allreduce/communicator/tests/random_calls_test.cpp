@@ -1,5 +1,5 @@
 // Calls of random size, type, operation, algorithm, place and stream, some of them in graphs, up to
-// four at once. 100,000 of them on GPUs: SYMM_DRIVER=native 06_allreduce_test, with the arguments
+// four at once. For 100,000 calls on GPUs: SYMM_DRIVER=native 06_allreduce_test, with the arguments
 // --gtest_filter=RandomCalls.* --gtest_shuffle --gtest_repeat=80
 
 #include <gtest/gtest.h>
@@ -18,13 +18,13 @@ namespace {
 
 constexpr std::size_t kAtOnce = 4;
 
-/// A call, drawn alike on all ranks.
+/// A random call, the same on all ranks.
 struct Drawn {
     Arithmetic arithmetic;
     Algorithm algorithm;
     std::size_t count;
     std::size_t in,
-        out;  ///< Where its buffers begin: elements of this call's share of the windows.
+        out;  ///< Where its buffers begin in this call's share of the windows, in elements.
     bool in_place, in_graph;
     std::size_t stream;
 };
@@ -40,7 +40,7 @@ public:
     auto one_of(const List& list) {
         return list[below(list.size())];
     }
-    /// A call whose buffers lie in `room` bytes each.
+    /// A call whose buffers fit into `room` bytes each.
     Drawn call(std::size_t room, int ranks) {
         constexpr std::size_t kMostShift = 17;
         constexpr std::size_t kMostByPackets = std::size_t{1} << 20;

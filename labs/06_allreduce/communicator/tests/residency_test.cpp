@@ -1,4 +1,4 @@
-// Communicators that may run at the same time on one device fit on it together, or are refused.
+// Communicators that may run on one device at the same time must fit on it together.
 
 #include "labs/06_allreduce/communicator/residency.hpp"
 
@@ -14,7 +14,7 @@ namespace symm {
 namespace {
 
 TEST(ResidencyShare, RefusesWhatDoesNotFitBesideTheOthers) {
-    constexpr int kDevice = 77;  // no device of this machine: only these shares
+    constexpr int kDevice = 77;  // not a device of this machine: only these shares
     const ResidencyShare first(kDevice, 100, 132);
     EXPECT_THROW(ResidencyShare(kDevice, 33, 132), std::invalid_argument);
     const ResidencyShare second(kDevice, 32, 264);
@@ -29,7 +29,7 @@ TEST(ResidencyShare, IsGivenBack) {
     }
 }
 
-// Launched in opposite orders: where one kept the other out, no call would end.
+// If one communicator's kernel kept the other's from starting, no call would end.
 TEST(Communicators, LaunchedInOppositeOrdersBothEnd) {
     run_ranks({2, RankMode::kThread, {}}, [](Rank& rank) {
         const CommunicatorOptions half{.max_blocks = 32};

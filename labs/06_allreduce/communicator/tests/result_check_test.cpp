@@ -1,4 +1,4 @@
-// The check itself: it has to find what an AllReduce could get wrong.
+// The check itself: it must find every error that an AllReduce could make.
 
 #include "labs/06_allreduce/communicator/result_check.hpp"
 
@@ -14,7 +14,7 @@
 namespace symm {
 namespace {
 
-/// One rank's sum is its input: spoils it and expects the check to say so.
+/// One rank's sum is its input. Spoils it, and returns the check's error.
 template <class Spoil>
 std::string complaint(DataType type, std::size_t count, const Spoil& spoil) {
     std::string text;

@@ -1,6 +1,5 @@
-// The bits of an element depend on the ranks' values of it, on the type and on the operation, and
-// on nothing else: not on the algorithm, the count, the offset, the alignment, nor on whether the
-// call is in place.
+// The bits of an element depend only on the ranks' values, the type and the operation: not on the
+// algorithm, the count, the offset, the alignment, or whether the call is in place.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMost = 700;
 
-/// How a floating type has its exponent and its fraction.
+/// The layout of a floating type.
 struct Format {
     DataType type;
     int exponent_bits;
@@ -29,7 +28,7 @@ constexpr std::array<Format, 4> kFormats{{{DataType::kHalf, 5, 10},
                                           {DataType::kFloat, 8, 23},
                                           {DataType::kDouble, 11, 52}}};
 
-/// Random fractions, signs, and exponents from -5 to 5: how a sum of three is rounded depends on
+/// Random fractions, signs, and exponents from -5 to 5: the rounding of a sum of three depends on
 /// the order.
 std::vector<std::byte> random_input(const Format& format, int rank) {
     const std::size_t size = size_of(format.type);
@@ -71,7 +70,7 @@ TEST_P(SameBits, WhateverTheCall) {
             const std::vector<std::byte> input = random_input(format, side.rank.rank());
             copy_to_device(in, input.data(), input.size());
             for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kAvg}) {
-                std::vector<std::byte> expected;  // what the first call has given
+                std::vector<std::byte> expected;  // the first call's result
                 for (const Algorithm algorithm : all_algorithms(side.rank.size())) {
                     for (const auto& [first, count, shift, in_place] : kPlacements) {
                         const CUdeviceptr to = out + shift * size;

@@ -1,6 +1,5 @@
-// 06_allreduce as launchers start it: each rank in a session of its own, to which the kernel gives
-// as much of the processors as to any other. A waiting rank that only yields would starve the
-// others.
+// 06_allreduce as launchers start it: each rank in its own session. The kernel gives every session
+// an equal share of the processors, so a waiting rank that only yields would starve the others.
 
 #include <gtest/gtest.h>
 

@@ -31,7 +31,7 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
     const auto add_size = [&](const char* name, std::size_t& bytes, const char* description) {
         return add_bytes_option(app, name, bytes, description)
             ->check([](const std::string& text) {
-                return parse_bytes(text) == 0 ? "say 1 or more" : std::string();
+                return parse_bytes(text) == 0 ? "use 1 or more" : std::string();
             })
             ->default_str("");
     };
@@ -44,7 +44,7 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
         ->default_str("")
         ->excludes(step);
     app.add_option("--collective", options.collective,
-                   "What is measured; sizes are those of the larger buffer")
+                   "Collective to measure; sizes are those of the larger buffer")
         ->check(CLI::IsMember({"allreduce", "reducescatter", "allgather"}))
         ->capture_default_str();
     app.add_option("-d,--datatype", options.type, "Type of the elements")
@@ -56,10 +56,10 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
     comparison.iterations = 0;
     comparison.warm_ups = 5;
     add_number_option(app, "-n,--iters", comparison.iterations, 1, kMost,
-                      "Calls per turn (default: as many as take about 20 ms, from 5 to 200)")
+                      "Calls per turn (default: about 20 ms of calls, from 5 to 200)")
         ->default_str("");
     add_number_option(app, "-w,--warmup_iters", comparison.warm_ups, 1, kMost,
-                      "Calls before each turn that are not timed, at least 1");
+                      "Untimed calls before each turn, at least 1");
     add_number_option(app, "-c,--check", options.check, 0, 1,
                       "1: check all results after each turn");
     add_number_option(app, "-G,--cudagraph", comparison.graph_launches, 0, kMost,
@@ -69,14 +69,15 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
                       "as GPUs; emulated 2)")
         ->default_str("");
     add_number_option(app, "-g,--ngpus", options.gpus, 1, kMaxAllReduceRanks,
-                      "GPUs per thread. Each rank is a thread of its own all the same")
+                      "GPUs per thread. Each rank still has its own thread")
         ->default_str("");
     add_number_option(app, "--rounds", options.rounds, 1, kMost,
                       "Turns of ours and of each of NCCL's paths; the result is the median "
                       "(default 5; emulated 1)")
         ->default_str("");
     app.add_flag("--no-nccl", options.no_nccl, "Do not compare with NCCL");
-    add_output_option(app, "--json", options.json, "Write the rows there too, for ./lab plot FILE")
+    add_output_option(app, "--json", options.json,
+                      "Also write the rows to this file, for ./lab plot FILE")
         ->take_last();
 }
 
@@ -103,7 +104,7 @@ void BenchOptions::complete() {
     threads = std::max(threads, 1);
     gpus = std::max(gpus, 1);
     if (ranks() > kMaxAllReduceRanks) {
-        throw UsageError(fmt::format("-t {} -g {} are {} ranks, more than {}", threads, gpus,
+        throw UsageError(fmt::format("-t {} -g {} make {} ranks, more than {}", threads, gpus,
                                      ranks(), kMaxAllReduceRanks));
     }
     if (rounds != 0) {
@@ -112,9 +113,9 @@ void BenchOptions::complete() {
         comparison.rounds = 1;
     }
     if (min_bytes < unit()) {
-        throw UsageError(fmt::format("-b {} is less than one {} {}of {} bytes",
-                                     format_bytes(min_bytes), type,
-                                     collective == "allreduce" ? "" : "for each rank ", unit()));
+        throw UsageError(fmt::format("-b {} is less than {} bytes, the size of one {}{}",
+                                     format_bytes(min_bytes), unit(), type,
+                                     collective == "allreduce" ? "" : " for each rank"));
     }
     comparison.check = check != 0;
     comparison.nccl = !no_nccl;

@@ -1,10 +1,10 @@
-# ROWS=ROWS.json gnuplot -c plot.gp NAME: draws NAME_latency.svg and NAME_bandwidth.svg from what
-# 06_allreduce_bench --json has written: calls out of place. jq reads the JSON. A variable names the
-# file, since gnuplot hands commands to a shell.
+# ROWS=ROWS.json gnuplot -c plot.gp NAME: draws NAME_latency.svg and NAME_bandwidth.svg from the rows
+# of 06_allreduce_bench --json: calls out of place. jq reads the JSON. A variable names the file,
+# since gnuplot passes commands to a shell.
 
 jq(filter) = system(sprintf("jq -r '%s' \"$ROWS\"", filter))
 
-# The columns: bytes, then us per call of the four lines.
+# The columns: bytes, then us per call for each of the four lines.
 set print $rows
 print jq('.benchmarks[] | select(.run_type == "iteration") | [.bytes, .out_nccl_us, ' . \
          '.out_nccl_symmetric_us, .limit_us, .out_us] | map(. // "nan") | @tsv')
@@ -18,7 +18,7 @@ set style line 4 linewidth 3 linecolor "#1f4e9c" pointtype 7 pointsize 0.5
 ranks = int(jq('.benchmarks[0].ranks'))
 trips = jq('.context.collective') eq "AllReduce" ? 2 : 1
 what = jq('"\(.context.collective), \(.benchmarks[0].ranks) GPUs, \(.context.datatype), \(.context.op), ' . \
-          'out of place" + if .context.nccl == "" then "" else ", beside NCCL \(.context.nccl)" end')
+          'out of place" + if .context.nccl == "" then "" else ", compared with NCCL \(.context.nccl)" end')
 set terminal svg size 800,480 font "sans-serif,14" background "white"
 set key left top reverse Left
 set grid linecolor "#dddddd"

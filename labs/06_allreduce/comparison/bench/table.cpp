@@ -7,8 +7,8 @@
 namespace symm {
 namespace {
 
-/// The bus bandwidth in GB/s, as nccl-tests defines it: bytes/time x 2(n-1)/n, of a ReduceScatter
-/// or an AllGather half of it.
+/// The bus bandwidth in GB/s, as nccl-tests defines it: bytes/time x 2(n-1)/n, and half of that for
+/// a ReduceScatter or an AllGather.
 double bus_bandwidth(const BenchRow& row, double microseconds) {
     return static_cast<double>(row.bytes) / (microseconds * 1e3) * trips_of(row.collective) *
            (row.ranks - 1) / row.ranks;
@@ -35,7 +35,7 @@ void set_place(Counters& counters, const std::string& place, const BenchRow& row
     set("us", measured.ours);
     set("algbw", static_cast<double>(row.bytes) / (measured.ours * 1e3));
     set("busbw", bus_bandwidth(row, measured.ours));
-    set("wrong", row.checked ? std::optional(0.0) : std::nullopt);  // else run() has thrown
+    set("wrong", row.checked ? std::optional(0.0) : std::nullopt);  // else run() throws
     set("nccl_us", measured.nccl);
     set("nccl_symmetric_us", measured.nccl_symmetric);
     set("nccl_device_us", measured.nccl_device);
@@ -43,7 +43,7 @@ void set_place(Counters& counters, const std::string& place, const BenchRow& row
     set("iterations", measured.iterations);
 }
 
-/// As nccl-tests prints times: four digits or more.
+/// The format of nccl-tests for times: four digits or more.
 std::string time_text(double us) {
     return fmt::format("{:.{}f}", us, us < 100 ? 2 : us < 10000 ? 1 : 0);
 }
@@ -110,7 +110,7 @@ void TableReporter::ReportRuns(const std::vector<Run>& runs) {
     }
     if (json_) {
         json_->ReportRuns(runs);
-        file_->flush();  // what is there if the run is ended later
+        file_->flush();  // keeps these rows if the run is killed later
     }
 }
 
@@ -120,7 +120,7 @@ void TableReporter::Finalize() {
     }
     json_->Finalize();
     if (!file_->flush()) {
-        throw std::runtime_error("cannot write all rows into the file of --json");
+        throw std::runtime_error("cannot write all rows to the --json file");
     }
 }
 

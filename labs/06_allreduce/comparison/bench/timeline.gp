@@ -1,7 +1,7 @@
-# ROWS=ROWS gnuplot -c timeline.gp PICTURE.svg: draws what 06_allreduce_timeline has written. A line per
-# stream of each GPU; a box per kernel or copy.
+# ROWS=ROWS gnuplot -c timeline.gp PICTURE.svg: draws the rows of 06_allreduce_timeline. One line per
+# stream of each GPU; one box per kernel or copy.
 
-# With the number and the name of the row's line in front.
+# Each row, with the number and the name of its line in front.
 set print $rows
 print system(sprintf("awk -F '\\t' -v OFS='\\t' '{ " . \
     "line = \"GPU \" $1 ($5 ? \" copies\" : \" kernels\"); " . \

@@ -1,5 +1,5 @@
-# cmake -DBENCH=06_allreduce_bench -P bench_json.cmake: the JSON of the benchmark is valid and has
-# all columns.
+# cmake -DBENCH=06_allreduce_bench -P bench_json.cmake: checks that the benchmark's JSON is valid
+# and has all columns.
 set(file "${CMAKE_CURRENT_BINARY_DIR}/06_allreduce_bench_test.json")
 set(ENV{SYMM_DRIVER} emulated)
 execute_process(COMMAND "${BENCH}" -b 1K -e 4K -f 2 -d bfloat16 -o max -t 3 --json "${file}"

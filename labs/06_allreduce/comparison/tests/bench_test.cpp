@@ -16,7 +16,7 @@
 namespace symm {
 namespace {
 
-// Where the columns of a row are.
+// The positions of a row's columns.
 enum Column { kSize, kCount, kType, kOp, kOutTime, kOutWrong = 7, kInTime, kInWrong = 11, kNccl };
 constexpr std::size_t kColumns = 19;
 
@@ -25,7 +25,7 @@ struct Benched {
     std::vector<std::vector<std::string>> rows;
 };
 
-/// Runs the benchmark, which has to succeed.
+/// Runs the benchmark, which must succeed.
 Benched bench(const std::string& arguments) {
     const Finished run = run_program("06_allreduce_bench " + arguments);
     EXPECT_EQ(run.exit_code, 0) << arguments << "\n" << run.output;
@@ -79,7 +79,7 @@ TEST(BenchProgram, PrintsTheColumnsOfNcclTests) {
 
 TEST(BenchProgram, ComparesNoEmulatedTimes) {
     const Benched benched = bench("-e 1K");
-    EXPECT_NE(benched.output.find("no performance figures"), std::string::npos) << benched.output;
+    EXPECT_NE(benched.output.find("not performance figures"), std::string::npos) << benched.output;
     for (std::size_t i = kNccl; i < kNccl + 5; ++i) {
         EXPECT_EQ(benched.rows.at(0)[i], "-");
     }

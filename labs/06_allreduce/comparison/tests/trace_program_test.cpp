@@ -44,8 +44,8 @@ TEST(TraceProgram, ShowsOneStepBesideARecording) {
 
 TEST(TraceProgram, SaysWhatIsWrongWithItsArguments) {
     const std::pair<const char*, const char*> cases[] = {
-        {"fre", "there is no step 'fre': say one of alloc, "},
-        {"''", "there is no step '': say one of alloc, "},
+        {"fre", "there is no step 'fre': use one of alloc, "},
+        {"''", "there is no step '': use one of alloc, "},
         {"--recording /nowhere", "--recording /nowhere: "},
         {"--record /tmp/calls.txt", "--record: it needs GPUs"}};
     for (const auto& [arguments, message] : cases) {
@@ -65,7 +65,7 @@ TEST(TraceProgram, ReadsItsOwnFilesOnly) {
         std::ofstream(path) << text;
         const Finished run = traced("--recording " + path);
         EXPECT_EQ(run.exit_code, 2) << text << run.output;
-        EXPECT_NE(run.output.find("no file of --record"), std::string::npos) << run.output;
+        EXPECT_NE(run.output.find("not written by --record"), std::string::npos) << run.output;
     }
 }
 

@@ -1,4 +1,4 @@
-// ReduceScatter and AllGather: each by packets and by the kernel of two shots, against the
+// ReduceScatter and AllGather: each by packets and by the kernel of two shots, compared with the
 // reference.
 
 #include <gmock/gmock.h>
@@ -25,11 +25,11 @@ std::size_t part_bytes(const Side& side, std::size_t count, DataType type) {
     return count * size_of(type) * static_cast<std::size_t>(side.rank.size());
 }
 
-/// Runs `body(side, half, algorithm)` for all halves and ways.
+/// Runs `body(side, half, algorithm)` for all halves and algorithms.
 template <class Body>
 void on_all(int ranks, const Body& body) {
     if (ranks > kMaxRanksOnGpus && !is_emulated()) {
-        GTEST_SKIP() << "no kernel is compiled for GPUs and so many ranks";
+        GTEST_SKIP() << "no GPU kernel is compiled for so many ranks";
     }
     on_ranks(ranks, [&](Side& side) {
         for (const Collective half : kHalves) {
@@ -42,8 +42,8 @@ void on_all(int ranks, const Body& body) {
 
 class Halves : public ::testing::TestWithParam<int> {};
 
-// Counts around packets and vectors; different ones in a row, so that blocks that sat out one call
-// take part in the next.
+// Counts around packets and vectors. Different counts in a row, so that blocks that were idle in
+// one call take part in the next.
 TEST_P(Halves, AreRightForAnyCountCallAfterCall) {
     on_all(GetParam(), [](Side& side, Collective half, Algorithm way) {
         constexpr DataType kType = DataType::kFloat;
@@ -73,7 +73,7 @@ TEST_P(Halves, AreRightInPlace) {
     });
 }
 
-// Every rank at offsets of its own, in windows that hold the other buffer on odd ranks.
+// Each rank at its own offsets. On odd ranks input and output swap windows.
 TEST_P(Halves, AreRightAtAnyOffset) {
     on_all(GetParam(), [](Side& side, Collective half, Algorithm way) {
         constexpr DataType kType = DataType::kHalf;
@@ -163,7 +163,7 @@ TEST(HalvesOfAllTypes, AreRight) {
     });
 }
 
-// Sums that depend on the order of the ranks: by both ways those of an AllReduce, on all ranks.
+// Sums that depend on the order of the ranks: both algorithms must give an AllReduce's bits.
 TEST(ReduceScatter, HasTheBitsOfAnAllReduce) {
     on_ranks(5, [](Side& side) {
         constexpr std::size_t kCount = 1003;
@@ -194,7 +194,7 @@ TEST(ReduceScatter, HasTheBitsOfAnAllReduce) {
     });
 }
 
-// Every bit arrives, those of signalling NaNs, too.
+// Every bit arrives, even those of signalling NaNs.
 TEST(AllGather, ChangesNoBit) {
     on_ranks(2, [](Side& side) {
         constexpr std::size_t kCount = 1 << 16;
@@ -218,7 +218,7 @@ TEST(AllGather, ChangesNoBit) {
     });
 }
 
-// Calls of more than scratch memory holds, from memory in no window, take several launches.
+// Calls from memory outside windows that exceed scratch memory take several launches.
 TEST(Halves, TakeMemoryInNoWindow) {
     on_ranks(2, [](Side& side) {
         constexpr std::size_t kCount = kOneShotLimit / sizeof(float) + 77;
@@ -234,7 +234,7 @@ TEST(Halves, TakeMemoryInNoWindow) {
     });
 }
 
-// The smaller buffer is used by its own rank alone, so it may be anywhere.
+// Only its own rank uses the smaller buffer, so it may be anywhere.
 TEST(Halves, NeedAWindowForTheLargerBufferOnly) {
     on_ranks(3, [](Side& side) {
         constexpr std::size_t kCount = 1000;
@@ -261,7 +261,7 @@ TEST(Halves, RefuseCallsThatAreNotPossible) {
                                   Algorithm way) {
                 side.call(in, out, count, {DataType::kFloat, ReduceOp::kSum, half}, way);
             };
-            // In place at the start of the larger buffer: right for rank 0 alone.
+            // In place at the start of the larger buffer: right only for rank 0.
             if (side.rank.rank() == 1) {
                 EXPECT_THROW(call(window, window, 100, Algorithm::kAuto), std::invalid_argument);
             }
@@ -285,14 +285,14 @@ TEST(Halves, AreComparedWhereAsked) {
             side.rank.rank() == 0 ? Collective::kReduceScatter : Collective::kAllReduce;
         try {
             side.call(in, out, 8, {DataType::kFloat, ReduceOp::kSum, mine}, Algorithm::kAuto);
-            ADD_FAILURE() << "not noticed";
+            ADD_FAILURE() << "no error";
         } catch (const std::invalid_argument& error) {
             EXPECT_THAT(error.what(), ::testing::HasSubstr("call 1: reducescatter of 8 x float"));
         }
     });
 }
 
-// A rank that does not call: the others end, and say for whom they waited.
+// One rank does not call: the others end, and name the rank that they waited for.
 TEST(Halves, EndWhereARankDoesNotCall) {
     for (const Collective half : kHalves) {
         for (const Algorithm way : kWays) {
@@ -310,7 +310,7 @@ TEST(Halves, EndWhereARankDoesNotCall) {
                     }
                     try {
                         communicator.synchronize(stream, "the call");
-                        ADD_FAILURE() << "ended well";
+                        ADD_FAILURE() << "no error";
                     } catch (const std::runtime_error& error) {
                         EXPECT_THAT(error.what(), ::testing::HasSubstr("rank 1"));
                     }

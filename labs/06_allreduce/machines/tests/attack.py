@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""attack.py PROGRAM [TIMES]: a run of 2 machines of 2 ranks, TIMES times each, in which at a random
-moment a rank is killed, is stopped, is late, or a machine makes calls of another count. Each run
-has to end within its limit plus ten seconds, and to say what happened; a late rank's goes on."""
+"""attack.py PROGRAM [TIMES]: runs 2 machines of 2 ranks, TIMES times for each attack. At a random
+moment a rank is killed, stopped, or late, or a machine makes calls with another count. Each run
+must report what happened and end within its limit plus ten seconds; a late rank's run goes on."""
 
 import os
 import random
@@ -19,7 +19,7 @@ ENVIRONMENT = {**os.environ, "SYMM_DRIVER": "emulated", "SYMM_TIMEOUT": str(LIMI
 
 
 def start(program: str, *counts: str) -> subprocess.Popen:
-    """A run whose machine m makes endless calls of counts[m] bytes."""
+    """Starts a run whose machine m makes endless calls of counts[m] bytes."""
     command = ["mpirun"]
     for count in counts:
         command += [":"] if len(command) > 1 else []
@@ -29,7 +29,7 @@ def start(program: str, *counts: str) -> subprocess.Popen:
 
 
 def calling(run: subprocess.Popen) -> subprocess.Popen:
-    """The run, at a random moment of its calls: what comes before is MPI's own."""
+    """Waits for a random moment of the run's calls: what comes before is MPI's own start."""
     while "bytes" not in run.stdout.readline():
         pass
     time.sleep(random.uniform(0, 0.8))
@@ -49,9 +49,9 @@ def end(run: subprocess.Popen, expected: str) -> None:
     except subprocess.TimeoutExpired:
         subprocess.run(["pkill", "-9", "-P", str(run.pid)], check=False)
         run.kill()
-        sys.exit(f"it did not end within {LIMIT + 10} s:\n{run.communicate()[0]}")
+        sys.exit(f"the run did not end within {LIMIT + 10} s:\n{run.communicate()[0]}")
     if run.returncode == 0 or not re.search(expected, output):
-        sys.exit(f"status {run.returncode}, and no '{expected}' in\n{output}")
+        sys.exit(f"status {run.returncode}, and no match of '{expected}' in\n{output}")
     slowest[0] = max(slowest[0], time.time() - began)
 
 
@@ -64,7 +64,7 @@ def killed(program: str) -> None:
 def stopped(program: str) -> None:
     run = calling(start(program, "4K", "4K"))
     os.kill(a_rank(run), signal.SIGSTOP)
-    end(run, "did not come|no word from|waited")
+    end(run, "did not arrive|no word from|waited")
 
 
 def late(program: str) -> None:
@@ -75,7 +75,7 @@ def late(program: str) -> None:
     os.kill(rank, signal.SIGCONT)
     time.sleep(0.3)
     if run.poll() is not None:
-        sys.exit(f"it did not go on:\n{run.communicate()[0]}")
+        sys.exit(f"the run did not continue:\n{run.communicate()[0]}")
     os.kill(a_rank(run), signal.SIGKILL)
     end(run, "signal 9|lost|is gone|no word from")
 

@@ -1,4 +1,4 @@
-// AllReduce over machines that are groups of threads, against the reference for all their ranks.
+// AllReduce over machines that are groups of threads, compared with the reference for all ranks.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace symm {
 namespace {
 
-/// Machines, and ranks on each.
+/// The number of machines, and of ranks on each.
 struct Shape {
     int machines;
     int ranks;
@@ -28,10 +28,10 @@ void PrintTo(const Shape& shape, std::ostream* out) {
     *out << shape.machines << "x" << shape.ranks;
 }
 
-/// Blocks of a launch, such that those of all machines' ranks fit on one device.
+/// Blocks of a launch: few enough that those of all machines' ranks fit on one device.
 constexpr unsigned kBlocks = 2;
 
-/// One rank with all it needs for a checked call.
+/// One rank, and all that it needs for a checked call.
 struct MachineSide {
     MachineSide(Rank& inside, std::unique_ptr<Rail> rail, std::chrono::nanoseconds limit)
         : rank(inside),
@@ -57,7 +57,7 @@ struct MachineSide {
     Verifier verifier;
     Stream stream;
     StagedExchange exchange;
-    HierarchicalCommunicator communicator;  ///< Goes first, and tells the others (Rank).
+    HierarchicalCommunicator communicator;  ///< Destroyed first, and tells the others (Rank).
 };
 
 template <class Body>
@@ -73,7 +73,7 @@ void on_machines(const Shape& shape, const Body& body,
 
 class Machines : public ::testing::TestWithParam<Shape> {};
 
-// Below a part for each rank, around pieces, and so many that parts are reused; in place and not.
+// Fewer elements than ranks, around pieces, and enough to reuse parts; in place and not.
 TEST_P(Machines, ReduceAnyCountCallAfterCall) {
     on_machines(GetParam(), [](MachineSide& side) {
         const std::size_t piece = HierarchicalCommunicator::part_bytes() / sizeof(float) *
@@ -115,7 +115,7 @@ TEST(MachinesTypes, AreAllReduced) {
     });
 }
 
-// Machine 1's ranks add (1 + e) + e first, so that both orders of the machines would show.
+// With these values another order of additions gives another sum.
 TEST(MachinesBits, AreAddedUpInsideThenByMachine) {
     on_machines({3, 2}, [](MachineSide& side) {
         const CUdeviceptr buffer = side.allocate(4096);
@@ -137,13 +137,13 @@ TEST(MachinesBits, AreAddedUpInsideThenByMachine) {
 TEST(MachinesErrors, DifferentNumbersOfRanks) {
     try {
         run_on_machines({2, 3}, [](Rank&, std::unique_ptr<Rail>) { FAIL(); });
-        ADD_FAILURE() << "not refused";
+        ADD_FAILURE() << "no error";
     } catch (const UsageError& error) {
         EXPECT_THAT(error.what(), ::testing::HasSubstr("but they have 2, 3"));
     }
 }
 
-/// What the run throws.
+/// The error that the run throws.
 template <class Body>
 std::string error_of(const Shape& shape, std::chrono::nanoseconds limit, const Body& body) {
     try {
@@ -180,7 +180,7 @@ TEST(MachinesErrors, ARankThatDoesNotCallIsNamed) {
                                  call(side, 1000);
                              }),
                     ::testing::AnyOf(
-                        ::testing::HasSubstr(fmt::format("machine {} did not come", guilty / 2)),
+                        ::testing::HasSubstr(fmt::format("machine {} did not arrive", guilty / 2)),
                         ::testing::HasSubstr(fmt::format("rank {}", guilty % 2))))
             << guilty;
     }
@@ -188,8 +188,8 @@ TEST(MachinesErrors, ARankThatDoesNotCallIsNamed) {
 
 TEST(MachinesErrors, ARankThatFailsEndsAll) {
     const auto start = std::chrono::steady_clock::now();
-    // All end before the limit. But on a GPU that ranks share, a rank that frees its memory waits
-    // for the kernels of all, and another one may wait for it before it can end its own.
+    // All end before the limit. But on a shared GPU, a rank that frees its memory waits for the
+    // kernels of all ranks, and another rank may wait for it before it can end its own.
     const bool shared = !is_emulated() && device_count() < 4;
     const std::chrono::milliseconds limit = shared ? 4 * kShortLimit : std::chrono::seconds(60);
     for (const int guilty : {0, 1, 2, 3}) {

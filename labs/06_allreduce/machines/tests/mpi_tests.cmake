@@ -1,7 +1,7 @@
-# Runs of 06_allreduce_mpi: machines x ranks of each, on emulated GPUs of one host. Its results are
-# compared with the reference and with MPI_Allreduce.
+# Runs of 06_allreduce_mpi, named by machines x ranks of each, on emulated GPUs of one host. Results
+# are compared with the reference and with MPI_Allreduce.
 
-# Open MPI refuses root, and more ranks than cores, unless it is told otherwise.
+# By default, Open MPI refuses root, and more ranks than cores.
 list(APPEND open_mpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
   OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1)
 
@@ -18,7 +18,7 @@ symm_mpi_test(2x2 4 2 --bytes 4:256K --factor 16)
 symm_mpi_test(2x3 6 3 --bytes 1K:64K --dtype int32 --op max)
 symm_mpi_test(4x2 8 2 --bytes 1K:64K --dtype double)
 symm_mpi_test(2x2_bfloat16 4 2 --bytes 2K --dtype bfloat16 --op avg --inplace)
-# Machines of two ranks and one.
+# One machine with two ranks, one with one.
 symm_mpi_test(unequal 3 2)
 set_tests_properties(06_allreduce_mpi.unequal PROPERTIES
   PASS_REGULAR_EXPRESSION "all machines need the same number of ranks, but they have 2, 1")

@@ -1,5 +1,5 @@
-// What the tuner takes on emulated GPUs for a call of so many bytes of floats, for each number of
-// ranks: `plans 128K`. For the course.
+// Prints the tuner's choice on emulated GPUs for a call of the given bytes of floats, for each
+// number of ranks: `plans 128K`. For the course.
 
 #include <fmt/core.h>
 

@@ -11,7 +11,7 @@ namespace {
 constexpr bool kInWindows = true;
 constexpr MostShapes kMost{{128, 512}, {264, 512}, true};
 
-// Emulated or not, these tests choose by this table.
+// These tests use this table, on emulated and on real GPUs.
 Tuner tuner(const MostShapes& most = kMost, const TunerOverrides& overrides = {}) {
     return {TuningTable::parse("2 floating 16K 8M - 96M\n"
                                "2 integer 512K - - 96M\n"
@@ -58,7 +58,8 @@ TEST(TuningTable, SaysWhatIsWrong) {
     };
     EXPECT_EQ(told("# nothing"), "a file: no row for floating types");
     EXPECT_EQ(told("\n2 float 1K 1M - 1G"),
-              "a file, line 2: a row begins with the number of ranks, and `floating` or `integer`");
+              "a file, line 2: a row starts with the number of ranks, then `floating` or "
+              "`integer`");
     EXPECT_EQ(told("2 integer 1K 1M - 1G"),
               "a file, line 1: integers have no sentinel: write `-` for sentinel");
     EXPECT_EQ(told("2 integer 1K - - 1G 2G"), "a file, line 1: there is no column for `2G`");
@@ -78,7 +79,7 @@ TEST(Tuner, FillsNoMoreThanTheDevice) {
     }
 }
 
-// On GPUs, where a block moves only so many bytes by the sentinel.
+// On GPUs, with few blocks the sentinel is fast only for small calls.
 TEST(Tuner, TakesTwoShotsWhereTheSentinelHasTooFewBlocks) {
     constexpr MostShapes kFew{{16, 512}, {16, 512}, true};
     const auto with_few = [&](std::size_t bytes, bool in_windows) {
@@ -117,7 +118,7 @@ TEST(Tuner, SaysWhatCannotBeDone) {
     EXPECT_THROW(plan_call(elsewhere, Algorithm::kCopy, tuner()), std::invalid_argument);
 }
 
-// Scratch memory holds one piece; memory in no window can be reduced in one shot only.
+// Scratch memory holds one piece. Memory outside windows can be reduced only in one shot.
 TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
     const auto plan = [](DataType type, std::size_t count, Algorithm asked) {
         return plan_call({type, count, 2, !kInWindows}, asked, tuner());
