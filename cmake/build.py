@@ -72,7 +72,7 @@ def build(directory: str, targets: list, output: list | None = None) -> int:
     # If a CMakeLists.txt has changed, CMake must run before the steps are known.
     configured = subprocess.run([*ninja, "build.ninja"], capture_output=True, text=True)
     if configured.returncode != 0:
-        say(configured.stdout)
+        say(configured.stdout + configured.stderr)
         return configured.returncode
     ninja += targets
     planned = subprocess.run([*ninja, "-n"], env=environment, capture_output=True, text=True)
@@ -94,7 +94,7 @@ def build(directory: str, targets: list, output: list | None = None) -> int:
                 done += seconds
                 left = max(left - seconds, 0)
                 # Corrects the guess by the build's speed so far.
-                pace = (time.monotonic() - begun + 5) / (done + 5)
+                pace = (time.monotonic() - begun + 20) / (done + 20)
                 line.show(f"building {found[1]} of {found[2]}, about {left * pace:.0f} s left: "
                           f"{found[3].rsplit(' ', 1)[-1]}")
             elif not text.startswith("ninja: Entering directory"):

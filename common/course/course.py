@@ -21,6 +21,9 @@ from exercises import ROOT, CourseError, Exercise
 from tree import STATE, is_started, original
 
 
+MOST_LINES = 12  # of a test's output: a failing execution has so many
+
+
 class Progress:
     """How far the learner has got: .course/progress.json."""
 
@@ -97,7 +100,8 @@ def learn(course, progress, args):
             of_lab = [e for e in here if e.lab == lab]
             print(f"{lab}  {share(of_lab, progress)}  (labs/{lab}/README.md)")
         state = progress.state(exercise)
-        arrow = "->" if exercise.id == progress.data["current"] and state != "done" else "  "
+        is_here = exercise.id == progress.data["current"] and state in ("open", "begun")
+        arrow = "->" if is_here else "  "
         needs = f" (needs {exercise.gpus} GPUs)" if exercise.gpus else ""
         shown = colored(f"{state:8}", 32) if state == "done" else f"{state:8}"
         print(f" {arrow} {exercise.id}  {shown} {exercise.kind:8} {exercise.title}{needs}")
@@ -127,7 +131,8 @@ def start(course, progress, args):
     verdict.require_gpus_for(exercise)
     if is_started(exercise):
         require_begun(exercise)
-        print(f"{exercise.id} is already begun, and your code is unchanged. To start over: "
+        state = "done" if progress.state(exercise) == "done" else "already begun"
+        print(f"{exercise.id} is {state}, and your code is unchanged. To start over: "
               f"./lab reset {exercise.id}, then ./lab start {exercise.id}\n")
     elif exercise.file:
         text = exercises.read(exercise.path)
@@ -187,8 +192,8 @@ def check(course, progress, args):
     exercise = chosen(course, progress, args)
     verdict.require_gpus_for(exercise)
     if exercise.kind == "predict":
-        given = args.answer
-        if given is None:
+        given = " ".join(args.answer)
+        if not given:
             if not sys.stdin.isatty():
                 raise CourseError(f"pass your answer: ./lab check {exercise.id} ANSWER")
             given = input("Your answer: ")
@@ -232,11 +237,16 @@ def require_begun(exercise):
 def tell(course, progress, exercise, found, raw=False):
     state = colored("done", 32) if found.passed else colored("not yet", 31)
     print(f"{exercise.id} {exercise.title}: {state} ({found.seconds:.0f} s)\n")
-    say(found.say)
+    if not found.is_guess:
+        say(found.say)
     if found.output and not found.passed:
-        for line in found.output.splitlines():
-            print("  | " + (line if len(line) <= 96 else line[:92] + " ..."))
+        lines = [part for line in found.output.splitlines()
+                 for part in textwrap.wrap(line, 96, subsequent_indent="      ")]
+        for line in lines[:MOST_LINES]:
+            print("  | " + line)
         print()
+    if found.is_guess:  # what the run showed comes first
+        say(f"A common cause: {found.say}")
     if raw:
         print(found.raw)
     if not found.passed:
@@ -412,7 +422,7 @@ def main() -> int:
         elif function is not grade:
             command.add_argument("id", nargs="?", metavar="ID", help="05.2; else the current one")
         if function is check:
-            command.add_argument("answer", nargs="?", help="to an exercise that asks a question")
+            command.add_argument("answer", nargs="*", help="to an exercise that asks a question")
             command.add_argument("--all", action="store_true",
                                  help="check every exercise that is begun")
             command.add_argument("--raw", action="store_true", help="also print the whole output")
@@ -426,12 +436,12 @@ def main() -> int:
         progress = Progress()
         ids = {e.id for e in course}
         current = next((e for e in course if e.id == progress.data["current"]), None)
-        answers = (args.command == "check" and current and current.kind == "predict" and
-                   args.answer is None)
-        if getattr(args, "id", None) and f"0{args.id}" in ids and not (answers and current.within):
+        answers = args.command == "check" and current and current.kind == "predict"
+        if getattr(args, "id", None) and f"0{args.id}" in ids and not (
+                answers and current.within and not args.answer):
             args.id = f"0{args.id}"  # 1.1 for 01.1
         if answers and args.id and args.id not in ids:
-            args.id, args.answer = None, args.id  # ./lab check ANSWER
+            args.id, args.answer = None, [args.id, *args.answer]  # ./lab check ANSWER
         return args.run(course, progress, args) or 0
     except CourseError as error:
         print(f"./lab: {error}", file=sys.stderr)

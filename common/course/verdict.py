@@ -35,6 +35,7 @@ class Verdict:
     say: str
     output: str = ""  # of the compiler or the test
     wrong: int = -1  # which of the exercise's known wrong answers it resembles
+    is_guess: bool = False  # `say` is a cause that fits the output; the code was not looked at
     raw: str = ""  # all that the explorer or the test printed
     seconds: float = 0
 
@@ -252,11 +253,13 @@ def number_of(text: str) -> float:
 def judge_answer(course: list, exercise: Exercise, given: str) -> Verdict:
     """The verdict on the learner's answer to a question."""
     begun = time.monotonic()
+    if all(w.answer.isdigit() for w in exercise.wrong) and not given.strip().isdigit():
+        raise CourseError(f"'{given}' is not a whole number: ./lab check {exercise.id} NUMBER")
     if exercise.within:
         verdict = judge_number(course, exercise, number_of(given))
     else:
         right = answer_of(course, exercise)
-        if re.sub(r"\s", "", given).lower() == right.lower():
+        if sorted(re.split(r"[\s,]+", given.strip())) == sorted(right.split(",")):
             verdict = Verdict(True, f"Right: {right}.")
         else:
             verdict = Verdict(False, f"No, it is not {given}.")
@@ -304,7 +307,7 @@ def explain_output(exercise: Exercise, ended: Ended, answer: str) -> Verdict:
         if (wrong.shows and re.search(wrong.shows, output, re.DOTALL)
                 and re.search(wrong.has, answer, re.DOTALL)):
             return Verdict(False, exercise.wrong[wrong.told].say, evidence(output),
-                           wrong=wrong.told)
+                           wrong=wrong.told, is_guess=not wrong.has)
     return Verdict(False, in_general(ended), evidence(output))
 
 
@@ -332,18 +335,24 @@ def in_general(ended: Ended) -> str:
     if re.search("left (something|this) behind", ended.output):
         return ("Something is not given back: memory, addresses, a mapping or a handle. The lines "
                 "below count what is left.")
-    if "[  FAILED  ]" in ended.output:
-        return "It compiles and ends, but a test fails."
+    failed = re.search(r"\[  FAILED  \] ([\w./]+)", ended.output)
+    if failed:
+        return f"It compiles and ends, but the test {failed[1]} fails:"
     crash = re.search(r"ThreadSanitizer:(?:DEADLYSIGNAL|.*?(SEGV|FPE|BUS|ABRT|ILL))", ended.output)
     if ended.status < 0 or crash:
         name = (signal.Signals(-ended.status).name if ended.status < 0
                 else "SIG" + (crash[1] or "SEGV"))
-        return f"It crashed ({name}): look for a null pointer, or an index beyond the end."
+        cause = "a division or % by 0" if name == "SIGFPE" else (
+            "a null pointer, or an index beyond the end")
+        return f"It crashed ({name}): look for {cause}."
     return f"It ended with status {ended.status}."
 
 
 def evidence(output: str) -> str:
     """The most telling lines of a test's output."""
+    # The ranks have printed their errors before the test says that there were some.
+    output = re.sub(r".*run_as\.hpp:\d+: Failure\n.*\n  run_ranks.*\n    Which is: 1\n  0\n", "",
+                    output)
     lines = output.splitlines()
     if re.match("protocol +waits", output):  # the explorer's
         return "\n".join(lines[lines.index("") + 1:]) if "" in lines else output
@@ -351,12 +360,14 @@ def evidence(output: str) -> str:
         if "WARNING: ThreadSanitizer" in line:
             return race(lines[i:])
     failures = [i for i, line in enumerate(lines) if ": Failure" in line or "rror" in line]
-    kept = []
+    noise = r"^(\[[ =-]|Running main\(\)|Failed$|\s*$)|-byte object <|run_as\.hpp"
+    kept = {}  # by the text without the rank that reports it
     for line in lines[failures[0] if failures else -10:]:
-        if line.strip() and "-byte object <" not in line and not line.startswith("[") and (
-                line not in kept):
-            kept.append(line)
-    return "\n".join(kept[:7])
+        if kept and line.startswith("[  FAILED  ]"):
+            break
+        if not re.search(noise, line):
+            kept.setdefault(re.sub(r"^\[\d+\] error: ", "", line), line)
+    return "\n".join(list(kept.values())[:7])
 
 
 def race(lines: list) -> str:

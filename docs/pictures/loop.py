@@ -84,13 +84,14 @@ def drawn(line: str, y: float) -> str:
 def picture(lines: list) -> str:
     width, height = 2 * MARGIN + COLUMNS * WIDTH, 2 * MARGIN + HEIGHT * len(lines)
     rows = "".join(drawn(line, MARGIN + HEIGHT * i + 13) for i, line in enumerate(lines))
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve"
+    return f"""<svg xmlns="http://www.w3.org/2000/svg"
  viewBox="0 0 {width:.0f} {height}" width="{width:.0f}" height="{height}"
  style="max-width: 100%; height: auto"
  font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
  font-size="14" fill="#d1d7e0">
 <rect x="0.5" y="0.5" width="{width - 1:.0f}" height="{height - 1}" rx="8"
  fill="#0d1117" stroke="#3d444d"/>
+<style>text {{ white-space: pre }}</style>
 {rows}</svg>
 """
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The pages of the site, in the order of the course, and a filter through which Doxygen reads
 each page. It adds what GitHub does not need: names of pages and sections, tables from headers (for
-each line <!-- table: FILE -->), drawings as SVG, and links to the previous and the next page.
+each line "The table: [`FILE`](FILE)"), drawings as SVG, and links to the previous and next page.
 
     pages.py layout      prints Doxygen's layout: the sidebar. Fails if a page has a fault
     pages.py PAGE        prints a page for Doxygen"""
@@ -59,13 +59,12 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-")
 
 
-def table(page: str, header: str) -> str:
+def table(page: str, link: str) -> str:
     """The first table of a header's comment, and a link to the header."""
-    path = ROOT / header
+    path = (ROOT / page).parent / link
     rows = re.search(r"(?:^/// \|.*\n)+", path.read_text() if path.is_file() else "", re.MULTILINE)
     if not rows:
-        sys.exit(f"{page} includes the table of {header}, which has none")
-    link = os.path.relpath(header, os.path.dirname(page))
+        sys.exit(f"{page} includes the table of {link}, which has none")
     return f"[`{path.name}`]({link}):\n\n" + re.sub("^/// ", "", rows[0], flags=re.MULTILINE)
 
 
@@ -84,7 +83,7 @@ def prose(page: str, text: str) -> str:
     text = re.sub(r"\[[^\]\[]*\]\(", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
     text = re.sub(r"\[`([^]`]+)`\](?=\([^():]*\.md)", r"[\1]", text)
     text = re.sub(r"\]\(([^():]*\.md|)#([\w-]+)\)", link, text)
-    return re.sub(r"^<!-- table: (\S+) -->$", lambda found: table(page, found[1]), text,
+    return re.sub(r"^The table: \[`[^`]+`\]\((\S+)\)$", lambda found: table(page, found[1]), text,
                   flags=re.MULTILINE)
 
 
