@@ -30,12 +30,12 @@ inline constexpr int kMaxRanks = 64;
 inline constexpr std::size_t kMaxContribution = 32 * 1024;
 inline constexpr std::size_t kMaxDescriptors = 64;
 
-/// Thrown where the ranks cannot continue: one is missing, lost, has failed, or is in another call.
+/// Thrown if the ranks cannot go on: one is missing or lost, has failed, or makes a different call.
 class BootstrapError : public std::runtime_error {
 public:
     BootstrapError(const std::string& text, int rank, bool remote)
         : runtime_error(text), rank_(rank), remote_(remote) {}
-    /// The rank at fault; -1 where none is known.
+    /// The rank at fault; -1 if none is known.
     int rank() const { return rank_; }
     /// The cause is on another rank, which failed and said so, or is gone (as ncclRemoteError).
     bool remote() const { return remote_; }
@@ -71,7 +71,7 @@ public:
         std::string_view name, std::span<const UniqueFd> local,
         Deadline deadline = Deadline::standard()) = 0;
 
-    /// The error where a rank has failed or is gone. For use while this rank waits outside of the
+    /// The error if a rank has failed or is gone. For use while this rank waits outside of the
     /// bootstrap (for a kernel that polls what a peer writes). Does not wait, and receives nothing
     /// that the next call needs. `waiting_for` goes into the error's text.
     virtual std::optional<BootstrapError> async_error(std::string_view waiting_for) = 0;
@@ -105,7 +105,7 @@ public:
     std::vector<std::string> allgather_text(std::string_view name, std::string_view local,
                                             Deadline deadline = Deadline::standard());
 
-    /// Runs `step` on each rank, then tells all ranks whether it succeeded. Where it threw on any
+    /// Runs `step` on each rank, then tells all ranks whether it succeeded. If it threw on any
     /// rank, every rank throws. A rank whose own step threw rethrows that exception. The others
     /// throw BootstrapError with the text of the lowest rank whose step threw. The bootstrap stays
     /// usable.

@@ -55,11 +55,11 @@ inline constexpr std::size_t kHeaderBytes = 80;
 /// The longest packet that is ever valid.
 extern const std::size_t kMaxMessage;
 
-/// The packet for a message. Names are cut to kMaxName. Throws std::length_error for more payload
-/// than kMaxContribution.
+/// The packet for a message. Names are cut to kMaxName. Throws std::length_error for a payload over
+/// kMaxContribution.
 std::vector<std::byte> encode(const Message& message);
 
-/// The message in a packet. Where the packet is not valid: nothing, and the reason in `why_not`.
+/// The message in a packet. If the packet is not valid: nothing, and the reason in `why_not`.
 std::optional<Message> decode(std::span<const std::byte> packet, std::string& why_not);
 
 /// A text as payload, cut to 4,096 characters; a payload as text.

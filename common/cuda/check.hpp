@@ -4,9 +4,8 @@
 ///
 /// \code
 /// cu_check(cuMemCreate(&handle, bytes, &properties, 0), "cuMemCreate(size={})", bytes);
-/// \endcode
-/// The text names the call and the values that matter. What the driver answered and what to do is
-/// added here: `cuMemCreate(size=12345) failed: CUDA_ERROR_INVALID_VALUE. Check sizes and ...`.
+/// \endcode The text names the call and the values that matter. The driver's answer and what to do
+/// are added here: `cuMemCreate(size=12345) failed: CUDA_ERROR_INVALID_VALUE. Check sizes and ...`.
 
 #include <cuda.h>
 #include <fmt/core.h>

@@ -1,9 +1,8 @@
 #pragma once
-/// \file
-/// Copies between pageable host memory and a device, and memory that is set to one value. All is
-/// complete when the function returns.
+/// \file Copies between pageable host memory and a device, and fills of memory. Each is complete
+/// when its function returns.
 ///
-/// `cuMemcpyHtoD` alone returns when its source is copied to a staging buffer; the transfer from
+/// `cuMemcpyHtoD` may return when its source is in a staging buffer; the transfer from
 /// there to the device may still run in the legacy default stream. The streams of stream.hpp do not
 /// wait for that stream, so a kernel launched next could read old data.
 /// Source: CUDA Driver API, "API synchronization behavior".
@@ -25,7 +24,7 @@ void copy_to_host(void* to, CUdeviceptr from, std::size_t bytes);
 /// default stream rather than a new one, whose first work may have to wait for running kernels
 /// (docs/DESIGN.md). Throws CudaError.
 void zero(CUdeviceptr address, std::size_t bytes);
-/// The same with another value for each byte.
+/// The same, with each byte set to `value`.
 void fill(CUdeviceptr address, unsigned char value, std::size_t bytes);
 
 }  // namespace symm

@@ -14,10 +14,10 @@
 namespace symm {
 
 /// Chooses the driver before its first call: "native" (the real one), "emulated", or "auto": the
-/// real one where it loads and sees a GPU, else the emulated one. Without this call the environment
+/// real one if it loads and sees a GPU, else the emulated one. Without this call the environment
 /// variable SYMM_DRIVER decides; where that is not set either, it is "auto". Throws
-/// std::invalid_argument for another name, std::logic_error where a driver is in use already and
-/// `name` is not what was chosen before.
+/// std::invalid_argument for any other name, std::logic_error if a driver is in use and `name` is
+/// not the one chosen before.
 void choose_driver(std::string_view name);
 
 /// Whether the driver in use is the emulated one; loads it. Throws std::runtime_error where
@@ -37,11 +37,11 @@ struct DriverTable {
 /// The table of the driver in use; loads it at the first call.
 const DriverTable& driver_table();
 
-/// Puts `table` in the place of the table in use, for a trace of all calls. It has to outlive its
+/// Replaces the table in use by `table`, for a trace of all calls. It has to outlive its
 /// use by any thread.
 void use_driver_table(const DriverTable* table);
 
-/// Fills a table from libcuda.so.1 (native_driver.cpp). Where that fails, returns false and the
+/// Fills a table from libcuda.so.1 (native_driver.cpp). If that fails, returns false and the
 /// reason in `why_not`.
 bool load_native_driver(DriverTable& table, std::string& why_not);
 

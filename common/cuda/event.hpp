@@ -8,7 +8,7 @@
 
 namespace symm {
 
-/// A point in a stream's work, to wait for, or to measure the time from or to. Move-only.
+/// A point in a stream's work, for waits and for time measurements. Move-only.
 class Event : public Owner<Event, CUevent> {
 public:
     /// With CU_EVENT_DISABLE_TIMING it costs less, and orders streams only.

@@ -15,7 +15,7 @@
 
 namespace symm {
 
-/// How many blocks of how many threads a kernel is started with.
+/// A launch's number of blocks, and of threads in each.
 struct LaunchShape {
     unsigned blocks;
     unsigned threads;

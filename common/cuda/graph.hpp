@@ -10,7 +10,7 @@
 
 namespace symm {
 
-/// Whether what is queued on the stream is captured now, and not run. Throws CudaError.
+/// Whether work queued on the stream is being captured. Throws CudaError.
 bool is_captured(CUstream stream);
 
 /// Owns an instantiated graph. Move-only.

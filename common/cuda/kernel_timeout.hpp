@@ -27,7 +27,7 @@ public:
     }
 
     /// Waits for the stream. Then throws std::runtime_error with the kernel's report where one of
-    /// its waits gave up. Where the kernels still run after the limit although no single wait gave
+    /// its waits gave up. If the kernels still run after the limit although no single wait gave
     /// up, they are aborted first, and the exception says so.
     ///
     /// `meanwhile` (see Stream::synchronize) may throw because a peer that the kernel waits for is
@@ -36,7 +36,7 @@ public:
     void synchronize(const Stream& stream, std::string_view what,
                      const std::function<void()>& meanwhile = {});
 
-    /// Does not wait. Throws std::runtime_error where a wait gave up so far, or abort() was called.
+    /// Does not wait. Throws std::runtime_error if a wait has given up or abort() was called.
     void throw_if_gave_up() const;
 
     /// Sets the abort flag: all waits of kernels with this timeout end, also in kernels launched

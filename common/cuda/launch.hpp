@@ -30,16 +30,16 @@ __global__ void entry(const __grid_constant__ Kernel kernel) {
     kernel(simt::ThreadBlock{});
 }
 
-/// The same for a kernel with a `kMaxThreads`: a thread gets no more registers than let one block
-/// of kMaxThreads threads run on a multiprocessor with 64 K. Eight fewer, since an H200 refused to
-/// launch 512 threads of 128 registers each (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES).
+/// The same for a kernel with a `kMaxThreads`: limits a thread's registers so that a block of
+/// kMaxThreads threads fits a multiprocessor's 64 K. Eight fewer, since an H200 refused to launch
+/// 512 threads of 128 registers each (CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES).
 template <class Kernel>
 __global__ void __maxnreg__(64 * 1024 / Kernel::kMaxThreads - 8)
     limited_entry(const __grid_constant__ Kernel kernel) {
     kernel(simt::ThreadBlock{});
 }
 
-/// Whether a kernel is compiled for GPUs as well: unless it has a `kOnGpus` that is false.
+/// Whether a kernel is compiled for GPUs as well: yes, unless its `kOnGpus` is false.
 template <class Kernel>
 constexpr bool is_on_gpus() {
     if constexpr (requires { Kernel::kOnGpus; }) {
@@ -49,7 +49,7 @@ constexpr bool is_on_gpus() {
     }
 }
 
-/// The one of them that launches `Kernel`.
+/// The entry that launches `Kernel`.
 template <class Kernel>
 auto entry_of() {
     if constexpr (requires { Kernel::kMaxThreads; }) {

@@ -19,7 +19,7 @@ namespace symm {
 
 /// How many blocks of `threads` threads with `shared_bytes` of dynamic shared memory the current
 /// context's device keeps resident at once. It depends on the kernel's registers and shared memory.
-/// 0 where not even one fits. Throws CudaError.
+/// 0 if not even one fits. Throws CudaError.
 template <class Kernel>
 unsigned resident_blocks(unsigned threads, unsigned shared_bytes = 0) {
     if (is_emulated()) {

@@ -14,7 +14,7 @@ namespace symm {
 
 /// Owns a non-blocking stream of the context current at construction. Move-only.
 ///
-/// On a GPU, a stream's first work may be kept back until kernels that run have ended. If one of
+/// On a GPU, a stream's first work may be held back until running kernels have ended. If one of
 /// them waits for that work, both wait for ever. So the constructor launches an empty kernel, and
 /// waits for it: make the streams of all ranks on a GPU before any of their kernels waits for
 /// another.
@@ -25,7 +25,7 @@ public:
     CUstream get() const { return value_; }
     /// True once everything queued has run. Throws CudaError for work that failed.
     bool finished() const;
-    /// Waits for everything queued. Throws CudaError for work that failed; where the deadline
+    /// Waits for everything queued. Throws CudaError for work that failed; if the deadline
     /// passes first, std::runtime_error that names `what`. In long waits `meanwhile` is called
     /// about a hundred times per second; an exception from it ends the wait.
     void synchronize(std::string_view what = "the stream", Deadline deadline = Deadline::standard(),

@@ -17,20 +17,20 @@ struct LaunchAbandoned {};
 /// lock. It does not wait for a thread that has left the kernel (as on a GPU since Volta).
 ///
 /// In each round, what the threads do before they arrive is ordered before what they do after they
-/// have passed. ThreadSanitizer is told just that: a lock would also order a thread that is slow to
-/// go on after one that has already arrived for the next round.
+/// have passed. ThreadSanitizer is told just that: a lock would also order a slow thread after one
+/// that has already arrived for the next round.
 class BlockBarrier {
 public:
-    /// Without a number expect() has to be called first.
+    /// Without a number, call expect() first.
     explicit BlockBarrier(unsigned threads = 0) : expected_(threads) {}
 
-    /// The number of threads it is for: `threads` unless that was set before.
+    /// Sets the number of threads, unless it was set before. Returns it.
     SYMM_UNSEEN unsigned expect(unsigned threads) {
         expected_ = expected_ == 0 ? threads : expected_;
         return expected_;
     }
 
-    /// Returns when all threads that have not left are here: whether any of them voted true.
+    /// Waits for all threads that have not left. Returns whether any voted true.
     /// Throws LaunchAbandoned.
     SYMM_UNSEEN bool arrive_and_wait(bool vote = false) {
         if (abandoned_) {
@@ -85,7 +85,7 @@ private:
     std::uint64_t rounds_ = 0;
     std::atomic<std::uint64_t> changes_{0};
     std::atomic<bool> abandoned_{false};
-    char arrived_in_[2];  // an address for each of two rounds; a third one does not begin so early
+    char arrived_in_[2];  // an address for each of two rounds; at most two overlap
 };
 
 }  // namespace symm::emu

@@ -5,9 +5,9 @@
 ///
 /// A fiber has a stack of its own, and runs until it waits: at a barrier of its block
 /// (block_barrier.hpp), or after a poll that found nothing. Then the next one goes on. (Each block
-/// of a launch has a thread of its own: launch.hpp.) Where all of a block wait, the thread of the
-/// operating system pauses. Such a switch takes some nanoseconds, one between threads of the
-/// operating system microseconds: with one of those for each CUDA thread, tests took twice as long.
+/// of a launch has a thread of its own: launch.hpp.) When all fibers of a block wait, its thread
+/// pauses. Switching fibers takes some nanoseconds, switching threads microseconds: with a thread
+/// for each CUDA thread, tests took twice as long.
 ///
 /// | context                  | what it does                  | ordered for ThreadSanitizer             |
 /// |--------------------------|-------------------------------|-----------------------------------------|
@@ -15,25 +15,25 @@
 /// | each fiber               | the body                      | after happens_before(argument), and as the body does |
 ///
 /// A switch orders nothing, so a missing barrier between two fibers is a data race, as it is
-/// between two CUDA threads. Fibers are used again by later calls, whatever thread makes them.
+/// between two CUDA threads. Later calls, on whatever thread, reuse the fibers.
 
 #include <atomic>
 #include <cstdint>
 
 namespace symm::emu {
 
-/// Tell ThreadSanitizer that what the callers of the first have done comes before what later
-/// callers of the second do, with the same address.
+/// Tell ThreadSanitizer that what precedes happens_before() comes before what follows a later
+/// happens_after() with the same address.
 void happens_before(void* address);
 void happens_after(void* address);
 
 /// Runs `body(argument, 0)` to `body(argument, count - 1)`, each in a fiber, until all have
-/// returned. A body begins with happens_after(argument), and must not throw. Returns 0, or errno
-/// where there is no memory for the stacks; then none has run.
+/// returned. A body begins with happens_after(argument), and must not throw. Returns 0, or errno if
+/// there is no memory for the stacks; then none has run.
 int run_in_turns(unsigned count, void (*body)(void* argument, unsigned number), void* argument);
 
 /// Called in a fiber: lets the others go on. Returns after their turns, or later.
-/// `idle`: it found nothing to do since it was here last.
+/// `idle`: it has found no work since its last call.
 void give_way(bool idle);
 
 /// Called in a fiber: returns when `word` is no longer `value`, or earlier.

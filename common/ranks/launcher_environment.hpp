@@ -24,12 +24,12 @@ struct Placement {
     int size = 1;
     std::string launcher;  ///< `torchrun`, ...
     /// The name under which the ranks of this run, and no others, meet. Made of SYMM_BOOTSTRAP
-    /// where that is set. Else made of the process that started the ranks, and of what the launcher
+    /// where that is set. Else from the process that started the ranks, and of what the launcher
     /// says about the job (ports, job and step numbers): no two runs have all of that in common.
     std::string name;
 };
 
-/// The place that a launcher gives this process; nothing where none started it. Throws UsageError
+/// The place that a launcher gives this process; nothing if none started it. Throws UsageError
 /// for numbers that make no sense, naming the variable.
 std::optional<Placement> placement_from_environment();
 

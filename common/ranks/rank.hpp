@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 2> kRankModes{"process", "thread"}
 
 /// `process` or `thread`.
 std::string_view name_of(RankMode mode);
-/// The mode by its name. Throws UsageError for another.
+/// The mode with this name. Throws UsageError if none.
 RankMode rank_mode(std::string_view name);
 
 /// One rank of a run, given to the body by run_ranks(). Used by its own thread only.
@@ -41,8 +41,8 @@ public:
     const Device& gpu() const { return gpu_; }
     /// The number of the process that a rank runs in.
     int process_of(int peer) const { return places_.at(static_cast<std::size_t>(peer)).process; }
-    /// The ordinal that a rank's GPU has in this process; nothing where this process does not see
-    /// it. Found by UUID: an ordinal may name another GPU in each process (CUDA_VISIBLE_DEVICES).
+    /// The ordinal that a rank's GPU has in this process; nothing if this process does not see
+    /// it. Found by UUID: ordinals may differ between processes (CUDA_VISIBLE_DEVICES).
     std::optional<int> device_of(int peer) const;
     /// How many ranks of one process share a device, at most: their kernels have to be resident
     /// together.
@@ -50,8 +50,8 @@ public:
     Bootstrap& bootstrap() { return *bootstrap_; }
 
     /// Called by the destructors of objects that kernels of several ranks use, before they free
-    /// anything. Freeing device memory waits for all kernels of the device. Where ranks are threads
-    /// that share a device, those kernels may be waiting for this rank. So where an exception
+    /// anything. Freeing device memory waits for all kernels of the device. If ranks are threads
+    /// that share a device, those kernels may be waiting for this rank. So if an exception
     /// causes the destruction and ranks are threads, this tells the other ranks, which then abort
     /// their kernels. That ends the run, even if the exception is caught later.
     void tell_if_unwinding() noexcept;

@@ -40,10 +40,10 @@ const RankFailure& cause_of(const std::vector<RankFailure>& failures);
 [[noreturn]] void throw_cause(const std::vector<RankFailure>& failures);
 
 /// Reports to the process at the other end of a socket how a rank ended: with a failure, or with
-/// none. Where it cannot, does nothing.
+/// none. Does nothing if it cannot.
 void report(int socket, const std::optional<RankFailure>& failure) noexcept;
 
-/// The news that a process has had of a rank.
+/// What a process has heard from a rank.
 enum class Heard { kNothing, kItsEnd, kItsFailure };
 
 /// Receives a report, and a failure into `failure`. Does not wait.

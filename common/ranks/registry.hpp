@@ -41,7 +41,7 @@ public:
         std::uint64_t number_ = 0;
     };
 
-    /// The object with this number; null where there is none, or it no longer has an owner.
+    /// The object with this number; null if there is none, or it has lost its owner.
     static std::shared_ptr<void> find(std::uint64_t number) {
         Registry& registry = instance();
         const std::lock_guard lock(registry.mutex_);

@@ -20,7 +20,7 @@ namespace symm {
 /// Spawns this program `ranks` times with the arguments in `command`, from entry 1 on (empty: its
 /// own arguments), waits for all, and returns what went wrong. A copy that still runs some seconds
 /// after another has failed is killed. So is a copy that is stopped (SIGSTOP) for some seconds
-/// longer than SYMM_TIMEOUT. Where a signal ends this process, the Linux kernel kills the copies
+/// longer than SYMM_TIMEOUT. If a signal ends this process, the Linux kernel kills the copies
 /// (die_with_parent()).
 std::vector<RankFailure> spawn_ranks(int ranks, const std::vector<std::string>& command);
 
@@ -35,7 +35,7 @@ struct SpawnedRank {
 };
 
 /// Which rank this process is, if spawn_ranks() started it; else nothing. From then on the process
-/// dies with its parent. Throws UsageError where the variables make no sense.
+/// dies with its parent. Throws UsageError if its variables make no sense.
 std::optional<SpawnedRank> spawned_rank();
 
 }  // namespace symm

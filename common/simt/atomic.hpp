@@ -16,9 +16,9 @@ namespace symm::simt {
 /// How an access is ordered with the others of its thread.
 enum class Order {
     kRelaxed,  ///< No ordering: only this value is exchanged.
-    kAcquire,  ///< A load: what comes after it is not done before it.
+    kAcquire,  ///< A load: its thread's later accesses stay after it.
     kRelease,  ///< A store: a thread that acquires its value sees what came before it.
-    /// A store early in a kernel, for what earlier work of its stream has written: the end of that
+    /// A store early in a kernel that publishes earlier work of its stream: the end of that
     /// work released it, so on a GPU the store is relaxed. The C++ memory model has no such rule:
     /// on emulated GPUs, whose threads are host threads, the store is a release. (NCCL's symmetric
     /// kernels begin with a relaxed store too.)
@@ -29,7 +29,7 @@ namespace detail {
 /// The order as libcu++ names it.
 __host__ __device__ constexpr cuda::std::memory_order native(Order order) {
     if (order == Order::kReleasedByStream) {
-#ifdef SYMM_EXPLORE  // where the end of a kernel orders what it does on a GPU
+#ifdef SYMM_EXPLORE  // here the end of a kernel orders as on a GPU
         return cuda::std::memory_order_relaxed;
 #endif
         NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return cuda::std::memory_order_relaxed;),

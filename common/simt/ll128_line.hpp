@@ -12,7 +12,7 @@
 /// whole: a thread that sees the flag finds the rest of the line with its next loads. No manual
 /// promises it. PCIe may divide such a write, so lines are not for host memory. A load of a line is
 /// not whole: on H200s, loads that brought the flag together with the data had old data beside the
-/// new flag in one of 30 million lines. So the flag is seen first, and the data is loaded after it.
+/// new flag in one of 30 million lines. So a reader first sees the flag, then loads the data.
 ///
 /// On the host, a line is whole because its flag is stored last, with release. With
 /// SYMM_EMU_TORN_PACKS=1 it is not stored last, as on a bus that divides lines.

@@ -7,8 +7,8 @@
 /// arrive together, so a reader has to check both elements (PTX ISA, memory consistency model,
 /// "Vector Data-types"). The host version promises the same: it makes two relaxed accesses of 8
 /// bytes, with SYMM_EMU_TORN_PACKS=1 in either order and with a pause in between (torn_pack.hpp).
-/// Data that is ordered by flags is read and written plainly, by assignment of a Pack16. Memory
-/// that is not aligned to packs, and the rest after the last whole one: lab 05's elements.hpp.
+/// Data that is ordered by flags is read and written plainly, by assignment of a Pack16. For
+/// unaligned memory, and the rest after the last whole pack, see lab 05's elements.hpp.
 
 #include <cuda_runtime.h>
 
@@ -53,15 +53,15 @@ __host__ __device__ inline Pack16 load_relaxed(const Pack16* pointer) {
     return value;
 }
 
-/// Of load_acquire() on the host. The halves are not ordered with each other, so the explorer
-/// acquires both after both.
+/// For each half of load_acquire() on the host. The halves are unordered: the explorer acquires
+/// both after both loads.
 #ifdef SYMM_EXPLORE
 inline constexpr Order kAcquireHalf = Order::kRelaxed;
 #else
 inline constexpr Order kAcquireHalf = Order::kAcquire;
 #endif
 
-/// The same as an acquire: what comes after it is not done before it.
+/// The same as an acquire: its thread's later accesses stay after it.
 __host__ __device__ inline Pack16 load_acquire(const Pack16* pointer) {
     Pack16 value;
     NV_IF_ELSE_TARGET(

@@ -17,7 +17,7 @@
 /// Giving up ends the kernel: the first thread that times out sets `*gave_up`, and from then on the
 /// waits of this rank's kernels return false as soon as their thread looks at it, in this kernel
 /// and in those queued after it. A thread that gets false leaves its loop and sends no signals.
-/// Threads of a block that must leave together agree by ThreadBlock::sync_or().
+/// Threads of a block that must leave together call ThreadBlock::sync_or().
 ///
 /// Source: NCCL's checkAbort (src/device/primitives.h) and its `abortFlag`.
 
@@ -44,7 +44,7 @@ enum class Wait : std::uint32_t {
     kLine,         ///< Eight lanes' data with one flag.
     kFifoData,     ///< A filled slot of a FIFO.
     kFifoSpace,    ///< A free slot of a FIFO.
-    kFifoMessage,  ///< No wait: the FIFO brought a message of another length than expected.
+    kFifoMessage,  ///< No wait: the FIFO brought a message of unexpected length.
     kFifoEntry,    ///< No wait: a FIFO entry points outside the buffer.
     kTrust,        ///< No wait: the peer gave up, and may have spoilt what this rank was using.
     kDescriptor,   ///< No wait: an entry of lab 04's unpack queue points outside the buffers.
@@ -133,7 +133,7 @@ public:
             }
             count_ += kPollsPerLook;
             look(waiting, seen, start);
-            // A wait that is long already can spare 0.5 us: its polls load the memory system less.
+            // A long wait can spare 0.5 us: its polls then cause less memory traffic.
             NV_IF_TARGET(NV_IS_DEVICE, (if (start != 0) { __nanosleep(500); }))
         }
         return false;
@@ -160,7 +160,7 @@ private:
 #ifdef __CUDA_ARCH__
     static constexpr std::uint32_t kPollsPerLook = 64;
     static constexpr std::uint32_t kPollsPerHostLook = 8192;
-    static constexpr std::uint32_t kPollsPerWait = 8;  ///< Polls that a short wait counts for.
+    static constexpr std::uint32_t kPollsPerWait = 8;  ///< A wait counts as this many polls.
 #else
     static constexpr std::uint32_t kPollsPerLook = 1;
     static constexpr std::uint32_t kPollsPerHostLook = 2;  ///< As on a GPU, the first wait of a

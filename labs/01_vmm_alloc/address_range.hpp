@@ -18,7 +18,7 @@
 
 namespace symm {
 
-/// Owns one reservation. Move-only; empty has base 0. All mappings in it must be unmapped first, so
+/// Owns one reservation. Move-only; base 0 if empty. All mappings in it must be unmapped first, so
 /// declare the range before its Mappings.
 class AddressRange : public Owner<AddressRange, Sized<CUdeviceptr>> {
 public:

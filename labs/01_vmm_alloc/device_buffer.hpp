@@ -44,7 +44,7 @@ private:
     Mapping mapping_;
 };
 
-/// Memory of one device that this device may read and write: like memory of cuMemAlloc, but with a
+/// Memory of one device that this device may read and write: like cuMemAlloc's memory, but with a
 /// handle. Move-only.
 class DeviceBuffer : public MappedMemory {
 public:

@@ -36,7 +36,7 @@ public:
     /// Growing adds one piece, with undefined contents. Shrinking gives back every piece that lies
     /// wholly beyond `bytes`. A mapping cannot be unmapped in part, so size() may stay above
     /// `bytes`. Wait for kernels that use the pieces before shrinking. Throws std::length_error
-    /// beyond the capacity, CudaError where the driver refuses; the buffer then keeps its pieces,
+    /// beyond the capacity, CudaError if the driver refuses; the buffer then keeps its pieces,
     /// or has fewer if the error came while shrinking.
     void resize(std::size_t bytes);
 

@@ -16,7 +16,7 @@
 
 namespace symm {
 
-/// Owns one mapping. Move-only; empty has address 0. The mapping is a reference to the physical
+/// Owns one mapping. Move-only; address 0 if empty. The mapping is a reference to the physical
 /// memory, so the PhysicalMemory may be closed first. Unmapping does not wait for kernels that
 /// still use the addresses: synchronise first.
 class Mapping : public Owner<Mapping, Sized<CUdeviceptr>> {

@@ -20,7 +20,7 @@
 
 namespace symm {
 
-/// Owns one reference to physical memory. Move-only; empty holds handle 0.
+/// Owns one reference to physical memory. Move-only; handle 0 if empty.
 class PhysicalMemory : public Owner<PhysicalMemory, Sized<CUmemGenericAllocationHandle>> {
 public:
     /// Owns nothing.

@@ -5,7 +5,7 @@
 /// The file descriptor of export_fd() means something to the CUDA driver only. A dma-buf is the
 /// Linux kernel's way to pass memory from one driver to another: with it a network card writes
 /// directly into the GPU (ibv_reg_dmabuf_mr), without the older nv_peermem module. It is made from
-/// a range of addresses, not from a handle, and also works for memory of cuMemAlloc. Source: CUDA
+/// a range of addresses, not from a handle, and also works for cuMemAlloc's memory. Source: CUDA
 /// Driver API, cuMemGetHandleForAddressRange; NCCL's ncclIbRegMrDmaBuf in src/transport/net_ib.cc.
 
 #include <cuda.h>
@@ -17,8 +17,8 @@ namespace symm {
 
 /// Exports [at, at + bytes) as a dma-buf; `at` and `bytes` are multiples of the page size. Where
 /// the kernel allows it, maps the dma-buf on the host and compares it with a copy made by the
-/// driver. Returns what happened, with the reason where the machine refuses a step. Throws
-/// CudaError for an error that is not a refusal, std::runtime_error where the data differs.
+/// driver. Returns what happened, with the reason if the machine refuses a step. Throws
+/// CudaError for an error that is not a refusal, std::runtime_error if the data differs.
 std::string try_dma_buf(CUdeviceptr at, std::size_t bytes);
 
 }  // namespace symm

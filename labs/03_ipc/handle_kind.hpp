@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// Which kind of handle the ranks use: FABRIC where all of them can, else file descriptors.
+/// Which kind of handle the ranks use: FABRIC if all of them can, else file descriptors.
 ///
 /// FABRIC handles need an IMEX channel (a device file), which containers rarely have. A device
 /// attribute tells only what the hardware supports: on some machines it is 1, yet cuMemCreate fails
@@ -23,10 +23,10 @@ namespace symm {
 /// A kind of handle and, if it is not FABRIC, the reason.
 struct HandleChoice {
     CUmemAllocationHandleType kind = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    std::string why_not_fabric;  ///< Empty where the kind is FABRIC.
+    std::string why_not_fabric;  ///< Empty if the kind is FABRIC.
 };
 
-/// Collective: FABRIC where every rank can create and export such memory, else file descriptors,
+/// Collective: FABRIC if every rank can create and export such memory, else file descriptors,
 /// with the reason of the first rank that cannot. SYMM_FABRIC_ENABLE=0 on any rank rules out
 /// FABRIC. Any error that does not mean "FABRIC is refused" is thrown on all ranks.
 HandleChoice agree_on_handle_kind(Rank& rank);

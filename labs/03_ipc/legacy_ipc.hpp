@@ -5,8 +5,8 @@
 /// The handle is 64 bytes that any process of the same user on the same host can open: they may be
 /// sent in any way. NCCL used it for all peers before it had the cuMem functions, and still does
 /// where NCCL_CUMEM_ENABLE=0. It cannot:
-/// - share memory of cuMemCreate: CUDA_ERROR_INVALID_VALUE. The 64 bytes name an allocation of
-///   cuMemAlloc, where an address and its memory belong together. With cuMemCreate the two are
+/// - share cuMemCreate's memory: CUDA_ERROR_INVALID_VALUE. The 64 bytes name a cuMemAlloc
+///   allocation, where an address and its memory belong together. With cuMemCreate the two are
 ///   separate: memory may be mapped at several addresses, or at none;
 /// - be opened in the same process: CUDA_ERROR_INVALID_CONTEXT. So ranks that are threads cannot
 ///   use it;
@@ -25,9 +25,9 @@
 
 namespace symm {
 
-/// Collective: every rank shares an allocation of cuMemAlloc in this way and reads its right
+/// Collective: every rank shares a cuMemAlloc allocation in this way and reads its right
 /// neighbour's. `vmm_memory` is memory of cuMemCreate, which cuIpcGetMemHandle must refuse.
-/// Returns what happened, one line each. Throws where the driver does not answer as described
+/// Returns what happened, one line each. Throws if the driver does not answer as described
 /// above, or data is wrong.
 std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory);
 

@@ -53,7 +53,7 @@ CUmemFabricHandle export_fabric(const PhysicalMemory& memory);
 PhysicalMemory import_memory(const UniqueFd& fd, std::size_t bytes);
 PhysicalMemory import_memory(const CUmemFabricHandle& handle, std::size_t bytes);
 
-/// Throws std::runtime_error, with what to do, where the GPU of `rank` cannot reach the memory of
+/// Throws std::runtime_error, with advice, if the GPU of `rank` cannot reach the memory of
 /// the GPU of `peer`. Call it before cuMemSetAccess, which would only return
 /// CUDA_ERROR_INVALID_DEVICE. A GPU that this process cannot see (CUDA_VISIBLE_DEVICES) is not
 /// checked.

@@ -17,7 +17,7 @@
 /// - The answer stays false: after the first false, all later answers are false. So a function
 ///   whose wait failed can simply return: its caller gets false at the next barrier.
 ///
-/// Explored: `./lab explore abort_barrier`: every execution that the memory model allows.
+/// `./lab explore abort_barrier` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's barrier_red_or and `ncclShmem.aborted` in src/device/common.h.
 

@@ -22,7 +22,7 @@
 ///   e + 2 it must have seen this rank's e + 1, which this rank stores only after all threads of
 ///   the block have left barrier e and read the data passed through it. So for data passed from
 ///   barrier to barrier, two buffers used in turn are enough.
-/// - If a thread's wait for e gives up, its block leaves together: e has been stored, e + 1 never
+/// - If a thread's wait for e gives up, its whole block leaves: e has been stored, e + 1 never
 ///   will be. The rank's other waits end when their threads next look at the rank's `*gave_up`
 ///   (common/simt/waiter.hpp); a kernel queued later finds it set and sends no signals, since its
 ///   epochs would pass for the missing ones. Peers are not told: each passes the barriers for which
@@ -31,7 +31,7 @@
 /// - Each block counts its own epochs in device memory, so a replayed graph continues the count.
 ///   Epochs wrap; the comparison allows for it.
 ///
-/// Explored: `./lab explore barrier`: every execution that the memory model allows.
+/// `./lab explore barrier` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's LSA barrier (src/include/nccl_device/impl/lsa_barrier__funcs.h).
 

@@ -19,13 +19,13 @@
 ///
 /// No fence is needed, since nothing outside the packet depends on its flags. The memory model
 /// promises that each 8-byte half of a 16-byte access arrives whole: data and flag of one half come
-/// together. The two halves may come apart, so both flags are checked.
+/// together. The halves may arrive apart, so both flags are checked.
 ///
 /// A flag must be equal, not just reached: a later one would mean that the data was overwritten.
 /// The protocol around it lets a slot be written again only after it was read (ring/ll.hpp, which
 /// also explains what is done when flags repeat after 2^32 steps; lab 06's scratch.hpp).
 ///
-/// Explored: `./lab explore packet`: every execution that the memory model allows.
+/// `./lab explore packet` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/prims_ll.h; ncclLLFifoLine in src/include/device.h.
 

@@ -14,7 +14,7 @@
 /// Values only grow, and the comparison allows them to wrap. A receiver that polls late may see a
 /// later value than the one it waits for; that value ends its wait too. So nothing is ever cleared.
 ///
-/// Explored: `./lab explore signal`: every execution that the memory model allows.
+/// `./lab explore signal` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/prims_simple.h (waitPeer, postPeer); MSCCL++'s "signal" and "relaxed
 /// signal".

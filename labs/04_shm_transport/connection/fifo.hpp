@@ -57,7 +57,7 @@
 /// sends it without a copy. It may overwrite the data once the receiver has emptied the step
 /// (drained()).
 ///
-/// Explored: `./lab explore connection`: every execution that the memory model allows.
+/// `./lab explore connection` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's `waitPeer` and `postPeer` in src/device/prims_simple.h.
 
@@ -146,7 +146,7 @@ public:
     }
 
     /// Waits until the receiver has emptied all steps: data sent in offset mode may then be
-    /// overwritten. All threads call it, as their last call. False where the wait timed out.
+    /// overwritten. All threads call it, as their last call. False if the wait timed out.
     __host__ __device__ bool drained() {
         if (group_.thread_rank() == 0) {
             state_->data = wait_for_head(step_) ? end_.slots : nullptr;

@@ -61,7 +61,7 @@ struct ConnectionEnd {
     __host__ __device__ std::byte* slot(std::uint64_t of_step) const {
         return slots + of_step % kSteps * slot_bytes;
     }
-    /// The data of a step, or null where the entry points outside the buffer: values written by
+    /// The data of a step, or null if the entry points outside the buffer: values written by
     /// another process are checked before use.
     __host__ __device__ std::byte* data(std::uint64_t of_step, const FifoEntry& entry) const {
         if (entry.mode == StepMode::kNormal) {

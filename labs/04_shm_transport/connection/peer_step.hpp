@@ -38,7 +38,7 @@ public:
         return static_cast<std::int64_t>(seen_ - needed) >= 0;
     }
 
-    /// Waits until `*counter` has reached `waiting.expected`. False where the wait gave up.
+    /// Waits until `*counter` has reached `waiting.expected`. False if the wait gave up.
     __host__ __device__ bool wait_peer(simt::Waiter& waiter, const std::uint64_t* counter,
                                        const simt::Waiting& waiting) {
         if (has_reached(waiting.expected)) {

@@ -51,7 +51,7 @@ public:
     /// `plans` has the plans of all ranks, by rank.
     SegmentLayout(const std::vector<ConnectionPlan>& plans, int owner);
 
-    /// Bytes of the segment; 0 where the rank has no connection.
+    /// Bytes of the segment; 0 if the rank has no connection.
     std::size_t bytes() const { return bytes_; }
     /// Whether the part of the connection lies in this segment.
     bool has(Part part, int from, int to) const { return offsets_.contains({part, from, to}); }

@@ -38,7 +38,7 @@ __host__ __device__ void copy_words(std::uint64_t thread, std::uint64_t threads,
     }
 }
 
-/// The same for bytes: 16 at once where the two addresses are equal modulo 16.
+/// The same for bytes: 16 at once if the two addresses are equal modulo 16.
 __host__ __device__ inline void copy_bytes(std::uint64_t thread, std::uint64_t threads,
                                            std::byte* destination, const std::byte* source,
                                            std::uint64_t bytes) {

@@ -20,7 +20,7 @@
 /// - No deadlock and no overtaking, as for the connection: the receiver gives a credit only for a
 ///   step that it has emptied, so in any call the sender overwrites only slots that have been read.
 ///
-/// Explored: `./lab explore ll`: every execution that the memory model allows.
+/// `./lab explore ll` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/prims_ll.h (and NCCL_LL_CLEAN_MASK in device.h).
 
@@ -102,7 +102,7 @@ private:
 
     __host__ __device__ simt::Waiting expected() const {
         simt::Waiting waiting = steps_.data(simt::Wait::kPacket);
-        waiting.expected = static_cast<std::uint32_t>(waiting.expected);  // as many bits as flags
+        waiting.expected = static_cast<std::uint32_t>(waiting.expected);  // 32 bits, like flags
         return waiting;
     }
 

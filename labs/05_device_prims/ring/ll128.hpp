@@ -2,8 +2,8 @@
 /// \file
 /// The protocol LL128: 120 bytes of data and one flag of 8 bytes per line of 128 (ll128_line.hpp).
 ///
-/// As LL, but with one flag for eight lanes instead of two flags per lane: 94 % of the bytes moved
-/// are data, and it still takes one trip. It is right only where a line arrives whole: over NVLink,
+/// Like LL, with one flag for eight lanes instead of two flags per lane: 94 % of the bytes moved
+/// are data, and it still takes one trip. It works only where a line arrives whole: over NVLink,
 /// not through host memory. Elsewhere a reader could see a line's flag before its data. The host
 /// refuses it there (ring_communicator.hpp).
 ///
@@ -23,7 +23,7 @@
 ///
 /// Flags have 64 bits and never repeat.
 ///
-/// Explored: `./lab explore ll128`: every execution that the memory model allows.
+/// `./lab explore ll128` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/prims_ll128.h.
 

@@ -22,7 +22,7 @@
 /// - All threads of a group give up together: a thread whose wait gave up sets a word before the
 ///   receiver's sync, and all threads read it after that.
 ///
-/// Explored: `./lab explore ll`: every execution that the memory model allows.
+/// `./lab explore ll` runs every execution that the memory model allows.
 
 #include <cstdint>
 

@@ -58,7 +58,7 @@ public:
     }
 
     /// The direct forms. If the next rank's output cannot be reached, and in LL and LL128, they are
-    /// the same as the plain forms. It is the same on all ranks.
+    /// the same as the plain forms. All ranks agree on that.
     __host__ __device__ void recv_reduce_copy_direct_send(const T* source, T* output,
                                                           std::size_t count) {
         protocol_.template step<Move{

@@ -36,7 +36,7 @@
 /// Everything is inlined into the kernel, so that the objects stay in registers: a kernel that
 /// needs a stack may have to wait for the whole device before it starts (docs/DESIGN.md).
 ///
-/// Explored: `./lab explore ring`: every execution that the memory model allows.
+/// `./lab explore ring` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/all_reduce.h, reduce_scatter.h, all_gather.h, broadcast.h, reduce.h.
 
@@ -48,7 +48,7 @@
 
 namespace symm {
 
-/// One call, as a kernel of one rank sees it. The buffers' sizes in elements: ring_request.hpp.
+/// One call, as a kernel of one rank sees it. Buffer sizes in elements: see ring_request.hpp.
 template <class T>
 struct RingCall {
     Collective collective;
@@ -134,7 +134,7 @@ private:
         }
     }
 
-    /// Calls `use(at, size)` for each step's elements of a part that is as large as `count`.
+    /// Calls `use(at, size)` for each step's elements of a part of `count` elements.
     template <class Use>
     __host__ __device__ __forceinline__ void for_steps(const Use& use) {
         const std::size_t chunk = call_.chunk;

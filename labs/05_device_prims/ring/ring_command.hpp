@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// `05_device_prims ring`: collectives on a ring, checked and timed, with NCCL's rings beside them.
+/// `05_device_prims ring`: collectives on a ring, checked, timed and compared with NCCL's rings.
 
 #include <cstddef>
 #include <string>

@@ -22,7 +22,7 @@ namespace symm {
 /// How a communicator is built: the same on all ranks.
 struct RingOptions {
     RingMemory memory = RingMemory::kPeer;
-    /// Most blocks of a launch; 0: as suits the memory. Fewer if they are not all resident.
+    /// Limits a launch's blocks; 0: to suit the memory. Fewer if they are not all resident.
     std::uint32_t channels = 0;
     /// How long a kernel waits for a neighbour at one step.
     std::chrono::nanoseconds limit = Deadline::standard_limit();
@@ -42,7 +42,7 @@ public:
 
     /// Queues a call. All calls of a communicator go into one stream: they share counts and slots.
     /// Throws CudaError, and std::invalid_argument for a call that is not possible:
-    /// a root that does not exist, an address that is no multiple of the element's size, LL128
+    /// a root that does not exist, an address not a multiple of the element's size, LL128
     /// where lines do not arrive whole.
     void queue(const RingRequest& call, CUstream stream);
 

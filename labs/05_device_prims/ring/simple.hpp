@@ -20,7 +20,7 @@
 /// ready: it has begun this call, and no longer needs the old contents of its output. The caller
 /// ensures that (ring.hpp).
 ///
-/// Explored: `./lab explore simple`: every execution that the memory model allows.
+/// `./lab explore simple` runs every execution that the memory model allows.
 ///
 /// Source: NCCL's src/device/prims_simple.h and common_kernel.h.
 

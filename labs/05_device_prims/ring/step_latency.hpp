@@ -9,7 +9,7 @@
 
 namespace symm {
 
-/// Plays `rounds` and returns the time of one way in microseconds. `protocol` is one that the
+/// Runs `rounds` and returns the time of one way in microseconds. `protocol` is one that the
 /// ring's memory allows; null: a bare flag, on a communicator that is used for nothing else.
 /// Collective, with two ranks. Throws std::runtime_error for a wrong payload.
 double step_latency(Rank& rank, RingCommunicator& ring, const Protocol* protocol,

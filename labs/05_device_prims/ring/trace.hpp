@@ -3,8 +3,8 @@
 /// A trace: timed records of a block's activities, written while its kernel runs.
 ///
 /// Each block has a ring buffer of records in device memory. When it begins an activity (waiting
-/// for data or a free slot, moving data), thread 0 writes a record with the time; it lasts until
-/// the next record. When the buffer is full, the oldest records are overwritten.
+/// for data or a free slot, moving data), thread 0 writes a timed record; the activity lasts until
+/// the next. When the buffer is full, the oldest records are overwritten.
 ///
 /// There are no readers while the kernel runs, so nothing waits here and no order is needed. The
 /// host reads when the stream has finished (ring_trace.hpp).

@@ -17,7 +17,7 @@
 /// - The next call cannot overtake this one. Kernels of a communicator run one after another, and a
 ///   rank's kernel ends only after it has received data from every peer in the same call (push
 ///   needs a longer proof): each algorithm shows why. Epoch e + 1 uses the other bank. In order:
-///   (1) p's kernel e reads the bank, stores the sentinel where there is one, and ends;
+///   (1) p's kernel e reads the bank, stores the sentinel (not for packets), and ends;
 ///   (2) p's kernel e + 1 sends to r;
 ///   (3) r's kernel e + 1 loads that, and ends;
 ///   (4) r's kernel e + 2 stores into the bank again.

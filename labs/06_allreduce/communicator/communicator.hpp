@@ -21,7 +21,7 @@
 
 namespace symm {
 
-// Of the kernels, which users need not include.
+// Declared only: users need not include these.
 struct CommunicatorMemory;
 struct Reduction;
 struct TwoShotCall;
@@ -42,8 +42,8 @@ struct CommunicatorOptions {
 /// all ranks, in the same order. Calls are asynchronous. Calls in several streams still run one
 /// after another, since they share flags; a captured call runs each time its graph is launched
 /// (epochs are counted in device memory: scratch.hpp, barrier.hpp), and then the caller keeps the
-/// order. While a stream is being captured, a call on another one that cannot keep the order throws
-/// std::invalid_argument.
+/// order. While a stream is being captured, a call on another one throws std::invalid_argument if
+/// it cannot wait its turn.
 class Communicator {
 public:
     /// Throws std::invalid_argument for more than kMaxRanksOnGpus ranks (kMaxAllReduceRanks if they

@@ -44,7 +44,7 @@ public:
     };
     Places places(const Arithmetic& arithmetic, CUdeviceptr in, CUdeviceptr out,
                   std::size_t count) const;
-    /// Overwrites `bytes` with 0xff: NaNs, and integers that are hardly a result.
+    /// Overwrites `bytes` with 0xff: NaNs, and unlikely integer results.
     static void poison(const Stream& stream, CUdeviceptr out, std::size_t bytes);
     /// The same for a call's whole output.
     void poison(const Stream& stream, const Arithmetic& arithmetic, CUdeviceptr out,

@@ -2,7 +2,7 @@
 /// \file
 /// Windows: memory of every rank that all ranks' kernels can use. Communicator::allocate() makes
 /// one of new memory, and register_memory() one of the caller's, by lab 03's SymmetricRange; this
-/// file keeps and finds them. Which calls need them: Communicator::all_reduce().
+/// file keeps and finds them. Communicator::all_reduce() says which calls need them.
 
 #include <cuda.h>
 

@@ -45,7 +45,7 @@ public:
     /// the reduction of all machines' buffers. It may be used after finish(). Does not wait. Throws
     /// CudaError, and std::invalid_argument if a stream is being captured and that is not possible.
     virtual void start(const RailCall& call, CUdeviceptr buffer, CUstream stream) = 0;
-    /// Lets the stream wait for the oldest part that was started.
+    /// Makes the stream wait for the oldest unfinished part.
     virtual void finish(CUstream stream) = 0;
 
     /// Throws std::runtime_error if a part has failed, naming the machine to blame. The contents of

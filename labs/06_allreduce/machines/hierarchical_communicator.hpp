@@ -4,7 +4,7 @@
 /// AllReduce of each part across the machines, an AllGather inside.
 ///
 /// Each machine has n ranks, and rank r of each is on rail r (exchange.hpp). Only data that is
-/// already added up crosses the machines: 1/n of the bytes for each rank, over its own network
+/// already added up leaves its machine: 1/n of the bytes for each rank, over its own network
 /// card. A call is cut into pieces of n parts. Rank r, in the caller's stream:
 ///
 /// | step                     | does                                             | waits for                |

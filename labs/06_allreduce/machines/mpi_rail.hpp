@@ -6,7 +6,7 @@
 /// SYMM_RANKS_PER_NODE ranks in a row, to try several machines on one. Machines are numbered by
 /// their first rank.
 ///
-/// Each part makes three calls of MPI, all nonblocking: MPI's own waits have no limit.
+/// Each part takes three MPI calls, all nonblocking: MPI's own waits have no limit.
 
 #include <mpi.h>
 

@@ -23,7 +23,7 @@
 ///   slots, in turn, unless it has just used it. With two banks, a slot's turn comes once in 2 x
 ///   `per_sender` calls (slot 0 misses its turn at the wrap, which skips epochs 0 and 1).
 ///
-/// Explored: `./lab explore one_shot`: every execution that the memory model allows.
+/// `./lab explore one_shot` runs every execution that the memory model allows.
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (AGxLL_R).
 
 #include <cstddef>

@@ -24,9 +24,9 @@
 /// - All ranks add in the order 0, 1, 2 ...: their results agree to the last bit.
 ///
 /// A thread first sends all its packs and only then waits, so the link is busy from the start. It
-/// loads each pack again to add it up: also in place, since no other thread writes there.
+/// loads each pack again to add it up, even in place: no other thread writes there.
 ///
-/// Explored: `./lab explore sentinel`: every execution that the memory model allows.
+/// `./lab explore sentinel` runs every execution that the memory model allows.
 ///
 /// Source: TensorRT-LLM's "Lamport" AllReduce. It uses -0.0 as sentinel, and three banks, since a
 /// call clears for a later one; here a slot is cleared as soon as it has been read.
@@ -102,7 +102,7 @@ private:
     /// up.
     __host__ __device__ bool receive(simt::Waiter& waiter, std::uint32_t epoch, std::size_t i,
                                      const simt::Pack16& own) const {
-        // Filled with `own` first: with zeros, or a choice between the two later, nvcc keeps the
+        // Filled with `own` first: with zeros, or if `own` is chosen later, nvcc keeps the
         // array on the stack, and 4M took 31 us instead of 14 on two H200s.
         simt::Pack16 pack[kMost];
         SYMM_UNROLL

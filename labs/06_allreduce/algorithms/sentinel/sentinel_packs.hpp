@@ -38,7 +38,7 @@ __host__ __device__ inline bool has_arrived(const simt::Pack16& pack) {
     return pack.half[0] != kSentinel && pack.half[1] != kSentinel;
 }
 
-/// Polls `slot_of(p)` for all ranks p whose bit is set in `missing` at once, until all have arrived
+/// Polls `slot_of(p)` at once for all ranks p whose bit is set in `missing`, until all have arrived
 /// in `arrived[p]`. False if the wait gave up.
 template <int kMost, class SlotOf>
 __host__ __device__ bool wait_for_packs(simt::Waiter& waiter, int rank, std::uint32_t epoch,

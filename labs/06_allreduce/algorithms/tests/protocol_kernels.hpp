@@ -33,7 +33,7 @@ struct ProtocolMemory {
     alignas(16) float out[kElements];
 };
 
-/// What rank `rank`'s two-shot call is given.
+/// Arguments of rank `rank`'s two-shot call.
 TwoShotCall two_shot_call(SymmetricPointer<ProtocolMemory> memory, int rank, std::size_t count,
                           const simt::Timeout& timeout);
 

@@ -11,7 +11,7 @@
 
 namespace symm {
 
-/// Most threads of a block, so that this loop has the registers that it needs.
+/// Limits a block's threads, so that this loop has the registers it needs.
 inline constexpr unsigned kMostThreads = 512;
 
 /// Where part `rank` of `total` packs begins; part `ranks` begins at the end.

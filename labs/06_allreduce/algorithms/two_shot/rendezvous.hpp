@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The ranks meet at the beginning of a call, and tell each other where its buffers are.
+/// The ranks meet at the beginning of a call, and exchange their buffers' addresses.
 ///
 /// Two shots read and write the peers' buffers in place. Windows are mapped on every rank, but each
 /// rank chooses where in a window its buffer begins. So addresses cross the link first: MPI calls
@@ -27,7 +27,7 @@
 /// - No old flag passes for a new one: a block numbers its rendezvous, and in each all peers write
 ///   all slots of its inbox. So when number e arrives, a slot holds e - 1, even if numbers wrap.
 ///
-/// Explored: `./lab explore two_shot`: every execution that the memory model allows.
+/// `./lab explore two_shot` runs every execution that the memory model allows.
 /// Source: ours. NCCL asks for equal offsets on all ranks (NCCL_WIN_COLL_SYMMETRIC).
 
 #include <cuda.h>

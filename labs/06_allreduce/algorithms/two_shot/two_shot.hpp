@@ -3,7 +3,7 @@
 /// AllReduce in two shots, without a copy: each rank reads its part of every rank's input, adds it
 /// up, and writes the sum into every rank's output.
 ///
-/// Every byte crosses a link twice, the least that is possible unless the switch adds up. Both
+/// Every byte crosses a link twice, the least possible unless the switch does the sums. Both
 /// buffers must lie in windows: the kernel reads its peers' inputs and writes their outputs in
 /// place. Block b of rank r:
 ///
@@ -24,7 +24,7 @@
 /// - Part r is added up by rank r alone, so all ranks agree to the last bit; and in the order of
 ///   the ranks, as in all algorithms, so an element's bits do not depend on which rank adds it up.
 ///
-/// Explored: `./lab explore two_shot`: every execution that the memory model allows.
+/// `./lab explore two_shot` runs every execution that the memory model allows.
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST).
 
 #include <cuda.h>
@@ -73,7 +73,7 @@ struct TwoShot : TwoShotCall {
         const bool aligned = bits % sizeof(simt::Pack16) == 0;
         const std::size_t packs = aligned ? count / kElements : 0;
         reduce_part<simt::Pack16>(block, all, 0, packs);
-        // The elements after the last whole pack, or all where a buffer is not aligned.
+        // The elements after the last whole pack, or all if a buffer is not aligned.
         reduce_part<One<T>>(block, all, packs * kElements, count - packs * kElements);
         Barrier end(block, barrier, timeout);
         if (end.arrive_and_wait()) {

@@ -4,8 +4,8 @@
 ///
 /// The copy engine is the part of a GPU that copies memory without its multiprocessors. Between two
 /// H200s it moves 392 GB/s when it writes to the peer's memory; stores of kernels reach 366, and
-/// two_shot.hpp, whose loads also cross the link, 343. But it only copies, and each copy begins
-/// 4 us after the previous one has ended.
+/// two_shot.hpp, whose loads also cross the link, 343. But the engine only copies, and each copy
+/// begins 4 us after the previous one.
 ///
 /// So copies bring the inputs, and kernels store the sums. As in two_shot.hpp, rank p reduces part
 /// p of all inputs. Its peers push their part p into its scratch memory, which has a slot for each
@@ -171,7 +171,7 @@ struct ReducePiece : ReducePieceCall {
         const bool aligned = bits % sizeof(simt::Pack16) == 0;
         const std::size_t packs = aligned ? count / kElements : 0;
         reduce<simt::Pack16>(block, 0, packs);
-        // The elements after the last whole pack, or all where a buffer is not aligned.
+        // The elements after the last whole pack, or all if a buffer is not aligned.
         reduce<One<T>>(block, packs * kElements, count);
     }
 

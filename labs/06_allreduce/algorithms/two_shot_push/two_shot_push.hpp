@@ -37,7 +37,7 @@
 ///   sum, both relaxed: the model orders neither p's earlier accesses nor r's later ones. The proof
 ///   rests on this: p's sentinels were in p's memory before its kernel of epoch e ended, and no
 ///   store made after that can be overwritten by them.
-/// - One pack per call is enough. Parts may be empty, and ranks r and p with empty parts send each
+/// - One pack is enough for this. Parts may be empty, and ranks r and p with empty parts send each
 ///   other nothing, but both receive results from a rank that has received packs from all ranks.
 /// - A slot that this call does not use holds the sentinel before and after it, so calls may have
 ///   different sizes.
@@ -49,7 +49,7 @@
 /// - Pack (p, j) is added up by rank p alone, and all ranks store the pack that rank p sent: they
 ///   agree to the last bit, even if a result has the sentinel's bits and is replaced.
 ///
-/// Explored: `./lab explore push`: every execution that the memory model allows.
+/// `./lab explore push` runs every execution that the memory model allows.
 ///
 /// Source: the bytes take the path of NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST), the
 /// sentinel is TensorRT-LLM's, whose mnnvl two-shot AllReduce also pushes twice (the second time by
