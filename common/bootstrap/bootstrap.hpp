@@ -85,7 +85,7 @@ public:
     /// Throws what async_error() finds.
     void throw_async_error(std::string_view waiting_for);
 
-    /// The values of all ranks, by rank. Throws BootstrapError where a rank's value has another
+    /// The values of all ranks, by rank. Throws BootstrapError if a rank's value has another
     /// size; the bootstrap stays usable.
     template <class T>
     std::vector<T> allgather(std::string_view name, const T& local,

@@ -28,8 +28,8 @@ void cu_check(CUresult result, fmt::format_string<Arguments...> call, Arguments&
     }
 }
 
-/// Makes a call that some machines refuse. Returns the error where the result is one of `results`,
-/// nothing where the call succeeds. Throws CudaError for any other result: that is a failure, not a
+/// Makes a call that some machines refuse. Returns the error if the result is one of `results`,
+/// nothing if the call succeeds. Throws CudaError for any other result: that is a failure, not a
 /// refusal.
 template <class Call>
 std::optional<CudaError> refusal(std::initializer_list<CUresult> results, const Call& call) {

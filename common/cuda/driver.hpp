@@ -15,12 +15,12 @@ namespace symm {
 
 /// Chooses the driver before its first call: "native" (the real one), "emulated", or "auto": the
 /// real one if it loads and sees a GPU, else the emulated one. Without this call the environment
-/// variable SYMM_DRIVER decides; where that is not set either, it is "auto". Throws
+/// variable SYMM_DRIVER decides; if that is not set either, it is "auto". Throws
 /// std::invalid_argument for any other name, std::logic_error if a driver is in use and `name` is
 /// not the one chosen before.
 void choose_driver(std::string_view name);
 
-/// Whether the driver in use is the emulated one; loads it. Throws std::runtime_error where
+/// Whether the driver in use is the emulated one; loads it. Throws std::runtime_error if
 /// "native" was asked for and fails.
 bool is_emulated();
 

@@ -26,7 +26,7 @@ public:
         return {gave_up_.as<std::uint32_t>(), report(), static_cast<std::uint64_t>(limit_.count())};
     }
 
-    /// Waits for the stream. Then throws std::runtime_error with the kernel's report where one of
+    /// Waits for the stream. Then throws std::runtime_error with the kernel's report if one of
     /// its waits gave up. If the kernels still run after the limit although no single wait gave
     /// up, they are aborted first, and the exception says so.
     ///

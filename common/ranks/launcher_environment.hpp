@@ -24,7 +24,7 @@ struct Placement {
     int size = 1;
     std::string launcher;  ///< `torchrun`, ...
     /// The name under which the ranks of this run, and no others, meet. Made of SYMM_BOOTSTRAP
-    /// where that is set. Else from the process that started the ranks, and of what the launcher
+    /// if that is set. Else from the process that started the ranks, and from what the launcher
     /// says about the job (ports, job and step numbers): no two runs have all of that in common.
     std::string name;
 };

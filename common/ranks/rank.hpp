@@ -71,8 +71,8 @@ public:
         }
     }
 
-    /// Throws where some output could not be written: std::system_error (a full disk), or
-    /// std::runtime_error where a pipe stayed full for SYMM_TIMEOUT. Called at the end of a
+    /// Throws if some output could not be written: std::system_error (a full disk), or
+    /// std::runtime_error if a pipe stayed full for SYMM_TIMEOUT. Called at the end of a
     /// run: if it threw before that, other ranks could be in kernels that wait for this rank. say()
     /// and headline() call it at once only if a pipe stayed full.
     void require_printed() const;

@@ -16,7 +16,7 @@ namespace symm {
 /// Objects of this process, found by number while they have an owner. Safe from any thread.
 class Registry {
 public:
-    /// Registers an object for as long as the entry lives, without owning it. number() is 0 where
+    /// Registers an object for as long as the entry lives, without owning it. number() is 0 if
     /// the pointer is null.
     class Entry {
     public:

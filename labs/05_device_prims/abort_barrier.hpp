@@ -31,7 +31,7 @@ public:
     __host__ __device__ explicit AbortBarrier(const simt::ThreadBlock& block) : block_(block) {}
 
     /// Waits for all threads of the block; afterwards all see what each wrote before. True on all
-    /// threads while all have passed true, at this call and all calls before; else false on all.
+    /// threads if all have passed true, in this call and all before it; else false on all.
     __host__ __device__ bool sync(bool all_is_well) {
         aborted_ = block_.sync_or(aborted_ || !all_is_well);
         return !aborted_;
