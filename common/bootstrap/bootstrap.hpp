@@ -91,6 +91,7 @@ public:
     std::vector<T> allgather(std::string_view name, const T& local,
                              Deadline deadline = Deadline::standard()) {
         static_assert(std::is_trivially_copyable_v<T>, "values travel as bytes");
+        static_assert(!std::is_same_v<T, bool>, "gather an int: vector<bool> holds no bools");
         static_assert(sizeof(T) <= kMaxContribution);
         std::vector<T> values(static_cast<std::size_t>(size()));
         const auto all = allgather_bytes(name, std::as_bytes(std::span(&local, 1)), deadline);
