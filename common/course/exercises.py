@@ -139,9 +139,10 @@ def find_region(exercise: Exercise, text: str) -> tuple[int, int]:
                           f"exercise {exercise.id} has no place. `git diff` shows what changed.")
     begin = at[0]
     if exercise.lines:
+        last = exercise.lines[1].count("\n") + 1
         for i in range(begin, len(lines)):
-            if exercise.lines[1] in lines[i]:
-                return begin, i + 1
+            if exercise.lines[1] in "\n".join(lines[i:i + last]):
+                return begin, i + last
     else:
         indent = re.match(r" *", lines[begin])[0]
         while begin < len(lines) and not lines[begin].rstrip().endswith("{"):
