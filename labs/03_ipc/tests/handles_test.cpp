@@ -144,6 +144,29 @@ TEST_P(ArrayIn, OutlivesTheRootsOwnView) {
     });
 }
 
+// The emulated driver, as if device 1 had twice the granularity of the others.
+TEST_P(ArrayIn, HasTheSizeOfTheRootsMemory) {
+    if (!is_emulated() || device_count() < 2) {
+        GTEST_SKIP() << "needs two emulated devices";
+    }
+    static DriverTable driver = driver_table();
+    static DriverTable table = driver;
+    table.cuMemGetAllocationGranularity_ = [](std::size_t* bytes,
+                                              const CUmemAllocationProp* properties,
+                                              CUmemAllocationGranularity_flags flags) {
+        const CUresult result = driver.cuMemGetAllocationGranularity_(bytes, properties, flags);
+        *bytes *= properties->location.id == 1 ? 2 : 1;
+        return result;
+    };
+    use_driver_table(&table);
+    run_as(GetParam(), 3, [](Rank& rank) {
+        const SharedArray array(rank, 1, 100);
+        EXPECT_EQ(PhysicalMemory::mapped_at(array.base()).size(), granularity(device_memory(1)))
+            << "rank " << rank.rank() << "'s mapping, and the size of the root's memory";
+    });
+    use_driver_table(&driver);
+}
+
 // A call fails on one rank: both ranks throw its error, nothing is left, and they can go on.
 TEST(SharedArray, FailsOnAllRanksAndLeavesNothing) {
     if (!is_emulated()) {
@@ -158,7 +181,7 @@ TEST(SharedArray, FailsOnAllRanksAndLeavesNothing) {
               std::pair("cuMemImportFromShareableHandle", 1), std::pair("cuMemAddressReserve", 0),
               std::pair("cuMemAddressReserve", 1), std::pair("cuMemMap", 0),
               std::pair("cuMemMap", 1), std::pair("cuMemSetAccess", 0),
-              std::pair("cuMemSetAccess", 1)}) {
+              std::pair("cuMemSetAccess", 1), std::pair("cuDeviceCanAccessPeer", 1)}) {
             if (rank.rank() == failing) {
                 emu::fail_call(function, 1, kInjected);
             }
@@ -174,6 +197,7 @@ TEST(SharedArray, FailsOnAllRanksAndLeavesNothing) {
                     ::testing::ThrowsMessage<std::exception>(HasSubstr("cuMemCreate(size=42970")))
             << "no device has that much";
         { const SharedArray last(rank, 0, 5000); }
+        EXPECT_EQ(emu::inventory(), before);
         EXPECT_EQ(open_descriptors(), descriptors);
     });
 }

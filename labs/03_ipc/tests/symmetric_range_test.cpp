@@ -113,10 +113,12 @@ TEST_P(SymmetricRangeIn, KeepsTheMemoryOfARankThatLetsGoFirst) {
 TEST_P(SymmetricRangeIn, SaysWhichRankAsksForAnotherSize) {
     run_as(GetParam(), 3, [](Rank& rank) {
         for (const int one : {1, 2}) {
-            EXPECT_THAT(
-                [&] { SymmetricRange(rank, rank.rank() == one ? 8192 : 4096); },
-                ::testing::ThrowsMessage<std::invalid_argument>(AllOf(
-                    HasSubstr(fmt::format("rank {}", one)), HasSubstr("8192"), HasSubstr("4096"))));
+            for (const std::size_t other : {std::size_t{9000}, std::size_t{4096}}) {
+                EXPECT_THAT([&] { SymmetricRange(rank, rank.rank() == one ? other : 8192); },
+                            ::testing::ThrowsMessage<std::invalid_argument>(
+                                AllOf(HasSubstr(fmt::format("rank {}", one)),
+                                      HasSubstr(fmt::format("{}", other)), HasSubstr("8192"))));
+            }
         }
         exercise(rank, SymmetricRange(rank, 4096), "after");
     });
@@ -267,6 +269,11 @@ TEST_P(SymmetricRangeIn, HasTheSegmentsThatAWindowReaches) {
         EXPECT_EQ(last.stride(), 2 * unit) << "of a window at the end of the memory";
         const SymmetricRange byte(rank, memory.base() + unit + 1 - bytes, bytes);
         EXPECT_EQ(byte.stride(), 3 * unit) << "of a window with one byte of the second segment";
+
+        // Here the first segment is longer than the second.
+        const Segments falling(rank.device(), {2, 1});
+        const SymmetricRange across(rank, falling.base() + 2 * unit - bytes / 2, bytes);
+        EXPECT_EQ(across.stride(), 3 * unit) << "of a window from a long segment into a short one";
     });
 }
 
