@@ -115,7 +115,7 @@ TEST_P(CuMemSegment, IsOpenToTheHostAndToEachDevice) {
     }
 }
 
-// The emulated driver, as if GPU d were near to NUMA node d + 1.
+// The emulated driver, as if GPU d were near to NUMA node d + 1, and all host memory on node 2.
 class NodePerDevice {
 public:
     NodePerDevice() {
@@ -124,6 +124,14 @@ public:
         table.cuDeviceGetAttribute_ = [](int* value, CUdevice_attribute which, CUdevice device) {
             const CUresult result = driver.cuDeviceGetAttribute_(value, which, device);
             *value = which == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID ? device + 1 : *value;
+            return result;
+        };
+        table.cuMemGetAllocationPropertiesFromHandle_ = [](CUmemAllocationProp* properties,
+                                                           CUmemGenericAllocationHandle handle) {
+            const CUresult result =
+                driver.cuMemGetAllocationPropertiesFromHandle_(properties, handle);
+            const bool is_host = properties->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+            properties->location.id = is_host ? 2 : properties->location.id;
             return result;
         };
         table.cuMemSetAccess_ = [](CUdeviceptr address, std::size_t bytes,
