@@ -5,6 +5,7 @@ import argparse
 import difflib
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import exercises
 import keep
@@ -147,8 +149,7 @@ def start(course, progress, args):
     say(exercise.task)
     place = None
     if exercise.file:
-        before = exercises.split(exercise, exercises.read(exercise.path))[0]
-        place = f"{exercise.file}:{before.count(chr(10)) + 2}"
+        place = place_of(exercise)
         print(f"Where:  {place}")
     if exercise.follow:
         print(f"Follow: {exercise.follow}")
@@ -159,6 +160,12 @@ def start(course, progress, args):
         write_commands()
     if place and not args.no_open:
         open_editor(place)
+
+
+def place_of(exercise) -> str:
+    """The first line of the answer, as FILE:LINE."""
+    before = exercises.split(exercise, exercises.read(exercise.path))[0]
+    return f"{exercise.file}:{before.count(chr(10)) + 2}"
 
 
 def write_commands():
@@ -173,17 +180,20 @@ def open_editor(place: str):
     """Opens a file at its line, in the editor whose terminal this is, or in $VISUAL or $EDITOR."""
     if not sys.stdout.isatty():
         return
-    if os.environ.get("TERM_PROGRAM") == "vscode" and shutil.which("code"):
-        command = ["code", "--goto", place]
-    elif editor := (os.environ.get("VISUAL") or os.environ.get("EDITOR") or "").strip():
-        file, line = place.split(":")
-        command = [editor, f"+{line}", file]
-    else:
-        return
+    in_code = os.environ.get("TERM_PROGRAM") == "vscode" and shutil.which("code")
+    editor = "code" if in_code else os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
     try:
-        subprocess.run([*shlex.split(command[0]), *command[1:]], cwd=ROOT, check=False)
+        command = shlex.split(editor)
+        if not command:
+            return
+        if re.search("code|codium|cursor", Path(command[0]).name):
+            where = ["--goto", place]
+        else:
+            file, line = place.split(":")
+            where = [f"+{line}", file]
+        subprocess.run([*command, *where], cwd=ROOT, check=False)
     except (OSError, ValueError) as error:
-        print(f"(could not start {command[0]}: {error})")
+        print(f"(could not start {editor}: {error})")
 
 
 def check(course, progress, args):
@@ -236,7 +246,10 @@ def require_begun(exercise):
 
 def tell(course, progress, exercise, found, raw=False):
     state = colored("done", 32) if found.passed else colored("not yet", 31)
-    print(f"{exercise.id} {exercise.title}: {state} ({found.seconds:.0f} s)\n")
+    print(f"{exercise.id} {exercise.title}: {state} ({found.seconds:.0f} s)")
+    if exercise.file and not found.passed:
+        print(f"  {place_of(exercise)}")
+    print()
     if not found.is_guess:
         say(found.say)
     if found.output and not found.passed:
