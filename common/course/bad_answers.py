@@ -21,10 +21,10 @@ BAD_ANSWERS = [
     ("an endless wait", "    pause();\n", "did not end within"),
     ("an early exit", "    std::_Exit(0);\n", "ended before its tests did"),
     ("a leak", "    CUdeviceptr lost = 0;\n    (void)cuMemAlloc(&lost, 100);\n",
-     "is not given back"),
+     "is never released"),
     ("a process that stays", "    if (fork() == 0) {\n        pause();\n    }\n"
      "    std::_Exit(1);\n", "ended with status 1"),
-    ("an exception", "    throw 1;\n", "a test fails"),
+    ("an exception", "    throw 1;\n", r"the test \S+ fails"),
 ]
 
 

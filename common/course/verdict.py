@@ -120,6 +120,12 @@ def build(exercise: Exercise, target: str) -> Verdict | None:
     if status == 0:
         return None
     lines = [line for line in output.splitlines() if not line.startswith(("[", "FAILED: "))]
+    unknown = re.search(r"undefined (?:symbol:|reference to [`'])\s*(cu[A-Z]\w+?)(?:_v\d)?\b",
+                        output)
+    if unknown:
+        return Verdict(False, f"It compiles, but there is no {unknown[1]} in the emulated driver: "
+                              "common/cuda/driver_functions.inc lists the functions that it has.",
+                       raw=output)
     errors = [i for i, line in enumerate(lines) if re.search(r"error:|undefined reference", line)]
     if not errors:
         return Verdict(False, "The build failed:", "\n".join(lines[-6:]), raw=output)
@@ -332,9 +338,10 @@ def in_general(ended: Ended) -> str:
                 "something that is never sent.")
     if "in a kernel for" in ended.output:
         return "A kernel waited for something that did not come. Which rank should have sent it?"
-    if re.search("left (something|this) behind", ended.output):
-        return ("Something is not given back: memory, addresses, a mapping or a handle. The lines "
-                "below count what is left.")
+    if (re.search("left (something|this) behind", ended.output)
+            and "thrown in the test body" not in ended.output):
+        return ("Something that was acquired is never released: memory, addresses, a mapping or a "
+                "handle. The tests count what is left.")
     failed = re.search(r"\[  FAILED  \] ([\w./]+)", ended.output)
     if failed:
         return f"It compiles and ends, but the test {failed[1]} fails:"
