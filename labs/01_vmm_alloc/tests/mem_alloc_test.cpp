@@ -210,6 +210,10 @@ TEST_F(Growable, GrowsInPlaceAndKeepsWhatItHolds) {
         EXPECT_EQ(buffer.base(), base);
         EXPECT_EQ(buffer.size(), filled + (1 + round) * unit());
         EXPECT_EQ(buffer.pieces().size(), round + 1);
+        if (is_emulated()) {
+            EXPECT_EQ(emu::inventory()["physical bytes"], buffer.size())
+                << "the buffer has memory that is not mapped";
+        }
         fill(base + filled, buffer.size() - filled, round);
         filled = buffer.size();
     }

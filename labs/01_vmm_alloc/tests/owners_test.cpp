@@ -235,6 +235,11 @@ TEST_F(DeviceBufferTest, HoldsWhatIsWritten) {
     for (std::size_t bytes : {std::size_t{1}, unit() - 1, unit(), unit() + 1}) {
         const DeviceBuffer buffer(0, bytes);
         EXPECT_EQ(buffer.size(), round_up(bytes, unit()));
+        if (is_emulated()) {
+            EXPECT_EQ(emu::inventory()["reserved bytes"], buffer.size())
+                << "more addresses or fewer";
+            EXPECT_EQ(emu::inventory()["physical bytes"], buffer.size()) << "more memory or less";
+        }
         const auto written = words(buffer.size() / 4, static_cast<unsigned>(bytes));
         write(buffer.base(), written);
         EXPECT_EQ(read(buffer.base(), written.size()), written) << bytes;
@@ -305,12 +310,12 @@ TEST_F(DeviceBufferTest, BeyondTheDeviceSaysHowMuchWasAsked) {
     for (const std::size_t bytes :
          {std::size_t{1} << 40, std::numeric_limits<std::size_t>::max()}) {
         EXPECT_SAYS(error_of([&] { DeviceBuffer buffer(0, bytes); }),
-                    fmt::format("cuMemCreate(size={},", round_up(bytes, unit())));
+                    fmt::format("(size={},", round_up(bytes, unit())));
     }
 }
 
 TEST_F(DeviceBufferTest, OfNoBytesIsRefused) {
-    EXPECT_SAYS(error_of([] { DeviceBuffer buffer(0, 0); }), "cuMemCreate(size=0");
+    EXPECT_SAYS(error_of([] { DeviceBuffer buffer(0, 0); }), "(size=0,");
 }
 
 TEST_F(DeviceBufferTest, ThousandRoundsLeaveNothingBehind) {
