@@ -35,8 +35,8 @@ struct Step {
     void line(std::string text) { report.lines.push_back(std::move(text)); }
     void set_access(const std::vector<int>& devices, CUmemAccess_flags flags) {
         allow(buffer.base(), buffer.size(), devices, flags);
-        line(
-            fmt::format("cuMemSetAccess(devices {}, {})", fmt::join(devices, " "), name_of(flags)));
+        line(fmt::format("cuMemSetAccess({} {}, {})", devices.size() == 1 ? "device" : "devices",
+                         fmt::join(devices, " "), name_of(flags)));
     }
     void expect_access(int device, CUmemAccess_flags wanted) {
         const CUmemAccess_flags flags = access_of(buffer.base(), device);
@@ -178,9 +178,10 @@ StepReport host_access(const StepContext& context) {
         for (std::size_t i = 0; i < words.size(); ++i) {
             wrong += words[i] != pattern::word(seed + 1, i);
         }
-        step.report.expect(wrong == 0, fmt::format("device {} wrote, the processor read: {} words "
-                                                   "wrong",
-                                                   device, wrong));
+        step.report.expect(wrong == 0,
+                           fmt::format("device {} wrote, the processor read: {}", device,
+                                       wrong == 0 ? fmt::format("all {} words right", words.size())
+                                                  : fmt::format("{} words wrong", wrong)));
     }
 
     // Drivers refuse this with different results. The conformance suite found these.

@@ -69,7 +69,7 @@ TEST_F(Kernels, LoadAWholeRoundBeforeTheFirstStore) {
         gpu(0).wait("the copy");
         const pattern::Range copied{buffer.base() + threads * kVector, bytes / 4, 3};
         EXPECT_EQ(pattern::compare(gpu(0), copied).wrong, 0u)
-            << "a vector was stored before the round was loaded, " << threads << " threads";
+            << "a copy shifted by " << threads << " vectors, by as many threads";
     }
 }
 

@@ -114,6 +114,21 @@ TEST_F(Peers, ReadWhatAllOfThemHaveWritten) {
     }
 }
 
+TEST_F(Peers, ReadNothingAfterAWaitThatFailed) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    const PeerMatrix matrix = PeerMatrix::query();
+    const auto step = [&] { written_by_all({gpus(), matrix, 0, 4'100}); };
+    for (const CallOfPath& call : calls_of(step)) {
+        // A wait polls as often as it has to, so only its first cuStreamQuery is certain.
+        if (call.function.ends_with("Synchronize") ||
+            (call.function == "cuStreamQuery" && call.number == 1)) {
+            expect_failure(call, step);
+        }
+    }
+}
+
 // Each device in turn is late: a gate in its stream holds back its writes until the kernels of all
 // devices are queued, and for a while longer.
 TEST_F(Peers, ReadNothingBeforeTheLastOfThemHasWritten) {

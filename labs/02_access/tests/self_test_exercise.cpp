@@ -73,6 +73,7 @@ TEST_F(SelfTest, MakesEachDeviceDoItsPart) {
         "device 5 compares", "device 5 copies", "device 4 compares"};
     std::vector<std::string> done;
     std::size_t poisoned = 0;
+    std::size_t copied = 0;
     std::set<std::uint32_t> patterns;  // the memory's first word, when it is compared
     {
         CUdeviceptr memory = 0;
@@ -81,6 +82,12 @@ TEST_F(SelfTest, MakesEachDeviceDoItsPart) {
             if (work.what == "cuMemset" && work.device == 4) {
                 memory = work.to;
                 poisoned += work.bytes;
+                CUcontext current = nullptr;
+                cu_check(cuCtxGetCurrent(&current), "cuCtxGetCurrent()");
+                EXPECT_EQ(current, gpu(4).device().context())
+                    << "another device's context is current";
+            } else if (work.what == "cuMemcpyAsync") {
+                copied += work.bytes;
             } else if (compares && memory != 0) {
                 patterns.insert(*reinterpret_cast<const std::uint32_t*>(memory));
             }
@@ -90,7 +97,7 @@ TEST_F(SelfTest, MakesEachDeviceDoItsPart) {
                                        : work.what == "cuMemcpyAsync" ? "copies"
                                                                       : "stores"));
         });
-        EXPECT_EQ(failure(5, 4), "");
+        ASSERT_EQ(failure(5, 4), "");
     }
     std::size_t row = 0;
     for (const std::string& one : done) {
@@ -99,6 +106,7 @@ TEST_F(SelfTest, MakesEachDeviceDoItsPart) {
     ASSERT_EQ(row, rows.size()) << "row " << row + 1 << ", '" << rows[row] << "', is missing in\n"
                                 << fmt::format("{}", fmt::join(done, "\n"));
     EXPECT_GE(poisoned, 40'004u) << "not all of the memory was poisoned";
+    EXPECT_EQ(copied, 40'004u) << "more or less was copied than the pattern";
     EXPECT_EQ(patterns.size(), 3u) << "two comparisons look for the same pattern";
 }
 
