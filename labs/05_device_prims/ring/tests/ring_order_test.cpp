@@ -161,7 +161,8 @@ int all_reduce(int ranks, std::size_t count, unsigned channels, std::size_t most
             ASSERT_EQ(protocol.fault(), "") << "rank " << me << " of " << ranks;
             for (std::size_t i = 0; i < count; ++i) {
                 ASSERT_EQ(output[i], sum_of(ranks, i))
-                    << "element " << i << " of rank " << me << " of " << ranks;
+                    << "element " << i << " of rank " << me << " of " << ranks
+                    << (output[i] == 2 * sum_of(ranks, i) ? ": twice the sum" : "");
             }
         });
     }
@@ -217,6 +218,38 @@ TEST(RingOrder, OfAllReduceOfMoreThan2To32Elements) {
     Complete protocol;
     Ring(protocol, call, 0, 1, 0, 2).run();
     EXPECT_EQ(protocol.elements, kCount);
+}
+
+// As in the table: so the first n steps alone are a ReduceScatter.
+struct Completed {
+    template <Move kMove>
+    void step(const Element* source, const Element*, std::size_t) {
+        if (kMove.source && kMove.output) {
+            chunk = source;
+        }
+    }
+    const Element* chunk = nullptr;
+};
+
+TEST(RingOrder, OfAllReduceGivesARankItsOwnChunk) {
+    constexpr int kRanks = 3;
+    constexpr std::size_t kChunk = 2;
+    const Chunk input(kRanks * kChunk);
+    Chunk output(kRanks * kChunk);
+    const RingCall<Element> call{Collective::kAllReduce,
+                                 {ReduceOp::kSum, kRanks},
+                                 input.data(),
+                                 output.data(),
+                                 input.size(),
+                                 kChunk,
+                                 0,
+                                 {}};
+    for (int rank = 0; rank < kRanks; ++rank) {
+        Completed protocol;
+        Ring(protocol, call, 0, 1, rank, kRanks).run();
+        EXPECT_EQ(protocol.chunk, input.data() + static_cast<std::size_t>(rank) * kChunk)
+            << "rank " << rank << " completes another rank's chunk";
+    }
 }
 
 // Two turns.
