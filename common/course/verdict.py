@@ -322,6 +322,9 @@ def in_general(ended: Ended) -> str:
     if "=> data race" in ended.output:
         return ("There is an execution with a data race: one thread reads or writes what another "
                 "one writes, and nothing orders the two. The last steps before it:")
+    if re.search("=> no thread can go on:(?!.* polls )", ended.output):
+        return ("There is an execution that does not end: threads wait at a barrier that others do "
+                "not reach. Which thread left, or took another way? The last steps:")
     if "=> no thread can go on" in ended.output:
         return ("There is an execution that does not end: every thread waits. Which thread should "
                 "have stored what they wait for? The last steps:")

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <string_view>
 
 namespace symm::explore {
 namespace {
@@ -136,7 +137,10 @@ void tell_race(const std::vector<Step>& steps, const std::vector<std::size_t>& i
 // Goes back from each step that the failure is about: to what its thread had read before, the store
 // of that, what that thread had read before, and so on.
 void tell_from_the_end(const std::vector<Step>& steps, std::vector<std::size_t> open, Told& told) {
-    const auto news = [&](const Step& step) { return told.is_news(step); };
+    // Also what the thread has stored itself: perhaps it should not have.
+    const auto news = [&](const Step& step) {
+        return step.what == "load" && (step.from >= 0 || step.newest >= 0);
+    };
     std::set<std::size_t> followed;
     while (!open.empty()) {
         const std::size_t number = open.back();
@@ -171,12 +175,27 @@ std::vector<std::size_t> steps_that_matter(const Report& report) {
         tell_from_the_end(report.steps, report.involved, told);
     }
     for (std::size_t i = 0; i < report.steps.size(); ++i) {
-        if (report.steps[i].what == "polls too late") {
+        if (report.steps[i].what == "polls too late" || report.steps[i].what == "gives up") {
             told.numbers.insert(i);
         }
     }
     return {told.numbers.begin(), told.numbers.end()};
 }
+
+namespace {
+
+/// The name of the memory, without the place in it.
+std::string_view memory_of(const Step& step) {
+    return std::string_view(step.location).substr(0, step.location.find_first_of("+["));
+}
+
+/// Whether the second step is the same plain access, by the same thread, of the same memory.
+bool goes_on(const Step& step, const Step& next) {
+    return same_thread(step, next) && step.what.starts_with("plain") && step.what == next.what &&
+           memory_of(step) == memory_of(next) && step.places == next.places;
+}
+
+}  // namespace
 
 std::string story(const Report& report, bool all, std::size_t most) {
     std::vector<std::size_t> numbers;
@@ -187,13 +206,29 @@ std::string story(const Report& report, bool all, std::size_t most) {
     } else {
         numbers = steps_that_matter(report);
     }
-    const std::size_t left_out = !all && numbers.size() > most ? numbers.size() - most : 0;
+    std::size_t left_out = 0;
+    for (; !all && numbers.size() > most; ++left_out) {
+        const auto first = std::ranges::find_if(
+            numbers, [&](std::size_t number) { return report.steps[number].what != "gives up"; });
+        numbers.erase(first == numbers.end() ? numbers.begin() : first);
+    }
     std::string text;
     if (left_out != 0) {
         text += fmt::format("      ({} earlier steps that matter are left out)\n", left_out);
     }
-    for (std::size_t i = left_out; i < numbers.size(); ++i) {
-        text += line_of(report.steps, numbers[i]) + '\n';
+    for (std::size_t i = 0; i < numbers.size();) {
+        std::size_t run = 1;  // steps that are told in one line
+        while (all && i + run < numbers.size() &&
+               goes_on(report.steps[numbers[i]], report.steps[numbers[i + run]])) {
+            ++run;
+        }
+        text += line_of(report.steps, numbers[i]);
+        if (run > 1) {
+            const std::string& last = report.steps[numbers[i + run - 1]].location;
+            text += fmt::format(" ... {} ({} steps)", last, run);
+        }
+        text += '\n';
+        i += run;
     }
     return text + fmt::format("      => {}\n", report.why);
 }

@@ -13,8 +13,8 @@ namespace symm::explore {
 /// what its thread had read from others before, where that was stored, and so on.
 std::vector<std::size_t> steps_that_matter(const Report& report);
 
-/// One line for each step that matters, the last `most` of them, and the failure. `all`: one line
-/// for every step.
+/// One line for each step that matters, the last `most` of them, and the failure. `all`: all steps,
+/// with one line for a loop of plain accesses of one memory.
 std::string story(const Report& report, bool all = false, std::size_t most = 24);
 
 /// The report as a JSON object in one line, with every step of a failing execution; `matters` says

@@ -117,10 +117,12 @@ void Runtime::make(Thread& thread, const Move& move) {
     search_.depends(number, thread.mind.past);
     thread.mind.past.insert(number);
     wait.tried = false;
-    if (move.misses) {  // it polls again
+    if (move.misses || move.how == Awaited::kTimeIsOver) {
         current_ = &thread;
-        log("polls too late", -1, 0, 0, nullptr);
+        log(move.misses ? "polls too late" : "gives up", -1, 0, 0, nullptr);
         current_ = nullptr;
+    }
+    if (move.misses) {  // it polls again
         return;
     }
     wait.how = move.how;
