@@ -12,7 +12,8 @@
 /// |------|------------------------------------------|-----|
 /// | r    | stores into `scratch[e % 2][r]` of rank p | no wait: the bank is free, see below |
 /// | p    | polls `scratch[e % 2][r]` and uses it    | the data shows that it has arrived |
-/// | p    | packets: clears an unused one, for the wrap alone; other packs: stores the sentinel | nothing there may pass for data of epoch e + 2 |
+/// | p    | packets: clears one unused slot per peer | no flag of long ago may pass for a new one after the wrap |
+/// | p    | other packs: stores the sentinel in each slot that it has read | nothing there may pass for data of epoch e + 2 |
 ///
 /// - The next call cannot overtake this one. Kernels of a communicator run one after another, and a
 ///   rank's kernel ends only after it has received data from every peer in the same call (push

@@ -92,7 +92,7 @@ int main(int argc, char** argv) {
             {"one_shot/2x1/mixed", one_shot({2}, {4, 2, 2, 2, 4})},
             {"one_shot/2x1/clear", one_shot({2}, {2, 4, 2, 2, 2, 2, 2, 4})},
             {"one_shot/2x1/wrap", one_shot({2}, {2, 2, 2, 2}, 0xfffffffd)},
-            {"one_shot/2x2", one_shot({2, 2}, {4, 4, 4})},
+            {"one_shot/2x2", one_shot({2, 2}, {4, 2, 4})},
             {"one_shot/2x1x2", one_shot({2, 1, 2}, {4, 4, 4})},
             {"one_shot/3x1", one_shot({3}, {2, 2, 2})},
             {"sentinel/2x1", sentinel({2}, {4, 4, 4})},

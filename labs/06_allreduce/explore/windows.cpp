@@ -40,6 +40,7 @@ void two_shots(Scene& scene, const Ranks& who, const Calls& calls, Shots shots) 
         using Kernel = TwoShot<float, 4>;
         scene.launch(
             rank, {who.blocks, who.threads, Kernel::kSharedBytes}, [=](const ThreadBlock& block) {
+                unsigned made = 0;
                 make_calls<float>(
                     block, calls, rank, mine.in, mine.out, timeout, [&](std::size_t count) {
                         Kernel kernel{call};
@@ -48,6 +49,15 @@ void two_shots(Scene& scene, const Ranks& who, const Calls& calls, Shots shots) 
                             kernel.rendezvous.mine[p] = seen_by(p, mine, calls, count);
                         }
                         kernel(block);
+                        ++made;
+                        if (block.thread_rank() != 0) {
+                            return;
+                        }
+                        const unsigned passed = barrier.of(rank)->epoch[block.group_index()];
+                        if (passed > made) {
+                            fail(fmt::format("rank {} passes {} barriers up to the end of call {}",
+                                             rank, passed, made));
+                        }
                     });
             });
     }

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <iterator>
+#include <stdexcept>
 
 #include "common/cuda/copy.hpp"
 #include "common/cuda/kernel_timeout.hpp"
@@ -85,10 +87,18 @@ TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {
     });
 }
 
+constexpr simt::Pack16 kStale{{0x8000000000000000, 0x8000000000000000}};
+using Slots = std::array<simt::Pack16, 2 * (kRanks - 1) * kPackets>;
+
+auto count_stale(CUdeviceptr memory) {
+    Slots slots;
+    copy_to_host(slots.data(), memory + offsetof(Memory, scratch), sizeof(slots));
+    return std::ranges::count(slots, kStale.half[0],
+                              [](const simt::Pack16& slot) { return slot.half[0]; });
+}
+
 // Each call uses one packet of a bank, and has at most as many threads as peers.
 TEST(OneShot, ClearsTheSlotsOfAllPeersInTurn) {
-    constexpr simt::Pack16 kStale{{0x8000000000000000, 0x8000000000000000}};
-    using Slots = std::array<simt::Pack16, 2 * (kRanks - 1) * kPackets>;
     for (const unsigned blocks : {1U, 2U}) {
         run_ranks({kRanks, RankMode::kThread, {}}, [&](Rank& rank) {
             const SymmetricRange range(rank, sizeof(Memory));
@@ -106,15 +116,41 @@ TEST(OneShot, ClearsTheSlotsOfAllPeersInTurn) {
                 }
                 timeout.synchronize(stream, "the AllReduces");
                 rank.bootstrap().barrier("done");
-                copy_to_host(slots.data(), local + offsetof(Memory, scratch), sizeof(slots));
-                return std::ranges::count(slots, kStale.half[0],
-                                          [](const simt::Pack16& slot) { return slot.half[0]; });
+                return count_stale(local);
             };
             EXPECT_GE(stale_after(2), std::ssize(slots) - 4 * (kRanks - 1))
                 << "a call has cleared more than one slot per peer";
             EXPECT_EQ(stale_after(2 * kPackets - 2), 0) << "some slots were never cleared";
         });
     }
+}
+
+// Rank 0 calls alone. It sends one packet to each peer, and clears the next slots.
+TEST(OneShot, ClearsSlotsOfItsOwnMemoryOnly) {
+    run_ranks({kRanks, RankMode::kThread, {}}, [](Rank& rank) {
+        const SymmetricRange range(rank, sizeof(Memory));
+        KernelTimeout timeout(std::chrono::milliseconds(100));
+        const Stream stream;
+        const CUdeviceptr local = range.peer(rank.rank());
+        Slots slots;
+        slots.fill(kStale);
+        Epochs epochs;
+        std::ranges::fill(epochs.of_block, 1U);
+        zero(local, sizeof(Memory));
+        copy_to_device(local + offsetof(Memory, epochs), &epochs, sizeof(epochs));
+        copy_to_device(local + offsetof(Memory, scratch), slots.data(), sizeof(slots));
+        rank.bootstrap().barrier("ready");
+        if (rank.rank() == 0) {
+            launch(stream.get(), 1, 4, kernel_of(rank, range, 4, timeout));
+            EXPECT_THROW(timeout.synchronize(stream, "the AllReduce"), std::runtime_error);
+        }
+        rank.bootstrap().barrier("given up");
+        if (rank.rank() != 0) {
+            EXPECT_EQ(count_stale(local), std::ssize(slots) - 1)
+                << "slots were cleared in a peer's memory";
+        }
+        rank.bootstrap().barrier("done");
+    });
 }
 
 }  // namespace

@@ -24,18 +24,19 @@ constexpr int kMostRanks = 5;  // unlike any kernel of the library, whose reduce
 using Word = std::uint32_t;
 }  // namespace
 
-/// Skips packs that are not aligned. A GPU refuses them, but a processor may not.
-template <>
-class PackReducer<Word, simt::Pack16, kMostRanks, kMostRanks> {
+/// Skips packs that are not aligned: a GPU refuses them, but a processor may not. And elements from
+/// the begin of aligned buffers on that could be moved in packs.
+template <class Pack>
+class PackReducer<Word, Pack, kMostRanks, kMostRanks> {
 public:
-    const simt::Pack16* source[kMostRanks];
-    simt::Pack16* target[kMostRanks];
+    const Pack* source[kMostRanks];
+    Pack* target[kMostRanks];
     int sources;
     int targets;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block, std::size_t begin,
                                         std::size_t end, const Reduction& reduction) const {
-        PackReducer<Word, simt::Pack16, kRanks, kRanks> reducer;
+        PackReducer<Word, Pack, kRanks, kRanks> reducer;
         std::uintptr_t bits = 0;
         for (int p = 0; p < kRanks; ++p) {
             reducer.source[p] = source[p];
@@ -44,7 +45,9 @@ public:
                     reinterpret_cast<std::uintptr_t>(target[p]);
         }
         reducer.sources = reducer.targets = kRanks;
-        if (bits % sizeof(simt::Pack16) == 0) {
+        const bool aligned = bits % sizeof(simt::Pack16) == 0;
+        const bool could_be_packs = aligned && end * sizeof(Pack) >= sizeof(simt::Pack16);
+        if (sizeof(Pack) == sizeof(simt::Pack16) ? aligned : !could_be_packs) {
             reducer(block, begin, end, reduction);
         }
     }
