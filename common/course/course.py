@@ -432,7 +432,7 @@ def main() -> int:
         command.set_defaults(run=function)
         if function is learn:
             command.add_argument("word", nargs="?", metavar="WORD",
-                                 help="list only exercises that match it: barrier, 05, mend")
+                                 help="list only exercises that match it: barrier, 05, fix")
         elif function is not grade:
             command.add_argument("id", nargs="?", metavar="ID", help="05.2; else the current one")
         if function is check:

@@ -45,7 +45,7 @@ class Exercise:
 
     id: str
     title: str
-    kind: str  # write, mend or predict
+    kind: str  # write, fix or predict
     task: str
     words: list
     hints: list

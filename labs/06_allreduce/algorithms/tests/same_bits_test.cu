@@ -85,17 +85,21 @@ TEST(SameBits, OnAllRanks) {
             const auto all = rank.bootstrap().allgather("results", bits);
             unsigned wrong = 0;
             unsigned different = 0;
+            unsigned reordered = 0;
             for (unsigned i = 0; i < kCount; ++i) {
-                float exact = 0;
+                float exact = 0;  // if added in the order of the ranks
                 for (int p = 0; p < kRanks; ++p) {
                     exact += input(p, call, i);
                 }
                 const float difference = std::bit_cast<float>(bits.at(i)) - exact;
                 wrong += difference >= -4 && difference <= 4 ? 0 : 1;
                 different += bits.at(i) == all[0].at(i) ? 0 : 1;
+                reordered += bits.at(i) == std::bit_cast<std::uint32_t>(exact) ? 0 : 1;
             }
             EXPECT_EQ(wrong, 0U) << "wrong sums on rank " << rank.rank() << " in call " << call;
             EXPECT_EQ(different, 0U) << "rank " << rank.rank() << "'s bits differ from rank 0's";
+            EXPECT_EQ(reordered, 0U) << "rank " << rank.rank() << " adds in another order than the "
+                                     << "ranks'";
         }
         rank.bootstrap().barrier("done");
     });
