@@ -1,10 +1,11 @@
 #pragma once
-/// \file Copies between pageable host memory and a device, and fills of memory. Each is complete
-/// when its function returns.
+/// \file
+/// Copies between pageable host memory and a device, and fills of memory. Each is complete when its
+/// function returns.
 ///
-/// `cuMemcpyHtoD` may return when its source is in a staging buffer; the transfer from
-/// there to the device may still run in the legacy default stream. The streams of stream.hpp do not
-/// wait for that stream, so a kernel launched next could read old data.
+/// `cuMemcpyHtoD` may return when its source is in a staging buffer; the transfer from there to the
+/// device may still run in the legacy default stream. The streams of stream.hpp do not wait for
+/// that stream, so a kernel launched next could read old data.
 /// Source: CUDA Driver API, "API synchronization behavior".
 
 #include <cuda.h>

@@ -26,9 +26,8 @@
 /// - One bank is not enough: a rank that begins e + 1 has its peers' data of e, but the peers may
 ///   not have read its own data yet.
 /// - Epochs are counted in device memory, so a replayed graph continues the count. They may wrap.
-/// - After a rank gives up, its later kernels send nothing. Suppose rank 0 gives up waiting for
-///   rank 1, which comes later and succeeds with rank 0's data. Rank 1's next call must fail, since
-///   rank 0's next input may be the output that it never wrote.
+/// - After a rank gives up, its later kernels send nothing: if rank 0 gave up waiting for rank 1,
+///   which came later and succeeded, rank 0's next input may be the output that it never wrote.
 ///
 /// Source: NCCL's src/include/nccl_device/ll_a2a.h, which also has slots and epochs.
 
