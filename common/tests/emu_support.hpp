@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the tests of the emulated driver share. They call symm::emu itself, not the forwarders.
+/// Shared by the tests of the emulated driver. They call symm::emu itself, not the forwarders.
 
 #include <cuda.h>
 #include <cuda_runtime.h>

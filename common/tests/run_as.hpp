@@ -82,7 +82,7 @@ public:
     }
 
 private:
-    // Rank processes end without their destructors: they make no directory that nobody removes.
+    // Rank processes end without their destructors: they make no directory that would stay.
     std::optional<TemporaryDirectory> directory_ =
         is_rank_process() ? std::nullopt : std::make_optional<TemporaryDirectory>();
     std::string path_ =

@@ -53,7 +53,7 @@ public:
     }
     std::string output() const { return text_of(files_.path() / "out"); }
     std::string errors() const { return text_of(files_.path() / "error"); }
-    /// What it has left in its temporary directory.
+    /// The files that it has left in its temporary directory.
     std::vector<std::string> left() const {
         std::vector<std::string> names;
         for (const auto& entry : std::filesystem::directory_iterator(temporary_)) {

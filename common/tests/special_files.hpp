@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What a program says of files that it could read or write for ever.
+/// A program's message about a file that it could read or write forever.
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the cases of the driver conformance suite share.
+/// Shared by the cases of the driver conformance suite.
 ///
 /// The suite asks a driver for what the CUDA Driver API manual promises, and for what a real driver
 /// was seen to answer where the manual leaves it open. It calls the driver by its real names, so
@@ -118,8 +118,8 @@ std::vector<unsigned char> read_bytes(CUdeviceptr from, std::size_t bytes);
 /// duplicate of the descriptor `fd`, unless that is -1. Returns its exit status; -1 where a signal
 /// ended it or it took too long.
 int run_child(const std::string& name, const std::string& argument, int fd = -1);
-/// What main() does in such a child. `argument` ends with `:` and the number of the descriptor.
-/// Returns the exit status: 0 where nothing failed.
+/// The main() of such a child. `argument` ends with `:` and the number of the descriptor.
+/// Returns the exit status: 0 if nothing failed.
 int child_main(const std::string& name, const std::string& argument);
 
 }  // namespace symm::conformance

@@ -15,7 +15,7 @@
 
 namespace symm {
 
-/// What each rank has in symmetric memory.
+/// Each rank's symmetric memory.
 struct ProtocolMemory {
     static constexpr int kPushRanks = 3;  ///< With two, no result is for two peers.
     static constexpr unsigned kElements = 256;

@@ -61,7 +61,7 @@ inline bool has_copy(int ranks) {
     return is_emulated() || device_count() >= ranks;
 }
 
-/// What ranks that fail are tried with; on GPUs, calls by the copy engine need one for each rank.
+/// For tests of ranks that fail; on GPUs, calls by the copy engine need one for each rank.
 inline std::vector<Algorithm> all_algorithms(int ranks) {
     std::vector<Algorithm> all{Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
                                Algorithm::kTwoShot};
