@@ -165,11 +165,14 @@ TEST(ShmTransport, SaysWhyItsProxyFailed) {
         options.proxy = ProxySide::kReceiver;
         ShmTransport transport(rank, {&peer, 1}, options);
         const Buffers buffers(rank);
+        if (rank.rank() == 1) {
+            emu::fail_call("cuMemcpyAsync", 3, CUDA_ERROR_ILLEGAL_ADDRESS);
+        }
+        rank.bootstrap().barrier("begin");  // the proxy copies as soon as rank 0 has sent
         if (rank.rank() == 0) {
             transport.send(buffers.to(1, 2000), buffers.stream.get());  // fits into the slots
             transport.finish(buffers.stream);
         } else {
-            emu::fail_call("cuMemcpyAsync", 3, CUDA_ERROR_ILLEGAL_ADDRESS);
             transport.receive(buffers.from(0, 2000), buffers.stream.get());
             std::string said;
             try {
