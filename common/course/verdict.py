@@ -348,6 +348,9 @@ def in_general(ended: Ended) -> str:
     failed = re.search(r"\[  FAILED  \] ([\w./]+)", ended.output)
     if failed:
         return f"It compiles and ends, but the test {failed[1]} fails:"
+    if "terminate called after throwing" in ended.output:
+        return ("An exception left a function that must not throw, such as a destructor. The lines "
+                "below have its text, or the call that failed:")
     crash = re.search(r"ThreadSanitizer:(?:DEADLYSIGNAL|.*?(SEGV|FPE|BUS|ABRT|ILL))", ended.output)
     if ended.status < 0 or crash:
         name = (signal.Signals(-ended.status).name if ended.status < 0

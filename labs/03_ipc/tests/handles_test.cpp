@@ -110,10 +110,10 @@ INSTANTIATE_TEST_SUITE_P(Mode, ArrayIn, ::testing::Values(RankMode::kThread, Ran
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 TEST_P(ArrayIn, IsTheSameMemoryOnEveryRank) {
-    run_as(GetParam(), 4, [](Rank& rank) {
+    run_as(GetParam(), 5, [](Rank& rank) {  // on four emulated devices: rank 4 has device 0
         const Gpu gpu(rank.device());
-        for (const std::size_t words : {std::size_t{1}, std::size_t{4095}, std::size_t{600'007}}) {
-            const int root = static_cast<int>(words % 4);
+        for (const std::size_t words : {1UL, 4UL, 4095UL, 600'007UL}) {
+            const int root = static_cast<int>(words % 5);
             const SharedArray array(rank, root, words * 4);
             const pattern::Range filled{array.base(), words, static_cast<std::uint32_t>(words)};
             if (rank.rank() == root) {
@@ -176,16 +176,18 @@ TEST(SharedArray, FailsOnAllRanksAndLeavesNothing) {
         { const SharedArray first(rank, 0, 5000); }
         const emu::Inventory before = emu::inventory();
         const int descriptors = open_descriptors();
-        for (const auto& [function, failing] :
-             {std::pair("cuMemCreate", 0), std::pair("cuMemExportToShareableHandle", 0),
-              std::pair("cuMemImportFromShareableHandle", 1), std::pair("cuMemAddressReserve", 0),
-              std::pair("cuMemAddressReserve", 1), std::pair("cuMemMap", 0),
-              std::pair("cuMemMap", 1), std::pair("cuMemSetAccess", 0),
-              std::pair("cuMemSetAccess", 1), std::pair("cuDeviceCanAccessPeer", 1)}) {
+        for (const auto& [function, failing, root] :
+             {std::tuple("cuMemCreate", 0, 0), std::tuple("cuMemExportToShareableHandle", 0, 0),
+              std::tuple("cuMemImportFromShareableHandle", 1, 0),
+              std::tuple("cuMemAddressReserve", 0, 0), std::tuple("cuMemAddressReserve", 1, 0),
+              std::tuple("cuMemMap", 0, 0), std::tuple("cuMemMap", 1, 0),
+              std::tuple("cuMemSetAccess", 0, 0), std::tuple("cuMemSetAccess", 1, 0),
+              std::tuple("cuDeviceCanAccessPeer", 1, 0),
+              std::tuple("cuDeviceCanAccessPeer", 0, 1)}) {
             if (rank.rank() == failing) {
                 emu::fail_call(function, 1, kInjected);
             }
-            EXPECT_THAT([&] { SharedArray(rank, 0, 5000); },
+            EXPECT_THAT(([&, root = root] { SharedArray(rank, root, 5000); }),
                         ::testing::ThrowsMessage<std::exception>(HasSubstr(function)))
                 << "rank " << rank.rank() << " when it fails on rank " << failing;
             emu::clear_failures();
@@ -196,7 +198,11 @@ TEST(SharedArray, FailsOnAllRanksAndLeavesNothing) {
         EXPECT_THAT([&] { SharedArray(rank, 1, (std::size_t{1} << 32) + 1); },
                     ::testing::ThrowsMessage<std::exception>(HasSubstr("cuMemCreate(size=42970")))
             << "no device has that much";
-        { const SharedArray last(rank, 0, 5000); }
+        if (rank.rank() == 1) {
+            emu::fail_call("cuMemCreate", 1, kInjected);
+        }
+        EXPECT_NO_THROW(SharedArray(rank, 0, 5000)) << "the root alone creates memory";
+        emu::clear_failures();
         EXPECT_EQ(emu::inventory(), before);
         EXPECT_EQ(open_descriptors(), descriptors);
     });

@@ -143,12 +143,15 @@ const std::vector<std::size_t> kOneAndTwoGranules{1, 2};
 // The ranks' memory differs: the stride has room for the longest.
 TEST_P(SymmetricRangeIn, TakesTheStrideOfTheLongest) {
     run_as(GetParam(), 3, [](Rank& rank) {
-        const Segments memory(
-            rank.device(), rank.rank() == 1 ? std::vector<std::size_t>{1, 3} : kOneAndTwoGranules);
-        const std::size_t unit = granularity(device_memory(rank.device()));
-        const SymmetricRange range(rank, memory.base(), 2 * unit);
-        EXPECT_EQ(range.stride(), 4 * unit);
-        exercise(rank, range, "different segments");
+        for (int longest = 0; longest < rank.size(); ++longest) {
+            const Segments memory(rank.device(), rank.rank() == longest
+                                                     ? std::vector<std::size_t>{1, 3}
+                                                     : kOneAndTwoGranules);
+            const std::size_t unit = granularity(device_memory(rank.device()));
+            const SymmetricRange range(rank, memory.base(), 2 * unit);
+            EXPECT_EQ(range.stride(), 4 * unit) << "rank " << longest << " has the most";
+            exercise(rank, range, "different segments");
+        }
     });
 }
 
