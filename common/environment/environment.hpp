@@ -17,7 +17,7 @@ namespace symm::env {
 
 /// The kinds of values that a variable may hold.
 struct OneOf {
-    std::array<std::string_view, 6> words;  ///< The rest is empty.
+    std::array<std::string_view, 7> words;  ///< The rest is empty.
 };
 struct Number {
     long least, most;
@@ -48,8 +48,8 @@ inline constexpr Variable kVariables[] = {
     {"SYMM_FABRIC_ENABLE", Number{0, 1}, "1", "0: ranks do not exchange FABRIC handles"},
     {"SYMM_CUMEM_HOST_ENABLE", Number{0, 1}, "1",
      "0: host segments are POSIX shared memory, not memory of cuMemCreate on a NUMA node"},
-    {"SYMM_ALGO", OneOf{{"auto", "oneshot", "sentinel", "push", "twoshot", "copy"}}, "auto",
-     "the AllReduce's algorithm if the call does not name one"},
+    {"SYMM_ALGO", OneOf{{"auto", "oneshot", "sentinel", "push", "twoshot", "chunks", "copy"}},
+     "auto", "the AllReduce's algorithm if the call does not name one"},
     {"SYMM_BLOCKS", Number{0, 1024}, "0",
      "blocks of an AllReduce's kernel, at most as many as fit; 0: the tuner's choice"},
     {"SYMM_THREADS", Number{0, 512}, "0",

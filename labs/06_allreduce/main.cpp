@@ -136,7 +136,8 @@ int main(int argc, char** argv) {
            "allreduce, reducescatter or allgather; --bytes is the larger buffer's size, --count "
            "the elements of a rank's part")
         ->capture_default_str();
-    app.add_option("--algo", algo, "Algorithm: auto, oneshot, sentinel, push, twoshot or copy")
+    app.add_option("--algo", algo,
+                   "Algorithm: auto, oneshot, sentinel, push, twoshot, chunks or copy")
         ->capture_default_str();
     app.add_flag("--inplace", options.in_place, "Input and output are the same buffer");
     add_number_option(app, "--nodes", options.nodes, 1, kMaxAllReduceRanks,

@@ -12,6 +12,7 @@ namespace symm {
 struct EndOfRound;
 struct Meet;
 struct ReducePieceCall;
+struct ChunksCall;
 struct ScratchCall;
 struct TwoShotCall;
 
@@ -23,6 +24,7 @@ inline constexpr int kMaxAllReduceRanks = 16;
 unsigned halves_resident_blocks(DataType type, int ranks, unsigned threads);
 unsigned one_shot_resident_blocks(DataType type, int ranks, unsigned threads);
 unsigned sentinel_resident_blocks(DataType type, int ranks, unsigned threads);
+unsigned two_shot_chunks_resident_blocks(DataType type, int ranks, unsigned threads);
 unsigned two_shot_push_resident_blocks(DataType type, int ranks, unsigned threads);
 unsigned two_shot_resident_blocks(DataType type, int ranks, unsigned threads);
 
@@ -32,6 +34,8 @@ void launch_sentinel(CUstream stream, LaunchShape shape, DataType type, const Sc
 void launch_two_shot_push(CUstream stream, LaunchShape shape, DataType type,
                           const ScratchCall& call);
 void launch_two_shot(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
+void launch_two_shot_chunks(CUstream stream, LaunchShape shape, DataType type,
+                            const ChunksCall& call);
 void launch_reduce_scatter_packets(CUstream stream, LaunchShape shape, DataType type,
                                    const ScratchCall& call);
 /// `count` and `stride` are bytes.

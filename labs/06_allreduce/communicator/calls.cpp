@@ -130,6 +130,9 @@ CallPlan Communicator::queue(const CollectiveCall& call, CUstream stream, Algori
         const bool gathers = call.collective == Collective::kAllGather;
         launch_two_shot(stream, chosen.shape, gathers ? moved_as(call.type) : call.type,
                         two_shot_call(call, places));
+    } else if (chosen.algorithm == Algorithm::kChunks) {
+        prepare_copy();
+        queue_chunks(two_shot_call(call, places), call.type, stream, chosen);
     } else if (chosen.algorithm == Algorithm::kCopy) {
         prepare_copy();
         copy_->queue(stream, chosen.shape, call.type, two_shot_call(call, places));
@@ -137,6 +140,24 @@ CallPlan Communicator::queue(const CollectiveCall& call, CUstream stream, Algori
         queue_pieces(call, stream, chosen);
     }
     return chosen;
+}
+
+void Communicator::queue_chunks(const TwoShotCall& call, DataType type, CUstream stream,
+                                const CallPlan& chosen) {
+    ChunksCall piece{call,
+                     memory().member(&CommunicatorMemory::chunks),
+                     copy_->memory(),
+                     copy_->scratch().pointer<simt::Pack16>(),
+                     copy_->slot_bytes() / sizeof(simt::Pack16),
+                     chunk_packs(ranks(), chosen.shape.threads)};
+    for (std::size_t done = 0; done < call.count; done += chosen.piece) {
+        piece.count = std::min(chosen.piece, call.count - done);
+        for (int p = 0; p < ranks(); ++p) {
+            piece.rendezvous.mine[p] = {call.rendezvous.mine[p].in + done * size_of(type),
+                                        call.rendezvous.mine[p].out + done * size_of(type)};
+        }
+        launch_two_shot_chunks(stream, chosen.shape, type, piece);
+    }
 }
 
 void Communicator::queue_pieces(const CollectiveCall& call, CUstream stream,

@@ -105,17 +105,18 @@ SymmetricPointer<CommunicatorMemory> Communicator::memory() const {
 
 void Communicator::prepare_copy() {
     if (copy_ == nullptr) {
-        copy_ = std::make_unique<TwoShotCopy>(rank_, memory().member(&CommunicatorMemory::copy));
+        copy_ = std::make_unique<TwoShotCopy>(rank_, memory().member(&CommunicatorMemory::copy),
+                                              TwoShotCopy::scratch_bytes(ranks()));
     }
 }
 
 CUdeviceptr Communicator::add_window(SymmetricRange range, CUdeviceptr registered) {
     const Window& window = windows_.add(rank_, std::move(range), registered);
-    const auto is_for_copy = [&](bool floating) {
-        return tuner_.table.row(ranks(), floating).algorithm(window.range.size()) ==
-               Algorithm::kCopy;
+    const auto takes_scratch = [&](bool floating) {
+        return tuner_.table.row(ranks(), floating).algorithm(window.range.size()) >=
+               Algorithm::kChunks;
     };
-    if (tuner_.most.copy_engine && (is_for_copy(true) || is_for_copy(false))) {
+    if (takes_scratch(true) || takes_scratch(false)) {
         prepare_copy();
     }
     return window.local();

@@ -59,8 +59,8 @@ public:
 
     /// Bytes of device memory that a communicator of `ranks` ranks takes on each rank, in addition
     /// to its windows and to TwoShotCopy::scratch_bytes(), which it takes with the first window
-    /// that is large enough for the copy engine. Throws std::invalid_argument for an impossible
-    /// number of ranks.
+    /// that is large enough for chunks or the copy engine. Throws std::invalid_argument for an
+    /// impossible number of ranks.
     static std::size_t state_bytes(int ranks);
 
     int rank() const { return rank_.rank(); }
@@ -86,15 +86,16 @@ public:
     /// same on every rank, for any count, address, algorithm and number of blocks.
     ///
     /// `in` and `out` hold `count` elements each: the same buffer, or two that do not overlap, at
-    /// multiples of the element's size (of 16 bytes for speed). For twoshot and copy they lie in
-    /// windows. For auto, they lie in windows on all ranks or on none. Returns the chosen plan.
+    /// multiples of the element's size (of 16 bytes for speed). For twoshot, chunks and copy they
+    /// lie in windows. For auto, they lie in windows on all ranks or on none. Returns the chosen
+    /// plan.
     ///
     /// Throws CudaError, and std::invalid_argument for a call that is not possible. With
     /// SYMM_CHECK=1 it first waits for all ranks, and throws std::invalid_argument on each of them
     /// if their calls differ (count, type, operation, windows, order); without it such calls may
-    /// wait until they time out, or end with wrong results. The first call that asks for copy,
-    /// without a window large enough for it, waits for all ranks. Keep the stream at least until
-    /// the next call, which may have to wait for it. From one thread at a time.
+    /// wait until they time out, or end with wrong results. The first call that asks for chunks
+    /// or copy, without a window large enough for it, waits for all ranks. Keep the stream at least
+    /// until the next call, which may have to wait for it. From one thread at a time.
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto) {
         return call(Collective::kAllReduce, in, out, count, type, op, stream, asked);
@@ -169,6 +170,8 @@ private:
     CUdeviceptr add_window(SymmetricRange range, CUdeviceptr registered);
     /// Prepares for calls by the copy engine, unless that is done already. Collective.
     void prepare_copy();
+    void queue_chunks(const TwoShotCall& call, DataType type, CUstream stream,
+                      const CallPlan& chosen);
 
     Rank& rank_;
     SymmetricRange memory_;  ///< A CommunicatorMemory, then scratch memory.

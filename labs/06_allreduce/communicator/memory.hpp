@@ -11,6 +11,7 @@
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/06_allreduce/algorithms/scratch.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/rendezvous.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 #include "labs/06_allreduce/tuning/tuner.hpp"
 
@@ -21,6 +22,7 @@ namespace symm {
 struct CommunicatorMemory {
     alignas(128) BarrierMemory barrier;
     alignas(128) RendezvousMemory rendezvous;
+    alignas(128) ChunksMemory chunks;
     alignas(128) CopyMemory copy;
     alignas(128) Epochs one_shot;
     alignas(128) Epochs sentinel;

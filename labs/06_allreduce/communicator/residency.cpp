@@ -34,7 +34,8 @@ Resident resident_blocks(int ranks, unsigned threads) {
         }
         resident.any = std::min({resident.any, one_shot_resident_blocks(type, ranks, threads),
                                  halves_resident_blocks(type, ranks, threads),
-                                 two_shot_resident_blocks(type, ranks, threads)});
+                                 two_shot_resident_blocks(type, ranks, threads),
+                                 two_shot_chunks_resident_blocks(type, ranks, threads)});
     }
     resident.any = std::min(resident.any, resident.sentinel);
     return resident;

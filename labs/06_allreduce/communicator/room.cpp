@@ -16,7 +16,7 @@ void require_room(const Rank& rank, std::size_t bytes, std::string_view option) 
     const std::size_t unit = granularity(device_memory(rank.device()));
     // One more unit for small allocations: words that kernels set, and the result check's report.
     const std::size_t state = round_up(Communicator::state_bytes(rank.size()), unit) +
-                              round_up(TwoShotCopy::scratch_bytes(), unit) + unit;
+                              round_up(TwoShotCopy::scratch_bytes(rank.size()), unit) + unit;
     const std::size_t most = part > state ? (part - state) / 2 / unit * unit : 0;
     if (most == 0) {
         throw UsageError(

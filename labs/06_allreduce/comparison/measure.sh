@@ -39,6 +39,7 @@ forced oneshot 1K 512K
 forced sentinel 1K 16M
 forced push 16K 16M
 forced twoshot 32K 1G
+forced chunks 4M 1G
 forced copy 4M 1G
 run tests 120 env SYMM_DRIVER=native "$bin/06_allreduce_test" --gtest_filter='-*Program*'
 bench bfloat16 120 -d bfloat16 -f 4

@@ -109,7 +109,7 @@ class Vllm:
 
 def check(x, out, call):
     """Checks one call. Inputs are unique to rank and index; their sums are exact."""
-    index = torch.arange(x.numel(), device="cuda") % 100
+    index = torch.arange(x.numel(), device="cuda") % 16
     x.copy_(index + dist.get_rank())
     out.fill_(-1)
     call(x, out)

@@ -115,6 +115,32 @@ symm_explored_mutant(06_windows copy_rounds_differ copy/2x1 "no thread can go on
         }
     }]])
 
+# Two shots in chunks. A chunk may be read before it has arrived; threads do not wait for those that
+# push or wait for others.
+symm_explored_mutant(06_windows chunks_wait_relaxed chunks/2x1 "data race on r[01].slot"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[wait_signal(waiter, &memory]] NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory]])
+symm_explored_mutant(06_windows chunks_no_sync_before chunks/2x2 "data race on r[01].slot"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[block.sync();
+        for]]
+  NEW [[for]])
+symm_explored_mutant(06_windows chunks_no_sync_after chunks/2x2 "data race on r[01].slot"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[together.sync(wait(waiter, block, step))]] NEW [[wait(waiter, block, step)]])
+# An old flag passes for a new one.
+symm_explored_mutant(06_windows chunks_not_counted chunks/2x1 "data race on r[01].slot|instead of"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[*made = step;]] NEW "")
+# Threads read the count while another changes it: in a call without steps there is no sync.
+symm_explored_mutant(06_windows chunks_counted_early chunks/2x2/one "data race on r[01].chunks"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[step != before && block]] NEW [[block]])
+# A peer has not yet written its part of the output.
+symm_explored_mutant(06_windows chunks_no_end chunks/2x1 "data race on r[01].out|instead of"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[if (!end.arrive_and_wait()) {]] NEW [[if (false) {]])
+
 # ReduceScatter and AllGather. A rank that gave up sends; an old flag passes for a new one; a peer
 # still reads the input, or has not yet written its part of the output.
 symm_explored_mutant(06 half_after_giving_up reduce_scatter/packets/2x1 "instead of"

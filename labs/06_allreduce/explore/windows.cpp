@@ -8,6 +8,7 @@
 #include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 #include "labs/06_allreduce/explore/calls.hpp"
 
@@ -60,6 +61,46 @@ void two_shots(Scene& scene, const Ranks& who, const Calls& calls, Shots shots) 
                         }
                     });
             });
+    }
+}
+
+/// Chunks of one pack. No copies run, so a rank that gave up does no harm.
+void chunks(Scene& scene, const Ranks& who, const Calls& calls) {
+    constexpr std::size_t kSlot = 8;  // packs
+    const auto meeting = explore::symmetric<RendezvousMemory>(scene, who.ranks, "meeting");
+    const auto barrier = explore::symmetric<BarrierMemory>(scene, who.ranks, "barrier");
+    const auto steps = explore::symmetric<ChunksMemory>(scene, who.ranks, "chunks");
+    const auto copy = explore::symmetric<CopyMemory>(scene, who.ranks, "copy");
+    const auto slots = explore::symmetric<simt::Pack16>(scene, who.ranks, "slot",
+                                                        kSlot * static_cast<unsigned>(who.ranks));
+    std::vector<Buffers> buffers;
+    for (int rank = 0; rank < who.ranks; ++rank) {
+        buffers.push_back({buffer<float>(scene, "in", rank), buffer<float>(scene, "out", rank)});
+    }
+    for (int rank = 0; rank < who.ranks; ++rank) {
+        const simt::Timeout timeout = explore::timeout_of(scene, rank);
+        const Buffers mine = buffers[static_cast<std::size_t>(rank)];
+        ChunksCall call{{{meeting, rank, who.ranks, {}},
+                         {barrier, rank, who.ranks},
+                         0,
+                         Reduction(ReduceOp::kSum, who.ranks),
+                         timeout},
+                        steps,
+                        {copy, rank, who.ranks},
+                        slots,
+                        kSlot,
+                        1};
+        std::fill_n(call.rendezvous.mine, who.ranks, mine);
+        using Kernel = TwoShotChunks<float, 4>;
+        scene.launch(rank, {who.blocks, who.threads, Kernel::kSharedBytes},
+                     [=](const ThreadBlock& block) {
+                         make_calls<float>(block, calls, rank, mine.in, mine.out, timeout,
+                                           [&](std::size_t count) {
+                                               Kernel kernel{call};
+                                               kernel.count = count;
+                                               kernel(block);
+                                           });
+                     });
     }
 }
 
@@ -152,6 +193,9 @@ int main(int argc, char** argv) {
     const auto two_shot = [](const Ranks& who, std::vector<std::size_t> counts) {
         return [=](Scene& scene) { two_shots(scene, who, {counts, who.ranks}, Shots::kBoth); };
     };
+    const auto in_chunks = [](const Ranks& who, std::vector<std::size_t> counts) {
+        return [=](Scene& scene) { chunks(scene, who, {counts, who.ranks}); };
+    };
     const auto one_half = [](const Ranks& who, std::vector<std::size_t> counts,
                              Collective collective, Shots shots) {
         return [=](Scene& scene) { two_shots(scene, who, {counts, who.ranks, collective}, shots); };
@@ -170,6 +214,12 @@ int main(int argc, char** argv) {
             {"two_shot/2x2", two_shot({2, 2}, {16, 16})},
             {"two_shot/2x1x2", two_shot({2, 1, 2}, {16, 16})},
             {"two_shot/2x1x2/idle", two_shot({2, 1, 2}, {4, 4, 4})},
+            {"chunks/2x1", in_chunks({2}, {16, 8})},
+            {"chunks/2x1/one", in_chunks({2}, {1, 12})},
+            {"chunks/2x2", in_chunks({2, 2}, {16, 16})},
+            {"chunks/2x2/one", in_chunks({2, 2}, {1, 1})},
+            {"chunks/2x1x2", in_chunks({2, 1, 2}, {16})},
+            {"chunks/3x1", in_chunks({3}, {12, 12})},
             {"copy/2x1", [](Scene& scene) { copies(scene, 1, 3); }, false},
             {"copy/2x2", [](Scene& scene) { copies(scene, 2, 2); }, false},
             {"two_shot/3x1", two_shot({3}, {12, 12})},

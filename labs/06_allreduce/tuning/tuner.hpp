@@ -32,6 +32,7 @@ enum class TunerReason {
     kMiddle,
     kPushed,
     kLarge,
+    kChunked,
     kFewBlocks,
     kLargest,
     kNoWindow,
@@ -77,6 +78,10 @@ std::string describe(const CallPlan& plan, int ranks);
 inline constexpr std::size_t kOneShotLimit = 512 * 1024;
 std::size_t sentinel_limit(int ranks);
 std::size_t push_limit(int ranks);
+/// The most bytes of one launch by chunks.
+std::size_t chunks_limit(int ranks);
+/// Packs of a chunk.
+unsigned chunk_packs(int ranks, unsigned threads);
 
 /// Chooses for a call. If `asked` cannot do the call, throws std::invalid_argument that names the
 /// alternatives.

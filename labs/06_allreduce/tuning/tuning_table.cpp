@@ -17,8 +17,8 @@
 namespace symm {
 namespace {
 
-constexpr std::array<std::string_view, 6> kAlgorithmNames{"auto", "oneshot", "sentinel",
-                                                          "push", "twoshot", "copy"};
+constexpr std::array<std::string_view, 7> kAlgorithmNames{"auto",    "oneshot", "sentinel", "push",
+                                                          "twoshot", "chunks",  "copy"};
 constexpr std::size_t kMostRows = 256;  // of 58 bytes each: the ranks exchange one text
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
@@ -27,19 +27,19 @@ constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 // two shots less than 2 x. The copy engines of eight GPUs move less than stores do (302 GB/s, not
 // 320).
 constexpr std::string_view kH200 = R"(
-2  floating     -    8M   -  128M
-2  integer   512K     -   -  128M
-4  floating   16K  384K  4M   96M
-4  integer   128K     -   -   96M
-8  floating   16K  160K  4M   all
-8  integer    64K     -   -   all
+2  floating     -    8M    -  16M  256M
+2  integer   512K     -    -  16M  256M
+4  floating    1K  256K  16M    -  256M
+4  integer   256K     -    -   8M  256M
+8  floating    1K  160K  16M    -   all
+8  integer    64K     -    -   8M   all
 )";
 // Low enough for tests to reach every algorithm.
 constexpr std::string_view kEmulated = R"(
-2   floating   16K   1M     -  16M
-2   integer   512K    -     -  16M
-16  floating   16K  64K  256K  16M
-16  integer    64K    -     -  16M
+2   floating   16K   1M     -   2M  16M
+2   integer   512K    -     -   2M  16M
+16  floating   16K  64K  256K   2M  16M
+16  integer    64K    -     -   2M  16M
 )";
 
 std::string size_text(std::size_t bytes) {
@@ -107,6 +107,14 @@ Algorithm TuningRow::algorithm(std::size_t bytes) const {
 std::size_t TuningRow::limit(Algorithm algorithm) const {
     return up_to.at(static_cast<std::size_t>(std::find(kTuned.begin(), kTuned.end(), algorithm) -
                                              kTuned.begin()));
+}
+
+std::size_t TuningRow::above(Algorithm algorithm) const {
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < kTuned.size() && kTuned.at(i) < algorithm; ++i) {
+        most = std::max(most, up_to.at(i));
+    }
+    return most;
 }
 
 TuningTable TuningTable::from_environment() {

@@ -3,9 +3,9 @@
 /// The tuner's table: up to which size which algorithm is the fastest. One table per kind of
 /// machine, as text, written by `06_allreduce_tune FILE`:
 ///
-///     # ranks     types  oneshot  sentinel  push  twoshot
-///           2  floating      16K        8M     -      96M
-///           2   integer     512K         -     -      96M
+///     # ranks     types  oneshot  sentinel  push  twoshot  chunks
+///           2  floating      16K        8M     -      16M    256M
+///           2   integer     512K         -     -      16M    256M
 ///
 /// A number is the largest call, in bytes, for which its algorithm is taken: the first from the
 /// left whose number is large enough. `-` is never, `all` any size. Larger calls go to the copy
@@ -20,9 +20,9 @@
 namespace symm {
 
 /// The algorithms of a call, in the order in which sizes grow. kAuto leaves it to the tuner.
-enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kCopy };
+enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kChunks, kCopy };
 
-/// `auto`, `oneshot`, `sentinel`, `push`, `twoshot`, `copy`.
+/// `auto`, `oneshot`, `sentinel`, `push`, `twoshot`, `chunks`, `copy`.
 std::string_view name_of(Algorithm algorithm);
 /// Throws std::invalid_argument for a number that is no algorithm.
 void require_known(Algorithm algorithm);
@@ -33,7 +33,7 @@ bool is_floating_only(Algorithm algorithm);
 
 /// The algorithms that have a column.
 inline constexpr std::array kTuned{Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
-                                   Algorithm::kTwoShot};
+                                   Algorithm::kTwoShot, Algorithm::kChunks};
 
 struct TuningRow {
     int ranks;                                     ///< At most.
@@ -44,6 +44,8 @@ struct TuningRow {
     Algorithm algorithm(std::size_t bytes) const;
     /// The largest call for an algorithm of kTuned.
     std::size_t limit(Algorithm algorithm) const;
+    /// The largest call for which an algorithm on its left is taken.
+    std::size_t above(Algorithm algorithm) const;
 };
 
 class TuningTable {

@@ -47,7 +47,8 @@ struct FailingSide {
         : rank_(rank),
           range_(rank, sizeof(ProtocolMemory)),
           timeout_(limit),
-          two_shot_(rank, range_.pointer<ProtocolMemory>().member(&ProtocolMemory::copy)) {
+          two_shot_(rank, range_.pointer<ProtocolMemory>().member(&ProtocolMemory::copy),
+                    TwoShotCopy::scratch_bytes(2)) {
         launch_reset(stream_.get(), memory(rank.rank()), 0, 0);
         launch_prepare(stream_.get(), memory(rank.rank()), rank.rank(), 0);
         stream_.synchronize();

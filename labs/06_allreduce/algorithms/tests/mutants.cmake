@@ -1,6 +1,7 @@
 # The mutants of lab 06 (cmake/Mutants.cmake).
 symm_mutants(allreduce_mutant LABELS lab06
   SOURCES
+  algorithms/tests/chunks_test.cu
   algorithms/tests/copy_kernels.cu
   algorithms/tests/copy_protocol_test.cpp
   algorithms/tests/protocol_kernels.cu
@@ -29,10 +30,17 @@ symm_mutant(allreduce_mutant copy_early_push TwoShotCopy.* "data race|wrong valu
 # A peer uses data that a rank that gave up has pushed for a later call.
 symm_mutant(allreduce_mutant copy_untold TwoShotCopy.Tells* "was not notified"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[            tell_peers(block);]] NEW "")
+  OLD [[            memory.tell_peers(block);]] NEW "")
 symm_mutant(allreduce_mutant copy_trusting TwoShotCopy.DoesNotTrust* "did not fail"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[require_trust(p);]] NEW "")
+  OLD [[memory.require_trust(block, timeout);]] NEW "")
+
+symm_mutant(allreduce_mutant chunks_untold TwoShotChunks.Tells* "was not notified"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[            copy.tell_peers(block);]] NEW "")
+symm_mutant(allreduce_mutant chunks_trusting TwoShotChunks.DoesNotTrust* "did not fail"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[copy.require_trust(block, timeout);]] NEW "")
 
 # A peer still writes to this rank's output.
 symm_mutant(allreduce_mutant copy_no_end TwoShotCopy.* "data race|wrong values"

@@ -33,8 +33,13 @@ public:
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block, std::size_t begin,
                                         std::size_t end, const Reduction& reduction) const {
-        const std::size_t step = block.grid_size();
-        std::size_t i = begin + block.grid_rank();
+        reduce(begin + block.grid_rank(), block.grid_size(), end, reduction);
+    }
+
+    /// The same for i = `first`, `first + step` and so on.
+    __host__ __device__ void reduce(std::size_t first, std::size_t step, std::size_t end,
+                                    const Reduction& reduction) const {
+        std::size_t i = first;
         for (; i + (kAtOnce - 1) * step < end; i += kAtOnce * step) {
             reduce_at<kAtOnce>(i, step, reduction);
         }

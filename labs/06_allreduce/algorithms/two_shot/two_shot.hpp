@@ -81,7 +81,6 @@ struct TwoShot : TwoShotCall {
         }
     }
 
-private:
     /// This rank's part of `total` packs, which begin `begin` packs after the first.
     template <class Pack>
     __host__ __device__ void reduce_part(const simt::ThreadBlock& block, const Buffers* all,

@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
-#include "common/cuda/driver.hpp"
 #include "common/cuda/graph.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
 
@@ -40,10 +39,6 @@ std::size_t piece_begin(std::size_t bytes, std::size_t k) {
 }
 
 }  // namespace
-
-std::size_t TwoShotCopy::scratch_bytes() {
-    return std::size_t{514} << (is_emulated() ? 9 : 20);  // a part of 1 GiB of two ranks
-}
 
 TwoShotCopy::TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory, std::size_t scratch)
     : rank_(rank), memory_{memory, rank.rank(), rank.size()}, scratch_(rank, scratch) {}

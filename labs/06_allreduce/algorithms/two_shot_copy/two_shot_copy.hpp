@@ -56,9 +56,11 @@
 
 #include <cuda.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
+#include "common/cuda/driver.hpp"
 #include "common/cuda/event.hpp"
 #include "common/cuda/gpu.hpp"
 #include "common/cuda/stream.hpp"
@@ -88,6 +90,23 @@ struct CopyView {
 
     __host__ __device__ CopyMemory* peer(int which) const { return memory.of(which); }
     __host__ __device__ CopyMemory* local() const { return peer(rank); }
+
+    /// Tells the peers that this rank gave up, before its next copies run.
+    __host__ __device__ void tell_peers(const simt::ThreadBlock& block) const {
+        for (int p = static_cast<int>(block.thread_rank()); p < ranks;
+             p += static_cast<int>(block.size())) {
+            signal(&peer(p)->gave_up[rank], 1);
+        }
+    }
+    /// Fails the call if a peer has told this rank so.
+    __host__ __device__ void require_trust(const simt::ThreadBlock& block,
+                                           const simt::Timeout& timeout) const {
+        for (int p = 0; p < ranks && block.thread_rank() == 0; ++p) {
+            if (simt::load(&local()->gave_up[p], simt::Order::kRelaxed) != 0) {
+                simt::Waiter(timeout).fail({simt::Wait::kTrust, rank, p, 0}, 1);
+            }
+        }
+    }
 };
 
 /// The kernel of the meet: begins the first round.
@@ -112,30 +131,14 @@ struct EndOfRound {
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         Barrier end(block, barrier, timeout);
         if (!end.arrive_and_wait()) {
-            tell_peers(block);
+            memory.tell_peers(block);
             return;
         }
         end.store_epoch();
         if (block.thread_rank() == 0) {
             ++memory.local()->round;
-            for (int p = 0; p < memory.ranks; ++p) {
-                require_trust(p);
-            }
         }
-    }
-
-private:
-    /// Tells the peers that this rank gave up, before its next copies run.
-    __host__ __device__ void tell_peers(const simt::ThreadBlock& block) const {
-        for (int p = static_cast<int>(block.thread_rank()); p < memory.ranks;
-             p += static_cast<int>(block.size())) {
-            signal(&memory.peer(p)->gave_up[memory.rank], 1);
-        }
-    }
-    __host__ __device__ void require_trust(int p) const {
-        if (simt::load(&memory.local()->gave_up[p], simt::Order::kRelaxed) != 0) {
-            simt::Waiter(timeout).fail({simt::Wait::kTrust, memory.rank, p, 0}, 1);
-        }
+        memory.require_trust(block, timeout);
     }
 };
 
@@ -212,26 +215,37 @@ private:
     }
 };
 
+/// The room for one peer's part in scratch memory, in bytes: for calls of 1 GiB (512 KiB on
+/// emulated GPUs), and a little more.
+inline std::size_t copy_slot_bytes(int ranks) {
+    const std::size_t unit = std::size_t{1} << (is_emulated() ? 9 : 20);
+    return (1024 / static_cast<std::size_t>(ranks) + 1) * unit;
+}
+
 /// A rank's side: its scratch memory, and the stream of its copies.
 class TwoShotCopy {
 public:
-    /// Bytes of scratch memory on each rank, whatever the number of ranks.
-    static std::size_t scratch_bytes();
+    /// Bytes of scratch memory on each rank.
+    static std::size_t scratch_bytes(int ranks) {
+        return static_cast<std::size_t>(std::max(ranks - 1, 1)) * copy_slot_bytes(ranks);
+    }
 
     /// Collective; the rank must outlive it.
-    TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory,
-                std::size_t scratch = scratch_bytes());
+    TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory, std::size_t scratch);
 
     /// Queues a call on the stream. Throws CudaError, and std::invalid_argument for an uncaptured
     /// call while an earlier one is being captured.
     void queue(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
+
+    const CopyView& memory() const { return memory_; }
+    const SymmetricRange& scratch() const { return scratch_; }
+    std::size_t slot_bytes() const;
 
 private:
     void queue_round(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call,
                      std::size_t begin, std::size_t bytes);
     /// The slot of rank `sender` in the scratch memory of rank `receiver`.
     CUdeviceptr slot(int receiver, int sender) const;
-    std::size_t slot_bytes() const;
 
     Rank& rank_;
     CopyView memory_;

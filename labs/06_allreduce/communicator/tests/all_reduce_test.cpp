@@ -190,7 +190,7 @@ std::vector<Case> with_ranks_to(int most, std::span<const Case> cases) {
     return chosen;
 }
 
-constexpr std::array<Case, 23> kByKernels{{
+constexpr std::array<Case, 28> kByKernels{{
     {1, Algorithm::kOneShot, DataType::kFloat},    {1, Algorithm::kTwoShot, DataType::kBfloat16},
     {2, Algorithm::kOneShot, DataType::kBfloat16}, {2, Algorithm::kTwoShot, DataType::kFloat},
     {3, Algorithm::kOneShot, DataType::kFloat},    {3, Algorithm::kTwoShot, DataType::kBfloat16},
@@ -202,7 +202,9 @@ constexpr std::array<Case, 23> kByKernels{{
     {4, Algorithm::kSentinel, DataType::kFloat},   {8, Algorithm::kSentinel, DataType::kBfloat16},
     {2, Algorithm::kPush, DataType::kBfloat16},    {3, Algorithm::kPush, DataType::kFloat},
     {4, Algorithm::kPush, DataType::kBfloat16},    {5, Algorithm::kPush, DataType::kDouble},
-    {8, Algorithm::kPush, DataType::kFloat},
+    {8, Algorithm::kPush, DataType::kFloat},       {1, Algorithm::kChunks, DataType::kFloat},
+    {2, Algorithm::kChunks, DataType::kBfloat16},  {3, Algorithm::kChunks, DataType::kFloat},
+    {8, Algorithm::kChunks, DataType::kBfloat16},  {16, Algorithm::kChunks, DataType::kFloat},
 }};
 
 constexpr std::array<Case, 6> kByCopyEngine{{
@@ -236,7 +238,7 @@ TEST_P(Arithmetics, AreAllRight) {
             for (const ReduceOp op : kReduceOps) {
                 for (const Algorithm algorithm :
                      {Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
-                      Algorithm::kTwoShot, Algorithm::kCopy}) {
+                      Algorithm::kTwoShot, Algorithm::kChunks, Algorithm::kCopy}) {
                     if (is_floating_only(algorithm)     ? is_floating(type)
                         : algorithm == Algorithm::kCopy ? has_copy(GetParam())
                                                         : true) {

@@ -21,11 +21,14 @@ TEST(Communicator, MixesAlgorithmsAndSizes) {
     on_ranks(3, [](Side& side) {
         const CUdeviceptr in = side.allocate(1 << 20);
         const CUdeviceptr out = side.allocate(1 << 20);
-        const std::array in_turn{Algorithm::kSentinel, Algorithm::kTwoShot,
+        const std::array in_turn{Algorithm::kSentinel,
+                                 Algorithm::kTwoShot,
                                  has_copy(3) ? Algorithm::kCopy : Algorithm::kSentinel,
-                                 Algorithm::kPush, Algorithm::kOneShot};
+                                 Algorithm::kPush,
+                                 Algorithm::kChunks,
+                                 Algorithm::kOneShot};
         std::size_t count = 1;
-        for (std::size_t call = 0; call < 20; ++call, count = count * 3 + 1) {
+        for (std::size_t call = 0; call < 24; ++call, count = count * 3 + 1) {
             count = count > 16'000 ? 5 : count;  // 64K: the emulated limit of three ranks
             side.reduce_and_check(in, out, count, {DataType::kFloat},
                                   in_turn.at(call % in_turn.size()));
@@ -91,17 +94,20 @@ TEST(Communicator, PushesPieceByPiece) {
 }
 
 // More than scratch memory holds, with a partial pack at the end.
-TEST(Communicator, CopiesRoundByRound) {
-    for (const int ranks : {2, 3}) {
-        if (!has_copy(ranks)) {
+TEST(Communicator, SendsChunksAndCopiesRoundByRound) {
+    for (const auto& [ranks, algorithm] :
+         {std::pair{2, Algorithm::kChunks}, std::pair{3, Algorithm::kChunks},
+          std::pair{2, Algorithm::kCopy}, std::pair{3, Algorithm::kCopy}}) {
+        if (algorithm == Algorithm::kCopy && !has_copy(ranks)) {
             continue;
         }
-        on_ranks(ranks, [](Side& side) {
-            const std::size_t count = TwoShotCopy::scratch_bytes() * 3 / 4 + 1;  // 3 rounds of 2
+        on_ranks(ranks, [algorithm = algorithm](Side& side) {
+            // Three rounds.
+            const std::size_t count = chunks_limit(side.rank.size()) / sizeof(float) * 5 / 2 + 1;
             const CUdeviceptr in = side.allocate(count * sizeof(float));
             const CUdeviceptr out = side.allocate(count * sizeof(float));
             for (const CUdeviceptr to : {out, in, out}) {
-                side.reduce_and_check(in, to, count, {DataType::kFloat}, Algorithm::kCopy);
+                side.reduce_and_check(in, to, count, {DataType::kFloat}, algorithm);
             }
         });
     }

@@ -64,7 +64,7 @@ inline bool has_copy(int ranks) {
 /// For tests of ranks that fail; on GPUs, calls by the copy engine need one for each rank.
 inline std::vector<Algorithm> all_algorithms(int ranks) {
     std::vector<Algorithm> all{Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
-                               Algorithm::kTwoShot};
+                               Algorithm::kTwoShot, Algorithm::kChunks};
     if (has_copy(ranks)) {
         all.push_back(Algorithm::kCopy);
     }

@@ -13,9 +13,9 @@ constexpr MostShapes kMost{{128, 512}, {264, 512}, true};
 
 // These tests use this table, on emulated and on real GPUs.
 Tuner tuner(const MostShapes& most = kMost, const TunerOverrides& overrides = {}) {
-    return {TuningTable::parse("2 floating 16K 8M - 96M\n"
-                               "2 integer 512K - - 96M\n"
-                               "8 floating 16K 160K 4M all\n",
+    return {TuningTable::parse("2 floating 16K 8M - 16M 96M\n"
+                               "2 integer 512K - - 16M 96M\n"
+                               "8 floating 16K 160K 4M - all\n",
                                "the test"),
             most, overrides};
 }
@@ -30,11 +30,12 @@ TEST(Tuner, FollowsItsTable) {
     EXPECT_EQ(chosen((16 << 10) + 4, 2), Algorithm::kSentinel);
     EXPECT_EQ(chosen(8 << 20, 1), Algorithm::kSentinel);
     EXPECT_EQ(chosen((8 << 20) + 4, 2), Algorithm::kTwoShot);
+    EXPECT_EQ(chosen((16 << 20) + 4, 2), Algorithm::kChunks);
     EXPECT_EQ(chosen((96 << 20) + 4, 2), Algorithm::kCopy);
     EXPECT_EQ(chosen(160 << 10, 3), Algorithm::kSentinel);
     EXPECT_EQ(chosen((160 << 10) + 4, 8), Algorithm::kPush);
-    EXPECT_EQ(chosen((4 << 20) + 4, 8), Algorithm::kTwoShot);
-    EXPECT_EQ(chosen(std::size_t{1} << 33, 8), Algorithm::kTwoShot);
+    EXPECT_EQ(chosen((4 << 20) + 4, 8), Algorithm::kChunks);
+    EXPECT_EQ(chosen(std::size_t{1} << 33, 8), Algorithm::kChunks);
     EXPECT_EQ(chosen(512 << 10, 2, DataType::kInt8), Algorithm::kOneShot);
     EXPECT_EQ(chosen((512 << 10) + 1, 8, DataType::kInt8), Algorithm::kTwoShot);
 }
@@ -57,13 +58,13 @@ TEST(TuningTable, SaysWhatIsWrong) {
         return "";
     };
     EXPECT_EQ(told("# nothing"), "a file: no row for floating types");
-    EXPECT_EQ(told("\n2 float 1K 1M - 1G"),
+    EXPECT_EQ(told("\n2 float 1K 1M - 1G 1G"),
               "a file, line 2: a row starts with the number of ranks, then `floating` or "
               "`integer`");
-    EXPECT_EQ(told("2 integer 1K 1M - 1G"),
+    EXPECT_EQ(told("2 integer 1K 1M - 1G 1G"),
               "a file, line 1: integers have no sentinel: write `-` for sentinel");
-    EXPECT_EQ(told("2 integer 1K - - 1G 2G"), "a file, line 1: there is no column for `2G`");
-    EXPECT_NE(told("2 floating 1K soon - 1G"), "");
+    EXPECT_EQ(told("2 integer 1K - - 1G 1G 2G"), "a file, line 1: there is no column for `2G`");
+    EXPECT_NE(told("2 floating 1K soon - 1G 1G"), "");
     EXPECT_NE(told("2 floating 1K"), "");
 }
 
@@ -79,11 +80,11 @@ TEST(Tuner, FillsNoMoreThanTheDevice) {
     }
 }
 
-// On GPUs, with few blocks the sentinel is fast only for small calls.
-TEST(Tuner, TakesTwoShotsWhereTheSentinelHasTooFewBlocks) {
+// On GPUs, with few blocks the sentinel and push are fast only for small calls; chunks are slow.
+TEST(Tuner, TakesTwoShotsWhereOthersHaveTooFewBlocks) {
     constexpr MostShapes kFew{{16, 512}, {16, 512}, true};
-    const auto with_few = [&](std::size_t bytes, bool in_windows) {
-        return plan_call({DataType::kFloat, bytes / 4, 2, in_windows}, Algorithm::kAuto,
+    const auto with_few = [&](std::size_t bytes, bool in_windows, int ranks = 2) {
+        return plan_call({DataType::kFloat, bytes / 4, ranks, in_windows}, Algorithm::kAuto,
                          tuner(kFew))
             .algorithm;
     };
@@ -91,6 +92,22 @@ TEST(Tuner, TakesTwoShotsWhereTheSentinelHasTooFewBlocks) {
     EXPECT_EQ(with_few((1 << 20) + 4, kInWindows),
               is_emulated() ? Algorithm::kSentinel : Algorithm::kTwoShot);
     EXPECT_EQ(with_few((1 << 20) + 4, !kInWindows), Algorithm::kSentinel);
+    EXPECT_EQ(with_few(2 << 20, kInWindows, 4), Algorithm::kPush);
+    EXPECT_EQ(with_few((2 << 20) + 8, kInWindows, 4),
+              is_emulated() ? Algorithm::kPush : Algorithm::kTwoShot);
+    EXPECT_EQ(with_few(32 << 20, kInWindows),
+              is_emulated() ? Algorithm::kChunks : Algorithm::kTwoShot);
+}
+
+TEST(Tuner, SaysAboveWhichSizeItChose) {
+    const auto said = [](std::size_t bytes, int ranks) {
+        return describe(
+            plan_call({DataType::kFloat, bytes / 4, ranks, kInWindows}, Algorithm::kAuto, tuner()),
+            ranks);
+    };
+    EXPECT_EQ(said(32 << 20, 2), "above 16M: stores cross a link faster than loads");
+    EXPECT_EQ(said(32 << 20, 8), "above 4M: stores cross a link faster than loads");
+    EXPECT_EQ(said(128 << 20, 2), "above 96M: the copy engine moves more bytes per second");
 }
 
 TEST(Tuner, SaysWhatTwoShotsSave) {
@@ -112,7 +129,7 @@ TEST(Tuner, SaysWhatCannotBeDone) {
                  std::invalid_argument);
     const CallSize largest{DataType::kFloat, std::size_t{100} << 20, 2, kInWindows};
     EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner()).algorithm, Algorithm::kCopy);
-    EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kTwoShot);
+    EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kChunks);
     const CallSize elsewhere{DataType::kFloat, std::size_t{100} << 20, 2, !kInWindows};
     EXPECT_EQ(plan_call(elsewhere, Algorithm::kAuto, tuner()).algorithm, Algorithm::kSentinel);
     EXPECT_THROW(plan_call(elsewhere, Algorithm::kCopy, tuner()), std::invalid_argument);
@@ -135,6 +152,8 @@ TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
     const CallPlan pushed = plan(DataType::kFloat, push_limit(2), Algorithm::kPush);
     EXPECT_EQ(pushed.piece, push_limit(2) / 4);
     EXPECT_EQ(plan(DataType::kDouble, 7, Algorithm::kPush).piece, 7U);
+    const CallSize chunks{DataType::kFloat, chunks_limit(2), 2, kInWindows};
+    EXPECT_EQ(plan_call(chunks, Algorithm::kChunks, tuner()).piece, chunks_limit(2) / 4);
 }
 
 TEST(Tuner, IsOverruled) {
