@@ -149,7 +149,7 @@ void Communicator::queue_chunks(const TwoShotCall& call, DataType type, CUstream
                      copy_->memory(),
                      copy_->scratch().pointer<simt::Pack16>(),
                      copy_->slot_bytes() / sizeof(simt::Pack16),
-                     chunk_packs(ranks(), chosen.shape.threads)};
+                     chunk_packs(ranks())};
     for (std::size_t done = 0; done < call.count; done += chosen.piece) {
         piece.count = std::min(chosen.piece, call.count - done);
         for (int p = 0; p < ranks(); ++p) {

@@ -111,15 +111,10 @@ void Communicator::prepare_copy() {
 }
 
 CUdeviceptr Communicator::add_window(SymmetricRange range, CUdeviceptr registered) {
-    const Window& window = windows_.add(rank_, std::move(range), registered);
-    const auto takes_scratch = [&](bool floating) {
-        return tuner_.table.row(ranks(), floating).algorithm(window.range.size()) >=
-               Algorithm::kChunks;
-    };
-    if (takes_scratch(true) || takes_scratch(false)) {
-        prepare_copy();
+    if (may_use_chunks_or_copy(range.size(), ranks(), tuner_)) {
+        prepare_copy();  // first: if it throws, there is no window
     }
-    return window.local();
+    return windows_.add(rank_, std::move(range), registered).local();
 }
 
 CUdeviceptr Communicator::allocate(std::size_t bytes) {

@@ -59,8 +59,8 @@ public:
 
     /// Bytes of device memory that a communicator of `ranks` ranks takes on each rank, in addition
     /// to its windows and to TwoShotCopy::scratch_bytes(), which it takes with the first window
-    /// that is large enough for chunks or the copy engine. Throws std::invalid_argument for an
-    /// impossible number of ranks.
+    /// that is large enough for chunks or the copy engine, or with a call that asks for one of
+    /// them. Throws std::invalid_argument for an impossible number of ranks.
     static std::size_t state_bytes(int ranks);
 
     int rank() const { return rank_.rank(); }
@@ -168,7 +168,8 @@ private:
     /// Through scratch memory: one launch per piece of the call.
     void queue_pieces(const CollectiveCall& call, CUstream stream, const CallPlan& chosen);
     CUdeviceptr add_window(SymmetricRange range, CUdeviceptr registered);
-    /// Prepares for calls by the copy engine, unless that is done already. Collective.
+    /// Allocates the scratch memory of chunks and the copy engine, unless that is done already.
+    /// Collective.
     void prepare_copy();
     void queue_chunks(const TwoShotCall& call, DataType type, CUstream stream,
                       const CallPlan& chosen);

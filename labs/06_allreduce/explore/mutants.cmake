@@ -115,8 +115,8 @@ symm_explored_mutant(06_windows copy_rounds_differ copy/2x1 "no thread can go on
         }
     }]])
 
-# Two shots in chunks. A chunk may be read before it has arrived; threads do not wait for those that
-# push or wait for others.
+# Two shots in chunks. A chunk may be read before it has arrived: the wait does not acquire, or
+# threads do not wait for the block's other threads, which push or poll.
 symm_explored_mutant(06_windows chunks_wait_relaxed chunks/2x1 "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[wait_signal(waiter, &memory]] NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory]])
@@ -132,7 +132,7 @@ symm_explored_mutant(06_windows chunks_no_sync_after chunks/2x2 "data race on r[
 symm_explored_mutant(06_windows chunks_not_counted chunks/2x1 "data race on r[01].slot|instead of"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[*made = step;]] NEW "")
-# Threads read the count while another changes it: in a call without steps there is no sync.
+# Threads read the count while another changes it: a call without steps has no sync.
 symm_explored_mutant(06_windows chunks_counted_early chunks/2x2/one "data race on r[01].chunks"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[step != before && block]] NEW [[block]])

@@ -71,8 +71,8 @@ void chunks(Scene& scene, const Ranks& who, const Calls& calls) {
     const auto barrier = explore::symmetric<BarrierMemory>(scene, who.ranks, "barrier");
     const auto steps = explore::symmetric<ChunksMemory>(scene, who.ranks, "chunks");
     const auto copy = explore::symmetric<CopyMemory>(scene, who.ranks, "copy");
-    const auto slots = explore::symmetric<simt::Pack16>(scene, who.ranks, "slot",
-                                                        kSlot * static_cast<unsigned>(who.ranks));
+    const auto slots = explore::symmetric<simt::Pack16>(
+        scene, who.ranks, "slot", kSlot * static_cast<unsigned>(who.ranks - 1));
     std::vector<Buffers> buffers;
     for (int rank = 0; rank < who.ranks; ++rank) {
         buffers.push_back({buffer<float>(scene, "in", rank), buffer<float>(scene, "out", rank)});

@@ -40,15 +40,16 @@ struct Choice {
     std::size_t limit;
 };
 
-/// The most bytes that `blocks` blocks should move by the sentinel, and half of what they should
-/// push. Above that, two shots are faster: they need fewer blocks to fill a link. Measured on two
-/// and on four H100s with 16, 32 and 64 blocks.
+/// The most bytes that `blocks` blocks should move by the sentinel. They should push at most twice
+/// as many. Above that, two shots are faster: they need fewer blocks to fill a link. Measured on
+/// two and four H100s with 16, 32 and 64 blocks.
 std::size_t sentinel_limit_of_blocks(unsigned blocks) {
     return is_emulated() ? std::numeric_limits<std::size_t>::max() : blocks * std::size_t{64} << 10;
 }
 
-/// Whether so many blocks should send chunks. Fewer do not fill a link while they wait for flags:
-/// with 16, two shots take 0.7 to 0.9 times as long, on two and on four H100s.
+/// Whether `blocks` blocks are enough to send chunks. Fewer cannot fill a link, because they also
+/// wait for flags. On two and on four H100s, with 16 blocks two shots take 0.7 to 0.9 times as
+/// long, with 32 as long, and with 64 longer.
 bool has_blocks_for_chunks(unsigned blocks) {
     return is_emulated() || blocks >= 64;
 }
@@ -75,17 +76,18 @@ Choice choose(const CallSize& call, const Tuner& tuner) {
                 return {Algorithm::kTwoShot, TunerReason::kFewBlocks, of_blocks * 2};
             }
             return {Algorithm::kPush, TunerReason::kPushed, row.above(Algorithm::kPush)};
-        case Algorithm::kCopy:
-            if (tuner.most.copy_engine && call.in_windows) {
-                return {Algorithm::kCopy, TunerReason::kLargest, row.above(Algorithm::kCopy)};
-            }
-            [[fallthrough]];
         case Algorithm::kChunks:
-            if (call.in_windows) {
+            // Where ranks share a device, data crosses no link, and scratch memory costs a pass.
+            if (tuner.most.copy_engine && call.in_windows) {
                 const std::size_t above = row.above(Algorithm::kChunks);
                 return has_blocks_for_chunks(tuner.most.any.blocks)
                            ? Choice{Algorithm::kChunks, TunerReason::kChunked, above}
                            : Choice{Algorithm::kTwoShot, TunerReason::kFewBlocks, above};
+            }
+            [[fallthrough]];
+        case Algorithm::kCopy:
+            if (tuner.most.copy_engine && call.in_windows) {
+                return {Algorithm::kCopy, TunerReason::kLargest, row.above(Algorithm::kCopy)};
             }
             [[fallthrough]];
         default:
@@ -97,7 +99,7 @@ Choice choose(const CallSize& call, const Tuner& tuner) {
 
 /// For a ReduceScatter or an AllGather: packets, or the two-shot kernel, which makes only one shot.
 Choice choose_half(const CallSize& call) {
-    // A part's bytes. Half of a packet's bytes are flags. Measured on two and on four GPUs.
+    // In bytes of a part; half of a packet's bytes are flags. Measured on two and on four GPUs.
     const std::size_t limit =
         is_emulated() ? 2 << 10 : (1 << 20) / static_cast<std::size_t>(std::max(call.ranks, 2));
     if (call.count * size_of(call.type) <= limit) {
@@ -124,9 +126,17 @@ std::size_t chunks_limit(int ranks) {
     return copy_slot_bytes(ranks) * static_cast<std::size_t>(ranks);
 }
 
-unsigned chunk_packs(int ranks, unsigned threads) {
-    // What the threads have in flight for each peer (TwoShotChunks::kAtOnce).
-    return threads * (ranks <= 2 ? 8 : ranks <= 4 ? 4 : 2);
+unsigned chunk_packs(int ranks) {
+    // As many as a block's threads have in flight for each peer (TwoShotChunks::kAtOnce).
+    return (is_emulated() ? 32 : kMostThreads) * (ranks <= 2 ? 8 : ranks <= 4 ? 4 : 2);
+}
+
+bool may_use_chunks_or_copy(std::size_t bytes, int ranks, const Tuner& tuner) {
+    const auto chosen = [&](DataType type) {
+        return choose({type, bytes / size_of(type), ranks, true}, tuner).algorithm;
+    };
+    return std::max({tuner.overrides.algorithm, chosen(DataType::kFloat),
+                     chosen(DataType::kInt32)}) >= Algorithm::kChunks;
 }
 
 std::string describe(const CallPlan& plan, int ranks) {

@@ -78,10 +78,14 @@ std::string describe(const CallPlan& plan, int ranks);
 inline constexpr std::size_t kOneShotLimit = 512 * 1024;
 std::size_t sentinel_limit(int ranks);
 std::size_t push_limit(int ranks);
-/// The most bytes of one launch by chunks.
+/// The most bytes of a call that one launch can reduce in chunks.
 std::size_t chunks_limit(int ranks);
-/// Packs of a chunk.
-unsigned chunk_packs(int ranks, unsigned threads);
+/// The number of packs in a chunk: the same on all ranks, even if their blocks have different
+/// numbers of threads.
+unsigned chunk_packs(int ranks);
+
+/// Whether calls of up to `bytes` bytes may use the scratch memory of chunks and the copy engine.
+bool may_use_chunks_or_copy(std::size_t bytes, int ranks, const Tuner& tuner);
 
 /// Chooses for a call. If `asked` cannot do the call, throws std::invalid_argument that names the
 /// alternatives.

@@ -19,13 +19,13 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kAlgorithmNames{"auto",    "oneshot", "sentinel", "push",
                                                           "twoshot", "chunks",  "copy"};
-constexpr std::size_t kMostRows = 256;  // of 58 bytes each: the ranks exchange one text
+constexpr std::size_t kMostRows = 256;  // of 68 bytes each: the ranks exchange one text
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
-// H200s and NVSwitch. `06_allreduce_tune --ranks 2 --mode thread --bytes 1K:1G FILE` measured the
-// rows for 2 ranks. Those for more ranks are estimates: per link, one shot sends n-1 x the bytes,
-// two shots less than 2 x. The copy engines of eight GPUs move less than stores do (302 GB/s, not
-// 320).
+// H100s, H200s and NVSwitch. The rows for 2 and 4 ranks follow `06_allreduce_tune --mode thread
+// --bytes 1K:1G FILE` with `--ranks 2` and `--ranks 4`. Those for more ranks are estimates: per
+// link, one shot sends n-1 x the bytes, two shots less than 2 x. The copy engines of eight GPUs
+// move less than stores do (302 GB/s, not 335).
 constexpr std::string_view kH200 = R"(
 2  floating     -    8M    -  16M  256M
 2  integer   512K     -    -  16M  256M

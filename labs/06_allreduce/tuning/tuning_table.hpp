@@ -44,7 +44,7 @@ struct TuningRow {
     Algorithm algorithm(std::size_t bytes) const;
     /// The largest call for an algorithm of kTuned.
     std::size_t limit(Algorithm algorithm) const;
-    /// The largest call for which an algorithm on its left is taken.
+    /// The largest call for which an algorithm left of this one in the table is taken.
     std::size_t above(Algorithm algorithm) const;
 };
 

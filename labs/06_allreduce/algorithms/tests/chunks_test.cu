@@ -1,5 +1,5 @@
-// Two shots in chunks among three ranks: call after call, across the wrap of the steps, and where a
-// rank gave up. The original must pass; compiled as a mutant, the test must find the fault.
+// Two shots in chunks on three ranks: several calls in a row, step numbers that wrap, and a rank
+// that gives up. The original must pass; compiled as a mutant, the test must find the fault.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace {
 constexpr int kRanks = 3;
 constexpr std::size_t kElements = 250;
 constexpr std::size_t kSlot = 24;             // packs
-constexpr std::uint32_t kSteps = 0xfffffffa;  // of each block, at first
+constexpr std::uint32_t kSteps = 0xfffffffa;  // of each block at the start
 
 struct Memory {
     RendezvousMemory rendezvous;
@@ -33,7 +33,7 @@ struct Memory {
     alignas(16) float out[kElements];
 };
 
-/// Unique to rank, call and index, and its sums are exact.
+/// Unique to rank, call and index. Sums of these values are exact.
 float input_of(int rank, unsigned call, std::size_t i) {
     return static_cast<float>(3000 * call + 10 * i + static_cast<std::size_t>(rank));
 }
@@ -74,7 +74,7 @@ public:
         rank_.bootstrap().barrier("checked");
     }
 
-    /// The error of a call, or nothing.
+    /// Makes a call, and returns its error, or an empty string.
     std::string error_of_call() {
         launch_call(kElements, false);
         try {
@@ -123,7 +123,7 @@ private:
     Stream stream_;
 };
 
-// From no whole pack to parts of several chunks, some of them shorter than others.
+// Counts range from less than one pack to parts of several chunks. Some parts are shorter.
 TEST(TwoShotChunks, IsRightCallAfterCall) {
     run_ranks({kRanks, RankMode::kThread, {}}, [&](Rank& rank) {
         Side side(rank, Deadline::standard_limit());
@@ -151,7 +151,7 @@ TEST(TwoShotChunks, TellsPeersThatItGaveUp) {
     });
 }
 
-// With one block: it has passed the end when it fails, so no peer waits for it.
+// With one block: it fails only after it has passed the end, so no peer waits for it.
 TEST(TwoShotChunks, DoesNotTrustAResultBesideARankThatGaveUp) {
     run_ranks({kRanks, RankMode::kThread, {}}, [&](Rank& rank) {
         Side side(rank, Deadline::standard_limit(), 1);

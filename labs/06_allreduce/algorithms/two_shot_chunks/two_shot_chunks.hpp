@@ -1,49 +1,51 @@
 #pragma once
 /// \file
-/// AllReduce in two shots that only store: inputs are pushed in chunks, and a flag follows each.
+/// AllReduce in two shots that only store: each rank pushes its input in chunks, and a flag follows
+/// each chunk.
 ///
 /// A load crosses the link twice, as a request and as data; a store crosses it once. Between two
-/// H100s loads move 337 GB/s, and stores 366. two_shot.hpp loads its peers' inputs. Here each rank
-/// pushes them instead, as in two_shot_copy.hpp and into the same scratch memory: rank p, which
-/// adds up part p, has a slot for each peer's part p.
+/// H100s, loads reach 337 GB/s, and stores 366. In two_shot.hpp, each rank loads its peers' inputs.
+/// Here the peers push them instead, as in two_shot_copy.hpp and into the same scratch memory: rank
+/// p adds up part p, and has a slot for part p of each peer's input.
 ///
-/// A part is cut into chunks. Block b of every rank serves chunks b, b + G, b + 2G ... of all parts
-/// (G: blocks of the grid). Step i of block b of rank r, where c is the block's i-th chunk:
+/// Each part is cut into chunks. Block b of every rank handles chunks b, b + G, b + 2G and so on of
+/// all parts, where G is the number of blocks in the grid. The rendezvous and the end happen once
+/// per call. Step i of block b of rank r, where c is the block's i-th chunk:
 ///
 /// | step       | who         | does                                    | to what                   | order   | why |
 /// |------------|-------------|-----------------------------------------|---------------------------|---------|-----|
-/// | rendezvous | all threads | meet block b of all ranks               |                           | acquire | scratch memory and outputs are free, and where the outputs are (rendezvous.hpp) |
+/// | rendezvous | all threads | meet block b of all ranks               |                           | acquire | scratch memory and outputs are free, and each rank knows where the outputs are (rendezvous.hpp) |
 /// | push i     | all threads | store chunk c of part p of `in`, for all peers p | slot r of rank p | plain   | before the release |
-/// | tell i     | thread p, after `block.sync()` | stores the number of the step | rank p's `sent[b][r]` | release | rank p may read the chunk after it |
-/// | wait i     | thread p    | polls until that number is reached      | its own `sent[b][p]`      | acquire | |
-/// | wait i     | all threads | `AbortBarrier::sync`                    |                           | block   | no thread reads before all chunks are there, or all leave |
-/// | reduce i   | all threads | add up chunk c of part r: its own `in` and its slots | every rank's `out` | plain | before the release of the barrier |
-/// | end        | all threads | pass a barrier with block b of all ranks |                          | release, acquire | all sums are there, and the slots have been read |
+/// | tell i     | thread p, after `block.sync()` | stores the step's number      | rank p's `sent[b][r]` | release | rank p may read the chunk once it sees this number |
+/// | wait i     | thread p    | polls until the flag reaches the number | its own `sent[b][p]`      | acquire | |
+/// | wait i     | all threads | `AbortBarrier::sync`                    |                           | block   | no thread reads before all chunks have arrived; if one thread gives up, all leave |
+/// | reduce i   | all threads | add up chunk c of part r, from the rank's own `in` and its slots | every rank's `out` | plain | before the release of the barrier |
+/// | end        | all threads | pass a barrier with block b of all ranks |                          | release, acquire | all sums have arrived, and all slots have been read |
 ///
-/// A block pushes chunk i + 1 before it waits for chunk i: while one is on its way, the other is
-/// added up.
+/// A block does push i + 1 before wait i, so it adds up one chunk while the next is on its way.
 ///
-/// - No deadlock: in step i a block waits for push i of block b of its peers, and each of them
-///   makes push i before it waits in step i. No block waits for another one of its rank. All
-///   blocks of all ranks run at the same time.
-/// - No chunk is overwritten: within a call each has a place of its own, so there is no flow
-///   control.
+/// - No deadlock: in step i, block b waits for push i of block b of each peer, and each of those
+///   blocks does push i before it waits in step i. No block waits for another block of its rank.
+///   All blocks of all ranks run at the same time.
+/// - No chunk is overwritten: within a call each chunk has its own place in scratch memory, so no
+///   flow control is needed.
 /// - The next call cannot overtake this one: a rank's next kernel begins when all its blocks have
-///   passed the end, and each block pushes only after a rendezvous with its peers' next kernels.
-/// - No old flag passes for a new one: each block counts its steps in device memory, from call to
-///   call, and flags only grow. Parts may differ in length, but all ranks make as many steps as the
-///   longest part needs. Numbers may wrap.
-/// - In place: block b of rank r overwrites chunk c of part r in rank p's `in` when it has that
-///   chunk from rank p; its own it loads before it stores.
-/// - The scratch memory is shared with two_shot_copy.hpp, whose copies run even after a rank gave
-///   up. So a rank that gives up tells its peers, and each block that passes the end checks whether
-///   it was told, as there. If it was, the rank's other blocks may leave before they reach the end,
-///   and then the other peers fail, too.
-/// - Elements after the last whole pack, or all if a buffer is not aligned, take the way of
-///   two_shot.hpp: their rank loads them from its peers.
+///   passed the end, and each block pushes only after a rendezvous with the peers' next kernels.
+/// - An old flag cannot pass for a new one: each block counts its steps in device memory, and goes
+///   on counting in the next call, so flags only grow. Parts may differ in length, but all ranks
+///   make as many steps as the longest part needs. The numbers may wrap. All ranks must have grids
+///   and chunks of the same size.
+/// - In place: block b of rank r overwrites chunk c of part r in rank p's `in` only after it has
+///   received that chunk from rank p. It loads the chunk in its own `in` before it stores the sum.
+/// - two_shot_copy.hpp uses the same scratch memory, and its copies run even after a rank has given
+///   up. So, as there, a rank that gives up tells its peers. Each block that passes the end checks
+///   whether its rank has been told; if so, it fails the call. Then the rank's other blocks may
+///   leave before they reach the end, and the call fails on the other peers, too.
+/// - Elements after the last whole pack, or all elements if a buffer is not aligned, are reduced as
+///   in two_shot.hpp: the rank that adds them up loads them from its peers.
 ///
-/// `./lab explore chunks` runs every execution that the memory model allows.
-/// Source: ours. Data, then a flag with release, is NCCL's protocol Simple
+/// `./lab explore chunks` runs every execution that the memory model allows, without copies.
+/// Source: the algorithm is ours. Data followed by a flag with release is NCCL's protocol Simple
 /// (src/device/prims_simple.h).
 
 #include <cstddef>
@@ -59,17 +61,17 @@ namespace symm {
 struct ChunksMemory {
     /// Written by peers: `sent[b][r]` by block b of rank r.
     alignas(64) std::uint32_t sent[kMaxBarrierBlocks][kMaxBarrierRanks];
-    /// Written by this rank: steps that each block has made, modulo 2^32.
+    /// Written by this rank: the number of steps that each block has made, modulo 2^32.
     std::uint32_t steps[kMaxBarrierBlocks];
 };
 
 /// Parameters of a call's kernel, for any type.
 struct ChunksCall : TwoShotCall {
     SymmetricPointer<ChunksMemory> memory;
-    CopyView copy;                           ///< Who gave up.
+    CopyView copy;                           ///< Which ranks gave up.
     SymmetricPointer<simt::Pack16> scratch;  ///< `[ranks - 1][slot]` packs of each rank.
-    std::size_t slot;                        ///< At least a part: packs.
-    unsigned chunk;                          ///< Packs, at least 1.
+    std::size_t slot;                        ///< Packs per slot: at least those of a part.
+    unsigned chunk;                          ///< Packs per chunk, at least 1.
 };
 
 /// The kernel, for at most kMost ranks: room for their packs in registers.
@@ -91,16 +93,16 @@ private:
     /// Packs that a thread has in flight for each peer.
     static constexpr int kAtOnce = kMost <= 2 ? 8 : kMost <= 4 ? 4 : 2;
 
-    /// How the packs are cut into parts. The last parts may have fewer, or none.
+    /// How the packs are cut into parts. The last parts may be shorter, or empty.
     struct Cut {
         std::size_t packs;
         std::size_t per_part;
 
-        /// The number of pack j of part p in the data.
+        /// The index of pack j of part p in the whole data.
         __host__ __device__ std::size_t pack(int p, std::size_t j) const {
             return static_cast<std::size_t>(p) * per_part + j;
         }
-        /// The end of a chunk of part p that would end at pack j of it, if the part were that long.
+        /// The end of a chunk of part p: pack j of that part, or the part's end if it comes first.
         __host__ __device__ std::size_t end(int p, std::size_t j) const {
             const std::size_t begin = pack(p, 0);
             const std::size_t left = begin < packs ? packs - begin : 0;
@@ -109,7 +111,7 @@ private:
         }
     };
 
-    /// False, on all threads of the block, if one gave up.
+    /// Returns false, on all threads of the block, if one of them gave up.
     __host__ __device__ bool all_reduce(const simt::ThreadBlock& block) const {
         auto* const all = block.shared<Buffers>();
         if (!rendezvous.meet(block, timeout, all)) {
@@ -129,7 +131,7 @@ private:
         return true;
     }
 
-    /// Equal on all ranks: a buffer's mappings differ by whole granules.
+    /// The same on all ranks: the addresses at which they map a buffer differ by whole granules.
     __host__ __device__ static bool are_aligned(const Buffers* all, int ranks) {
         CUdeviceptr bits = 0;
         for (int p = 0; p < ranks; ++p) {
@@ -138,7 +140,7 @@ private:
         return bits % sizeof(simt::Pack16) == 0;
     }
 
-    /// All steps of the block.
+    /// Makes all steps of the block. Returns false like all_reduce.
     __host__ __device__ bool reduce_chunks(const simt::ThreadBlock& block, const Buffers* all,
                                            std::size_t packs) const {
         const auto parts = static_cast<std::size_t>(rendezvous.ranks);
@@ -167,7 +169,7 @@ private:
             reduce(block, all, cut, at);
         }
         if (step != before && block.thread_rank() == 0) {
-            *made = step;  // all threads have read it: there was a sync in each step
+            *made = step;  // all threads have read it: each step has a sync
         }
         return true;
     }
@@ -212,7 +214,7 @@ private:
         }
     }
 
-    /// Tells the peers that the block's pushes up to number `step` are there.
+    /// Tells the peers that the block's chunks up to step `step` have arrived.
     __host__ __device__ void tell(const simt::ThreadBlock& block, std::uint32_t step) const {
         block.sync();
         for (int p = static_cast<int>(block.thread_rank()); p < rendezvous.ranks;
@@ -223,7 +225,7 @@ private:
         }
     }
 
-    /// Waits for the peers that this thread serves.
+    /// Waits for the flags of this thread's peers. Returns false if it gave up.
     __host__ __device__ bool wait(simt::Waiter& waiter, const simt::ThreadBlock& block,
                                   std::uint32_t step) const {
         const int rank = rendezvous.rank;
@@ -252,7 +254,7 @@ private:
                 p == rank || p >= ranks
                     ? reinterpret_cast<const simt::Pack16*>(all[rank].in) + cut.pack(rank, 0)
                     : slot_of(rank, p);
-            // In this rank's order, so that not all ranks write to the same one at once.
+            // Each rank begins with itself, so that not all ranks write to the same one at once.
             reducer.target[p] =
                 reinterpret_cast<simt::Pack16*>(all[target].out) + cut.pack(rank, 0);
         }

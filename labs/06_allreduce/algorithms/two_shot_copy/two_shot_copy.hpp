@@ -46,8 +46,9 @@
 ///   but overwrites the output of a peer that has not called. Pulling them is slower: 1G moves
 ///   342 GB/s, not 366.)
 /// - A push may overwrite a slot that its peer still reduces, if this rank gave up in the previous
-///   round: then it has not seen that all ranks reached the end. So at the end of a round a rank
-///   that has given up tells its peers, and any other rank checks whether it was told.
+///   round, or in a call by chunks (two_shot_chunks.hpp): then it has not seen that all ranks
+///   reached the end. So at the end of a round a rank that has given up tells its peers, and any
+///   other rank checks whether it was told.
 /// - No flag gets the number of the round of such a push, since kernels send no signals once a wait
 ///   has given up: that call fails on all ranks.
 ///
@@ -98,7 +99,7 @@ struct CopyView {
             signal(&peer(p)->gave_up[rank], 1);
         }
     }
-    /// Fails the call if a peer has told this rank so.
+    /// Fails the call if a peer has told this rank that it gave up.
     __host__ __device__ void require_trust(const simt::ThreadBlock& block,
                                            const simt::Timeout& timeout) const {
         for (int p = 0; p < ranks && block.thread_rank() == 0; ++p) {
@@ -215,11 +216,11 @@ private:
     }
 };
 
-/// The room for one peer's part in scratch memory, in bytes: for calls of 1 GiB (512 KiB on
-/// emulated GPUs), and a little more.
+/// Bytes of scratch memory for one peer's part: enough for calls of 1 GiB (512 KiB on emulated
+/// GPUs), and a little more.
 inline std::size_t copy_slot_bytes(int ranks) {
     const std::size_t unit = std::size_t{1} << (is_emulated() ? 9 : 20);
-    return (1024 / static_cast<std::size_t>(ranks) + 1) * unit;
+    return (1024 / static_cast<std::size_t>(std::max(ranks, 2)) + 1) * unit;
 }
 
 /// A rank's side: its scratch memory, and the stream of its copies.

@@ -99,6 +99,18 @@ TEST(Tuner, TakesTwoShotsWhereOthersHaveTooFewBlocks) {
               is_emulated() ? Algorithm::kChunks : Algorithm::kTwoShot);
 }
 
+TEST(Tuner, SaysWhetherScratchMemoryIsNeeded) {
+    constexpr std::size_t kSmall = 16 << 20;
+    EXPECT_FALSE(may_use_chunks_or_copy(kSmall, 2, tuner()));
+    EXPECT_TRUE(may_use_chunks_or_copy(kSmall + 4, 2, tuner()));
+    EXPECT_TRUE(may_use_chunks_or_copy(kSmall, 2, tuner(kMost, {Algorithm::kCopy})));
+    MostShapes shared = kMost;
+    shared.copy_engine = false;
+    EXPECT_FALSE(may_use_chunks_or_copy(std::size_t{1} << 33, 2, tuner(shared)));
+    constexpr MostShapes kFew{{16, 512}, {16, 512}, true};
+    EXPECT_EQ(may_use_chunks_or_copy(kSmall + 4, 2, tuner(kFew)), is_emulated());
+}
+
 TEST(Tuner, SaysAboveWhichSizeItChose) {
     const auto said = [](std::size_t bytes, int ranks) {
         return describe(
@@ -129,7 +141,7 @@ TEST(Tuner, SaysWhatCannotBeDone) {
                  std::invalid_argument);
     const CallSize largest{DataType::kFloat, std::size_t{100} << 20, 2, kInWindows};
     EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner()).algorithm, Algorithm::kCopy);
-    EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kChunks);
+    EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kTwoShot);
     const CallSize elsewhere{DataType::kFloat, std::size_t{100} << 20, 2, !kInWindows};
     EXPECT_EQ(plan_call(elsewhere, Algorithm::kAuto, tuner()).algorithm, Algorithm::kSentinel);
     EXPECT_THROW(plan_call(elsewhere, Algorithm::kCopy, tuner()), std::invalid_argument);
