@@ -36,10 +36,10 @@ constexpr std::string_view kH200 = R"(
 )";
 // Low enough for tests to reach every algorithm.
 constexpr std::string_view kEmulated = R"(
-2   floating   16K   1M     -   2M  16M
-2   integer   512K    -     -   2M  16M
-16  floating   16K  64K  256K   2M  16M
-16  integer    64K    -     -   2M  16M
+2   floating   16K   1M     -   4M  16M
+2   integer   512K    -     -   4M  16M
+16  floating   16K  64K  256K   4M  16M
+16  integer    64K    -     -   4M  16M
 )";
 
 std::string size_text(std::size_t bytes) {
