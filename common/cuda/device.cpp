@@ -60,6 +60,20 @@ void Device::make_current() const {
     cu_check(cuCtxSetCurrent(context()), "cuCtxSetCurrent(device={})", ordinal());
 }
 
+CurrentContext::CurrentContext(CUcontext context) {
+    cu_check(cuCtxGetCurrent(&callers_), "cuCtxGetCurrent()");
+    if (callers_ != context) {
+        cu_check(cuCtxSetCurrent(context), "cuCtxSetCurrent()");
+        changed_ = true;
+    }
+}
+
+CurrentContext::~CurrentContext() {
+    if (changed_) {
+        cuCtxSetCurrent(callers_);  // a destructor cannot report its error
+    }
+}
+
 std::string Device::name() const {
     std::array<char, 256> text{};
     cu_check(cuDeviceGetName(text.data(), static_cast<int>(text.size()), handle()),

@@ -53,4 +53,21 @@ public:
     static void give_back(const PrimaryContext& retained);
 };
 
+/// Makes a context the calling thread's current one, and restores the caller's when the scope is
+/// left. A caller may use a library from any thread, with any context current or none, so public
+/// functions begin with one. Costs one driver call if the context is current already.
+class CurrentContext {
+public:
+    /// Throws CudaError.
+    explicit CurrentContext(CUcontext context);
+    explicit CurrentContext(const Device& device) : CurrentContext(device.context()) {}
+    CurrentContext(const CurrentContext&) = delete;
+    CurrentContext& operator=(const CurrentContext&) = delete;
+    ~CurrentContext();
+
+private:
+    CUcontext callers_ = nullptr;
+    bool changed_ = false;
+};
+
 }  // namespace symm

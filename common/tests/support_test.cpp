@@ -78,6 +78,24 @@ TEST(Device, SaysWhichThereAre) {
     EXPECT_GT(device.total_memory(), 0U);
 }
 
+TEST(CurrentContext, RestoresTheCallersContextOrNone) {
+    const Device device(0);
+    const auto current = [] {
+        CUcontext context = nullptr;
+        cu_check(cuCtxGetCurrent(&context), "cuCtxGetCurrent()");
+        return context;
+    };
+    cu_check(cuCtxSetCurrent(nullptr), "cuCtxSetCurrent()");
+    {
+        const CurrentContext guard(device);
+        EXPECT_EQ(current(), device.context());
+        const CurrentContext again(device);
+        EXPECT_EQ(current(), device.context());
+    }
+    EXPECT_EQ(current(), nullptr);
+    device.make_current();
+}
+
 TEST(Graph, GivesTheRecordingBackWhenTheQueueingThrows) {
     const Device device(0);
     const Stream stream;
