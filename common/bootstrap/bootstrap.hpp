@@ -48,7 +48,7 @@ private:
 /// One rank's connection to the others. Calls are collective: every rank makes the same calls in
 /// the same order, with the same names. All throw BootstrapError naming the rank at fault; after
 /// that, unless a function says otherwise, the bootstrap is broken, and every later call throws the
-/// same error. Used by one thread at a time.
+/// same error. Used by one thread at a time, except for async_error().
 class Bootstrap {
 public:
     virtual ~Bootstrap() = default;
@@ -73,11 +73,12 @@ public:
 
     /// The error if a rank has failed or is gone. For use while this rank waits outside of the
     /// bootstrap (for a kernel that polls what a peer writes). Does not wait, and receives nothing
-    /// that the next call needs. `waiting_for` goes into the error's text.
+    /// that the next call needs. `waiting_for` goes into the error's text. From any thread: while
+    /// another thread is in a call, which finds such errors itself, it may return nothing.
     virtual std::optional<BootstrapError> async_error(std::string_view waiting_for) = 0;
 
     /// Tells every rank that this one cannot go on: the call that a rank is in, or its next one,
-    /// throws with the text.
+    /// throws with the text. Not while another thread is in a call.
     virtual void fail(std::string_view text) noexcept = 0;
 
     // Built on these:
@@ -106,27 +107,33 @@ public:
     std::vector<std::string> allgather_text(std::string_view name, std::string_view local,
                                             Deadline deadline = Deadline::standard());
 
-    /// Runs `step` on each rank, then tells all ranks whether it succeeded. If it threw on any
-    /// rank, every rank throws. A rank whose own step threw rethrows that exception. The others
-    /// throw BootstrapError with the text of the lowest rank whose step threw. The bootstrap stays
-    /// usable.
+    /// Runs `step` on each rank, then tells all ranks whether it succeeded, and returns what it
+    /// returned. If it threw on any rank, every rank throws. A rank whose own step threw rethrows
+    /// that exception. The others throw BootstrapError with the text of the lowest rank whose step
+    /// threw. The bootstrap stays usable.
     ///
     /// The step may itself wait up to SYMM_TIMEOUT, for example for a kernel. So a rank whose step
     /// has succeeded waits SYMM_TIMEOUT + kStepGrace for the others: a step that times out on
     /// another rank can then say what it waited for. A rank whose step has failed waits only for
     /// what is left of its SYMM_TIMEOUT, + kStepGrace.
     template <class Step>
-    void together(std::string_view name, Step&& step) {
-        const Deadline wait = Deadline::standard();
-        std::exception_ptr error;
-        try {
-            step();
-        } catch (const BootstrapError&) {
-            throw;  // the ranks can no longer be told
-        } catch (...) {
-            error = std::current_exception();
+    auto together(std::string_view name, Step&& step) {
+        if constexpr (!std::is_void_v<decltype(step())>) {
+            std::optional<decltype(step())> made;
+            together(name, [&] { made.emplace(step()); });
+            return std::move(*made);
+        } else {
+            const Deadline wait = Deadline::standard();
+            std::exception_ptr error;
+            try {
+                step();
+            } catch (const BootstrapError&) {
+                throw;  // the ranks can no longer be told
+            } catch (...) {
+                error = std::current_exception();
+            }
+            agree(name, error, Deadline::after((error ? wait.left() : wait.limit()) + kStepGrace));
         }
-        agree(name, error, Deadline::after((error ? wait.left() : wait.limit()) + kStepGrace));
     }
 
 protected:

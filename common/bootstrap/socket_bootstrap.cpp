@@ -230,6 +230,7 @@ std::string SocketBootstrap::name_of_rank(int rank) const {
 std::vector<SocketBootstrap::Contribution> SocketBootstrap::call(
     MessageKind kind, std::string_view name, std::span<const std::byte> bytes,
     std::span<const UniqueFd> descriptors, Deadline deadline) {
+    const std::lock_guard lock(mutex_);
     if (broken_) {
         throw *broken_;
     }
@@ -282,6 +283,10 @@ std::vector<std::vector<UniqueFd>> SocketBootstrap::exchange(std::string_view na
 }
 
 std::optional<BootstrapError> SocketBootstrap::async_error(std::string_view waiting_for) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) {
+        return {};
+    }
     if (broken_) {
         return broken_;
     }
@@ -312,6 +317,7 @@ std::optional<BootstrapError> SocketBootstrap::async_error(std::string_view wait
 }
 
 void SocketBootstrap::fail(std::string_view text) noexcept {
+    const std::lock_guard lock(mutex_);
     if (broken_) {
         return;  // all ranks know already
     }

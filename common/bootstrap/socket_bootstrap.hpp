@@ -30,6 +30,7 @@
 
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -76,6 +77,8 @@ private:
     std::string name_of_rank(int rank) const;
     /// Sends all ranks the error that has broken this bootstrap.
     void tell_all() const noexcept;
+
+    std::mutex mutex_;  ///< Held during a call: async_error() may come from another thread.
 
     int rank_;
     int size_;
