@@ -1,4 +1,4 @@
-#include "common/cuda/check.hpp"
+#include "common/cuda/graph.hpp"
 #include "common/cuda/launch.hpp"
 #include "common/cuda/stream.hpp"
 
@@ -9,23 +9,10 @@ struct Nothing {
     __host__ __device__ void operator()(const simt::ThreadBlock&) const {}
 };
 
-/// Streams are also created while another thread captures, when few calls are allowed.
-class Relaxed {
-public:
-    Relaxed() {
-        cu_check(cuThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode()");
-    }
-    Relaxed(const Relaxed&) = delete;
-    ~Relaxed() { cuThreadExchangeStreamCaptureMode(&mode_); }
-
-private:
-    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
-
 }  // namespace
 
 void Stream::do_first_work() const {
-    const Relaxed relaxed;
+    const RelaxedCapture relaxed;  // streams are also created while another thread captures
     launch(value_, 1, 1, Nothing{});
     synchronize("the first work of a new stream");
 }

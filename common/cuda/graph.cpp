@@ -20,6 +20,14 @@ bool is_captured(CUstream stream) {
     return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+RelaxedCapture::RelaxedCapture() {
+    cu_check(cuThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode()");
+}
+
+RelaxedCapture::~RelaxedCapture() {
+    cuThreadExchangeStreamCaptureMode(&mode_);
+}
+
 Graph Graph::capture(CUstream stream, const std::function<void()>& queue) {
     cu_check(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
              "cuStreamBeginCapture()");

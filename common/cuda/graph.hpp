@@ -13,6 +13,21 @@ namespace symm {
 /// Whether work queued on the stream is being captured. Throws CudaError.
 bool is_captured(CUstream stream);
 
+/// While it lives, the calling thread's driver calls neither break a capture that another thread
+/// began in mode global nor are refused because of it. For calls that wait or create something, and
+/// queue nothing that the capture should record.
+class RelaxedCapture {
+public:
+    /// Throws CudaError.
+    RelaxedCapture();
+    RelaxedCapture(const RelaxedCapture&) = delete;
+    RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+    ~RelaxedCapture();
+
+private:
+    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;  ///< Then the mode before it.
+};
+
 /// Owns an instantiated graph. Move-only.
 class Graph : public Owner<Graph, CUgraphExec> {
 public:

@@ -5,6 +5,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/cuda/graph.hpp"
 
 namespace symm {
 
@@ -34,6 +35,7 @@ void Stream::synchronize(std::string_view what, Deadline deadline,
                          const std::function<void()>& meanwhile) const {
     // Polls, because cuStreamSynchronize has no timeout: at first without a pause (the wait for
     // a short kernel is part of the measured time), later with sleeps.
+    const RelaxedCapture relaxed;
     for (int polls = 0; !finished(); ++polls) {
         if (deadline.passed()) {
             throw std::runtime_error(
