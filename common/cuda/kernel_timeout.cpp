@@ -48,7 +48,14 @@ void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
     if (lost) {
         std::rethrow_exception(lost);
     }
+    if (meanwhile && simt::load(&report()->aborted, simt::Order::kRelaxed) != 0) {
+        meanwhile();  // another thread has ended the waits: the reason says more
+    }
     throw_if_gave_up();
+}
+
+bool KernelTimeout::has_given_up() const {
+    return simt::has_given_up(*report());
 }
 
 void KernelTimeout::throw_if_gave_up() const {
@@ -56,7 +63,11 @@ void KernelTimeout::throw_if_gave_up() const {
 }
 
 void KernelTimeout::abort() {
-    simt::store(&report()->abort, std::uint32_t{1}, simt::Order::kRelaxed);
+    simt::store(&report()->abort, simt::kAborted, simt::Order::kRelaxed);
+}
+
+void KernelTimeout::end_waits() {
+    simt::claim(&report()->abort, std::uint32_t{0}, simt::kWaitsEnd);
 }
 
 }  // namespace symm

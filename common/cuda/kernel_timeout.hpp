@@ -39,9 +39,15 @@ public:
     /// Does not wait. Throws std::runtime_error if a wait has given up or abort() was called.
     void throw_if_gave_up() const;
 
+    /// Whether throw_if_gave_up() would throw.
+    bool has_given_up() const;
+
     /// Sets the abort flag: all waits of kernels with this timeout end, also in kernels launched
     /// later. From any thread.
     void abort();
+    /// As abort(), but no error if no kernel is waiting, now or later: for a thread that does not
+    /// know whether kernels are in flight. From any thread.
+    void end_waits();
 
 private:
     simt::WaitReport* report() const { return report_.as<simt::WaitReport>(); }

@@ -7,7 +7,7 @@
 /// |--------------------|---------------|----------------------------------|----------------------------------|
 /// | a wait's own flag  | (the caller's)| a peer                           | the waiting thread, at each poll |
 /// | `*gave_up`         | device memory | threads of this device (compare-and-swap) | waiting threads, every kPollsPerLook polls |
-/// | `report->abort`    | host memory   | the host alone                   | waiting threads, every kPollsPerHostLook polls |
+/// | `report->abort`    | host memory   | threads of the host              | waiting threads, every kPollsPerHostLook polls |
 /// | rest of `*report`  | host memory   | the thread that set `*gave_up`   | the host, when the stream has finished |
 ///
 /// The order of a wait's own flag is the caller's. `*gave_up` and `abort` are relaxed, since no
@@ -61,10 +61,15 @@ struct Waiting {
     static constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 };
 
+/// WaitReport::abort is one of these. Either ends all waits, of later kernels too.
+inline constexpr std::uint32_t kAborted = 1;   ///< The rank's work counts as failed.
+inline constexpr std::uint32_t kWaitsEnd = 2;  ///< It has failed only if a wait ended.
+
 /// Why a kernel gave up. In pinned host memory, zeroed; one per rank.
 struct WaitReport {
-    std::uint32_t abort;   ///< The host asks all waits to end.
-    std::uint32_t failed;  ///< A kernel gave up by itself: the rest tells why.
+    std::uint32_t abort;    ///< The host asks all waits to end (kernel_timeout.hpp).
+    std::uint32_t aborted;  ///< A wait ended because of that.
+    std::uint32_t failed;   ///< A kernel gave up by itself: the rest tells why.
     Waiting waiting;
     std::uint64_t seen;  ///< The value that was there instead of `waiting.expected`.
 };
@@ -179,7 +184,9 @@ private:
         host_look_ = count_;
         if (load(&timeout_.report->abort, Order::kRelaxed) != 0) {
             gave_up_ = true;
-            claim(timeout_.gave_up, std::uint32_t{0}, std::uint32_t{1});  // for all other threads
+            if (claim(timeout_.gave_up, std::uint32_t{0}, std::uint32_t{1})) {  // for all threads
+                store(&timeout_.report->aborted, std::uint32_t{1}, Order::kRelaxed);
+            }
         } else if (start == 0) {
             start = now_ns();
         } else if (now_ns() - start > timeout_.limit_ns) {
@@ -192,6 +199,9 @@ private:
     std::uint32_t host_look_ = 0;  ///< `count_` at the last look at host memory.
     bool gave_up_;
 };
+
+/// Whether a kernel gave up, or its rank was aborted.
+bool has_given_up(const WaitReport& report);
 
 /// Throws std::runtime_error where a kernel gave up, with the report as a sentence: `rank 1 waited
 /// 10 s in a kernel for a signal ...`. Call it once the stream has finished.
