@@ -48,6 +48,10 @@ void end_life(Context& context) {
     }
     context.default_stream->close();
     context.default_stream.reset();
+    for (const auto& [thread, stream] : context.thread_streams) {
+        stream->close();
+    }
+    context.thread_streams.clear();
     std::erase_if(e.streams, [&](const auto& entry) {
         const bool mine = &entry.second->context() == &context;
         if (mine) {

@@ -6,8 +6,10 @@
 #include <cuda.h>
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "common/emu/log.hpp"
@@ -26,6 +28,7 @@ struct Context {
     std::atomic<CUresult> lost{CUDA_SUCCESS};
     std::shared_ptr<Stream> default_stream;  ///< The stream that the null handle names.
     std::mutex streams_mutex;                ///< Guards what follows.
+    std::map<std::thread::id, std::shared_ptr<Stream>> thread_streams;  ///< CU_STREAM_PER_THREAD
     /// All streams with work or a handle: destroyed ones stay until their work is done.
     std::vector<std::weak_ptr<Stream>> streams;
 

@@ -183,7 +183,7 @@ CUresult cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     SYMM_EMU_ENTER(cuStreamBeginCapture);
     std::shared_ptr<Stream> stream;
     SYMM_EMU_TRY(find_stream(handle, stream));
-    if (handle == nullptr) {
+    if (handle == nullptr || handle == CU_STREAM_LEGACY) {
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
     if (mode > CU_STREAM_CAPTURE_MODE_RELAXED) {

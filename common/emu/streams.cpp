@@ -96,13 +96,31 @@ void Stream::work(std::shared_ptr<Stream> self) {
     }
 }
 
+namespace {
+
+// Made at the thread's first use of the handle.
+std::shared_ptr<Stream> stream_of_thread(Context& context) {
+    std::unique_lock lock(context.streams_mutex);
+    auto& stream = context.thread_streams[std::this_thread::get_id()];
+    if (stream == nullptr) {
+        stream = std::make_shared<Stream>(context);
+        context.streams.push_back(stream);
+    }
+    return stream;
+}
+
+}  // namespace
+
 CUresult find_stream(CUstream handle, std::shared_ptr<Stream>& stream, Lost lost) {
     Context* context = nullptr;
     SYMM_EMU_TRY(current_context(context, lost));
     Emulator& e = emulator();
     const ReadLock lock(e.mutex);
-    if (handle == nullptr) {
+    if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
         stream = context->default_stream;
+        if (stream != nullptr && handle == CU_STREAM_PER_THREAD) {
+            stream = stream_of_thread(*context);
+        }
         return stream != nullptr ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
     const auto found = e.streams.find(handle);

@@ -63,9 +63,27 @@ TEST_F(Streams, WithoutWorkAreDone) {
     EXPECT_OK(cuStreamSynchronize(first_));
 }
 
-TEST_F(Streams, TheDefaultOneAlwaysExists) {
-    EXPECT_OK(cuStreamQuery(nullptr));
-    EXPECT_OK(cuStreamSynchronize(nullptr));
+TEST_F(Streams, TheDefaultOnesAlwaysExist) {
+    for (const CUstream stream : {CUstream{}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) {
+        EXPECT_OK(cuStreamQuery(stream));
+        EXPECT_OK(cuStreamSynchronize(stream));
+    }
+}
+
+// In each thread CU_STREAM_PER_THREAD names another stream: one that waits does not hold up the
+// other thread's.
+TEST_F(Streams, EachThreadHasADefaultOne) {
+    EXPECT_OK(cuMemsetD8Async(memory_, 6, kBytes, CU_STREAM_PER_THREAD));
+    CUcontext context = nullptr;
+    EXPECT_OK(cuCtxGetCurrent(&context));
+    std::thread([&] {
+        EXPECT_OK(cuCtxSetCurrent(context));
+        EXPECT_OK(cuMemsetD8Async(copy_, 7, kBytes, CU_STREAM_PER_THREAD));
+        EXPECT_OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+        EXPECT_EQ(read_bytes(copy_, 1)[0], 7);
+    }).join();
+    EXPECT_OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    EXPECT_EQ(read_bytes(memory_, 1)[0], 6);
 }
 
 TEST_F(Streams, SynchroniseWaitsForTheWork) {
