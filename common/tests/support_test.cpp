@@ -122,6 +122,17 @@ TEST(KernelTimeout, TellsWhatTheKernelReported) {
     }
 }
 
+TEST(KernelTimeout, IsNotGivenUpIfNoKernelWaited) {
+    const Device device(0);
+    KernelTimeout timeout;
+    const Stream stream;
+    timeout.end_waits();
+    EXPECT_NO_THROW(timeout.synchronize(stream, "nothing"));
+    timeout.abort();
+    timeout.end_waits();  // does not undo the other
+    EXPECT_TRUE(timeout.has_given_up());
+}
+
 TEST(NcclLibrary, NeverUsesMulticast) {
     EXPECT_STREQ(std::getenv("NCCL_NVLS_ENABLE"), "0");  // set before NCCL is loaded
 }

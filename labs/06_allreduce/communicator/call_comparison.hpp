@@ -3,6 +3,7 @@
 /// SYMM_CHECK=1: the ranks compare their calls before they make them.
 
 #include <cstdint>
+#include <exception>
 
 #include "common/bootstrap/bootstrap.hpp"
 #include "labs/05_device_prims/reduction/data_type.hpp"
@@ -10,14 +11,10 @@
 
 namespace symm {
 
-/// One rank's side.
-class CallComparison {
-public:
-    /// Waits for all ranks. Throws std::invalid_argument, on each of them, if their calls differ.
-    void compare(Bootstrap& bootstrap, const CallSize& call, ReduceOp op, Algorithm asked);
-
-private:
-    std::uint64_t calls_ = 0;
-};
+/// Collective. `number` is the call's on this rank, and `refusal` why this rank refuses it, if it
+/// does. Throws on each rank if a rank refuses its call, or if the calls differ: the refusal, on
+/// all other ranks std::invalid_argument.
+void compare_calls(Bootstrap& bootstrap, std::uint64_t number, const CallSize& call, ReduceOp op,
+                   Algorithm asked, const std::exception_ptr& refusal);
 
 }  // namespace symm

@@ -3,12 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <stdexcept>
 
 #include "common/log/log.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
+#include "labs/06_allreduce/communicator/call_comparison.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/memory.hpp"
 
@@ -39,12 +41,13 @@ struct Communicator::Places {
     std::size_t part;  ///< A rank's part in bytes. 0 for an AllReduce, which uses whole buffers.
     std::optional<WindowPlace> in;
     std::optional<WindowPlace> out;
+};
 
-    /// Whether peers can reach the buffers that they use.
-    bool reachable(Collective collective) const {
-        return (in || collective == Collective::kAllGather) &&
-               (out || collective == Collective::kReduceScatter);
-    }
+/// A call that nothing on this rank refuses any more.
+struct Communicator::Checked {
+    Places places;
+    CallSize size;
+    CallPlan plan;
 };
 
 Communicator::Places Communicator::places_of(const CollectiveCall& call) const {
@@ -52,6 +55,9 @@ Communicator::Places Communicator::places_of(const CollectiveCall& call) const {
     const auto parts = static_cast<std::size_t>(ranks());
     if (count > std::numeric_limits<std::size_t>::max() / size_of(type) / parts) {
         throw std::invalid_argument(fmt::format("{} elements do not fit in any memory", count));
+    }
+    if (count == 0) {
+        return {};  // nothing is read or written, so any addresses will do
     }
     if (in % size_of(type) != 0 || out % size_of(type) != 0) {
         throw std::invalid_argument(
@@ -70,6 +76,18 @@ Communicator::Places Communicator::places_of(const CollectiveCall& call) const {
     const std::size_t own = places.part * static_cast<std::size_t>(rank());
     const bool in_place =
         from.begin + (in_bytes > bytes ? own : 0) == to.begin + (out_bytes > bytes ? own : 0);
+    if (check_ && places.in && places.in->by_callers_address) {
+        places.in->require_same_memory(in, in_bytes);
+    }
+    if (check_ && places.out && places.out->by_callers_address) {
+        places.out->require_same_memory(out, out_bytes);
+    }
+    if (places.in && places.out && !one_window &&
+        places.in->overlaps(in_bytes, *places.out, out_bytes)) {
+        throw std::invalid_argument(
+            "input and output overlap, through two windows of the same memory: use the addresses "
+            "of one window");
+    }
     if (!in_place && overlap(from, to)) {
         throw std::invalid_argument(
             collective == Collective::kAllReduce
@@ -102,7 +120,8 @@ TwoShotCall Communicator::two_shot_call(const CollectiveCall& call, const Places
     return two_shots;
 }
 
-CallPlan Communicator::queue(const CollectiveCall& call, CUstream stream, Algorithm asked) {
+Communicator::Checked Communicator::check(const CollectiveCall& call, CUstream stream,
+                                          Algorithm asked) const {
     require_known(call.type, call.op);
     require_known(asked);
     if (call.collective > Collective::kAllGather) {
@@ -110,12 +129,51 @@ CallPlan Communicator::queue(const CollectiveCall& call, CUstream stream, Algori
             fmt::format("a communicator does not support {}", name_of(call.collective)));
     }
     const Places places = places_of(call);
-    const CallSize size{call.type, call.count, ranks(), places.reachable(call.collective),
-                        call.collective};
-    if (check_) {
-        comparison_.compare(rank_.bootstrap(), size, call.op, asked);
+    // Whether peers can reach the buffers that they use.
+    const bool reachable =
+        call.count == 0 || ((places.in || call.collective == Collective::kAllGather) &&
+                            (places.out || call.collective == Collective::kReduceScatter));
+    const CallSize size{call.type, call.count, ranks(), reachable, call.collective};
+    const CallPlan plan = plan_call(size, asked, tuner_);
+    require_turn(stream);
+    if (plan.algorithm == Algorithm::kCopy && copy_ != nullptr) {
+        copy_->require_turn(stream);
     }
-    CallPlan chosen = plan_call(size, asked, tuner_);
+    return {places, size, plan};
+}
+
+void Communicator::agree_on_refused_call() {
+    const auto calls = rank_.bootstrap().allgather("the call after a refused one", calls_);
+    for (std::size_t p = 0; p < calls.size(); ++p) {
+        if (calls[p] != calls_) {
+            throw std::invalid_argument(
+                fmt::format("rank {} has made {} calls, the last of them refused, and rank {} {}: "
+                            "all ranks must make the same calls",
+                            rank(), calls_, p, calls[p]));
+        }
+    }
+    was_refused_ = false;
+}
+
+CallPlan Communicator::queue(const CollectiveCall& call, CUstream stream, Algorithm asked) {
+    if (was_refused_) {
+        agree_on_refused_call();
+    }
+    ++calls_;
+    Checked checked{};
+    std::exception_ptr refusal;
+    try {
+        checked = check(call, stream, asked);
+    } catch (const std::exception&) {
+        refusal = std::current_exception();
+    }
+    if (check_) {
+        compare_calls(rank_.bootstrap(), calls_, checked.size, call.op, asked, refusal);
+    } else if (refusal) {
+        was_refused_ = true;
+        std::rethrow_exception(refusal);
+    }
+    const CallPlan& chosen = checked.plan;
     if (log::enabled(log::Level::kInfo)) {
         log::info("rank {}: {} of {} x {}, {}: {} with {} blocks of {} threads ({})", rank(),
                   name_of(call.collective), call.count, name_of(call.type), name_of(call.op),
@@ -125,21 +183,34 @@ CallPlan Communicator::queue(const CollectiveCall& call, CUstream stream, Algori
     if (call.count == 0) {
         return chosen;
     }
-    follow_last_call(stream);
+    if (chosen.algorithm >= Algorithm::kChunks) {
+        prepare_copy();
+    }
+    try {
+        follow_last_call(stream);
+        launch(call, checked.places, stream, chosen);
+        remember_call(stream);
+    } catch (const std::exception& error) {  // a part may be queued: the ranks cannot go on
+        timeout_.abort();
+        rank_.bootstrap().fail(error.what());
+        throw;
+    }
+    return chosen;
+}
+
+void Communicator::launch(const CollectiveCall& call, const Places& places, CUstream stream,
+                          const CallPlan& chosen) {
     if (chosen.algorithm == Algorithm::kTwoShot) {
         const bool gathers = call.collective == Collective::kAllGather;
         launch_two_shot(stream, chosen.shape, gathers ? moved_as(call.type) : call.type,
                         two_shot_call(call, places));
     } else if (chosen.algorithm == Algorithm::kChunks) {
-        prepare_copy();
         queue_chunks(two_shot_call(call, places), call.type, stream, chosen);
     } else if (chosen.algorithm == Algorithm::kCopy) {
-        prepare_copy();
         copy_->queue(stream, chosen.shape, call.type, two_shot_call(call, places));
     } else {
         queue_pieces(call, stream, chosen);
     }
-    return chosen;
 }
 
 void Communicator::queue_chunks(const TwoShotCall& call, DataType type, CUstream stream,
@@ -199,6 +270,7 @@ void Communicator::queue_pieces(const CollectiveCall& call, CUstream stream,
 CallPlan Communicator::call(Collective collective, CUdeviceptr in, CUdeviceptr out,
                             std::size_t count, DataType type, ReduceOp op, CUstream stream,
                             Algorithm asked) {
+    const CurrentContext current(rank_.gpu());
     // An AllGather only moves elements: a sum of one element is that element.
     const ReduceOp applied = collective == Collective::kAllGather ? ReduceOp::kSum : op;
     return queue({collective, in, out, count, type, applied}, stream, asked);

@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <exception>
 #include <stdexcept>
-#include <stop_token>
-#include <thread>
 #include <utility>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/environment/environment.hpp"
+#include "common/log/log.hpp"
 #include "labs/06_allreduce/communicator/memory.hpp"
 
 namespace symm {
@@ -38,54 +37,99 @@ std::chrono::nanoseconds limit_of(const CommunicatorOptions& options) {
 
 /// Rank 0's table, for all ranks.
 TuningTable common_table(Rank& rank) {
-    TuningTable table;
-    rank.bootstrap().together("tuning table", [&] { table = TuningTable::from_environment(); });
+    const TuningTable table =
+        rank.bootstrap().together("tuning table", [] { return TuningTable::from_environment(); });
     return TuningTable::parse(rank.bootstrap().allgather_text("tuning table", table.text())[0],
                               "rank 0's table");
+}
+
+/// What the environment sets.
+struct Settings {
+    TunerOverrides overrides;
+    unsigned max_blocks;
+    int check;
+
+    static Settings read() {
+        return {TunerOverrides::from_environment(),
+                static_cast<unsigned>(env::number("SYMM_MAX_BLOCKS")),
+                static_cast<int>(env::number("SYMM_CHECK"))};
+    }
+    std::string text() const {
+        return fmt::format(
+            "SYMM_ALGO={} SYMM_BLOCKS={} SYMM_THREADS={} SYMM_MAX_BLOCKS={} "
+            "SYMM_CHECK={}",
+            name_of(overrides.algorithm), overrides.blocks, overrides.threads, max_blocks, check);
+    }
+};
+
+/// Rank 0's settings, for all ranks: calls that differ would wait for each other, or end with wrong
+/// results.
+Settings common_settings(Rank& rank) {
+    const Settings mine = rank.bootstrap().together("settings", [] { return Settings::read(); });
+    const std::vector<Settings> all = rank.bootstrap().allgather("settings", mine);
+    for (std::size_t p = 1; p < all.size() && rank.rank() == 0; ++p) {
+        if (all[p].text() != all[0].text()) {
+            log::warn("rank {}'s environment has {}, but all ranks use rank 0's: {}", p,
+                      all[p].text(), all[0].text());
+            break;
+        }
+    }
+    return all[0];
 }
 
 }  // namespace
 
 Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     : rank_(rank),
+      current_(rank.gpu()),
       memory_(rank, state_bytes(possible(rank.size(),
                                          is_emulated() ? kMaxAllReduceRanks : kMaxRanksOnGpus))),
-      timeout_(limit_of(options)),
-      tuner_{common_table(rank), {}, TunerOverrides::from_environment()} {
-    const unsigned max_blocks = options.max_blocks != 0
-                                    ? options.max_blocks
-                                    : static_cast<unsigned>(env::number("SYMM_MAX_BLOCKS"));
-    tuner_.most = agree_on_shapes(rank, max_blocks, share_);
-    rank_.bootstrap().together("communicator's memory", [&] { initialize(memory_, rank_.size()); });
+      timeout_(rank.bootstrap().together("kernel timeout",
+                                         [&] { return KernelTimeout(limit_of(options)); })),
+      tuner_{common_table(rank), {}, {}},
+      last_call_(
+          rank.bootstrap().together("event", [] { return Event(CU_EVENT_DISABLE_TIMING); })) {
+    const Settings settings = common_settings(rank);
+    check_ = settings.check == 1;
+    tuner_.overrides = settings.overrides;
+    tuner_.most = agree_on_shapes(
+        rank, options.max_blocks != 0 ? options.max_blocks : settings.max_blocks, share_);
+    rank_.bootstrap().together("communicator's memory", [&] {
+        initialize(memory_, rank_.size());
+        watch_.emplace(rank_.bootstrap(), timeout_);
+    });
+    current_.reset();
 }
 
 Communicator::~Communicator() {
     rank_.tell_if_unwinding();
-    if (std::uncaught_exceptions() > 0) {
-        timeout_.abort();
+    try {
+        current_.emplace(rank_.gpu());
+        end_calls();
+    } catch (const std::exception& error) {
+        log::error("rank {}: {}", rank(), error.what());
     }
-    end_calls();
 }
 
-void Communicator::end_calls() noexcept {
-    // Some streams of calls may no longer exist, so this waits for the whole context. That wait has
-    // no deadline: another thread watches the time, and the other ranks.
-    const auto watch = [&](const std::stop_token& ended) {
-        const Deadline deadline = Deadline::standard();
-        while (!ended.stop_requested()) {
-            if (deadline.passed() || rank_.bootstrap().async_error("calls in flight")) {
-                timeout_.abort();
-                return;
-            }
-            std::this_thread::sleep_for(std::chrono::milliseconds{1});
-        }
-    };
-    try {
-        const std::jthread watching(watch);
-        cuCtxSynchronize();            // a destructor cannot report its error
-    } catch (const std::exception&) {  // the thread did not start
+void Communicator::end_calls() {
+    const bool unwinding = std::uncaught_exceptions() > 0;
+    const bool had_failed = timeout_.has_given_up();
+    if (unwinding) {
         timeout_.abort();
-        cuCtxSynchronize();
+    }
+    // Some streams of calls may no longer exist, so this waits for the whole context. That wait has
+    // no deadline, but the calls in flight have one now.
+    watch_->end_by(Deadline::standard());
+    if (cuCtxSynchronize() != CUDA_SUCCESS) {
+        timeout_.abort();
+        cuCtxSynchronize();  // its result is ignored: there is nothing else to wait for
+    }
+    watch_.reset();
+    if (!unwinding && !had_failed && timeout_.has_given_up()) {
+        log::warn(
+            "rank {}: calls in flight were ended with their communicator, and have no result: "
+            "synchronize() before the communicator is destroyed says why",
+            rank());
     }
 }
 
@@ -105,8 +149,11 @@ SymmetricPointer<CommunicatorMemory> Communicator::memory() const {
 
 void Communicator::prepare_copy() {
     if (copy_ == nullptr) {
-        copy_ = std::make_unique<TwoShotCopy>(rank_, memory().member(&CommunicatorMemory::copy),
-                                              TwoShotCopy::scratch_bytes(ranks()));
+        // Its scratch memory is collective, and comes first: if that fails, it fails on all ranks.
+        copy_ = rank_.bootstrap().together("scratch memory of copies", [&] {
+            return std::make_unique<TwoShotCopy>(rank_, memory().member(&CommunicatorMemory::copy),
+                                                 TwoShotCopy::scratch_bytes(ranks()));
+        });
     }
 }
 
@@ -118,32 +165,57 @@ CUdeviceptr Communicator::add_window(SymmetricRange range, CUdeviceptr registere
 }
 
 CUdeviceptr Communicator::allocate(std::size_t bytes) {
+    const CurrentContext current(rank_.gpu());
     return add_window(SymmetricRange(rank_, bytes), 0);
 }
 
 CUdeviceptr Communicator::register_memory(CUdeviceptr pointer, std::size_t bytes) {
+    const CurrentContext current(rank_.gpu());
     return add_window(SymmetricRange(rank_, pointer, bytes), pointer);
 }
 
 void Communicator::release(CUdeviceptr window) {
-    cu_check(cuCtxSynchronize(), "cuCtxSynchronize()");
+    const CurrentContext current(rank_.gpu());
+    rank_.bootstrap().together("work that may use the window",
+                               [] { cu_check(cuCtxSynchronize(), "cuCtxSynchronize()"); });
     windows_.release(rank_, window);
 }
 
+bool Communicator::is_last_stream(CUstream stream) const {
+    // This handle names another stream in each thread.
+    return last_stream_ == stream &&
+           (stream != CU_STREAM_PER_THREAD || last_thread_ == std::this_thread::get_id());
+}
+
+void Communicator::require_turn(CUstream stream) const {
+    if (last_stream_ && !is_last_stream(stream) && last_stream_ != CU_STREAM_PER_THREAD &&
+        !is_captured(stream) && is_captured(*last_stream_)) {
+        throw std::invalid_argument(
+            "the last call's stream is being captured, so a call on another stream cannot wait "
+            "for that call: end the capture first");
+    }
+}
+
 void Communicator::follow_last_call(CUstream stream) {
-    if (last_stream_ == stream || is_captured(stream)) {
+    if (!last_stream_ || is_last_stream(stream) || is_captured(stream)) {
         return;
     }
-    if (last_stream_) {
-        if (is_captured(*last_stream_)) {
-            throw std::invalid_argument(
-                "the last call's stream is being captured, so a call on another stream cannot wait "
-                "for that call: end the capture first");
-        }
+    if (last_stream_ != CU_STREAM_PER_THREAD) {  // else it is recorded already
         last_call_.record(*last_stream_);
-        cu_check(cuStreamWaitEvent(stream, last_call_.get(), 0), "cuStreamWaitEvent()");
+    }
+    cu_check(cuStreamWaitEvent(stream, last_call_.get(), 0), "cuStreamWaitEvent()");
+}
+
+void Communicator::remember_call(CUstream stream) {
+    const bool per_thread = stream == CU_STREAM_PER_THREAD;
+    if ((is_last_stream(stream) && !per_thread) || is_captured(stream)) {
+        return;
+    }
+    if (per_thread) {  // another thread could not record it
+        last_call_.record(stream);
     }
     last_stream_ = stream;
+    last_thread_ = std::this_thread::get_id();
 }
 
 std::string Communicator::async_error() {

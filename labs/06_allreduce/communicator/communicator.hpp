@@ -9,12 +9,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "common/cuda/event.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
-#include "common/environment/environment.hpp"
-#include "labs/06_allreduce/communicator/call_comparison.hpp"
+#include "common/ranks/peer_watch.hpp"
 #include "labs/06_allreduce/communicator/residency.hpp"
 #include "labs/06_allreduce/communicator/window.hpp"
 #include "labs/06_allreduce/tuning/tuner.hpp"
@@ -44,17 +44,22 @@ struct CommunicatorOptions {
 /// (epochs are counted in device memory: scratch.hpp, barrier.hpp), and then the caller keeps the
 /// order. While a stream is being captured, a call on another one throws std::invalid_argument if
 /// it cannot wait its turn.
+///
+/// Used by one thread at a time, which may be any thread, with any context current or none: each
+/// function uses the rank's own context, and restores the caller's. A thread of the communicator's
+/// own ends the calls in flight, within seconds, if a rank has failed or is gone.
 class Communicator {
 public:
-    /// Throws std::invalid_argument for more than kMaxRanksOnGpus ranks (kMaxAllReduceRanks if they
+    /// SYMM_ALGO, SYMM_BLOCKS, SYMM_THREADS, SYMM_MAX_BLOCKS and SYMM_CHECK of rank 0 count on all
+    /// ranks. Throws std::invalid_argument for more than kMaxRanksOnGpus ranks (kMaxAllReduceRanks if they
     /// are emulated), and if the device cannot keep its blocks resident beside those of the other
     /// communicators.
     explicit Communicator(Rank& rank, const CommunicatorOptions& options = {});
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
     /// Waits for the calls in flight, and ends them if a rank that they wait for has failed or is
-    /// gone, or after SYMM_TIMEOUT. If an exception destroys it, it ends them at once. Graphs with
-    /// its calls can then no longer be launched.
+    /// gone, or after SYMM_TIMEOUT; then it logs a warning. If an exception destroys it, it ends
+    /// them at once. Graphs with its calls can then no longer be launched.
     ~Communicator();
 
     /// Bytes of device memory that a communicator of `ranks` ranks takes on each rank, in addition
@@ -71,9 +76,10 @@ public:
     /// as the communicator.
     CUdeviceptr allocate(std::size_t bytes);
     /// Makes a window of memory that each rank already has (for example from mem_alloc, or any part
-    /// of it): ncclCommWindowRegister. The caller still owns the memory, and releases the window
-    /// before the memory: new memory at the same address is not in the window. Calls may use the
-    /// memory's own address, or the returned one.
+    /// of it): ncclCommWindowRegister. Calls may use the memory's own address, or the returned one.
+    /// The caller still owns the memory, and releases the window before the memory: otherwise a
+    /// call that uses new memory at the same address would use the window's old memory instead.
+    /// SYMM_CHECK=1 finds such calls.
     CUdeviceptr register_memory(CUdeviceptr pointer, std::size_t bytes);
     /// Destroys a window. Collective; waits for the work of all ranks, so that none still uses the
     /// window. Throws std::invalid_argument for an address that allocate() or register_memory() did
@@ -90,12 +96,16 @@ public:
     /// lie in windows. For auto, they lie in windows on all ranks or on none. Returns the chosen
     /// plan.
     ///
-    /// Throws CudaError, and std::invalid_argument for a call that is not possible. With
-    /// SYMM_CHECK=1 it first waits for all ranks, and throws std::invalid_argument on each of them
-    /// if their calls differ (count, type, operation, windows, order); without it such calls may
-    /// wait until they time out, or end with wrong results. The first call that asks for chunks
-    /// or copy, without a window large enough for it, waits for all ranks. Keep the stream at least
-    /// until the next call, which may have to wait for it. From one thread at a time.
+    /// Throws CudaError, and std::invalid_argument for a call that is not possible; it has then
+    /// changed nothing. After such a refusal this rank's next call first waits for the other ranks:
+    /// they must have refused theirs too, or they are waiting for this one, and the call throws.
+    /// With SYMM_CHECK=1 each call first waits for all ranks, and throws on each of them, before
+    /// anything is queued, if one refuses it, or (std::invalid_argument) if their calls differ
+    /// (count, type, operation, windows, order); without it calls that differ may wait until they
+    /// time out, or end with wrong results. If the GPU refuses a call's work, all ranks fail.
+    ///
+    /// The first call that asks for chunks or copy, without a window large enough for it, waits for
+    /// all ranks. Keep the stream at least until the next call, which may have to wait for it.
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto) {
         return call(Collective::kAllReduce, in, out, count, type, op, stream, asked);
@@ -130,6 +140,7 @@ public:
     /// communicator can only be destroyed. If `meanwhile` throws, that also ends the kernels.
     void synchronize(const Stream& stream, std::string_view what,
                      const std::function<void()>& meanwhile = {}) {
+        const CurrentContext current(rank_.gpu());
         timeout_.synchronize(stream, what, [&] {
             rank_.bootstrap().throw_async_error(what);
             if (meanwhile) {
@@ -147,9 +158,15 @@ public:
 
 private:
     /// Until they have ended, calls use this rank's memory.
-    void end_calls() noexcept;
-    /// Lets a stream wait for the last call, if that was in another one.
+    void end_calls();
+    /// Whether the last call was in this stream.
+    bool is_last_stream(CUstream stream) const;
+    /// Throws std::invalid_argument if the stream cannot wait for the last call.
+    void require_turn(CUstream stream) const;
+    /// Lets the stream wait for the last call, if that was in another one.
     void follow_last_call(CUstream stream);
+    /// The call queued in the stream is now the last one.
+    void remember_call(CUstream stream);
 
     SymmetricPointer<CommunicatorMemory> memory() const;
     /// A call's arguments. `count` is that of one part if the ranks have parts.
@@ -162,8 +179,15 @@ private:
         ReduceOp op;
     };
     struct Places;
+    struct Checked;
     Places places_of(const CollectiveCall& call) const;
+    /// Throws what speaks against the call on this rank, and changes nothing.
+    Checked check(const CollectiveCall& call, CUstream stream, Algorithm asked) const;
+    /// Waits for all ranks to come here, after a call that this one has refused.
+    void agree_on_refused_call();
     CallPlan queue(const CollectiveCall& call, CUstream stream, Algorithm asked);
+    void launch(const CollectiveCall& call, const Places& places, CUstream stream,
+                const CallPlan& chosen);
     TwoShotCall two_shot_call(const CollectiveCall& call, const Places& places) const;
     /// Through scratch memory: one launch per piece of the call.
     void queue_pieces(const CollectiveCall& call, CUstream stream, const CallPlan& chosen);
@@ -175,17 +199,22 @@ private:
                       const CallPlan& chosen);
 
     Rank& rank_;
+    /// While the communicator is made and destroyed, members included.
+    std::optional<CurrentContext> current_;
     SymmetricRange memory_;  ///< A CommunicatorMemory, then scratch memory.
     KernelTimeout timeout_;
     Tuner tuner_;
     std::optional<ResidencyShare> share_;
     Windows windows_;
-    Event last_call_{CU_EVENT_DISABLE_TIMING};
+    Event last_call_;
     std::optional<CUstream> last_stream_;  ///< Of a call that was not captured.
-    bool check_ = env::number("SYMM_CHECK") == 1;
-    CallComparison comparison_;
+    std::thread::id last_thread_;          ///< Of that call.
+    bool check_ = false;                   ///< SYMM_CHECK of rank 0.
+    std::uint64_t calls_ = 0;              ///< Refused ones included.
+    bool was_refused_ = false;             ///< The last call, on this rank.
     /// Made with the first window that is large enough for it.
     std::unique_ptr<TwoShotCopy> copy_;
+    std::optional<PeerWatch> watch_;
 };
 
 }  // namespace symm

@@ -44,7 +44,7 @@ Resident resident_blocks(int ranks, unsigned threads) {
 }  // namespace
 
 std::list<ResidencyShare::Share>& ResidencyShare::shares() {
-    static std::list<Share> all;
+    static auto& all = *new std::list<Share>;  // outlives communicators with static storage
     return all;
 }
 
@@ -76,7 +76,8 @@ ResidencyShare::~ResidencyShare() {
 MostShapes agree_on_shapes(Rank& rank, unsigned max_blocks, std::optional<ResidencyShare>& share) {
     LaunchShape most{.blocks = is_emulated() ? 2U : kMaxBarrierBlocks,
                      .threads = is_emulated() ? 32U : kMostThreads};
-    const Resident resident = resident_blocks(rank.size(), most.threads);
+    const Resident resident = rank.bootstrap().together(
+        "kernels' resident blocks", [&] { return resident_blocks(rank.size(), most.threads); });
     most.blocks =
         std::min(most.blocks, resident.any / static_cast<unsigned>(rank.most_on_a_device()));
     if (max_blocks != 0) {

@@ -7,11 +7,99 @@
 #include <stdexcept>
 #include <utility>
 
+#include "labs/01_vmm_alloc/physical_memory.hpp"
+
 namespace symm {
 
+namespace {
+
+/// The bytes from `begin` on that lie in a segment, as offsets from its start: empty if first >=
+/// last.
+struct Part {
+    std::size_t first;
+    std::size_t last;
+};
+
+Part part_in(const WindowSegment& segment, std::size_t begin, std::size_t bytes) {
+    const std::size_t first = std::max(begin, segment.offset);
+    const std::size_t last = std::min(begin + bytes, segment.offset + segment.bytes);
+    return {first - segment.offset, std::max(first, last) - segment.offset};
+}
+
+std::vector<WindowSegment> segments_of(const SymmetricRange& range) {
+    std::vector<WindowSegment> segments;
+    for (std::size_t at = 0; at < range.lead() + range.size(); at += segments.back().bytes) {
+        const PhysicalMemory memory = PhysicalMemory::mapped_at(range.local() + at);
+        segments.push_back({at, memory.size(), memory.handle()});
+    }
+    return segments;
+}
+
+bool has(const std::vector<WindowSegment>& segments, CUmemGenericAllocationHandle handle) {
+    return std::any_of(segments.begin(), segments.end(),
+                       [&](const WindowSegment& one) { return one.handle == handle; });
+}
+
+}  // namespace
+
+void WindowPlace::require_same_memory(CUdeviceptr pointer, std::size_t bytes) const {
+    for (const WindowSegment& segment : window->segments) {
+        const auto [first, last] = part_in(segment, offset, bytes);
+        if (first == last) {
+            continue;
+        }
+        const CUdeviceptr address = pointer + (segment.offset + first - offset);
+        CUmemGenericAllocationHandle handle = 0;
+        if (cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(address)) ==
+            CUDA_SUCCESS) {
+            PhysicalMemory::adopt(handle, 0).reset();  // only its value is of interest
+        }
+        if (handle != segment.handle) {
+            throw std::invalid_argument(fmt::format(
+                "the memory at {:#x} is not the memory that was registered there: release() a "
+                "window before its memory is freed, and register the new memory",
+                address));
+        }
+    }
+}
+
+bool WindowPlace::overlaps(std::size_t bytes, const WindowPlace& other,
+                           std::size_t other_bytes) const {
+    if (!window->has_alias || !other.window->has_alias) {
+        return false;
+    }
+    for (const WindowSegment& segment : window->segments) {
+        for (const WindowSegment& others : other.window->segments) {
+            const Part mine = part_in(segment, offset, bytes);
+            const Part theirs = part_in(others, other.offset, other_bytes);
+            if (segment.handle == others.handle && mine.first < theirs.last &&
+                theirs.first < mine.last) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 const Window& Windows::add(Rank& rank, SymmetricRange range, CUdeviceptr registered) {
+    std::vector<WindowSegment> segments = rank.bootstrap().together("window", [&] {
+        std::vector<WindowSegment> found = segments_of(range);
+        if (const auto old = registered == 0 ? std::nullopt : find(registered, 1)) {
+            old->require_same_memory(registered, 1);
+        }
+        return found;
+    });
     std::vector<CUdeviceptr> bases = rank.bootstrap().allgather("window", range.base());
-    windows_.push_back({std::move(range), registered, std::move(bases)});
+    bool has_alias = false;
+    for (Window& other : windows_) {
+        const bool shares =
+            std::any_of(segments.begin(), segments.end(),
+                        [&](const WindowSegment& one) { return has(other.segments, one.handle); });
+        other.has_alias |= shares;
+        has_alias |= shares;
+    }
+    windows_.push_back(
+        {std::move(range), registered, std::move(bases), std::move(segments), has_alias});
     return windows_.back();
 }
 
@@ -39,7 +127,8 @@ std::optional<WindowPlace> Windows::find(CUdeviceptr pointer, std::size_t bytes)
         for (const CUdeviceptr begin : {window.local(), window.registered}) {
             if (begin != 0 && pointer >= begin && pointer - begin <= size &&
                 bytes <= size - (pointer - begin)) {
-                return WindowPlace{&window, window.range.lead() + (pointer - begin)};
+                return WindowPlace{&window, window.range.lead() + (pointer - begin),
+                                   begin != window.local()};
             }
         }
     }

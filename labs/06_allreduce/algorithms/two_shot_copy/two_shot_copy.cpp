@@ -53,16 +53,19 @@ CUdeviceptr TwoShotCopy::slot(int receiver, int sender) const {
     return scratch_.peer(receiver) + before * slot_bytes();
 }
 
-void TwoShotCopy::queue(CUstream stream, LaunchShape shape, DataType type,
-                        const TwoShotCall& call) {
-    const std::size_t bytes = call.count * size_of(type);
-    // The last part may be longer than the others, by less than a pack.
-    const std::size_t most = (slot_bytes() - kPack) * static_cast<std::size_t>(rank_.size());
+void TwoShotCopy::require_turn(CUstream stream) const {
     if (is_captured(copies_.get()) && !is_captured(stream)) {
         throw std::invalid_argument(
             "an earlier copy-engine call is being captured, and all such calls share one stream "
             "for copies: end the capture first");
     }
+}
+
+void TwoShotCopy::queue(CUstream stream, LaunchShape shape, DataType type,
+                        const TwoShotCall& call) {
+    const std::size_t bytes = call.count * size_of(type);
+    // The last part may be longer than the others, by less than a pack.
+    const std::size_t most = (slot_bytes() - kPack) * static_cast<std::size_t>(rank_.size());
     launch_meet(stream, {call.rendezvous, memory_, call.timeout});
     for (std::size_t begin = 0; begin < bytes; begin += most) {
         queue_round(stream, shape, type, call, begin, std::min(most, bytes - begin));

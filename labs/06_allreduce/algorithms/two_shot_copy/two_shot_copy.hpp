@@ -234,8 +234,10 @@ public:
     /// Collective; the rank must outlive it.
     TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory, std::size_t scratch);
 
-    /// Queues a call on the stream. Throws CudaError, and std::invalid_argument for an uncaptured
-    /// call while an earlier one is being captured.
+    /// Throws std::invalid_argument if a call on the stream would not be captured, but an earlier
+    /// one is being captured.
+    void require_turn(CUstream stream) const;
+    /// Queues a call on the stream, which has its turn. Throws CudaError.
     void queue(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
 
     const CopyView& memory() const { return memory_; }
