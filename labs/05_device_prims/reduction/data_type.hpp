@@ -22,8 +22,9 @@ enum class DataType : std::uint32_t {
     kDouble,
     kBfloat16
 };
-/// How two elements become one. kAvg is the sum, divided by the number of ranks at the end. The
-/// numbers are those of nccl.h (ncclRedOp_t).
+/// How two elements become one. kAvg is the sum, divided by the number of ranks at the end. kMax
+/// and kMin prefer a number to a NaN, as in NCCL, so a result is a NaN only where all ranks have
+/// one; -0 is less than +0. The numbers are those of nccl.h (ncclRedOp_t).
 enum class ReduceOp : std::uint32_t { kSum, kProd, kMax, kMin, kAvg };
 
 inline constexpr std::array kDataTypes{

@@ -4,7 +4,8 @@
 ///
 /// Integers may be anything: sums and products wrap. Inputs of floating types are whole numbers so
 /// small that sums, products, minima and maxima of eight ranks are exact, in any order; an average
-/// is rounded as the kernel rounds it. So results must be equal.
+/// is rounded as the kernel rounds it. So results must be equal. NaNs and zeros of both signs are
+/// in tests/extremes.hpp.
 
 #include <cuda.h>
 

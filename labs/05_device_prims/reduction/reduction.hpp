@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cuda/std/bit>
+#include <limits>
 #include <type_traits>
 
 #include "labs/05_device_prims/reduction/data_type.hpp"
@@ -160,6 +161,18 @@ private:
         return all;
     }
 
+    /// Where a value is in an order of all floats, which ends with the wanted one: NaNs, then
+    /// numbers, -0 before +0. So the result does not depend on the order of the ranks.
+    template <class T>
+    __host__ __device__ static auto place(T value, bool least) {
+        using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+        constexpr Bits kSign = Bits{1} << (8 * sizeof(T) - 1);
+        constexpr Bits kNans = (Bits{1} << (std::numeric_limits<T>::digits - 1)) - 1;  // of a sign
+        const Bits bits = cuda::std::bit_cast<Bits>(value) ^ (least ? kSign : 0);
+        const Bits ascending = (bits & kSign) != 0 ? ~bits : bits | kSign;
+        return ascending + kNans;  // positive NaNs, the last ones, become the first
+    }
+
     /// The lesser of two elements if `op` is kMin, otherwise the greater one.
     template <class T>
     __host__ __device__ T least_or_greatest(T x, T y) const {
@@ -172,7 +185,7 @@ private:
             const auto b = static_cast<T>(y ^ flip);
             return static_cast<T>((a < b ? b : a) ^ flip);
         } else {
-            return (least ? y < x : x < y) ? y : x;
+            return place(x, least) < place(y, least) ? y : x;
         }
     }
 

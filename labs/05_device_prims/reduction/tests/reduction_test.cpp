@@ -7,6 +7,8 @@
 #include <array>
 #include <limits>
 
+#include "labs/05_device_prims/reduction/tests/extremes.hpp"
+
 namespace symm {
 namespace {
 
@@ -58,6 +60,31 @@ TEST(Reduction, KnowsSignedIntegers) {
     EXPECT_EQ(result(ReduceOp::kAvg, true), -2);
     EXPECT_EQ(result(ReduceOp::kAvg, false), std::numeric_limits<std::int32_t>::max() - 2);
     EXPECT_EQ(result(ReduceOp::kProd, true), -14);
+}
+
+// All combinations, so in every order.
+TEST(Reduction, PrefersNumbersToNansAndKnowsTheSignsOfZeros) {
+    constexpr int kRanks = 3;
+    for (const DataType type : testing::kFloatingTypes) {
+        const testing::Extremes extremes(type, kRanks);
+        for (const ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin}) {
+            std::vector<std::byte> result(extremes.bytes());
+            with_kernel_type(type, [&](auto zero) {
+                using T = decltype(zero);
+                const Reduction reduction(op, kRanks);
+                for (std::size_t at = 0; at < result.size(); at += sizeof(simt::Pack8)) {
+                    simt::Pack8 packs[kRanks];
+                    for (int rank = 0; rank < kRanks; ++rank) {
+                        std::memcpy(&packs[rank], &extremes.input(rank)[at], sizeof(simt::Pack8));
+                    }
+                    const auto all = reduction.reduce<T>(packs, kRanks);
+                    std::memcpy(&result[at], &all, sizeof(all));
+                }
+            });
+            EXPECT_EQ(extremes.with_one_nan(result), extremes.output(op))
+                << name_of(op) << " of " << name_of(type);
+        }
+    }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "common/tests/sanitized.hpp"
+#include "labs/05_device_prims/reduction/tests/extremes.hpp"
 #include "labs/05_device_prims/ring/step_latency.hpp"
 
 namespace symm {
@@ -99,6 +100,38 @@ TEST_P(Rings, StayRightOverManyLaunchesInARow) {
                         .direct = over_peers()},
                        launches_in_a_row(std::get<0>(GetParam())));
         }
+    });
+}
+
+TEST(RingExtremes, ArePassedOnByEveryProtocol) {
+    constexpr int kRanks = 3;
+    run_ranks({kRanks, RankMode::kThread, {}}, [](Rank& rank) {
+        RingCommunicator ring(rank);
+        const Stream& stream = stream_of(rank);
+        for (const DataType type : kFloatingTypes) {
+            const Extremes extremes(type, kRanks);
+            const DeviceMemory in(extremes.bytes());
+            const DeviceMemory out(extremes.bytes());
+            copy_to_device(in.address(), extremes.input(rank.rank()).data(), extremes.bytes());
+            for (const ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin}) {
+                for (const Protocol protocol : kProtocols) {
+                    if (protocol == Protocol::kLL128 && !ring.why_no_ll128().empty()) {
+                        continue;
+                    }
+                    RingRequest call{Collective::kAllReduce, protocol, type, op};
+                    call.count = extremes.count();
+                    call.input = in.address();
+                    call.output = out.address();
+                    ring.queue(call, stream.get());
+                    ring.synchronize(stream, "the AllReduce");
+                    std::vector<std::byte> result(extremes.bytes());
+                    copy_to_host(result.data(), out.address(), result.size());
+                    EXPECT_EQ(extremes.with_one_nan(result), extremes.output(op))
+                        << name_of(op) << " of " << name_of(type) << " by " << name_of(protocol);
+                }
+            }
+        }
+        rank.bootstrap().barrier("done");
     });
 }
 

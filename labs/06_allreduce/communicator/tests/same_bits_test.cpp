@@ -10,6 +10,7 @@
 
 #include "common/cuda/copy.hpp"
 #include "common/tests/sanitized.hpp"
+#include "labs/05_device_prims/reduction/tests/extremes.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
 
 namespace symm {
@@ -103,6 +104,29 @@ INSTANTIATE_TEST_SUITE_P(OnRanks, SameBits,
                          ::testing::ValuesIn(testing::kSanitized
                                                  ? std::vector{3}
                                                  : std::vector{1, 2, 3, 4, 5, 6, 7, 8}));
+
+TEST(SameBitsOfExtremes, WhateverTheAlgorithm) {
+    constexpr int kRanks = 3;
+    on_ranks(kRanks, [](Side& side) {
+        for (const DataType type : testing::kFloatingTypes) {
+            const testing::Extremes extremes(type, kRanks);
+            const CUdeviceptr in = side.allocate(extremes.bytes());
+            const CUdeviceptr out = side.allocate(extremes.bytes());
+            copy_to_device(in, extremes.input(side.rank.rank()).data(), extremes.bytes());
+            for (const ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin}) {
+                for (const Algorithm algorithm : all_algorithms(kRanks)) {
+                    side.communicator.all_reduce(in, out, extremes.count(), type, op,
+                                                 side.stream.get(), algorithm);
+                    side.communicator.synchronize(side.stream, "the AllReduce");
+                    std::vector<std::byte> result(extremes.bytes());
+                    copy_to_host(result.data(), out, result.size());
+                    EXPECT_EQ(extremes.with_one_nan(result), extremes.output(op))
+                        << name_of(op) << " of " << name_of(type) << " by " << name_of(algorithm);
+                }
+            }
+        }
+    });
+}
 
 }  // namespace
 }  // namespace symm

@@ -10,6 +10,7 @@
 #include "common/cuda/graph.hpp"
 #include "common/sys/usage_error.hpp"
 #include "common/tests/sanitized.hpp"
+#include "labs/05_device_prims/reduction/tests/extremes.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
 #include "labs/06_allreduce/machines/hierarchical_communicator.hpp"
 #include "labs/06_allreduce/machines/staged_exchange.hpp"
@@ -131,6 +132,26 @@ TEST(MachinesBits, AreAddedUpInsideThenByMachine) {
         std::vector<float> sums(999);
         copy_to_host(sums.data(), buffer, 999 * sizeof(float));
         EXPECT_EQ(sums, std::vector<float>(999, expected));
+    });
+}
+
+TEST(MachinesExtremes, AreReducedInsideAndByMachine) {
+    on_machines({3, 1}, [](MachineSide& side) {
+        for (const DataType type : testing::kFloatingTypes) {
+            const testing::Extremes extremes(type, side.communicator.ranks());
+            const CUdeviceptr buffer = side.allocate(extremes.bytes());
+            for (const ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin}) {
+                copy_to_device(buffer, extremes.input(side.communicator.rank()).data(),
+                               extremes.bytes());
+                side.communicator.all_reduce(buffer, buffer, extremes.count(), type, op,
+                                             side.stream.get());
+                side.communicator.synchronize(side.stream, "the AllReduce");
+                std::vector<std::byte> result(extremes.bytes());
+                copy_to_host(result.data(), buffer, result.size());
+                EXPECT_EQ(extremes.with_one_nan(result), extremes.output(op))
+                    << name_of(op) << " of " << name_of(type);
+            }
+        }
     });
 }
 
