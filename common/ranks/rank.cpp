@@ -37,7 +37,7 @@ bool same(const CUuuid& a, const CUuuid& b) {
 }  // namespace
 
 std::string_view name_of(RankMode mode) {
-    return kRankModes.at(static_cast<std::size_t>(mode));
+    return name_among(kRankModes, "RankMode", mode);
 }
 
 RankMode rank_mode(std::string_view name) {

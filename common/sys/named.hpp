@@ -39,4 +39,11 @@ void require_named(std::span<const std::string_view> names, const char* what, En
     }
 }
 
+/// The value's name. Throws as require_named().
+template <class Enum>
+std::string_view name_among(std::span<const std::string_view> names, const char* what, Enum value) {
+    require_named(names, what, value);
+    return names[static_cast<std::size_t>(value)];
+}
+
 }  // namespace symm

@@ -13,11 +13,11 @@ constexpr std::array<std::string_view, 5> kTitles{"AllReduce", "ReduceScatter", 
 }  // namespace
 
 std::string_view name_of(Collective collective) {
-    return kNames.at(static_cast<std::size_t>(collective));
+    return name_among(kNames, "Collective", collective);
 }
 
 std::string_view title_of(Collective collective) {
-    return kTitles.at(static_cast<std::size_t>(collective));
+    return name_among(kTitles, "Collective", collective);
 }
 
 Collective collective_named(std::string_view name) {

@@ -13,11 +13,11 @@ constexpr std::array<std::string_view, kReduceOps.size()> kOpNames{"sum", "prod"
 }  // namespace
 
 std::string_view name_of(DataType type) {
-    return kTypeNames.at(static_cast<std::size_t>(type));
+    return name_among(kTypeNames, "DataType", type);
 }
 
 std::string_view name_of(ReduceOp op) {
-    return kOpNames.at(static_cast<std::size_t>(op));
+    return name_among(kOpNames, "ReduceOp", op);
 }
 
 void require_known(DataType type, ReduceOp op) {

@@ -11,10 +11,13 @@ constexpr std::array<std::string_view, 2> kMemoryNames{"peer", "host"};
 }  // namespace
 
 std::string_view name_of(Protocol protocol) {
-    return kProtocolNames.at(static_cast<std::size_t>(protocol));
+    return name_among(kProtocolNames, "Protocol", protocol);
 }
 std::string_view name_of(RingMemory memory) {
-    return kMemoryNames.at(static_cast<std::size_t>(memory));
+    return name_among(kMemoryNames, "RingMemory", memory);
+}
+void require_known(RingMemory memory) {
+    require_named(kMemoryNames, "RingMemory", memory);
 }
 void require_known(const RingRequest& call) {
     require_known(call.collective);

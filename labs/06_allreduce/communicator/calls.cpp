@@ -122,6 +122,7 @@ TwoShotCall Communicator::two_shot_call(const CollectiveCall& call, const Places
 
 Communicator::Checked Communicator::check(const CollectiveCall& call, CUstream stream,
                                           Algorithm asked) const {
+    require_known(call.collective);
     require_known(call.type, call.op);
     require_known(asked);
     if (call.collective > Collective::kAllGather) {

@@ -48,6 +48,7 @@ HierarchicalCommunicator::~HierarchicalCommunicator() {
 
 void HierarchicalCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count,
                                           DataType type, ReduceOp op, CUstream stream) {
+    require_known(type, op);
     const Call call{in,
                     out,
                     {++calls_, count, 0, count, type, op, ranks()},

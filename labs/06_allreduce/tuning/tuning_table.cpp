@@ -80,7 +80,7 @@ TuningRow parse_row(const std::string& line) {
 }  // namespace
 
 std::string_view name_of(Algorithm algorithm) {
-    return kAlgorithmNames.at(static_cast<std::size_t>(algorithm));
+    return name_among(kAlgorithmNames, "Algorithm", algorithm);
 }
 
 void require_known(Algorithm algorithm) {

@@ -124,6 +124,13 @@ TEST(RingRefuses, MoreRanksThanADeviceKeepsBlocks) {
     });
 }
 
+TEST(RingRefuses, AMemoryThatIsNeither) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        EXPECT_THAT(built(rank, static_cast<RingMemory>(9)),
+                    HasSubstr("9 is not a valid RingMemory"));
+    });
+}
+
 TEST(RingRefuses, CallsThatAreNotPossible) {
     for (const RingMemory memory : {RingMemory::kPeer, RingMemory::kHost}) {
         run_as(RankMode::kThread, 2, [&](Rank& rank) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/cuda/device_memory.hpp"
+#include "common/tests/text_thrown_by.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
 
 namespace symm {
@@ -279,6 +280,16 @@ TEST(Communicator, RefusesNumbersThatMeanNothing) {
                      std::invalid_argument);
         EXPECT_THROW(call(DataType::kFloat, ReduceOp::kSum, static_cast<Algorithm>(-1)),
                      std::invalid_argument);
+        EXPECT_EQ(testing::text_thrown_by([&] {
+                      communicator.call(static_cast<Collective>(99), window, window, 100,
+                                        DataType::kFloat, ReduceOp::kSum, stream.get());
+                  }),
+                  "99 is not a valid Collective");
+        EXPECT_THROW(name_of(static_cast<Collective>(99)), std::invalid_argument);
+        EXPECT_THROW(name_of(static_cast<DataType>(99)), std::invalid_argument);
+        EXPECT_THROW(name_of(static_cast<ReduceOp>(99)), std::invalid_argument);
+        EXPECT_THROW(name_of(static_cast<Algorithm>(99)), std::invalid_argument);
+        EXPECT_THROW(name_of(static_cast<RankMode>(99)), std::invalid_argument);
         for (const std::chrono::nanoseconds limit : {0s, -1s}) {
             EXPECT_THROW(Communicator(rank, {.limit = limit}), std::invalid_argument);
         }
