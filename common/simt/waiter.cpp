@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "common/environment/environment.hpp"
+
 namespace symm::simt {
 namespace {
 
@@ -29,6 +31,17 @@ std::string_view words(Wait wait) {
             break;
     }
     return "nothing";
+}
+
+/// The likely cause where the environment has one: then no rank has failed.
+std::string likely_cause() {
+    const std::string blocking = env::foreign("CUDA_LAUNCH_BLOCKING");
+    return blocking.empty() || blocking == "0"
+               ? ""
+               : fmt::format(
+                     ". CUDA_LAUNCH_BLOCKING={} makes each launch wait for its kernel, so the "
+                     "kernels of ranks that share a GPU do not run together: unset it",
+                     blocking);
 }
 
 }  // namespace
@@ -82,9 +95,9 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
                     : fmt::format(" (block {}, step {})", waiting.block, waiting.step);
     }
     throw std::runtime_error(fmt::format(
-        "rank {} waited {:.3g} s in a kernel for {} from rank {}: expected {}, saw {}{}",
+        "rank {} waited {:.3g} s in a kernel for {} from rank {}: expected {}, saw {}{}{}",
         waiting.rank, seconds, words(waiting.what), waiting.peer, waiting.expected, report.seen,
-        where));
+        where, likely_cause()));
 }
 
 }  // namespace symm::simt

@@ -6,8 +6,11 @@
 
 #include <chrono>
 #include <functional>
+#include <string>
 #include <thread>
 
+#include "common/tests/text_thrown_by.hpp"
+#include "common/tests/variable_in_force.hpp"
 #include "labs/05_device_prims/ll_packet.hpp"
 
 namespace symm {
@@ -114,6 +117,19 @@ TEST(Signal, IsReportedWhereItIsNotTheOneExpected) {
     signal(&flag, 3);
     EXPECT_FALSE(wait_signal(waits.waiter, &flag, {simt::Wait::kSignal, 1, 0, 5}));
     EXPECT_EQ(waits.report.seen, 3U) << "the report says that another signal was there";
+}
+
+// Then no rank has failed, though the error names one.
+TEST(Signal, IsMissingWhereLaunchesBlock) {
+    for (const auto& [value, names_it] : {std::pair("1", true), {"0", false}, {"", false}}) {
+        const VariableInForce blocking("CUDA_LAUNCH_BLOCKING", value);
+        Waits waits(20ms);
+        waits.waiter.fail({simt::Wait::kSignal, 1, 0, 5}, 3);
+        const std::string text = testing::text_thrown_by(
+            [&] { simt::throw_if_gave_up(waits.report, waits.timeout.limit_ns); });
+        EXPECT_EQ(text.find("CUDA_LAUNCH_BLOCKING=1 makes each") != std::string::npos, names_it)
+            << text;
+    }
 }
 
 // Where only one half of a packet has arrived, the slot's other half is from the last round.
