@@ -25,13 +25,51 @@ SYMM_UNSEEN Guard* set_active(Guard* guard) {
 
 struct sigaction old_segv, old_bus;
 
-void on_fault(int signal, siginfo_t* info, void* /*context*/) {
+// The system's own action, since no handler was there before: ends the process.
+void take_default(int signal, const struct sigaction& old, const siginfo_t& info) {
+    const bool is_sent = info.si_code <= 0;  // by kill() or raise()
+    if (is_sent && old.sa_handler == SIG_IGN) {
+        return;
+    }
+    ::sigaction(signal, &old, nullptr);
+    if (is_sent) {
+        ::raise(signal);
+    }
+    // A fault's access is repeated when this returns, and faults again.
+}
+
+// Calls the handler as the system would. It may return, having mended the cause.
+void chain(int signal, struct sigaction& old, siginfo_t* info, void* context) {
+    const struct sigaction called = old;
+    if ((called.sa_flags & SA_RESETHAND) != 0) {
+        old.sa_flags = 0;
+        old.sa_handler = SIG_DFL;
+    }
+    sigset_t mask = called.sa_mask;
+    ::pthread_sigmask(SIG_BLOCK, &mask, nullptr);
+    if ((called.sa_flags & SA_NODEFER) != 0) {
+        sigemptyset(&mask);
+        sigaddset(&mask, signal);
+        ::pthread_sigmask(SIG_UNBLOCK, &mask, nullptr);
+    }
+    if ((called.sa_flags & SA_SIGINFO) != 0) {
+        called.sa_sigaction(signal, info, context);
+    } else {
+        called.sa_handler(signal);
+    }
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
     if (Guard* guard = set_active(nullptr)) {
         guard->address = reinterpret_cast<std::uintptr_t>(info->si_addr);
         siglongjmp(guard->jump, 1);
     }
-    // The access is repeated when this returns, and faults again.
-    ::sigaction(signal, signal == SIGBUS ? &old_bus : &old_segv, nullptr);
+    struct sigaction& old = signal == SIGBUS ? old_bus : old_segv;
+    if (old.sa_handler == SIG_DFL || old.sa_handler == SIG_IGN) {
+        take_default(signal, old, *info);
+    } else {
+        chain(signal, old, info, context);
+    }
 }
 
 bool install() {

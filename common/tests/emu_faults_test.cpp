@@ -2,6 +2,7 @@
 // accesses, peers that lose accesses, an invalid environment.
 
 #include <gtest/gtest-spi.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
@@ -270,8 +271,50 @@ TEST_F(Faults, DISABLED_OfTheHost) {
     *reinterpret_cast<volatile int*>(pointer) = 1;
 }
 
+TEST_F(Faults, DISABLED_SentToTheHost) {
+    ASSERT_EQ(run(2, 1, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
+    std::raise(SIGSEGV);
+}
+
 TEST(FaultsOfTheHost, EndTheProcess) {
     EXPECT_NE(run_test("Faults.DISABLED_OfTheHost").exit_code, 0);
+    EXPECT_NE(run_test("Faults.DISABLED_SentToTheHost").exit_code, 0);
+}
+
+// A program has its own handler, which mends the cause and returns.
+TEST_F(Faults, DISABLED_MendedByTheHost) {
+    static void* const page =
+        ::mmap(nullptr, kBlock, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    static volatile std::sig_atomic_t mended = 0;
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+        mended = mended + 1;
+        if (mended > 2) {
+            _exit(1);  // called for a kernel's fault, which it cannot mend
+        }
+        ::mprotect(page, kBlock, PROT_READ | PROT_WRITE);
+    };
+    ASSERT_EQ(::sigaction(SIGSEGV, &action, nullptr), 0);
+    ASSERT_EQ(run(2, 1, [](const simt::ThreadBlock&) {}), CUDA_SUCCESS);
+    ASSERT_EQ(emu::cuCtxSynchronize(), CUDA_SUCCESS);
+    for (const int times : {1, 2}) {
+        ASSERT_EQ(::mprotect(page, kBlock, PROT_NONE), 0);
+        *static_cast<volatile int*>(page) = 1;
+        EXPECT_EQ(mended, times);
+    }
+    CUdeviceptr pointer = 0;
+    ASSERT_EQ(emu::cuMemAddressReserve(&pointer, kBlock, 0, 0, 0), CUDA_SUCCESS);
+    ASSERT_EQ(
+        run(2, 1,
+            [pointer](const simt::ThreadBlock&) { *reinterpret_cast<volatile int*>(pointer) = 1; }),
+        CUDA_SUCCESS);
+    expect_lost(CUDA_ERROR_ILLEGAL_ADDRESS);
+    EXPECT_EQ(emu::cuMemAddressFree(pointer, kBlock), CUDA_SUCCESS);
+}
+
+TEST(FaultsOfTheHost, LeaveThoseOfKernelsToTheEmulator) {
+    expect_passes("Faults.DISABLED_MendedByTheHost");
 }
 
 TEST_F(Faults, DISABLED_LoseWrites) {
