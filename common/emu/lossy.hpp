@@ -13,7 +13,8 @@
 /// | both   | copies with every word inverted | they are dropped                       |
 ///
 /// Where only loads are lost, a store of exactly the inverted value is lost too: the word then
-/// looks unchanged.
+/// looks unchanged. Kernels of other devices that run meanwhile in the same process see the copies,
+/// too. So where ranks use a lossy pair together, they should be processes.
 
 #include <cuda.h>
 

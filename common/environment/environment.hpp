@@ -79,7 +79,8 @@ inline constexpr Variable kVariables[] = {
     {"SYMM_EMU_LOSSY",
      Text{"pairs of the SYMM_EMU_DEVICES devices, as in 0:1,1:0 or 0:1:loads+stores+copies"}, "",
      "the first device's accesses of the named kinds to the second's memory are lost, although the "
-     "driver reports peer access; without a kind: stores and copies"},
+     "driver reports peer access; without a kind: stores and copies. In one process (`--mode "
+     "thread`), those of other devices' kernels that run meanwhile are lost, too"},
     {"SYMM_EMU_FAIL", Text{"function:call:result, as in cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY"}, "",
      "that call of that driver function (1 is the first) returns the result; with SIGKILL as the "
      "result the call kills the process"},
