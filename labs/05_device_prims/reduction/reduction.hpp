@@ -185,6 +185,8 @@ private:
             const auto b = static_cast<T>(y ^ flip);
             return static_cast<T>((a < b ? b : a) ^ flip);
         } else {
+            // The instructions order NaNs and zeros as place() does.
+            NV_IF_TARGET(NV_IS_DEVICE, (return least ? ::fmin(x, y) : ::fmax(x, y);))
             return place(x, least) < place(y, least) ? y : x;
         }
     }
