@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "common/emu/access.hpp"
+#include "common/emu/contexts.hpp"
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/shortage.hpp"
 
@@ -159,6 +160,8 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void*
 
 CUresult cuMemGetAddressRange(CUdeviceptr* base, size_t* size, CUdeviceptr pointer) {
     SYMM_EMU_ENTER(cuMemGetAddressRange);
+    Context* context = nullptr;
+    SYMM_EMU_TRY(current_context(context, Lost::kAllowed));
     Emulator& e = emulator();
     const ReadLock lock(e.mutex);
     const auto answer = [&](const auto& entry) {

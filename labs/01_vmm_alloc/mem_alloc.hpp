@@ -43,12 +43,12 @@ void* mem_alloc(std::size_t bytes, std::size_t segment_bytes = 0);
 /// Frees what mem_alloc returned; nothing for a null pointer. Does not wait for kernels. Throws
 /// CudaError if the driver refuses a call, std::invalid_argument for an address that is not the
 /// start of an allocation. If the error comes before the memory is unmapped, mem_free can be
-/// called again.
+/// called again. Needs a current context: any.
 void mem_free(void* pointer);
 
 /// The segments from `pointer` on, up to the first unmapped address, as the driver reports them.
 /// Empty if nothing made by cuMemCreate is mapped. Throws CudaError, and std::invalid_argument
-/// if `pointer` is not the start of a segment.
+/// if `pointer` is not the start of a segment. Needs a current context: any.
 std::vector<Segment> segments_from(const void* pointer);
 
 }  // namespace symm

@@ -28,7 +28,7 @@ namespace symm {
 /// Collective: every rank shares a cuMemAlloc allocation in this way and reads its right
 /// neighbour's. `vmm_memory` is memory of cuMemCreate, which cuIpcGetMemHandle must refuse.
 /// Returns what happened, one line each. Throws if the driver does not answer as described
-/// above, or data is wrong.
+/// above, or data is wrong. Needs the rank's context current.
 std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory);
 
 }  // namespace symm

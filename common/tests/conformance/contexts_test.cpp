@@ -159,6 +159,8 @@ TEST_F(Contexts, WithoutOneThereIsNothingToDoOrAsk) {
     CUresult allocate = CUDA_SUCCESS;
     CUresult pop = CUDA_SUCCESS;
     CUresult stream_made = CUDA_SUCCESS;
+    CUresult range_of = CUDA_SUCCESS;
+    const Buffer buffer(1);
     std::thread([&] {
         synchronize = cuCtxSynchronize();
         CUdevice device = -1;
@@ -169,12 +171,15 @@ TEST_F(Contexts, WithoutOneThereIsNothingToDoOrAsk) {
         pop = cuCtxPopCurrent(&popped);
         CUstream stream = nullptr;
         stream_made = cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+        CUdeviceptr base = 0;
+        range_of = cuMemGetAddressRange(&base, nullptr, buffer.base());
     }).join();
     EXPECT_RESULT(synchronize, CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_RESULT(device_of, CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_RESULT(allocate, CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_RESULT(pop, CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_RESULT(stream_made, CUDA_ERROR_INVALID_CONTEXT);
+    EXPECT_RESULT(range_of, CUDA_ERROR_INVALID_CONTEXT);
 }
 
 TEST_F(Contexts, NullCanBeMadeCurrent) {
