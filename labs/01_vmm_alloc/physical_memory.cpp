@@ -35,11 +35,13 @@ PhysicalMemory PhysicalMemory::mapped_at(CUdeviceptr address) {
         result != CUDA_ERROR_INVALID_VALUE ? ""
         : env::number("SYMM_CUMEM_ENABLE") == 0
             ? "; SYMM_CUMEM_ENABLE=0 allocates with cuMemAlloc, whose memory has no handle to share"
-            : "; memory from cuMemCreate has a handle to share, memory from cuMemAlloc has none";
+            : "; memory from cuMemCreate and cuMemMap (mem_alloc()) has a handle to share, memory "
+              "from cuMemAlloc and a freed address have none";
     cu_check(result, "cuMemRetainAllocationHandle(address={:#x}{})", address, hint);
     PhysicalMemory memory = adopt(handle, 0);  // owned from here on: the next call may fail
-    cu_check(cuMemGetAddressRange(nullptr, &memory.value_.bytes, address),
-             "cuMemGetAddressRange(address={:#x})", address);
+    const CUresult found = cuMemGetAddressRange(nullptr, &memory.value_.bytes, address);
+    cu_check(found, "cuMemGetAddressRange(address={:#x}{})", address,
+             found == CUDA_ERROR_NOT_FOUND ? "; give a device access first (cuMemSetAccess)" : "");
     return memory;
 }
 

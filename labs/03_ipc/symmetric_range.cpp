@@ -45,7 +45,12 @@ std::vector<PhysicalMemory> create_segments(const CUmemAllocationProp& propertie
 // The start of the segment that contains the pointer.
 CUdeviceptr segment_of(CUdeviceptr pointer) {
     CUdeviceptr base = 0;
-    cu_check(cuMemGetAddressRange(&base, nullptr, pointer), "cuMemGetAddressRange({:#x})", pointer);
+    const CUresult result = cuMemGetAddressRange(&base, nullptr, pointer);
+    cu_check(result, "cuMemGetAddressRange({:#x}{})", pointer,
+             result == CUDA_ERROR_NOT_FOUND
+                 ? "; share memory that is mapped and accessible (cuMemCreate and cuMemMap, or "
+                   "mem_alloc()), not host memory or a freed address"
+                 : "");
     return base;
 }
 

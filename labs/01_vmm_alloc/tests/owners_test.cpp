@@ -165,7 +165,10 @@ TEST_F(PhysicalMemoryTest, IsFoundByTheAddressItIsMappedAt) {
 TEST_F(PhysicalMemoryTest, IsNotFoundWhereNothingIsMapped) {
     const AddressRange range(unit());
     EXPECT_SAYS(error_of([&] { (void)PhysicalMemory::mapped_at(range.base()); }),
-                "cuMemRetainAllocationHandle");
+                "memory from cuMemCreate and cuMemMap (mem_alloc()) has a handle");
+    const MappedMemory inaccessible(device_memory(0), unit());
+    EXPECT_SAYS(error_of([&] { (void)PhysicalMemory::mapped_at(inaccessible.base()); }),
+                "cuMemSetAccess");
 }
 
 TEST_F(PhysicalMemoryTest, ReleasedToTheCallerIsTheCallers) {
