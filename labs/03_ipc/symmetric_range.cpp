@@ -111,10 +111,13 @@ std::size_t agreed_stride(const std::vector<Description>& descriptions,
 }  // namespace
 
 SymmetricRange::SymmetricRange(Rank& rank, std::size_t bytes)
-    : SymmetricRange(rank, CUdeviceptr{0}, bytes) {}
+    : SymmetricRange(rank, std::nullopt, bytes) {}
 
 SymmetricRange::SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes)
-    : bytes_(bytes), rank_(rank.rank()) {  // pointer 0: no memory yet, step 1 creates it
+    : SymmetricRange(rank, std::optional(pointer), bytes) {}
+
+SymmetricRange::SymmetricRange(Rank& rank, std::optional<CUdeviceptr> existing, std::size_t bytes)
+    : bytes_(bytes), rank_(rank.rank()) {
     Bootstrap& bootstrap = rank.bootstrap();
     const auto me = static_cast<std::size_t>(rank_);
     const auto ranks = static_cast<std::size_t>(rank.size());
@@ -133,13 +136,19 @@ SymmetricRange::SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t byte
         // FABRIC, step 2 falls back to them.
         const CUmemAllocationProp properties =
             device_memory(rank.device(), handles_.kind | CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-        if (bytes > std::numeric_limits<CUdeviceptr>::max() - pointer) {
-            throw std::invalid_argument(
-                fmt::format("there is no memory of {} bytes at {:#x}", bytes, pointer));
+        if (existing) {
+            const CUdeviceptr pointer = *existing;
+            if (pointer == 0 || bytes > std::numeric_limits<CUdeviceptr>::max() - pointer) {
+                throw std::invalid_argument(
+                    fmt::format("there is no memory of {} bytes at {:#x}: pass the address of "
+                                "memory that is mapped and accessible",
+                                bytes, pointer));
+            }
+            lead_ = pointer - segment_of(pointer);
+            segments = find_segments(pointer - lead_, lead_ + bytes);
+        } else {
+            segments = create_segments(properties, bytes);
         }
-        lead_ = pointer == 0 ? 0 : pointer - segment_of(pointer);
-        segments = pointer == 0 ? create_segments(properties, bytes)
-                                : find_segments(pointer - lead_, lead_ + bytes);
         description = {bytes, granularity(properties), properties.requestedHandleTypes};
         // Of the kinds that this rank can use, keep those that all its segments were created for.
         for (const PhysicalMemory& segment : segments) {

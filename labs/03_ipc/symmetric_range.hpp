@@ -37,6 +37,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "common/ranks/rank.hpp"
 #include "labs/03_ipc/handle_kind.hpp"
@@ -61,8 +62,8 @@ public:
 
     /// Shares memory that every rank has already, as ncclCommWindowRegister does. The memory must
     /// be from cuMemCreate, with POSIX file descriptors among its requestedHandleTypes, as lab 01
-    /// creates it. `pointer` is where this rank's memory starts; `bytes` is the same on every rank.
-    /// Whole segments are shared: if the pointer lies inside one, lead() is its offset. The
+    /// creates it. `pointer` is where this rank's memory starts (not 0); `bytes` is the same on every
+    /// rank. Whole segments are shared: if the pointer lies inside one, lead() is its offset. The
     /// caller still owns the memory, and may free it before or after the range.
     SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes);
 
@@ -98,6 +99,9 @@ public:
 
 private:
     struct Mapped;
+
+    /// Shares the memory that this rank has at `existing`, or new memory.
+    SymmetricRange(Rank& rank, std::optional<CUdeviceptr> existing, std::size_t bytes);
 
     std::shared_ptr<Mapped> mapped_;  // one for all ranks that are threads
     HandleChoice handles_;

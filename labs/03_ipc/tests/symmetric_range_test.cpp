@@ -134,6 +134,9 @@ TEST_P(SymmetricRangeIn, RefusesNothingAndTooMuch) {
         const SymmetricRange some(rank, 4096);
         EXPECT_THAT([&] { SymmetricRange(rank, some.local() + 16, ~std::size_t{0} - 7); },
                     ::testing::ThrowsMessage<std::invalid_argument>(HasSubstr("no memory of")));
+        EXPECT_THAT([&] { SymmetricRange(rank, rank.rank() == 1 ? 0 : some.local(), 4096); },
+                    ::testing::ThrowsMessage<std::exception>(
+                        HasSubstr("there is no memory of 4096 bytes at 0x0")));
         exercise(rank, SymmetricRange(rank, 4096), "after");
     });
 }
