@@ -78,11 +78,23 @@ std::vector<std::vector<std::uint64_t>> exchange_sizes(
     for (const PhysicalMemory& segment : segments) {
         local.push_back(segment.size());
     }
-    std::vector<std::vector<std::uint64_t>> all;
-    for (const auto& bytes :
-         bootstrap.allgather_bytes("segments", std::as_bytes(std::span(local)))) {
-        auto& sizes = all.emplace_back(bytes.size() / sizeof(std::uint64_t));
-        std::memcpy(sizes.data(), bytes.data(), sizes.size() * sizeof(std::uint64_t));
+    // In batches, until no rank sends a full one.
+    constexpr std::size_t kBatch = kMaxContribution / sizeof(std::uint64_t);
+    std::vector<std::vector<std::uint64_t>> all(static_cast<std::size_t>(bootstrap.size()));
+    std::size_t most = kBatch;
+    for (std::size_t first = 0; most == kBatch; first += kBatch) {
+        const std::size_t begin = std::min(first, local.size());
+        const auto batch = std::span(local).subspan(begin, std::min(kBatch, local.size() - begin));
+        const auto gathered = bootstrap.allgather_bytes("segments", std::as_bytes(batch));
+        most = 0;
+        for (std::size_t rank = 0; rank < all.size(); ++rank) {
+            const std::size_t count = gathered[rank].size() / sizeof(std::uint64_t);
+            std::vector<std::uint64_t>& sizes = all[rank];
+            sizes.resize(sizes.size() + count);
+            std::memcpy(sizes.data() + sizes.size() - count, gathered[rank].data(),
+                        count * sizeof(std::uint64_t));
+            most = std::max(most, count);
+        }
     }
     return all;
 }

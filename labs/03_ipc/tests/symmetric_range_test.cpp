@@ -174,6 +174,25 @@ TEST_P(SymmetricRangeIn, HasRoomForMoreThan4GiB) {
     });
 }
 
+// More sizes of segments than one message of the bootstrap holds, on one rank.
+TEST_P(SymmetricRangeIn, MayHaveThousandsOfSegments) {
+    run_as(GetParam(), 2, [](Rank& rank) {
+        const std::size_t unit = granularity(device_memory(rank.device()));
+        const std::size_t count = kMaxContribution / sizeof(std::uint64_t) + 1;
+        const std::size_t piece = rank.rank() == 1 ? unit : 128 * unit;
+        const auto memory = PhysicalMemory::create(device_memory(rank.device()), piece);
+        const AddressRange addresses(round_up(count * unit, piece));
+        std::vector<Mapping> mappings;
+        for (std::size_t offset = 0; offset < addresses.size(); offset += piece) {
+            mappings.emplace_back(addresses.base() + offset, piece, memory);
+        }
+        allow(addresses.base(), addresses.size(), std::array{rank.device()});
+        const SymmetricRange range(rank, addresses.base(), count * unit);
+        EXPECT_EQ(range.stride(), round_up(count * unit, 128 * unit));
+        rank.bootstrap().barrier("the bootstrap can be used");
+    });
+}
+
 TEST_P(SymmetricRangeIn, SharesMemoryThatIsThereAlreadySegmentBySegment) {
     run_as(GetParam(), 3, [](Rank& rank) {
         const Gpu gpu(rank.device());
