@@ -145,9 +145,12 @@ SymmetricRange::SymmetricRange(Rank& rank, std::optional<CUdeviceptr> existing, 
             throw std::invalid_argument("a symmetric range of 0 bytes: ask for at least 1");
         }
         // New memory is created for file descriptors too: if another rank brings memory without
-        // FABRIC, step 2 falls back to them.
-        const CUmemAllocationProp properties =
-            device_memory(rank.device(), handles_.kind | CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        // FABRIC, step 2 falls back to them. Threads send no handles, and some systems (WSL) have
+        // none.
+        const CUmemAllocationProp properties = device_memory(
+            rank.device(), rank.is_thread()
+                               ? CU_MEM_HANDLE_TYPE_NONE
+                               : handles_.kind | CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
         if (existing) {
             const CUdeviceptr pointer = *existing;
             if (pointer == 0 || bytes > std::numeric_limits<CUdeviceptr>::max() - pointer) {

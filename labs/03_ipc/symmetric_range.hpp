@@ -29,9 +29,10 @@
 /// | 4 mappings     | maps rank r's segments from base + r * stride on         | handles            |
 /// | 5 access       | gives its device access to the mappings                  | nothing            |
 ///
-/// Ranks that are threads need no handles. In step 3 rank 0 reserves for all, and sends the others
-/// a number by which they find the range (common/ranks/registry.hpp). In step 4 each rank maps its
-/// own segments, and in step 5 gives the devices of all ranks access to them.
+/// Ranks that are threads need no handles, and create memory that has none. In step 3 rank 0
+/// reserves for all, and sends the others a number by which they find the range
+/// (common/ranks/registry.hpp). In step 4 each rank maps its own segments, and in step 5 gives the
+/// devices of all ranks access to them.
 
 #include <cuda.h>
 
@@ -61,10 +62,11 @@ public:
     SymmetricRange(Rank& rank, std::size_t bytes);
 
     /// Shares memory that every rank has already, as ncclCommWindowRegister does. The memory must
-    /// be from cuMemCreate, with POSIX file descriptors among its requestedHandleTypes, as lab 01
-    /// creates it. `pointer` is where this rank's memory starts (not 0); `bytes` is the same on every
-    /// rank. Whole segments are shared: if the pointer lies inside one, lead() is its offset. The
-    /// caller still owns the memory, and may free it before or after the range.
+    /// be from cuMemCreate. If ranks are processes, its requestedHandleTypes must have POSIX file
+    /// descriptors among them, as lab 01 creates it. `pointer` is where this rank's memory starts
+    /// (not 0); `bytes` is the same on every rank. Whole segments are shared: if the pointer lies
+    /// inside one, lead() is its offset. The caller still owns the memory, and may free it before
+    /// or after the range.
     SymmetricRange(Rank& rank, CUdeviceptr pointer, std::size_t bytes);
 
     SymmetricRange(SymmetricRange&&) = default;

@@ -193,6 +193,16 @@ TEST_P(SymmetricRangeIn, MayHaveThousandsOfSegments) {
     });
 }
 
+// Some systems have no handles (WSL).
+TEST(SymmetricRange, OfThreadsAsksForNoHandles) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const SymmetricRange range(rank, 4096);
+        EXPECT_EQ(PhysicalMemory::mapped_at(range.local()).properties().requestedHandleTypes,
+                  CU_MEM_HANDLE_TYPE_NONE);
+        exercise(rank, range, "without handles");
+    });
+}
+
 TEST_P(SymmetricRangeIn, SharesMemoryThatIsThereAlreadySegmentBySegment) {
     run_as(GetParam(), 3, [](Rank& rank) {
         const Gpu gpu(rank.device());
