@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
 #include "common/ranks/registry.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
@@ -159,6 +160,7 @@ SymmetricRange::SymmetricRange(Rank& rank, std::optional<CUdeviceptr> existing, 
                                 "memory that is mapped and accessible",
                                 bytes, pointer));
             }
+            const CurrentContext current(rank.gpu());  // cuMemGetAddressRange needs one
             lead_ = pointer - segment_of(pointer);
             segments = find_segments(pointer - lead_, lead_ + bytes);
         } else {

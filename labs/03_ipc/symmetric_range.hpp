@@ -50,7 +50,8 @@ namespace symm {
 ///
 /// Construction is collective: all ranks construct their ranges in the same order. Destruction is
 /// not: memory stays as long as any rank has it mapped. Before it destroys the range, a rank waits
-/// for its own kernels that use it.
+/// for its own kernels that use it. Any thread may construct and destroy it, with any
+/// context current or none.
 class SymmetricRange {
 public:
     /// Owns nothing.

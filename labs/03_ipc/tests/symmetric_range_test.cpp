@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdlib>
 #include <string_view>
+#include <thread>
 
 #include "common/cuda/driver.hpp"
 #include "common/pattern/pattern.hpp"
@@ -190,6 +191,23 @@ TEST_P(SymmetricRangeIn, MayHaveThousandsOfSegments) {
         const SymmetricRange range(rank, addresses.base(), count * unit);
         EXPECT_EQ(range.stride(), round_up(count * unit, 128 * unit));
         rank.bootstrap().barrier("the bootstrap can be used");
+    });
+}
+
+TEST_P(SymmetricRangeIn, IsMadeAndDestroyedByAThreadWithoutAContext) {
+    run_as(GetParam(), 2, [](Rank& rank) {
+        const Segments memory(rank.device(), kOneAndTwoGranules);
+        CUcontext current = rank.gpu().context();
+        std::string error;
+        std::thread([&] {
+            error = text_thrown_by([&] {
+                const SymmetricRange created(rank, 4096);
+                const SymmetricRange shared(rank, memory.base(), 4096);
+                cuCtxGetCurrent(&current);
+            });
+        }).join();
+        EXPECT_EQ(error, "");
+        EXPECT_EQ(current, nullptr) << "its context is another one afterwards";
     });
 }
 
