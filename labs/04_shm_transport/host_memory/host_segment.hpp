@@ -23,8 +23,7 @@
 namespace symm {
 
 /// Owns this process's view of a segment. Move-only. Destruction does not wait for kernels:
-/// synchronise first. POSIX: construction makes the primary context of `devices[0]` current, and at
-/// destruction some context must be current.
+/// synchronise first. POSIX: construction makes the primary context of `devices[0]` current.
 class HostSegment {
 public:
     /// Owns nothing.

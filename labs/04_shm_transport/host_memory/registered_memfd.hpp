@@ -60,7 +60,7 @@ struct Registered {
 };
 
 /// Keeps host memory registered: page-locked, and mapped into every GPU of this process. Move-only.
-/// Destroy it before the memory, with any context current.
+/// Destroy it before the memory, in any thread.
 class HostRegistration : public Owner<HostRegistration, Registered> {
 public:
     /// Owns nothing.

@@ -2,23 +2,19 @@
 
 #include <fmt/core.h>
 
-#include <exception>
 #include <stdexcept>
 
+#include "common/cuda/device.hpp"
 #include "common/ranks/rank.hpp"
 #include "common/simt/back_off.hpp"
 #include "labs/04_shm_transport/connection/transfer_kernel.hpp"
+#include "labs/04_shm_transport/transport/end_calls.hpp"
 
 namespace symm {
 
 ShmTransport::~ShmTransport() {
-    if (!segment_) {
-        return;  // moved from
-    }
-    rank_->tell_if_unwinding();
-    if (std::uncaught_exceptions() > 0) {
-        timeout_->abort();
-        cuCtxSynchronize();  // its result is ignored: the exception in flight has the cause
+    if (segment_) {  // else moved from
+        end_calls(*rank_, *timeout_);
     }
 }
 
@@ -61,6 +57,7 @@ void ShmTransport::queue(const Transfer* to, const Transfer* from, CUstream stre
         kernel.inbound = {inbound_from(from->peer), reinterpret_cast<std::byte*>(from->data),
                           from->bytes, from->peer};
     }
+    const CurrentContext current(rank_->gpu());
     launch_transfer(stream, kernel);
 }
 
@@ -80,6 +77,7 @@ void ShmTransport::finish(const Stream& stream) {
     if (!broken_.empty()) {
         throw std::runtime_error(broken_);
     }
+    const CurrentContext current(rank_->gpu());
     try {
         constexpr std::string_view kWhat = "a transfer through host memory";
         timeout_->synchronize(stream, kWhat, [&] { rank_->bootstrap().throw_async_error(kWhat); });

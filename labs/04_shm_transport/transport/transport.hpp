@@ -80,12 +80,13 @@ struct Transfer {
     std::size_t bytes;
 };
 
-/// One rank's transport. Move-only. Only its rank's thread may use it, with that rank's context
-/// current, even at destruction.
+/// One rank's transport. Move-only. One thread at a time may use it, with any context current or
+/// none.
 ///
 /// With a sender's proxy, call finish() before destruction: data that the proxy has not handed
 /// over yet is lost. With any proxy, make no call that waits for the device (see proxy.hpp) until
-/// finish() has returned.
+/// finish() has returned. Destruction waits for transfers in flight, and ends them as end_calls()
+/// describes.
 ///
 /// Declare it after the buffers that it moves, so that it is destroyed before them. If an exception
 /// destroys the transport, it tells the other ranks, ends its own kernels and waits for them. If

@@ -6,6 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
 #include "common/ranks/registry.hpp"
@@ -79,9 +80,11 @@ bool has_side(ProxySide proxy, ProxySide side) {
 ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
                            const TransportOptions& options)
     : rank_(&rank) {
+    std::optional<CurrentContext> current;
     std::optional<RelaxedCaptureMode> relaxed;
     ConnectionPlan local{};
     rank.bootstrap().together("04: options", [&] {
+        current.emplace(rank.gpu());
         relaxed.emplace();  // a user may be capturing
         const TransportOptions all = completed(options, rank.most_on_a_device());
         local = {set_of(rank, senders), all.slot_bytes, all.staging_bytes,

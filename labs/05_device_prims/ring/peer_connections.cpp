@@ -1,6 +1,7 @@
 #include "labs/05_device_prims/ring/peer_connections.hpp"
 
 #include "common/cuda/copy.hpp"
+#include "common/cuda/device.hpp"
 
 namespace symm {
 
@@ -10,8 +11,10 @@ PeerConnections::PeerConnections(Rank& rank, std::uint32_t channels, std::uint64
       channels_(channels),
       slot_bytes_(slot_bytes),
       range_(rank, bytes()) {
-    rank.bootstrap().together("05: zeroed connections",
-                              [&] { zero(range_.local(), range_.size()); });
+    rank.bootstrap().together("05: zeroed connections", [&] {
+        const CurrentContext current(rank.gpu());
+        zero(range_.local(), range_.size());
+    });
 }
 
 std::size_t PeerConnections::offset_of_slots() const {

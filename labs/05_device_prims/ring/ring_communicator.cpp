@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <exception>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -13,6 +12,7 @@
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
+#include "labs/04_shm_transport/transport/end_calls.hpp"
 
 namespace symm {
 namespace {
@@ -51,11 +51,15 @@ bool is_copy(Collective collective) {
     return collective == Collective::kAllGather || collective == Collective::kBroadcast;
 }
 
-/// Returns the result of `make`. Collective: if it throws on one rank, this throws on all ranks.
+/// Returns the result of `make`, called with the rank's context current. Collective: if it throws
+/// on one rank, this throws on all ranks.
 template <class Make>
 auto made_on_all(Rank& rank, std::string_view name, const Make& make) {
     std::optional<decltype(make())> made;
-    rank.bootstrap().together(name, [&] { made.emplace(make()); });
+    rank.bootstrap().together(name, [&] {
+        const CurrentContext current(rank.gpu());
+        made.emplace(make());
+    });
     return *std::move(made);
 }
 
@@ -174,11 +178,7 @@ void RingCommunicator::connect(std::uint32_t channels) {
 }
 
 RingCommunicator::~RingCommunicator() {
-    rank_.tell_if_unwinding();
-    if (std::uncaught_exceptions() > 0) {
-        timeout_.abort();
-        cuCtxSynchronize();  // its result is ignored: the exception in flight has the cause
-    }
+    end_calls(rank_, timeout_);
 }
 
 Connection RingCommunicator::to_next(Protocol protocol) const {
@@ -223,6 +223,7 @@ void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
     if (call.count == 0) {
         return;
     }
+    const CurrentContext current(rank_.gpu());
     if (rank_.size() == 1) {
         if (call.input != call.output) {
             cu_check(cuMemcpyAsync(call.output, call.input, call.count * size, stream),
@@ -246,6 +247,7 @@ void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
 }
 
 void RingCommunicator::synchronize(const Stream& stream, std::string_view what) {
+    const CurrentContext current(rank_.gpu());
     timeout_.synchronize(stream, what, [&] { rank_.bootstrap().throw_async_error(what); });
 }
 

@@ -29,7 +29,7 @@ struct RingOptions {
 };
 
 /// One rank's end of the ring. Construction and calls are collective: all ranks make them in the
-/// same order. Used by its rank's thread only, with the rank's context current.
+/// same order. Used by one thread at a time, with any context current or none.
 class RingCommunicator {
 public:
     /// `rank` must outlive it. If it fails on one rank, it throws on all ranks and releases
@@ -37,7 +37,8 @@ public:
     explicit RingCommunicator(Rank& rank, const RingOptions& options = {});
     RingCommunicator(const RingCommunicator&) = delete;
     RingCommunicator& operator=(const RingCommunicator&) = delete;
-    /// If an exception destroys it, the other ranks are notified, and its kernels end.
+    /// Waits for calls in flight, and ends them as end_calls() describes. If an exception destroys
+    /// it, the other ranks are notified.
     ~RingCommunicator();
 
     /// Queues a call. All calls of a communicator go into one stream: they share counts and slots.

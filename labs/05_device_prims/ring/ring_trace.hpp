@@ -81,7 +81,7 @@ private:
 std::vector<std::int64_t> clock_offsets(std::span<const TraceSlice> slices, int ranks);
 
 /// Makes a call of a ring, and returns the result of collect(), with times by rank 0's clock.
-/// Collective.
+/// Collective. Needs the rank's context current, as RingTrace does.
 std::vector<TraceSlice> record_call(Rank& rank, RingCommunicator& ring, const Stream& stream,
                                     RingRequest call);
 

@@ -88,8 +88,8 @@ private:
     std::uint32_t produced_;  ///< The next item's number.
 };
 
-/// A FIFO of work for one rank's kernels. One host thread at a time. Needs a current context at
-/// construction; destroy it when the kernels have ended.
+/// A FIFO of work for one rank's kernels. One host thread at a time. Construction and store() need
+/// the kernels' context current; destroy it when the kernels have ended.
 template <class Work>
 class WorkFifo {
 public:

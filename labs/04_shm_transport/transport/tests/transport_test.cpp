@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <numeric>
+#include <thread>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/graph.hpp"
@@ -209,6 +210,35 @@ TEST(ShmTransport, SendsAreMetByReceivesInOrder) {
         if (rank.rank() == 1) {
             buffers.expect(0, 1, 30'010);
         }
+    });
+}
+
+// All calls, and destruction with transfers in flight.
+TEST_P(Transport, ServesAThreadWithoutAContext) {
+    run_as(GetParam().mode, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        Buffers buffers(rank);
+        buffers.fill(rank.rank(), 1);
+        CUcontext current = rank.gpu().context();
+        std::string error;
+        std::thread([&] {
+            error = text_thrown_by([&] {
+                ShmTransport transport(rank, {&peer, 1}, small_slots(GetParam().path));
+                for (int i = 0; i < 20; ++i) {
+                    transport.send_receive(buffers.to(peer, 20'001), buffers.from(peer, 20'001),
+                                           buffers.stream.get());
+                    if (i == 0) {
+                        transport.finish(buffers.stream);
+                    }
+                }
+            });
+            cuCtxGetCurrent(&current);
+        }).join();
+        EXPECT_EQ(error, "");
+        EXPECT_EQ(current, nullptr) << "a call left another context current";
+        EXPECT_TRUE(buffers.stream.finished());
+        buffers.expect(peer, 1, 20'001);
+        rank.bootstrap().barrier("destroyed");
     });
 }
 

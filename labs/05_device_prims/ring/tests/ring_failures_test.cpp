@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "common/cuda/check.hpp"
+#include "common/emu/faults.hpp"
 #include "common/emu/inventory.hpp"
 #include "common/tests/run_as.hpp"
 #include "common/tests/running.hpp"
@@ -90,6 +91,73 @@ TEST_P(FailingRing, SendsNothingBehindAKernelThatGaveUp) {
         }
         rank.bootstrap().barrier("looked");
     });
+}
+
+TEST_P(FailingRing, WaitsForItsCallsWhenItIsDestroyed) {
+    run_as(RankMode::kThread, 2, [&](Rank& rank) {
+        const Stream& stream = stream_of(rank);
+        const DeviceMemory buffer(kMost * sizeof(float));
+        std::vector<float> values(kMost, 1);
+        copy_to_device(buffer.address(), values.data(), buffer.size());
+        CUcontext current = rank.gpu().context();
+        std::string error;
+        std::thread([&] {  // without a current context
+            error = text_thrown_by([&] {
+                RingCommunicator ring(rank, within(60s));
+                RingRequest call{Collective::kAllReduce, protocol()};
+                call.input = call.output = buffer.address();
+                call.count = kMost;
+                for (int i = 0; i < 5; ++i) {
+                    ring.queue(call, stream.get());
+                }
+            });
+            cuCtxGetCurrent(&current);
+        })
+            .join();
+        EXPECT_EQ(error, "");
+        EXPECT_EQ(current, nullptr) << "a call left another context current";
+        EXPECT_TRUE(stream.finished());
+        copy_to_host(values.data(), buffer.address(), buffer.size());
+        EXPECT_EQ(values, std::vector<float>(kMost, 32));
+        rank.bootstrap().barrier("destroyed");
+    });
+}
+
+// Rank 1 makes no call.
+TEST_P(FailingRing, EndsItsCallsBeforeItFreesMemoryWhereItCannotWait) {
+    if (!is_emulated()) {
+        GTEST_SKIP() << "only the emulated driver fails on demand";
+    }
+    const auto start = std::chrono::steady_clock::now();
+    run_as(RankMode::kThread, 2, [&](Rank& rank) {
+        std::optional<Side> side(std::in_place, rank, within(60s));
+        if (rank.rank() == 0) {
+            side->queue(Collective::kAllReduce, protocol(), kMost);
+            emu::fail_call("cuCtxSynchronize", 1, CUDA_ERROR_INVALID_CONTEXT);
+            side.reset();
+            EXPECT_EQ(text_thrown_by([&] { stream_of(rank).synchronize(); }), "");
+        }
+        rank.bootstrap().barrier("destroyed");
+    });
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
+}
+
+TEST_P(FailingRing, EndsItsCallsWhenItIsDestroyedAndAnotherRankHasFailed) {
+    const auto start = std::chrono::steady_clock::now();
+    std::latch queued(1);
+    const std::string error = error_of(ranks_of_this_test(2, RankMode::kThread), [&](Rank& rank) {
+        std::optional<Side> side(std::in_place, rank, within(60s));
+        if (rank.rank() == 1) {
+            queued.wait();
+            throw std::runtime_error("no more calls");
+        }
+        side->queue(Collective::kAllReduce, protocol(), kMost);
+        queued.count_down();
+        side.reset();
+        EXPECT_EQ(text_thrown_by([&] { stream_of(rank).synchronize(); }), "");
+    });
+    EXPECT_EQ(error, "rank 1 failed: no more calls");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
 }
 
 // Rank 2 waits for rank 1, and rank 0 for data from rank 2. Flags are those of the step
