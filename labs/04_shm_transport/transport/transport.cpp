@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "common/cuda/device.hpp"
+#include "common/cuda/graph.hpp"
 #include "common/ranks/rank.hpp"
 #include "common/simt/back_off.hpp"
 #include "labs/04_shm_transport/connection/transfer_kernel.hpp"
@@ -78,6 +79,12 @@ void ShmTransport::finish(const Stream& stream) {
         throw std::runtime_error(broken_);
     }
     const CurrentContext current(rank_->gpu());
+    // Waiting would break the capture, and the transport would take the error for a transfer's.
+    if (is_captured(stream.get())) {
+        throw std::invalid_argument(
+            "finish() waits for a stream, and this one is being captured: end the capture, launch "
+            "the graph, and call finish() then");
+    }
     try {
         constexpr std::string_view kWhat = "a transfer through host memory";
         timeout_->synchronize(stream, kWhat, [&] { rank_->bootstrap().throw_async_error(kWhat); });

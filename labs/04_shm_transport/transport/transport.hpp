@@ -126,7 +126,7 @@ public:
     /// where a transfer failed. The error names the peer: the wait for it timed out, or it has
     /// failed, is gone, or sent another number of bytes; or it is the proxy's. The received data is
     /// then undefined and the counters of the two sides differ, so every later call throws the
-    /// same.
+    /// same. Throws std::invalid_argument, and changes nothing, if the stream is being captured.
     void finish(const Stream& stream);
 
     /// The path to host memory that the ranks took and, if it is not cuMem, the reason.

@@ -11,6 +11,7 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/cuda/graph.hpp"
 #include "common/ranks/rank.hpp"
 #include "labs/04_shm_transport/transport/end_calls.hpp"
 
@@ -248,6 +249,11 @@ void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
 
 void RingCommunicator::synchronize(const Stream& stream, std::string_view what) {
     const CurrentContext current(rank_.gpu());
+    if (is_captured(stream.get())) {  // waiting would break the capture
+        throw std::invalid_argument(
+            "synchronize() waits for a stream, and this one is being captured: end the capture, "
+            "launch the graph, and call synchronize() then");
+    }
     timeout_.synchronize(stream, what, [&] { rank_.bootstrap().throw_async_error(what); });
 }
 

@@ -48,7 +48,8 @@ public:
     void queue(const RingRequest& call, CUstream stream);
 
     /// Waits for the stream. Throws if a kernel gave up waiting, naming the rank it waited for,
-    /// block and step. After that the communicator can only be destroyed.
+    /// block and step. After that the communicator can only be destroyed. Throws
+    /// std::invalid_argument, and changes nothing, if the stream is being captured.
     void synchronize(const Stream& stream, std::string_view what);
 
     /// Why LL128 is refused; empty if it is allowed.

@@ -4,11 +4,13 @@
 
 #include <cstring>
 #include <numeric>
+#include <random>
 #include <thread>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/tests/run_as.hpp"
+#include "common/tests/sanitized.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
 #include "labs/04_shm_transport/host_memory/tests/segment_counts.hpp"
 #include "labs/04_shm_transport/transport/tests/transport_test.hpp"
@@ -239,6 +241,49 @@ TEST_P(Transport, ServesAThreadWithoutAContext) {
         EXPECT_TRUE(buffers.stream.finished());
         buffers.expect(peer, 1, 20'001);
         rank.bootstrap().barrier("destroyed");
+    });
+}
+
+// Each rank makes other calls that are refused; the transfers after them are right.
+TEST(ShmTransport, KeepsItsCountersWhereItRefusesACall) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        ShmTransport transport(rank, {&peer, 1}, small_slots());
+        Buffers buffers(rank);
+        std::minstd_rand all(1);  // draws the same on all ranks
+        std::minstd_rand own(static_cast<unsigned>(rank.rank()) + 2);
+        for (unsigned message = 1; message <= (kSanitized ? 20u : 100u); ++message) {
+            const CUstream stream = buffers.stream.get();
+            for (auto refused = own() % 5; refused > 0; --refused) {
+                const int unknown = rank.rank() + 2 * static_cast<int>(own() % 2);  // itself too
+                const Transfer to = buffers.to(own() % 2 == 0 ? peer : unknown, 1000);
+                const Transfer from = buffers.from(to.peer == peer ? unknown : peer, 1000);
+                EXPECT_THROW(transport.send_receive(to, from, stream), std::invalid_argument);
+                EXPECT_THROW(transport.send(buffers.to(unknown, 9), stream), std::invalid_argument);
+            }
+            const std::size_t bytes = all() % 5000;
+            buffers.fill(rank.rank(), message);
+            transport.send_receive(buffers.to(peer, bytes), buffers.from(peer, bytes), stream);
+            transport.finish(buffers.stream);
+            buffers.expect(peer, message, bytes);
+        }
+    });
+}
+
+TEST(ShmTransport, RefusesToFinishAStreamThatIsBeingCapturedAndGoesOn) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const int peer = 1 - rank.rank();
+        ShmTransport transport(rank, {&peer, 1}, small_slots());
+        Buffers buffers(rank);
+        buffers.fill(rank.rank(), 1);
+        const Graph graph = Graph::capture(buffers.stream.get(), [&] {
+            transport.send_receive(buffers.to(peer, 9000), buffers.from(peer, 9000),
+                                   buffers.stream.get());
+            EXPECT_THROW(transport.finish(buffers.stream), std::invalid_argument);
+        });
+        graph.launch(buffers.stream.get());
+        transport.finish(buffers.stream);
+        buffers.expect(peer, 1, 9000);
     });
 }
 

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <optional>
+#include <random>
 
+#include "common/cuda/graph.hpp"
 #include "common/tests/run_as.hpp"
+#include "common/tests/sanitized.hpp"
 #include "common/tests/variable_in_force.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/physical_memory.hpp"
@@ -176,6 +179,89 @@ TEST(RingRefuses, CallsThatAreNotPossible) {
                             HasSubstr("LL128 needs stores of 128 bytes that arrive whole"));
             }
             side.check({.count = 100});  // nothing has been queued
+            rank.bootstrap().barrier("done");
+        });
+    }
+}
+
+TEST(RingRefuses, AStreamThatIsBeingCapturedAndGoesOn) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        RingCommunicator ring(rank);
+        const DeviceMemory buffer(400);
+        const Stream stream;
+        rank.bootstrap().barrier("ready");  // a capture forbids what the other rank still does
+        const Graph graph = Graph::capture(stream.get(), [&] {
+            RingRequest call;
+            call.input = call.output = buffer.address();
+            call.count = 100;
+            ring.queue(call, stream.get());
+            EXPECT_THAT(text_thrown_by([&] { ring.synchronize(stream, "the call"); }),
+                        HasSubstr("this one is being captured"));
+        });
+        graph.launch(stream.get());
+        ring.synchronize(stream, "the graph");
+        rank.bootstrap().barrier("done");
+    });
+}
+
+// Each rank makes other calls that are refused; the calls after them are right on all ranks.
+TEST(RingRefuses, CallsWithoutATrace) {
+    for (const RingMemory memory : {RingMemory::kPeer, RingMemory::kHost}) {
+        run_as(RankMode::kThread, 2, [&](Rank& rank) {
+            RingSide side(rank, {memory});
+            const DeviceMemory buffer(4096);
+            std::minstd_rand all(1);  // draws the same on all ranks
+            std::minstd_rand own(static_cast<unsigned>(rank.rank()) + 2);
+            for (int round = 0; round < (kSanitized ? 20 : 100); ++round) {
+                for (auto refused = own() % 5; refused > 0; --refused) {
+                    RingRequest call;
+                    call.input = call.output = buffer.address();
+                    call.count = 100;
+                    call.protocol = kProtocols.at(own() % 2);
+                    switch (own() % 8) {
+                        case 0:
+                            call.input += 2;
+                            break;
+                        case 1:
+                            call.output += 4;
+                            break;
+                        case 2:
+                            call.type = static_cast<DataType>(99);
+                            break;
+                        case 3:
+                            call.op = static_cast<ReduceOp>(99);
+                            break;
+                        case 4:
+                            call.protocol = static_cast<Protocol>(99);
+                            break;
+                        case 5:
+                            call.collective = static_cast<Collective>(99);
+                            break;
+                        case 6:
+                            call.root = 2;
+                            break;
+                        default:
+                            call.count = ~std::size_t{0} / 4;
+                    }
+                    EXPECT_THROW(side.ring.queue(call, nullptr), std::invalid_argument);
+                }
+                side.check({.collective = static_cast<Collective>(all() % 5),
+                            .protocol = kProtocols.at(all() % 2),
+                            .count = all() % 500,
+                            .root = static_cast<int>(all() % 2)});
+            }
+            if (is_emulated()) {
+                rank.bootstrap().barrier("before a launch fails");
+                if (rank.rank() == 1) {
+                    emu::fail_call("cuLaunchKernel", 1, kInjected);
+                    RingRequest call;
+                    call.input = call.output = buffer.address();
+                    call.count = 100;
+                    EXPECT_THROW(side.ring.queue(call, stream_of(rank).get()), CudaError);
+                }
+                rank.bootstrap().barrier("after it");
+                side.check({.count = 100});
+            }
             rank.bootstrap().barrier("done");
         });
     }
