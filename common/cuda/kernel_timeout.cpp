@@ -4,8 +4,16 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 
 namespace symm {
+namespace {
+
+// The abort flag. Either ends all waits of kernels.
+constexpr std::uint32_t kAborted = 1;
+constexpr std::uint32_t kWaitsEnd = 2;  // no error unless a kernel has seen it
+
+}  // namespace
 
 KernelTimeout::KernelTimeout(std::chrono::nanoseconds limit)
     : gave_up_(sizeof(std::uint32_t)), report_(sizeof(simt::WaitReport)), limit_(limit) {}
@@ -48,26 +56,34 @@ void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
     if (lost) {
         std::rethrow_exception(lost);
     }
-    if (meanwhile && simt::load(&report()->aborted, simt::Order::kRelaxed) != 0) {
-        meanwhile();  // another thread has ended the waits: the reason says more
+    if (meanwhile && report()->failed == 0 && has_given_up()) {
+        meanwhile();  // another thread may have ended the waits: the reason says more
     }
     throw_if_gave_up();
 }
 
 bool KernelTimeout::has_given_up() const {
-    return simt::has_given_up(*report());
+    const std::uint32_t abort = simt::load(&report()->abort, simt::Order::kRelaxed);
+    if (report()->failed != 0 || abort != kWaitsEnd) {
+        return report()->failed != 0 || abort != 0;
+    }
+    std::uint32_t by_a_kernel = 0;
+    copy_to_host(&by_a_kernel, gave_up_.address(), sizeof by_a_kernel);
+    return by_a_kernel != 0;
 }
 
 void KernelTimeout::throw_if_gave_up() const {
-    simt::throw_if_gave_up(*report(), static_cast<std::uint64_t>(limit_.count()));
+    if (has_given_up()) {
+        simt::throw_if_gave_up(*report(), static_cast<std::uint64_t>(limit_.count()));
+    }
 }
 
 void KernelTimeout::abort() {
-    simt::store(&report()->abort, simt::kAborted, simt::Order::kRelaxed);
+    simt::store(&report()->abort, kAborted, simt::Order::kRelaxed);
 }
 
 void KernelTimeout::end_waits() {
-    simt::claim(&report()->abort, std::uint32_t{0}, simt::kWaitsEnd);
+    simt::claim(&report()->abort, std::uint32_t{0}, kWaitsEnd);
 }
 
 }  // namespace symm

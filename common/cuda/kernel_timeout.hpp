@@ -39,7 +39,7 @@ public:
     /// Does not wait. Throws std::runtime_error if a wait has given up or abort() was called.
     void throw_if_gave_up() const;
 
-    /// Whether throw_if_gave_up() would throw.
+    /// Whether throw_if_gave_up() would throw. Both need a current context after end_waits().
     bool has_given_up() const;
 
     /// Sets the abort flag: all waits of kernels with this timeout end, also in kernels launched

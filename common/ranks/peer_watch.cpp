@@ -1,16 +1,21 @@
 #include "common/ranks/peer_watch.hpp"
 
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+
+#include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
+#include "common/log/log.hpp"
+
 namespace symm {
 
-PeerWatch::PeerWatch(Bootstrap& bootstrap, KernelTimeout& timeout)
+PeerWatch::PeerWatch(Bootstrap& bootstrap, KernelTimeout& timeout, std::optional<Deadline> deadline)
     : bootstrap_(bootstrap),
       timeout_(timeout),
+      deadline_(deadline),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
-
-void PeerWatch::end_by(Deadline deadline) {
-    const std::lock_guard lock(mutex_);
-    deadline_ = deadline;
-}
 
 bool PeerWatch::has_lost_a_peer() {
     try {
@@ -21,21 +26,41 @@ bool PeerWatch::has_lost_a_peer() {
 }
 
 void PeerWatch::run(const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any stopping;  // notified by the stop token alone
     while (!stop.stop_requested()) {
-        if (deadline_ && deadline_->passed()) {
-            break;
+        if ((deadline_ && deadline_->passed()) || has_lost_a_peer()) {
+            timeout_.end_waits();
+            return;
         }
-        lock.unlock();
-        const bool lost = has_lost_a_peer();
-        lock.lock();
-        if (lost) {
-            break;
-        }
-        stopping_.wait_for(lock, stop, std::chrono::milliseconds{100}, [] { return false; });
+        stopping.wait_for(lock, stop, std::chrono::milliseconds{100}, [] { return false; });
     }
-    if (!stop.stop_requested()) {
-        timeout_.end_waits();
+}
+
+void end_calls(Rank& rank, KernelTimeout& timeout) noexcept {
+    rank.tell_if_unwinding();
+    const bool unwinding = std::uncaught_exceptions() > 0;
+    if (unwinding) {
+        timeout.abort();
+    }
+    try {
+        const CurrentContext current(rank.gpu());
+        const bool is_known = unwinding || timeout.has_given_up();
+        {
+            // The wait has no deadline, but the calls have one now.
+            const PeerWatch watch(rank.bootstrap(), timeout, Deadline::standard());
+            cu_check(cuCtxSynchronize(), "cuCtxSynchronize()");
+        }
+        if (!is_known && timeout.has_given_up()) {
+            log::warn(
+                "rank {}: calls in flight were ended when their communicator was destroyed, and "
+                "have no result: synchronize() before that would have said why",
+                rank.rank());
+        }
+    } catch (const std::exception&) {  // a destructor cannot report it
+        timeout.abort();
+        cuCtxSynchronize();
     }
 }
 

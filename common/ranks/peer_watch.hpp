@@ -2,14 +2,13 @@
 /// \file
 /// Ends the waits of a rank's kernels if a rank that they may wait for has failed or is gone.
 
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
 
 #include "common/bootstrap/bootstrap.hpp"
 #include "common/cuda/kernel_timeout.hpp"
+#include "common/ranks/rank.hpp"
 
 namespace symm {
 
@@ -18,13 +17,11 @@ namespace symm {
 /// something else.
 class PeerWatch {
 public:
-    /// Both must outlive it. Throws std::system_error if no thread can be started.
-    PeerWatch(Bootstrap& bootstrap, KernelTimeout& timeout);
+    /// With a deadline it also ends the waits when that has passed. Bootstrap and timeout must
+    /// outlive it. Throws std::system_error if no thread can be started.
+    PeerWatch(Bootstrap& bootstrap, KernelTimeout& timeout, std::optional<Deadline> deadline = {});
     PeerWatch(const PeerWatch&) = delete;
     PeerWatch& operator=(const PeerWatch&) = delete;
-
-    /// From now on it also ends the waits when the deadline has passed.
-    void end_by(Deadline deadline);
 
 private:
     bool has_lost_a_peer();
@@ -32,10 +29,15 @@ private:
 
     Bootstrap& bootstrap_;
     KernelTimeout& timeout_;
-    std::mutex mutex_;
-    std::condition_variable_any stopping_;  ///< Notified by the stop token alone.
-    std::optional<Deadline> deadline_;      ///< Guarded by the mutex.
+    std::optional<Deadline> deadline_;
     std::jthread thread_;
 };
+
+/// For the destructor of an object whose memory kernels with `timeout` use: returns when all work
+/// of the rank's GPU in this process has ended. Ends the kernels' waits if an exception causes the
+/// destruction (then it tells the other ranks too, see Rank::tell_if_unwinding()), if a rank has
+/// failed or is gone, after SYMM_TIMEOUT, or if the driver refuses to wait. Logs a warning if calls
+/// were ended and nothing else says so. From any thread, with any context current.
+void end_calls(Rank& rank, KernelTimeout& timeout) noexcept;
 
 }  // namespace symm

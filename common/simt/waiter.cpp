@@ -46,16 +46,11 @@ std::string likely_cause() {
 
 }  // namespace
 
-bool has_given_up(const WaitReport& report) {
-    // The last two may be set by any thread, at any time.
-    return report.failed != 0 || load(&report.abort, Order::kRelaxed) == kAborted ||
-           load(&report.aborted, Order::kRelaxed) != 0;
-}
-
 void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
     const Waiting& waiting = report.waiting;
     const double seconds = static_cast<double>(limit_ns) * 1e-9;
-    if (!has_given_up(report)) {
+    // The abort flag may be set by any thread, at any time.
+    if (report.failed == 0 && load(&report.abort, Order::kRelaxed) == 0) {
         return;
     }
     if (report.failed == 0) {

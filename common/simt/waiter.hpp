@@ -61,15 +61,10 @@ struct Waiting {
     static constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 };
 
-/// WaitReport::abort is one of these. Either ends all waits, of later kernels too.
-inline constexpr std::uint32_t kAborted = 1;   ///< The rank's work counts as failed.
-inline constexpr std::uint32_t kWaitsEnd = 2;  ///< It has failed only if a wait ended.
-
 /// Why a kernel gave up. In pinned host memory, zeroed; one per rank.
 struct WaitReport {
-    std::uint32_t abort;    ///< The host asks all waits to end (kernel_timeout.hpp).
-    std::uint32_t aborted;  ///< A wait ended because of that.
-    std::uint32_t failed;   ///< A kernel gave up by itself: the rest tells why.
+    std::uint32_t abort;   ///< The host asks all waits to end: not 0.
+    std::uint32_t failed;  ///< A kernel gave up by itself: the rest tells why.
     Waiting waiting;
     std::uint64_t seen;  ///< The value that was there instead of `waiting.expected`.
 };
@@ -184,9 +179,7 @@ private:
         host_look_ = count_;
         if (load(&timeout_.report->abort, Order::kRelaxed) != 0) {
             gave_up_ = true;
-            if (claim(timeout_.gave_up, std::uint32_t{0}, std::uint32_t{1})) {  // for all threads
-                store(&timeout_.report->aborted, std::uint32_t{1}, Order::kRelaxed);
-            }
+            claim(timeout_.gave_up, std::uint32_t{0}, std::uint32_t{1});  // for all other threads
         } else if (start == 0) {
             start = now_ns();
         } else if (now_ns() - start > timeout_.limit_ns) {
@@ -199,9 +192,6 @@ private:
     std::uint32_t host_look_ = 0;  ///< `count_` at the last look at host memory.
     bool gave_up_;
 };
-
-/// Whether a kernel gave up, or its rank was aborted.
-bool has_given_up(const WaitReport& report);
 
 /// Throws std::runtime_error where a kernel gave up, with the report as a sentence: `rank 1 waited
 /// 10 s in a kernel for a signal ...`. Call it once the stream has finished.

@@ -6,10 +6,9 @@
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/graph.hpp"
-#include "common/ranks/rank.hpp"
+#include "common/ranks/peer_watch.hpp"
 #include "common/simt/back_off.hpp"
 #include "labs/04_shm_transport/connection/transfer_kernel.hpp"
-#include "labs/04_shm_transport/transport/end_calls.hpp"
 
 namespace symm {
 

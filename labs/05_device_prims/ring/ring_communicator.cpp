@@ -12,8 +12,7 @@
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/cuda/graph.hpp"
-#include "common/ranks/rank.hpp"
-#include "labs/04_shm_transport/transport/end_calls.hpp"
+#include "common/ranks/peer_watch.hpp"
 
 namespace symm {
 namespace {
@@ -56,12 +55,10 @@ bool is_copy(Collective collective) {
 /// on one rank, this throws on all ranks.
 template <class Make>
 auto made_on_all(Rank& rank, std::string_view name, const Make& make) {
-    std::optional<decltype(make())> made;
-    rank.bootstrap().together(name, [&] {
+    return rank.bootstrap().together(name, [&] {
         const CurrentContext current(rank.gpu());
-        made.emplace(make());
+        return make();
     });
-    return *std::move(made);
 }
 
 /// The number of blocks that the current device keeps resident, whatever the kernel.

@@ -96,41 +96,18 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
         rank, options.max_blocks != 0 ? options.max_blocks : settings.max_blocks, share_);
     rank_.bootstrap().together("communicator's memory", [&] {
         initialize(memory_, rank_.size());
-        watch_.emplace(rank_.bootstrap(), timeout_);
+        watch_ = std::make_unique<PeerWatch>(rank_.bootstrap(), timeout_);
     });
     current_.reset();
 }
 
 Communicator::~Communicator() {
-    rank_.tell_if_unwinding();
     try {
         current_.emplace(rank_.gpu());
-        end_calls();
     } catch (const std::exception& error) {
         log::error("rank {}: {}", rank(), error.what());
     }
-}
-
-void Communicator::end_calls() {
-    const bool unwinding = std::uncaught_exceptions() > 0;
-    const bool had_failed = timeout_.has_given_up();
-    if (unwinding) {
-        timeout_.abort();
-    }
-    // Some streams of calls may no longer exist, so this waits for the whole context. That wait has
-    // no deadline, but the calls in flight have one now.
-    watch_->end_by(Deadline::standard());
-    if (cuCtxSynchronize() != CUDA_SUCCESS) {
-        timeout_.abort();
-        cuCtxSynchronize();  // its result is ignored: there is nothing else to wait for
-    }
-    watch_.reset();
-    if (!unwinding && !had_failed && timeout_.has_given_up()) {
-        log::warn(
-            "rank {}: calls in flight were ended with their communicator, and have no result: "
-            "synchronize() before the communicator is destroyed says why",
-            rank());
-    }
+    end_calls(rank_, timeout_);
 }
 
 std::size_t Communicator::state_bytes(int ranks) {
@@ -220,6 +197,7 @@ void Communicator::remember_call(CUstream stream) {
 
 std::string Communicator::async_error() {
     try {
+        const CurrentContext current(rank_.gpu());
         rank_.bootstrap().throw_async_error("an AllReduce");
         timeout_.throw_if_gave_up();
     } catch (const std::exception& error) {

@@ -157,8 +157,6 @@ public:
     void abort() { timeout_.abort(); }
 
 private:
-    /// Until they have ended, calls use this rank's memory.
-    void end_calls();
     /// Whether the last call was in this stream.
     bool is_last_stream(CUstream stream) const;
     /// Throws std::invalid_argument if the stream cannot wait for the last call.
@@ -214,7 +212,7 @@ private:
     bool was_refused_ = false;             ///< The last call, on this rank.
     /// Made with the first window that is large enough for it.
     std::unique_ptr<TwoShotCopy> copy_;
-    std::optional<PeerWatch> watch_;
+    std::unique_ptr<PeerWatch> watch_;
 };
 
 }  // namespace symm
