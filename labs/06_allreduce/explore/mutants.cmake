@@ -86,6 +86,11 @@ symm_explored_mutant(06 push_not_cleared push/2x1 "instead of"
 symm_explored_mutant(06 push_gather_not_cleared push/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
   OLD [[clear(slot_of(p));]] NEW "")
+# Ranks with empty parts are not ordered: one clears a slot after the other has sent into it.
+symm_explored_mutant(06 push_no_fence push/3x1/mixed "no thread can go on"
+  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  OLD [[cuda::atomic_thread_fence(cuda::std::memory_order_acq_rel, cuda::thread_scope_system);]]
+  NEW "")
 # A fast peer sends into slots that are cleared afterwards.
 symm_explored_mutant(06 push_one_bank push/2x1 "no thread can go on|instead of"
   FILE labs/06_allreduce/algorithms/scratch.hpp

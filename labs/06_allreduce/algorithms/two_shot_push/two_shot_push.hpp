@@ -16,6 +16,7 @@
 /// |------|-------------------------------------|------------------------------------------|---------|-----|
 /// | 1    | stores pack (p, j) of its input     | `scatter[bank][r][j]` of each peer p     | relaxed | a half arrives whole, and is data and flag in one |
 /// | 2    | polls until no half is the sentinel | its own `scatter[bank][p][j]`, of all p  | relaxed | as above |
+/// | 2    | fences, if the last two parts are empty | between these loads and stores | acq_rel | orders ranks that send each other nothing: see below |
 /// | 2    | adds up, in the order of the ranks, and stores the result | `gather[bank][r][j]` of all peers | relaxed | as above |
 /// | 2    | stores the result                   | pack (r, j) of `out`                     | plain   | for this rank's stream only |
 /// | 2    | stores the sentinel                 | its own `scatter[bank][p][j]`, of all p  | relaxed | the slots are ready for epoch e + 2: see below |
@@ -32,13 +33,12 @@
 ///   ended.
 /// - The next call cannot overtake this one: see scratch.hpp. A call ends with a result, and each
 ///   result is made from packs of all ranks.
-/// - That proof rests on more than PTX's memory model promises. If the parts of ranks r and p are
-///   empty, p's progress reaches r only through a third rank, which loads p's pack and stores a
-///   sum, both relaxed: the model orders neither p's earlier accesses nor r's later ones. The proof
-///   rests on this: p's sentinels were in p's memory before its kernel of epoch e ended, and no
-///   store made after that can be overwritten by them.
-/// - One pack is enough for this. Parts may be empty, and ranks r and p with empty parts send each
-///   other nothing, but both receive results from a rank that has received packs from all ranks.
+/// - A call of a few packs may leave the last parts empty, and two ranks p and r with empty parts
+///   send each other nothing. p's packs reach r only through rank q, which loads them and stores a
+///   sum. Both are relaxed, so the proof needs the fence between them. Without it, in three calls of
+///   3, 1 and 3 packs on three ranks, the sentinel that p stores into a slot in the first call could
+///   overwrite the pack that r sends there in the third. Ranks with a part exchange packs with all
+///   others.
 /// - A slot that this call does not use holds the sentinel before and after it, so calls may have
 ///   different sizes.
 /// - In-place calls need nothing else: the result of pack (p, j) can arrive only after rank r has
@@ -57,6 +57,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cuda/atomic>
 
 #include "labs/06_allreduce/algorithms/scratch.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp"
@@ -154,6 +155,9 @@ private:
         const auto slot_of = [&](int p) { return slot(Region::kScatter, rank, p, cut.epoch, j); };
         if (!wait_for_packs(waiter, rank, cut.epoch, peers, slot_of, pack)) {
             return false;
+        }
+        if (!cut.has(ranks - 2, 0)) {  // orders ranks that send each other nothing
+            cuda::atomic_thread_fence(cuda::std::memory_order_acq_rel, cuda::thread_scope_system);
         }
         const simt::Pack16 result = without_sentinel(reduction.reduce<T>(pack, ranks));
         for (int step = 1; step < ranks; ++step) {
