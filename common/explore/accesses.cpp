@@ -141,20 +141,19 @@ void Runtime::store(std::uintptr_t address, unsigned size, std::uint64_t value, 
     put(memory_.at(address, size), value, order, nullptr, place);
 }
 
-std::uint64_t Runtime::update(std::uintptr_t address, unsigned size, int order, void* place,
-                              const std::uint64_t* expected,
+std::uint64_t Runtime::update(std::uintptr_t address, unsigned size, int order, int failure,
+                              void* place, const std::uint64_t* expected,
                               std::uint64_t (*change)(std::uint64_t, std::uint64_t),
                               std::uint64_t operand) {
     struct Update {
         std::uintptr_t address;
         unsigned size;
-        int order;
+        int order, failure;
         void* place;
         const std::uint64_t* expected;
-        std::uint64_t (*change)(std::uint64_t, std::uint64_t);
-        std::uint64_t operand;
         std::uint64_t old;
-    } one{address, size, order, place, expected, change, operand, 0};
+        bool succeeds() const { return expected == nullptr || old == *expected; }
+    } one{address, size, order, failure, place, expected, 0};
     const Set past = current_->mind.past;
     await(
         [](void* context) {
@@ -162,13 +161,14 @@ std::uint64_t Runtime::update(std::uintptr_t address, unsigned size, int order, 
             Runtime& r = *running;
             const Inside inside(r);
             const std::size_t location = r.memory_.at(u.address, u.size);
-            StoreRecord& read = r.chosen(location, true);
+            StoreRecord& read = r.chosen(location, true, u.expected);
             u.old = read.value;
             if (r.trying_) {
                 return true;
             }
-            Memory::read(location, read, u.order, r.current_->mind);
-            r.log("load", u.order, u.address, read.value, u.place, read.step);
+            const int order = u.succeeds() ? u.order : u.failure;
+            Memory::read(location, read, order, r.current_->mind);
+            r.log("load", order, u.address, read.value, u.place, read.step);
             r.access(u.address, u.size, {false, true}, u.place);
             r.reads_[static_cast<std::size_t>(r.number_of(*r.current_))].push_back(read.id);
             return true;
@@ -177,7 +177,7 @@ std::uint64_t Runtime::update(std::uintptr_t address, unsigned size, int order, 
     const Inside inside(*this);
     const std::size_t location = memory_.at(address, size);
     search_.updated(location, past);
-    if (expected == nullptr || one.old == *expected) {
+    if (one.succeeds()) {
         StoreRecord* read = nullptr;
         for (StoreRecord* store : memory_[location].stores) {
             if (store->id == reads_[static_cast<std::size_t>(number_of(*current_))].back()) {
@@ -208,11 +208,11 @@ void atomic_store(std::uintptr_t address, unsigned size, std::uint64_t value, in
                   void* place) {
     running->store(address, size, value, order, place);
 }
-std::uint64_t atomic_update(std::uintptr_t address, unsigned size, int order, void* place,
-                            const std::uint64_t* expected,
+std::uint64_t atomic_update(std::uintptr_t address, unsigned size, int order, int failure,
+                            void* place, const std::uint64_t* expected,
                             std::uint64_t (*change)(std::uint64_t old, std::uint64_t operand),
                             std::uint64_t operand) {
-    return running->update(address, size, order, place, expected, change, operand);
+    return running->update(address, size, order, failure, place, expected, change, operand);
 }
 void atomic_fence(int order) {
     if (is_running()) {

@@ -139,7 +139,7 @@ public:
     void plain(void* address, std::size_t size, bool store, void* place);
     std::uint64_t load(std::uintptr_t address, unsigned size, int order, void* place);
     void store(std::uintptr_t address, unsigned size, std::uint64_t value, int order, void* place);
-    std::uint64_t update(std::uintptr_t address, unsigned size, int order, void* place,
+    std::uint64_t update(std::uintptr_t address, unsigned size, int order, int failure, void* place,
                          const std::uint64_t* expected,
                          std::uint64_t (*change)(std::uint64_t, std::uint64_t),
                          std::uint64_t operand);
@@ -178,7 +178,8 @@ private:
         return memory_[location].stores.size() + (memory_[location].generation << 32);
     }
     bool call_poll(Thread& thread);
-    StoreRecord& chosen(std::size_t location, bool for_update);
+    StoreRecord& chosen(std::size_t location, bool for_update,
+                        const std::uint64_t* expected = nullptr);
     void undo();
     void access(std::uintptr_t address, std::size_t size, Kind kind, void* place);
     void put(std::size_t location, std::uint64_t value, int order, const StoreRecord* behind,

@@ -59,17 +59,19 @@ void __tsan_write_range(void* p, std::size_t size) {
 }
 
 // Outside of a scene, and in the explorer itself, these are ordinary accesses.
-#define SYMM_UPDATE(bits, T, name, result)                                                      \
-    T __tsan_atomic##bits##_##name(volatile T* p, T operand, int order) {                       \
-        if (!is_running() || !is_in_scene(p)) {                                                 \
-            const T old = *p;                                                                   \
-            *p = static_cast<T>(result);                                                        \
-            return old;                                                                         \
-        }                                                                                       \
-        return static_cast<T>(atomic_update(                                                    \
-            reinterpret_cast<std::uintptr_t>(p), sizeof(T), order, PLACE, nullptr,              \
-            [](std::uint64_t old, std::uint64_t operand) -> std::uint64_t { return (result); }, \
-            operand));                                                                          \
+#define SYMM_UPDATE(bits, T, name, result)                                                \
+    T __tsan_atomic##bits##_##name(volatile T* p, T operand, int order) {                 \
+        if (!is_running() || !is_in_scene(p)) {                                           \
+            const T old = *p;                                                             \
+            *p = static_cast<T>(result);                                                  \
+            return old;                                                                   \
+        }                                                                                 \
+        return static_cast<T>(atomic_update(                                              \
+            reinterpret_cast<std::uintptr_t>(p), sizeof(T), order, order, PLACE, nullptr, \
+            [](std::uint64_t old, std::uint64_t operand) -> std::uint64_t {               \
+                return static_cast<T>(result);                                            \
+            },                                                                            \
+            operand));                                                                    \
     }
 #define SYMM_ATOMIC(bits, T)                                                                      \
     T __tsan_atomic##bits##_load(const volatile T* p, int order) {                                \
@@ -90,7 +92,7 @@ void __tsan_write_range(void* p, std::size_t size) {
     SYMM_UPDATE(bits, T, fetch_or, old | operand)                                                 \
     SYMM_UPDATE(bits, T, exchange, (static_cast<void>(old), operand))                             \
     T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T desired, int order, \
-                                                 int) {                                           \
+                                                 int failure) {                                   \
         if (!is_running() || !is_in_scene(p)) {                                                   \
             const T old = *p;                                                                     \
             if (old == expected) {                                                                \
@@ -100,7 +102,7 @@ void __tsan_write_range(void* p, std::size_t size) {
         }                                                                                         \
         const std::uint64_t wanted = expected;                                                    \
         return static_cast<T>(atomic_update(                                                      \
-            reinterpret_cast<std::uintptr_t>(p), sizeof(T), order, PLACE, &wanted,                \
+            reinterpret_cast<std::uintptr_t>(p), sizeof(T), order, failure, PLACE, &wanted,       \
             [](std::uint64_t, std::uint64_t operand) { return operand; }, desired));              \
     }
 SYMM_ATOMIC(8, std::uint8_t)

@@ -13,7 +13,7 @@
 /// | loads, acquire              | the store, and what it released                                |
 /// | stores, relaxed             | its store, which releases what the last release fence saw      |
 /// | stores, release             | its store, which releases all that the thread knows            |
-/// | adds, compares and swaps    | as a load and a store directly after the store that was read, which also releases what that one released |
+/// | adds, compares and swaps    | as a load and a store directly after the store that was read, which also releases what that one released; a compare that fails: as a load, with its order for that |
 /// | plain accesses              | nothing new: two that are not ordered are a data race          |
 ///
 /// A thread's knowledge includes a vector clock: for each thread, how many of its steps come

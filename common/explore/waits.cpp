@@ -130,10 +130,13 @@ void Runtime::make(Thread& thread, const Move& move) {
 }
 
 // The store that this load of a poll reads: the one whose turn it is, or the one that was chosen.
-StoreRecord& Runtime::chosen(std::size_t location, bool for_update) {
+// A store has at most one update; a swap that fails is none.
+StoreRecord& Runtime::chosen(std::size_t location, bool for_update, const std::uint64_t* expected) {
     std::vector<StoreRecord*> stores = memory_.readable(location, current_->mind);
     if (for_update) {
-        std::erase_if(stores, [](const StoreRecord* store) { return store->updated; });
+        std::erase_if(stores, [&](const StoreRecord* store) {
+            return store->updated && (expected == nullptr || store->value == *expected);
+        });
     }
     StoreRecord* store = nullptr;
     if (trying_) {

@@ -193,6 +193,19 @@ const Litmus kTests[] = {
                  [=] { r[1] = w.x.fetch_add(1, relaxed); },
                  [=] { r[2] = w.x.fetch_add(1, relaxed); }};
      }},
+    {"a swap that fails on what another one takes", 4, 4,
+     [](const Words& w) -> Bodies {
+         return {[=] {
+                     int expected = 0;
+                     w.x.compare_exchange_strong(expected, 1, relaxed);
+                     r[0] = w.y.load(relaxed);
+                 },
+                 [=] {
+                     int expected = 1;
+                     r[1] = w.x.compare_exchange_strong(expected, 2, relaxed) ? 1 : 0;
+                     w.y.store(1, relaxed);
+                 }};
+     }},
     {"an addition and a store", 2, 2,
      [](const Words& w) -> Bodies {
          return {[=] { r[0] = w.x.fetch_add(1, relaxed); }, [=] { w.x.store(5, relaxed); }};
