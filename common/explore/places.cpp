@@ -1,13 +1,15 @@
 #include "common/explore/places.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
-#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
-#include <memory>
+#include <system_error>
+
+#include "common/sys/process.hpp"
 
 namespace symm::explore {
 namespace {
@@ -24,32 +26,38 @@ bool is_below_kernels(const std::string& line) {
     return false;
 }
 
+/// The output of a command that ran well, at its start; else nothing.
+std::ifstream output_of(const Command& command_without_output) {
+    const UniqueFd output(::memfd_create("symm_explore", MFD_CLOEXEC));
+    Command command = command_without_output;
+    command.standard_output = output.get();
+    try {
+        const auto status = Process(command).wait(Deadline::standard());
+        if (status && status->success()) {
+            return std::ifstream(fmt::format("/proc/self/fd/{}", output.get()));
+        }
+    } catch (const std::system_error&) {  // there is no such program
+    }
+    return {};
+}
+
 // Asks llvm-symbolizer for all at once. Its answer for an address is a line for each function
 // inlined there, the innermost first, and an empty line.
 void look_up(Lines& lines) {
-    std::array<char, 512> program{};
-    std::array<char, 32> questions{"/tmp/symm_explore_XXXXXX"};
-    const int file = ::mkstemp(questions.data());
-    if (file < 0 || ::readlink("/proc/self/exe", program.data(), program.size() - 1) < 0) {
-        return;
+    std::error_code none;
+    Command command;
+    command.arguments = {"llvm-symbolizer", "--functions=none", "-e",
+                         std::filesystem::read_symlink("/proc/self/exe", none)};
+    for (const auto& [address, found] : lines) {
+        command.arguments.push_back(fmt::format("{}", fmt::ptr(static_cast<char*>(address) - 1)));
     }
-    ::close(file);
-    {
-        std::ofstream out(questions.data());
-        for (const auto& [address, found] : lines) {
-            out << fmt::format("{}\n", fmt::ptr(static_cast<char*>(address) - 1));
-        }
+    std::ifstream answer = output_of(command);
+    if (!answer.is_open()) {
+        command.arguments[0] = "llvm-symbolizer-14";
+        answer = output_of(command);
     }
-    const std::string command = fmt::format(
-        "$(command -v llvm-symbolizer llvm-symbolizer-14 | head -1) --functions=none -e '{}' <{}",
-        program.data(), questions.data());
-    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
     auto at = lines.begin();
-    std::array<char, 1024> buffer{};
-    while (pipe != nullptr && at != lines.end() &&
-           std::fgets(buffer.data(), buffer.size(), pipe.get()) != nullptr) {
-        std::string line = buffer.data();
-        line.resize(line.find_last_not_of('\n') + 1);
+    for (std::string line; at != lines.end() && std::getline(answer, line);) {
         if (line.empty()) {
             ++at;
         } else if (!is_below_kernels(line)) {
@@ -60,7 +68,6 @@ void look_up(Lines& lines) {
             at->second.push_back(line.substr(line.rfind('/') + 1));
         }
     }
-    ::unlink(questions.data());
 }
 
 }  // namespace

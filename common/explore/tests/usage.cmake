@@ -1,0 +1,10 @@
+# cmake -DEXPLORE=PROGRAM -P usage.cmake: a story has its lines of source wherever the program lies.
+set(folder "${CMAKE_CURRENT_BINARY_DIR}/it's $(touch ran) isn't")
+file(COPY "${EXPLORE}" DESTINATION "${folder}")
+cmake_path(GET EXPLORE FILENAME name)
+file(REMOVE ran)
+execute_process(COMMAND "${folder}/${name}" packet OUTPUT_VARIABLE story)
+file(REMOVE_RECURSE "${folder}")
+if(NOT story MATCHES "ll_packet.hpp:[0-9]" OR EXISTS "${CMAKE_CURRENT_BINARY_DIR}/ran")
+  message(FATAL_ERROR "in the folder ${folder} the story is\n${story}")
+endif()
