@@ -6,15 +6,38 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <cerrno>
 #include <exception>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include "common/explore/story.hpp"
+#include "common/log/print.hpp"
+#include "common/sys/error_text.hpp"
+#include "common/sys/file.hpp"
+#include "common/sys/number.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm::explore {
 namespace {
+
+/// The check of an option that is a number from `least` to `most`.
+template <class T>
+auto in_range(T least, T most) {
+    return [=](const std::string& text) {
+        return number_in(text, least, most)
+                   ? std::string()
+                   : fmt::format("'{}' is not a number from {} to {}", text, least, most);
+    };
+}
+
+/// Prints lines to stdout. Throws std::system_error if they cannot be written.
+void print(const std::string& lines) {
+    if (!print_lines(STDOUT_FILENO, "", lines)) {
+        throw std::system_error(errno, std::generic_category(), "cannot write to stdout");
+    }
+}
 
 /// Whether all three searches visit the same executions, as far as the searches end.
 bool agree(const Protocol& protocol, Options options) {
@@ -27,22 +50,20 @@ bool agree(const Protocol& protocol, Options options) {
     const auto& [plain, sleeping, reduced] = reports;
     const bool same = (!plain.exhausted || plain.graphs == reduced.graphs) &&
                       (!sleeping.exhausted || sleeping.graphs == reduced.graphs);
-    fmt::print("{:<24} {:<9} {:>11} {:>11} {:>11} {:>9}  {}\n", protocol.name,
-               options.may_give_up ? "give up" : "end",
-               plain.exhausted ? std::to_string(plain.executions) : "too many",
-               sleeping.exhausted ? std::to_string(sleeping.executions) : "too many",
-               reduced.exhausted ? std::to_string(reduced.executions) : "too many",
-               reduced.graphs.size(), same ? "same" : "DIFFERENT");
-    std::fflush(stdout);
+    print(fmt::format("{:<24} {:<9} {:>11} {:>11} {:>11} {:>9}  {}", protocol.name,
+                      options.may_give_up ? "give up" : "end",
+                      plain.exhausted ? std::to_string(plain.executions) : "too many",
+                      sleeping.exhausted ? std::to_string(sleeping.executions) : "too many",
+                      reduced.exhausted ? std::to_string(reduced.executions) : "too many",
+                      reduced.graphs.size(), same ? "same" : "DIFFERENT"));
     return same;
 }
 
-}  // namespace
-
-int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) {
+int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protocols) {
     CLI::App app(
         "Explores protocols: every order of their threads, and every value that a load may "
         "return.\nExit status: 0 if nothing was wrong, 1 if something was, 2 for bad usage.");
+    constexpr std::uint64_t kMost = 1'000'000'000'000;
     std::vector<std::string> only = {""};
     std::size_t lines = 24;
     Options options;
@@ -51,45 +72,54 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
     bool compare = false;
     bool list = false;
     app.add_option("protocol", only, "Only protocols whose names begin with this; default: all");
-    app.add_option("--lines", lines, "Print at most this many steps of a failing execution");
+    app.add_option("--lines", lines, "Print at most this many steps of a failing execution")
+        ->check(in_range<std::uint64_t>(0, kMost));
     app.add_option("--seconds", options.seconds, "Stop each search after this many seconds")
-        ->check(CLI::Range(0.001, 1e6));
+        ->check(in_range(0.001, 1e6));
     app.add_option("--executions", options.most_executions,
-                   "Stop each search after this many executions");
+                   "Stop each search after this many executions")
+        ->check(in_range<std::uint64_t>(1, kMost));
     app.add_option("--random", options.random,
-                   "Try random executions from this seed, instead of all");
+                   "Try random executions from this seed, instead of all")
+        ->check(in_range<std::uint64_t>(0, kMost));
     app.add_flag("--trace", trace, "Print every step of a failing execution");
     app.add_option("--json", json, "Append the results to a file, one line of JSON per search");
     app.add_flag("--compare", compare,
                  "Search without reduction, with sleep sets and with source sets, and compare the "
                  "executions visited");
     app.add_flag("--list", list, "List the protocols' names");
-    CLI11_PARSE(app, argc, argv);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success&) {
+        print(app.help());
+        return kExitRight;
+    }
+    std::vector<std::string> names;
+    std::ranges::transform(protocols, std::back_inserter(names), &Protocol::name);
     if (list) {
-        for (const Protocol& protocol : protocols) {
-            fmt::print("{}\n", protocol.name);
-        }
-        return 0;
-    }
-    std::ofstream rows;
-    if (!json.empty()) {
-        rows.open(json, std::ios::app);
-        if (!rows) {
-            fmt::print(stderr, "cannot write to '{}'\n", json);
-            return 2;
-        }
-    }
-    if (compare) {
-        fmt::print("{:<24} {:<9} {:>11} {:>11} {:>11} {:>9}\n", "protocol", "waits", "all",
-                   "sleep sets", "source sets", "different");
-    } else {
-        fmt::print("{:<24} {:<9} {:>7} {:>11} {:>8}\n", "protocol", "waits", "threads",
-                   "executions", "seconds");
+        print(fmt::format("{}", fmt::join(names, "\n")));
+        return kExitRight;
     }
     std::vector<Protocol> chosen;
     for (const std::string& name : only) {
         std::ranges::copy_if(protocols, std::back_inserter(chosen),
                              [&](const Protocol& one) { return one.name.starts_with(name); });
+    }
+    if (chosen.empty()) {
+        throw UsageError(fmt::format("there is no protocol '{}': choose one of {}",
+                                     fmt::join(only, " "), fmt::join(names, " ")));
+    }
+    std::ofstream rows;
+    if (!json.empty()) {
+        require_output_file(json, fmt::format("--json {}", json));
+        rows.open(json, std::ios::app);
+    }
+    if (compare) {
+        print(fmt::format("{:<24} {:<9} {:>11} {:>11} {:>11} {:>9}", "protocol", "waits", "all",
+                          "sleep sets", "source sets", "different"));
+    } else {
+        print(fmt::format("{:<24} {:<9} {:>7} {:>11} {:>8}", "protocol", "waits", "threads",
+                          "executions", "seconds"));
     }
     for (const Protocol& protocol : chosen) {
         for (const bool may_give_up : {false, true}) {
@@ -99,7 +129,7 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
             options.may_give_up = may_give_up;
             if (compare) {
                 if (!agree(protocol, options)) {
-                    return 1;
+                    return kExitFailed;
                 }
                 continue;
             }
@@ -120,31 +150,42 @@ int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) 
             if (tells) {
                 fmt::print(stderr, "\r\033[K");
             }
-            fmt::print("{:<24} {:<9} {:>7} {:>11} {:>8.2f}  {}\n", protocol.name,
-                       may_give_up ? "give up" : "end", report.threads, report.executions,
-                       report.seconds,
-                       report.failed      ? "WRONG"
-                       : report.exhausted ? "exhausted"
-                                          : report.why);
-            std::fflush(stdout);
-            if (rows.is_open()) {
-                rows << as_json(report, protocol.name, may_give_up) << std::endl;
+            print(fmt::format("{:<24} {:<9} {:>7} {:>11} {:>8.2f}  {}", protocol.name,
+                              may_give_up ? "give up" : "end", report.threads, report.executions,
+                              report.seconds,
+                              report.failed      ? "WRONG"
+                              : report.exhausted ? "exhausted"
+                                                 : report.why));
+            if (!json.empty() &&
+                !(rows << as_json(report, protocol.name, may_give_up) << std::endl)) {
+                throw std::runtime_error(fmt::format("cannot write to {}", json));
             }
             if (report.failed) {
-                fmt::print("\n{}", story(report, trace, lines));
-                return 1;
+                print(fmt::format("\n{}", story(report, trace, lines)));
+                return kExitFailed;
             }
         }
     }
-    if (chosen.empty()) {
-        fmt::print(stderr, "there is no protocol '{}': choose one of", fmt::join(only, " "));
-        for (const Protocol& protocol : protocols) {
-            fmt::print(stderr, " {}", protocol.name);
-        }
-        fmt::print(stderr, "\n");
-        return 2;
+    return kExitRight;
+}
+
+}  // namespace
+
+int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) {
+    const auto fail_usage = [&](const std::exception& error) {
+        report_error(fmt::format("{} (see {} --help)", error_text(error), argv[0]));
+        return kExitUsage;
+    };
+    try {
+        return explore_protocols(argc, argv, protocols);
+    } catch (const CLI::ParseError& error) {
+        return fail_usage(error);
+    } catch (const UsageError& error) {
+        return fail_usage(error);
+    } catch (const std::exception& error) {
+        report_error(error_text(error));
+        return kExitFailed;
     }
-    return 0;
 }
 
 }  // namespace symm::explore

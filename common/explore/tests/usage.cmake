@@ -1,4 +1,22 @@
-# cmake -DEXPLORE=PROGRAM -P usage.cmake: a story has its lines of source wherever the program lies.
+# cmake -DEXPLORE=PROGRAM -P usage.cmake: bad usage is one line and exit code 2, lost output is exit
+# code 1, and a story has its lines of source wherever the program lies.
+foreach(bad "--lines;x" "--lines;-1" "--random;-1" "--executions;0" "--seconds;nan" "--bogus"
+            "nowhere" "--json;/dev/full")
+  execute_process(COMMAND "${EXPLORE}" ${bad} RESULT_VARIABLE code OUTPUT_VARIABLE out
+                  ERROR_VARIABLE error TIMEOUT 20)
+  if(NOT code STREQUAL "2" OR NOT out STREQUAL "" OR NOT error MATCHES "^error: [^\n]*\n$")
+    message(FATAL_ERROR "'${bad}' ends with ${code} and prints\n${out}\n${error}")
+  endif()
+endforeach()
+
+foreach(arguments "--help" "--list" "packet")
+  execute_process(COMMAND "${EXPLORE}" ${arguments} OUTPUT_FILE /dev/full RESULT_VARIABLE code
+                  ERROR_VARIABLE error)
+  if(NOT code STREQUAL "1" OR NOT error MATCHES "^error: cannot write to stdout: [^\n]*\n$")
+    message(FATAL_ERROR "'${arguments}' to a full disk ends with ${code} and prints\n${error}")
+  endif()
+endforeach()
+
 set(folder "${CMAKE_CURRENT_BINARY_DIR}/it's $(touch ran) isn't")
 file(COPY "${EXPLORE}" DESTINATION "${folder}")
 cmake_path(GET EXPLORE FILENAME name)
