@@ -156,7 +156,8 @@ void Communicator::agree_on_refused_call() {
     was_refused_ = false;
 }
 
-CallPlan Communicator::queue(const CollectiveCall& call, CUstream stream, Algorithm asked) {
+Communicator::Checked Communicator::admit(const CollectiveCall& call, CUstream stream,
+                                          Algorithm asked) {
     if (was_refused_) {
         agree_on_refused_call();
     }
@@ -174,6 +175,11 @@ CallPlan Communicator::queue(const CollectiveCall& call, CUstream stream, Algori
         was_refused_ = true;
         std::rethrow_exception(refusal);
     }
+    return checked;
+}
+
+CallPlan Communicator::queue(const CollectiveCall& call, CUstream stream, Algorithm asked) {
+    const Checked checked = admit(call, stream, asked);
     const CallPlan& chosen = checked.plan;
     if (log::enabled(log::Level::kInfo)) {
         log::info("rank {}: {} of {} x {}, {}: {} with {} blocks of {} threads ({})", rank(),
@@ -275,6 +281,13 @@ CallPlan Communicator::call(Collective collective, CUdeviceptr in, CUdeviceptr o
     // An AllGather only moves elements: a sum of one element is that element.
     const ReduceOp applied = collective == Collective::kAllGather ? ReduceOp::kSum : op;
     return queue({collective, in, out, count, type, applied}, stream, asked);
+}
+
+void Communicator::require_possible(Collective collective, CUdeviceptr in, CUdeviceptr out,
+                                    std::size_t count, DataType type, ReduceOp op,
+                                    CUstream stream) {
+    const CurrentContext current(rank_.gpu());
+    admit({collective, in, out, count, type, op}, stream, Algorithm::kAuto);
 }
 
 }  // namespace symm

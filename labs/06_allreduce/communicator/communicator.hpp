@@ -130,6 +130,13 @@ public:
     CallPlan call(Collective collective, CUdeviceptr in, CUdeviceptr out, std::size_t count,
                   DataType type, ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
 
+    /// Throws what call() would throw to refuse the call, and queues nothing. A call like any other
+    /// for the ranks: all make it, and after a refusal the next one waits for them.
+    void require_possible(Collective collective, CUdeviceptr in, CUdeviceptr out, std::size_t count,
+                          DataType type, ReduceOp op, CUstream stream);
+    /// Passed to a kernel of the caller's that makes the communicator's later kernels give up.
+    simt::Timeout timeout() const { return timeout_.timeout(); }
+
     /// Whether calls by the copy engine are possible.
     bool has_copy_engine() const { return tuner_.most.copy_engine; }
     /// The launch that twoshot takes for `count` elements.
@@ -183,6 +190,8 @@ private:
     Checked check(const CollectiveCall& call, CUstream stream, Algorithm asked) const;
     /// Waits for all ranks to come here, after a call that this one has refused.
     void agree_on_refused_call();
+    /// Counts the call, and compares it if SYMM_CHECK=1. Throws a refusal.
+    Checked admit(const CollectiveCall& call, CUstream stream, Algorithm asked);
     CallPlan queue(const CollectiveCall& call, CUstream stream, Algorithm asked);
     void launch(const CollectiveCall& call, const Places& places, CUstream stream,
                 const CallPlan& chosen);
