@@ -41,9 +41,13 @@ public:
     /// How many parts may be started and not yet finished.
     virtual std::size_t depth() const = 0;
 
+    /// Throws what start() would throw to refuse parts of `bytes`: std::invalid_argument if the
+    /// stream is being captured and that is not possible, std::logic_error if there is no room,
+    /// std::runtime_error if a part has failed. Does not wait.
+    virtual void require_possible(std::size_t bytes, CUstream stream) = 0;
     /// Queues, after the work already in the stream: `buffer`, of `call.count` elements, becomes
     /// the reduction of all machines' buffers. It may be used after finish(). Does not wait. Throws
-    /// CudaError, and std::invalid_argument if a stream is being captured and that is not possible.
+    /// CudaError, and as require_possible(); a part that start() refuses is not counted.
     virtual void start(const RailCall& call, CUdeviceptr buffer, CUstream stream) = 0;
     /// Makes the stream wait for the oldest unfinished part.
     virtual void finish(CUstream stream) = 0;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
+#include <stdexcept>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
@@ -27,6 +29,34 @@ struct HierarchicalCommunicator::Call {
     }
 };
 
+namespace {
+
+/// Throws if the elements from `begin` on reach beyond the end of the memory there. Of memory that
+/// the driver does not know it cannot tell.
+void require_memory(CUdeviceptr begin, std::size_t count, DataType type) {
+    const std::size_t most = std::numeric_limits<std::size_t>::max() / size_of(type);
+    const std::size_t bytes = std::min(count, most) * size_of(type);
+    for (std::size_t found = 0; found < bytes;) {
+        CUdeviceptr base = 0;
+        std::size_t size = 0;
+        const auto unknown = refusal({CUDA_ERROR_NOT_FOUND, CUDA_ERROR_INVALID_VALUE}, [&] {
+            cu_check(cuMemGetAddressRange(&base, &size, begin + found),
+                     "cuMemGetAddressRange({:#x})", begin + found);
+        });
+        if (unknown && found == 0) {
+            return;
+        }
+        if (unknown) {
+            throw std::invalid_argument(
+                fmt::format("{} x {} do not fit in the memory at {:#x}, which ends after {} bytes",
+                            count, name_of(type), begin, found));
+        }
+        found = base + size - begin;
+    }
+}
+
+}  // namespace
+
 std::size_t HierarchicalCommunicator::part_bytes() {
     return is_emulated() ? std::size_t{4} << 10 : std::size_t{4} << 20;
 }
@@ -48,14 +78,30 @@ HierarchicalCommunicator::~HierarchicalCommunicator() {
 
 void HierarchicalCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count,
                                           DataType type, ReduceOp op, CUstream stream) {
+    across_.require_possible(part_bytes(), stream);
     require_known(type, op);
-    const Call call{in,
-                    out,
-                    {++calls_, count, 0, count, type, op, ranks()},
-                    stream,
-                    op == ReduceOp::kAvg ? ReduceOp::kSum : op};
+    require_memory(in, count, type);
+    require_memory(out, count, type);
+    inside_.require_possible(Collective::kAllReduce, in, out, count, type, op, stream);
+    try {
+        queue({in,
+               out,
+               {calls_ + 1, count, 0, count, type, op, ranks()},
+               stream,
+               op == ReduceOp::kAvg ? ReduceOp::kSum : op});
+    } catch (const std::exception& error) {  // some steps are queued, and others are not
+        inside_.abort();
+        across_.fail(fmt::format("rank {} of machine {}: {}", inside_.rank(), across_.machine(),
+                                 error.what()));
+        throw;
+    }
+    ++calls_;
+}
+
+void HierarchicalCommunicator::queue(const Call& call) {
+    const std::size_t count = call.rail.all;
     const auto n = static_cast<std::size_t>(inside_.ranks());
-    const std::size_t most = part_bytes() / size_of(type);
+    const std::size_t most = part_bytes() / size_of(call.rail.type);
     const std::size_t parted = count / n * n;
     // The part of each rank in the piece that starts at `begin`.
     const auto part_at = [&](std::size_t begin) { return std::min(most, (parted - begin) / n); };

@@ -58,6 +58,10 @@ public:
     /// Queues the call: `out[i]` becomes the reduction of `in[i]` of all ranks of all machines.
     /// Otherwise as Communicator::all_reduce, except for the bits (above), and that the exchange
     /// may refuse a stream that is being captured.
+    ///
+    /// A call that throws std::invalid_argument has queued and counted nothing: on this rank it was
+    /// not made, and the next call takes its place. If other ranks have made it, they wait for that
+    /// one. After any other exception the communicator can only be destroyed.
     void all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type, ReduceOp op,
                     CUstream stream);
 
@@ -67,6 +71,7 @@ public:
 
 private:
     struct Call;
+    void queue(const Call& call);
     void scatter_and_start(const Call& call, std::size_t begin, std::size_t part);
     void finish_and_gather(const Call& call, std::size_t begin, std::size_t part);
     void reduce_rest(const Call& call, std::size_t begin, std::size_t count);

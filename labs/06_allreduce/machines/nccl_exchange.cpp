@@ -27,6 +27,10 @@ NcclExchange::NcclExchange(const NcclLibrary& library, Rail& rail)
       communicator_(library, common_id(library, rail), machines_, machine_),
       epochs_(sizeof(Epochs)) {}
 
+void NcclExchange::require_possible(std::size_t, CUstream) {
+    throw_if_failed();
+}
+
 void NcclExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream) {
     const ReduceOp op = call.op == ReduceOp::kAvg ? ReduceOp::kSum : call.op;
     communicator_.all_reduce(buffer, buffer, call.count, static_cast<int>(call.type),

@@ -30,6 +30,7 @@ public:
     int machine() const override { return machine_; }
     int machines() const override { return machines_; }
     std::size_t depth() const override { return 1; }
+    void require_possible(std::size_t bytes, CUstream stream) override;
     void start(const RailCall& call, CUdeviceptr buffer, CUstream stream) override;
     void finish(CUstream) override {}
     void throw_if_failed() override;

@@ -61,40 +61,47 @@ StagedExchange::~StagedExchange() {
     }
 }
 
-void StagedExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream) {
+void StagedExchange::require_possible(std::size_t bytes, CUstream stream) {
     throw_if_failed();
     if (is_captured(stream)) {
         throw std::invalid_argument(
             "a call that goes through host memory cannot be captured: its thread would not notice "
             "the graph's launches");
     }
-    if (bytes_of(call) > most_bytes_ || started_ - finished_ == kDepth) {
-        throw std::logic_error("this exchange has no room for the call");
+    if (bytes > most_bytes_ || started_ - finished_ == kDepth) {
+        throw std::logic_error(fmt::format(
+            "this exchange has no room for a part of {} bytes: it takes {} parts of {} at a time",
+            bytes, kDepth, most_bytes_));
     }
-    Part part{++started_, call};
+}
+
+void StagedExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream) {
+    require_possible(bytes_of(call), stream);
+    Part part{started_ + 1, call};
     const auto stage = reinterpret_cast<CUdeviceptr>(stage_of(part.number));
     order(stream, out_.get(), ready_);
     cu_check(cuMemcpyAsync(stage, buffer, bytes_of(call), out_.get()), "cuMemcpyAsync(size={})",
              bytes_of(call));
     order(out_.get(), in_.get(), part.copied_out);
+    launch_await_part(in_.get(), timeout_.timeout(), memory_.as<std::uint32_t>(), part.number);
+    cu_check(cuMemcpyAsync(buffer, stage, bytes_of(call), in_.get()), "cuMemcpyAsync(size={})",
+             bytes_of(call));
+    copied_in_[part.number % kDepth].record(in_.get());
     {
         const std::lock_guard lock(mutex_);
         queue_.push_back(std::move(part));
     }
+    ++started_;  // last: a part that could not be queued is not counted
     changed_.notify_all();
-    launch_await_part(in_.get(), timeout_.timeout(), memory_.as<std::uint32_t>(), started_);
-    cu_check(cuMemcpyAsync(buffer, stage, bytes_of(call), in_.get()), "cuMemcpyAsync(size={})",
-             bytes_of(call));
-    copied_in_[started_ % kDepth].record(in_.get());
 }
 
 void StagedExchange::finish(CUstream stream) {
     if (finished_ == started_) {
         throw std::logic_error("no part was started");
     }
-    ++finished_;
-    cu_check(cuStreamWaitEvent(stream, copied_in_[finished_ % kDepth].get(), 0),
+    cu_check(cuStreamWaitEvent(stream, copied_in_[(finished_ + 1) % kDepth].get(), 0),
              "cuStreamWaitEvent()");
+    ++finished_;
 }
 
 std::byte* StagedExchange::stage_of(std::uint32_t part) const {

@@ -69,6 +69,7 @@ public:
     int machine() const override { return rail_->machine(); }
     int machines() const override { return rail_->machines(); }
     std::size_t depth() const override { return kDepth; }
+    void require_possible(std::size_t bytes, CUstream stream) override;
     void start(const RailCall& call, CUdeviceptr buffer, CUstream stream) override;
     void finish(CUstream stream) override;
     void throw_if_failed() override;

@@ -229,6 +229,53 @@ TEST(MachinesErrors, ARankThatFailsEndsAll) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
+/// The error that `body` throws.
+template <class Body>
+std::string refused(const Body& body) {
+    try {
+        body();
+    } catch (const std::invalid_argument& error) {
+        return error.what();
+    }
+    return "not refused";
+}
+
+TEST(MachinesErrors, ARefusedCallIsNotCounted) {
+    using ::testing::HasSubstr;
+    on_machines({2, 2}, [](MachineSide& side) {
+        const CUdeviceptr window = side.allocate(1 << 20);
+        const DeviceMemory memory(4000);
+        const Stream other;
+        const auto call = [&](CUdeviceptr in, CUdeviceptr out, std::size_t count,
+                              DataType type = DataType::kFloat) {
+            return refused([&] {
+                side.communicator.all_reduce(in, out, count, type, ReduceOp::kSum, other.get());
+            });
+        };
+        const auto next = [&] {
+            side.reduce_and_check(window, window, 5001, DataType::kFloat, ReduceOp::kSum);
+        };
+        EXPECT_THAT(call(window + 2, window + 2, 3000), HasSubstr("aligned"));
+        next();
+        EXPECT_THAT(call(window, window, 3000, static_cast<DataType>(77)), HasSubstr("DataType"));
+        next();
+        EXPECT_THAT(call(window, window + 400, 3000), HasSubstr("overlap"));
+        next();
+        EXPECT_THAT(call(window, window, std::size_t{1} << 30), HasSubstr("do not fit"));
+        EXPECT_THAT(call(window, window, ~std::size_t{0}), HasSubstr("do not fit"));
+        EXPECT_THAT(call(memory.address(), memory.address(), 1 << 20), HasSubstr("do not fit"));
+        next();
+        Graph::capture(other.get(), [&] {
+            EXPECT_THAT(call(window, window, 3000), HasSubstr("cannot be captured"));
+        });
+        next();
+        if (side.communicator.rank() == 1) {  // there alone: the next call takes its place
+            EXPECT_THAT(call(window + 2, window + 2, 5001), HasSubstr("aligned"));
+        }
+        next();
+    });
+}
+
 TEST(MachinesErrors, ACaptureIsRefused) {
     EXPECT_THAT(error_of({2, 1}, Deadline::standard_limit(),
                          [](MachineSide& side) {
