@@ -26,6 +26,7 @@ std::string_view words(Wait wait) {
         case Wait::kFifoMessage:
         case Wait::kFifoEntry:
         case Wait::kTrust:
+        case Wait::kMachines:
         case Wait::kDescriptor:
         case Wait::kNothing:
             break;
@@ -76,6 +77,10 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
             "rank {} gave up, so rank {} cannot trust its own result: data of a later call of rank "
             "{} may have replaced data of this one",
             waiting.peer, waiting.rank, waiting.peer));
+    }
+    if (waiting.what == Wait::kMachines) {
+        throw std::runtime_error(fmt::format(
+            "rank {} did not get its part of the sum from the other machines", waiting.rank));
     }
     if (waiting.what == Wait::kDescriptor) {
         throw std::runtime_error(fmt::format(

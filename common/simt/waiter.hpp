@@ -47,6 +47,7 @@ enum class Wait : std::uint32_t {
     kFifoMessage,  ///< No wait: the FIFO brought a message of unexpected length.
     kFifoEntry,    ///< No wait: a FIFO entry points outside the buffer.
     kTrust,        ///< No wait: the peer gave up, and may have spoilt what this rank was using.
+    kMachines,     ///< No wait: the exchange with other machines failed (lab 06).
     kDescriptor,   ///< No wait: an entry of lab 04's unpack queue points outside the buffers.
 };
 

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "common/simt/waiter.hpp"
 #include "labs/05_device_prims/reduction/data_type.hpp"
 
 namespace symm {
@@ -46,9 +47,12 @@ public:
     /// std::runtime_error if a part has failed. Does not wait.
     virtual void require_possible(std::size_t bytes, CUstream stream) = 0;
     /// Queues, after the work already in the stream: `buffer`, of `call.count` elements, becomes
-    /// the reduction of all machines' buffers. It may be used after finish(). Does not wait. Throws
-    /// CudaError, and as require_possible(); a part that start() refuses is not counted.
-    virtual void start(const RailCall& call, CUdeviceptr buffer, CUstream stream) = 0;
+    /// the reduction of all machines' buffers. It may be used after finish(). If the part fails,
+    /// the kernels with `kernels` that are queued after finish() give up: they must not send what
+    /// is in the buffer. Does not wait. Throws CudaError, and as require_possible(); a part that
+    /// start() refuses is not counted.
+    virtual void start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
+                       const simt::Timeout& kernels) = 0;
     /// Makes the stream wait for the oldest unfinished part.
     virtual void finish(CUstream stream) = 0;
 

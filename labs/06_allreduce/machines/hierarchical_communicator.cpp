@@ -127,7 +127,7 @@ void HierarchicalCommunicator::scatter_and_start(const Call& call, std::size_t b
     const CUdeviceptr buffer = parts_[started_++ % parts_.size()];
     inside_.reduce_scatter(call.in + call.bytes(begin), buffer, part, call.rail.type,
                            call.op_inside, call.stream);
-    across_.start(call.part(begin, part), buffer, call.stream);
+    across_.start(call.part(begin, part), buffer, call.stream, inside_.timeout());
 }
 
 void HierarchicalCommunicator::finish_and_gather(const Call& call, std::size_t begin,
@@ -142,7 +142,7 @@ void HierarchicalCommunicator::reduce_rest(const Call& call, std::size_t begin, 
     // By packets, which work with any memory.
     inside_.all_reduce(call.in + call.bytes(begin), buffer, count, call.rail.type, call.op_inside,
                        call.stream, Algorithm::kOneShot);
-    across_.start(call.part(begin, count), buffer, call.stream);
+    across_.start(call.part(begin, count), buffer, call.stream, inside_.timeout());
     across_.finish(call.stream);
     ++finished_;
     cu_check(cuMemcpyAsync(call.out + call.bytes(begin), buffer, call.bytes(count), call.stream),
@@ -150,7 +150,12 @@ void HierarchicalCommunicator::reduce_rest(const Call& call, std::size_t begin, 
 }
 
 void HierarchicalCommunicator::synchronize(const Stream& stream, std::string_view what) {
-    inside_.synchronize(stream, what, [&] { across_.throw_if_failed(); });
+    try {
+        inside_.synchronize(stream, what, [&] { across_.throw_if_failed(); });
+    } catch (const std::runtime_error&) {
+        across_.throw_if_failed();  // the cause, if a kernel gave up because of it
+        throw;
+    }
     across_.throw_if_failed();
 }
 

@@ -42,7 +42,7 @@ Engine make_engine(Rank& inside, std::unique_ptr<Rail>& rail, bool by_nccl, int 
     if (engine.nccl == nullptr) {
         throw std::runtime_error("no NCCL: " + why_not);
     }
-    engine.exchange = std::make_unique<NcclExchange>(*engine.nccl, *rail);
+    engine.exchange = std::make_unique<NcclExchange>(inside, *engine.nccl, *rail);
     return engine;
 }
 

@@ -1,11 +1,13 @@
 #include "labs/06_allreduce/machines/nccl_exchange.hpp"
 
+#include <stdexcept>
 #include <vector>
 
 #include "common/log/log.hpp"
 #include "common/sys/deadline.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
 #include "labs/06_allreduce/algorithms/scratch.hpp"
+#include "labs/06_allreduce/machines/staged_exchange.hpp"
 
 namespace symm {
 namespace {
@@ -21,8 +23,9 @@ NcclLibrary::UniqueId common_id(const NcclLibrary& library, Rail& rail) {
 
 }  // namespace
 
-NcclExchange::NcclExchange(const NcclLibrary& library, Rail& rail)
-    : machine_(rail.machine()),
+NcclExchange::NcclExchange(const Rank& rank, const NcclLibrary& library, Rail& rail)
+    : rank_(rank.rank()),
+      machine_(rail.machine()),
       machines_(rail.machines()),
       communicator_(library, common_id(library, rail), machines_, machine_),
       epochs_(sizeof(Epochs)) {}
@@ -31,7 +34,9 @@ void NcclExchange::require_possible(std::size_t, CUstream) {
     throw_if_failed();
 }
 
-void NcclExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream) {
+void NcclExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
+                         const simt::Timeout& kernels) {
+    throw_if_failed();
     const ReduceOp op = call.op == ReduceOp::kAvg ? ReduceOp::kSum : call.op;
     communicator_.all_reduce(buffer, buffer, call.count, static_cast<int>(call.type),
                              static_cast<int>(op), stream);
@@ -48,14 +53,22 @@ void NcclExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stre
                          0,
                          1});
     }
+    launch_require_part(stream, timeout_.timeout(), kernels, rank_);
 }
 
 void NcclExchange::throw_if_failed() {
+    if (!failure_.empty()) {
+        throw std::runtime_error(failure_);
+    }
     communicator_.throw_async_error();
 }
 
 void NcclExchange::fail(std::string_view text) noexcept {
     log::info("aborting NCCL's communicator: {}", text);
+    if (failure_.empty()) {
+        failure_ = text;
+    }
+    timeout_.abort();  // first
     communicator_.abort();
 }
 

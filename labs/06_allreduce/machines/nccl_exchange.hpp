@@ -9,9 +9,11 @@
 /// kernel comes first, on the other two ours. NCCL's wait for their rails, ours for the other rank
 /// of their machine, and all four for a place that another kernel holds.
 ///
-/// NCCL chooses the order in which it adds up the machines.
+/// NCCL chooses the order in which it adds up the machines. If NCCL's communicator is aborted, its
+/// kernels end with any data in the buffer. So the abort is first told to a kernel queued after
+/// each of them, which makes the rank's later kernels give up (staged_exchange.hpp tells why).
 
-#include <memory>
+#include <string>
 
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/kernel_timeout.hpp"
@@ -25,23 +27,26 @@ namespace symm {
 class NcclExchange final : public Exchange {
 public:
     /// Collective along the rail, which carries the communicator's id. Throws std::runtime_error.
-    NcclExchange(const NcclLibrary& library, Rail& rail);
+    NcclExchange(const Rank& rank, const NcclLibrary& library, Rail& rail);
 
     int machine() const override { return machine_; }
     int machines() const override { return machines_; }
     std::size_t depth() const override { return 1; }
     void require_possible(std::size_t bytes, CUstream stream) override;
-    void start(const RailCall& call, CUdeviceptr buffer, CUstream stream) override;
+    void start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
+               const simt::Timeout& kernels) override;
     void finish(CUstream) override {}
     void throw_if_failed() override;
     void fail(std::string_view text) noexcept override;
 
 private:
+    int rank_;
     int machine_;
     int machines_;
     NcclCommunicator communicator_;
-    KernelTimeout timeout_;  ///< Of the kernel that divides sums, which waits for nothing,
-    DeviceMemory epochs_;    ///< and its epochs.
+    KernelTimeout timeout_;  ///< Of kernels that wait for nothing; aborted before NCCL's kernels.
+    DeviceMemory epochs_;    ///< Of the kernel that divides sums.
+    std::string failure_;
 };
 
 }  // namespace symm

@@ -75,7 +75,8 @@ void StagedExchange::require_possible(std::size_t bytes, CUstream stream) {
     }
 }
 
-void StagedExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream) {
+void StagedExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
+                           const simt::Timeout& kernels) {
     require_possible(bytes_of(call), stream);
     Part part{started_ + 1, call};
     const auto stage = reinterpret_cast<CUdeviceptr>(stage_of(part.number));
@@ -83,7 +84,8 @@ void StagedExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream st
     cu_check(cuMemcpyAsync(stage, buffer, bytes_of(call), out_.get()), "cuMemcpyAsync(size={})",
              bytes_of(call));
     order(out_.get(), in_.get(), part.copied_out);
-    launch_await_part(in_.get(), timeout_.timeout(), memory_.as<std::uint32_t>(), part.number);
+    launch_await_part(in_.get(), timeout_.timeout(), kernels, rank_, memory_.as<std::uint32_t>(),
+                      part.number);
     cu_check(cuMemcpyAsync(buffer, stage, bytes_of(call), in_.get()), "cuMemcpyAsync(size={})",
              bytes_of(call));
     copied_in_[part.number % kDepth].record(in_.get());

@@ -10,7 +10,7 @@
 /// | copy out | stream `out`      | copies the buffer to `stage[k % depth]`    |         | the caller's stream so far (event) |
 /// | exchange | this rank's thread | sends, and adds up in the order of the machines | plain | copy out (it checks the event) |
 /// | post     | the same thread   | stores k to `done`, in pinned host memory  | release | exchange                  |
-/// | wait     | kernel in stream `in` | polls `done` until it has reached k    | acquire | copy out (event), post    |
+/// | wait     | kernel in stream `in` | polls `done` until it has reached k; where it gives up, so do the communicator's later kernels | acquire | copy out (event), post |
 /// | copy in  | stream `in`       | copies `stage[k % depth]` to the buffer    |         | wait (stream)             |
 /// | finish   | the caller's stream | goes on                                  |         | copy in (event)           |
 ///
@@ -25,6 +25,10 @@
 /// - Every wait ends: the thread has a limit for each part, fails if a machine has not arrived by
 ///   then, and notifies the waiting kernel, which ends. Then the contents of buffers are undefined,
 ///   and throw_if_failed() throws.
+/// - A rank that has not given up has right results. The kernel that waits for a failed part makes
+///   its rank's communicator give up before it ends. So the AllGather queued after it sends
+///   nothing, and the other ranks of the machine, whose parts may be right, wait for this one until
+///   they hear of its failure or reach their limit.
 ///
 /// Source: NCCL's proxy thread (src/proxy.cc), which also sends for kernels; lab 04's proxy.hpp.
 
@@ -50,9 +54,13 @@ namespace symm {
 /// `to[i]` becomes the reduction of element i of all sources, in their order.
 void reduce_on_host(const RailCall& call, const std::vector<const std::byte*>& sources,
                     std::byte* to, std::size_t count);
-/// Queues the kernel that waits until `*done` has reached `part`.
-void launch_await_part(CUstream stream, const simt::Timeout& timeout, const std::uint32_t* done,
-                       std::uint32_t part);
+/// Queues the kernel that waits until `*done` has reached `part`. If it gives up, the later kernels
+/// of `rank` with `kernels` give up.
+void launch_await_part(CUstream stream, const simt::Timeout& timeout, const simt::Timeout& kernels,
+                       int rank, const std::uint32_t* done, std::uint32_t part);
+/// Queues a kernel that does not wait: if the host has aborted `timeout`, the same happens.
+void launch_require_part(CUstream stream, const simt::Timeout& timeout,
+                         const simt::Timeout& kernels, int rank);
 
 class StagedExchange final : public Exchange {
 public:
@@ -70,7 +78,8 @@ public:
     int machines() const override { return rail_->machines(); }
     std::size_t depth() const override { return kDepth; }
     void require_possible(std::size_t bytes, CUstream stream) override;
-    void start(const RailCall& call, CUdeviceptr buffer, CUstream stream) override;
+    void start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
+               const simt::Timeout& kernels) override;
     void finish(CUstream stream) override;
     void throw_if_failed() override;
     void fail(std::string_view text) noexcept override;

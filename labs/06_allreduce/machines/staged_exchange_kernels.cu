@@ -7,23 +7,48 @@
 namespace symm {
 namespace {
 
-/// One thread waits. If it gives up, the host's thread knows why.
-struct AwaitPart {
+/// Makes a rank's communicator give up. Why the part has failed, the host knows.
+struct Failing {
     simt::Timeout timeout;
+    simt::Timeout kernels;
+    int rank;
+
+    __host__ __device__ void fail(std::uint32_t part) const {
+        simt::Waiter(kernels).fail({simt::Wait::kMachines, rank, rank, part}, 0);
+    }
+};
+
+/// One thread waits.
+struct AwaitPart : Failing {
     const std::uint32_t* done;
     std::uint32_t part;
 
     __host__ __device__ void operator()(const simt::ThreadBlock&) const {
         simt::Waiter waiter(timeout);
-        wait_signal(waiter, done, {simt::Wait::kSignal, 0, 0, part});
+        if (!wait_signal(waiter, done, {simt::Wait::kSignal, rank, rank, part})) {
+            fail(part);
+        }
+    }
+};
+
+struct RequirePart : Failing {
+    __host__ __device__ void operator()(const simt::ThreadBlock&) const {
+        if (simt::load(&timeout.report->abort, simt::Order::kRelaxed) != 0) {
+            fail(0);
+        }
     }
 };
 
 }  // namespace
 
-void launch_await_part(CUstream stream, const simt::Timeout& timeout, const std::uint32_t* done,
-                       std::uint32_t part) {
-    launch(stream, 1, 1, AwaitPart{timeout, done, part});
+void launch_await_part(CUstream stream, const simt::Timeout& timeout, const simt::Timeout& kernels,
+                       int rank, const std::uint32_t* done, std::uint32_t part) {
+    launch(stream, 1, 1, AwaitPart{{timeout, kernels, rank}, done, part});
+}
+
+void launch_require_part(CUstream stream, const simt::Timeout& timeout,
+                         const simt::Timeout& kernels, int rank) {
+    launch(stream, 1, 1, RequirePart{{timeout, kernels, rank}});
 }
 
 void reduce_on_host(const RailCall& call, const std::vector<const std::byte*>& sources,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "common/cuda/copy.hpp"
@@ -274,6 +275,61 @@ TEST(MachinesErrors, ARefusedCallIsNotCounted) {
         }
         next();
     });
+}
+
+/// Fails in one of its calls.
+class FailingRail final : public Rail {
+public:
+    FailingRail(std::unique_ptr<Rail> rail, int calls) : rail_(std::move(rail)), calls_(calls) {}
+
+    int machine() const override { return rail_->machine(); }
+    int machines() const override { return rail_->machines(); }
+    void all_to_all(const std::byte* from, std::byte* to, std::size_t bytes,
+                    Deadline deadline) override {
+        if (calls_-- == 0) {
+            throw std::runtime_error("the rail failed");
+        }
+        rail_->all_to_all(from, to, bytes, deadline);
+    }
+    void all_gather(const std::byte* from, std::byte* to, std::size_t bytes,
+                    Deadline deadline) override {
+        rail_->all_gather(from, to, bytes, deadline);
+    }
+    void fail(std::string_view text) noexcept override { rail_->fail(text); }
+
+private:
+    std::unique_ptr<Rail> rail_;
+    int calls_;
+};
+
+// The ranks of the other rails have their parts, but not the failing one's.
+TEST(MachinesErrors, WhereOneRailFailsNoRankTakesAWrongResultForRight) {
+    for (int round = 0; round < 8; ++round) {
+        const int guilty = round % 4;
+        const auto limit = Deadline::standard_limit();
+        std::atomic<int> ended = 0;
+        const auto body = [&](Rank& inside, std::unique_ptr<Rail> rail) {
+            if (rail->machine() * 2 + inside.rank() == guilty) {
+                rail = std::make_unique<FailingRail>(std::move(rail), round / 4);
+            }
+            MachineSide side(inside, std::move(rail), limit);
+            const CUdeviceptr window = side.allocate(1 << 16);
+            side.verifier.fill(side.stream, {}, window, 9001);
+            side.communicator.all_reduce(window, window, 9001, DataType::kFloat, ReduceOp::kSum,
+                                         side.stream.get());
+            side.communicator.synchronize(side.stream, "the AllReduce");
+            ++ended;
+            EXPECT_NO_THROW(side.verifier.check(side.stream, {}, window, 9001)) << round;
+            inside.bootstrap().barrier("done");
+        };
+        EXPECT_THAT(
+            [&] {
+                run_on_machines({2, 2}, body);
+            },
+            ::testing::ThrowsMessage<std::runtime_error>(::testing::HasSubstr("the rail failed")))
+            << round;
+        EXPECT_EQ(ended, 0) << round;
+    }
 }
 
 TEST(MachinesErrors, ACaptureIsRefused) {
