@@ -44,12 +44,12 @@ void ThreadMeeting::exchange(
     std::unique_lock lock(mutex_);
     data_[static_cast<std::size_t>(machine)] = data;
     meet(lock, machine, deadline);
-    const auto all = data_;
-    lock.unlock();
-    for (std::size_t m = 0; m < all.size(); ++m) {
-        copy(m, all[m]);
+    if (!failure_.empty()) {  // since then a machine has left
+        throw std::runtime_error(failure_);
     }
-    lock.lock();
+    for (std::size_t m = 0; m < data_.size(); ++m) {
+        copy(m, data_[m]);
+    }
     meet(lock, machine, deadline);
 }
 

@@ -6,10 +6,11 @@
 /// |---------|------------------------------------------|--------------------|
 /// | arrive  | leaves the address of its data           | under the mutex    |
 /// | meet    | waits until all machines have arrived    | condition variable |
-/// | copy    | copies its part of the data of each      | plain              |
+/// | copy    | copies its part of the data of each      | under the mutex    |
 /// | meet    | waits until all have copied              | condition variable |
 ///
-/// After the second meeting each thread may use its data again, and arrive for the next call.
+/// After the second meeting each thread may use its data again, and arrive for the next call. A
+/// thread that gives up leaves with the mutex too, so no other one is copying its data, or will.
 
 #include <condition_variable>
 #include <functional>
