@@ -302,6 +302,17 @@ private:
     int calls_;
 };
 
+/// A rank whose call ends without an error has the right result.
+void expect_right_or_throw(MachineSide& side) {
+    const CUdeviceptr window = side.allocate(1 << 16);
+    side.verifier.fill(side.stream, {}, window, 9001);
+    side.stream.synchronize("the input", Deadline::standard());
+    side.communicator.all_reduce(window, window, 9001, DataType::kFloat, ReduceOp::kSum,
+                                 side.stream.get());
+    side.communicator.synchronize(side.stream, "the AllReduce");
+    EXPECT_NO_THROW(side.verifier.check(side.stream, {}, window, 9001));
+}
+
 // The ranks of the other rails have their parts, but not the failing one's.
 TEST(MachinesErrors, WhereOneRailFailsNoRankTakesAWrongResultForRight) {
     for (int round = 0; round < 8; ++round) {
@@ -313,13 +324,8 @@ TEST(MachinesErrors, WhereOneRailFailsNoRankTakesAWrongResultForRight) {
                 rail = std::make_unique<FailingRail>(std::move(rail), round / 4);
             }
             MachineSide side(inside, std::move(rail), limit);
-            const CUdeviceptr window = side.allocate(1 << 16);
-            side.verifier.fill(side.stream, {}, window, 9001);
-            side.communicator.all_reduce(window, window, 9001, DataType::kFloat, ReduceOp::kSum,
-                                         side.stream.get());
-            side.communicator.synchronize(side.stream, "the AllReduce");
+            expect_right_or_throw(side);
             ++ended;
-            EXPECT_NO_THROW(side.verifier.check(side.stream, {}, window, 9001)) << round;
             inside.bootstrap().barrier("done");
         };
         EXPECT_THAT(
@@ -329,6 +335,12 @@ TEST(MachinesErrors, WhereOneRailFailsNoRankTakesAWrongResultForRight) {
             ::testing::ThrowsMessage<std::runtime_error>(::testing::HasSubstr("the rail failed")))
             << round;
         EXPECT_EQ(ended, 0) << round;
+    }
+}
+
+TEST(MachinesErrors, WhereLimitsPassNoRankTakesAWrongResultForRight) {
+    for (int round = 0; round < 6; ++round) {
+        error_of({3, 3}, std::chrono::microseconds(300 << round), expect_right_or_throw);
     }
 }
 
