@@ -14,6 +14,7 @@
 #include "common/cli/cli.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/device.hpp"
+#include "common/sys/error_text.hpp"
 #include "labs/06_allreduce/machines/machine_calls.hpp"
 #include "labs/06_allreduce/machines/mpi_rail.hpp"
 
@@ -52,6 +53,14 @@ void check_against_mpi(const Arithmetic& arithmetic, std::size_t count, CUdevice
     }
 }
 
+/// Ends the run: MPI_Finalize would wait for ranks that do not know of the error.
+void abort_all(const std::string& text, int exit_code) {
+    report_error(text);
+    // When a rank aborts, mpirun drops output that it has not read yet.
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    MPI_Abort(MPI_COMM_WORLD, exit_code);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -86,18 +95,24 @@ int main(int argc, char** argv) {
                 check_against_mpi(calls.arithmetic, count, in, out);
             };
         }
-        const MpiSession session(argc, argv);
-        const MpiPlace place = MpiPlace::find();
-        Rank inside(join(place.rank, place.ranks, place.name), RankMode::kProcess);
+        MpiSession session(argc, argv);
+        MpiPlace place;
         try {
-            make_calls(inside, std::make_unique<MpiRail>(place), calls);
+            place = MpiPlace::find(session);
+            Rank inside(join(place.rank, place.ranks, place.name), RankMode::kProcess);
+            try {
+                make_calls(inside, std::make_unique<MpiRail>(place), calls);
+            } catch (const std::exception& error) {
+                inside.bootstrap().fail(error.what());
+                throw;
+            }
+        } catch (const UsageError& error) {
+            abort_all(error_text(error), kExitUsage);
         } catch (const std::exception& error) {
-            inside.say("error on machine {}: {}", place.machine, error.what());
-            inside.bootstrap().fail(error.what());
-            // When a rank aborts, mpirun drops output that it has not read yet.
-            std::this_thread::sleep_for(std::chrono::milliseconds(300));
-            MPI_Abort(MPI_COMM_WORLD, kExitFailed);
+            abort_all(fmt::format("rank {} of machine {}: {}", place.rank, place.machine,
+                                  error_text(error)),
+                      kExitFailed);
         }
-        return 0;
+        return kExitRight;
     });
 }

@@ -5,11 +5,13 @@
 
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "common/environment/environment.hpp"
+#include "common/sys/error_text.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
@@ -57,20 +59,53 @@ void wait_for_mpi(MPI_Request request, const char* what, Deadline deadline) {
     }
 }
 
-MpiSession::MpiSession(int& argc, char**& argv) {
+MpiSession::MpiSession(int& argc, char**& argv)
+    : watch_([this](const std::stop_token& ended) { watch(ended); }) {
     int provided = 0;
+    step("MPI_Init_thread");
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    end_steps();
     if (provided < MPI_THREAD_MULTIPLE) {
         throw std::runtime_error("this MPI does not support MPI_THREAD_MULTIPLE");
     }
 }
 
 MpiSession::~MpiSession() {
+    step("MPI_Finalize");
     MPI_Finalize();
+    end_steps();
 }
 
-MpiPlace MpiPlace::find() {
+void MpiSession::step(const char* call) {
+    {
+        const std::lock_guard lock(mutex_);
+        call_ = call;
+        ++steps_;
+        deadline_ = Deadline::standard();
+    }
+    changed_.notify_all();
+}
+
+void MpiSession::watch(const std::stop_token& ended) {
+    std::unique_lock lock(mutex_);
+    while (!ended.stop_requested()) {
+        const auto next = [&, now = steps_] { return steps_ != now; };
+        if (call_ == nullptr) {
+            changed_.wait(lock, ended, next);
+        } else if (!changed_.wait_until(lock, ended, deadline_.end(), next) &&
+                   !ended.stop_requested()) {
+            report_error(fmt::format(
+                "{} did not return within {:.3g} s (SYMM_TIMEOUT): a rank of this run is stopped, "
+                "has ended without MPI_Finalize, or did not call it",
+                call_, deadline_.seconds()));
+            std::_Exit(kExitFailed);
+        }
+    }
+}
+
+MpiPlace MpiPlace::find(MpiSession& session) {
     const int rank = rank_in(MPI_COMM_WORLD);
+    session.step("MPI_Comm_split by machine");
     const MPI_Comm inside = ranks_of_machine(rank);
     MpiPlace place;
     place.rank = rank_in(inside);
@@ -78,15 +113,19 @@ MpiPlace MpiPlace::find() {
     // Process id and time of the machine's first rank: no other run has both.
     std::array<long, 2> name{::getpid(),
                              std::chrono::steady_clock::now().time_since_epoch().count()};
+    session.step("MPI_Bcast of the machine's name");
     MPI_Bcast(name.data(), 2, MPI_LONG, 0, inside);
     place.name = fmt::format("symm-{}-{}-{}", ::geteuid(), name[0], name[1]);
+    session.step("MPI_Comm_split by rail");
     place.rail = split(place.rank, rank);
     place.machine = rank_in(place.rail);
     place.machines = size_of_communicator(place.rail);
     // If machines have different numbers of ranks, some rails are shorter than others.
     std::vector<int> sizes(static_cast<std::size_t>(size_of_communicator(MPI_COMM_WORLD)));
     const int own = place.rank == 0 ? place.ranks : 0;
+    session.step("MPI_Allgather of the machines' sizes");
     MPI_Allgather(&own, 1, MPI_INT, sizes.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    session.end_steps();
     std::erase(sizes, 0);
     for (const int size : sizes) {
         if (size != sizes[0]) {

@@ -6,19 +6,24 @@
 /// SYMM_RANKS_PER_NODE ranks in a row, to try several machines on one. Machines are numbered by
 /// their first rank.
 ///
-/// Each part takes three MPI calls, all nonblocking: MPI's own waits have no limit.
+/// Each part takes three MPI calls, all nonblocking, and polls until a deadline.
 
 #include <mpi.h>
 
+#include <condition_variable>
+#include <cstddef>
 #include <memory>
+#include <mutex>
+#include <stop_token>
 #include <string>
+#include <thread>
 
 #include "labs/06_allreduce/machines/rail.hpp"
 
 namespace symm {
 
 /// MPI, from MPI_Init_thread to MPI_Finalize, which waits for all ranks: if one has failed, end the
-/// run with MPI_Abort.
+/// run with MPI_Abort. A thread watches the time that steps of MPI take.
 class MpiSession {
 public:
     /// Throws std::runtime_error if MPI cannot be called by a thread other than this one.
@@ -26,6 +31,22 @@ public:
     MpiSession(const MpiSession&) = delete;
     MpiSession& operator=(const MpiSession&) = delete;
     ~MpiSession();
+
+    /// A call of MPI follows that waits for other ranks. If neither the next step begins nor
+    /// end_steps() is called within SYMM_TIMEOUT, prints `call` and ends the process with exit
+    /// status 1: MPI's own waits have no limit, and cannot be ended.
+    void step(const char* call);
+    void end_steps() { step(nullptr); }
+
+private:
+    void watch(const std::stop_token& ended);
+
+    std::mutex mutex_;
+    std::condition_variable_any changed_;
+    const char* call_ = nullptr;  ///< Null between steps.
+    std::size_t steps_ = 0;
+    Deadline deadline_ = Deadline::standard();
+    std::jthread watch_;  ///< Ends first.
 };
 
 /// Waits for a nonblocking call, `what`. Throws std::runtime_error if a machine did not arrive by
@@ -42,7 +63,7 @@ struct MpiPlace {
     MPI_Comm rail = MPI_COMM_NULL;
 
     /// Collective. Throws UsageError if the machines have different numbers of ranks.
-    static MpiPlace find();
+    static MpiPlace find(MpiSession& session);
 };
 
 class MpiRail final : public Rail {

@@ -22,3 +22,21 @@ symm_mpi_test(2x2_bfloat16 4 2 --bytes 2K --dtype bfloat16 --op avg --inplace)
 symm_mpi_test(unequal 3 2)
 set_tests_properties(06_allreduce_mpi.unequal PROPERTIES
   PASS_REGULAR_EXPRESSION "all machines need the same number of ranks, but they have 2, 1")
+
+# Runs that fail: each ends before its limit or soon after it, and says why.
+function(symm_mpi_failure name says)  # a shell command, whose $MPIRUN and $PROGRAM are set
+  add_test(NAME 06_allreduce_mpi.${name} COMMAND sh -c "exec 2>&1; ${ARGN}")
+  set_tests_properties(06_allreduce_mpi.${name} PROPERTIES LABELS lab06 TIMEOUT 60
+    PASS_REGULAR_EXPRESSION "${says}"
+    ENVIRONMENT "SYMM_DRIVER=emulated;SYMM_RANKS_PER_NODE=2;MPIRUN=${MPIEXEC_EXECUTABLE};\
+PROGRAM=$<TARGET_FILE:06_allreduce_mpi>;${open_mpi}")
+endfunction()
+
+# A process that never calls MPI_Init.
+symm_mpi_failure(missing "error: MPI_Init_thread did not return within 2 s"
+  "SYMM_TIMEOUT=2 $MPIRUN -np 3 $PROGRAM : -np 1 sleep 30")
+# Machine 1 cannot join, and machine 0 does not wait for it.
+symm_mpi_failure(join "error: rank 0 of machine 1: cuDevicePrimaryCtxRetain"
+  "SYMM_TIMEOUT=50 $MPIRUN -np 2 $PROGRAM : -np 2 \
+   env SYMM_EMU_FAIL=cuDevicePrimaryCtxRetain:1:CUDA_ERROR_UNKNOWN $PROGRAM")
+symm_mpi_failure(output "cannot write to stdout" "$PROGRAM --bytes 1K >/dev/full")
