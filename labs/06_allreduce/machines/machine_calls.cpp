@@ -100,6 +100,7 @@ void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const MachineCalls& ca
                           time.count() / calls.iterations));
     }
     print("\nAll results are right. A time is that of one call on one rank, including its wait.\n");
+    inside.require_printed();
 }
 
 int run_thread_machines(int machines, int ranks, const MachineCalls& calls) {

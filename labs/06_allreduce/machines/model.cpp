@@ -1,6 +1,7 @@
 // README.md's model of when three steps are faster than rings, for given links.
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +10,7 @@
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/log/print.hpp"
+#include "common/sys/system_error.hpp"
 
 namespace {
 
@@ -85,7 +87,9 @@ int main(int argc, char** argv) {
             table += fmt::format("{:>8} {:>14.1f} {:>12.1f} {:>8.2f}\n", format_bytes(bytes), steps,
                                  ring, ring / steps);
         }
-        print_lines(1, "", table);
-        return 0;
+        if (!print_lines(STDOUT_FILENO, "", table)) {
+            throw_errno("cannot write to stdout");
+        }
+        return kExitRight;
     });
 }

@@ -135,7 +135,8 @@ TEST(Program, TakesRegularFilesOnly) {
 
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {
     for (const char* command :
-         {"06_allreduce --bytes 1K --mode thread", "06_allreduce --bytes 1K --mode process"}) {
+         {"06_allreduce --bytes 1K --mode thread", "06_allreduce --bytes 1K --mode process",
+          "06_allreduce --bytes 1K --nodes 2", "06_allreduce_model"}) {
         expect_failure_without_stdout(command);
     }
 }
