@@ -14,11 +14,11 @@ int main(int argc, char** argv) {
     CLI::App app("Measures the fastest algorithm for each size, and writes the tuner's table.",
                  "06_allreduce_tune");
     RankOptions ranks;
-    std::string bytes = "1K:1G";
+    std::string bytes;
     std::string file;
     add_rank_options(app, ranks, kMaxAllReduceRanks);
     app.add_option("--bytes", bytes, "The sizes: powers of two in this range")
-        ->capture_default_str();
+        ->default_str("1K:1G, emulated 1K:1M");
     add_output_option(app, "FILE", file,
                       "The table to write; rows for other numbers of ranks are kept")
         ->required();
@@ -26,6 +26,9 @@ int main(int argc, char** argv) {
         "Try: 06_allreduce_tune --ranks 2 --mode thread my_machine.txt\n"
         "     SYMM_TUNING=my_machine.txt 06_allreduce --bytes 1K:1G");
     return run_main(app, argc, argv, [&] {
+        if (bytes.empty()) {
+            bytes = is_emulated() ? "1K:1M" : "1K:1G";
+        }
         const ByteRange sizes = parse_byte_range("--bytes", bytes);
         if (std::filesystem::exists(file)) {  // report a bad table once, not on each rank
             TuningTable::read(file, file);

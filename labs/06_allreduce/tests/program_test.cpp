@@ -83,6 +83,15 @@ TEST(Program, WritesAndReadsTheTunersTable) {
     EXPECT_EQ(run_program("06_allreduce --bytes 1K", "SYMM_TUNING=" + file).exit_code, 2);
 }
 
+TEST(Program, TunesSizesThatFitByDefault) {
+    const TemporaryDirectory directory;
+    // Ends as soon as the sizes have been accepted: to measure them all takes ten seconds.
+    const Finished run =
+        run_program("06_allreduce_tune " + (directory.path() / "table.txt").string(),
+                    "SYMM_EMU_FAIL=cuStreamCreate:1:CUDA_ERROR_UNKNOWN");
+    EXPECT_NE(run.output.find("cuStreamCreate"), std::string::npos) << run.output;
+}
+
 TEST(Program, TakesNumbersInDecimal) {
     const Finished run = run_program("06_allreduce --count 010");
     EXPECT_EQ(run.exit_code, 0) << run.output;
