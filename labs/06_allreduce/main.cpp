@@ -142,9 +142,10 @@ int main(int argc, char** argv) {
     app.add_flag("--inplace", options.in_place, "Input and output are the same buffer");
     add_number_option(app, "--nodes", options.nodes, 1, kMaxAllReduceRanks,
                       "Number of machines: groups of threads, all with the same number of ranks");
-    app.add_option("--engine", options.engine, "How data moves between machines")
-        ->check(CLI::IsMember({"host", "nccl"}))
-        ->capture_default_str();
+    auto* engine_option =
+        app.add_option("--engine", options.engine, "How data moves between machines, with --nodes")
+            ->check(CLI::IsMember({"host", "nccl"}))
+            ->capture_default_str();
     app.footer(
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
         "     06_allreduce --ranks 8 --mode thread --bytes 1K:1M\n"
@@ -160,7 +161,14 @@ int main(int argc, char** argv) {
         options.algorithm = algorithm_named(algo);
         options.sizes = parse_byte_range("--bytes", bytes);
         require_possible(options);
+        if (options.nodes == 1 && !engine_option->empty()) {
+            throw UsageError("--engine is for several machines: pass --nodes 2 or more");
+        }
         if (options.nodes > 1) {
+            if (!app.get_option("--mode")->empty() && options.ranks.mode == RankMode::kProcess) {
+                throw UsageError(
+                    "--nodes cannot be combined with --mode process: threads act as machines");
+            }
             return run_thread_machines(options.nodes, options.ranks.ranks, calls_of(options));
         }
         return run_ranks(options.ranks, [&](Rank& rank) { run(rank, options); });

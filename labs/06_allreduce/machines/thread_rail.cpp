@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "common/bootstrap/socket_bootstrap.hpp"
+#include "common/ranks/launcher_environment.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
@@ -91,6 +92,12 @@ int run_on_machines(const std::vector<int>& ranks, const OnMachine& body,
                             "have {}",
                             fmt::join(ranks, ", ")));
         }
+    }
+    if (const auto place = placement_from_environment()) {  // its ranks are processes
+        throw UsageError(fmt::format(
+            "{} started this process as rank {} of {}, but threads of one process act as machines "
+            "here: use 06_allreduce_mpi, or set SYMM_LAUNCHER=none",
+            place->launcher, place->rank, place->size));
     }
     const int inside = ranks.at(0);
     std::vector<std::vector<Connections>> connections;

@@ -69,8 +69,9 @@ private:
 using OnMachine = std::function<void(Rank& inside, std::unique_ptr<Rail> rail)>;
 
 /// Runs `body` on `ranks[m]` ranks of each machine m, all of them threads of this process. Passes
-/// on exceptions, and throws UsageError if the machines have different numbers of ranks. `device`
-/// as in RankOptions, by the number of the rank among all.
+/// on exceptions, and throws UsageError if the machines have different numbers of ranks, or if a
+/// launcher started this process as a rank. `device` as in RankOptions, by the number of the rank
+/// among all.
 int run_on_machines(const std::vector<int>& ranks, const OnMachine& body,
                     const std::function<int(int rank)>& device = {});
 

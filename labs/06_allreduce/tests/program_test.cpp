@@ -33,7 +33,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "--ranks 3 --collective reducescatter --bytes 1K:64K --dtype half",
                       "--ranks 3 --collective allgather --bytes 1K:64K --inplace",
                       "--ranks 2 --collective reducescatter --count 777 --inplace --op avg",
-                      "--ranks 8 --mode thread --bytes 32K"));
+                      "--ranks 8 --mode thread --bytes 32K",
+                      "--nodes 2 --ranks 4 --mode thread --engine host --bytes 1K"));
 
 class Refused : public ::testing::TestWithParam<const char*> {};
 
@@ -54,7 +55,8 @@ INSTANTIATE_TEST_SUITE_P(
                       "--count 0x10", "--count 1.5", "--count 0", "--count -1",
                       "--count 4611686018427387904", "--dtype int", "--algo ring", "--mode fiber",
                       "--driver cuda", "--bytes 1K --count 3", "--algo sentinel --dtype int8",
-                      "--algo push --dtype int8", "--op mean", "--unknown", "extra"));
+                      "--algo push --dtype int8", "--op mean", "--unknown", "extra",
+                      "--nodes 2 --mode process", "--engine host", "--nodes 1 --engine nccl"));
 
 TEST(Program, RefusesNonsenseInTheEnvironment) {
     for (const char* setting :
@@ -90,6 +92,13 @@ TEST(Program, TunesSizesThatFitByDefault) {
         run_program("06_allreduce_tune " + (directory.path() / "table.txt").string(),
                     "SYMM_EMU_FAIL=cuStreamCreate:1:CUDA_ERROR_UNKNOWN");
     EXPECT_NE(run.output.find("cuStreamCreate"), std::string::npos) << run.output;
+}
+
+TEST(Program, UnderALauncherNamesTheProgramForMachines) {
+    const Finished run = run_program("06_allreduce --nodes 2 --ranks 4 --bytes 1K",
+                                     "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2");
+    EXPECT_EQ(run.exit_code, 2) << run.output;
+    EXPECT_NE(run.output.find("06_allreduce_mpi"), std::string::npos) << run.output;
 }
 
 TEST(Program, TakesNumbersInDecimal) {
