@@ -157,7 +157,7 @@ void Communicator::agree_on_refused_call() {
 }
 
 Communicator::Checked Communicator::admit(const CollectiveCall& call, CUstream stream,
-                                          Algorithm asked) {
+                                          Algorithm asked, const std::function<void()>& also) {
     if (was_refused_) {
         agree_on_refused_call();
     }
@@ -166,6 +166,9 @@ Communicator::Checked Communicator::admit(const CollectiveCall& call, CUstream s
     std::exception_ptr refusal;
     try {
         checked = check(call, stream, asked);
+        if (also) {
+            also();
+        }
     } catch (const std::exception&) {
         refusal = std::current_exception();
     }
@@ -284,10 +287,10 @@ CallPlan Communicator::call(Collective collective, CUdeviceptr in, CUdeviceptr o
 }
 
 void Communicator::require_possible(Collective collective, CUdeviceptr in, CUdeviceptr out,
-                                    std::size_t count, DataType type, ReduceOp op,
-                                    CUstream stream) {
+                                    std::size_t count, DataType type, ReduceOp op, CUstream stream,
+                                    const std::function<void()>& also) {
     const CurrentContext current(rank_.gpu());
-    admit({collective, in, out, count, type, op}, stream, Algorithm::kAuto);
+    admit({collective, in, out, count, type, op}, stream, Algorithm::kAuto, also);
 }
 
 }  // namespace symm

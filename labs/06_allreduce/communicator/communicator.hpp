@@ -70,6 +70,7 @@ public:
 
     int rank() const { return rank_.rank(); }
     int ranks() const { return rank_.size(); }
+    const Device& gpu() const { return rank_.gpu(); }
 
     /// A window of new memory, `bytes` on every rank: ncclMemAlloc and ncclCommWindowRegister in
     /// one. Returns the address of this rank's memory. The window lives until release(), or as long
@@ -131,9 +132,11 @@ public:
                   DataType type, ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
 
     /// Throws what call() would throw to refuse the call, and queues nothing. A call like any other
-    /// for the ranks: all make it, and after a refusal the next one waits for them.
+    /// for the ranks: all make it, and after a refusal the next one waits for them. `also` may
+    /// throw what else speaks against it.
     void require_possible(Collective collective, CUdeviceptr in, CUdeviceptr out, std::size_t count,
-                          DataType type, ReduceOp op, CUstream stream);
+                          DataType type, ReduceOp op, CUstream stream,
+                          const std::function<void()>& also = {});
     /// Passed to a kernel of the caller's that makes the communicator's later kernels give up.
     simt::Timeout timeout() const { return timeout_.timeout(); }
 
@@ -191,7 +194,8 @@ private:
     /// Waits for all ranks to come here, after a call that this one has refused.
     void agree_on_refused_call();
     /// Counts the call, and compares it if SYMM_CHECK=1. Throws a refusal.
-    Checked admit(const CollectiveCall& call, CUstream stream, Algorithm asked);
+    Checked admit(const CollectiveCall& call, CUstream stream, Algorithm asked,
+                  const std::function<void()>& also = {});
     CallPlan queue(const CollectiveCall& call, CUstream stream, Algorithm asked);
     void launch(const CollectiveCall& call, const Places& places, CUstream stream,
                 const CallPlan& chosen);

@@ -78,15 +78,17 @@ HierarchicalCommunicator::~HierarchicalCommunicator() {
 
 void HierarchicalCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count,
                                           DataType type, ReduceOp op, CUstream stream) {
-    across_.require_possible(part_bytes(), stream);
-    require_known(type, op);
-    require_memory(in, count, type);
-    require_memory(out, count, type);
-    inside_.require_possible(Collective::kAllReduce, in, out, count, type, op, stream);
+    const CurrentContext current(inside_.gpu());
+    ++calls_;  // if it is refused, too: then the other machines' next call is another one
+    inside_.require_possible(Collective::kAllReduce, in, out, count, type, op, stream, [&] {
+        across_.require_possible(part_bytes(), stream);
+        require_memory(in, count, type);
+        require_memory(out, count, type);
+    });
     try {
         queue({in,
                out,
-               {calls_ + 1, count, 0, count, type, op, ranks()},
+               {calls_, count, 0, count, type, op, ranks()},
                stream,
                op == ReduceOp::kAvg ? ReduceOp::kSum : op});
     } catch (const std::exception& error) {  // some steps are queued, and others are not
@@ -95,7 +97,6 @@ void HierarchicalCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::
                                  error.what()));
         throw;
     }
-    ++calls_;
 }
 
 void HierarchicalCommunicator::queue(const Call& call) {

@@ -59,9 +59,9 @@ public:
     /// Otherwise as Communicator::all_reduce, except for the bits (above), and that the exchange
     /// may refuse a stream that is being captured.
     ///
-    /// A call that throws std::invalid_argument has queued and counted nothing: on this rank it was
-    /// not made, and the next call takes its place. If other ranks have made it, they wait for that
-    /// one. After any other exception the communicator can only be destroyed.
+    /// A call that throws std::invalid_argument has queued nothing. If other ranks have made it,
+    /// this rank's next call throws, as Communicator's does, or all find that machines make
+    /// different calls. After any other exception the communicator can only be destroyed.
     void all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type, ReduceOp op,
                     CUstream stream);
 

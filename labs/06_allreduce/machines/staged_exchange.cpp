@@ -136,6 +136,7 @@ void StagedExchange::fail(std::string_view text) noexcept {
 void StagedExchange::run() {
     try {
         device_.make_current();
+        const RelaxedCapture relaxed;  // a user may be capturing in mode global
         while (const auto part = next_part()) {
             if (!wait_for_copy(*part) || !use_stage(true)) {
                 break;
