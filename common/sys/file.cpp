@@ -7,7 +7,9 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <random>
 #include <system_error>
+#include <tuple>
 
 #include "common/sys/descriptor.hpp"
 #include "common/sys/usage_error.hpp"
@@ -83,27 +85,40 @@ void write_file(const std::string& path, std::string_view text, std::string_view
     if (std::filesystem::exists(target)) {
         target = std::filesystem::canonical(target);
     }
+    // A name that other users of the folder cannot guess, and no link: they could lead the draft to
+    // another file.
+    std::random_device random;
     const std::filesystem::path draft =
-        target.parent_path() / fmt::format(".symm.{}.draft", ::getpid());
+        target.parent_path() / fmt::format(".symm.{:08x}{:08x}.draft", random(), random());
     const auto fail = [&] {
         const int error = errno;
         ::unlink(draft.c_str());
         throw std::system_error(error, std::generic_category(),
                                 fmt::format("{}: the file cannot be written", origin));
     };
-    {
-        const UniqueFd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-        while (file.get() >= 0 && !text.empty()) {
-            const ssize_t written = ::write(file.get(), text.data(), text.size());
-            if (written < 0) {
-                fail();
-            }
-            text.remove_prefix(static_cast<std::size_t>(written));
-        }
-        if (file.get() < 0) {
+    struct stat old {};
+    const bool replaces = ::stat(target.c_str(), &old) == 0;
+    UniqueFd file(
+        ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaces ? 0600 : 0666));
+    if (!file) {
+        fail();
+    }
+    if (replaces) {
+        // Only root can give a file away, and others only to their own groups.
+        std::ignore = ::fchown(file.get(), old.st_uid, static_cast<gid_t>(-1));
+        std::ignore = ::fchown(file.get(), static_cast<uid_t>(-1), old.st_gid);
+        if (::fchmod(file.get(), old.st_mode & 0777) != 0) {
             fail();
         }
     }
+    while (!text.empty()) {
+        const ssize_t written = ::write(file.get(), text.data(), text.size());
+        if (written < 0) {
+            fail();
+        }
+        text.remove_prefix(static_cast<std::size_t>(written));
+    }
+    file.reset();
     if (std::rename(draft.c_str(), target.c_str()) != 0) {
         fail();
     }

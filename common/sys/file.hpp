@@ -21,7 +21,8 @@ std::string read_file(const std::string& path, std::string_view origin);
 void require_output_file(const std::string& path, std::string_view origin);
 
 /// Writes the file as a whole: if that fails, for example on a full disk, an old file stays as it
-/// was. Throws UsageError as require_output_file(), and std::system_error.
+/// was. A new one replaces it, with the mode of the old one, and with its owner and group if this
+/// user may set them. Throws UsageError as require_output_file(), and std::system_error.
 void write_file(const std::string& path, std::string_view text, std::string_view origin);
 
 }  // namespace symm

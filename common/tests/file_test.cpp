@@ -2,9 +2,11 @@
 
 #include "common/sys/file.hpp"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -58,6 +60,34 @@ TEST(File, HasANameOfAnyLengthThereCanBe) {
     const TemporaryDirectory directory;
     write_file(directory.path() / std::string(255, 'x'), "text", "--to");
     EXPECT_THROW(require_output_file(directory.path() / std::string(256, 'x'), "--to"), UsageError);
+}
+
+// The name of the draft cannot be known before: links at the names that it had once lead nowhere.
+TEST(File, IsWrittenBesideLinksThatOthersHavePlanted) {
+    const TemporaryDirectory directory;
+    const std::string victim = directory.path() / "victim";
+    const std::string path = directory.path() / "file";
+    write_file(victim, "precious", "--to");
+    std::filesystem::create_symlink("victim",
+                                    directory.path() / fmt::format(".symm.{}.draft", ::getpid()));
+    write_file(path, "text", "--to");
+    EXPECT_EQ(read_file(victim, "--from"), "precious");
+    EXPECT_FALSE(std::filesystem::is_symlink(path));
+}
+
+TEST(File, KeepsItsModeAndItsOwner) {
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() / "file";
+    write_file(path, "old", "--to");
+    constexpr uid_t kNobody = 65534;
+    const bool given = ::chown(path.c_str(), kNobody, kNobody) == 0;  // root alone may
+    ASSERT_EQ(::chmod(path.c_str(), 0640), 0);
+    write_file(path, "new", "--to");
+    struct stat status {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 0640u);
+    EXPECT_EQ(status.st_uid, given ? kNobody : ::geteuid());
+    EXPECT_EQ(read_file(path, "--from"), "new");
 }
 
 // As on a full disk: the old file stays, and no draft is left beside it.
