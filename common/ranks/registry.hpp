@@ -51,8 +51,8 @@ public:
 
 private:
     static Registry& instance() {
-        static Registry registry;
-        return registry;
+        static Registry& kept = *new Registry;  // outlives every owner with static storage
+        return kept;
     }
 
     std::mutex mutex_;
