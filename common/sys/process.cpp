@@ -51,6 +51,18 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& addi
     return all;
 }
 
+// A process that ignores SIGCHLD is not told how its children end: waitpid() fails with ECHILD. It
+// inherits that from a parent that wanted no zombies.
+void stop_ignoring_children() {
+    struct sigaction action {};
+    ::sigaction(SIGCHLD, nullptr, &action);
+    if (action.sa_handler == SIG_IGN) {
+        action.sa_handler = SIG_DFL;
+    }
+    action.sa_flags &= ~SA_NOCLDWAIT;
+    ::sigaction(SIGCHLD, &action, nullptr);
+}
+
 }  // namespace
 
 std::string ExitStatus::describe() const {
@@ -63,6 +75,7 @@ std::string ExitStatus::describe() const {
 Process::Process(const Command& command) {
     std::vector<std::string> arguments = command.arguments;
     std::vector<std::string> environment = merged_environment(command.environment);
+    stop_ignoring_children();
     Actions actions;
     for (const auto& [from, to] : {std::pair(command.standard_output, STDOUT_FILENO),
                                    std::pair(command.standard_error, STDERR_FILENO),

@@ -39,7 +39,8 @@ class Process {
 public:
     Process() = default;
     /// Starts it (posix_spawn: no copy of this process is made, so threads do not matter).
-    /// Throws std::system_error naming the program.
+    /// If this process ignores SIGCHLD, it does so no more. Throws std::system_error naming the
+    /// program.
     explicit Process(const Command& command);
     Process(Process&& other) noexcept { *this = std::move(other); }
     Process& operator=(Process&& other) noexcept {

@@ -55,6 +55,18 @@ TEST(Process, TellsHowItEnded) {
     EXPECT_EQ(signal.describe(), "was killed by signal 9 (Killed)");
 }
 
+TEST(Process, TellsHowItEndedWhereSigchldIsIgnored) {
+    struct sigaction before {};
+    for (const int flags : {0, SA_NOCLDWAIT}) {
+        struct sigaction ignored {};
+        ignored.sa_handler = flags == 0 ? SIG_IGN : SIG_DFL;
+        ignored.sa_flags = flags;
+        ::sigaction(SIGCHLD, &ignored, flags == 0 ? &before : nullptr);
+        EXPECT_EQ(Process(shell("exit 7")).wait(patient())->code, 7);
+    }
+    ::sigaction(SIGCHLD, &before, nullptr);
+}
+
 TEST(Process, IsWaitedForAgainAndAgain) {
     Process process(shell("exec sleep 1000"));
     EXPECT_FALSE(process.wait(Deadline::after(std::chrono::milliseconds(20))));
