@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <fstream>
 #include <functional>
@@ -72,34 +74,62 @@ bool is_rank(long process) {
     return false;
 }
 
+// Whether a process with a terminal is an interactive shell. A shell that controls jobs ignores
+// SIGTTOU, to take the terminal back from a job. It does not pass that on to scripts.
+bool controls_jobs(long process) {
+    std::istringstream lines(text_of(fmt::format("/proc/{}/status", process)));
+    std::uint64_t ignored = 0;
+    for (std::string word; lines >> word;) {
+        if (word == "SigIgn:") {
+            lines >> std::hex >> ignored;
+        }
+    }
+    return (ignored >> (SIGTTOU - 1) & 1) != 0;
+}
+
 // The process that started the ranks, as its number and the time of its start: the nearest ancestor
-// that is no rank itself. Between it and this process there may be scripts and tools.
-std::string launching_process() {
-    long process = ::getppid();
-    while (true) {
-        // `pid (name) state parent ...`; the time of the start is the 22nd field. See proc(5).
+// that is no rank itself. Between it and this process there may be scripts and tools. If that does
+// not tell this run's ranks from another's, `why_not` says why.
+std::string launching_process(std::string& why_not) {
+    for (long process = ::getppid(); process > 0;) {
+        // `pid (name) state parent group session terminal ...`; the time of the start is the 22nd
+        // field. See proc(5).
         const std::string stat = text_of(fmt::format("/proc/{}/stat", process));
         const std::size_t name_end = stat.rfind(") ");
         std::istringstream fields(name_end == std::string::npos ? "" : stat.substr(name_end + 2));
         std::string state, ignored, start;
-        long parent = 0;
-        fields >> state >> parent;
-        for (int field = 5; field <= 22; ++field) {
+        long parent = 0, group = 0, session = 0, terminal = 0;
+        fields >> state >> parent >> group >> session >> terminal;
+        for (int field = 8; field <= 22; ++field) {
             fields >> (field == 22 ? start : ignored);
         }
-        if (parent <= 0 || !is_rank(process)) {
+        if (!is_rank(process)) {
+            if (terminal != 0 && controls_jobs(process)) {
+                why_not = "an interactive shell started it";
+            }
             return fmt::format("{} {}", process, start);
         }
         process = parent;
     }
+    why_not = "the process that started it is not in its PID namespace";
+    return "";
 }
 
-std::string name_of_run(const Launcher& launcher) {
+std::string name_of_run(const Launcher& launcher, const Placement& placement) {
     std::string run = env::text("SYMM_BOOTSTRAP");
     if (run.empty()) {
-        run = fmt::format("{} {}", launcher.name, launching_process());
+        std::string why_not;
+        run = fmt::format("{} {}", launcher.name, launching_process(why_not));
         for (const char* name : kRunVariables) {
             run += fmt::format("\n{}", env::foreign(name));
+        }
+        if (!why_not.empty() && placement.size > 1 &&
+            std::none_of(std::begin(kRunVariables), std::end(kRunVariables), is_set)) {
+            throw UsageError(
+                fmt::format("{} do not say to which run this rank belongs, and {}. Set "
+                            "SYMM_BOOTSTRAP to one text for all ranks of a run, and to another for "
+                            "the next run, or SYMM_LAUNCHER=none if this is no rank",
+                            placement.variables, why_not));
         }
     }
     // A hash: the text may be secret, and every user can read the names of sockets.
@@ -121,6 +151,8 @@ std::optional<Placement> placement_from_environment() {
         placement.launcher = launcher.name;
         placement.size = number(launcher.size, 1, kMaxRanks);
         placement.rank = number(launcher.rank, 0, placement.size - 1);
+        placement.variables = fmt::format("{}={} and {}={}", launcher.rank, placement.rank,
+                                          launcher.size, placement.size);
         constexpr int kMost = std::numeric_limits<int>::max();
         const bool several_hosts =
             launcher.local_size == nullptr
@@ -133,7 +165,7 @@ std::optional<Placement> placement_from_environment() {
                             "one. Start all ranks on one host",
                             launcher.name, placement.size));
         }
-        placement.name = name_of_run(launcher);
+        placement.name = name_of_run(launcher, placement);
         return placement;
     }
     return {};

@@ -2,8 +2,12 @@
 
 #include "common/ranks/launcher_environment.hpp"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -78,18 +82,19 @@ TEST(Launcher, IsKnownByItsVariables) {
         {"MPICH", "PMI_RANK", "PMI_SIZE"},
         {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
     for (const auto& [name, rank, size] : launchers) {
-        const Environment environment({{rank, "3"}, {size, "5"}});
+        const Environment environment({{rank, "3"}, {size, "5"}, {"MASTER_ADDR", "here"}});
         const auto place = placement_from_environment();
         ASSERT_TRUE(place);
         EXPECT_EQ(place->launcher, name);
         EXPECT_EQ(place->rank, 3);
         EXPECT_EQ(place->size, 5);
+        EXPECT_EQ(place->variables, std::string(rank) + "=3 and " + size + "=5");
         EXPECT_THAT(place->name, HasSubstr("symm-"));
     }
 }
 
 std::string name_with(std::map<std::string, std::string> variables) {
-    variables.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}});
+    variables.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "here"}});
     const Environment environment(variables);
     return placement_from_environment()->name;
 }
@@ -146,6 +151,52 @@ TEST(Launcher, RunsOfTwoLaunchingProcessesMeetApart) {
     EXPECT_NE(first, second);
 }
 
+// The output of commands that are typed into an interactive bash, in which "$1" is this program.
+std::string typed(const std::string& commands) {
+    int terminal = -1;
+    const pid_t shell = ::forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (shell == 0) {
+        ::setenv("HISTFILE", "", 1);  // the commands are not the user's
+        ::execlp("bash", "bash", "--norc", "--noprofile", "-i", nullptr);
+        ::_exit(127);
+    }
+    const std::string lines = fmt::format(
+        "set -- {}\n{}\nexit\n", std::filesystem::canonical("/proc/self/exe").string(), commands);
+    EXPECT_EQ(::write(terminal, lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
+    std::string output;
+    std::array<char, 4096> buffer{};
+    for (ssize_t n = 0; (n = ::read(terminal, buffer.data(), buffer.size())) > 0;) {
+        output.append(buffer.data(), static_cast<std::size_t>(n));
+    }
+    ::close(terminal);
+    EXPECT_EQ(::waitpid(shell, nullptr, 0), shell);
+    return output;
+}
+
+TEST(Launcher, RunsThatAnInteractiveShellStartsNeedAName) {
+    const Environment environment(std::map<std::string, std::string>{});
+    const std::string rank = "SYMM_TEST_PRINT=1 RANK=0 WORLD_SIZE=2 ";
+    const std::string start = "\"$1\" --gtest_filter=Launcher.PrintsItsNameWhereAskedTo";
+    EXPECT_THAT(typed(rank + start), HasSubstr("SYMM_BOOTSTRAP to one text"));
+    EXPECT_THAT(typed(rank + "timeout 60 " + start), HasSubstr("SYMM_BOOTSTRAP to one text"));
+    // With a name, with a launcher's word about the job, and from a script.
+    EXPECT_THAT(typed("SYMM_BOOTSTRAP=a " + rank + start), HasSubstr("\nsymm-"));
+    EXPECT_THAT(typed("MASTER_PORT=1 " + rank + start), HasSubstr("\nsymm-"));
+    EXPECT_THAT(typed("bash -c '" + rank + start + "; true' x \"$1\""), HasSubstr("\nsymm-"));
+}
+
+TEST(Launcher, RunsOfAnUnknownProcessNeedAName) {
+    const Environment environment(std::map<std::string, std::string>{});
+    if (std::system("unshare --user --map-root-user --pid --fork true 2>/dev/null") != 0) {
+        GTEST_SKIP() << "this user may not make PID namespaces";
+    }
+    const std::string run =
+        " SYMM_TEST_PRINT=1 RANK=0 WORLD_SIZE=2 unshare --user --map-root-user --pid --fork "
+        "--mount-proc $0 --gtest_filter=Launcher.PrintsItsNameWhereAskedTo; true";
+    EXPECT_THAT(name_from(run), HasSubstr("SYMM_BOOTSTRAP to one text"));
+    EXPECT_THAT(name_from("SYMM_BOOTSTRAP=a" + run), HasSubstr("\nsymm-"));
+}
+
 TEST(Launcher, CanBeIgnored) {
     const Environment environment({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"SYMM_LAUNCHER", "none"}});
     EXPECT_FALSE(placement_from_environment());
@@ -164,8 +215,10 @@ TEST(Launcher, AnEmptyVariableIsAsOneThatIsNotSet) {
     const std::string plain = name_with({});
     EXPECT_EQ(name_with({{"LOCAL_WORLD_SIZE", ""}, {"MASTER_PORT", ""}, {"SYMM_BOOTSTRAP", ""}}),
               plain);
-    const Environment environment(
-        {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NUM_NODES", ""}});
+    const Environment environment({{"SLURM_PROCID", "0"},
+                                   {"SLURM_STEP_NUM_TASKS", "2"},
+                                   {"SLURM_STEP_NUM_NODES", ""},
+                                   {"SLURM_JOB_ID", "7"}});
     EXPECT_TRUE(placement_from_environment());
 }
 
