@@ -12,6 +12,7 @@
 
 #include "common/bootstrap/socket_bootstrap.hpp"
 #include "common/cli/cli.hpp"
+#include "common/log/log.hpp"
 #include "common/log/print.hpp"
 #include "common/ranks/launcher_environment.hpp"
 #include "common/ranks/rank_failure.hpp"
@@ -72,11 +73,37 @@ int run_spawned(const SpawnedRank& self, const RankOptions& options, const Body&
     return exit_code(failure);
 }
 
+// The variables may be left over: those of a batch job's shell, or of a container.
+void warn_of_ignored(const Placement& place, const RankOptions& options) {
+    // The default number of ranks was probably not asked for. But one rank shows little.
+    const bool ranks_asked = options.ranks != RankOptions{}.ranks || place.size == 1;
+    if (place.rank == 0 &&
+        ((ranks_asked && options.ranks != place.size) || options.mode != RankMode::kProcess)) {
+        log::warn(
+            "--ranks {} --mode {} is ignored: {} made this process rank {} of {} ({}). Set "
+            "SYMM_LAUNCHER=none to ignore the launcher instead",
+            options.ranks, name_of(options.mode), place.launcher, place.rank, place.size,
+            place.variables);
+    }
+}
+
+// join(), with an error that says who this process takes itself for.
+std::unique_ptr<Bootstrap> join_launched(const Placement& place) {
+    try {
+        return join(place.rank, place.size, place.name);
+    } catch (const BootstrapError& error) {
+        throw BootstrapError(fmt::format("{}. This process is a rank because of {}: set "
+                                         "SYMM_LAUNCHER=none if {} did not start it",
+                                         error.what(), place.variables, place.launcher),
+                             error.rank(), error.remote());
+    }
+}
+
 int run_launched(const Placement& place, const RankOptions& options, const Body& body) {
     has_been_a_rank = true;
+    warn_of_ignored(place, options);
     const auto failure = run_rank(
-        place.rank, RankMode::kProcess, [&] { return join(place.rank, place.size, place.name); },
-        options, body);
+        place.rank, RankMode::kProcess, [&] { return join_launched(place); }, options, body);
     if (failure && failure->usage) {
         print_lines(STDERR_FILENO, fmt::format("[{}] ", place.rank), "error: " + failure->text);
     }

@@ -138,6 +138,18 @@ TEST(Program, SaysWhatToDoWhereDevicesAreNoPeers) {
     }
 }
 
+// A launcher's variables, without those of a launcher that may have started this test.
+std::vector<std::string> launched(std::vector<std::string> variables) {
+    for (const std::string name :
+         {"SYMM_LAUNCHER=", "RANK=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK="}) {
+        if (std::none_of(variables.begin(), variables.end(),
+                         [&](const std::string& one) { return one.starts_with(name); })) {
+            variables.push_back(name);
+        }
+    }
+    return variables;
+}
+
 TEST(Program, TakesItsRankFromALauncher) {
     for (const auto& names : {std::pair("RANK", "WORLD_SIZE"), std::pair("PMI_RANK", "PMI_SIZE"),
                               std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
@@ -146,8 +158,8 @@ TEST(Program, TakesItsRankFromALauncher) {
         for (const char* rank : {"0", "1", "2"}) {
             ranks.push_back(std::make_unique<Running>(
                 std::vector<std::string>{kProgram, "--driver", "emulated"},
-                std::vector<std::string>{std::string(names.first) + "=" + rank,
-                                         std::string(names.second) + "=3"}));
+                launched(
+                    {std::string(names.first) + "=" + rank, std::string(names.second) + "=3"})));
         }
         for (const auto& rank : ranks) {
             EXPECT_TRUE(rank->end().success()) << rank->errors();
@@ -165,9 +177,8 @@ TEST(Program, StepsOfOneJobDoNotMix) {
         ranks.push_back(std::make_unique<Running>(
             std::vector<std::string>{kProgram, "--driver", "emulated", "--bytes",
                                      step == 0 ? "800" : "1600"},
-            std::vector<std::string>{"SLURM_JOB_ID=7", fmt::format("SLURM_STEP_ID={}", step),
-                                     fmt::format("SLURM_PROCID={}", rank),
-                                     "SLURM_STEP_NUM_TASKS=2"}));
+            launched({"SLURM_JOB_ID=7", fmt::format("SLURM_STEP_ID={}", step),
+                      fmt::format("SLURM_PROCID={}", rank), "SLURM_STEP_NUM_TASKS=2"})));
     }
     for (std::size_t i = 0; i < ranks.size(); ++i) {
         EXPECT_TRUE(ranks[i]->end().success()) << ranks[i]->errors();
@@ -178,9 +189,29 @@ TEST(Program, StepsOfOneJobDoNotMix) {
 
 TEST(Program, ALaunchersRankThatNeverComesIsNamed) {
     Running rank_0({kProgram, "--driver", "emulated"},
-                   {"RANK=0", "WORLD_SIZE=2", "SYMM_TIMEOUT=1"});
+                   launched({"RANK=0", "WORLD_SIZE=2", "SYMM_TIMEOUT=1"}));
     EXPECT_EQ(rank_0.end().code, 1);
-    EXPECT_THAT(rank_0.errors(), HasSubstr("rank 1 of 2 did not join within 1 s"));
+    EXPECT_THAT(rank_0.errors(), AllOf(HasSubstr("rank 1 of 2 did not join within 1 s"),
+                                       HasSubstr("RANK=0 and WORLD_SIZE=2")));
+}
+
+// As in the shell of a batch job, or in a container of a job: one rank would show little.
+TEST(Program, NamesTheLauncherThatMakesItIgnoreItsOptions) {
+    const auto alone = launched({"RANK=0", "WORLD_SIZE=1"});
+    for (const std::vector<std::string>& options :
+         {std::vector<std::string>{"--ranks", "4"}, {"--mode", "thread"}}) {
+        std::vector<std::string> command{kProgram, "--driver", "emulated"};
+        command.insert(command.end(), options.begin(), options.end());
+        Running one(command, alone);
+        EXPECT_TRUE(one.end().success());
+        const std::string errors = one.errors();
+        EXPECT_THAT(errors, AllOf(HasSubstr(options[0] + " " + options[1]), HasSubstr("torchrun"),
+                                  HasSubstr("SYMM_LAUNCHER=none")));
+        EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1);
+    }
+    Running not_ignored({kProgram, "--driver", "emulated", "--ranks", "1"}, alone);
+    EXPECT_TRUE(not_ignored.end().success());
+    EXPECT_EQ(not_ignored.errors(), "");
 }
 
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {
