@@ -23,6 +23,13 @@ namespace {
 constexpr std::chrono::seconds kSilence{5};
 constexpr std::size_t kMaxPending = 2 * kMaxRanks;
 
+// What to do if ranks do not find each other. A socket's abstract name is known in one network
+// namespace only.
+constexpr std::string_view kHowToMeet =
+    "Ranks find each other if one launcher started them all, or if all have the same "
+    "SYMM_BOOTSTRAP. Ranks in several containers have to share a network namespace (docker run "
+    "--network host)";
+
 UniqueFd listen_as_root(std::string_view name) {
     try {
         return listen_at(name, kMaxRanks);
@@ -112,9 +119,9 @@ private:
         }
         if (const auto ranks = missing(); !ranks.empty() && deadline_.passed()) {
             throw BootstrapError(
-                fmt::format("{} {} of {} did not join within {:.3g} s at the socket '{}'{}",
+                fmt::format("{} {} of {} did not join within {:.3g} s at the socket '{}'. {}",
                             ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), size_,
-                            deadline_.seconds(), name_, shortage_.empty() ? "" : ". " + shortage_),
+                            deadline_.seconds(), name_, shortage_.empty() ? kHowToMeet : shortage_),
                 ranks.front(), false);
         }
     }
@@ -213,10 +220,9 @@ UniqueFd connect_to_root(int rank, int size, std::string_view name, Deadline dea
         throw BootstrapError(fmt::format("rank {} of {} cannot join: {}", rank, size, text),
                              culprit, remote);
     };
-    const std::string late = fmt::format(
-        "no word from rank 0 within {:.3g} s at the socket '{}'. Ranks find each other if one "
-        "launcher started them all, or if all have the same SYMM_BOOTSTRAP",
-        deadline.seconds(), name);
+    const std::string late =
+        fmt::format("no word from rank 0 within {:.3g} s at the socket '{}'. {}",
+                    deadline.seconds(), name, kHowToMeet);
     UniqueFd root = connect_to(name, deadline);
     if (!root) {
         give_up(0, false, late);

@@ -93,8 +93,9 @@ private:
 };
 
 /// Joins a run: rank 0 listens at a name in the abstract socket namespace, and the other ranks
-/// connect to it. No other run may use the name. Another user can neither join nor pass for rank 0:
-/// both ends check the user of the other. Throws BootstrapError naming the missing ranks.
+/// connect to it. All have to be in one network namespace, to which the name belongs. No other run
+/// may use the name. Another user can neither join nor pass for rank 0: both ends check the user of
+/// the other. Throws BootstrapError naming the missing ranks.
 std::unique_ptr<SocketBootstrap> join(int rank, int size, std::string_view name,
                                       Deadline deadline = Deadline::standard());
 
