@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <sstream>
 #include <system_error>
 
 #include "common/cli/bytes.hpp"
@@ -86,6 +87,7 @@ CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::stri
 
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
     open_standard_descriptors();
+    limit_output();
     add_driver_option(app);
     for (CLI::App* command : app.get_subcommands({})) {
         add_driver_option(*command);
@@ -94,7 +96,9 @@ int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& b
         try {
             app.parse(argc, argv);
         } catch (const CLI::Success& help) {  // --help and --version end the parsing this way
-            app.exit(help);
+            std::ostringstream text;
+            app.exit(help, text);
+            fmt::print("{}", text.str());
             require_written_output();
             return kExitRight;
         }
@@ -110,9 +114,8 @@ int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& b
     } catch (const std::system_error& error) {
         // If the buffer was full earlier, the error comes from fmt, and its text does not name
         // stdout.
-        return fail(kExitFailed, std::ferror(stdout) == 0
-                                     ? error_text(error)
-                                     : "cannot write to stdout: " + error.code().message());
+        return fail(kExitFailed, std::ferror(stdout) == 0 ? error_text(error)
+                                                          : output_error(error.code().value()));
     } catch (const std::exception& error) {
         return fail(kExitFailed, error_text(error));
     }

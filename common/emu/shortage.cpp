@@ -21,6 +21,9 @@ CUresult shortage(std::string_view call, int error) {
         case ENFILE:
             say("{}: no file descriptors are left (see ulimit -n)", call);
             return CUDA_ERROR_OPERATING_SYSTEM;
+        case EFBIG:
+            say("{}: the memory is larger than a file may be (see ulimit -f)", call);
+            return CUDA_ERROR_OPERATING_SYSTEM;
         default:
             say("{}: {}", call, std::strerror(error));
             return CUDA_ERROR_OPERATING_SYSTEM;

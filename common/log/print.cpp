@@ -1,5 +1,6 @@
 #include "common/log/print.hpp"
 
+#include <fmt/core.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -8,9 +9,10 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <mutex>
-#include <string>
+#include <stdexcept>
 #include <system_error>
 
 #include "common/environment/environment.hpp"
@@ -20,15 +22,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::chrono::milliseconds limit(int descriptor) noexcept {
-    double seconds = 30;
+double timeout_seconds() noexcept {
     try {
-        seconds = env::seconds("SYMM_TIMEOUT");
+        return env::seconds("SYMM_TIMEOUT");
     } catch (const std::exception&) {  // the text itself reports the wrong value
+        return 30;
     }
+}
+
+std::chrono::milliseconds limit(int descriptor) noexcept {
     // Other ranks may be waiting for this one, which matters more than its output.
     return std::chrono::milliseconds(
-        static_cast<long>(seconds * (descriptor == STDERR_FILENO ? 500 : 1000)) + 1);
+        static_cast<long>(timeout_seconds() * (descriptor == STDERR_FILENO ? 500 : 1000)) + 1);
 }
 
 }  // namespace
@@ -86,9 +91,27 @@ bool print_lines(int descriptor, std::string_view prefix, std::string_view text)
     return written_all;
 }
 
+void limit_output() {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const auto write = [](void*, const char* text, std::size_t bytes) {
+        return static_cast<ssize_t>(write_text(STDOUT_FILENO, {text, bytes}) ? bytes : 0);
+    };
+    if (FILE* limited = ::fopencookie(nullptr, "w", {nullptr, write, nullptr, nullptr})) {
+        std::setvbuf(limited, nullptr, ::isatty(STDOUT_FILENO) != 0 ? _IOLBF : _IOFBF, BUFSIZ);
+        stdout = limited;  // never closed: it is flushed when the program ends
+    }
+}
+
+std::string output_error(int error) {
+    return "cannot write to stdout: " +
+           (error == ETIMEDOUT ? fmt::format("the pipe was not read for the {} s of SYMM_TIMEOUT",
+                                             timeout_seconds())
+                               : std::generic_category().message(error));
+}
+
 void require_written_output() {
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-        throw std::system_error(errno, std::generic_category(), "cannot write to stdout");
+        throw std::runtime_error(output_error(errno));
     }
 }
 

@@ -2,6 +2,7 @@
 /// \file
 /// Writes text to stdout and stderr without waiting for ever: a pipe's reader may have stopped.
 
+#include <string>
 #include <string_view>
 
 namespace symm {
@@ -15,8 +16,16 @@ bool write_text(int descriptor, std::string_view text) noexcept;
 /// The same for lines: each begins with `prefix`, and ends with a newline.
 bool print_lines(int descriptor, std::string_view prefix, std::string_view text);
 
+/// For the start of a program: from now on stdio writes to stdout by write_text(), so that no
+/// program waits for ever for a reader, and a file that grows over `ulimit -f` is an error, not a
+/// signal.
+void limit_output();
+
+/// `cannot write to stdout: No space left on device`, from the `errno` of write_text().
+std::string output_error(int error);
+
 /// For the end of a program: most output is in stdio's buffer until now, so an error such as a full
-/// disk often shows only here. Throws std::system_error.
+/// disk often shows only here. Throws std::runtime_error.
 void require_written_output();
 
 }  // namespace symm

@@ -8,7 +8,6 @@
 #include <exception>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 
 #include "common/log/print.hpp"
 #include "common/sys/named.hpp"
@@ -97,13 +96,8 @@ void Rank::print(std::string_view text, bool prefixed) const {
 }
 
 void Rank::require_printed() const {
-    if (print_error_ == ETIMEDOUT) {
-        throw std::runtime_error(fmt::format(
-            "cannot write to stdout: the pipe was not read for the {} s of SYMM_TIMEOUT",
-            Deadline::standard().seconds()));
-    }
     if (print_error_ != 0) {
-        throw std::system_error(print_error_, std::generic_category(), "cannot write to stdout");
+        throw std::runtime_error(output_error(print_error_));
     }
 }
 

@@ -71,10 +71,10 @@ public:
         }
     }
 
-    /// Throws if some output could not be written: std::system_error (a full disk), or
-    /// std::runtime_error if a pipe stayed full for SYMM_TIMEOUT. Called at the end of a
-    /// run: if it threw before that, other ranks could be in kernels that wait for this rank. say()
-    /// and headline() call it at once only if a pipe stayed full.
+    /// Throws std::runtime_error if some output could not be written: the disk was full, or a pipe
+    /// stayed full for SYMM_TIMEOUT. Called at the end of a run: if it threw before that, other
+    /// ranks could be in kernels that wait for this rank. say() and headline() call it at once only
+    /// if a pipe stayed full.
     void require_printed() const;
 
 private:

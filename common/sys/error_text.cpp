@@ -33,6 +33,9 @@ std::string_view remedy(const std::exception& error) {
                    "sysctl kernel.threads-max or the container's process limit.";
         case std::errc::not_enough_memory:
             return kMemory;
+        case std::errc::file_too_large:
+            return ". A file or a piece of memory is larger than this process may make one: raise "
+                   "`ulimit -f`.";
         default:
             return "";
     }

@@ -10,6 +10,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/log/print.hpp"
 #include "common/pattern/pattern.hpp"
 #include "common/sys/process.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
@@ -66,7 +67,7 @@ void run_forbidden(const Forbidden& kind) {
 }
 
 bool show_forbidden(const std::string& program, const Forbidden& kind) {
-    std::fflush(stdout);  // before the child prints
+    require_written_output();  // before the child prints
     Command command;
     command.arguments = {program, "--driver", is_emulated() ? "emulated" : "native",
                          std::string(kForbiddenOption), std::string(kind.name)};

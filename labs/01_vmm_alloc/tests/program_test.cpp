@@ -1,11 +1,15 @@
 // The program as a user runs it.
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
 
+#include "common/tests/full_pipe.hpp"
 #include "common/tests/run_program.hpp"
+#include "common/tests/temporary_directory.hpp"
 
 namespace symm {
 namespace {
@@ -138,6 +142,36 @@ TEST(Program, FailsWhereItsOutputCannotBeWritten) {
          {"01_vmm_alloc --size 2M --grow 64M", "01_vmm_alloc --size 2M", "01_vmm_alloc --help"}) {
         expect_failure_without_stdout(command);
     }
+}
+
+TEST(Program, DoesNotWaitForAReaderForEver) {
+    for (const char* arguments : {"--size 2M", "--help"}) {
+        const FullPipe pipe;
+        const Finished finished =
+            run_program(fmt::format("01_vmm_alloc {} 2>&1 >/proc/{}/fd/{}; exit $?", arguments,
+                                    ::getpid(), pipe.writer.get()),
+                        "SYMM_TIMEOUT=1", 20);
+        EXPECT_EQ(finished.exit_code, 1) << arguments;
+        EXPECT_EQ(finished.output,
+                  "error: cannot write to stdout: the pipe was not read for the 1 s of "
+                  "SYMM_TIMEOUT\n")
+            << arguments;
+    }
+}
+
+// A signal would end it without a word.
+TEST(Program, SaysThatAFileMayNotBeSoLarge) {
+    const Finished memory =
+        run_program("01_vmm_alloc 2>&1 >/dev/null; exit $?", "prlimit --fsize=4096");
+    EXPECT_EQ(memory.exit_code, 1);
+    EXPECT_TRUE(says(memory, "ulimit -f")) << memory.output;
+    EXPECT_TRUE(says(memory, "failed: CUDA_ERROR_OPERATING_SYSTEM")) << memory.output;
+    const TemporaryDirectory directory;
+    const Finished output = run_program(
+        fmt::format("01_vmm_alloc --help 2>&1 >{}; exit $?", (directory.path() / "out").string()),
+        "prlimit --fsize=100");
+    EXPECT_EQ(output.exit_code, 1);
+    EXPECT_TRUE(says(output, "error: cannot write to stdout: File too large")) << output.output;
 }
 
 }  // namespace

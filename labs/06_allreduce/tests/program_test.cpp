@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "common/sys/process.hpp"
+#include "common/tests/full_pipe.hpp"
 #include "common/tests/run_program.hpp"
 #include "common/tests/special_files.hpp"
 #include "common/tests/temporary_directory.hpp"
@@ -169,21 +170,6 @@ TEST(Program, EndsWithItsExitCodeWhereNobodyHearsWhy) {
         EXPECT_EQ(run.exit_code, code) << arguments << run.output;
     }
 }
-
-/// A full pipe without a reader. Writes to it block.
-struct FullPipe {
-    FullPipe() {
-        int ends[2];
-        EXPECT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-        reader = UniqueFd(ends[0]);
-        writer = UniqueFd(ends[1]);
-        while (::write(writer.get(), "full", 1) == 1) {
-        }
-        ::fcntl(writer.get(), F_SETFL, 0);
-    }
-    UniqueFd reader;
-    UniqueFd writer;
-};
 
 // Its messages to stderr are lost, but its work is done.
 TEST(Program, DoesNotWaitForAReaderOfItsDiagnostics) {
