@@ -38,6 +38,7 @@
 
 #include "common/bootstrap/bootstrap.hpp"
 #include "common/bootstrap/message.hpp"
+#include "common/sys/closed_on_fork.hpp"
 
 namespace symm {
 
@@ -83,6 +84,7 @@ private:
     int rank_;
     int size_;
     Connections connections_;
+    ClosedOnFork closed_on_fork_{connections_};
     std::vector<int> processes_;  ///< By rank; empty until all have joined.
     std::uint32_t number_ = 0;    ///< Of the next call.
     std::optional<BootstrapError> broken_;

@@ -39,6 +39,32 @@ TEST(RankProcesses, AreProcessesOfTheirOwn) {
     });
 }
 
+// The child of a fork() has a copy of every descriptor of the rank.
+TEST(RankProcesses, AKilledRankIsNoticedWhileAChildThatItHasForkedLives) {
+    const Moment noticed;
+    const std::string error = error_of(processes(2), [&](Rank& rank) {
+        pid_t child = rank.rank() == 1 ? ::fork() : -1;
+        if (child == 0) {
+            ::sleep(60);
+            ::_exit(0);
+        }
+        child = rank.bootstrap().allgather("child", child).at(1);
+        if (rank.rank() == 1) {
+            ::raise(SIGKILL);
+        }
+        const std::string lost = text_thrown_by(
+            [&] { rank.bootstrap().barrier("never", Deadline::after(std::chrono::seconds(10))); });
+        ::kill(child, SIGKILL);
+        if (lost.find("closed its connection") != std::string::npos) {
+            noticed.set();
+        }
+    });
+    if (!is_rank_process()) {
+        EXPECT_THAT(error, HasSubstr("killed by signal 9"));
+        EXPECT_LT(noticed.passed(), std::chrono::seconds(100));  // it has been set
+    }
+}
+
 TEST(RankProcesses, AKilledRankIsNamedWithItsSignalAtEveryStage) {
     for (const int lost : {0, 2}) {
         for (int stage = 0; stage < 3; ++stage) {
