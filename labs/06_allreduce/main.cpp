@@ -8,6 +8,7 @@
 #include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/environment/environment.hpp"
 #include "common/ranks/rank_options.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/result_check.hpp"
@@ -87,7 +88,9 @@ void require_possible(const Options& options) {
                                      format_bytes(options.sizes.first), size_of(type),
                                      name_of(type)));
     }
-    TuningTable::from_environment();
+    if (env::is_set("SYMM_TUNING")) {  // else the ranks alone need a driver
+        TuningTable::from_environment();
+    }
 }
 
 /// The same calls over several machines.
