@@ -1,9 +1,7 @@
 #include "common/cuda/check.hpp"
 
 namespace symm {
-namespace {
 
-/// The remedy for this result; empty if its name says enough.
 std::string_view remedy(CUresult result) {
     switch (result) {
         case CUDA_ERROR_INVALID_VALUE:
@@ -13,7 +11,10 @@ std::string_view remedy(CUresult result) {
             return "Ask for less, or free memory on that device (emulated: SYMM_EMU_MEMORY, or "
                    "the limit that the emulated driver has reported).";
         case CUDA_ERROR_NOT_INITIALIZED:
-            return "Call cuInit(0) first.";
+            return "Call cuInit(0) first. If cuInit itself returns this, see nvidia-smi.";
+        case CUDA_ERROR_STUB_LIBRARY:
+            return "This libcuda.so.1 is the CUDA Toolkit's stub, which is only for linking: take "
+                   "its folder (stubs) out of LD_LIBRARY_PATH.";
         case CUDA_ERROR_NO_DEVICE:
             return "No GPU is visible: check CUDA_VISIBLE_DEVICES, or use --driver emulated.";
         case CUDA_ERROR_INVALID_DEVICE:
@@ -28,12 +29,17 @@ std::string_view remedy(CUresult result) {
                    "descriptor.";
         case CUDA_ERROR_NOT_SUPPORTED:
             return "This device or system does not support it.";
+        case CUDA_ERROR_SYSTEM_NOT_READY:
+            return "GPUs with NVSwitch work only while the fabric manager runs: see `systemctl "
+                   "status nvidia-fabricmanager`, or ask the machine's administrator.";
+        case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+            return "libcuda.so.1 and the kernel's driver have different versions: restart the "
+                   "machine after an update of the driver, and the container with the host's "
+                   "libcuda.";
         default:
             return "";
     }
 }
-
-}  // namespace
 
 // Not cuGetErrorName: it needs a driver, and some errors say that there is none.
 std::string_view name_of(CUresult result) {

@@ -24,6 +24,9 @@ private:
 /// The result's name, `CUDA_ERROR_INVALID_VALUE`.
 std::string_view name_of(CUresult result);
 
+/// What to do about this result; empty if its name says enough.
+std::string_view remedy(CUresult result);
+
 namespace detail {
 [[noreturn]] void throw_cuda_error(CUresult result, const std::string& call);
 }  // namespace detail

@@ -11,6 +11,7 @@
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/shortage.hpp"
 #include "common/environment/environment.hpp"
+#include "common/log/log.hpp"
 
 namespace symm {
 namespace {
@@ -52,16 +53,17 @@ DriverTable emulated_table() {
     return table;
 }
 
-bool sees_a_gpu(const DriverTable& table, std::string& why_not) {
+bool sees_a_gpu(const DriverTable& table, NoNativeDriver& why_not) {
     int devices = 0;
     CUresult result = table.cuInit_(0);
     if (result == CUDA_SUCCESS) {
         result = table.cuDeviceGetCount_(&devices);
     }
     if (result != CUDA_SUCCESS) {
-        why_not = fmt::format("the real driver returned {}", name_of(result));
+        why_not = {fmt::format("the real driver returned {}", name_of(result)), remedy(result),
+                   result != CUDA_ERROR_NO_DEVICE};
     } else if (devices == 0) {
-        why_not = "the real driver sees no GPU";
+        why_not = {"the real driver sees no GPU", "", false};
     }
     return result == CUDA_SUCCESS && devices > 0;
 }
@@ -72,18 +74,26 @@ void load(Choice& c) {
     if (asked == "emulated") {
         c.reason = "as requested";
     } else {
-        std::string why_not;
+        NoNativeDriver why_not;
         if (load_native_driver(c.table, why_not) && sees_a_gpu(c.table, why_not)) {
             c.emulated = false;
             return;
         }
         if (asked == "native") {
-            throw std::runtime_error(
-                fmt::format("the real CUDA driver cannot be used: {}. Use --driver emulated (or "
-                            "SYMM_DRIVER=emulated) to run without a GPU.",
-                            why_not));
+            throw std::runtime_error(fmt::format(
+                "the real CUDA driver cannot be used: {}. {}{}Use --driver emulated (or "
+                "SYMM_DRIVER=emulated) to run without a GPU.",
+                why_not.reason, why_not.remedy, why_not.remedy.empty() ? "" : " "));
         }
-        c.reason = why_not;
+        c.reason = why_not.reason;
+        // Of the ranks that a program spawns, one says it for all.
+        const std::string rank = env::text("SYMM_RANK");
+        if (why_not.broken && (rank.empty() || rank == "0")) {
+            log::warn(
+                "GPUs are emulated, because the real CUDA driver does not work: {}. {}{}"
+                "SYMM_DRIVER=emulated chooses that without this warning.",
+                why_not.reason, why_not.remedy, why_not.remedy.empty() ? "" : " ");
+        }
     }
     c.table = emulated_table();
 }

@@ -15,7 +15,8 @@ namespace symm {
 
 /// Chooses the driver before its first call: "native" (the real one), "emulated", or "auto": the
 /// real one if it loads and sees a GPU, else the emulated one. Without this call the environment
-/// variable SYMM_DRIVER decides; if that is not set either, it is "auto". Throws
+/// variable SYMM_DRIVER decides; if that is not set either, it is "auto". If the real driver is
+/// there but broken, "auto" logs a warning. Throws
 /// std::invalid_argument for any other name, std::logic_error if a driver is in use and `name` is
 /// not the one chosen before.
 void choose_driver(std::string_view name);
@@ -41,8 +42,14 @@ const DriverTable& driver_table();
 /// use by any thread.
 void use_driver_table(const DriverTable* table);
 
-/// Fills a table from libcuda.so.1 (native_driver.cpp). If that fails, returns false and the
-/// reason in `why_not`.
-bool load_native_driver(DriverTable& table, std::string& why_not);
+/// Why the real driver cannot be used.
+struct NoNativeDriver {
+    std::string reason;
+    std::string_view remedy;
+    bool broken = true;  ///< There is a driver, which fails: not merely no libcuda, or no GPU.
+};
+
+/// Fills a table from libcuda.so.1 (native_driver.cpp). If that fails, returns false and why.
+bool load_native_driver(DriverTable& table, NoNativeDriver& why_not);
 
 }  // namespace symm

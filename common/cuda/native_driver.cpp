@@ -1,6 +1,8 @@
 #include <dlfcn.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
@@ -12,18 +14,19 @@ namespace {
 /// Looks up the symbol that a linker would use for the header's name, so that the parameters are
 /// the header's. Not by cuGetProcAddress, which returns the newest version of a function that its
 /// version argument allows: for CUDA 13 a cuCtxSynchronize that takes a context.
-bool find(void* library, const char* symbol, void** function, std::string& why_not) {
+bool find(void* library, const char* symbol, void** function, NoNativeDriver& why_not) {
     *function = dlsym(library, symbol);
     if (*function == nullptr) {
-        why_not = fmt::format("libcuda.so.1 has no {} of CUDA {}.{}; a newer driver is needed",
-                              symbol, CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+        why_not.reason =
+            fmt::format("libcuda.so.1 has no {} of CUDA {}.{}; a newer driver is needed", symbol,
+                        CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
     }
     return *function != nullptr;
 }
 
 }  // namespace
 
-bool load_native_driver(DriverTable& table, std::string& why_not) {
+bool load_native_driver(DriverTable& table, NoNativeDriver& why_not) {
     // Kernels of several ranks on one GPU wait for each other, so their streams must not share a
     // hardware queue: 32 queues instead of 8, unless the user has set the variable.
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -33,7 +36,15 @@ bool load_native_driver(DriverTable& table, std::string& why_not) {
     // Never closed: owners with static storage may still give memory back at exit.
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-        why_not = "libcuda.so.1 cannot be loaded";
+        why_not.reason = "libcuda.so.1 cannot be loaded";
+        // `libcuda.so.1: ... No such file or directory`. If the name is another, libcuda needs that
+        // file.
+        const std::string error = dlerror();
+        why_not.broken =
+            !error.starts_with("libcuda.so.1: ") || !error.ends_with(std::strerror(ENOENT));
+        if (why_not.broken) {
+            why_not.reason += " (" + error + ")";
+        }
         return false;
     }
     bool found = true;

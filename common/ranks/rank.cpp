@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "common/cuda/driver.hpp"
 #include "common/log/print.hpp"
 #include "common/sys/named.hpp"
 
@@ -45,7 +46,21 @@ RankMode rank_mode(std::string_view name) {
 
 Rank::Rank(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device)
     : bootstrap_(std::move(bootstrap)), mode_(mode), gpu_(take_gpu(*bootstrap_, device)) {
-    places_ = bootstrap_->allgather("places", Place{::getpid(), device_uuid(gpu_.ordinal())});
+    places_ = bootstrap_->allgather(
+        "places", Place{::getpid(), device_uuid(gpu_.ordinal()), is_emulated() ? 1 : 0});
+    const auto other = std::find_if(places_.begin(), places_.end(), [&](const Place& place) {
+        return place.emulated != places_[0].emulated;
+    });
+    if (other != places_.end()) {
+        const auto drivers = bootstrap_->allgather_text("drivers", describe_driver());
+        const auto rank = other - places_.begin();
+        throw BootstrapError(
+            fmt::format("rank {} has another CUDA driver than rank 0, so they can share no memory. "
+                        "Rank {}: {}. Rank 0: {}. Choose one for all ranks with --driver or "
+                        "SYMM_DRIVER",
+                        rank, rank, drivers[static_cast<std::size_t>(rank)], drivers[0]),
+            static_cast<int>(rank), false);
+    }
 }
 
 std::optional<int> Rank::device_of(int peer) const {

@@ -29,7 +29,8 @@ RankMode rank_mode(std::string_view name);
 class Rank {
 public:
     /// Takes the device with this ordinal. The default is `rank % device_count()`, so that more
-    /// ranks than GPUs share them. Collective.
+    /// ranks than GPUs share them. Collective. Throws BootstrapError if one rank's driver is
+    /// emulated and another's is not.
     Rank(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device = {});
 
     int rank() const { return bootstrap_->rank(); }
@@ -81,6 +82,7 @@ private:
     struct Place {
         int process;
         CUuuid device;
+        int emulated;
     };
     void print(std::string_view text, bool prefixed) const;
 
