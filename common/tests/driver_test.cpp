@@ -8,9 +8,12 @@
 #include <algorithm>
 #include <string>
 
+#include "common/cuda/device.hpp"
 #include "common/tests/run_as.hpp"
 #include "common/tests/run_program.hpp"
 #include "common/tests/variable_in_force.hpp"
+
+int devices_of_the_library();  // user_of_cuda.cpp
 
 namespace symm {
 namespace {
@@ -66,6 +69,12 @@ TEST(Driver, OfOneRankIsThatOfAll) {
                                  HasSubstr("driver: emulated (as requested)"),
                                  HasSubstr("driver: native")));
     }
+}
+
+// A shared library that is linked with libcuda gets the real one, whatever this program uses.
+TEST(Driver, OfThisProgramIsNotThatOfItsSharedLibraries) {
+    EXPECT_EQ(device_count(), 4);
+    EXPECT_EQ(devices_of_the_library(), 7);
 }
 
 }  // namespace
