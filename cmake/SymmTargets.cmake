@@ -219,10 +219,11 @@ endif()
     "${CMAKE_CURRENT_BINARY_DIR}/${tests}_properties.cmake")
 endfunction()
 
-# symm_benchmark(NAME SOURCES file... [LINK target...]): a benchmark, and a test that bad usage has
-# exit status 2. Not built with a sanitizer, under which timings mean nothing.
+# symm_benchmark(NAME SOURCES file... [LINK target...] [RUN argument...]): a benchmark, a test that
+# bad usage has exit status 2, and with RUN one that it runs to its end with these arguments. Not
+# built with a sanitizer, under which timings mean nothing.
 function(symm_benchmark name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK;RUN")
   if(SYMM_SANITIZE OR NOT PROJECT_IS_TOP_LEVEL)
     return()
   endif()
@@ -241,6 +242,11 @@ function(symm_benchmark name)
     $<TARGET_FILE:${name}> --benchmark_list_tests >/dev/full; test $? -ne 0")
   string(SUBSTRING ${name} 0 2 number)
   set_tests_properties(${name}_usage PROPERTIES LABELS lab${number} TIMEOUT 60)
+  if(arg_RUN)
+    add_test(NAME ${name}_runs COMMAND ${name} ${arg_RUN})
+    set_tests_properties(${name}_runs PROPERTIES LABELS lab${number} TIMEOUT 120
+      ENVIRONMENT SYMM_DRIVER=emulated)
+  endif()
 endfunction()
 
 # symm_fuzz(NAME LABELS label... SOURCES file... [LINK target...]): a libFuzzer target, in the asan

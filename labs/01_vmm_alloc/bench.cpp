@@ -142,10 +142,10 @@ void add_allocations(std::size_t bytes, const NcclLibrary* library) {
     }
 }
 
-// Registers the benchmarks that this machine can run.
-void add_benchmarks() {
+// Registers the benchmarks that this machine can run, on device 0, which it puts into `device`.
+void add_benchmarks(std::optional<Device>& device) {
     tell_driver();
-    const Device device(0);
+    device.emplace(0);
     std::string why_not = "NCCL and the runtime need the real driver";
     std::unique_ptr<NcclLibrary> library = is_emulated() ? nullptr : NcclLibrary::load(why_not);
     if (library != nullptr && library->mem_alloc == nullptr) {
@@ -158,7 +158,7 @@ void add_benchmarks() {
 
     add_calls(calls_of_an_allocation, 200);
     add_calls(calls_of_a_context, 5);  // few: cuCtxCreate takes more than half a second
-    const std::size_t most = std::min(std::size_t{8} << 30, device.total_memory() / 2);
+    const std::size_t most = std::min(std::size_t{8} << 30, device->total_memory() / 2);
     for (std::size_t bytes = std::size_t{2} << 20; bytes <= most; bytes *= 4) {
         add_allocations(bytes, library.get());
     }
@@ -167,5 +167,6 @@ void add_benchmarks() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return symm::bench_main(argc, argv, add_benchmarks);
+    std::optional<symm::Device> device;  // its context is current until all benchmarks have run
+    return symm::bench_main(argc, argv, [&] { add_benchmarks(device); });
 }

@@ -33,9 +33,9 @@ void give_access_to_all(benchmark::State& state, std::size_t bytes, bool at_once
     }
 }
 
-void add_benchmarks() {
+void add_benchmarks(std::vector<Gpu>& contexts) {
     tell_driver();
-    const std::vector<Gpu> contexts = all_gpus();  // made here, so that no timed call creates one
+    contexts = all_gpus();
     for (const std::size_t bytes : {std::size_t{2} << 20, std::size_t{256} << 20}) {
         for (const bool at_once : {true, false}) {
             const std::string name = fmt::format("access/{}/{}", at_once ? "at_once" : "one_by_one",
@@ -52,5 +52,6 @@ void add_benchmarks() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return symm::bench_main(argc, argv, add_benchmarks);
+    std::vector<symm::Gpu> contexts;  // for all benchmarks, so that no timed call creates one
+    return symm::bench_main(argc, argv, [&] { add_benchmarks(contexts); });
 }
