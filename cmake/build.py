@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 
+import tool
+
 STATUS = "[%f/%t] "  # finished, total
 # Seconds for a file that was never built here; all others 0.3.
 GUESS = {".cu.o": 8.0, ".cpp.o": 3.0, ".cxx.o": 6.0}
@@ -107,7 +109,4 @@ def build(directory: str, targets: list, output: list | None = None) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(build(sys.argv[1], sys.argv[2:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    tool.run(lambda: build(sys.argv[1], sys.argv[2:]))

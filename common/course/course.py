@@ -17,6 +17,7 @@ from pathlib import Path
 
 import exercises
 import keep
+import tool
 import tree
 import verdict
 from exercises import ROOT, CourseError, Exercise
@@ -463,10 +464,10 @@ def main() -> int:
     except (OSError, UnicodeDecodeError) as error:
         print(f"./lab: {error}", file=sys.stderr)
         return 2
-    except (EOFError, KeyboardInterrupt):
+    except EOFError:
         print()
         return 130
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    tool.run(main)

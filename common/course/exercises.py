@@ -6,11 +6,17 @@ answers are made from it, so there is nothing to keep in step.
 
 import re
 import shutil
-import tomllib
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+try:
+    import tomllib
+except ModuleNotFoundError:
+    sys.exit("./lab: the course needs Python 3.11 or newer")
+
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "cmake"))  # for the modules tool and build
 
 
 class CourseError(Exception):

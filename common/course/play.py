@@ -13,6 +13,7 @@ import time
 import bad_answers
 import course
 import exercises
+import tool
 import tree
 import verdict
 from exercises import CourseError, TooFewGpus
@@ -142,4 +143,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    tool.run(main)

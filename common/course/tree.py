@@ -10,6 +10,7 @@ from pathlib import Path
 
 import exercises
 import keep
+import tool
 from exercises import ROOT, CourseError, Exercise
 
 TREE = ROOT / "build" / "course_tree"
@@ -109,11 +110,15 @@ def update(course: list, checked: Exercise | None, answer: str | None = None):
             copy.chmod(mode)
 
 
-if __name__ == "__main__":  # ./lab makes the tree before CMake first sees it
+def main():
     try:
-        all_exercises = exercises.load()
-        recover(all_exercises)
+        course = exercises.load()
+        recover(course)
         with alone():
-            update(all_exercises, None)
+            update(course, None)
     except (CourseError, OSError) as error:
         sys.exit(f"./lab: {error}")
+
+
+if __name__ == "__main__":  # ./lab makes the tree before CMake first sees it
+    tool.run(main)

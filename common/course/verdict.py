@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import exercises
+import build as ninja
 import tree
 from exercises import ROOT, CourseError, Exercise, TooFewGpus, split
-
-sys.path.append(str(ROOT / "cmake"))
-import build as ninja  # noqa: E402
 
 BUILD = ROOT / "build" / "course"
 RELEASE = ROOT / "build" / "release"  # for exercises that measure real GPUs

@@ -69,6 +69,11 @@ no_half_toolkit() {
     [[ -z "$left" ]] || failed "left in the cache: $left"
 }
 
+# What ./lab starts can handle Ctrl-C, and sees exit statuses though the parent ignored SIGCHLD.
+stands_for python3 <<<'sed -n "s/^Sig[BI][lg][kn]:\s*//p" /proc/self/status'
+expect 0 '0000000000000002' env --ignore-signal=CHLD ./lab learn
+[[ "$(env --ignore-signal=CHLD ./lab learn)" != *1???? ]] || failed "./lab learn: SIGCHLD ignored"
+
 stands_for nvidia-smi <<<'echo "| Driver Version: 550.54   CUDA Version: 12.4 |"'
 expect 1 'driver supports CUDA 12.4: install CUDA Toolkit 12.4' make_toolkit
 stands_for nvidia-smi <<<'exit 9'

@@ -14,6 +14,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "cmake"))
+import tool  # noqa: E402
+
 COMMAND = re.compile(r"(?:[A-Z_0-9]+=\S+ +)*\./lab (?:run \d\d|trace)[^`\n]*")
 LIMIT = 120  # seconds
 
@@ -110,4 +113,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    tool.run(main)

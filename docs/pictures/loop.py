@@ -9,6 +9,7 @@ usage: docs/pictures/loop.py
 import html
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import textwrap
@@ -97,4 +98,5 @@ def picture(lines: list) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would lose exit statuses
     Path(__file__).with_name("loop.svg").write_text(picture(record()))

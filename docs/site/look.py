@@ -15,6 +15,9 @@ from pathlib import Path
 
 from pages import ORDER, ROOT, name
 
+sys.path.append(str(ROOT / "cmake"))
+import tool  # noqa: E402
+
 SITE = ROOT / "build/docs/html"
 BROWSERS = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]
 WIDTHS = [1280, 390]
@@ -88,4 +91,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    tool.run(main)

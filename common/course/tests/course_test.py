@@ -15,6 +15,24 @@ REPOSITORY = Path(sys.argv.pop(1))
 FILE = "labs/01_vmm_alloc/device_buffer.cpp"  # of 01.1 and 01.2
 
 
+class Tools(unittest.TestCase):
+    def test_a_failed_program_is_seen_though_the_parent_ignores_sigchld(self):
+        with tempfile.TemporaryDirectory() as empty:
+            ended = subprocess.run(
+                ["env", "--ignore-signal=CHLD", sys.executable, "-B", REPOSITORY / "cmake/build.py",
+                 empty], capture_output=True, check=False)
+            self.assertNotEqual(ended.returncode, 0)
+
+    def test_ctrl_c_before_a_tool_can_handle_it_is_no_traceback(self):
+        interrupted = ("import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [2]); "
+                       "os.kill(os.getpid(), 2); os.execv(sys.argv[1], sys.argv[1:])")
+        for tool in ("common/course/course.py", "common/course/tree.py", "cmake/build.py"):
+            ended = subprocess.run(
+                [sys.executable, "-c", interrupted, sys.executable, "-B", REPOSITORY / tool,
+                 "learn"], capture_output=True, text=True, check=False)
+            self.assertEqual((ended.returncode, ended.stderr), (130, ""), tool)
+
+
 class Course(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

@@ -12,6 +12,7 @@ and for the best of theirs divided by ours. A rival that fails is skipped; stder
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -232,6 +233,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=300, help="the limit for each rival")
     parser.add_argument("--rival", choices=KINDS, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would lose exit statuses
     ranks = torch.cuda.device_count()
     if ranks < 2:
         sys.exit("rivals.py: this needs two GPUs or more")
