@@ -144,10 +144,11 @@ def runner() -> list:
 
 
 def environment_of(exercise: Exercise) -> dict:
-    """The variables of its programs. Waits end after 5 s, so that a hang is reported soon."""
+    """The variables of its programs. They start their own ranks, also if the learner's shell is a
+    rank of a launcher's. Waits end after 5 s, so that a hang is reported soon."""
     if exercise.gpus:
-        return {"SYMM_DRIVER": "native", **exercise.environment}
-    return {"SYMM_DRIVER": "emulated", "SYMM_TIMEOUT": "5",
+        return {"SYMM_DRIVER": "native", "SYMM_LAUNCHER": "none", **exercise.environment}
+    return {"SYMM_DRIVER": "emulated", "SYMM_LAUNCHER": "none", "SYMM_TIMEOUT": "5",
             "TSAN_OPTIONS": "halt_on_error=1:atexit_sleep_ms=0", **exercise.environment}
 
 

@@ -63,7 +63,8 @@ def run(command: str) -> tuple[int, str, str]:
     words = shlex.split(command, comments=True)
     variables = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_0-9]+=", word))
     words = [word for word in words if not re.match(r"[A-Z_0-9]+=", word)]
-    environment = {**os.environ, "SYMM_DRIVER": "emulated", **variables}
+    environment = {**os.environ, "SYMM_DRIVER": "emulated", "SYMM_LAUNCHER": "none",
+                   **variables}
     try:
         ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=LIMIT,
                                env=environment, check=False)

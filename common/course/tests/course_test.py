@@ -173,6 +173,13 @@ for e in exercises.load():
                 found[call[0]] = number
         return found
 
+    def test_programs_ignore_the_launcher_of_the_learners_shell(self):
+        self.run_python("""
+import exercises, verdict
+for e in exercises.load():
+    assert verdict.environment_of(e)["SYMM_LAUNCHER"] == "none", e.id
+""")
+
     def test_learn_lists_what_matches_a_word(self):
         self.assertIn("01.1", self.course("learn", "granularity"))
         self.assertNotIn("05.4", self.course("learn", "granularity"))
