@@ -22,6 +22,7 @@ BUILD = ROOT / "build" / "course"
 RELEASE = ROOT / "build" / "release"  # for exercises that measure real GPUs
 OUTPUT_LIMIT = 16 << 20  # bytes, for endless loops that print
 EXPLORED_FOR = 10  # seconds, for each protocol and mode: a right answer takes less than 2
+CUDA_ERROR_NO_DEVICE = 100
 STORY_LINES = 11  # of a failing execution, before the line that says what is wrong
 
 
@@ -80,13 +81,16 @@ def without_core_file():
 
 @functools.cache
 def gpu_count() -> int:
-    """How many GPUs a program finds here."""
+    """How many GPUs a program finds here. A driver that does not work is reported on stderr."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return 0
     count = ctypes.c_int(0)
     failed = cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(count))
+    if failed not in (0, CUDA_ERROR_NO_DEVICE):
+        print(f"./lab: the NVIDIA driver does not work, so no GPU is used: cuInit() returned "
+              f"CUresult {failed}. nvidia-smi may show why.", file=sys.stderr, flush=True)
     return 0 if failed else count.value
 
 

@@ -69,6 +69,17 @@ no_half_toolkit() {
     [[ -z "$left" ]] || failed "left in the cache: $left"
 }
 
+# A driver that does not work is reported, a machine without GPUs is not. In a copy that is built.
+stands_for python3 <<<''
+unset SYMM_PRESET
+mkdir -p "$machine/copy/build/emulated"
+cp -r lab cmake "$machine/copy"
+touch "$machine/copy/build/emulated/build.ninja"
+stands_for nvidia-smi <<<'echo "cannot reach the driver"; exit 9'
+expect 0 'nvidia-smi: exit status 9: cannot reach the driver' "$machine/copy/lab" build
+stands_for nvidia-smi <<<'echo "No devices were found"; exit 6'
+[[ -z "$("$machine/copy/lab" build 2>&1)" ]] || failed "no GPU: ./lab build prints something"
+
 # What ./lab starts can handle Ctrl-C, and sees exit statuses though the parent ignored SIGCHLD.
 stands_for python3 <<<'sed -n "s/^Sig[BI][lg][kn]:\s*//p" /proc/self/status'
 expect 0 '0000000000000002' env --ignore-signal=CHLD ./lab learn

@@ -59,9 +59,9 @@ class Course(unittest.TestCase):
         return self.run_command(sys.executable, "-B", self.root / "common/course/course.py",
                                 *arguments, status=status)
 
-    def run_python(self, code: str):
-        self.run_command("env", f"PYTHONPATH={self.root}/common/course", sys.executable, "-B", "-c",
-                         code)
+    def run_python(self, code: str) -> str:
+        return self.run_command("env", f"PYTHONPATH={self.root}/common/course", sys.executable, "-B",
+                                "-c", code)
 
     def git(self, *arguments) -> str:
         return self.run_command("git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments)
@@ -172,6 +172,16 @@ for e in exercises.load():
             elif call := re.search(r'symm::missing\("[\d.]+"', line):
                 found[call[0]] = number
         return found
+
+    def test_a_driver_that_does_not_work_is_reported(self):
+        for result, said in ((100, ""), (999, "cuInit() returned CUresult 999")):
+            output = self.run_python(f"""
+import types, verdict
+verdict.ctypes.CDLL = lambda _: types.SimpleNamespace(cuInit=lambda _: {result})
+assert verdict.gpu_count() == 0
+""")
+            self.assertIn(said, output)
+            self.assertEqual(output.count("\n"), 1 if said else 0)
 
     def test_programs_ignore_the_launcher_of_the_learners_shell(self):
         self.run_python("""
