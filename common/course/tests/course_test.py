@@ -13,15 +13,59 @@ from pathlib import Path
 
 REPOSITORY = Path(sys.argv.pop(1))
 FILE = "labs/01_vmm_alloc/device_buffer.cpp"  # of 01.1 and 01.2
+# A git hook that runs this would name its own repository.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
 
 
-class Tools(unittest.TestCase):
+class Runs(unittest.TestCase):
+    root = REPOSITORY
+
+    def run_command(self, *command, status=0) -> str:
+        ended = subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False,
+                               env=ENVIRONMENT)
+        self.assertEqual(ended.returncode, status, ended.stdout + ended.stderr)
+        return ended.stdout + ended.stderr
+
+    def run_python(self, code: str) -> str:
+        return self.run_command("env", f"PYTHONPATH={self.root}/common/course", sys.executable,
+                                "-B", "-c", code)
+
+
+class Tools(Runs):
+    def test_a_driver_that_does_not_work_is_reported(self):
+        for result, said in ((100, ""), (999, "cuInit() returned CUresult 999")):
+            output = self.run_python(f"""
+import types, verdict
+verdict.ctypes.CDLL = lambda _: types.SimpleNamespace(cuInit=lambda _: {result})
+assert verdict.gpu_count() == 0
+""")
+            self.assertIn(said, output)
+            self.assertEqual(output.count("\n"), 1 if said else 0)
+
+    def test_programs_ignore_the_launcher_of_the_learners_shell(self):
+        self.run_python("""
+import exercises, verdict
+for e in exercises.load():
+    assert verdict.environment_of(e)["SYMM_LAUNCHER"] == "none", e.id
+""")
+
     def test_a_failed_program_is_seen_though_the_parent_ignores_sigchld(self):
         with tempfile.TemporaryDirectory() as empty:
             ended = subprocess.run(
                 ["env", "--ignore-signal=CHLD", sys.executable, "-B", REPOSITORY / "cmake/build.py",
                  empty], capture_output=True, check=False)
             self.assertNotEqual(ended.returncode, 0)
+
+    def test_a_clone_with_autocrlf_can_run_the_scripts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for file in (".gitattributes", "lab"):
+                shutil.copy(REPOSITORY / file, folder)
+            for command in ("init -q", "add .",
+                            "-c user.name=a -c user.email=a@b commit -q -m All",
+                            "clone -q -c core.autocrlf=true . clone"):
+                subprocess.run(["git", *command.split()], cwd=folder, check=True,
+                               env=ENVIRONMENT)
+            self.assertNotIn(b"\r", (Path(folder) / "clone/lab").read_bytes())
 
     def test_ctrl_c_before_a_tool_can_handle_it_is_no_traceback(self):
         interrupted = ("import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [2]); "
@@ -33,7 +77,7 @@ class Tools(unittest.TestCase):
             self.assertEqual((ended.returncode, ended.stderr), (130, ""), tool)
 
 
-class Course(unittest.TestCase):
+class Course(Runs):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.root = Path(self.folder.name)
@@ -47,21 +91,9 @@ class Course(unittest.TestCase):
         if "// exercise 0" in self.untouched:
             self.skipTest(f"an exercise is begun in {FILE}")
 
-    def run_command(self, *command, status=0) -> str:
-        # A git hook that runs this would name its own repository.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-        ended = subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False,
-                               env=environment)
-        self.assertEqual(ended.returncode, status, ended.stdout + ended.stderr)
-        return ended.stdout + ended.stderr
-
     def course(self, *arguments, status=0) -> str:
         return self.run_command(sys.executable, "-B", self.root / "common/course/course.py",
                                 *arguments, status=status)
-
-    def run_python(self, code: str) -> str:
-        return self.run_command("env", f"PYTHONPATH={self.root}/common/course", sys.executable, "-B",
-                                "-c", code)
 
     def git(self, *arguments) -> str:
         return self.run_command("git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments)
@@ -172,23 +204,6 @@ for e in exercises.load():
             elif call := re.search(r'symm::missing\("[\d.]+"', line):
                 found[call[0]] = number
         return found
-
-    def test_a_driver_that_does_not_work_is_reported(self):
-        for result, said in ((100, ""), (999, "cuInit() returned CUresult 999")):
-            output = self.run_python(f"""
-import types, verdict
-verdict.ctypes.CDLL = lambda _: types.SimpleNamespace(cuInit=lambda _: {result})
-assert verdict.gpu_count() == 0
-""")
-            self.assertIn(said, output)
-            self.assertEqual(output.count("\n"), 1 if said else 0)
-
-    def test_programs_ignore_the_launcher_of_the_learners_shell(self):
-        self.run_python("""
-import exercises, verdict
-for e in exercises.load():
-    assert verdict.environment_of(e)["SYMM_LAUNCHER"] == "none", e.id
-""")
 
     def test_learn_lists_what_matches_a_word(self):
         self.assertIn("01.1", self.course("learn", "granularity"))
