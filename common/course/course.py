@@ -132,6 +132,8 @@ def next_open(course, progress):
 def start(course, progress, args):
     exercise = chosen(course, progress, args, start_next=True)
     verdict.require_gpus_for(exercise)
+    # An exercise that is started but still open: its `start` was killed, perhaps before the commit.
+    is_new = not is_started(exercise) or progress.state(exercise) in ("open", "skipped")
     if is_started(exercise):
         require_begun(exercise)
         state = "done" if progress.state(exercise) == "done" else "already begun"
@@ -143,8 +145,10 @@ def start(course, progress, args):
         stub = exercises.stub_of(exercise, solution_text)
         exercises.write(original(exercise), solution_text)
         exercises.write(exercise.path, exercises.with_answer(exercise, text, stub))
-        keep.commit(exercise, "Begin",
-                    lambda head: exercises.with_answer(exercise, head, stub))
+    if exercise.file and is_new:
+        stub = exercises.stub_of(exercise, exercises.read(original(exercise)))
+        keep.commit(exercise, "Begin", lambda head: head if exercise.begins in head else
+                    exercises.with_answer(exercise, head, stub))
     progress.set(exercise, "done" if progress.state(exercise) == "done" else "begun", True)
     print(f"{exercise.id} {exercise.title} ({exercise.kind})\n")
     say(exercise.task)
@@ -362,20 +366,22 @@ def reset(course, progress, args):
     exercise = chosen(course, progress, args)
     if args.id is None and progress.has_done_current():
         raise CourseError(f"{exercise.id} is done: ./lab reset {exercise.id} opens it again.")
-    put_back(exercise)
-    progress.set(exercise, "open")
+    put_back(exercise, progress, "open")
     progress.data["hints"].pop(exercise.id, None)
     progress.save()
     where = f", and {exercise.file} is restored" if exercise.file else ""
     print(f"{exercise.id} is open again{where}.")
 
 
-def put_back(exercise):
-    """Restores the file's text from before `start`. The learner's answer is kept in .course."""
+def put_back(exercise, progress, state: str):
+    """Sets the exercise's state, and restores the file's text from before `start`. The learner's
+    answer is kept in .course."""
     if not is_started(exercise):
+        progress.set(exercise, state)
         return
     text = exercises.read(exercise.path)
     solution_text = exercises.read(original(exercise))
+    restored = text
     if exercise.begins in text or exercise.ends in text:
         try:
             answer = exercises.answer_in(exercise, text)
@@ -385,20 +391,37 @@ def put_back(exercise):
                               f"`git diff {exercise.file}` shows what else changed.") from None
         if "symm::missing(" not in answer:
             exercises.write(STATE / f"{exercise.id}.yours", answer)
-        exercises.write(exercise.path, restored)
-        keep.commit(exercise, "Reset",
-                    lambda head: exercises.without_answer(exercise, head, solution_text))
     elif exercises.split(exercise, text)[1] != solution_text:
         require_begun(exercise)
+    progress.set(exercise, state)  # first, so that finish_killed() completes the rest
+    if restored != text:
+        exercises.write(exercise.path, restored)
+    forget_original(exercise)
+
+
+def forget_original(exercise):
+    """The end of `reset`, when the file has its original text again."""
+    text = exercises.read(original(exercise))
+    keep.commit(exercise, "Reset", lambda head: exercises.without_answer(exercise, head, text)
+                if exercise.begins in head else head)
     original(exercise).unlink()
+
+
+def finish_killed(course, progress):
+    """Undoes a `start` that was killed before it changed the file, and completes a `reset` that was
+    killed after that: the exercise is open, its file has the original text, and .course, too."""
+    for exercise in course:
+        if is_started(exercise) and progress.state(exercise) in ("open", "skipped"):
+            text = exercises.read(exercise.path)
+            if exercise.begins not in text and exercises.read(original(exercise)) in text:
+                forget_original(exercise)
 
 
 def skip(course, progress, args):
     exercise = chosen(course, progress, args, start_next=progress.has_done_current())
     if progress.state(exercise) == "done":
         raise CourseError(f"{exercise.id} is done: ./lab reset {exercise.id} opens it again.")
-    put_back(exercise)
-    progress.set(exercise, "skipped")
+    put_back(exercise, progress, "skipped")
     following = next_open(course, progress)
     then = f" Next: ./lab start {following.id}" if following else ""
     print(f"{exercise.id} is skipped.{then}")
@@ -449,6 +472,7 @@ def main() -> int:
         course = exercises.load()
         tree.recover(course)
         progress = Progress()
+        finish_killed(course, progress)
         ids = {e.id for e in course}
         current = next((e for e in course if e.id == progress.data["current"]), None)
         answers = args.command == "check" and current and current.kind == "predict"

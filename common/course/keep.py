@@ -6,11 +6,11 @@ file, nor staged changes. No hook runs, nothing is signed, and the index is not 
 
 import os
 import subprocess
+import tempfile
 
 from exercises import ROOT, CourseError, Exercise
 
 BRANCH = "course"
-INDEX = ROOT / ".course" / "index"
 LEARNER = {"GIT_AUTHOR_NAME": "learner", "GIT_AUTHOR_EMAIL": "learner@localhost",
            "GIT_COMMITTER_NAME": "learner", "GIT_COMMITTER_EMAIL": "learner@localhost"}
 
@@ -49,26 +49,33 @@ def branch() -> str:
 
 
 def commit(exercise: Exercise, verb: str, change):
-    """Commits HEAD's version of the file, changed by `change`. Does nothing if this is not a git
-    repository of its own."""
+    """Commits HEAD's version of the file, changed by `change`, if that differs. Does nothing if this
+    is not a git repository of its own."""
     if not is_repository():
         return
     try:
-        if branch() != BRANCH:
-            git("switch", "--create", BRANCH)
-            print(f"(Your answers are kept on the git branch '{BRANCH}'.)\n")
-        text = change(git("show", f"HEAD:{exercise.file}") + "\n")
-        own = {"GIT_INDEX_FILE": str(INDEX)}
-        blob = git("hash-object", "-w", "--stdin", text=text)
-        git("read-tree", "HEAD", more=own)
-        git("update-index", "--cacheinfo", f"100644,{blob},{exercise.file}", more=own)
-        tree = git("write-tree", more=own)
-        message = f"{verb} {exercise.id} {exercise.title}"
-        new = git("commit-tree", tree, "-p", "HEAD", "-m", message, more=identity())
-        git("update-ref", "-m", message, "HEAD", new)
+        head = git("show", f"HEAD:{exercise.file}") + "\n"
+        text = change(head)
+        if text != head:
+            commit_text(exercise, f"{verb} {exercise.id} {exercise.title}", text)
         git("reset", "--quiet", "--", exercise.file)
     except (GitError, CourseError) as error:
         print(f"(git could not keep this, so `git diff` may show the solution: {error})\n")
+
+
+def commit_text(exercise: Exercise, message: str, text: str):
+    if branch() != BRANCH:
+        git("switch", "--create", BRANCH)
+        print(f"(Your answers are kept on the git branch '{BRANCH}'.)\n")
+    blob = git("hash-object", "-w", "--stdin", text=text)
+    # A new index each time: a killed git's lock of an earlier one is not in the way.
+    with tempfile.TemporaryDirectory() as folder:
+        own = {"GIT_INDEX_FILE": f"{folder}/index"}
+        git("read-tree", "HEAD", more=own)
+        git("update-index", "--cacheinfo", f"100644,{blob},{exercise.file}", more=own)
+        tree = git("write-tree", more=own)
+    new = git("commit-tree", tree, "-p", "HEAD", "-m", message, more=identity())
+    git("update-ref", "-m", message, "HEAD", new)
 
 
 def identity() -> dict:

@@ -5,6 +5,7 @@ build folders. usage: course_test.py REPOSITORY"""
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -174,6 +175,39 @@ for e in exercises.load():
             self.course("reset", "01.2")
             self.assertEqual(self.text(), self.untouched)
         self.assertEqual(self.git("status", "--short"), "")
+
+    def test_a_killed_start_or_reset_can_be_run_again(self):
+        self.begin_history()
+        (self.root / ".course").mkdir()
+        (self.root / ".course/index.lock").touch()  # of a killed git in an older version
+        for moment in range(1, 6):  # before each rename, and each change of git's
+            for command in ("start", "reset"):
+                ended = subprocess.run(
+                    [sys.executable, "-B", "-c", f"""
+import os, pathlib, signal, sys
+sys.path.insert(0, "common/course")
+import course, keep
+calls = 0
+def counted(function, is_change):
+    def call(*arguments, **more):
+        global calls
+        calls += is_change(*arguments)
+        if calls == {moment}:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **more)
+    return call
+pathlib.Path.replace = counted(pathlib.Path.replace, lambda *_: True)
+keep.git = counted(keep.git, lambda verb, *_: verb in ("update-ref", "reset"))
+sys.argv[1:] = ["{command}", "01.1"]
+course.main()
+"""], cwd=self.root, env=ENVIRONMENT, capture_output=True, check=False)
+                self.assertEqual(ended.returncode, -signal.SIGKILL, ended)
+                self.course(command, "01.1")
+                self.assertEqual(self.git("diff", "HEAD"), "", (command, moment))
+                self.assertEqual("exercise 01.1 begins" in self.text(), command == "start")
+                self.assertEqual((self.root / ".course/01.1.original").exists(),
+                                 command == "start")
+            self.assertEqual(self.text(), self.untouched)
 
     def test_a_check_builds_the_solution_of_all_others(self):
         self.course("start", "01.1")
