@@ -42,7 +42,13 @@ class Progress:
         except FileNotFoundError:
             pass
         except (ValueError, TypeError):
-            raise CourseError(f"{self.file} cannot be read: delete it to start over.") from None
+            self.data = {}
+        if not (isinstance(self.data.get("current"), str | None) and
+                all(isinstance(self.data.get(part), dict) and
+                    all(isinstance(value, kind) for value in self.data[part].values())
+                    for part, kind in (("state", str), ("hints", int)))):
+            raise CourseError(f"{self.file} is damaged: delete it. Your answers stay, and "
+                              "./lab check counts them again.")
 
     def save(self):
         exercises.write(self.file, json.dumps(self.data, indent=1) + "\n")
@@ -203,6 +209,8 @@ def open_editor(place: str):
 
 def check(course, progress, args):
     if args.all:
+        if args.id is not None:
+            raise CourseError(f"unexpected word '{args.id}': check --all takes none")
         return check_all(course, progress)
     exercise = chosen(course, progress, args)
     verdict.require_gpus_for(exercise)
@@ -214,6 +222,9 @@ def check(course, progress, args):
             given = input("Your answer: ")
         found = verdict.judge_answer(course, exercise, given)
     else:
+        if args.answer:
+            raise CourseError(f"unexpected word '{args.answer[0]}': {exercise.id} is no question, "
+                              "so ./lab check takes no answer")
         require_begun(exercise)
         found = verdict.judge(course, exercise)
     return tell(course, progress, exercise, found, args.raw)
@@ -331,7 +342,7 @@ def watch(course, progress, args):
             print("\n" + "-" * 88)
             try:
                 if check(course, progress,
-                         argparse.Namespace(id=exercise.id, all=False, raw=False)) == 0:
+                         argparse.Namespace(id=exercise.id, all=False, raw=False, answer=[])) == 0:
                     return 0
             except CourseError as error:
                 print(error)
@@ -441,8 +452,13 @@ def chosen(course, progress, args, start_next=False) -> Exercise:
     raise CourseError(f"there is no exercise '{wanted}': ./lab learn lists them.")
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, f"./lab: {message}\n")  # one line, without the usage
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="./lab", description=__doc__)
+    parser = Parser(prog="./lab", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for function, text in (
             (learn, "list all exercises, and the next one"),

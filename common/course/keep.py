@@ -49,8 +49,8 @@ def branch() -> str:
 
 
 def commit(exercise: Exercise, verb: str, change):
-    """Commits HEAD's version of the file, changed by `change`, if that differs. Does nothing if this
-    is not a git repository of its own."""
+    """Commits HEAD's version of the file, changed by `change`, if that is another text. Does
+    nothing if this is not a git repository of its own."""
     if not is_repository():
         return
     try:

@@ -42,6 +42,7 @@ expect 0 'cuMemCreate' ./lab trace changes
 expect 0 'Four steps to mapped memory' ./lab learn
 expect_error "there is no exercise '99.9'" start 99.9
 expect_error 'name an exercise' hint
+expect_error "there is no lab '99'" pages 99
 expect_error 'preset tsan has no benchmarks' bench 01 --preset tsan
 
 # A machine without a CUDA Toolkit: a python3 that stands in for pip, and a folder for the cache.

@@ -100,7 +100,13 @@ def check(page: Path) -> list:
 
 def main() -> int:
     wrong = 0
-    subprocess.run(["./lab", "build"], cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    unknown = set(sys.argv[1:]) - {folder.name[:2] for folder in ROOT.glob("labs/*/")}
+    if unknown:
+        print(f"./lab: there is no lab '{min(unknown)}'", file=sys.stderr)
+        return 2
+    built = subprocess.run(["./lab", "build"], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+    if built.returncode != 0:
+        return built.returncode
     pages = sorted([*ROOT.glob("labs/*/*.md"), *ROOT.glob("labs/*/*/*.md")])
     for page in [ROOT / "README.md", *pages, ROOT / "docs" / "DRIVER_CALLS.md"]:
         lab = page.relative_to(ROOT).parts[1:2]

@@ -239,6 +239,23 @@ course.main()
                 found[call[0]] = number
         return found
 
+    def test_bad_usage_is_told_in_one_line(self):
+        for arguments, said in (("check 01.1 extra words", "unexpected word 'extra'"),
+                                ("check --all 01.1", "unexpected word '01.1'"),
+                                ("start 01.1 extra", "unrecognized arguments: extra")):
+            output = self.course(*arguments.split(), status=2)
+            self.assertIn(said, output)
+            self.assertEqual(output.count("\n"), 1, output)
+
+    def test_a_damaged_progress_file_is_told_in_one_line(self):
+        file = self.root / ".course/progress.json"
+        file.parent.mkdir()
+        for damaged in ("", "null", "\x81", '{"state": null}', '{"hints": {"01.1": "1"}}'):
+            file.write_text(damaged, encoding="latin-1")
+            output = self.course("learn", status=2)
+            self.assertIn("progress.json is damaged: delete it", output, damaged)
+            self.assertEqual(output.count("\n"), 1, output)
+
     def test_learn_lists_what_matches_a_word(self):
         self.assertIn("01.1", self.course("learn", "granularity"))
         self.assertNotIn("05.4", self.course("learn", "granularity"))
