@@ -9,6 +9,7 @@ the line is rewritten; elsewhere a new line is printed every 15 seconds.
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ import tool
 STATUS = "[%f/%t] "  # finished, total
 # Seconds for a file that was never built here; all others 0.3.
 GUESS = {".cu.o": 8.0, ".cpp.o": 3.0, ".cxx.o": 6.0}
+NO_SPACE = "No space left on device|Disk quota exceeded"
 
 
 def past_seconds(directory: str) -> dict:
@@ -45,6 +47,7 @@ class Line:
     """The line that shows the build's progress."""
 
     def __init__(self, is_wanted: bool = True):
+        self.is_wanted = is_wanted
         self.is_terminal = sys.stdout.isatty()
         self.printed = 0.0 if is_wanted else time.monotonic()
 
@@ -60,15 +63,35 @@ class Line:
             print("\r\033[K", end="", flush=True)
 
 
+def require_space(directory: str, output: str = ""):
+    """Raises OSError if a disk is full: that of the directory, or of temporary files, as far as the
+    output of a failed program and less than 1 MiB of free space show. On a full disk compilers
+    crash, or report other errors."""
+    folders = [directory, os.environ.get("TMPDIR") or "/tmp"]
+    if re.search(NO_SPACE, output) or any(
+            os.path.isdir(folder) and shutil.disk_usage(folder).free < 1 << 20
+            for folder in folders):
+        raise OSError(f"no space is left on a disk: free some (df -h {' '.join(folders)}), then "
+                      "try again")
+
+
 def build(directory: str, targets: list, output: list | None = None) -> int:
     """Returns ninja's exit status. The compiler's output is appended to `output`, or printed if
-    that is None."""
+    that is None. Raises OSError if the build failed because a disk is full."""
+    printed = [] if output is None else output
+
     def say(text: str):
+        printed.append(text)
         if output is None:
             print(text, end="", flush=True)
-        else:
-            output.append(text)
 
+    status = run_ninja(directory, targets, Line(output is None), say)
+    if status != 0:
+        require_space(directory, "".join(printed))
+    return status
+
+
+def run_ninja(directory: str, targets: list, line: Line, say) -> int:
     ninja = ["ninja", "-C", directory]
     environment = {**os.environ, "NINJA_STATUS": STATUS}
     # If a CMakeLists.txt has changed, CMake must run before the steps are known.
@@ -85,7 +108,6 @@ def build(directory: str, targets: list, output: list | None = None) -> int:
     left = sum(seconds_of(step, past) for step in steps) / (os.cpu_count() or 1)
     done = 0.0
     begun = time.monotonic()
-    line = Line(output is None)
     line.show(f"building {len(steps)}, about {left:.0f} s")
     with subprocess.Popen(ninja, env=environment, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace") as process:
@@ -103,10 +125,18 @@ def build(directory: str, targets: list, output: list | None = None) -> int:
                 line.clear()
                 say(text)
     line.clear()
-    if process.returncode == 0 and output is None:
+    if process.returncode == 0 and line.is_wanted:
         print(f"built {len(steps)} in {time.monotonic() - begun:.0f} s")
     return process.returncode
 
 
+def main() -> int:
+    try:
+        return build(sys.argv[1], sys.argv[2:])
+    except OSError as error:
+        print(f"./lab: {error}", file=sys.stderr)
+        return 1
+
+
 if __name__ == "__main__":
-    tool.run(lambda: build(sys.argv[1], sys.argv[2:]))
+    tool.run(main)

@@ -70,6 +70,7 @@ def run(command: list, limit: float, environment: dict | None = None) -> Ended:
             except ProcessLookupError:
                 pass
             process.wait()
+        ninja.require_space(tempfile.gettempdir())  # or some of the output may be missing
         output.seek(0)
         text = output.read(OUTPUT_LIMIT).decode(errors="replace")
         return Ended(process.returncode, text.replace(f"{tree.TREE}/", ""), stopped)

@@ -116,6 +116,10 @@ expect 0 "$machine/cache/symm/cuda-13.0-headers" \
 # An installed toolkit comes before the private one, unless it is too old.
 stands_for nvcc <<<'echo "Cuda compilation tools, release 12.6, V12.6.20"'
 expect 0 "with $machine/bin/nvcc" in_lab 'find_cuda compiler; echo "with $CUDACXX"'
+stands_for dpkg-query <<<'echo installed'
+stands_for cmake <<<'[[ "$1" != --version ]] || exec echo 3.25
+                     echo "No space left on device"; exit 1'
+expect 1 'no space is left on a disk' "$machine/copy/lab" build --preset debug
 stands_for nvcc <<<'echo "Cuda compilation tools, release 11.8, V11.8.89"'
 expect 0 "skipping $machine/bin/nvcc: CUDA 11.8 is older than 12.4" in_lab 'find_cuda compiler'
 exit "$failures"

@@ -50,6 +50,16 @@ for e in exercises.load():
     assert verdict.environment_of(e)["SYMM_LAUNCHER"] == "none", e.id
 """)
 
+    def test_a_build_that_fails_on_a_full_disk_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ninja = Path(folder) / "ninja"
+            ninja.write_text("#!/bin/sh\necho 'LLVM ERROR: IO failure: No space left on device'\n"
+                             "exit 1\n")
+            ninja.chmod(0o755)
+            output = self.run_command("env", f"PATH={folder}:{os.environ['PATH']}", sys.executable,
+                                      "-B", REPOSITORY / "cmake/build.py", folder, status=1)
+            self.assertIn("./lab: no space is left on a disk", output)
+
     def test_a_failed_program_is_seen_though_the_parent_ignores_sigchld(self):
         with tempfile.TemporaryDirectory() as empty:
             ended = subprocess.run(
