@@ -234,12 +234,12 @@ function(symm_benchmark name)
     set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN")
     add_custom_command(TARGET ${name} POST_BUILD COMMAND ${CMAKE_COMMAND} -E copy_if_different
       $<TARGET_FILE:benchmark::benchmark>
-      $<TARGET_FILE_DIR:${name}>/$<TARGET_SONAME_FILE_NAME:benchmark::benchmark>)
+      $<TARGET_FILE_DIR:${name}>/$<TARGET_SONAME_FILE_NAME:benchmark::benchmark>
+      VERBATIM)
   endif()
-  add_test(NAME ${name}_usage COMMAND sh -c "
-    $<TARGET_FILE:${name}> --no-such-flag; test $? -eq 2 || exit
-    $<TARGET_FILE:${name}> --benchmark_filter=zzz; test $? -eq 2 || exit
-    $<TARGET_FILE:${name}> --benchmark_list_tests >/dev/full; test $? -ne 0")
+  add_test(NAME ${name}_usage COMMAND sh -c [["$0" --no-such-flag; test $? -eq 2 || exit
+    "$0" --benchmark_filter=zzz; test $? -eq 2 || exit
+    "$0" --benchmark_list_tests >/dev/full; test $? -ne 0]] $<TARGET_FILE:${name}>)
   string(SUBSTRING ${name} 0 2 number)
   set_tests_properties(${name}_usage PROPERTIES LABELS lab${number} TIMEOUT 60)
   if(arg_RUN)

@@ -59,7 +59,7 @@ fetch_cuda() {  # kind, folder, its contents, its size
     mkdir -p "${folder%/*}"
     parts=$(mktemp -d "$folder.XXXXXX")
     # shellcheck disable=SC2064  # the folder's name as it is now
-    trap "rm -rf '$parts'" EXIT
+    trap "rm -rf ${parts@Q}" EXIT
     python3 -m pip install --disable-pip-version-check --root-user-action ignore --no-deps \
         --only-binary :all: --require-hashes --target "$parts" -r "cmake/cuda_$1.txt" ||
         fail 1 "could not fetch CUDA's $3 (above): try again, or install the CUDA Toolkit"

@@ -48,10 +48,11 @@ expect_error 'preset tsan has no benchmarks' bench 01 --preset tsan
 # A machine without a CUDA Toolkit: a python3 that stands in for pip, and a folder for the cache.
 machine=$(mktemp -d)
 trap 'rm -rf "$machine"' EXIT
-echo '"emulated": "yes"' >"$machine/rows.json"
-expect 0 'nothing is drawn' ./lab plot "$machine/rows.json"
+root=$PWD rows="-it's \"rows\" \$(false).json"
+echo '"emulated": "yes"' >"$machine/$rows"
+cd "$machine" && expect 0 'nothing is drawn' "$root/lab" plot "$rows"; cd "$root"
 mkdir "$machine/bin"
-export XDG_CACHE_HOME="$machine/cache" PATH="$machine/bin:/usr/bin:/bin"
+export XDG_CACHE_HOME="$machine/it's a cache" PATH="$machine/bin:/usr/bin:/bin"
 unset CUDACXX CUDA_HOME  # ./lab test may have found a toolkit itself
 in_lab() {  # a line of bash
     bash -c 'set -euo pipefail; fail() { echo "./lab: $2" >&2; exit "$1"; }
@@ -66,20 +67,21 @@ stands_for() {  # program; its lines come from stdin
 }
 no_half_toolkit() {
     local left
-    left=$(ls "$machine/cache/symm")
+    left=$(ls "$machine/it's a cache/symm")
     [[ -z "$left" ]] || failed "left in the cache: $left"
 }
 
 # A driver that does not work is reported, a machine without GPUs is not. In a copy that is built.
 stands_for python3 <<<''
 unset SYMM_PRESET
-mkdir -p "$machine/copy/build/emulated"
-cp -r lab cmake "$machine/copy"
-touch "$machine/copy/build/emulated/build.ninja"
+copy="$machine/it's a copy"
+mkdir -p "$copy/build/emulated"
+cp -r lab cmake "$copy"
+touch "$copy/build/emulated/build.ninja"
 stands_for nvidia-smi <<<'echo "cannot reach the driver"; exit 9'
-expect 0 'nvidia-smi: exit status 9: cannot reach the driver' "$machine/copy/lab" build
+expect 0 'nvidia-smi: exit status 9: cannot reach the driver' "$copy/lab" build
 stands_for nvidia-smi <<<'echo "No devices were found"; exit 6'
-[[ -z "$("$machine/copy/lab" build 2>&1)" ]] || failed "no GPU: ./lab build prints something"
+[[ -z "$("$copy/lab" build 2>&1)" ]] || failed "no GPU: ./lab build prints something"
 
 # What ./lab starts can handle Ctrl-C, and sees exit statuses though the parent ignored SIGCHLD.
 stands_for python3 <<<'sed -n "s/^Sig[BI][lg][kn]:\s*//p" /proc/self/status'
@@ -103,15 +105,16 @@ PIP
 INTERRUPTED=1 expect 143 'fetching' make_toolkit
 no_half_toolkit
 expect 0 'nvcc of the wheels' make_toolkit
-[[ "$(ls "$machine/cache/symm")" == cuda-13.0 && -L "$machine/cache/symm/cuda-13.0/lib64" ]] ||
-    failed "the cache has $(ls "$machine/cache/symm")"
+[[ "$(ls "$machine/it's a cache/symm")" == cuda-13.0 ]] &&
+    [[ -L "$machine/it's a cache/symm/cuda-13.0/lib64" ]] ||
+    failed "the cache has $(ls "$machine/it's a cache/symm")"
 
 # Emulated GPUs need no compiler of NVIDIA's: only headers are fetched.
-rm -r "$machine/cache"
-expect 0 "$machine/cache/symm/cuda-13.0-headers" \
+rm -r "$machine/it's a cache"
+expect 0 "$machine/it's a cache/symm/cuda-13.0-headers" \
     in_lab 'find_nvcc() { return 1; }; find_cuda headers; echo "${cuda_settings[@]}"'
-[[ "$(ls "$machine/cache/symm")" == cuda-13.0-headers ]] ||
-    failed "the cache has $(ls "$machine/cache/symm")"
+[[ "$(ls "$machine/it's a cache/symm")" == cuda-13.0-headers ]] ||
+    failed "the cache has $(ls "$machine/it's a cache/symm")"
 
 # An installed toolkit comes before the private one, unless it is too old.
 stands_for nvcc <<<'echo "Cuda compilation tools, release 12.6, V12.6.20"'
@@ -119,7 +122,10 @@ expect 0 "with $machine/bin/nvcc" in_lab 'find_cuda compiler; echo "with $CUDACX
 stands_for dpkg-query <<<'echo installed'
 stands_for cmake <<<'[[ "$1" != --version ]] || exec echo 3.25
                      echo "No space left on device"; exit 1'
-expect 1 'no space is left on a disk' "$machine/copy/lab" build --preset debug
+expect 1 'no space is left on a disk' "$copy/lab" build --preset debug
+stands_for python3 <<<''
+mv "$copy" "$machine/\""
+expect 1 'CMake cannot build in' "$machine/\"/lab" build
 stands_for nvcc <<<'echo "Cuda compilation tools, release 11.8, V11.8.89"'
 expect 0 "skipping $machine/bin/nvcc: CUDA 11.8 is older than 12.4" in_lab 'find_cuda compiler'
 exit "$failures"

@@ -2,7 +2,7 @@
 # of 06_allreduce_bench --json: calls out of place. jq reads the JSON. A variable names the file,
 # since gnuplot passes commands to a shell.
 
-jq(filter) = system(sprintf("jq -r '%s' \"$ROWS\"", filter))
+jq(filter) = system(sprintf("jq -r '%s' <\"$ROWS\"", filter))
 
 # The columns: bytes, then us per call for each of the four lines.
 set print $rows

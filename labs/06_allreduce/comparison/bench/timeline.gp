@@ -6,7 +6,7 @@ set print $rows
 print system(sprintf("awk -F '\\t' -v OFS='\\t' '{ " . \
     "line = \"GPU \" $1 ($5 ? \" copies\" : \" kernels\"); " . \
     "if (!(line in at)) at[line] = 2 * $1 + ($5 > 0); " . \
-    "print at[line], line, $3, $4, ($5 > 0), $6 }' \"$ROWS\""))
+    "print at[line], line, $3, $4, ($5 > 0), $6 }' <\"$ROWS\""))
 unset print
 
 set datafile separator "\t"
