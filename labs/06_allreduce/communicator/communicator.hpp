@@ -51,9 +51,9 @@ struct CommunicatorOptions {
 class Communicator {
 public:
     /// SYMM_ALGO, SYMM_BLOCKS, SYMM_THREADS, SYMM_MAX_BLOCKS and SYMM_CHECK of rank 0 count on all
-    /// ranks. Throws std::invalid_argument for more than kMaxRanksOnGpus ranks (kMaxAllReduceRanks if they
-    /// are emulated), and if the device cannot keep its blocks resident beside those of the other
-    /// communicators.
+    /// ranks. Throws std::invalid_argument for more than kMaxRanksOnGpus ranks (kMaxAllReduceRanks
+    /// if they are emulated), and if the device cannot keep its blocks resident beside those of the
+    /// other communicators.
     explicit Communicator(Rank& rank, const CommunicatorOptions& options = {});
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;

@@ -4,8 +4,8 @@
 /// one of new memory, and register_memory() one of the caller's, by lab 03's SymmetricRange; this
 /// file keeps and finds them. Communicator::all_reduce() says which calls need them.
 ///
-/// Physical memory is known by the handle that cuMemRetainAllocationHandle returns: the same one for
-/// all addresses of the memory as long as it exists, which is at least as long as the window.
+/// Physical memory is known by the handle that cuMemRetainAllocationHandle returns: the same one
+/// for all addresses of the memory as long as it exists, which is at least as long as the window.
 
 #include <cuda.h>
 

@@ -73,7 +73,7 @@ TEST(RefusedCalls, LeaveLaterCallsRight) {
     });
 }
 
-// Rank 0 has queued the call that rank 1 refuses. Rank 1's next call must not take part in that one.
+// Rank 0 has queued the call that rank 1 refuses. Rank 1's next call must not take part in it.
 TEST(RefusedCalls, OfOneRankEndTheCommunicator) {
     const VariableInForce timeout("SYMM_TIMEOUT", "0.1");
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
