@@ -34,11 +34,11 @@
 /// - The next call cannot overtake this one: see scratch.hpp. A call ends with a result, and each
 ///   result is made from packs of all ranks.
 /// - A call of a few packs may leave the last parts empty, and two ranks p and r with empty parts
-///   send each other nothing. p's packs reach r only through rank q, which loads them and stores a
-///   sum. Both are relaxed, so the proof needs the fence between them. Without it, in three calls of
-///   3, 1 and 3 packs on three ranks, the sentinel that p stores into a slot in the first call could
-///   overwrite the pack that r sends there in the third. Ranks with a part exchange packs with all
-///   others.
+///   send each other nothing. Packs of p reach r only through rank q, which loads them and stores
+///   a sum. Both are relaxed, so the proof needs the fence between them. Without it, in three calls
+///   of 3, 1 and 3 packs on three ranks, the sentinel that p stores into a slot in the first call
+///   could overwrite the pack that r sends there in the third. Ranks with a part exchange packs
+///   with all others.
 /// - A slot that this call does not use holds the sentinel before and after it, so calls may have
 ///   different sizes.
 /// - In-place calls need nothing else: the result of pack (p, j) can arrive only after rank r has
