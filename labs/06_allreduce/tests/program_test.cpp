@@ -96,8 +96,9 @@ TEST(Program, TunesSizesThatFitByDefault) {
 }
 
 TEST(Program, UnderALauncherNamesTheProgramForMachines) {
-    const Finished run = run_program("06_allreduce --nodes 2 --ranks 4 --bytes 1K",
-                                     "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2");
+    const Finished run =
+        run_program("06_allreduce --nodes 2 --ranks 4 --bytes 1K",
+                    "SYMM_LAUNCHER= OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2");
     EXPECT_EQ(run.exit_code, 2) << run.output;
     EXPECT_NE(run.output.find("06_allreduce_mpi"), std::string::npos) << run.output;
 }
