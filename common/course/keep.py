@@ -24,8 +24,9 @@ def git(*arguments: str, text: str = "", more: dict | None = None) -> str:
     do not choose the repository."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     try:
-        ended = subprocess.run(["git", *arguments], cwd=ROOT, input=text.encode(), check=False,
-                               capture_output=True, env={**environment, **(more or {})})
+        ended = subprocess.run(["git", "-c", "core.hooksPath=/dev/null", *arguments], cwd=ROOT,
+                               input=text.encode(), check=False, capture_output=True,
+                               env={**environment, **(more or {})})
     except FileNotFoundError:
         raise GitError("git is not installed") from None
     if ended.returncode != 0:
@@ -65,6 +66,9 @@ def commit(exercise: Exercise, verb: str, change):
 
 def commit_text(exercise: Exercise, message: str, text: str):
     if branch() != BRANCH:
+        if git("branch", "--list", BRANCH):
+            raise GitError(f"your answers are on the branch '{BRANCH}', which is not checked out: "
+                           f"`git switch {BRANCH}`, or `git branch -m {BRANCH} old` to begin anew")
         git("switch", "--create", BRANCH)
         print(f"(Your answers are kept on the git branch '{BRANCH}'.)\n")
     blob = git("hash-object", "-w", "--stdin", text=text)
