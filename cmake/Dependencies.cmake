@@ -5,8 +5,9 @@
 include(FetchContent)
 include(CudaToolkit)
 symm_find_cuda_toolkit(12.4 REQUIRED)
-find_package(Threads REQUIRED)
+find_package(Threads REQUIRED GLOBAL)
 
+# GLOBAL: another project may have this one as a subdirectory, and link its libraries.
 set(CMAKE_POLICY_DEFAULT_CMP0077 NEW)  # fetched projects take the options set here
 set(BUILD_SHARED_LIBS OFF)
 set(BENCHMARK_ENABLE_TESTING OFF)
@@ -18,13 +19,13 @@ set(BENCHMARK_ENABLE_INSTALL OFF)
 FetchContent_Declare(CLI11
   URL https://github.com/CLIUtils/CLI11/archive/refs/tags/v2.4.1.tar.gz
   URL_HASH SHA256=73b7ec52261ce8fe980a29df6b4ceb66243bb0b779451dbd3d014cfec9fdbb58
-  FIND_PACKAGE_ARGS 2.1)
+  FIND_PACKAGE_ARGS 2.1 GLOBAL)
 FetchContent_Declare(fmt GIT_REPOSITORY https://github.com/fmtlib/fmt.git
   GIT_TAG e69e5f977d458f2650bb346dadf2ad30c5320281  # 10.2.1
-  FIND_PACKAGE_ARGS 9.1)
+  FIND_PACKAGE_ARGS 9.1 GLOBAL)
 FetchContent_Declare(spdlog GIT_REPOSITORY https://github.com/gabime/spdlog.git
   GIT_TAG 7c02e204c92545f869e2f04edaab1f19fe8b19fd  # 1.13.0
-  FIND_PACKAGE_ARGS 1.10)
+  FIND_PACKAGE_ARGS 1.10 GLOBAL)
 FetchContent_MakeAvailable(CLI11 fmt spdlog)
 if(PROJECT_IS_TOP_LEVEL)
   FetchContent_Declare(GTest GIT_REPOSITORY https://github.com/google/googletest.git
@@ -41,6 +42,7 @@ add_library(symm_fmt INTERFACE)
 if(fmt_VERSION MATCHES "^9\\.1" AND NOT fmt_SOURCE_DIR)
   add_library(symm_fmt_9 STATIC "${CMAKE_CURRENT_LIST_DIR}/fmt_9.cpp")
   target_compile_features(symm_fmt_9 PRIVATE cxx_std_20)
+  set_target_properties(symm_fmt_9 PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_include_directories(symm_fmt_9 SYSTEM PUBLIC
     $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)
   target_link_libraries(symm_fmt INTERFACE symm_fmt_9)
