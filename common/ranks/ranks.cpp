@@ -1,5 +1,6 @@
 #include "common/ranks/ranks.hpp"
 
+#include <cxxabi.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -25,6 +26,8 @@ namespace {
 
 using Body = std::function<void(Rank&)>;
 
+constexpr const char* kThreadEnded = "pthread_exit() or pthread_cancel() ended its thread";
+
 using MakeBootstrap = std::function<std::unique_ptr<Bootstrap>()>;
 
 // Runs one rank from joining to its end. Returns its failure, after telling the others.
@@ -39,6 +42,9 @@ std::optional<RankFailure> run_rank(int number, RankMode mode, const MakeBootstr
         try {
             body(rank);
             rank.require_printed();
+        } catch (const abi::__forced_unwind&) {
+            rank.bootstrap().fail(kThreadEnded);
+            throw;
         } catch (const std::exception& error) {
             rank.bootstrap().fail(error.what());
             throw;
@@ -46,6 +52,10 @@ std::optional<RankFailure> run_rank(int number, RankMode mode, const MakeBootstr
             rank.bootstrap().fail("unknown error");
             throw;
         }
+    } catch (const abi::__forced_unwind&) {  // must not be swallowed
+        print_lines(STDERR_FILENO, fmt::format("[{}] ", number),
+                    fmt::format("error: rank {} failed: {}", number, kThreadEnded));
+        throw;
     } catch (...) {
         const RankFailure failure = failure_of(number, std::current_exception());
         if (!failure.usage) {  // bad usage is reported once, by the process that started the ranks
@@ -117,23 +127,31 @@ std::vector<RankFailure> run_threads(const RankOptions& options, const Body& bod
     // its context, and a later rank would create a new one, which takes most of a second.
     std::vector<Device> kept;
     const auto run = [&](int rank, Connections connections) {
-        const auto failure = run_rank(
-            rank, RankMode::kThread,
-            [&] {
-                return std::make_unique<SocketBootstrap>(rank, options.ranks,
-                                                         std::move(connections));
-            },
-            options,
-            [&](Rank& self) {
-                {
-                    const std::lock_guard lock(mutex);
-                    kept.emplace_back(self.device());
-                }
-                body(self);
-            });
-        if (failure) {
+        const auto add = [&](const RankFailure& failure) {
             const std::lock_guard lock(mutex);
-            failures.push_back(*failure);
+            failures.push_back(failure);
+        };
+        try {
+            const auto failure = run_rank(
+                rank, RankMode::kThread,
+                [&] {
+                    return std::make_unique<SocketBootstrap>(rank, options.ranks,
+                                                             std::move(connections));
+                },
+                options,
+                [&](Rank& self) {
+                    {
+                        const std::lock_guard lock(mutex);
+                        kept.emplace_back(self.device());
+                    }
+                    body(self);
+                });
+            if (failure) {
+                add(*failure);
+            }
+        } catch (const abi::__forced_unwind&) {
+            add(failure_now(rank, fmt::format("rank {} failed: {}", rank, kThreadEnded)));
+            throw;
         }
     };
     auto connections = connected_sockets(options.ranks);

@@ -90,7 +90,7 @@ private:
                             status->success() ? ", but had not finished its work" : ""));
             const Heard heard = take_report(child.control.get(), failure);
             failure.killed = status->signal != 0;
-            if (heard != Heard::kItsEnd || !status->success()) {
+            if (heard != Heard::kItsEnd || (status->is_known && !status->success())) {
                 add(failure);
             }
             return true;

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <stdexcept>
 #include <string_view>
 
 #include "common/sys/system_error.hpp"
@@ -40,7 +41,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 std::vector<std::string> merged_environment(const std::vector<std::string>& additions) {
     std::vector<std::string> all = additions;
-    for (char** entry = environ; *entry != nullptr; ++entry) {
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string_view text(*entry);
         const std::string_view name = text.substr(0, text.find('=') + 1);
         if (std::none_of(additions.begin(), additions.end(),
@@ -66,6 +67,9 @@ void stop_ignoring_children() {
 }  // namespace
 
 std::string ExitStatus::describe() const {
+    if (!is_known) {
+        return "ended, and a SIGCHLD handler of this program took its exit status";
+    }
     if (signal != 0) {
         return "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
     }
@@ -113,6 +117,8 @@ std::optional<ExitStatus> Process::wait(Deadline deadline) {
             } else {
                 ended_->code = WEXITSTATUS(status);
             }
+        } else if (reaped < 0 && errno == ECHILD) {
+            ended_ = ExitStatus{.is_known = false};
         } else if (reaped < 0 && errno != EINTR) {
             throw_errno("waitpid({})", id_);
         } else if (reaped == 0) {
@@ -152,11 +158,26 @@ void die_with_parent(pid_t parent) {
     }
 }
 
-std::vector<std::string> own_arguments() {
+namespace {
+
+std::vector<std::string> read_arguments() {
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
     std::vector<std::string> arguments;
     for (std::string one; std::getline(file, one, '\0');) {
         arguments.push_back(one);
+    }
+    return arguments;
+}
+
+const std::vector<std::string> arguments_at_start = read_arguments();
+
+}  // namespace
+
+std::vector<std::string> own_arguments() {
+    // Empty if the object that calls this was made before the one above.
+    const auto arguments = arguments_at_start.empty() ? read_arguments() : arguments_at_start;
+    if (arguments.empty()) {
+        throw std::runtime_error("this program's arguments cannot be read from /proc/self/cmdline");
     }
     return arguments;
 }

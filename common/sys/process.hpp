@@ -16,9 +16,10 @@ namespace symm {
 
 /// How a process ended.
 struct ExitStatus {
-    int code = 0;    ///< The exit code, where no signal ended it.
-    int signal = 0;  ///< The signal that ended it, or 0.
-    bool success() const { return code == 0 && signal == 0; }
+    int code = 0;          ///< The exit code, where no signal ended it.
+    int signal = 0;        ///< The signal that ended it, or 0.
+    bool is_known = true;  ///< Not if the program's own SIGCHLD handler has waited for it.
+    bool success() const { return is_known && code == 0 && signal == 0; }
     /// `exited with code 3`, `was killed by signal 9 (Killed)`.
     std::string describe() const;
 };
