@@ -54,10 +54,22 @@ std::string_view name_of(CUresult result) {
     }
 }
 
+namespace {
+
+struct DriverHasEnded : CudaError, IsGoneAtExit {
+    using CudaError::CudaError;
+};
+
+}  // namespace
+
 void detail::throw_cuda_error(CUresult result, const std::string& call) {
     const std::string_view what_next = remedy(result);
-    throw CudaError(result, fmt::format("{} failed: {}{}{}", call, name_of(result),
-                                        what_next.empty() ? "." : ". ", what_next));
+    const std::string text = fmt::format("{} failed: {}{}{}", call, name_of(result),
+                                         what_next.empty() ? "." : ". ", what_next);
+    if (result == CUDA_ERROR_DEINITIALIZED) {
+        throw DriverHasEnded(result, text);
+    }
+    throw CudaError(result, text);
 }
 
 }  // namespace symm

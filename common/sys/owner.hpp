@@ -20,6 +20,10 @@
 
 namespace symm {
 
+/// What give_back() throws if the program is ending, and the handle is gone with all others. An
+/// owner with static storage finds that, and has nothing to report.
+struct IsGoneAtExit {};
+
 namespace detail {
 /// Writes the exception that is being handled to the log.
 void log_current_exception() noexcept;
