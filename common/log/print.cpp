@@ -22,6 +22,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// std::cout still writes to this one after limit_output().
+FILE* const first_stdout = stdout;
+
 double timeout_seconds() noexcept {
     try {
         return env::seconds("SYMM_TIMEOUT");
@@ -110,8 +113,10 @@ std::string output_error(int error) {
 }
 
 void require_written_output() {
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-        throw std::runtime_error(output_error(errno));
+    for (FILE* file : {stdout, first_stdout}) {
+        if (std::fflush(file) != 0 || std::ferror(file) != 0) {
+            throw std::runtime_error(output_error(errno));
+        }
     }
 }
 
