@@ -110,7 +110,7 @@ public:
     /// Runs `step` on each rank, then tells all ranks whether it succeeded, and returns what it
     /// returned. If it threw on any rank, every rank throws. A rank whose own step threw rethrows
     /// that exception. The others throw BootstrapError with the text of the lowest rank whose step
-    /// threw. The bootstrap stays usable.
+    /// threw. The bootstrap stays usable. The step makes no collective calls.
     ///
     /// The step may itself wait up to SYMM_TIMEOUT, for example for a kernel. So a rank whose step
     /// has succeeded waits SYMM_TIMEOUT + kStepGrace for the others: a step that times out on

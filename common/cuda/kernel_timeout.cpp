@@ -5,6 +5,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
+#include "common/cuda/graph.hpp"
 
 namespace symm {
 namespace {
@@ -20,6 +21,11 @@ KernelTimeout::KernelTimeout(std::chrono::nanoseconds limit)
 
 void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
                                 const std::function<void()>& meanwhile) {
+    if (is_captured(stream.get())) {  // to wait would break the capture
+        throw std::invalid_argument(
+            "synchronize() waits for a stream, and this one is being captured: end the capture, "
+            "launch the graph, and call synchronize() then");
+    }
     // The kernel's own limit passes first, so that the kernel can report what it waited for.
     constexpr std::chrono::seconds kGrace{2};
     constexpr std::chrono::seconds kAbort{5};  // milliseconds on a GPU
@@ -32,7 +38,7 @@ void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
             meanwhile();
         } catch (...) {
             lost = std::current_exception();
-            abort();
+            end_waits();
         }
     };
     try {
@@ -53,11 +59,13 @@ void KernelTimeout::synchronize(const Stream& stream, std::string_view what,
                         "Raise SYMM_TIMEOUT (seconds), or give it less to do",
                         late.what(), std::chrono::duration<double>(limit_).count()));
     }
-    if (lost) {
-        std::rethrow_exception(lost);
-    }
-    if (meanwhile && report()->failed == 0 && has_given_up()) {
-        meanwhile();  // another thread may have ended the waits: the reason says more
+    if (has_given_up()) {
+        if (lost) {
+            std::rethrow_exception(lost);
+        }
+        if (meanwhile && report()->failed == 0) {
+            meanwhile();  // another thread may have ended the waits: the reason says more
+        }
     }
     throw_if_gave_up();
 }

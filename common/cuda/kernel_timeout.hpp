@@ -26,13 +26,14 @@ public:
         return {gave_up_.as<std::uint32_t>(), report(), static_cast<std::uint64_t>(limit_.count())};
     }
 
-    /// Waits for the stream. Then throws std::runtime_error with the kernel's report if one of
+    /// Waits for the stream. Throws std::invalid_argument, and changes nothing, if it is being
+    /// captured. Then throws std::runtime_error with the kernel's report if one of
     /// its waits gave up. If the kernels still run after the limit although no single wait gave
     /// up, they are aborted first, and the exception says so.
     ///
-    /// `meanwhile` (see Stream::synchronize) may throw because a peer that the kernel waits for is
-    /// gone. Then the kernel is aborted, and once it has ended, the exception of `meanwhile` is
-    /// thrown.
+    /// `meanwhile` (see Stream::synchronize) may throw because a peer is gone. Then the kernels'
+    /// waits end, and once the stream has finished, that exception is thrown, if one of them did
+    /// wait: a peer may also have ended because its work is done.
     void synchronize(const Stream& stream, std::string_view what,
                      const std::function<void()>& meanwhile = {});
 

@@ -199,6 +199,17 @@ std::uint32_t RingCommunicator::channels_of(const RingRequest& call) const {
 }
 
 void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
+    calls_.begin(rank_.bootstrap());
+    try {
+        require_possible(call);
+        launch(call, stream);  // if that throws, the kernel is not queued
+    } catch (const std::exception&) {
+        calls_.refuse();
+        throw;
+    }
+}
+
+void RingCommunicator::require_possible(const RingRequest& call) const {
     require_known(call);
     const std::size_t size = size_of(call.type);
     const auto ranks = static_cast<std::size_t>(rank_.size());
@@ -218,9 +229,13 @@ void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
     if (call.protocol == Protocol::kLL128 && !why_no_ll128_.empty()) {
         throw std::invalid_argument(why_no_ll128_);
     }
+}
+
+void RingCommunicator::launch(const RingRequest& call, CUstream stream) {
     if (call.count == 0) {
         return;
     }
+    const std::size_t size = size_of(call.type);
     const CurrentContext current(rank_.gpu());
     if (rank_.size() == 1) {
         if (call.input != call.output) {
@@ -246,11 +261,6 @@ void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
 
 void RingCommunicator::synchronize(const Stream& stream, std::string_view what) {
     const CurrentContext current(rank_.gpu());
-    if (is_captured(stream.get())) {  // waiting would break the capture
-        throw std::invalid_argument(
-            "synchronize() waits for a stream, and this one is being captured: end the capture, "
-            "launch the graph, and call synchronize() then");
-    }
     timeout_.synchronize(stream, what, [&] { rank_.bootstrap().throw_async_error(what); });
 }
 

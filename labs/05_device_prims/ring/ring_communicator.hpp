@@ -13,6 +13,7 @@
 
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
+#include "common/ranks/call_count.hpp"
 #include "labs/04_shm_transport/transport/transport.hpp"
 #include "labs/05_device_prims/ring/peer_connections.hpp"
 #include "labs/05_device_prims/ring/ring_kernel.hpp"
@@ -44,7 +45,8 @@ public:
     /// Queues a call. All calls of a communicator go into one stream: they share counts and slots.
     /// Throws CudaError, and std::invalid_argument for a call that is not possible:
     /// a root that does not exist, an address not a multiple of the element's size, LL128
-    /// where lines do not arrive whole.
+    /// where lines do not arrive whole. It has then queued nothing, and this rank's next call first
+    /// waits for the other ranks (call_count.hpp).
     void queue(const RingRequest& call, CUstream stream);
 
     /// Waits for the stream. Throws if a kernel gave up waiting, naming the rank it waited for,
@@ -62,11 +64,14 @@ public:
     simt::Timeout timeout() const { return timeout_.timeout(); }
 
 private:
+    void require_possible(const RingRequest& call) const;
+    void launch(const RingRequest& call, CUstream stream);
     void connect(std::uint32_t channels);
 
     Rank& rank_;
     RingOptions options_;
     KernelTimeout timeout_;
+    CallCount calls_;
     std::uint32_t channels_ = 0;
     std::string why_no_ll128_;
     std::map<Protocol, PeerConnections> peers_;

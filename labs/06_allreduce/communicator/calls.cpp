@@ -59,6 +59,9 @@ Communicator::Places Communicator::places_of(const CollectiveCall& call) const {
     if (count == 0) {
         return {};  // nothing is read or written, so any addresses will do
     }
+    if (in == 0 || out == 0) {
+        throw std::invalid_argument("input or output is a null pointer");
+    }
     if (in % size_of(type) != 0 || out % size_of(type) != 0) {
         throw std::invalid_argument(
             fmt::format("{} buffers must be aligned to {} bytes", name_of(type), size_of(type)));
@@ -136,6 +139,11 @@ Communicator::Checked Communicator::check(const CollectiveCall& call, CUstream s
                             (places.out || call.collective == Collective::kReduceScatter));
     const CallSize size{call.type, call.count, ranks(), reachable, call.collective};
     const CallPlan plan = plan_call(size, asked, tuner_);
+    if ((stream == nullptr || stream == CU_STREAM_LEGACY) && rank_.most_on_a_device() > 1) {
+        throw std::invalid_argument(
+            "ranks that are threads and share a device share its default stream, so their kernels "
+            "would wait for each other for ever: use a stream for each rank");
+    }
     require_turn(stream);
     if (plan.algorithm == Algorithm::kCopy && copy_ != nullptr) {
         copy_->require_turn(stream);
@@ -143,25 +151,9 @@ Communicator::Checked Communicator::check(const CollectiveCall& call, CUstream s
     return {places, size, plan};
 }
 
-void Communicator::agree_on_refused_call() {
-    const auto calls = rank_.bootstrap().allgather("the call after a refused one", calls_);
-    for (std::size_t p = 0; p < calls.size(); ++p) {
-        if (calls[p] != calls_) {
-            throw std::invalid_argument(
-                fmt::format("rank {} has made {} calls, the last of them refused, and rank {} {}: "
-                            "all ranks must make the same calls",
-                            rank(), calls_, p, calls[p]));
-        }
-    }
-    was_refused_ = false;
-}
-
 Communicator::Checked Communicator::admit(const CollectiveCall& call, CUstream stream,
                                           Algorithm asked, const std::function<void()>& also) {
-    if (was_refused_) {
-        agree_on_refused_call();
-    }
-    ++calls_;
+    const std::uint64_t number = calls_.begin(rank_.bootstrap());
     Checked checked{};
     std::exception_ptr refusal;
     try {
@@ -173,9 +165,9 @@ Communicator::Checked Communicator::admit(const CollectiveCall& call, CUstream s
         refusal = std::current_exception();
     }
     if (check_) {
-        compare_calls(rank_.bootstrap(), calls_, checked.size, call.op, asked, refusal);
+        compare_calls(rank_.bootstrap(), number, checked.size, call.op, asked, refusal);
     } else if (refusal) {
-        was_refused_ = true;
+        calls_.refuse();
         std::rethrow_exception(refusal);
     }
     return checked;

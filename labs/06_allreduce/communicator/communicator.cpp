@@ -82,6 +82,7 @@ Settings common_settings(Rank& rank) {
 Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     : rank_(rank),
       current_(rank.gpu()),
+      relaxed_(std::in_place),
       memory_(rank, state_bytes(possible(rank.size(),
                                          is_emulated() ? kMaxAllReduceRanks : kMaxRanksOnGpus))),
       timeout_(rank.bootstrap().together("kernel timeout",
@@ -98,14 +99,14 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
         initialize(memory_, rank_.size());
         watch_ = std::make_unique<PeerWatch>(rank_.bootstrap(), timeout_);
     });
+    relaxed_.reset();
     current_.reset();
 }
 
 Communicator::~Communicator() {
     try {
         current_.emplace(rank_.gpu());
-    } catch (const std::exception& error) {
-        log::error("rank {}: {}", rank(), error.what());
+    } catch (const std::exception&) {  // the driver has ended
     }
     end_calls(rank_, timeout_);
 }
@@ -126,10 +127,11 @@ SymmetricPointer<CommunicatorMemory> Communicator::memory() const {
 
 void Communicator::prepare_copy() {
     if (copy_ == nullptr) {
-        // Its scratch memory is collective, and comes first: if that fails, it fails on all ranks.
-        copy_ = rank_.bootstrap().together("scratch memory of copies", [&] {
+        // First, and not inside of together(): it is collective itself.
+        SymmetricRange scratch(rank_, TwoShotCopy::scratch_bytes(ranks()));
+        copy_ = rank_.bootstrap().together("streams of copies", [&] {
             return std::make_unique<TwoShotCopy>(rank_, memory().member(&CommunicatorMemory::copy),
-                                                 TwoShotCopy::scratch_bytes(ranks()));
+                                                 std::move(scratch));
         });
     }
 }

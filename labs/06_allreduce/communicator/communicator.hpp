@@ -12,8 +12,10 @@
 #include <thread>
 
 #include "common/cuda/event.hpp"
+#include "common/cuda/graph.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
+#include "common/ranks/call_count.hpp"
 #include "common/ranks/peer_watch.hpp"
 #include "labs/06_allreduce/communicator/residency.hpp"
 #include "labs/06_allreduce/communicator/window.hpp"
@@ -45,9 +47,10 @@ struct CommunicatorOptions {
 /// order. While a stream is being captured, a call on another one throws std::invalid_argument if
 /// it cannot wait its turn.
 ///
-/// Used by one thread at a time, which may be any thread, with any context current or none: each
-/// function uses the rank's own context, and restores the caller's. A thread of the communicator's
-/// own ends the calls in flight, within seconds, if a rank has failed or is gone.
+/// The Rank outlives it. Used by one thread at a time, which may be any thread, with any context
+/// current or none: each function uses the rank's own context, and restores the caller's. A thread
+/// of the communicator's own ends the calls in flight, within seconds, if a rank has failed or is
+/// gone.
 class Communicator {
 public:
     /// SYMM_ALGO, SYMM_BLOCKS, SYMM_THREADS, SYMM_MAX_BLOCKS and SYMM_CHECK of rank 0 count on all
@@ -191,8 +194,6 @@ private:
     Places places_of(const CollectiveCall& call) const;
     /// Throws what speaks against the call on this rank, and changes nothing.
     Checked check(const CollectiveCall& call, CUstream stream, Algorithm asked) const;
-    /// Waits for all ranks to come here, after a call that this one has refused.
-    void agree_on_refused_call();
     /// Counts the call, and compares it if SYMM_CHECK=1. Throws a refusal.
     Checked admit(const CollectiveCall& call, CUstream stream, Algorithm asked,
                   const std::function<void()>& also = {});
@@ -212,7 +213,8 @@ private:
     Rank& rank_;
     /// While the communicator is made and destroyed, members included.
     std::optional<CurrentContext> current_;
-    SymmetricRange memory_;  ///< A CommunicatorMemory, then scratch memory.
+    std::optional<RelaxedCapture> relaxed_;  ///< While it is made: the user may be capturing.
+    SymmetricRange memory_;                  ///< A CommunicatorMemory, then scratch memory.
     KernelTimeout timeout_;
     Tuner tuner_;
     std::optional<ResidencyShare> share_;
@@ -221,8 +223,7 @@ private:
     std::optional<CUstream> last_stream_;  ///< Of a call that was not captured.
     std::thread::id last_thread_;          ///< Of that call.
     bool check_ = false;                   ///< SYMM_CHECK of rank 0.
-    std::uint64_t calls_ = 0;              ///< Refused ones included.
-    bool was_refused_ = false;             ///< The last call, on this rank.
+    CallCount calls_;
     /// Made with the first window that is large enough for it.
     std::unique_ptr<TwoShotCopy> copy_;
     std::unique_ptr<PeerWatch> watch_;

@@ -11,7 +11,9 @@
 ///
 /// NCCL chooses the order in which it adds up the machines. If NCCL's communicator is aborted, its
 /// kernels end with any data in the buffer. So the abort is first told to a kernel queued after
-/// each of them, which makes the rank's later kernels give up (staged_exchange.hpp tells why).
+/// each of them, which makes the rank's later kernels give up (staged_exchange.hpp tells why). But
+/// NCCL also sends a part whose kernels have given up before: then only the ranks of that machine
+/// report a failure, and results of the others may be wrong.
 
 #include <string>
 

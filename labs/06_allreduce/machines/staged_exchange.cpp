@@ -83,6 +83,10 @@ void StagedExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream st
     order(stream, out_.get(), ready_);
     cu_check(cuMemcpyAsync(stage, buffer, bytes_of(call), out_.get()), "cuMemcpyAsync(size={})",
              bytes_of(call));
+    cu_check(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(gave_up(part.number)),
+                           reinterpret_cast<CUdeviceptr>(kernels.gave_up), sizeof(std::uint32_t),
+                           out_.get()),
+             "cuMemcpyAsync(size={})", sizeof(std::uint32_t));
     order(out_.get(), in_.get(), part.copied_out);
     launch_await_part(in_.get(), timeout_.timeout(), kernels, rank_, memory_.as<std::uint32_t>(),
                       part.number);
@@ -104,6 +108,10 @@ void StagedExchange::finish(CUstream stream) {
     cu_check(cuStreamWaitEvent(stream, copied_in_[(finished_ + 1) % kDepth].get(), 0),
              "cuStreamWaitEvent()");
     ++finished_;
+}
+
+std::uint32_t* StagedExchange::gave_up(std::uint32_t part) const {
+    return memory_.as<std::uint32_t>() + 1 + part % kDepth;
 }
 
 std::byte* StagedExchange::stage_of(std::uint32_t part) const {
@@ -138,7 +146,15 @@ void StagedExchange::run() {
         device_.make_current();
         const RelaxedCapture relaxed;  // a user may be capturing in mode global
         while (const auto part = next_part()) {
-            if (!wait_for_copy(*part) || !use_stage(true)) {
+            if (!wait_for_copy(*part)) {
+                break;
+            }
+            if (*gave_up(part->number) != 0) {  // the communicator's own error says why
+                rail_->fail(fmt::format("rank {} of machine {} gave up before it had made its part",
+                                        rank_, machine()));
+                break;
+            }
+            if (!use_stage(true)) {
                 break;
             }
             exchange(*part);

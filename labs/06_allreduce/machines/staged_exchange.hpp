@@ -7,7 +7,7 @@
 ///
 /// | step     | by                | does                                       | order   | waits for                 |
 /// |----------|-------------------|--------------------------------------------|---------|---------------------------|
-/// | copy out | stream `out`      | copies the buffer to `stage[k % depth]`    |         | the caller's stream so far (event) |
+/// | copy out | stream `out`      | copies the buffer to `stage[k % depth]`, then whether the communicator has given up | | the caller's stream so far (event) |
 /// | exchange | this rank's thread | sends, and adds up in the order of the machines | plain | copy out (it checks the event) |
 /// | post     | the same thread   | stores k to `done`, in pinned host memory  | release | exchange                  |
 /// | wait     | kernel in stream `in` | polls `done` until it has reached k; where it gives up, so do the communicator's later kernels | acquire | copy out (event), post |
@@ -25,10 +25,11 @@
 /// - Every wait ends: the thread has a limit for each part, fails if a machine has not arrived by
 ///   then, and notifies the waiting kernel, which ends. Then the contents of buffers are undefined,
 ///   and throw_if_failed() throws.
-/// - A rank that has not given up has right results. The kernel that waits for a failed part makes
-///   its rank's communicator give up before it ends. So the AllGather queued after it sends
-///   nothing, and the other ranks of the machine, whose parts may be right, wait for this one until
-///   they hear of its failure or reach their limit.
+/// - A rank that has not given up has right results. If the kernels that make part k have given up,
+///   the thread fails the rail instead of sending the part, so no machine adds it up. The kernel
+///   that waits for a failed part makes its rank's communicator give up before it ends. So the
+///   AllGather queued after it sends nothing, and the other ranks of the machine, whose parts may be
+///   right, wait for this one until they hear of its failure or reach their limit.
 ///
 /// Source: NCCL's proxy thread (src/proxy.cc), which also sends for kernels; lab 04's proxy.hpp.
 
@@ -94,6 +95,8 @@ private:
         Event copied_out{CU_EVENT_DISABLE_TIMING};
     };
     std::byte* stage_of(std::uint32_t part) const;
+    /// Whether the kernels before a part had given up, in pinned memory.
+    std::uint32_t* gave_up(std::uint32_t part) const;
     /// The thread's work.
     void run();
     /// The next part; empty when this ends.

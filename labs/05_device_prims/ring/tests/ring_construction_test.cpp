@@ -205,6 +205,30 @@ TEST(RingRefuses, AStreamThatIsBeingCapturedAndGoesOn) {
 }
 
 // Each rank makes other calls that are refused; the calls after them are right on all ranks.
+// The other rank has queued the call that this one refuses: the next one must not take part in it.
+TEST(RingRefuses, NoCallThatAnotherRankMakesWithoutAnError) {
+    const VariableInForce timeout("SYMM_TIMEOUT", "0.3");
+    for (const Protocol protocol : {Protocol::kSimple, Protocol::kLL}) {
+        const std::string error = error_of({2, RankMode::kThread, {}}, [&](Rank& rank) {
+            RingCommunicator ring(rank);
+            const DeviceMemory buffer(4096);
+            const Stream stream;
+            RingRequest call;
+            call.protocol = protocol;
+            call.count = 100;
+            call.input = call.output = buffer.address() + (rank.rank() == 1 ? 2 : 0);
+            if (rank.rank() == 1) {
+                EXPECT_THROW(ring.queue(call, stream.get()), std::invalid_argument);
+                call.input = call.output = buffer.address();
+            }
+            ring.queue(call, stream.get());
+            ring.synchronize(stream, "the call");
+            ADD_FAILURE() << "a call met another one";
+        });
+        EXPECT_THAT(error, HasSubstr("rank"));
+    }
+}
+
 TEST(RingRefuses, CallsWithoutATrace) {
     for (const RingMemory memory : {RingMemory::kPeer, RingMemory::kHost}) {
         run_as(RankMode::kThread, 2, [&](Rank& rank) {
@@ -213,7 +237,7 @@ TEST(RingRefuses, CallsWithoutATrace) {
             std::minstd_rand all(1);  // draws the same on all ranks
             std::minstd_rand own(static_cast<unsigned>(rank.rank()) + 2);
             for (int round = 0; round < (kSanitized ? 20 : 100); ++round) {
-                for (auto refused = own() % 5; refused > 0; --refused) {
+                for (auto refused = all() % 5; refused > 0; --refused) {
                     RingRequest call;
                     call.input = call.output = buffer.address();
                     call.count = 100;
@@ -252,12 +276,15 @@ TEST(RingRefuses, CallsWithoutATrace) {
             }
             if (is_emulated()) {
                 rank.bootstrap().barrier("before a launch fails");
+                RingRequest call;
+                call.input = call.output = buffer.address();
+                call.count = 100;
                 if (rank.rank() == 1) {
                     emu::fail_call("cuLaunchKernel", 1, kInjected);
-                    RingRequest call;
-                    call.input = call.output = buffer.address();
-                    call.count = 100;
                     EXPECT_THROW(side.ring.queue(call, stream_of(rank).get()), CudaError);
+                } else {
+                    call.input += 2;
+                    EXPECT_THROW(side.ring.queue(call, nullptr), std::invalid_argument);
                 }
                 rank.bootstrap().barrier("after it");
                 side.check({.count = 100});

@@ -24,7 +24,7 @@ TEST(TwoShotCopy, IsRightCallAfterCall) {
         launch_reset(stream.get(), local, 0xfffffff8U, 0);
         stream.synchronize();
         TwoShotCopy two_shot(rank, range.pointer<ProtocolMemory>().member(&ProtocolMemory::copy),
-                             64);
+                             SymmetricRange(rank, 64));
         for (unsigned call = 0; call < 10; ++call) {
             const std::size_t count = ProtocolMemory::kElements - 23 * call;
             launch_prepare(stream.get(), local, rank.rank(), call);
@@ -48,7 +48,7 @@ struct FailingSide {
           range_(rank, sizeof(ProtocolMemory)),
           timeout_(limit),
           two_shot_(rank, range_.pointer<ProtocolMemory>().member(&ProtocolMemory::copy),
-                    TwoShotCopy::scratch_bytes(2)) {
+                    SymmetricRange(rank, TwoShotCopy::scratch_bytes(2))) {
         launch_reset(stream_.get(), memory(rank.rank()), 0, 0);
         launch_prepare(stream_.get(), memory(rank.rank()), rank.rank(), 0);
         stream_.synchronize();

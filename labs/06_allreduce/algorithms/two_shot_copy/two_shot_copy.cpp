@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/graph.hpp"
@@ -40,8 +41,8 @@ std::size_t piece_begin(std::size_t bytes, std::size_t k) {
 
 }  // namespace
 
-TwoShotCopy::TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory, std::size_t scratch)
-    : rank_(rank), memory_{memory, rank.rank(), rank.size()}, scratch_(rank, scratch) {}
+TwoShotCopy::TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory, SymmetricRange scratch)
+    : rank_(rank), memory_{memory, rank.rank(), rank.size()}, scratch_(std::move(scratch)) {}
 
 std::size_t TwoShotCopy::slot_bytes() const {
     const auto peers = static_cast<std::size_t>(std::max(rank_.size() - 1, 1));

@@ -231,8 +231,8 @@ public:
         return static_cast<std::size_t>(std::max(ranks - 1, 1)) * copy_slot_bytes(ranks);
     }
 
-    /// Collective; the rank must outlive it.
-    TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory, std::size_t scratch);
+    /// The rank must outlive it. `scratch`: scratch_bytes() or more.
+    TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory, SymmetricRange scratch);
 
     /// Throws std::invalid_argument if a call on the stream would not be captured, but an earlier
     /// one is being captured.

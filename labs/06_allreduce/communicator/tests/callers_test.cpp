@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -85,28 +86,43 @@ TEST(Callers, MayUseAnyThreadAndContext) {
 // The threads take turns on the host, but CU_STREAM_PER_THREAD is a stream of its own for each.
 TEST(Callers, OrderCallsInTheDefaultStreamsOfThreads) {
     on_ranks(2, [](Side& side) {
+        constexpr std::size_t kCalls = 12;
+        const auto count_of = [](std::size_t call) { return call % 2 == 0 ? kCount * 10 : kCount; };
         std::vector<Verifier> verifiers;
         std::vector<CUdeviceptr> windows;
-        for (std::size_t i = 0; i < 12; ++i) {
-            const std::size_t count = i % 2 == 0 ? kCount * 10 : kCount;
+        for (std::size_t i = 0; i < kCalls; ++i) {
             verifiers.emplace_back(side.rank.rank(), side.rank.size());
-            windows.push_back(side.allocate(count * sizeof(float)));
-            verifiers[i].fill(side.stream, {}, windows[i], count);
+            windows.push_back(side.allocate(count_of(i) * sizeof(float)));
+            verifiers[i].fill(side.stream, {}, windows[i], count_of(i));
         }
         side.stream.synchronize();
-        for (std::size_t i = 0; i < windows.size(); ++i) {
-            const auto call = [&] {
-                side.rank.gpu().make_current();
-                side.communicator.all_reduce(windows[i], windows[i],
-                                             i % 2 == 0 ? kCount * 10 : kCount, DataType::kFloat,
-                                             ReduceOp::kSum, CU_STREAM_PER_THREAD,
-                                             i % 3 == 0 ? Algorithm::kTwoShot : Algorithm::kAuto);
-            };
-            i % 4 < 2 ? call() : std::thread(call).join();
-        }
+        std::barrier turn(2);
+        const auto make_calls = [&](std::size_t thread) {
+            side.rank.gpu().make_current();
+            // Its first work could have to wait for a kernel that waits for another rank.
+            cu_check(cuMemsetD8Async(windows[thread], 0, 0, CU_STREAM_PER_THREAD), "cuMemset()");
+            cu_check(cuStreamSynchronize(CU_STREAM_PER_THREAD), "cuStreamSynchronize()");
+            turn.arrive_and_wait();
+            if (thread == 0) {
+                side.rank.bootstrap().barrier("streams exist");
+            }
+            turn.arrive_and_wait();
+            for (std::size_t i = 0; i < kCalls; ++i) {
+                if (i / 2 % 2 == thread) {
+                    side.communicator.all_reduce(
+                        windows[i], windows[i], count_of(i), DataType::kFloat, ReduceOp::kSum,
+                        CU_STREAM_PER_THREAD, i % 3 == 0 ? Algorithm::kTwoShot : Algorithm::kAuto);
+                }
+                turn.arrive_and_wait();
+            }
+        };
+        std::thread other(make_calls, 1);
+        make_calls(0);
+        other.join();
         cu_check(cuCtxSynchronize(), "cuCtxSynchronize()");
-        for (std::size_t i = 0; i < windows.size(); ++i) {
-            verifiers[i].check(side.stream, {}, windows[i], i % 2 == 0 ? kCount * 10 : kCount);
+        EXPECT_EQ(side.communicator.async_error(), "");
+        for (std::size_t i = 0; i < kCalls; ++i) {
+            verifiers[i].check(side.stream, {}, windows[i], count_of(i));
         }
     });
 }
@@ -217,6 +233,26 @@ TEST(Callers, UseTheVariablesOfRankZero) {
             EXPECT_EQ(other.reason, plan.reason);
         }
         rank.bootstrap().barrier("done");
+    });
+}
+
+// A rank that has made all its calls may end, long before the others.
+TEST(Callers, MayEndWhenTheirCallsAreDone) {
+    run_ranks({2, RankMode::kThread, {}}, [](Rank& rank) {
+        Communicator communicator(rank);
+        const Stream stream;
+        const CUdeviceptr window = communicator.allocate(4096);
+        communicator.all_reduce(window, window, kCount, DataType::kFloat, ReduceOp::kSum,
+                                stream.get());
+        communicator.synchronize(stream, "the call");
+        if (rank.rank() == 1) {
+            const auto start = std::chrono::steady_clock::now();
+            while (std::chrono::steady_clock::now() - start <
+                   4s) {  // rank 0 counts as gone after 3
+                communicator.synchronize(stream, "work of this rank alone", [] {});
+                std::this_thread::sleep_for(20ms);
+            }
+        }
     });
 }
 

@@ -42,6 +42,9 @@ std::vector<std::function<void(Side&, CUdeviceptr, CUdeviceptr)>> impossible_cal
             [](Side& side, CUdeviceptr a, CUdeviceptr) {
                 side.call(a, a + 8, 100, {}, Algorithm::kAuto);  // overlapping
             },
+            [](Side& side, CUdeviceptr a, CUdeviceptr) {
+                side.call(a, 0, 100, {}, Algorithm::kOneShot);
+            },
             [](Side& side, CUdeviceptr a, CUdeviceptr b) {
                 side.call(a, b, 10, {static_cast<DataType>(99)}, Algorithm::kAuto);
             },
