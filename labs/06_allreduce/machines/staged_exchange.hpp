@@ -28,8 +28,8 @@
 /// - A rank that has not given up has right results. If the kernels that make part k have given up,
 ///   the thread fails the rail instead of sending the part, so no machine adds it up. The kernel
 ///   that waits for a failed part makes its rank's communicator give up before it ends. So the
-///   AllGather queued after it sends nothing, and the other ranks of the machine, whose parts may be
-///   right, wait for this one until they hear of its failure or reach their limit.
+///   AllGather queued after it sends nothing, and the other ranks of the machine, whose parts may
+///   be right, wait for this one until they hear of its failure or reach their limit.
 ///
 /// Source: NCCL's proxy thread (src/proxy.cc), which also sends for kernels; lab 04's proxy.hpp.
 
