@@ -175,7 +175,7 @@ const std::vector<std::string> arguments_at_start = read_arguments();
 
 std::vector<std::string> own_arguments() {
     // Empty if the object that calls this was made before the one above.
-    const auto arguments = arguments_at_start.empty() ? read_arguments() : arguments_at_start;
+    auto arguments = arguments_at_start.empty() ? read_arguments() : arguments_at_start;
     if (arguments.empty()) {
         throw std::runtime_error("this program's arguments cannot be read from /proc/self/cmdline");
     }
