@@ -36,7 +36,9 @@ MPI_Comm split(int color, int key) {
 }
 
 MPI_Comm ranks_of_machine(int rank) {
-    if (const auto each = static_cast<int>(env::number("SYMM_RANKS_PER_NODE")); each != 0) {
+    auto each = static_cast<int>(env::number("SYMM_RANKS_PER_NODE"));
+    MPI_Bcast(&each, 1, MPI_INT, 0, MPI_COMM_WORLD);  // rank 0's, for all
+    if (each != 0) {
         return split(rank / each, rank);
     }
     MPI_Comm machine = MPI_COMM_NULL;
@@ -105,7 +107,7 @@ void MpiSession::watch(const std::stop_token& ended) {
 
 MpiPlace MpiPlace::find(MpiSession& session) {
     const int rank = rank_in(MPI_COMM_WORLD);
-    session.step("MPI_Comm_split by machine");
+    session.step("MPI_Bcast and MPI_Comm_split by machine");
     const MPI_Comm inside = ranks_of_machine(rank);
     MpiPlace place;
     place.rank = rank_in(inside);
