@@ -91,6 +91,9 @@ std::vector<std::vector<std::uint64_t>> exchange_sizes(
         for (std::size_t rank = 0; rank < all.size(); ++rank) {
             const std::size_t count = gathered[rank].size() / sizeof(std::uint64_t);
             std::vector<std::uint64_t>& sizes = all[rank];
+            if (count == 0) {
+                continue;  // memcpy() takes no null pointer
+            }
             sizes.resize(sizes.size() + count);
             std::memcpy(sizes.data() + sizes.size() - count, gathered[rank].data(),
                         count * sizeof(std::uint64_t));
