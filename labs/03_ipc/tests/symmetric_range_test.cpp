@@ -287,6 +287,12 @@ TEST_P(SymmetricRangeIn, BeginsWithTheSegmentOfAPointerIntoItsMiddle) {
         EXPECT_EQ(range.stride(), granularity(device_memory(rank.device())))
             << "more than the segment with the window is shared";
         exercise(rank, range, "from the segment on");
+    });
+}
+
+TEST_P(SymmetricRangeIn, SaysWhatMemoryCanBeShared) {
+    run_as(GetParam(), 2, [](Rank& rank) {
+        const Segments memory(rank.device(), kOneAndTwoGranules);
         EXPECT_THAT([&] { SymmetricRange(rank, rank.rank() == 0 ? 0x1000 : memory.base(), 4096); },
                     ::testing::ThrowsMessage<std::exception>(
                         AllOf(HasSubstr("cuMemGetAddressRange(0x1000; share memory that is mapped"),

@@ -95,7 +95,7 @@ int main(int argc, char** argv) {
             {"one_shot/2x2", one_shot({2, 2}, {4, 2, 4})},
             {"one_shot/2x1x2", one_shot({2, 1, 2}, {4, 4, 4})},
             {"one_shot/3x1", one_shot({3}, {2, 2, 2})},
-            {"one_shot/3x1/mixed", one_shot({3}, {2, 4, 2, 1, 4})},
+            {"one_shot/3x1/mixed", one_shot({3}, {2, 4, 2, 2, 4})},
             {"sentinel/2x1", sentinel({2}, {4, 4, 4})},
             {"sentinel/2x1/2p", sentinel({2}, {8, 8, 8})},
             {"sentinel/2x2", sentinel({2, 2}, {8, 8, 8})},
