@@ -4,8 +4,8 @@ symm_mutant(steps_mutant ll_never_overwrites *FlagsReturn "wrong element"
   FILE labs/05_device_prims/ring/ll.hpp
   OLD [[if (kMove.send && overwrites_whole_slot())]] NEW [[if constexpr (false)]])
 
-# The flags of the other rounds are not checked. Two tests, since on a busy machine each misses it in
-# one run of some ten or forty.
+# The flags of the other rounds are not checked. Two tests, since on a busy machine each misses it
+# in one run of some ten or forty.
 symm_mutant(steps_mutant line_one_round *Lines*Whole "wrong element"
   FILE common/simt/ll128_line.hpp
   OLD [[r < kRounds; ++r) {
