@@ -10,16 +10,15 @@
 #include "labs/01_vmm_alloc/physical_memory.hpp"
 
 namespace symm {
-
 namespace {
 
-/// The bytes from `begin` on that lie in a segment, as offsets from its start: empty if first >=
-/// last.
+/// Bytes [first, last) of a segment, as offsets from its start. `first == last`: none.
 struct Part {
     std::size_t first;
     std::size_t last;
 };
 
+/// The bytes of [begin, begin + bytes), offsets from the start of the range, that the segment has.
 Part part_in(const WindowSegment& segment, std::size_t begin, std::size_t bytes) {
     const std::size_t first = std::max(begin, segment.offset);
     const std::size_t last = std::min(begin + bytes, segment.offset + segment.bytes);
