@@ -10,11 +10,11 @@
 namespace symm {
 
 struct EndOfRound;
-struct Meet;
 struct ReducePieceCall;
 struct ChunksCall;
 struct ScratchCall;
 struct TwoShotCall;
+struct Unpack;
 
 /// Ranks of an AllReduce. For more than kMaxRanksOnGpus, kernels exist for emulated GPUs only.
 inline constexpr int kMaxRanksOnGpus = 8;
@@ -40,9 +40,9 @@ void launch_reduce_scatter_packets(CUstream stream, LaunchShape shape, DataType 
                                    const ScratchCall& call);
 /// `count` and `stride` are bytes.
 void launch_all_gather_packets(CUstream stream, LaunchShape shape, const ScratchCall& call);
-void launch_meet(CUstream stream, const Meet& meet);
 void launch_end_of_round(CUstream stream, const EndOfRound& end);
 void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType type,
                          const ReducePieceCall& call);
+void launch_unpack(CUstream stream, LaunchShape shape, const Unpack& unpack);
 
 }  // namespace symm

@@ -209,7 +209,15 @@ void Communicator::launch(const CollectiveCall& call, const Places& places, CUst
     } else if (chosen.algorithm == Algorithm::kChunks) {
         queue_chunks(two_shot_call(call, places), call.type, stream, chosen);
     } else if (chosen.algorithm == Algorithm::kCopy) {
-        copy_->queue(stream, chosen.shape, call.type, two_shot_call(call, places));
+        copy_->queue(stream, chosen.shape,
+                     {call.collective,
+                      call.in,
+                      call.out,
+                      call.count,
+                      call.type,
+                      Reduction(call.op, ranks(), is_signed_integer(call.type)),
+                      {memory().member(&CommunicatorMemory::barrier), rank(), ranks()},
+                      timeout_.timeout()});
     } else {
         queue_pieces(call, stream, chosen);
     }
@@ -217,12 +225,8 @@ void Communicator::launch(const CollectiveCall& call, const Places& places, CUst
 
 void Communicator::queue_chunks(const TwoShotCall& call, DataType type, CUstream stream,
                                 const CallPlan& chosen) {
-    ChunksCall piece{call,
-                     memory().member(&CommunicatorMemory::chunks),
-                     copy_->memory(),
-                     copy_->scratch().pointer<simt::Pack16>(),
-                     copy_->slot_bytes() / sizeof(simt::Pack16),
-                     chunk_packs(ranks())};
+    ChunksCall piece{call, memory().member(&CommunicatorMemory::chunks), copy_->trust(),
+                     copy_->slots(), chunk_packs(ranks())};
     for (std::size_t done = 0; done < call.count; done += chosen.piece) {
         piece.count = std::min(chosen.piece, call.count - done);
         for (int p = 0; p < ranks(); ++p) {

@@ -127,10 +127,12 @@ SymmetricPointer<CommunicatorMemory> Communicator::memory() const {
 
 void Communicator::prepare_copy() {
     if (copy_ == nullptr) {
+        const RelaxedCapture relaxed;  // the user may be capturing
         // First, and not inside of together(): it is collective itself.
         SymmetricRange scratch(rank_, TwoShotCopy::scratch_bytes(ranks()));
         copy_ = rank_.bootstrap().together("streams of copies", [&] {
             return std::make_unique<TwoShotCopy>(rank_, memory().member(&CommunicatorMemory::copy),
+                                                 memory().member(&CommunicatorMemory::trust),
                                                  std::move(scratch));
         });
     }

@@ -96,9 +96,8 @@ public:
     /// same on every rank, for any count, address, algorithm and number of blocks.
     ///
     /// `in` and `out` hold `count` elements each: the same buffer, or two that do not overlap, at
-    /// multiples of the element's size (of 16 bytes for speed). For twoshot, chunks and copy they
-    /// lie in windows. For auto, they lie in windows on all ranks or on none. Returns the chosen
-    /// plan.
+    /// multiples of the element's size (of 16 bytes for speed). For twoshot and chunks they lie in
+    /// windows. For auto, they lie in windows on all ranks or on none. Returns the chosen plan.
     ///
     /// Throws CudaError, and std::invalid_argument for a call that is not possible; it has then
     /// changed nothing. After such a refusal this rank's next call first waits for the other ranks:
@@ -117,15 +116,15 @@ public:
 
     /// Queues a ReduceScatter: `in` has a part of `count` elements for each rank, in their order,
     /// and `out`, of `count` elements, becomes the reduction of all ranks' parts for this rank. In
-    /// place, `out` is this rank's part of `in`. oneshot takes any memory; twoshot needs `in` in a
-    /// window. Everything else is as in all_reduce(), including the bits of an element.
+    /// place, `out` is this rank's part of `in`. oneshot and copy take any memory; twoshot needs `in`
+    /// in a window. Everything else is as in all_reduce(), including the bits of an element.
     CallPlan reduce_scatter(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                             ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto) {
         return call(Collective::kReduceScatter, in, out, count, type, op, stream, asked);
     }
     /// Queues an AllGather: `out` gets each rank's `in`, of `count` elements, in the order of the
-    /// ranks. In place, `in` is this rank's part of `out`. oneshot takes any memory; twoshot needs
-    /// `out` in a window.
+    /// ranks. In place, `in` is this rank's part of `out`. oneshot and copy take any memory; twoshot
+    /// needs `out` in a window.
     CallPlan all_gather(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         CUstream stream, Algorithm asked = Algorithm::kAuto) {
         return call(Collective::kAllGather, in, out, count, type, ReduceOp::kSum, stream, asked);

@@ -24,6 +24,7 @@ struct CommunicatorMemory {
     alignas(128) RendezvousMemory rendezvous;
     alignas(128) ChunksMemory chunks;
     alignas(128) CopyMemory copy;
+    alignas(128) TrustMemory trust;
     alignas(128) Epochs one_shot;
     alignas(128) Epochs sentinel;
     alignas(128) Epochs push;

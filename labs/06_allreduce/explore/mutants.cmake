@@ -96,29 +96,37 @@ symm_explored_mutant(06 push_one_bank push/2x1 "no thread can go on|instead of"
   FILE labs/06_allreduce/algorithms/scratch.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
 
-# Two shots by the copy engine. The data may be read before the flag.
+# Two shots by the copy engine. Inputs or sums may be read before they are there.
 symm_explored_mutant(06_windows copy_wait_relaxed copy/2x1 "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[wait_signal(waiter, &memory->flag]]
-  NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory->flag]])
+  OLD [[wait_signal(waiter, &memory.of(rank)->inputs]]
+  NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory.of(rank)->inputs]])
+symm_explored_mutant(06_windows copy_unpack_relaxed copy/2x1 "data race on r[01].sums"
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
+  OLD [[wait_signal(waiter, &memory.of(rank)->sums]]
+  NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory.of(rank)->sums]])
+symm_explored_mutant(06_windows copy_other_piece copy/2x1 "data race on r[01].sums"
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
+  OLD [[sums[piece][from],]] NEW [[sums[0][from],]])
 
 # Other threads read before the data is there.
-symm_explored_mutant(06_windows copy_no_sync copy/2x2
-  "data race on r[01].slot|data race on r[01].copy"
+symm_explored_mutant(06_windows copy_no_sync copy/2x2 "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[AbortBarrier(block).sync(arrived)]] NEW [[arrived]])
+  OLD [[AbortBarrier(block).sync(all_here)]] NEW [[all_here]])
+symm_explored_mutant(06_windows copy_unpack_no_sync copy/2x2 "data race on r[01].sums"
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
+  OLD [[AbortBarrier(block).sync(is_here)]] NEW [[is_here]])
+
+# The next round overwrites slots that are still read.
+symm_explored_mutant(06_windows copy_no_end reduce_scatter/copy/2x1 "data race on r[01].slot"
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
+  OLD [[if (!end.arrive_and_wait()) {]] NEW [[if (false) {]])
 
 # The ranks count rounds differently.
 symm_explored_mutant(06_windows copy_rounds_differ copy/2x1 "no thread can go on|data race"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[block.thread_rank() == 0) {
-            ++memory.local()->round;
-        }
-    }]]
-  NEW [[block.thread_rank() == 0) {
-            memory.local()->round += memory.rank;
-        }
-    }]])
+  OLD [[++memory.of(barrier.rank)->round;]]
+  NEW [[memory.of(barrier.rank)->round += barrier.rank;]])
 
 # Two shots in chunks. A chunk may be read before it has arrived: the wait does not acquire, or
 # threads do not wait for the block's other threads, which push or poll.

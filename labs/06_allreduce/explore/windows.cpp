@@ -70,7 +70,7 @@ void chunks(Scene& scene, const Ranks& who, const Calls& calls) {
     const auto meeting = explore::symmetric<RendezvousMemory>(scene, who.ranks, "meeting");
     const auto barrier = explore::symmetric<BarrierMemory>(scene, who.ranks, "barrier");
     const auto steps = explore::symmetric<ChunksMemory>(scene, who.ranks, "chunks");
-    const auto copy = explore::symmetric<CopyMemory>(scene, who.ranks, "copy");
+    const auto trust = explore::symmetric<TrustMemory>(scene, who.ranks, "trust");
     const auto slots = explore::symmetric<simt::Pack16>(
         scene, who.ranks, "slot", kSlot * static_cast<unsigned>(who.ranks - 1));
     std::vector<Buffers> buffers;
@@ -86,9 +86,8 @@ void chunks(Scene& scene, const Ranks& who, const Calls& calls) {
                          Reduction(ReduceOp::kSum, who.ranks),
                          timeout},
                         steps,
-                        {copy, rank, who.ranks},
-                        slots,
-                        kSlot,
+                        {trust, rank, who.ranks},
+                        {slots, kSlot},
                         1};
         std::fill_n(call.rendezvous.mine, who.ranks, mine);
         using Kernel = TwoShotChunks<float, 4>;
@@ -111,77 +110,114 @@ void wait_for_event(const std::uint32_t* event, std::uint32_t number) {
 }
 
 /// Calls of two ranks by the copy engine, as TwoShotCopy queues them. Ranks 2 and 3 stand for the
-/// copy streams of ranks 0 and 1. A copy brings 16 bytes, one piece. A flag's copy begins when the
-/// previous copy has arrived, so it is a release.
-void copies(Scene& scene, unsigned threads, unsigned calls) {
+/// streams of ranks 0 and 1 that push inputs, the last two for those that send sums. Parts of 12
+/// elements: with three pieces, a pack for each.
+void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Collective collective) {
     constexpr int kRanks = 2;
-    constexpr std::uint32_t kPieces = CopyMemory::kPieces;
-    constexpr std::size_t kPiece = 4;  // elements
-    constexpr std::size_t kCount = kRanks * kPieces * kPiece;
-    const auto begin = [](int part, std::size_t k) {
-        return (static_cast<std::size_t>(part) * kPieces + k) * kPiece;
+    constexpr std::size_t kPart = 12;
+    constexpr std::size_t kSlot = kPart / 4;  // packs
+    const auto count = static_cast<std::uint32_t>(pieces.count);
+    const auto piece_of = [pieces](CUdeviceptr part, std::uint32_t k) {
+        return pieces.of_part({part, kPart * sizeof(float)}, static_cast<int>(k));
     };
-    struct Slot {
-        alignas(16) float element[kPieces * kPiece];
-    };
-    const auto meeting = explore::symmetric<RendezvousMemory>(scene, kRanks, "meeting");
+    const bool reduces = collective != Collective::kAllGather;
+    const bool gathers = collective != Collective::kReduceScatter;
     const auto barrier = explore::symmetric<BarrierMemory>(scene, kRanks, "barrier");
     const auto memory = explore::symmetric<CopyMemory>(scene, kRanks, "copy");
-    const auto slots = explore::symmetric<Slot>(scene, kRanks, "slot");
-    std::vector<Buffers> buffers;
-    for (int rank = 0; rank < kRanks; ++rank) {
-        buffers.push_back({buffer<float>(scene, "in", rank), buffer<float>(scene, "out", rank)});
-    }
+    const auto trust = explore::symmetric<TrustMemory>(scene, kRanks, "trust");
+    const PeerSlots inputs{explore::symmetric<simt::Pack16>(scene, kRanks, "slot", kSlot), kSlot};
+    const PeerSlots sums{explore::symmetric<simt::Pack16>(scene, kRanks, "sums", kSlot), kSlot};
+    const auto slot_of = [](const PeerSlots& slots, int receiver, int sender) {
+        return reinterpret_cast<CUdeviceptr>(slots.of(receiver, sender));
+    };
     for (int rank = 0; rank < kRanks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
-        const Buffers mine = buffers[static_cast<std::size_t>(rank)];
-        auto* const met = scene.allocate<std::uint32_t>(1, "met", rank);
+        const Buffers mine{buffer<float>(scene, "in", rank), buffer<float>(scene, "out", rank)};
+        // Events: how often they have been recorded.
+        auto* const begun = scene.allocate<std::uint32_t>(1, "begun", rank);
         auto* const pushed = scene.allocate<std::uint32_t>(1, "pushed", rank);
-        const CopyView view{memory, rank, kRanks};
-        Rendezvous rendezvous{meeting, rank, kRanks, {}};
-        std::fill_n(rendezvous.mine, kRanks, mine);
-        const Calls all{std::vector<std::size_t>(calls, kCount), kRanks};
+        auto* const summed = scene.allocate<std::uint32_t>(1, "summed", rank);
+        auto* const sent = scene.allocate<std::uint32_t>(1, "sent", rank);
+        memory.of(rank)->round = 1;
+        const int peer = 1 - rank;
+        const auto part_of = [](CUdeviceptr buffer, int part) {
+            return buffer + static_cast<std::size_t>(part) * kPart * sizeof(float);
+        };
+        const CUdeviceptr own_in = reduces ? part_of(mine.in, rank) : mine.in;
+        const CUdeviceptr own_out = gathers ? part_of(mine.out, rank) : mine.out;
+        const Calls all{std::vector<std::size_t>(
+                            calls, collective == Collective::kAllReduce ? kRanks * kPart : kPart),
+                        kRanks, collective};
         scene.launch(rank, {.threads = threads}, [=](const ThreadBlock& block) {
             const bool first = block.thread_rank() == 0;
-            std::uint32_t call = 0;
-            make_calls<float>(block, all, rank, mine.in, mine.out, timeout, [&](std::size_t) {
-                ++call;
-                Meet{rendezvous, view, timeout}(block);
+            std::uint32_t made = 0;
+            const auto record = [&](std::uint32_t* event, std::uint32_t number) {
                 explore::kernel_end();
                 if (first) {
-                    simt::store(met, call, simt::Order::kRelease);
+                    simt::store(event, number, simt::Order::kRelease);
                 }
-                for (std::uint32_t k = 0; k < kPieces; ++k) {
-                    if (first) {
-                        wait_for_event(pushed, kPieces * (call - 1) + k + 1);
-                    }
-                    explore::kernel_end();
+            };
+            const auto wait_for = [&](const std::uint32_t* event, std::uint32_t number) {
+                if (first) {
+                    wait_for_event(event, number);
+                }
+                explore::kernel_end();
+            };
+            make_calls<float>(block, all, rank, mine.in, mine.out, timeout, [&](std::size_t) {
+                record(begun, made + 1);
+                for (std::uint32_t k = 0; k < count && reduces; ++k) {
+                    wait_for(pushed, count * made + k + 1);
+                    const CUdeviceptr arrived = slot_of(inputs, rank, peer);
                     ReducePiece<float, kRanks>{
-                        {mine.in + begin(rank, k) * sizeof(float), begin(rank, k) * sizeof(float),
-                         kPiece,
-                         reinterpret_cast<CUdeviceptr>(slots.of(rank)->element + k * kPiece),
-                         sizeof(Slot), view.local(), k, Reduction(ReduceOp::kSum, kRanks), timeout,
-                         rank, kRanks}}(block);
+                        {piece_of(own_in, k).address, piece_of(own_out, k).address,
+                         piece_of(own_out, k).bytes / sizeof(float), piece_of(arrived, k).address,
+                         kSlot * sizeof(simt::Pack16), memory, static_cast<int>(k),
+                         Reduction(ReduceOp::kSum, kRanks), timeout, rank, kRanks}}(block);
+                    record(summed, count * made + k + 1);
+                }
+                if (!reduces && first) {
+                    std::copy_n(elements<float>(mine.in), kPart, elements<float>(own_out));
+                }
+                for (std::uint32_t k = 0; k < count && gathers; ++k) {
+                    wait_for(sent, count * made + k + 1);
+                    const BufferPart to = piece_of(part_of(mine.out, peer), k);
+                    Unpack{to.address,
+                           piece_of(slot_of(sums, rank, peer), k).address,
+                           to.bytes,
+                           memory,
+                           static_cast<int>(k),
+                           peer,
+                           peer,
+                           timeout,
+                           rank}(block);
                     explore::kernel_end();
                 }
-                EndOfRound{{barrier, rank, kRanks}, view, timeout}(block);
+                EndOfRound{{barrier, rank, kRanks}, memory, {trust, rank, kRanks}, timeout}(block);
+                ++made;
             });
         });
-        scene.launch(kRanks + rank, {}, [=](const ThreadBlock&) {
-            const int peer = 1 - rank;
-            for (std::uint32_t call = 1; call <= calls; ++call) {
-                wait_for_event(met, call);
-                for (std::uint32_t k = 0; k < kPieces; ++k) {
-                    for (std::size_t i = 0; i < kPiece; ++i) {
-                        slots.of(peer)->element[k * kPiece + i] =
-                            elements<float>(mine.in)[begin(peer, k) + i];
-                    }
-                    simt::store(&view.peer(peer)->flag[k][rank], view.local()->round,
-                                simt::Order::kRelease);
-                    simt::store(pushed, kPieces * (call - 1) + k + 1, simt::Order::kRelease);
+        const auto copy = [=](const PeerSlots& slots, CUdeviceptr part, std::uint32_t k) {
+            const BufferPart from = piece_of(part, k);
+            std::copy_n(elements<float>(from.address), from.bytes / sizeof(float),
+                        elements<float>(piece_of(slot_of(slots, peer, rank), k).address));
+        };
+        const auto copies_of = [&](int stream, const PeerSlots& slots, CUdeviceptr part,
+                                   const std::uint32_t* after, bool each, std::uint32_t* done) {
+            scene.launch(stream, {}, [=](const ThreadBlock&) {
+                for (std::uint32_t i = 0; i < calls * count; ++i) {
+                    wait_for_event(after, each ? i + 1 : i / count + 1);
+                    copy(slots, part, i % count);
+                    simt::store(done, i + 1, simt::Order::kRelease);
                 }
-            }
-        });
+            });
+        };
+        if (reduces) {
+            copies_of(kRanks + rank, inputs, part_of(mine.in, peer), begun, false, pushed);
+        }
+        if (gathers) {
+            copies_of((reduces ? 2 : 1) * kRanks + rank, sums, reduces ? own_out : mine.in,
+                      reduces ? summed : begun, reduces, sent);
+        }
     }
 }
 
@@ -206,6 +242,9 @@ int main(int argc, char** argv) {
     const auto all_gather = [&](const Ranks& who, std::vector<std::size_t> counts) {
         return one_half(who, std::move(counts), Collective::kAllGather, Shots::kAllGather);
     };
+    const auto by_copies = [](unsigned threads, unsigned calls, int pieces, Collective collective) {
+        return [=](Scene& scene) { copies(scene, threads, calls, {pieces}, collective); };
+    };
     return explore::explore_main(
         argc, argv,
         {
@@ -220,8 +259,11 @@ int main(int argc, char** argv) {
             {"chunks/2x2/one", in_chunks({2, 2}, {1, 1})},
             {"chunks/2x1x2", in_chunks({2, 1, 2}, {16})},
             {"chunks/3x1", in_chunks({3}, {12, 12})},
-            {"copy/2x1", [](Scene& scene) { copies(scene, 1, 3); }, false},
-            {"copy/2x2", [](Scene& scene) { copies(scene, 2, 2); }, false},
+            {"copy/2x1", by_copies(1, 2, 2, Collective::kAllReduce), false},
+            {"copy/2x1/pieces", by_copies(1, 1, 3, Collective::kAllReduce), false},
+            {"copy/2x2", by_copies(2, 2, 2, Collective::kAllReduce), false},
+            {"reduce_scatter/copy/2x1", by_copies(1, 3, 2, Collective::kReduceScatter), false},
+            {"all_gather/copy/2x1", by_copies(1, 3, 2, Collective::kAllGather), false},
             {"two_shot/3x1", two_shot({3}, {12, 12})},
             {"reduce_scatter/two_shot/2x1", reduce_scatter({2}, {4, 8})},
             {"reduce_scatter/two_shot/2x2", reduce_scatter({2, 2}, {8, 8})},

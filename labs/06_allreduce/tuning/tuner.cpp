@@ -84,21 +84,36 @@ Choice choose(const CallSize& call, const Tuner& tuner) {
                            ? Choice{Algorithm::kChunks, TunerReason::kChunked, above}
                            : Choice{Algorithm::kTwoShot, TunerReason::kFewBlocks, above};
             }
-            [[fallthrough]];
+            break;
         case Algorithm::kCopy:
-            if (tuner.most.copy_engine && call.in_windows) {
+            if (tuner.most.copy_engine) {  // from any memory
                 return {Algorithm::kCopy, TunerReason::kLargest, row.above(Algorithm::kCopy)};
             }
-            [[fallthrough]];
+            break;
         default:
-            return call.in_windows
-                       ? Choice{Algorithm::kTwoShot, TunerReason::kLarge, row.limit(any_memory)}
-                       : Choice{any_memory, TunerReason::kNoWindow, 0};
+            break;
     }
+    return call.in_windows ? Choice{Algorithm::kTwoShot, TunerReason::kLarge, row.limit(any_memory)}
+                           : Choice{any_memory, TunerReason::kNoWindow, 0};
 }
 
-/// For a ReduceScatter or an AllGather: packets, or the two-shot kernel, which makes only one shot.
-Choice choose_half(const CallSize& call) {
+/// The largest part of a ReduceScatter or an AllGather, in bytes, that kernels send faster than the
+/// copy engine does: its stores are faster than its loads. Measured on two, four and eight GPUs.
+std::size_t half_by_kernels(Collective half, int ranks) {
+    const bool gathers = half == Collective::kAllGather;
+    const std::size_t all = ranks <= 2             ? (gathers ? 512 : 256)
+                            : gathers || ranks > 4 ? 256
+                                                   : 128;  // MiB
+    return (all << (is_emulated() ? 17 : 20)) / static_cast<std::size_t>(std::max(ranks, 2));
+}
+
+/// For a ReduceScatter or an AllGather: packets, the two-shot kernel, which makes only one shot, or
+/// the copy engine.
+Choice choose_half(const CallSize& call, const Tuner& tuner) {
+    if (const std::size_t most = half_by_kernels(call.collective, call.ranks);
+        tuner.most.copy_engine && call.count * size_of(call.type) > most) {
+        return {Algorithm::kCopy, TunerReason::kLargestHalf, most};
+    }
     // In bytes of a part; half of a packet's bytes are flags. Measured on two and on four GPUs.
     const std::size_t limit =
         is_emulated() ? 2 << 10 : (1 << 20) / static_cast<std::size_t>(std::max(call.ranks, 2));
@@ -135,8 +150,11 @@ bool may_use_chunks_or_copy(std::size_t bytes, int ranks, const Tuner& tuner) {
     const auto chosen = [&](DataType type) {
         return choose({type, bytes / size_of(type), ranks, true}, tuner).algorithm;
     };
-    return std::max({tuner.overrides.algorithm, chosen(DataType::kFloat),
-                     chosen(DataType::kInt32)}) >= Algorithm::kChunks;
+    const bool halves =
+        tuner.most.copy_engine && bytes / static_cast<std::size_t>(ranks) >
+                                      half_by_kernels(Collective::kReduceScatter, ranks);
+    return halves || std::max({tuner.overrides.algorithm, chosen(DataType::kFloat),
+                               chosen(DataType::kInt32)}) >= Algorithm::kChunks;
 }
 
 std::string describe(const CallPlan& plan, int ranks) {
@@ -165,6 +183,9 @@ std::string describe(const CallPlan& plan, int ranks) {
             return fmt::format("above {}: the copy engine moves more bytes per second", limit);
         case TunerReason::kLargeHalf:
             return fmt::format("parts above {}: half of a packet's bytes are flags", limit);
+        case TunerReason::kLargestHalf:
+            return fmt::format("parts above {}: the copy engine moves more bytes per second",
+                               limit);
         case TunerReason::kNoWindow:
             return "a buffer is not in a window: it goes through scratch memory";
     }
@@ -184,12 +205,14 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const Tuner& tuner) {
     }
     const bool is_half = call.collective != Collective::kAllReduce;
     const Choice choice = asked != Algorithm::kAuto ? Choice{asked, TunerReason::kAsked, 0}
-                          : is_half                 ? choose_half(call)
+                          : is_half                 ? choose_half(call, tuner)
                                                     : choose(call, tuner);
     asked = choice.algorithm;
-    if (is_half && asked != Algorithm::kOneShot && asked != Algorithm::kTwoShot) {
-        throw std::invalid_argument(fmt::format("{} does not support {}: use oneshot or twoshot",
-                                                name_of(call.collective), name_of(asked)));
+    if (is_half && asked != Algorithm::kOneShot && asked != Algorithm::kTwoShot &&
+        asked != Algorithm::kCopy) {
+        throw std::invalid_argument(
+            fmt::format("{} does not support {}: use oneshot, twoshot or copy",
+                        name_of(call.collective), name_of(asked)));
     }
     const std::size_t bytes = call.count * size_of(call.type);
     const bool floating = is_floating(call.type);
@@ -211,10 +234,12 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const Tuner& tuner) {
         throw std::invalid_argument("integers have no sentinel: use oneshot or twoshot");
     } else if (asked == Algorithm::kCopy && !most.copy_engine) {
         throw std::invalid_argument("copy needs one device per rank: use twoshot");
-    } else if (call.in_windows) {
+    } else if (call.in_windows || asked == Algorithm::kCopy) {
         const auto parts = static_cast<std::size_t>(is_half ? 1 : call.ranks);
         shape = shape_for(bytes / 16 / parts, limit);
-        if (asked == Algorithm::kChunks) {
+        if (asked == Algorithm::kCopy) {
+            shape.blocks = std::min(shape.blocks, TwoShotCopy::kBlocks);
+        } else if (asked == Algorithm::kChunks) {
             piece = std::min(bytes, chunks_limit(call.ranks));
         }
     } else {

@@ -36,7 +36,8 @@ enum class TunerReason {
     kFewBlocks,
     kLargest,
     kNoWindow,
-    kLargeHalf
+    kLargeHalf,
+    kLargestHalf
 };
 
 /// The limits of the ranks' devices.

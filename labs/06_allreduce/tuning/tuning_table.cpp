@@ -22,17 +22,15 @@ constexpr std::array<std::string_view, 7> kAlgorithmNames{"auto",    "oneshot", 
 constexpr std::size_t kMostRows = 256;  // of 68 bytes each: the ranks exchange one text
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
-// H100s, H200s and NVSwitch. The rows for 2 and 4 ranks follow `06_allreduce_tune --mode thread
-// --bytes 1K:1G FILE` with `--ranks 2` and `--ranks 4`. Those for more ranks are estimates: per
-// link, one shot sends n-1 x the bytes, two shots less than 2 x. The copy engines of eight GPUs
-// move less than stores do (302 GB/s, not 335).
+// H100s, H200s and NVSwitch: what `06_allreduce_tune --mode thread --bytes 1K:1G FILE` measures
+// with `--ranks 2`, 4 and 8.
 constexpr std::string_view kH200 = R"(
 2  floating     -    8M    -  16M  256M
 2  integer   512K     -    -  16M  256M
-4  floating    1K  256K  16M    -  256M
-4  integer   256K     -    -   8M  256M
-8  floating    1K  160K  16M    -   all
-8  integer    64K     -    -   8M   all
+4  floating    1K  256K  16M    -  128M
+4  integer   256K     -    -   8M  128M
+8  floating     -  256K  16M    -  256M
+8  integer   128K     -    -  16M  256M
 )";
 // Low enough for tests to reach every algorithm.
 constexpr std::string_view kEmulated = R"(

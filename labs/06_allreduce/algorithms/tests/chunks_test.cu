@@ -27,7 +27,7 @@ struct Memory {
     RendezvousMemory rendezvous;
     BarrierMemory barrier;
     ChunksMemory chunks;
-    CopyMemory copy;
+    TrustMemory trust;
     alignas(16) simt::Pack16 slots[(kRanks - 1) * kSlot];
     alignas(16) float in[kElements];
     alignas(16) float out[kElements];
@@ -86,7 +86,7 @@ public:
     }
 
     CUdeviceptr gave_up(int rank) const {
-        return range_.local() + offsetof(Memory, copy.gave_up) +
+        return range_.local() + offsetof(Memory, trust.gave_up) +
                static_cast<std::size_t>(rank) * sizeof(std::uint32_t);
     }
 
@@ -109,9 +109,8 @@ private:
                         Reduction(ReduceOp::kSum, kRanks),
                         timeout_.timeout()},
                        range_.pointer<ChunksMemory>(offsetof(Memory, chunks)),
-                       {range_.pointer<CopyMemory>(offsetof(Memory, copy)), r, kRanks},
-                       range_.pointer<simt::Pack16>(offsetof(Memory, slots)),
-                       kSlot,
+                       {range_.pointer<TrustMemory>(offsetof(Memory, trust)), r, kRanks},
+                       {range_.pointer<simt::Pack16>(offsetof(Memory, slots)), kSlot},
                        kChunk}},
                Kernel::kSharedBytes);
     }

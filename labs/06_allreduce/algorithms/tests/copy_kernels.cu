@@ -7,10 +7,6 @@
 
 namespace symm {
 
-void launch_meet(CUstream stream, const Meet& meet) {
-    launch(stream, 1, 4, meet);
-}
-
 void launch_end_of_round(CUstream stream, const EndOfRound& end) {
     launch(stream, 1, 4, end);
 }
@@ -18,6 +14,10 @@ void launch_end_of_round(CUstream stream, const EndOfRound& end) {
 void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType /*float*/,
                          const ReducePieceCall& call) {
     launch(stream, shape.blocks, shape.threads, ReducePiece<float, 2>{call});
+}
+
+void launch_unpack(CUstream stream, LaunchShape shape, const Unpack& unpack) {
+    launch(stream, shape.blocks, shape.threads, unpack);
 }
 
 }  // namespace symm

@@ -13,7 +13,28 @@
 namespace symm {
 namespace {
 
-// In rounds: only 64 bytes of scratch memory are used. Across the wrap of the counters.
+TwoShotCopy two_shot_copy(Rank& rank, const SymmetricRange& range, std::size_t scratch_bytes) {
+    const auto memory = range.pointer<ProtocolMemory>();
+    return {rank, memory.member(&ProtocolMemory::copy), memory.member(&ProtocolMemory::trust),
+            SymmetricRange(rank, scratch_bytes)};
+}
+
+/// Arguments of a rank's AllReduce.
+CopyCall copy_call(const SymmetricRange& range, int rank, std::size_t count,
+                   const simt::Timeout& timeout) {
+    const auto memory = range.pointer<ProtocolMemory>();
+    const ProtocolMemory* local = memory.of(rank);
+    return {Collective::kAllReduce,
+            reinterpret_cast<CUdeviceptr>(local->in),
+            reinterpret_cast<CUdeviceptr>(local->out),
+            count,
+            DataType::kFloat,
+            Reduction(ReduceOp::kSum, 2),
+            {memory.member(&ProtocolMemory::barrier), rank, 2},
+            timeout};
+}
+
+// In rounds: slots of 32 bytes, of which an AllReduce uses 16. Across the wrap of the counters.
 TEST(TwoShotCopy, IsRightCallAfterCall) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         const SymmetricRange range(rank, sizeof(ProtocolMemory));
@@ -23,14 +44,12 @@ TEST(TwoShotCopy, IsRightCallAfterCall) {
         auto* local = range.at<ProtocolMemory>(rank.rank());
         launch_reset(stream.get(), local, 0xfffffff8U, 0);
         stream.synchronize();
-        TwoShotCopy two_shot(rank, range.pointer<ProtocolMemory>().member(&ProtocolMemory::copy),
-                             SymmetricRange(rank, 64));
+        TwoShotCopy two_shot = two_shot_copy(rank, range, 64);
         for (unsigned call = 0; call < 10; ++call) {
             const std::size_t count = ProtocolMemory::kElements - 23 * call;
             launch_prepare(stream.get(), local, rank.rank(), call);
-            two_shot.queue(stream.get(), {2, 8}, DataType::kFloat,
-                           two_shot_call(range.pointer<ProtocolMemory>(), rank.rank(), count,
-                                         timeout.timeout()));
+            two_shot.queue(stream.get(), {2, 8},
+                           copy_call(range, rank.rank(), count, timeout.timeout()));
             launch_compare(stream.get(), local, 2, count, call, wrong.as<unsigned>());
         }
         timeout.synchronize(stream, "the AllReduces");
@@ -47,8 +66,7 @@ struct FailingSide {
         : rank_(rank),
           range_(rank, sizeof(ProtocolMemory)),
           timeout_(limit),
-          two_shot_(rank, range_.pointer<ProtocolMemory>().member(&ProtocolMemory::copy),
-                    SymmetricRange(rank, TwoShotCopy::scratch_bytes(2))) {
+          two_shot_(two_shot_copy(rank, range_, TwoShotCopy::scratch_bytes(2))) {
         launch_reset(stream_.get(), memory(rank.rank()), 0, 0);
         launch_prepare(stream_.get(), memory(rank.rank()), rank.rank(), 0);
         stream_.synchronize();
@@ -56,25 +74,21 @@ struct FailingSide {
     }
 
     ProtocolMemory* memory(int rank) const { return range_.at<ProtocolMemory>(rank); }
-    CopyMemory own_copy_memory() const {
-        CopyMemory copy{};
-        copy_to_host(&copy, address(&memory(rank_.rank())->copy), sizeof(copy));
-        return copy;
+    /// Where a peer tells this rank that it gave up.
+    CUdeviceptr gave_up(int peer) const {
+        return reinterpret_cast<CUdeviceptr>(&memory(rank_.rank())->trust.gave_up[peer]);
     }
     /// Makes a call, and returns its error.
     std::string error_of_call() {
-        two_shot_.queue(stream_.get(), {2, 8}, DataType::kFloat,
-                        two_shot_call(range_.pointer<ProtocolMemory>(), rank_.rank(),
-                                      ProtocolMemory::kElements, timeout_.timeout()));
+        two_shot_.queue(
+            stream_.get(), {2, 8},
+            copy_call(range_, rank_.rank(), ProtocolMemory::kElements, timeout_.timeout()));
         try {
             timeout_.synchronize(stream_, "the AllReduce");
         } catch (const std::runtime_error& error) {
             return error.what();
         }
         return "";
-    }
-    static CUdeviceptr address(const void* pointer) {
-        return reinterpret_cast<CUdeviceptr>(pointer);
     }
 
 private:
@@ -94,7 +108,9 @@ TEST(TwoShotCopy, TellsPeersThatItGaveUp) {
         }
         rank.bootstrap().barrier("gave up");
         if (rank.rank() == 1) {
-            EXPECT_NE(side.own_copy_memory().gave_up[0], 0U) << "rank 1 was not notified";
+            std::uint32_t gave_up = 0;
+            copy_to_host(&gave_up, side.gave_up(0), sizeof(gave_up));
+            EXPECT_NE(gave_up, 0U) << "rank 1 was not notified";
         }
         rank.bootstrap().barrier("done");
     });
@@ -105,8 +121,7 @@ TEST(TwoShotCopy, DoesNotTrustAResultBesideARankThatGaveUp) {
         FailingSide side(rank, Deadline::standard_limit());
         if (rank.rank() == 1) {
             constexpr std::uint32_t kGaveUp = 1;
-            copy_to_device(side.address(&side.memory(1)->copy.gave_up[0]), &kGaveUp,
-                           sizeof(kGaveUp));
+            copy_to_device(side.gave_up(0), &kGaveUp, sizeof(kGaveUp));
         }
         const std::string error = side.error_of_call();
         if (rank.rank() == 1) {

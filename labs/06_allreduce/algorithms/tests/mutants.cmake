@@ -10,42 +10,41 @@ symm_mutants(allreduce_mutant LABELS lab06
   LINK lab03
   ENVIRONMENT SYMM_EMU_TORN_PACKS=1 SYMM_TIMEOUT=10)
 
-# The peer reduces data that has not arrived.
-symm_mutant(allreduce_mutant copy_flag_first TwoShotCopy.* "data race|wrong values"
+# The peer is told of inputs, or of sums, that have not arrived.
+symm_mutant(allreduce_mutant copy_told_early TwoShotCopy.* "data race|wrong values"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.cpp
-  OLD [[
-            copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), in + piece(p, k), length(p, k));
-            copy(copies, address_of(&memory_.peer(p)->flag[k][r]),
-                 address_of(&memory_.local()->round), sizeof(std::uint32_t));]]
-  NEW [[
-            copy(copies, address_of(&memory_.peer(p)->flag[k][r]),
-                 address_of(&memory_.local()->round), sizeof(std::uint32_t));
-            copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), in + piece(p, k), length(p, k));]])
+  OLD [[order(inputs_.stream.get(), stream, inputs_.arrived);]] NEW "")
+symm_mutant(allreduce_mutant copy_sums_told_early TwoShotCopy.* "data race|wrong values"
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.cpp
+  OLD [[order(sums_.stream.get(), stream, sums_.arrived);]] NEW "")
 
-# Pushes data that has not been written yet.
+# Pushes inputs, or sends sums, that have not been written yet.
 symm_mutant(allreduce_mutant copy_early_push TwoShotCopy.* "data race|wrong values"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.cpp
-  OLD [[order(stream, copies, met_);]] NEW "")
+  OLD [[    wait_for(begun_, reduces ? inputs_.stream.get() : sums_.stream.get());]] NEW "")
+symm_mutant(allreduce_mutant copy_early_send TwoShotCopy.* "data race|wrong values"
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.cpp
+  OLD [[            wait_for(summed_.at(static_cast<std::size_t>(k)), sums_.stream.get());]] NEW "")
 
 # A peer uses data that a rank that gave up has pushed for a later call.
 symm_mutant(allreduce_mutant copy_untold TwoShotCopy.Tells* "was not notified"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[            memory.tell_peers(block);]] NEW "")
+  OLD [[            trust.tell_peers(block);]] NEW "")
 symm_mutant(allreduce_mutant copy_trusting TwoShotCopy.DoesNotTrust* "did not fail"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[memory.require_trust(block, timeout);]] NEW "")
+  OLD [[trust.require(block, timeout);]] NEW "")
 
 symm_mutant(allreduce_mutant chunks_untold TwoShotChunks.Tells* "was not notified"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[            copy.tell_peers(block);]] NEW "")
+  OLD [[            trust.tell_peers(block);]] NEW "")
 symm_mutant(allreduce_mutant chunks_trusting TwoShotChunks.DoesNotTrust* "did not fail"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[copy.require_trust(block, timeout);]] NEW "")
+  OLD [[trust.require(block, timeout);]] NEW "")
 
-# A peer still writes to this rank's output.
+# A peer still reads the slots that the next round overwrites.
 symm_mutant(allreduce_mutant copy_no_end TwoShotCopy.* "data race|wrong values"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.cpp
-  OLD [[launch_end_of_round(stream, {call.barrier, memory_, call.timeout});]] NEW "")
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
+  OLD [[if (!end.arrive_and_wait()) {]] NEW [[if (false) {]])
 
 # The receiver waits forever.
 symm_mutant(allreduce_mutant sentinel_in_input Sentinel.Ends* "in a kernel for a packet"

@@ -30,13 +30,13 @@ struct Reset {
                 write_packet(&memory->rendezvous.inbox[b][p][1], 0, epoch);
             }
         }
-        memory->copy.round = epoch;
-        for (auto& flags : memory->copy.flag) {
-            for (std::uint32_t& flag : flags) {
-                flag = epoch;
+        memory->copy.round = epoch + 1;
+        for (int k = 0; k < CopyMemory::kMostPieces; ++k) {
+            for (int p = 0; p < kMaxBarrierRanks; ++p) {
+                memory->copy.inputs[k][p] = memory->copy.sums[k][p] = epoch;
             }
         }
-        for (std::uint32_t& peer : memory->copy.gave_up) {
+        for (std::uint32_t& peer : memory->trust.gave_up) {
             peer = 0;
         }
         for (std::uint32_t& one : memory->one_shot.of_block) {
@@ -123,6 +123,17 @@ ScratchCall scratch_call(SymmetricPointer<ProtocolMemory> memory, simt::Pack16* 
             ranks};
 }
 
+TwoShotCall two_shot_call(SymmetricPointer<ProtocolMemory> memory, int rank, std::size_t count,
+                          const simt::Timeout& timeout) {
+    const ProtocolMemory* local = memory.of(rank);
+    const Buffers mine{address_of(local->in), address_of(local->out)};
+    return {{memory.member(&ProtocolMemory::rendezvous), rank, 2, {mine, mine}},
+            {memory.member(&ProtocolMemory::barrier), rank, 2},
+            count,
+            Reduction(ReduceOp::kSum, 2),
+            timeout};
+}
+
 }  // namespace
 
 void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch,
@@ -154,17 +165,6 @@ void launch_protocol_push(CUstream stream, SymmetricPointer<ProtocolMemory> memo
            TwoShotPush<float, 4>{scratch_call(memory, memory.first->push_banks[0][0][0],
                                               &memory.of(rank)->push, rank,
                                               ProtocolMemory::kPushRanks, count, timeout)});
-}
-
-TwoShotCall two_shot_call(SymmetricPointer<ProtocolMemory> memory, int rank, std::size_t count,
-                          const simt::Timeout& timeout) {
-    const ProtocolMemory* local = memory.of(rank);
-    const Buffers mine{address_of(local->in), address_of(local->out)};
-    return {{memory.member(&ProtocolMemory::rendezvous), rank, 2, {mine, mine}},
-            {memory.member(&ProtocolMemory::barrier), rank, 2},
-            count,
-            Reduction(ReduceOp::kSum, 2),
-            timeout};
 }
 
 void launch_protocol_two_shot(CUstream stream, SymmetricPointer<ProtocolMemory> memory, int rank,

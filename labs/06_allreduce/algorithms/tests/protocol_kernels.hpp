@@ -11,6 +11,7 @@
 #include "common/simt/waiter.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/06_allreduce/algorithms/scratch.hpp"
+#include "labs/06_allreduce/algorithms/two_shot/rendezvous.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 
 namespace symm {
@@ -23,6 +24,7 @@ struct ProtocolMemory {
     BarrierMemory barrier;
     RendezvousMemory rendezvous;
     CopyMemory copy;
+    TrustMemory trust;
     Epochs one_shot;
     alignas(16) simt::Pack16 scratch[2][1][kPackets];
     Epochs sentinel;
@@ -32,10 +34,6 @@ struct ProtocolMemory {
     alignas(16) float in[kElements];
     alignas(16) float out[kElements];
 };
-
-/// Arguments of rank `rank`'s two-shot call.
-TwoShotCall two_shot_call(SymmetricPointer<ProtocolMemory> memory, int rank, std::size_t count,
-                          const simt::Timeout& timeout);
 
 /// Sets all counters as if `epoch` calls had been made, and the flags of all packets of one shot to
 /// `stale`.

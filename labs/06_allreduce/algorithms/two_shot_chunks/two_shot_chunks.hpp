@@ -5,8 +5,8 @@
 ///
 /// A load crosses the link twice, as a request and as data; a store crosses it once. Between two
 /// H100s, loads reach 337 GB/s, and stores 366. In two_shot.hpp, each rank loads its peers' inputs.
-/// Here the peers push them instead, as in two_shot_copy.hpp and into the same scratch memory: rank
-/// p adds up part p, and has a slot for part p of each peer's input.
+/// Here the peers push them instead: rank p adds up part p, and has a slot for part p of each peer's
+/// input, in scratch memory that it shares with the copy engine's calls (peer_slots.hpp).
 ///
 /// Each part is cut into chunks. Block b of every rank handles chunks b, b + G, b + 2G and so on of
 /// all parts, where G is the number of blocks in the grid. The rendezvous and the end happen once
@@ -37,10 +37,10 @@
 ///   and chunks of the same size.
 /// - In place: block b of rank r overwrites chunk c of part r in rank p's `in` only after it has
 ///   received that chunk from rank p. It loads the chunk in its own `in` before it stores the sum.
-/// - two_shot_copy.hpp uses the same scratch memory, and its copies run even after a rank has given
-///   up. So, as there, a rank that gives up tells its peers. Each block that passes the end checks
-///   whether its rank has been told; if so, it fails the call. Then the rank's other blocks may
-///   leave before they reach the end, and the call fails on the other peers, too.
+/// - A rank that gives up tells its peers, since later copies may overwrite their slots
+///   (peer_slots.hpp). Each block that passes the end checks whether its rank has been told; if so,
+///   it fails the call. Then the rank's other blocks may leave before they reach the end, and the
+///   call fails on the other peers, too.
 /// - Elements after the last whole pack, or all elements if a buffer is not aligned, are reduced as
 ///   in two_shot.hpp: the rank that adds them up loads them from its peers.
 ///
@@ -52,8 +52,8 @@
 #include <cstdint>
 
 #include "labs/05_device_prims/abort_barrier.hpp"
+#include "labs/06_allreduce/algorithms/peer_slots/peer_slots.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 
 namespace symm {
 
@@ -68,10 +68,9 @@ struct ChunksMemory {
 /// Parameters of a call's kernel, for any type.
 struct ChunksCall : TwoShotCall {
     SymmetricPointer<ChunksMemory> memory;
-    CopyView copy;                           ///< Which ranks gave up.
-    SymmetricPointer<simt::Pack16> scratch;  ///< `[ranks - 1][slot]` packs of each rank.
-    std::size_t slot;                        ///< Packs per slot: at least those of a part.
-    unsigned chunk;                          ///< Packs per chunk, at least 1.
+    Trust trust;
+    PeerSlots slots;  ///< As large as a part, or larger.
+    unsigned chunk;   ///< Packs per chunk, at least 1.
 };
 
 /// The kernel, for at most kMost ranks: room for their packs in registers.
@@ -83,9 +82,9 @@ struct TwoShotChunks : ChunksCall {
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         if (all_reduce(block)) {
-            copy.require_trust(block, timeout);
+            trust.require(block, timeout);
         } else {
-            copy.tell_peers(block);
+            trust.tell_peers(block);
         }
     }
 
@@ -188,7 +187,7 @@ private:
         for (int s = 1; s < kMost; ++s) {
             const int p = s < ranks ? (rank + s) % ranks : rank;
             from[s] = in + cut.pack(p, 0);
-            to[s] = slot_of(p, rank);
+            to[s] = slots.of(p, rank);
             end[s] = s < ranks ? cut.end(p, at + chunk) : 0;
         }
         for (std::size_t i = at + block.thread_rank(); i < at + chunk; i += kAtOnce * step) {
@@ -253,19 +252,13 @@ private:
             reducer.source[p] =
                 p == rank || p >= ranks
                     ? reinterpret_cast<const simt::Pack16*>(all[rank].in) + cut.pack(rank, 0)
-                    : slot_of(rank, p);
+                    : slots.of(rank, p);
             // Each rank begins with itself, so that not all ranks write to the same one at once.
             reducer.target[p] =
                 reinterpret_cast<simt::Pack16*>(all[target].out) + cut.pack(rank, 0);
         }
         reducer.reduce(at + block.thread_rank(), block.size(), cut.end(rank, at + chunk),
                        reduction);
-    }
-
-    /// The slot of rank `sender` in the scratch memory of rank `receiver`.
-    __host__ __device__ simt::Pack16* slot_of(int receiver, int sender) const {
-        const auto before = static_cast<std::size_t>(sender - (sender > receiver ? 1 : 0));
-        return scratch.of(receiver) + before * slot;
     }
 };
 

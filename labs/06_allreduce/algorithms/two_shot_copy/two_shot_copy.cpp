@@ -1,6 +1,5 @@
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -33,81 +32,118 @@ CUdeviceptr address_of(const void* pointer) {
     return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
-/// Where piece k of `bytes` begins. The first has two thirds, so that few sums remain for
-/// the last: their transfer overlaps no copy.
-std::size_t piece_begin(std::size_t bytes, std::size_t k) {
-    return k == 0 ? 0 : k == 1 ? bytes / 3 * 2 / kPack * kPack : bytes;
+std::size_t peers_of(const Rank& rank) {
+    return static_cast<std::size_t>(std::max(rank.size() - 1, 1));
 }
 
 }  // namespace
 
-TwoShotCopy::TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory, SymmetricRange scratch)
-    : rank_(rank), memory_{memory, rank.rank(), rank.size()}, scratch_(std::move(scratch)) {}
-
-std::size_t TwoShotCopy::slot_bytes() const {
-    const auto peers = static_cast<std::size_t>(std::max(rank_.size() - 1, 1));
-    return scratch_.size() / peers / kPack * kPack;
-}
-
-CUdeviceptr TwoShotCopy::slot(int receiver, int sender) const {
-    const auto before = static_cast<std::size_t>(sender - (sender > receiver ? 1 : 0));
-    return scratch_.peer(receiver) + before * slot_bytes();
-}
+TwoShotCopy::TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory,
+                         SymmetricPointer<TrustMemory> trust, SymmetricRange scratch)
+    : rank_(rank),
+      memory_(memory),
+      trust_{trust, rank.rank(), rank.size()},
+      scratch_(std::move(scratch)),
+      inputs_{{scratch_.pointer<simt::Pack16>(), scratch_.size() / 2 / peers_of(rank) / kPack}},
+      sums_{{scratch_.pointer<simt::Pack16>(inputs_.slots.packs * peers_of(rank) * kPack),
+             inputs_.slots.packs}} {}
 
 void TwoShotCopy::require_turn(CUstream stream) const {
-    if (is_captured(copies_.get()) && !is_captured(stream)) {
+    const bool captured = is_captured(inputs_.stream.get()) || is_captured(sums_.stream.get());
+    if (captured && !is_captured(stream)) {
         throw std::invalid_argument(
-            "an earlier copy-engine call is being captured, and all such calls share one stream "
+            "an earlier copy-engine call is being captured, and all such calls share two streams "
             "for copies: end the capture first");
     }
 }
 
-void TwoShotCopy::queue(CUstream stream, LaunchShape shape, DataType type,
-                        const TwoShotCall& call) {
-    const std::size_t bytes = call.count * size_of(type);
-    // The last part may be longer than the others, by less than a pack.
-    const std::size_t most = (slot_bytes() - kPack) * static_cast<std::size_t>(rank_.size());
-    launch_meet(stream, {call.rendezvous, memory_, call.timeout});
-    for (std::size_t begin = 0; begin < bytes; begin += most) {
-        queue_round(stream, shape, type, call, begin, std::min(most, bytes - begin));
-        launch_end_of_round(stream, {call.barrier, memory_, call.timeout});
+void TwoShotCopy::queue(CUstream stream, LaunchShape shape, const CopyCall& call) {
+    const std::size_t bytes = call.count * size_of(call.type);
+    const std::size_t slot = inputs_.slots.packs * kPack;
+    // The last part of an AllReduce may be longer than the others, by less than a pack.
+    const std::size_t most = call.collective == Collective::kAllReduce
+                                 ? (slot - kPack) * static_cast<std::size_t>(rank_.size())
+                                 : slot;
+    for (std::size_t first = 0; first < bytes; first += most) {
+        queue_round(stream, shape, call, first, std::min(most, bytes - first));
+        launch_end_of_round(stream, {call.barrier, memory_, trust_, call.timeout});
     }
 }
 
-void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, DataType type,
-                              const TwoShotCall& call, std::size_t begin, std::size_t bytes) {
-    const int r = rank_.rank();
+void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, const CopyCall& call,
+                              std::size_t first, std::size_t bytes) {
+    const int rank = rank_.rank();
     const int ranks = rank_.size();
-    const auto n = static_cast<std::size_t>(ranks);
-    const CUdeviceptr in = call.rendezvous.mine[r].in;
-    CUstream copies = copies_.get();
-    // Where piece k of part p begins in a buffer. Parts consist of whole packs, except for the end
-    // of the last one. None is larger than a slot.
-    const auto part = [&](int p) {
-        return p == ranks ? bytes : bytes / kPack * static_cast<std::size_t>(p) / n * kPack;
-    };
-    const auto piece = [&](int p, std::size_t k) {
-        return begin + part(p) + piece_begin(part(p + 1) - part(p), k);
-    };
-    const auto length = [&](int p, std::size_t k) { return piece(p, k + 1) - piece(p, k); };
+    const bool reduces = call.collective != Collective::kAllGather;
+    const bool gathers = call.collective != Collective::kReduceScatter;
+    const Parts in = parts_of(call, call.in, reduces, first, bytes);
+    const Parts out = parts_of(call, call.out, gathers, first, bytes);
+    const BufferPart& own_in = in.at(static_cast<std::size_t>(rank));
+    const BufferPart& own_out = out.at(static_cast<std::size_t>(rank));
+    const Pieces pieces = Pieces::of(ranks);
 
-    order(stream, copies, met_);
-    for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
+    begun_.record(stream);
+    wait_for(begun_, reduces ? inputs_.stream.get() : sums_.stream.get());
+    for (int k = 0; k < pieces.count && reduces; ++k) {
         for (int step = 1; step < ranks; ++step) {
-            const int p = (r + step) % ranks;
-            copy(copies, slot(p, r) + piece(p, k) - piece(p, 0), in + piece(p, k), length(p, k));
-            copy(copies, address_of(&memory_.peer(p)->flag[k][r]),
-                 address_of(&memory_.local()->round), sizeof(std::uint32_t));
+            const int p = (rank + step) % ranks;
+            send(inputs_, k, p, in.at(static_cast<std::size_t>(p)));
         }
-        pushed_[k].record(copies);
+        order(inputs_.stream.get(), stream, inputs_.arrived);
+        const BufferPart sums = pieces.of_part(own_out, k);
+        launch_reduce_piece(
+            stream, shape, call.type,
+            {pieces.of_part(own_in, k).address, sums.address, sums.bytes / size_of(call.type),
+             address_of(inputs_.slots.of(rank, rank == 0 ? 1 : 0)) + pieces.begin(own_out.bytes, k),
+             inputs_.slots.packs * kPack, memory_, k, call.reduction, call.timeout, rank, ranks});
+        summed_.at(static_cast<std::size_t>(k)).record(stream);
     }
-    for (std::size_t k = 0; k < CopyMemory::kPieces; ++k) {
-        wait_for(pushed_[k], stream);
-        launch_reduce_piece(stream, shape, type,
-                            {in + piece(r, k), piece(r, k), length(r, k) / size_of(type),
-                             slot(r, 0) + piece(r, k) - piece(r, 0), slot_bytes(), memory_.local(),
-                             k, call.reduction, call.timeout, r, ranks});
+    if (!reduces && own_in.address != own_out.address) {
+        copy(stream, own_out.address, own_in.address, bytes);
     }
+    for (int k = 0; k < pieces.count && gathers; ++k) {
+        if (reduces) {
+            wait_for(summed_.at(static_cast<std::size_t>(k)), sums_.stream.get());
+        }
+        for (int step = 1; step < ranks; ++step) {
+            const int to = (rank + step) % ranks;
+            const int from = (rank + ranks - step) % ranks;
+            send(sums_, k, to, reduces ? own_out : own_in);
+            order(sums_.stream.get(), stream, sums_.arrived);
+            const BufferPart& part = out.at(static_cast<std::size_t>(from));
+            const BufferPart piece = pieces.of_part(part, k);
+            launch_unpack(stream, shape,
+                          {piece.address,
+                           address_of(sums_.slots.of(rank, from)) + pieces.begin(part.bytes, k),
+                           piece.bytes, memory_, k, to, from, call.timeout, rank});
+        }
+    }
+}
+
+TwoShotCopy::Parts TwoShotCopy::parts_of(const CopyCall& call, CUdeviceptr buffer, bool has_all,
+                                         std::size_t first, std::size_t bytes) const {
+    const auto n = static_cast<std::size_t>(rank_.size());
+    Parts parts{};
+    for (std::size_t p = 0; p < n; ++p) {
+        if (call.collective == Collective::kAllReduce) {
+            const auto begin = [&](std::size_t q) {
+                return q == n ? bytes : bytes / kPack * q / n * kPack;
+            };
+            parts.at(p) = {buffer + first + begin(p), begin(p + 1) - begin(p)};
+        } else {
+            const std::size_t whole = call.count * size_of(call.type);
+            parts.at(p) = {buffer + first + (has_all ? p * whole : 0), bytes};
+        }
+    }
+    return parts;
+}
+
+void TwoShotCopy::send(const Trip& trip, int k, int to, const BufferPart& part) const {
+    const Pieces pieces = Pieces::of(rank_.size());
+    const BufferPart piece = pieces.of_part(part, k);
+    copy(trip.stream.get(),
+         address_of(trip.slots.of(to, rank_.rank())) + pieces.begin(part.bytes, k), piece.address,
+         piece.bytes);
 }
 
 }  // namespace symm

@@ -4,53 +4,51 @@
 ///
 /// The copy engine is the part of a GPU that copies memory without its multiprocessors. Between two
 /// H200s it moves 392 GB/s when it writes to the peer's memory; stores of kernels reach 366, and
-/// two_shot.hpp, whose loads also cross the link, 343. But the engine only copies, and each copy
-/// begins 4 us after the previous one.
+/// loads 337. But the engine only copies, and each copy begins some 4 us after the previous one.
 ///
-/// So copies bring the inputs, and kernels store the sums. As in two_shot.hpp, rank p reduces part
-/// p of all inputs. Its peers push their part p into its scratch memory, which has a slot for each
-/// of them. A part is sent in two large pieces: while the second is copied, kernels already reduce
-/// the first, and store it into all outputs. Rank r, in the caller's stream and in one more:
+/// So it makes both trips, and kernels add up and put away. As in two_shot.hpp, rank p reduces part
+/// p of all inputs. Copies bring its peers' part p into its scratch memory (peer_slots.hpp), and
+/// take its sums into that of its peers, which copy them to their outputs. A part is sent in two or
+/// three pieces: while one is added up, the next is on its way. Rank r, in the caller's stream and
+/// in two more:
 ///
-/// | step     | stream   | rank r does                                                        | waits for          |
-/// |----------|----------|--------------------------------------------------------------------|--------------------|
-/// | meet     | caller's | a rendezvous: outputs and scratch memory are free, and where the outputs are | all ranks |
-/// | push k   | copies   | copies piece k of part p of its `in` into slot r of rank p, for all p | the meet, or the end of the previous round (event) |
-/// | flag k   | copies   | copies the number of the round to rank p's `flag[k][r]`            | push k (stream)    |
-/// | reduce k | caller's | reduces piece k of part r: its own `in` and its slots, to every rank's `out` | push k (event), `flag[k][p]` of all p (acquire) |
-/// | end      | caller's | passes a barrier: no rank uses a peer's memory any more, and the sums are there | all ranks (release, acquire) |
+/// | step        | stream   | rank r does                                                     | waits for          |
+/// |-------------|----------|-----------------------------------------------------------------|--------------------|
+/// | push k      | inputs   | copies piece k of part p of `in` into slot r of rank p, for all p | the caller's earlier work, or the end of the previous round (event) |
+/// | reduce k    | caller's | stores the round's number into `inputs[k][r]` of all ranks (release) | push k (event) |
+/// |             |          | reduces piece k of part r, its own `in` and its slots, to its own `out` | `inputs[k][p]` of all p (acquire) |
+/// | send k, s   | sums     | copies piece k of part r of `out` into slot r of rank r + s     | reduce k (event)   |
+/// | unpack k, s | caller's | stores the round's number into `sums[k][r]` of rank r + s (release) | send k, s (event) |
+/// |             |          | copies piece k of part r - s from its slot to its own `out`     | `sums[k][r - s]` (acquire) |
+/// | end         | caller's | passes a barrier: all slots have been read, and may be written again | all ranks (release, acquire) |
 ///
-/// - The meet and the end are kernels of one block (rendezvous.hpp, barrier.hpp). The end's arrival
-///   is a release: it publishes the sums that earlier kernels of the stream have stored into its
-///   peers' outputs.
-/// - Copies of one stream run in order: the flag's copy begins when the data has arrived, even as
-///   seen by a polling kernel of another GPU. (The hardware does this, and moves four bytes whole;
-///   CUDA promises neither. MSCCL++ relies on it, too.)
+/// A ReduceScatter is this without send and unpack; an AllGather is send and unpack alone, of `in`.
+///
+/// - No user's memory is written by a peer, so it need not lie in a window, and no rank has to say
+///   where it is. Slots belong to the communicator: a peer may write them before this rank calls.
+/// - A copy has arrived when its event lets a kernel begin. Only then the kernel tells the peer. So
+///   no flag is copied: each copy costs a pause, and CUDA does not promise that a peer sees copies
+///   in order. Block 0 tells; all blocks wait.
 /// - Rounds are counted in device memory, so a replayed graph waits for the right one, and no flag
 ///   is ever cleared.
-/// - No deadlock, in whatever order a device runs the work that is ready: pushes k wait only for
-///   the meet and pushes k - 1; reduce k for pushes k of all ranks, and reduce k - 1. No block
-///   waits for another block of its rank.
-/// - In place, reduce k overwrites piece k of part r of each rank's `in`. That piece has been sent
-///   before, or it is this rank's own, and loaded before it is stored.
-/// - The next call cannot overtake this one: it begins after the end, and by then no rank uses this
-///   rank's scratch memory or output, and no copy reads its input.
-/// - A call that is too large for scratch memory is done in rounds, each with an end.
+/// - No deadlock, in whatever order a device runs the work that is ready: all ranks queue the same
+///   kernels in the same order. Each tells its peers before it waits for the same kernel of theirs,
+///   and its copies wait for this rank's earlier kernels only. No block waits for another block of
+///   its rank.
+/// - In place, unpack overwrites part p of `in`, which has been pushed before: reduce k, which comes
+///   first, waits for push k.
+/// - The next round cannot overtake this one: it begins after the end. A rank arrives there when it
+///   has read its slots.
+/// - A call that is too large for the slots is done in rounds, each with an end.
 ///
 /// A copy runs even if the wait before it gave up: an event shows that a kernel has ended, not that
-/// it succeeded. So such a copy must do no harm:
+/// it succeeded. But a kernel that starts after its rank has given up tells no peer, so wrong sums
+/// are not used. A rank that gives up in the end, after it has arrived there, does no harm in this
+/// round, but its next copies might: peer_slots.hpp says why they do not.
 ///
-/// - A copy writes to scratch memory only. Outputs are written by kernels, which store nothing once
-///   a wait of their own rank has given up. Peers that have met a rank whose call has failed still
-///   write to it, until their own calls have ended. (Pushing the sums by copies is a little faster,
-///   but overwrites the output of a peer that has not called. Pulling them is slower: 1G moves
-///   342 GB/s, not 366.)
-/// - A push may overwrite a slot that its peer still reduces, if this rank gave up in the previous
-///   round, or in a call by chunks (two_shot_chunks.hpp): then it has not seen that all ranks
-///   reached the end. So at the end of a round a rank that has given up tells its peers, and any
-///   other rank checks whether it was told.
-/// - No flag gets the number of the round of such a push, since kernels send no signals once a wait
-///   has given up: that call fails on all ranks.
+/// One copy at a time: copies to three peers at once reach 220 GB/s on four H200s, one after another
+/// 380. Kernels take few blocks (kBlocks), since more slow the copies down: on four H200s 1G takes
+/// 4.25 ms with 32 blocks, 4.31 with 64 and 4.37 with 132.
 ///
 /// Source: the arrangement is ours. NCCL has copy engine collectives that need no reduction
 /// (src/ce_coll.cc).
@@ -66,92 +64,79 @@
 #include "common/cuda/gpu.hpp"
 #include "common/cuda/stream.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/05_device_prims/barrier.hpp"
+#include "labs/05_device_prims/abort_barrier.hpp"
+#include "labs/05_device_prims/reduction/collective.hpp"
+#include "labs/06_allreduce/algorithms/peer_slots/peer_slots.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/reduce_packs.hpp"
-#include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
 
 namespace symm {
 
-/// Each rank's memory for these calls: symmetric, zeroed before the first use.
+/// Each rank's memory for these calls: symmetric, zeroed before the first use, but for `round`.
 struct CopyMemory {
-    static constexpr std::size_t kPieces = 2;  ///< Of a part.
-    // Written by peers:
-    std::uint32_t flag[kPieces][kMaxBarrierRanks];  ///< Their piece is here.
-    std::uint32_t gave_up[kMaxBarrierRanks];        ///< Not 0: they gave up.
+    static constexpr int kMostPieces = 3;  ///< Of a part.
+    using Flags = std::uint32_t[kMostPieces][kMaxBarrierRanks];
+    // Written by peers: the last round in which their piece has arrived.
+    Flags inputs;
+    Flags sums;
     // Written by this rank:
-    std::uint32_t round;                ///< Its count, modulo 2^32.
-    Buffers buffers[kMaxBarrierRanks];  ///< Of all ranks, in this call.
+    std::uint32_t round;  ///< The number of this round, modulo 2^32. Before the first use: 1.
 };
 
-/// All ranks' CopyMemory.
-struct CopyView {
-    SymmetricPointer<CopyMemory> memory;
-    int rank;  ///< This rank.
-    int ranks;
-
-    __host__ __device__ CopyMemory* peer(int which) const { return memory.of(which); }
-    __host__ __device__ CopyMemory* local() const { return peer(rank); }
-
-    /// Tells the peers that this rank gave up, before its next copies run.
-    __host__ __device__ void tell_peers(const simt::ThreadBlock& block) const {
-        for (int p = static_cast<int>(block.thread_rank()); p < ranks;
-             p += static_cast<int>(block.size())) {
-            signal(&peer(p)->gave_up[rank], 1);
-        }
-    }
-    /// Fails the call if a peer has told this rank that it gave up.
-    __host__ __device__ void require_trust(const simt::ThreadBlock& block,
-                                           const simt::Timeout& timeout) const {
-        for (int p = 0; p < ranks && block.thread_rank() == 0; ++p) {
-            if (simt::load(&local()->gave_up[p], simt::Order::kRelaxed) != 0) {
-                simt::Waiter(timeout).fail({simt::Wait::kTrust, rank, p, 0}, 1);
-            }
-        }
-    }
+/// A part of a rank's buffer.
+struct BufferPart {
+    CUdeviceptr address;
+    std::size_t bytes;
 };
 
-/// The kernel of the meet: begins the first round.
-struct Meet {
-    Rendezvous rendezvous;
-    CopyView memory;
-    simt::Timeout timeout;
+/// The pieces of a part. Few, since each copy begins some 4 us after the previous one; and the last
+/// is small, since no copy runs while its inputs are added up and its sums are unpacked. With one
+/// peer these two take longer, so there are three pieces.
+struct Pieces {
+    int count;  ///< 1 to 3.
 
-    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        if (rendezvous.meet(block, timeout, memory.local()->buffers) && block.thread_rank() == 0) {
-            ++memory.local()->round;
-        }
+    static Pieces of(int ranks) { return {ranks <= 2 ? 3 : 2}; }
+    /// Where piece k of `bytes` begins: at a whole pack. Piece `count` begins at the end.
+    std::size_t begin(std::size_t bytes, int k) const {
+        const std::size_t tenths = k == 0 ? 0 : count == 2 ? 8 : k == 1 ? 6 : 9;
+        constexpr std::size_t kPack = sizeof(simt::Pack16);
+        return k == count ? bytes : bytes / 10 * tenths / kPack * kPack;
+    }
+    BufferPart of_part(const BufferPart& part, int k) const {
+        const std::size_t first = begin(part.bytes, k);
+        return {part.address + first, begin(part.bytes, k + 1) - first};
     }
 };
 
 /// The kernel of the end of a round: begins the next one.
 struct EndOfRound {
     BarrierView barrier;
-    CopyView memory;
+    SymmetricPointer<CopyMemory> memory;
+    Trust trust;
     simt::Timeout timeout;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         Barrier end(block, barrier, timeout);
         if (!end.arrive_and_wait()) {
-            memory.tell_peers(block);
+            trust.tell_peers(block);
             return;
         }
         end.store_epoch();
         if (block.thread_rank() == 0) {
-            ++memory.local()->round;
+            ++memory.of(barrier.rank)->round;
         }
-        memory.require_trust(block, timeout);
+        trust.require(block, timeout);
     }
 };
 
 /// Parameters of the kernel that reduces a piece, for any type.
 struct ReducePieceCall {
-    CUdeviceptr in;            ///< The piece in this rank's input.
-    std::size_t begin;         ///< Of the piece, in every output: bytes.
-    std::size_t count;         ///< Elements.
-    CUdeviceptr arrived;       ///< The peers' pieces, in their order,
-    std::size_t slot_bytes;    ///< this many bytes apart.
-    const CopyMemory* memory;  ///< This rank's.
-    std::size_t piece;
+    CUdeviceptr in;   ///< The piece in this rank's input.
+    CUdeviceptr out;  ///< Where its sums go.
+    std::size_t count;
+    CUdeviceptr arrived;     ///< The peers' pieces, in their order,
+    std::size_t slot_bytes;  ///< this many bytes apart.
+    SymmetricPointer<CopyMemory> memory;
+    int piece;
     Reduction reduction;
     simt::Timeout timeout;
     int rank;
@@ -164,13 +149,10 @@ struct ReducePiece : ReducePieceCall {
     static constexpr unsigned kMaxThreads = kMostThreads;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        if (!wait_for_peers(block)) {
+        if (!meet_peers(block)) {
             return;
         }
-        CUdeviceptr bits = in | arrived | slot_bytes;
-        for (int p = 0; p < ranks; ++p) {
-            bits |= output_of(p);
-        }
+        const CUdeviceptr bits = in | out | arrived | slot_bytes;
         constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
         const bool aligned = bits % sizeof(simt::Pack16) == 0;
         const std::size_t packs = aligned ? count / kElements : 0;
@@ -180,83 +162,183 @@ struct ReducePiece : ReducePieceCall {
     }
 
 private:
-    __host__ __device__ bool wait_for_peers(const simt::ThreadBlock& block) const {
+    /// Tells the peers that they have this rank's piece, and waits for theirs. Returns false, on
+    /// all threads of the block, if one gave up.
+    __host__ __device__ bool meet_peers(const simt::ThreadBlock& block) const {
         simt::Waiter waiter(timeout);
-        const std::uint32_t round = memory->round;
-        bool arrived = true;
-        for (int p = static_cast<int>(block.thread_rank()); p < ranks;
-             p += static_cast<int>(block.size())) {
-            if (p != rank) {
-                arrived &= wait_signal(waiter, &memory->flag[piece][p],
-                                       {simt::Wait::kSignal, rank, p, round});
+        const std::uint32_t round = memory.of(rank)->round;
+        const int first = static_cast<int>(block.thread_rank());
+        const int step = static_cast<int>(block.size());
+        for (int p = first; p < ranks && block.group_index() == 0; p += step) {
+            if (p != rank && !waiter.gave_up()) {
+                signal(&memory.of(p)->inputs[piece][rank], round);
             }
         }
-        return AbortBarrier(block).sync(arrived);
-    }
-
-    __host__ __device__ CUdeviceptr output_of(int p) const {
-        return memory->buffers[p].out + begin;
+        bool all_here = true;
+        for (int p = first; p < ranks; p += step) {
+            if (p != rank) {
+                all_here &= wait_signal(waiter, &memory.of(rank)->inputs[piece][p],
+                                        {simt::Wait::kSignal, rank, p, round});
+            }
+        }
+        return AbortBarrier(block).sync(all_here);
     }
 
     template <class Pack>
     __host__ __device__ void reduce(const simt::ThreadBlock& block, std::size_t first,
                                     std::size_t last) const {
-        PackReducer<T, Pack, kMost, kMost> reducer;
-        reducer.sources = reducer.targets = ranks;
+        PackReducer<T, Pack, kMost, 1> reducer;
+        reducer.sources = ranks;
+        reducer.targets = 1;
+        reducer.target[0] = reinterpret_cast<Pack*>(out);
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
             const auto before = static_cast<std::size_t>(p < rank ? p : p - 1);
             reducer.source[p] = reinterpret_cast<const Pack*>(
                 p == rank || p >= ranks ? in : arrived + before * slot_bytes);
-            // In this rank's order, so that not all ranks write to the same one at once.
-            reducer.target[p] =
-                reinterpret_cast<Pack*>(output_of(p < ranks ? (rank + p) % ranks : rank));
         }
         reducer(block, first, last, reduction);
     }
 };
 
-/// Bytes of scratch memory for one peer's part: enough for calls of 1 GiB (512 KiB on emulated
-/// GPUs), and a little more.
+/// The kernel that copies a piece that a peer has sent from its slot to this rank's output.
+struct Unpack {
+    static constexpr unsigned kMaxThreads = kMostThreads;
+
+    CUdeviceptr out;   ///< Where the piece goes.
+    CUdeviceptr slot;  ///< Where it is: at a multiple of 16 bytes.
+    std::size_t bytes;
+    SymmetricPointer<CopyMemory> memory;
+    int piece;
+    int to;    ///< This rank has sent its own piece to this peer.
+    int from;  ///< The peer that sends the piece.
+    simt::Timeout timeout;
+    int rank;
+
+    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
+        simt::Waiter waiter(timeout);
+        const std::uint32_t round = memory.of(rank)->round;
+        bool is_here = true;
+        if (block.thread_rank() == 0) {
+            if (block.group_index() == 0 && !waiter.gave_up()) {
+                signal(&memory.of(to)->sums[piece][rank], round);
+            }
+            is_here = wait_signal(waiter, &memory.of(rank)->sums[piece][from],
+                                  {simt::Wait::kSignal, rank, from, round});
+        }
+        if (!AbortBarrier(block).sync(is_here)) {
+            return;
+        }
+        // In packs if the target is aligned, else in words, if possible.
+        std::size_t done = 0;
+        if (out % sizeof(simt::Pack16) == 0) {
+            done = copy<simt::Pack16>(block, 0);
+        } else if (out % sizeof(std::uint32_t) == 0) {
+            done = copy<std::uint32_t>(block, 0);
+        }
+        copy<std::uint8_t>(block, done);
+    }
+
+private:
+    /// Copies what follows the first `done` bytes, as far as it has whole units. Returns the bytes
+    /// up to there.
+    template <class Unit>
+    __host__ __device__ std::size_t copy(const simt::ThreadBlock& block, std::size_t done) const {
+        constexpr int kAtOnce = 8;  // loads in flight
+        const std::size_t units = (bytes - done) / sizeof(Unit);
+        const std::size_t step = block.grid_size();
+        const auto* source = reinterpret_cast<const Unit*>(slot + done);
+        auto* target = reinterpret_cast<Unit*>(out + done);
+        std::size_t i = block.grid_rank();
+        for (; i + (kAtOnce - 1) * step < units; i += kAtOnce * step) {
+            Unit loaded[kAtOnce];
+            SYMM_UNROLL
+            for (int v = 0; v < kAtOnce; ++v) {
+                loaded[v] = source[i + v * step];
+            }
+            SYMM_UNROLL
+            for (int v = 0; v < kAtOnce; ++v) {
+                target[i + v * step] = loaded[v];
+            }
+        }
+        for (; i < units; i += step) {
+            target[i] = source[i];
+        }
+        return done + units * sizeof(Unit);
+    }
+};
+
+/// Bytes of a slot: enough for calls of 1 GiB (512 KiB on emulated GPUs), and a little more.
 inline std::size_t copy_slot_bytes(int ranks) {
     const std::size_t unit = std::size_t{1} << (is_emulated() ? 9 : 20);
     return (1024 / static_cast<std::size_t>(std::max(ranks, 2)) + 1) * unit;
 }
 
-/// A rank's side: its scratch memory, and the stream of its copies.
+/// A call's arguments. `count` is that of one part if the ranks have parts.
+struct CopyCall {
+    Collective collective;  ///< An AllReduce, a ReduceScatter or an AllGather.
+    CUdeviceptr in;
+    CUdeviceptr out;
+    std::size_t count;
+    DataType type;
+    Reduction reduction;
+    BarrierView barrier;
+    simt::Timeout timeout;
+};
+
+/// A rank's side: its slots, and the streams of its copies.
 class TwoShotCopy {
 public:
-    /// Bytes of scratch memory on each rank.
+    static constexpr unsigned kBlocks = 32;  ///< The most of a kernel.
+
+    /// Bytes of scratch memory on each rank: slots for inputs, and as many for sums.
     static std::size_t scratch_bytes(int ranks) {
-        return static_cast<std::size_t>(std::max(ranks - 1, 1)) * copy_slot_bytes(ranks);
+        return 2 * static_cast<std::size_t>(std::max(ranks - 1, 1)) * copy_slot_bytes(ranks);
     }
 
     /// The rank must outlive it. `scratch`: scratch_bytes() or more.
-    TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory, SymmetricRange scratch);
+    TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory,
+                SymmetricPointer<TrustMemory> trust, SymmetricRange scratch);
 
     /// Throws std::invalid_argument if a call on the stream would not be captured, but an earlier
     /// one is being captured.
     void require_turn(CUstream stream) const;
     /// Queues a call on the stream, which has its turn. Throws CudaError.
-    void queue(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call);
+    void queue(CUstream stream, LaunchShape shape, const CopyCall& call);
 
-    const CopyView& memory() const { return memory_; }
-    const SymmetricRange& scratch() const { return scratch_; }
-    std::size_t slot_bytes() const;
+    const Trust& trust() const { return trust_; }
+    /// The slots of the peers' inputs.
+    const PeerSlots& slots() const { return inputs_.slots; }
 
 private:
-    void queue_round(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call,
-                     std::size_t begin, std::size_t bytes);
-    /// The slot of rank `sender` in the scratch memory of rank `receiver`.
-    CUdeviceptr slot(int receiver, int sender) const;
+    /// The copies of one trip.
+    struct Trip {
+        PeerSlots slots;
+        Stream stream;
+        Event arrived{CU_EVENT_DISABLE_TIMING};
+    };
+    using Parts = std::array<BufferPart, kMaxBarrierRanks>;
+
+    /// `first`: how many bytes of the call, or of each of its parts, earlier rounds have done.
+    void queue_round(CUstream stream, LaunchShape shape, const CopyCall& call, std::size_t first,
+                     std::size_t bytes);
+    /// This round's part for each rank in a buffer. An AllReduce's parts consist of whole packs,
+    /// except for the end of the last. Else, a buffer has all ranks' parts or only this rank's.
+    Parts parts_of(const CopyCall& call, CUdeviceptr buffer, bool has_all, std::size_t first,
+                   std::size_t bytes) const;
+    /// Copies piece k of the part to rank `to`.
+    void send(const Trip& trip, int k, int to, const BufferPart& part) const;
 
     Rank& rank_;
-    CopyView memory_;
+    SymmetricPointer<CopyMemory> memory_;
+    Trust trust_;
     SymmetricRange scratch_;
-    Stream copies_;
-    Event met_{CU_EVENT_DISABLE_TIMING};
-    std::array<Event, CopyMemory::kPieces> pushed_{Event(CU_EVENT_DISABLE_TIMING),
-                                                   Event(CU_EVENT_DISABLE_TIMING)};
+    Trip inputs_;
+    Trip sums_;
+    Event begun_{CU_EVENT_DISABLE_TIMING};
+    std::array<Event, CopyMemory::kMostPieces> summed_{Event(CU_EVENT_DISABLE_TIMING),
+                                                       Event(CU_EVENT_DISABLE_TIMING),
+                                                       Event(CU_EVENT_DISABLE_TIMING)};
 };
 
 }  // namespace symm

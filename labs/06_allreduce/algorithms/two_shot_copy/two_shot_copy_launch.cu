@@ -5,10 +5,6 @@
 
 namespace symm {
 
-void launch_meet(CUstream stream, const Meet& meet) {
-    launch(stream, 1, 32, meet);
-}
-
 void launch_end_of_round(CUstream stream, const EndOfRound& end) {
     launch(stream, 1, 32, end);
 }
@@ -16,6 +12,10 @@ void launch_end_of_round(CUstream stream, const EndOfRound& end) {
 void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType type,
                          const ReducePieceCall& call) {
     launch_for<ReducePiece>(stream, shape, type, call.ranks, call);
+}
+
+void launch_unpack(CUstream stream, LaunchShape shape, const Unpack& unpack) {
+    launch(stream, shape.blocks, shape.threads, unpack);
 }
 
 }  // namespace symm

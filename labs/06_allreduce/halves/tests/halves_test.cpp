@@ -1,5 +1,5 @@
-// ReduceScatter and AllGather: each by packets and by the kernel of two shots, compared with the
-// reference.
+// ReduceScatter and AllGather: each by packets, by the kernel of two shots and by the copy engine,
+// compared with the reference.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,13 +13,18 @@
 #include "common/cuda/graph.hpp"
 #include "common/tests/sanitized.hpp"
 #include "common/tests/variable_in_force.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
 
 namespace symm {
 namespace {
 
 constexpr std::array kHalves{Collective::kReduceScatter, Collective::kAllGather};
-constexpr std::array kWays{Algorithm::kOneShot, Algorithm::kTwoShot};
+
+std::vector<Algorithm> ways(int ranks) {
+    return has_copy(ranks) ? std::vector{Algorithm::kOneShot, Algorithm::kTwoShot, Algorithm::kCopy}
+                           : std::vector{Algorithm::kOneShot, Algorithm::kTwoShot};
+}
 
 std::size_t part_bytes(const Side& side, std::size_t count, DataType type) {
     return count * size_of(type) * static_cast<std::size_t>(side.rank.size());
@@ -33,7 +38,7 @@ void on_all(int ranks, const Body& body) {
     }
     on_ranks(ranks, [&](Side& side) {
         for (const Collective half : kHalves) {
-            for (const Algorithm way : kWays) {
+            for (const Algorithm way : ways(ranks)) {
                 body(side, half, way);
             }
         }
@@ -118,7 +123,7 @@ TEST_P(Halves, ReplayAsAGraphAmongOtherCalls) {
         const CUdeviceptr in = side.allocate(part_bytes(side, kCount, kType));
         std::vector<CUdeviceptr> outs;
         std::vector<std::pair<Arithmetic, Algorithm>> calls;
-        for (const Algorithm way : kWays) {
+        for (const Algorithm way : ways(side.rank.size())) {
             for (const Collective what :
                  {Collective::kReduceScatter, Collective::kAllReduce, Collective::kAllGather}) {
                 calls.push_back({{kType, ReduceOp::kSum, what}, way});
@@ -188,8 +193,24 @@ TEST(ReduceScatter, HasTheBitsOfAnAllReduce) {
             return bits;
         };
         const auto expected = result(Collective::kAllReduce, Algorithm::kOneShot);
-        for (const Algorithm way : kWays) {
+        for (const Algorithm way : ways(side.rank.size())) {
             EXPECT_EQ(result(Collective::kReduceScatter, way), expected);
+        }
+    });
+}
+
+// Parts that are larger than a slot, from memory in no window.
+TEST(HalvesByCopies, AreRightInRounds) {
+    if (!has_copy(3)) {
+        GTEST_SKIP() << "each rank needs its own GPU";
+    }
+    on_ranks(3, [](Side& side) {
+        const std::size_t count = copy_slot_bytes(3) / sizeof(float) * 9 / 4 + 1;
+        const DeviceMemory in(part_bytes(side, count, DataType::kFloat));
+        const DeviceMemory out(part_bytes(side, count, DataType::kFloat));
+        for (const Collective half : kHalves) {
+            side.reduce_and_check(in.address(), out.address(), count,
+                                  {DataType::kFloat, ReduceOp::kSum, half}, Algorithm::kCopy);
         }
     });
 }
@@ -205,7 +226,7 @@ TEST(AllGather, ChangesNoBit) {
             all[i] = static_cast<std::uint16_t>(i);
         }
         copy_to_device(in, all.data(), 2 * kCount);
-        for (const Algorithm way : kWays) {
+        for (const Algorithm way : ways(side.rank.size())) {
             Verifier::poison(side.stream, out, 4 * kCount);
             side.communicator.all_gather(in, out, kCount, DataType::kHalf, side.stream.get(), way);
             side.communicator.synchronize(side.stream, "the AllGather");
@@ -294,7 +315,7 @@ TEST(Halves, AreComparedWhereAsked) {
 // One rank does not call: the others end, and name the rank that they waited for.
 TEST(Halves, EndWhereARankDoesNotCall) {
     for (const Collective half : kHalves) {
-        for (const Algorithm way : kWays) {
+        for (const Algorithm way : {Algorithm::kOneShot, Algorithm::kTwoShot}) {
             run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
                 Communicator communicator(rank, {.limit = kShortLimit});
                 const Stream stream;

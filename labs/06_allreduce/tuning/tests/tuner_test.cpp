@@ -142,9 +142,23 @@ TEST(Tuner, SaysWhatCannotBeDone) {
     const CallSize largest{DataType::kFloat, std::size_t{100} << 20, 2, kInWindows};
     EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner()).algorithm, Algorithm::kCopy);
     EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kTwoShot);
+}
+
+// The copy engine writes to scratch memory only.
+TEST(Tuner, TakesTheCopyEngineFromAnyMemory) {
+    MostShapes shared = kMost;
+    shared.copy_engine = false;
     const CallSize elsewhere{DataType::kFloat, std::size_t{100} << 20, 2, !kInWindows};
-    EXPECT_EQ(plan_call(elsewhere, Algorithm::kAuto, tuner()).algorithm, Algorithm::kSentinel);
-    EXPECT_THROW(plan_call(elsewhere, Algorithm::kCopy, tuner()), std::invalid_argument);
+    EXPECT_EQ(plan_call(elsewhere, Algorithm::kAuto, tuner()).algorithm, Algorithm::kCopy);
+    EXPECT_EQ(plan_call(elsewhere, Algorithm::kAuto, tuner(shared)).algorithm,
+              Algorithm::kSentinel);
+    for (const Collective half : {Collective::kReduceScatter, Collective::kAllGather}) {
+        for (const bool in_windows : {true, false}) {
+            const CallSize part{DataType::kFloat, std::size_t{80} << 20, 2, in_windows, half};
+            EXPECT_EQ(plan_call(part, Algorithm::kAuto, tuner()).algorithm, Algorithm::kCopy);
+            EXPECT_NE(plan_call(part, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kCopy);
+        }
+    }
 }
 
 // Scratch memory holds one piece. Memory outside windows can be reduced only in one shot.
@@ -157,7 +171,7 @@ TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
     EXPECT_EQ(floats.algorithm, Algorithm::kSentinel);
     EXPECT_EQ(floats.reason, TunerReason::kNoWindow);
     EXPECT_EQ(floats.piece, most);
-    const CallPlan bytes = plan(DataType::kUint8, std::size_t{1} << 33, Algorithm::kAuto);
+    const CallPlan bytes = plan(DataType::kUint8, std::size_t{1} << 26, Algorithm::kAuto);
     EXPECT_EQ(bytes.algorithm, Algorithm::kOneShot);
     EXPECT_EQ(bytes.piece, kOneShotLimit);
     EXPECT_EQ(plan(DataType::kFloat, 7, Algorithm::kOneShot).piece, 7U);

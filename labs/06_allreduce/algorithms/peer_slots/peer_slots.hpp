@@ -1,0 +1,71 @@
+#pragma once
+/// \file
+/// Scratch memory with a slot for each peer's part, shared by chunks and the copy engine, and the
+/// word that a rank gave up.
+///
+/// In two shots, rank p adds up part p. Its peers push their part p into its slots, one for each of
+/// them, instead of being read. Every call ends with a barrier, at which each rank arrives when it
+/// has read its slots. So at the start of a call the slots of all ranks are free.
+///
+/// Copies run even after a wait has given up. So a rank that gave up in a call's last barrier may
+/// overwrite slots that a peer still reads: the peer has its arrival, and goes on. Therefore:
+///
+/// | who                        | does                                                       | why |
+/// |----------------------------|------------------------------------------------------------|-----|
+/// | a rank whose wait gave up  | stores 1 into `gave_up[r]` of all peers, before its next copies run | they may have used what its copies overwrite |
+/// | a rank that passes the end | fails the call if a peer told it so                         | it has read its slots before |
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/simt/pack.hpp"
+#include "common/simt/thread_block.hpp"
+#include "common/simt/waiter.hpp"
+#include "labs/03_ipc/symmetric_pointer.hpp"
+#include "labs/05_device_prims/barrier.hpp"
+#include "labs/05_device_prims/signal.hpp"
+
+namespace symm {
+
+/// All ranks' slots: `[ranks - 1][packs]` on each.
+struct PeerSlots {
+    SymmetricPointer<simt::Pack16> memory;
+    std::size_t packs;  ///< In a slot.
+
+    /// The slot of rank `sender` in the memory of rank `receiver`.
+    __host__ __device__ simt::Pack16* of(int receiver, int sender) const {
+        const auto before = static_cast<std::size_t>(sender - (sender > receiver ? 1 : 0));
+        return memory.of(receiver) + before * packs;
+    }
+};
+
+/// Each rank's memory for its peers' word: symmetric, zeroed before the first use.
+struct TrustMemory {
+    std::uint32_t gave_up[kMaxBarrierRanks];  ///< Written by peers. Not 0: that peer gave up.
+};
+
+/// One rank's side.
+struct Trust {
+    SymmetricPointer<TrustMemory> memory;
+    int rank;  ///< This rank.
+    int ranks;
+
+    /// Tells the peers that this rank gave up.
+    __host__ __device__ void tell_peers(const simt::ThreadBlock& block) const {
+        for (int p = static_cast<int>(block.thread_rank()); p < ranks;
+             p += static_cast<int>(block.size())) {
+            signal(&memory.of(p)->gave_up[rank], 1);
+        }
+    }
+    /// Fails the call if a peer has told this rank that it gave up.
+    __host__ __device__ void require(const simt::ThreadBlock& block,
+                                     const simt::Timeout& timeout) const {
+        for (int p = 0; p < ranks && block.thread_rank() == 0; ++p) {
+            if (simt::load(&memory.of(rank)->gave_up[p], simt::Order::kRelaxed) != 0) {
+                simt::Waiter(timeout).fail({simt::Wait::kTrust, rank, p, 0}, 1);
+            }
+        }
+    }
+};
+
+}  // namespace symm

@@ -1,0 +1,183 @@
+// Calls through the slots that chunks and the copy engine share, of which some fail at random
+// moments: a rank is late, stops calling, or aborts. A rank that was told nothing has right results,
+// and no rank's memory changes but for the outputs of its own calls. For 1,000 rounds:
+// 06_allreduce_test --gtest_filter=RandomFailures.* --gtest_shuffle --gtest_repeat=100
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <random>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "common/cuda/copy.hpp"
+#include "common/cuda/stream.hpp"
+#include "labs/06_allreduce/communicator/tests/side.hpp"
+
+namespace symm {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kRanks = 3;
+constexpr std::size_t kCalls = 6;
+constexpr std::size_t kRoom = 8192;  // floats: of each call's output, with untouched ones around it
+constexpr std::size_t kGuard = 64;
+constexpr float kPoison = -7;
+
+float input_of(int rank, std::size_t call, std::size_t i) {
+    return static_cast<float>(1 + static_cast<std::size_t>(rank) + 5 * call + i % 1009 * 7);
+}
+
+float sum_of(std::size_t call, std::size_t i) {
+    float sum = 0;
+    for (int rank = 0; rank < kRanks; ++rank) {
+        sum += input_of(rank, call, i);
+    }
+    return sum;
+}
+
+/// What happens in a round: the same on all ranks.
+struct Round {
+    int faulty;        ///< The rank that does it.
+    int what;          ///< 0: it is late, 1: it stops calling, 2: it aborts.
+    std::size_t when;  ///< Before this call.
+    std::chrono::microseconds delay;
+    std::chrono::milliseconds limit;  ///< Of waits in kernels.
+    bool one_by_one;                  ///< Each call is awaited before the next.
+    std::array<Algorithm, kCalls> algorithm;
+    std::array<std::size_t, kCalls> count;
+
+    explicit Round(std::mt19937& random) {
+        const auto below = [&](std::size_t limit) {
+            return std::uniform_int_distribution<std::size_t>(0, limit - 1)(random);
+        };
+        faulty = static_cast<int>(below(kRanks));
+        what = static_cast<int>(below(3));
+        when = below(kCalls);
+        limit = std::chrono::milliseconds(20 + below(30));
+        delay = std::chrono::microseconds(below(what == 0 ? 80'000 : 3'000));
+        one_by_one = below(2) == 0;
+        for (std::size_t call = 0; call < kCalls; ++call) {
+            algorithm.at(call) =
+                has_copy(kRanks) && below(4) != 0 ? Algorithm::kCopy : Algorithm::kChunks;
+            count.at(call) = 1 + below(kRoom - 2 * kGuard);
+        }
+    }
+};
+
+/// Compares a call's output: `made` says whether it must be there, or only nothing around it.
+void check_output(const std::vector<float>& out, std::size_t call, const Round& round, bool made) {
+    const std::size_t count = round.count.at(call);
+    for (std::size_t i = 0; i < kRoom; ++i) {
+        const bool inside = i >= kGuard && i < kGuard + count;
+        if (!inside && out[i] != kPoison) {
+            throw std::logic_error(
+                fmt::format("call {} wrote element {} of {}, outside of its "
+                            "output",
+                            call, i, kRoom));
+        }
+        if (inside && made && out[i] != sum_of(call, i - kGuard)) {
+            throw std::logic_error(
+                fmt::format("call {} succeeded, with {} instead of {} in "
+                            "element {} of {}",
+                            call, out[i], sum_of(call, i - kGuard), i - kGuard, count));
+        }
+    }
+}
+
+void run_round(Rank& rank, const Round& round) {
+    Communicator communicator(rank, {.limit = round.limit});
+    const CUdeviceptr from = communicator.allocate(kCalls * kRoom * sizeof(float));
+    const CUdeviceptr to = communicator.allocate(kCalls * kRoom * sizeof(float));
+    const Stream stream;
+    bool failed = false;
+    try {  // it allocates the slots, and so waits for all ranks on the host
+        first_call(communicator, from, stream, Algorithm::kChunks);
+    } catch (const std::runtime_error&) {  // on a busy machine, the limit may pass
+        failed = true;
+    }
+    std::vector<float> values(kCalls * kRoom);
+    for (std::size_t call = 0; call < kCalls; ++call) {
+        for (std::size_t i = 0; i < kRoom; ++i) {
+            values[call * kRoom + i] = input_of(rank.rank(), call, i - kGuard);
+        }
+    }
+    copy_to_device(from, values.data(), values.size() * sizeof(float));
+    copy_to_device(to, std::vector<float>(values.size(), kPoison).data(),
+                   values.size() * sizeof(float));
+    rank.bootstrap().barrier("ready");
+    const bool faulty = rank.rank() == round.faulty;
+    std::jthread other;
+    std::size_t made = 0;
+    try {
+        for (; made < kCalls; ++made) {
+            if (faulty && made == round.when) {
+                if (round.what == 1) {
+                    break;
+                }
+                if (round.what == 2) {
+                    other = std::jthread([&] {
+                        std::this_thread::sleep_for(round.delay);
+                        communicator.abort();
+                    });
+                } else {
+                    std::this_thread::sleep_for(round.delay);
+                }
+            }
+            const std::size_t begin = (made * kRoom + kGuard) * sizeof(float);
+            communicator.all_reduce(from + begin, to + begin, round.count.at(made),
+                                    DataType::kFloat, ReduceOp::kSum, stream.get(),
+                                    round.algorithm.at(made));
+            if (round.one_by_one) {
+                communicator.synchronize(stream, "a call");
+            }
+        }
+        communicator.synchronize(stream, "the calls");
+    } catch (const std::runtime_error&) {
+        failed = true;
+    }
+    if (other.joinable()) {
+        other.join();
+    }
+    // Copies of ranks that have failed may still run: what they write must not matter now either.
+    const auto right = [&] {
+        std::vector<float> out(values.size());
+        copy_to_host(out.data(), to, out.size() * sizeof(float));
+        for (std::size_t call = 0; call < kCalls; ++call) {
+            const bool succeeded = call < made && (!failed || round.one_by_one);
+            check_output({out.begin() + static_cast<std::ptrdiff_t>(call * kRoom),
+                          out.begin() + static_cast<std::ptrdiff_t>((call + 1) * kRoom)},
+                         call, round, succeeded);
+            if (call > made) {
+                Round none = round;
+                none.count.at(call) = 0;
+                check_output({out.begin() + static_cast<std::ptrdiff_t>(call * kRoom),
+                              out.begin() + static_cast<std::ptrdiff_t>((call + 1) * kRoom)},
+                             call, none, false);
+            }
+        }
+    };
+    right();
+    rank.bootstrap().barrier("all have ended");
+    right();
+}
+
+TEST(RandomFailures, LeaveNoWrongResult) {
+    std::mt19937 random(static_cast<unsigned>(::testing::UnitTest::GetInstance()->random_seed()));
+    for (int i = 0; i < 10; ++i) {
+        const Round round(random);
+        SCOPED_TRACE(fmt::format("round {}: rank {} {} {} us before call {}, limit {} ms", i,
+                                 round.faulty,
+                                 std::array{"is late by", "stops calling", "aborts after"}.at(
+                                     static_cast<std::size_t>(round.what)),
+                                 round.delay.count(), round.when, round.limit.count()));
+        run_ranks({kRanks, RankMode::kThread, {}}, [&](Rank& rank) { run_round(rank, round); });
+    }
+}
+
+}  // namespace
+}  // namespace symm
