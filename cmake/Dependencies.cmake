@@ -52,7 +52,7 @@ else()
   target_link_libraries(symm_fmt INTERFACE fmt::fmt-header-only)
 endif()
 
-# spdlog's headers; only common/log includes them.
+# spdlog's headers; only common/sys/log.cpp includes them.
 add_library(symm_spdlog INTERFACE)
 target_include_directories(symm_spdlog SYSTEM INTERFACE
   $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)

@@ -18,7 +18,7 @@ if(PROJECT_IS_TOP_LEVEL)
   install(DIRECTORY common labs DESTINATION include/symm
     FILES_MATCHING PATTERN "*.hpp" PATTERN "*.inc"
     REGEX "/(tests|bench|cli|example|linker_errors)$" EXCLUDE
-    REGEX "/(rank_options|story|[a-z]+_command)\\.hpp$" EXCLUDE)
+    REGEX "/(story|[a-z]+_command)\\.hpp$" EXCLUDE)
   include(CMakePackageConfigHelpers)
   set(package "${PROJECT_BINARY_DIR}/package")
   # Users need the libraries' fmt version. A fetched fmt is installed with the libraries.

@@ -9,10 +9,10 @@
 #include <string_view>
 
 #include "common/cuda/driver.hpp"
-#include "common/environment/environment.hpp"
-#include "common/log/print.hpp"
+#include "common/sys/environment.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/file.hpp"
+#include "common/sys/print.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {

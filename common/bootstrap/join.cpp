@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "common/bootstrap/socket_bootstrap.hpp"
-#include "common/log/log.hpp"
 #include "common/sys/error_text.hpp"
+#include "common/sys/log.hpp"
 #include "common/sys/socket.hpp"
 
 namespace symm {

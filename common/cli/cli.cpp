@@ -9,14 +9,14 @@
 #include <sstream>
 #include <system_error>
 
-#include "common/cli/bytes.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/emu/configuration.hpp"
-#include "common/environment/environment.hpp"
-#include "common/log/log.hpp"
-#include "common/log/print.hpp"
+#include "common/sys/bytes.hpp"
+#include "common/sys/environment.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/file.hpp"
+#include "common/sys/log.hpp"
+#include "common/sys/print.hpp"
 
 namespace symm {
 namespace {

@@ -10,8 +10,8 @@
 #include "common/cuda/device.hpp"
 #include "common/emu/emulated_driver.hpp"
 #include "common/emu/shortage.hpp"
-#include "common/environment/environment.hpp"
-#include "common/log/log.hpp"
+#include "common/sys/environment.hpp"
+#include "common/sys/log.hpp"
 
 namespace symm {
 namespace {

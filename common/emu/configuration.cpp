@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "common/emu/faults.hpp"
-#include "common/environment/environment.hpp"
+#include "common/sys/environment.hpp"
 #include "common/sys/number.hpp"
 
 namespace symm::emu {

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// The shape of the emulated machine: the variables SYMM_EMU_*
-/// (common/environment/environment.hpp), read once, by cuInit.
+/// (common/sys/environment.hpp), read once, by cuInit.
 
 #include <cuda.h>
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/log/print.hpp"
+#include "common/sys/print.hpp"
 
 namespace symm::emu {
 

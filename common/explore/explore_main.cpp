@@ -13,10 +13,10 @@
 #include <system_error>
 
 #include "common/explore/story.hpp"
-#include "common/log/print.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/file.hpp"
 #include "common/sys/number.hpp"
+#include "common/sys/print.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm::explore {

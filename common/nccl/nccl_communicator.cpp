@@ -1,5 +1,5 @@
 #include "common/nccl/nccl_communicator.hpp"
-#include "common/log/log.hpp"
+#include "common/sys/log.hpp"
 
 #include <fmt/core.h>
 

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <vector>
 
-#include "common/environment/environment.hpp"
+#include "common/sys/environment.hpp"
 
 namespace symm {
 namespace {

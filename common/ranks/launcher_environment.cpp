@@ -13,7 +13,7 @@
 #include <sstream>
 
 #include "common/bootstrap/bootstrap.hpp"
-#include "common/environment/environment.hpp"
+#include "common/sys/environment.hpp"
 #include "common/sys/number.hpp"
 #include "common/sys/usage_error.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
-#include "common/log/log.hpp"
+#include "common/sys/log.hpp"
 
 namespace symm {
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "common/cuda/driver.hpp"
-#include "common/log/print.hpp"
 #include "common/sys/named.hpp"
+#include "common/sys/print.hpp"
 
 namespace symm {
 namespace {

@@ -12,14 +12,14 @@
 #include <thread>
 
 #include "common/bootstrap/socket_bootstrap.hpp"
-#include "common/cli/cli.hpp"
-#include "common/log/log.hpp"
-#include "common/log/print.hpp"
 #include "common/ranks/launcher_environment.hpp"
 #include "common/ranks/rank_failure.hpp"
 #include "common/ranks/spawn.hpp"
+#include "common/sys/log.hpp"
 #include "common/sys/named.hpp"
+#include "common/sys/print.hpp"
 #include "common/sys/system_error.hpp"
+#include "common/sys/usage_error.hpp"
 
 namespace symm {
 namespace {

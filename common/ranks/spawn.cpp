@@ -9,8 +9,8 @@
 #include <limits>
 #include <stdexcept>
 
-#include "common/environment/environment.hpp"
-#include "common/log/log.hpp"
+#include "common/sys/environment.hpp"
+#include "common/sys/log.hpp"
 #include "common/sys/number.hpp"
 #include "common/sys/process.hpp"
 #include "common/sys/socket.hpp"

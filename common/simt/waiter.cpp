@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "common/environment/environment.hpp"
+#include "common/sys/environment.hpp"
 
 namespace symm::simt {
 namespace {

@@ -1,6 +1,6 @@
 #include "common/sys/deadline.hpp"
 
-#include "common/environment/environment.hpp"
+#include "common/sys/environment.hpp"
 
 namespace symm {
 

@@ -7,7 +7,7 @@
 #include <new>
 #include <system_error>
 
-#include "common/log/print.hpp"
+#include "common/sys/print.hpp"
 
 namespace symm {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "common/log/log.hpp"
+#include "common/sys/log.hpp"
 
 namespace symm {
 

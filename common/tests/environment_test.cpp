@@ -1,6 +1,6 @@
 // The table of environment variables, and the page that shows it.
 
-#include "common/environment/environment.hpp"
+#include "common/sys/environment.hpp"
 
 #include <fmt/core.h>
 #include <gmock/gmock.h>

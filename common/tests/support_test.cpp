@@ -4,8 +4,6 @@
 
 #include <cstdlib>
 
-#include "common/cli/bytes.hpp"
-#include "common/cli/table.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
@@ -13,6 +11,8 @@
 #include "common/cuda/graph.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/nccl/nccl_library.hpp"
+#include "common/sys/bytes.hpp"
+#include "common/sys/table.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {

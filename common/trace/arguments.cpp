@@ -9,9 +9,9 @@
 #include <memory>
 #include <unordered_map>
 
-#include "common/cli/bytes.hpp"
 #include "common/cuda/cuda_error.hpp"
 #include "common/cuda/symbol_name.hpp"
+#include "common/sys/bytes.hpp"
 
 namespace symm::trace {
 namespace {

@@ -15,12 +15,12 @@
 #include <string>
 
 #include "common/bench/bench_main.hpp"
-#include "common/cli/bytes.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/log/print.hpp"
 #include "common/nccl/nccl_library.hpp"
+#include "common/sys/bytes.hpp"
+#include "common/sys/print.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"

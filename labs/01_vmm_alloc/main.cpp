@@ -4,9 +4,9 @@
 
 #include <limits>
 
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/sys/bytes.hpp"
 #include "labs/01_vmm_alloc/story.hpp"
 
 namespace {

@@ -8,8 +8,8 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
-#include "common/environment/environment.hpp"
-#include "common/log/log.hpp"
+#include "common/sys/environment.hpp"
+#include "common/sys/log.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"

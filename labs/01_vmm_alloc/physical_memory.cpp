@@ -3,7 +3,7 @@
 #include "labs/01_vmm_alloc/physical_memory.hpp"
 
 #include "common/cuda/check.hpp"
-#include "common/environment/environment.hpp"
+#include "common/sys/environment.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 
 namespace symm {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "common/cli/bytes.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/pattern/pattern.hpp"
+#include "common/sys/bytes.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/growable_buffer.hpp"

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "common/cli/table.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/cuda/event.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/pattern/pattern.hpp"
+#include "common/sys/table.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/02_access/latency.hpp"
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "common/bench/bench_main.hpp"
-#include "common/cli/bytes.hpp"
 #include "common/cuda/gpu.hpp"
+#include "common/sys/bytes.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
 

@@ -10,8 +10,8 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/log/print.hpp"
 #include "common/pattern/pattern.hpp"
+#include "common/sys/print.hpp"
 #include "common/sys/process.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <limits>
 
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/sys/bytes.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access_steps.hpp"
 #include "labs/02_access/bandwidth.hpp"

@@ -1,8 +1,8 @@
 #include "labs/02_access/peer_matrix.hpp"
 
-#include "common/cli/table.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
+#include "common/sys/table.hpp"
 
 namespace symm {
 namespace {

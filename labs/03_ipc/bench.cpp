@@ -10,11 +10,11 @@
 #include <optional>
 
 #include "common/bootstrap/socket_bootstrap.hpp"
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
+#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/nccl/nccl_communicator.hpp"
-#include "common/ranks/rank_options.hpp"
+#include "common/sys/bytes.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 #include "labs/03_ipc/handle_kind.hpp"
 
 #include "common/cuda/check.hpp"
-#include "common/environment/environment.hpp"
+#include "common/sys/environment.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/03_ipc/memory_handle.hpp"
 

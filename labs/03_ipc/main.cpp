@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
+#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/pattern/pattern.hpp"
-#include "common/ranks/rank_options.hpp"
+#include "common/sys/bytes.hpp"
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/handle_kind.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"

@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "common/bench/bench_main.hpp"
-#include "common/cli/bytes.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/cuda/event.hpp"
 #include "common/ranks/ranks.hpp"
+#include "common/sys/bytes.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/02_access/access.hpp"
 #include "labs/04_shm_transport/transport/transport.hpp"

@@ -9,11 +9,11 @@
 #include <optional>
 #include <stdexcept>
 
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
+#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/pattern/pattern.hpp"
-#include "common/ranks/rank_options.hpp"
+#include "common/sys/bytes.hpp"
 #include "common/sys/named.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/02_access/access.hpp"

@@ -4,9 +4,9 @@
 #include <fmt/core.h>
 
 #include "common/cli/cli.hpp"
-#include "common/cli/table.hpp"
+#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/ranks/rank_options.hpp"
+#include "common/sys/table.hpp"
 #include "labs/05_device_prims/kernel_ways/kernels_command.hpp"
 #include "labs/05_device_prims/latency_meter.hpp"
 #include "labs/05_device_prims/ring/ring_command.hpp"

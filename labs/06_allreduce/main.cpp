@@ -5,11 +5,11 @@
 
 #include <limits>
 
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
+#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/environment/environment.hpp"
-#include "common/ranks/rank_options.hpp"
+#include "common/sys/bytes.hpp"
+#include "common/sys/environment.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/result_check.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"

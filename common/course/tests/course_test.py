@@ -78,6 +78,16 @@ for e in exercises.load():
                                env=ENVIRONMENT)
             self.assertNotIn(b"\r", (Path(folder) / "clone/lab").read_bytes())
 
+    def test_an_include_of_a_later_folder_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for part in ("common", "labs", "docs/checks"):
+                shutil.copytree(REPOSITORY / part, Path(folder) / part)
+            check = (sys.executable, "-B", f"{folder}/docs/checks/folders.py")
+            self.run_command(*check)
+            Path(folder, "common/sys/planted.hpp").write_text('#include "common/ranks/rank.hpp"\n')
+            self.assertEqual("common/sys includes the later common/ranks: rank.hpp\n",
+                             self.run_command(*check, status=1))
+
     def test_ctrl_c_before_a_tool_can_handle_it_is_no_traceback(self):
         interrupted = ("import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [2]); "
                        "os.kill(os.getpid(), 2); os.execv(sys.argv[1], sys.argv[1:])")

@@ -5,8 +5,8 @@
 #include <initializer_list>
 
 #include "common/cuda/check.hpp"
-#include "common/environment/environment.hpp"
 #include "common/ranks/rank.hpp"
+#include "common/sys/environment.hpp"
 #include "labs/04_shm_transport/host_memory/host_segment.hpp"
 
 namespace symm {

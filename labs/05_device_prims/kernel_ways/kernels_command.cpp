@@ -2,8 +2,8 @@
 
 #include <chrono>
 
-#include "common/cli/table.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/sys/table.hpp"
 #include "labs/05_device_prims/kernel_ways/kernel_ways.hpp"
 
 namespace symm {

@@ -9,13 +9,13 @@
 #include <stdexcept>
 #include <vector>
 
-#include "common/cli/bytes.hpp"
-#include "common/cli/table.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/nccl/comparison.hpp"
+#include "common/sys/bytes.hpp"
 #include "common/sys/file.hpp"
+#include "common/sys/table.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/05_device_prims/reduction/exact_reference.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "common/cli/cli.hpp"
-#include "common/ranks/rank_options.hpp"
+#include "common/cli/rank_options.hpp"
 
 namespace symm {
 

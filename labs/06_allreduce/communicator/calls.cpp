@@ -7,7 +7,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "common/log/log.hpp"
+#include "common/sys/log.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
 #include "labs/06_allreduce/communicator/call_comparison.hpp"

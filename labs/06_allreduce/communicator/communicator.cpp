@@ -10,8 +10,8 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/cuda/graph.hpp"
-#include "common/environment/environment.hpp"
-#include "common/log/log.hpp"
+#include "common/sys/environment.hpp"
+#include "common/sys/log.hpp"
 #include "labs/06_allreduce/communicator/memory.hpp"
 
 namespace symm {

@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "common/cli/bytes.hpp"
+#include "common/sys/bytes.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"

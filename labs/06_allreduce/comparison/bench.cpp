@@ -11,11 +11,11 @@
 #include <string_view>
 #include <system_error>
 
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
+#include "common/sys/bytes.hpp"
 #include "common/sys/file.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"
 #include "labs/06_allreduce/comparison/bench/limit.hpp"

@@ -11,12 +11,12 @@
 #include <optional>
 #include <sstream>
 
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
+#include "common/cli/rank_options.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/nccl/comparison.hpp"
-#include "common/ranks/rank_options.hpp"
+#include "common/sys/bytes.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/file.hpp"
 #include "common/trace/driver_trace.hpp"

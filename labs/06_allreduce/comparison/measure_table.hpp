@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/cli/bytes.hpp"
+#include "common/sys/bytes.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/tuning/tuning_table.hpp"
 

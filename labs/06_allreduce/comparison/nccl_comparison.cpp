@@ -6,7 +6,7 @@
 #include <chrono>
 #include <vector>
 
-#include "common/log/log.hpp"
+#include "common/sys/log.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
 
 namespace symm {

@@ -4,10 +4,10 @@
 
 #include <map>
 
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
+#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/ranks/rank_options.hpp"
+#include "common/sys/bytes.hpp"
 #include "common/sys/file.hpp"
 #include "common/trace/gpu_work.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"

@@ -2,10 +2,10 @@
 
 #include <filesystem>
 
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
+#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/ranks/rank_options.hpp"
+#include "common/sys/bytes.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"
 #include "labs/06_allreduce/comparison/measure_table.hpp"
 

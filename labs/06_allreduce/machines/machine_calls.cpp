@@ -6,8 +6,8 @@
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/log/print.hpp"
 #include "common/nccl/comparison.hpp"
+#include "common/sys/print.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"
 #include "labs/06_allreduce/machines/hierarchical_communicator.hpp"

@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 
-#include "common/cli/bytes.hpp"
 #include "common/ranks/rank.hpp"
+#include "common/sys/bytes.hpp"
 #include "labs/06_allreduce/communicator/result_check.hpp"
 #include "labs/06_allreduce/machines/exchange.hpp"
 #include "labs/06_allreduce/machines/rail.hpp"

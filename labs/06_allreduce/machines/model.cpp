@@ -7,9 +7,9 @@
 #include <cmath>
 #include <vector>
 
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
-#include "common/log/print.hpp"
+#include "common/sys/bytes.hpp"
+#include "common/sys/print.hpp"
 #include "common/sys/system_error.hpp"
 
 namespace {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "common/bootstrap/socket_bootstrap.hpp"
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/device.hpp"
+#include "common/sys/bytes.hpp"
 #include "common/sys/error_text.hpp"
 #include "labs/06_allreduce/machines/machine_calls.hpp"
 #include "labs/06_allreduce/machines/mpi_rail.hpp"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/environment/environment.hpp"
+#include "common/sys/environment.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/usage_error.hpp"
 

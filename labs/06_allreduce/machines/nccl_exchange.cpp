@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "common/log/log.hpp"
 #include "common/sys/deadline.hpp"
+#include "common/sys/log.hpp"
 #include "labs/06_allreduce/algorithms/launches.hpp"
 #include "labs/06_allreduce/algorithms/scratch.hpp"
 #include "labs/06_allreduce/machines/staged_exchange.hpp"

@@ -9,7 +9,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/graph.hpp"
-#include "common/log/log.hpp"
+#include "common/sys/log.hpp"
 
 namespace symm {
 namespace {

@@ -6,9 +6,9 @@
 #include <limits>
 #include <stdexcept>
 
-#include "common/cli/bytes.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/environment/environment.hpp"
+#include "common/sys/bytes.hpp"
+#include "common/sys/environment.hpp"
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 
 namespace symm {

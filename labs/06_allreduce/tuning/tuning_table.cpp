@@ -7,9 +7,9 @@
 #include <sstream>
 #include <tuple>
 
-#include "common/cli/bytes.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/environment/environment.hpp"
+#include "common/sys/bytes.hpp"
+#include "common/sys/environment.hpp"
 #include "common/sys/file.hpp"
 #include "common/sys/named.hpp"
 #include "common/sys/usage_error.hpp"

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "common/cli/bytes.hpp"
 #include "common/cli/cli.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/sys/bytes.hpp"
 
 namespace symm {
 namespace {

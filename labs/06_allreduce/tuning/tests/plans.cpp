@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "common/cli/bytes.hpp"
+#include "common/sys/bytes.hpp"
 #include "labs/06_allreduce/tuning/tuner.hpp"
 
 int main(int argc, char** argv) {

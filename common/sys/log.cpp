@@ -1,6 +1,6 @@
 // The only file that includes spdlog, which takes longer to compile than most of this repository.
 
-#include "common/log/log.hpp"
+#include "common/sys/log.hpp"
 
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
@@ -10,8 +10,8 @@
 #include <atomic>
 #include <mutex>
 
-#include "common/environment/environment.hpp"
-#include "common/log/print.hpp"
+#include "common/sys/environment.hpp"
+#include "common/sys/print.hpp"
 
 namespace symm::log {
 namespace {

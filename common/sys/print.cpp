@@ -1,4 +1,4 @@
-#include "common/log/print.hpp"
+#include "common/sys/print.hpp"
 
 #include <fmt/core.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "common/environment/environment.hpp"
+#include "common/sys/environment.hpp"
 
 namespace symm {
 namespace {

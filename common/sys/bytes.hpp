@@ -3,12 +3,18 @@
 /// Sizes as people write them: `64K`, `1M`, `256MiB`, `1G`.
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace symm {
 
-/// The size as bytes_in() reads it. Throws UsageError for anything else.
+/// A number of bytes, up to 2^56: a whole number, then nothing, B, K, M, G or T. The units are
+/// powers of 1024. They may be written as KB or KiB too, in upper or lower case. Nothing for any
+/// other text.
+std::optional<std::size_t> bytes_in(std::string_view text);
+
+/// The same, but throws UsageError for any other text.
 std::size_t parse_bytes(std::string_view text);
 
 /// Sizes from `first` on, up to `last`.

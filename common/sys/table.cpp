@@ -1,4 +1,4 @@
-#include "common/cli/table.hpp"
+#include "common/sys/table.hpp"
 
 #include <fmt/core.h>
 

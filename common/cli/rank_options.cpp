@@ -1,4 +1,4 @@
-#include "common/ranks/rank_options.hpp"
+#include "common/cli/rank_options.hpp"
 
 namespace symm {
 

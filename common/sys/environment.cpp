@@ -1,4 +1,4 @@
-#include "common/environment/environment.hpp"
+#include "common/sys/environment.hpp"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "common/sys/bytes.hpp"
 #include "common/sys/number.hpp"
 #include "common/sys/usage_error.hpp"
 
