@@ -23,10 +23,7 @@ FetchContent_Declare(CLI11
 FetchContent_Declare(fmt GIT_REPOSITORY https://github.com/fmtlib/fmt.git
   GIT_TAG e69e5f977d458f2650bb346dadf2ad30c5320281  # 10.2.1
   FIND_PACKAGE_ARGS 9.1 GLOBAL)
-FetchContent_Declare(spdlog GIT_REPOSITORY https://github.com/gabime/spdlog.git
-  GIT_TAG 7c02e204c92545f869e2f04edaab1f19fe8b19fd  # 1.13.0
-  FIND_PACKAGE_ARGS 1.10 GLOBAL)
-FetchContent_MakeAvailable(CLI11 fmt spdlog)
+FetchContent_MakeAvailable(CLI11 fmt)
 if(PROJECT_IS_TOP_LEVEL)
   FetchContent_Declare(GTest GIT_REPOSITORY https://github.com/google/googletest.git
     GIT_TAG f8d7d77c06936315286eb55f8de22cd23c188571  # 1.14.0
@@ -51,9 +48,3 @@ elseif(fmt_SOURCE_DIR)
 else()
   target_link_libraries(symm_fmt INTERFACE fmt::fmt-header-only)
 endif()
-
-# spdlog's headers; only common/sys/log.cpp includes them.
-add_library(symm_spdlog INTERFACE)
-target_include_directories(symm_spdlog SYSTEM INTERFACE
-  $<TARGET_PROPERTY:spdlog::spdlog_header_only,INTERFACE_INCLUDE_DIRECTORIES>)
-target_compile_definitions(symm_spdlog INTERFACE SPDLOG_FMT_EXTERNAL)

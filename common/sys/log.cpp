@@ -1,14 +1,12 @@
-// The only file that includes spdlog, which takes longer to compile than most of this repository.
-
 #include "common/sys/log.hpp"
-
-#include <spdlog/sinks/base_sink.h>
-#include <spdlog/spdlog.h>
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
-#include <mutex>
+#include <ctime>
+#include <exception>
 
 #include "common/sys/environment.hpp"
 #include "common/sys/print.hpp"
@@ -16,29 +14,9 @@
 namespace symm::log {
 namespace {
 
-class Stderr : public spdlog::sinks::base_sink<std::mutex> {
-    void sink_it_(const spdlog::details::log_msg& message) override {
-        spdlog::memory_buf_t line;
-        formatter_->format(message, line);
-        write_text(STDERR_FILENO, {line.data(), line.size()});
-    }
-    void flush_() override {}
-};
-
-spdlog::logger& logger() {
-    // Never destroyed: destructors of static objects log too.
-    static spdlog::logger& kept = [&]() -> spdlog::logger& {
-        auto& made = *new spdlog::logger("symm", std::make_shared<Stderr>());
-        made.set_pattern("%H:%M:%S.%e %l: %v");
-        made.set_level(spdlog::level::from_str(env::choice("SYMM_DEBUG")));
-        return made;
-    }();
-    return kept;
-}
-
-// By Level.
-constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::debug, spdlog::level::info,
-                                                 spdlog::level::warn, spdlog::level::err};
+// By Level: the values of SYMM_DEBUG, and the word in a line.
+constexpr std::array<std::string_view, 4> kValues{"debug", "info", "warn", "error"};
+constexpr std::array<std::string_view, 4> kWords{"debug", "info", "warning", "error"};
 
 std::atomic<bool> error_told = false;
 
@@ -49,17 +27,34 @@ bool told_an_error() noexcept {
 }
 
 bool enabled(Level level) noexcept {
-    return logger().should_log(kLevels[static_cast<std::size_t>(level)]);
+    static const Level lowest = []() noexcept {
+        try {
+            const auto* const at =
+                std::find(kValues.begin(), kValues.end(), env::choice("SYMM_DEBUG"));
+            return static_cast<Level>(at - kValues.begin());
+        } catch (const std::exception&) {  // require_environment() reports the wrong value
+            return Level::kWarn;
+        }
+    }();
+    return level >= lowest;
 }
 
 void write(Level level, std::string_view text) noexcept {
     if (level == Level::kError) {
         error_told = true;
     }
+    if (!enabled(level)) {
+        return;
+    }
     try {
-        logger().log(kLevels[static_cast<std::size_t>(level)],
-                     spdlog::string_view_t(text.data(), text.size()));
-    } catch (...) {  // there is no other way to report it
+        timespec now{};
+        ::clock_gettime(CLOCK_REALTIME, &now);
+        tm time{};
+        ::localtime_r(&now.tv_sec, &time);
+        write_text(STDERR_FILENO, fmt::format("{:02}:{:02}:{:02}.{:03} {}: {}\n", time.tm_hour,
+                                              time.tm_min, time.tm_sec, now.tv_nsec / 1'000'000,
+                                              kWords[static_cast<std::size_t>(level)], text));
+    } catch (const std::exception&) {  // there is no other way to report it
     }
 }
 
