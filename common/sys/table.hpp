@@ -1,24 +1,18 @@
 #pragma once
 /// \file
-/// A table in plain text, columns as wide as they need to be.
+/// Tables in plain text, columns as wide as they need to be.
 
 #include <string>
 #include <vector>
 
 namespace symm {
 
-/// Collects rows, then prints them aligned: the first column to the left, the others to the right.
-class Table {
-public:
-    explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
-    /// Adds a row; missing cells are empty. Throws std::invalid_argument for more cells than
-    /// columns.
-    void add(std::vector<std::string> cells);
-    /// All rows, one per line, with a line of dashes under the header.
-    std::string text() const;
+/// The cells of each row, the header first. The header has a cell for each column; other rows may
+/// be shorter.
+using TableRows = std::vector<std::vector<std::string>>;
 
-private:
-    std::vector<std::vector<std::string>> rows_;
-};
+/// The rows as aligned lines: the first column to the left, the others to the right, and a line of
+/// dashes under the header. Throws std::out_of_range for a row that is longer than the header.
+std::string table_text(const TableRows& rows);
 
 }  // namespace symm

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -48,22 +49,18 @@ TEST_F(NcclOfPython, IsFoundInAnActiveEnvironment) {
     expect_found();
 }
 
-TEST_F(NcclOfPython, IsFoundBesideThePythonOnThePath) {
-    fs::create_directories(prefix() / "bin");
-    std::ofstream(prefix() / "bin/python3") << "#!/bin/sh\n";
-    fs::permissions(prefix() / "bin/python3", fs::perms::owner_all);
-    const VariableInForce path("PATH", "/nonexistent:" + (prefix() / "bin").string());
-    expect_found();
-}
-
-TEST_F(NcclOfPython, IsFoundThroughALinkToPython) {
-    fs::create_directories(prefix() / "bin");
-    fs::create_directories(prefix() / "../links");
-    std::ofstream(prefix() / "bin/python3.11") << "#!/bin/sh\n";
-    fs::permissions(prefix() / "bin/python3.11", fs::perms::owner_all);
-    fs::create_symlink(prefix() / "bin/python3.11", prefix() / "../links/python3");
-    const VariableInForce path("PATH", (prefix() / "../links").string());
-    expect_found();
+TEST_F(NcclOfPython, IsFoundBesideThePythonOnThePathOrThatALinkThereNames) {
+    const fs::path bin = prefix() / "bin";
+    const fs::path links = prefix() / "../links";
+    fs::create_directories(bin);
+    fs::create_directories(links);
+    std::ofstream(bin / "python3") << "#!/bin/sh\n";
+    fs::permissions(bin / "python3", fs::perms::owner_all);
+    fs::create_symlink(bin / "python3", links / "python3");
+    for (const fs::path& folder : {bin, links}) {
+        const VariableInForce path("PATH", "/nonexistent:" + folder.string());
+        expect_found();
+    }
 }
 
 TEST_F(NcclOfPython, IsFoundWhereAUserInstalledIt) {
@@ -71,6 +68,10 @@ TEST_F(NcclOfPython, IsFoundWhereAUserInstalledIt) {
     fs::create_directory_symlink(prefix(), prefix() / "home/.local");
     const VariableInForce home("HOME", prefix() / "home");
     expect_found();
+}
+
+TEST(NcclLibrary, NeverUsesMulticast) {
+    EXPECT_STREQ(std::getenv("NCCL_NVLS_ENABLE"), "0");  // set before NCCL is loaded
 }
 
 TEST(NcclLibrary, IsTheOneThatAVariableNames) {

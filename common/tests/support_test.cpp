@@ -2,15 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/cuda/event.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/cuda/kernel_timeout.hpp"
-#include "common/nccl/nccl_library.hpp"
 #include "common/sys/bytes.hpp"
 #include "common/sys/table.hpp"
 #include "common/sys/usage_error.hpp"
@@ -18,35 +15,24 @@
 namespace symm {
 namespace {
 
-TEST(ParseBytes, ReadsWhatPeopleWrite) {
-    EXPECT_EQ(parse_bytes("0"), 0U);
-    EXPECT_EQ(parse_bytes("4097"), 4097U);
-    EXPECT_EQ(parse_bytes("64K"), 65536U);
-    EXPECT_EQ(parse_bytes("3MiB"), 3U << 20);
-    EXPECT_EQ(parse_bytes("1g"), 1U << 30);
-}
-
-TEST(ParseBytes, RefusesTheRest) {
+TEST(Bytes, AreReadAsPeopleWriteThem) {
+    const std::pair<const char*, std::size_t> sizes[] = {
+        {"0", 0}, {"4097", 4097}, {"64K", 65536}, {"3MiB", 3 << 20}, {"1g", 1 << 30}};
+    for (const auto& [text, bytes] : sizes) {
+        EXPECT_EQ(parse_bytes(text), bytes);
+        EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
+    }
+    EXPECT_EQ(format_bytes(65536), "64K");
     for (const char* text :
          {"", "K", "1.5M", "-1", "12Q", "1 M", "99999999999999999999", "9999999999G"}) {
         EXPECT_THROW(parse_bytes(text), UsageError) << text;
     }
 }
 
-TEST(FormatBytes, IsReadBackAsTheSame) {
-    for (const std::size_t bytes :
-         {0UL, 1UL, 1023UL, 1024UL, 4097UL, 65536UL, 3UL << 20, 5UL << 30}) {
-        EXPECT_EQ(parse_bytes(format_bytes(bytes)), bytes);
-    }
-    EXPECT_EQ(format_bytes(65536), "64K");
-}
-
 TEST(Table, AlignsItsColumns) {
-    Table table({"what", "us"});
-    table.add({"a", "1.25"});
-    table.add({"longer", "10.00"});
-    EXPECT_EQ(table.text(), "what       us\n-------------\na        1.25\nlonger  10.00\n");
-    EXPECT_THROW(table.add({"a", "b", "c"}), std::invalid_argument);
+    EXPECT_EQ(table_text({{"what", "us", "note"}, {"a", "1.25"}, {"longer", "10.00", "slow"}}),
+              "what       us  note\n-------------------\na        1.25\nlonger  10.00  slow\n");
+    EXPECT_THROW(table_text({{"what"}, {"a", "b"}}), std::out_of_range);
 }
 
 TEST(Check, NamesCallResultAndRemedy) {
@@ -129,19 +115,6 @@ TEST(KernelTimeout, IsNotGivenUpIfNoKernelWaited) {
     timeout.abort();
     timeout.end_waits();  // does not undo the other
     EXPECT_TRUE(timeout.has_given_up());
-}
-
-TEST(NcclLibrary, NeverUsesMulticast) {
-    EXPECT_STREQ(std::getenv("NCCL_NVLS_ENABLE"), "0");  // set before NCCL is loaded
-}
-
-TEST(NcclLibrary, SaysWhyItIsNotThere) {
-    std::string why_not;
-    const auto library = NcclLibrary::load(why_not);
-    EXPECT_EQ(library == nullptr, !why_not.empty());
-    if (library) {
-        EXPECT_NE(library->version().find('.'), std::string::npos);
-    }
 }
 
 }  // namespace

@@ -171,8 +171,8 @@ std::string measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix, s
         return cells;
     };
 
-    Table table(
-        {"from", "to", "loads GB/s", "stores GB/s", "copy engine GB/s", "pull GB/s", "latency ns"});
+    TableRows table{
+        {"from", "to", "loads GB/s", "stores GB/s", "copy engine GB/s", "pull GB/s", "latency ns"}};
     const int devices = static_cast<int>(gpus.size());
     for (int from = 0; from < devices; ++from) {
         for (int to = 0; to < devices; ++to) {
@@ -184,7 +184,7 @@ std::string measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix, s
                                                             gpus[static_cast<std::size_t>(from)],
                                                             kLines, hops))
                     : "-");
-            table.add(cells);
+            table.push_back(cells);
         }
     }
     for (int step = 1; step < devices; ++step) {
@@ -192,9 +192,9 @@ std::string measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix, s
         for (int source = 0; source < devices; ++source) {
             transfers.push_back({source, (source + step) % devices});
         }
-        table.add(line("each", fmt::format("i + {}", step), transfers));
+        table.push_back(line("each", fmt::format("i + {}", step), transfers));
     }
-    return table.text();
+    return table_text(table);
 }
 
 }  // namespace symm

@@ -98,19 +98,18 @@ std::vector<int> PeerMatrix::users_of(int owner) const {
 }
 
 std::string PeerMatrix::text() const {
-    std::vector<std::string> header{"device"};
+    TableRows table{{"device"}};
     for (int owner = 0; owner < devices(); ++owner) {
-        header.push_back(fmt::format("memory of {}", owner));
+        table[0].push_back(fmt::format("memory of {}", owner));
     }
-    Table table(header);
     for (int accessor = 0; accessor < devices(); ++accessor) {
         std::vector<std::string> row{std::to_string(accessor)};
         for (int owner = 0; owner < devices(); ++owner) {
             row.push_back(cell({accessor, owner}, link({accessor, owner})));
         }
-        table.add(row);
+        table.push_back(row);
     }
-    return table.text();
+    return table_text(table);
 }
 
 }  // namespace symm

@@ -46,11 +46,11 @@ void require_unused(const CLI::App& app, std::initializer_list<const char*> opti
 
 void run(Rank& rank, const Options& options) {
     LatencyMeter meter(rank);
-    Table table({"what", "checked", "time"});
+    TableRows table{{"what", "checked", "time"}};
     const auto row = [&](std::string what, double microseconds) {
-        table.add({std::move(what), fmt::format("{} rounds right", options.rounds),
-                   // Emulated times would show how fast this machine wakes threads.
-                   is_emulated() ? "(emulated)" : fmt::format("{:.2f} us", microseconds)});
+        table.push_back({std::move(what), fmt::format("{} rounds right", options.rounds),
+                         // Emulated times would show how fast this machine wakes threads.
+                         is_emulated() ? "(emulated)" : fmt::format("{:.2f} us", microseconds)});
     };
     if (rank.size() >= 2) {
         meter.ping_pong(Carrier::kPacket,
@@ -66,7 +66,7 @@ void run(Rank& rank, const Options& options) {
                     options.threads),
         meter.barriers(options.rounds, options.blocks, options.threads));
     rank.bootstrap().barrier("barriers");
-    rank.headline("{}", table.text());
+    rank.headline("{}", table_text(table));
 }
 
 }  // namespace

@@ -30,11 +30,11 @@ public:
         const double found_again = microseconds_of([&] { function = find(); });
         const double first = launches(function, index, 1);
         const double later = launches(function, index, options_.launches);
-        table_.add({name, fmt::format("{} right", options_.count), time(found), time(found_again),
-                    time(first), time(later / options_.launches)});
+        table_.push_back({name, fmt::format("{} right", options_.count), time(found),
+                          time(found_again), time(first), time(later / options_.launches)});
     }
 
-    std::string text() const { return table_.text(); }
+    std::string text() const { return table_text(table_); }
 
 private:
     double launches(CUfunction function, std::uint32_t index, std::uint32_t times) const {
@@ -56,7 +56,7 @@ private:
     const KernelsOptions& options_;
     Gpu gpu_;
     KernelTrial trial_;
-    Table table_{{"way", "checked", "find", "find again", "first launch", "launch"}};
+    TableRows table_{{"way", "checked", "find", "find again", "first launch", "launch"}};
 };
 
 }  // namespace

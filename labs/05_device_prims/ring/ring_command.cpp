@@ -142,16 +142,16 @@ public:
     }
 
     void run() {
-        Table table({"protocol", "bytes", "channels", "checked", "time us", "bus GB/s", "NCCL us",
-                     "NCCL / ours"});
+        TableRows table{{"protocol", "bytes", "channels", "checked", "time us", "bus GB/s",
+                         "NCCL us", "NCCL / ours"}};
         for (const Protocol protocol : request_.protocols) {
             const auto nccl = library_ ? nccl_ring(rank_, *library_, protocol) : nullptr;
             for (std::size_t bytes = request_.bytes.first; bytes <= request_.bytes.last;
                  bytes *= request_.factor) {
-                table.add(row(protocol, bytes, nccl.get()));
+                table.push_back(row(protocol, bytes, nccl.get()));
             }
         }
-        rank_.headline("{}", table.text());
+        rank_.headline("{}", table_text(table));
         if (!request_.trace.empty()) {
             trace();
         }
