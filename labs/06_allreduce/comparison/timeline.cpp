@@ -7,9 +7,9 @@
 #include "common/cli/cli.hpp"
 #include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/profile/gpu_work.hpp"
 #include "common/sys/bytes.hpp"
 #include "common/sys/file.hpp"
-#include "common/trace/gpu_work.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/result_check.hpp"
 

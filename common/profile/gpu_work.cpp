@@ -1,4 +1,4 @@
-#include "common/trace/gpu_work.hpp"
+#include "common/profile/gpu_work.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "common/cuda/driver.hpp"
-#include "common/trace/arguments.hpp"
-#include "common/trace/cupti.hpp"
+#include "common/profile/arguments.hpp"
+#include "common/profile/cupti.hpp"
 
 namespace symm {
 namespace {
@@ -68,13 +68,13 @@ void give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* most_rec
 
 void take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
     const auto next = reinterpret_cast<int (*)(std::uint8_t*, std::size_t, const int**)>(
-        trace::cupti_function("cuptiActivityGetNextRecord"));
+        profile::cupti_function("cuptiActivityGetNextRecord"));
     Collected& c = collected();
     const std::lock_guard lock(c.mutex);
     for (const int* record = nullptr; next(buffer, valid, &record) == 0;) {
         if (*record == kKernel) {
             const auto& k = *reinterpret_cast<const KernelRecord*>(record);
-            c.work.push_back({trace::kernel_text(k.name), k.device, k.stream, k.begin, k.end, 0});
+            c.work.push_back({profile::kernel_text(k.name), k.device, k.stream, k.begin, k.end, 0});
         } else {
             const auto& copy = *reinterpret_cast<const CopyRecord*>(record);
             c.work.push_back({"copy", copy.device, copy.stream, copy.begin, copy.end, copy.bytes});
@@ -91,15 +91,15 @@ std::vector<GpuWork> gpu_work_of(const std::function<void()>& step) {
     }
     static std::once_flag begun;
     std::call_once(begun, [] {
-        trace::call_cupti("cuptiActivityRegisterCallbacks", &give_buffer, &take_buffer);
+        profile::call_cupti("cuptiActivityRegisterCallbacks", &give_buffer, &take_buffer);
     });
     for (const int kind : kKinds) {
-        trace::call_cupti("cuptiActivityEnable", kind);
+        profile::call_cupti("cuptiActivityEnable", kind);
     }
     step();
-    trace::call_cupti("cuptiActivityFlushAll", std::uint32_t{1});
+    profile::call_cupti("cuptiActivityFlushAll", std::uint32_t{1});
     for (const int kind : kKinds) {
-        trace::call_cupti("cuptiActivityDisable", kind);
+        profile::call_cupti("cuptiActivityDisable", kind);
     }
     Collected& c = collected();
     const std::lock_guard lock(c.mutex);

@@ -9,8 +9,8 @@
 #include "common/cuda/device.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/cuda/symbol_name.hpp"
-#include "common/trace/arguments.hpp"
-#include "common/trace/driver_trace.hpp"
+#include "common/profile/arguments.hpp"
+#include "common/profile/driver_calls.hpp"
 
 namespace symm {
 namespace {
@@ -97,16 +97,16 @@ TEST_F(DriverCalls, EndWithAStepThatThrows) {
 
 TEST(Parameters, AreKnownForEveryFunctionThatTheRepositoryCalls) {
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
-    EXPECT_NE(trace::parameters_of(SYMM_SYMBOL_NAME(name)), nullptr) << #name;
+    EXPECT_NE(profile::parameters_of(SYMM_SYMBOL_NAME(name)), nullptr) << #name;
 #include "common/cuda/driver_functions.inc"
 #undef SYMM_DRIVER_FUNCTION
-    EXPECT_EQ(trace::parameters_of("cuNoSuchFunction"), nullptr);
-    const auto* parameters = trace::parameters_of("cuMemHostAlloc");
+    EXPECT_EQ(profile::parameters_of("cuNoSuchFunction"), nullptr);
+    const auto* parameters = profile::parameters_of("cuMemHostAlloc");
     ASSERT_EQ(parameters->size(), 3u);
     EXPECT_EQ((*parameters)[0].type, "void**");
     EXPECT_EQ((*parameters)[1].type, "size_t");
     EXPECT_EQ((*parameters)[2].type, "unsigned int");
-    EXPECT_TRUE(trace::parameters_of("cuCtxSynchronize")->empty());
+    EXPECT_TRUE(profile::parameters_of("cuCtxSynchronize")->empty());
 }
 
 // CUPTI's structs have the parameters as members; cuIpcOpenMemHandle has one of 64 bytes.
@@ -116,9 +116,9 @@ TEST(Slots, LieWhereTheMembersOfAStructDo) {
         CUipcMemHandle handle;
         unsigned int flags;
     } const arguments{};
-    const auto* parameters = trace::parameters_of("cuIpcOpenMemHandle_v2");
+    const auto* parameters = profile::parameters_of("cuIpcOpenMemHandle_v2");
     ASSERT_NE(parameters, nullptr);
-    EXPECT_THAT(trace::slots_in(&arguments, *parameters),
+    EXPECT_THAT(profile::slots_in(&arguments, *parameters),
                 ElementsAre(&arguments.pointer, &arguments.handle, &arguments.flags));
 
     struct Launch {
@@ -127,13 +127,13 @@ TEST(Slots, LieWhereTheMembersOfAStructDo) {
         unsigned int shared_bytes;
         CUstream stream;
     } const launch{};
-    const auto slots = trace::slots_in(&launch, *trace::parameters_of("cuLaunchKernel"));
+    const auto slots = profile::slots_in(&launch, *profile::parameters_of("cuLaunchKernel"));
     EXPECT_EQ(slots[7], &launch.shared_bytes);
     EXPECT_EQ(slots[8], &launch.stream);  // after four bytes of padding
 }
 
 TEST(Names, OfARangeThatReplacesOthersCountFromItsBase) {
-    trace::Names names;
+    profile::Names names;
     names.remember(0x1000, 0x1000);
     names.remember(0x2000, 0x1000);
     EXPECT_EQ(names.of_address(0x2000), "va1");

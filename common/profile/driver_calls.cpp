@@ -1,19 +1,19 @@
-#include "common/trace/driver_trace.hpp"
+#include "common/profile/driver_calls.hpp"
 
 #include <mutex>
 
 #include "common/cuda/driver.hpp"
-#include "common/trace/recording.hpp"
+#include "common/profile/recording.hpp"
 
 namespace symm {
 
-trace::Recording*& trace::this_thread() {
+profile::Recording*& profile::this_thread() {
     thread_local Recording* recording = nullptr;
     return recording;
 }
 
-void trace::add(std::string_view name, const void* const* slots, CUresult result,
-                const char* kernel) {
+void profile::add(std::string_view name, const void* const* slots, CUresult result,
+                  const char* kernel) {
     if (Recording* const recording = this_thread()) {
         recording->calls.push_back(
             {std::string(name),
@@ -24,15 +24,16 @@ void trace::add(std::string_view name, const void* const* slots, CUresult result
 
 std::vector<DriverCall> driver_calls_of(const std::function<void()>& step) {
     static std::once_flag begun;
-    std::call_once(begun, is_emulated() ? trace::forward_through_trace : trace::subscribe_to_cupti);
-    thread_local trace::Names names;  // a range that one step has reserved is used by another
+    std::call_once(begun,
+                   is_emulated() ? profile::forward_through_trace : profile::subscribe_to_cupti);
+    thread_local profile::Names names;  // a range that one step has reserved is used by another
     names.restart();
-    trace::Recording recording{{}, std::move(names)};
+    profile::Recording recording{{}, std::move(names)};
     const auto stop = [&] {
-        trace::this_thread() = nullptr;
+        profile::this_thread() = nullptr;
         names = std::move(recording.names);
     };
-    trace::this_thread() = &recording;
+    profile::this_thread() = &recording;
     try {
         step();
     } catch (...) {

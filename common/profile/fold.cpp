@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <map>
+#include <sstream>
 
-#include "common/trace/arguments.hpp"
-#include "common/trace/driver_trace.hpp"
+#include "common/profile/arguments.hpp"
+#include "common/profile/driver_calls.hpp"
 
 namespace symm {
 namespace {
@@ -13,32 +14,18 @@ namespace {
 constexpr std::size_t kColumns = 100;
 constexpr std::size_t kLongestSequence = 24;
 
-/// Whether a call changes nothing that other calls of a list see.
+/// The beginnings of names of functions that change nothing that other calls of a list see.
+constexpr const char* kAsking =
+    "cuInit cuGetProcAddress cuDriverGetVersion cuModuleGetLoadingMode cuDeviceGet "
+    "cuDeviceTotalMem cuDeviceCanAccessPeer cuCtxGet cuCtxSetCurrent cuCtxPushCurrent "
+    "cuCtxPopCurrent cuThreadExchangeStreamCaptureMode cuStreamIsCapturing cuStreamGetCaptureInfo "
+    "cuPointerGetAttribute cuKernelGet cuKernelSetAttribute cuFuncGet cuFuncSetAttribute "
+    "cuLibraryGetKernel cuOccupancy";
+
 bool only_asks(const std::string& name) {
-    constexpr auto kBeginnings =
-        std::to_array<std::string_view>({"cuInit",
-                                         "cuGetProcAddress",
-                                         "cuDriverGetVersion",
-                                         "cuModuleGetLoadingMode",
-                                         "cuDeviceGet",
-                                         "cuDeviceTotalMem",
-                                         "cuDeviceCanAccessPeer",
-                                         "cuCtxGet",
-                                         "cuCtxSetCurrent",
-                                         "cuCtxPushCurrent",
-                                         "cuCtxPopCurrent",
-                                         "cuThreadExchangeStreamCaptureMode",
-                                         "cuStreamIsCapturing",
-                                         "cuStreamGetCaptureInfo",
-                                         "cuPointerGetAttribute",
-                                         "cuKernelGet",
-                                         "cuKernelSetAttribute",
-                                         "cuFuncGet",
-                                         "cuFuncSetAttribute",
-                                         "cuLibraryGetKernel",
-                                         "cuOccupancy"});
-    return std::any_of(kBeginnings.begin(), kBeginnings.end(),
-                       [&](std::string_view beginning) { return name.starts_with(beginning); });
+    std::istringstream beginnings(kAsking);
+    return std::any_of(std::istream_iterator<std::string>(beginnings), {},
+                       [&](const std::string& beginning) { return name.starts_with(beginning); });
 }
 
 bool alike(const DriverCall& a, const DriverCall& b) {
@@ -76,7 +63,7 @@ std::vector<std::string> folded(const std::vector<DriverCall>& calls) {
     std::map<std::string, int> asked;
     for (const DriverCall& call : calls) {
         if (only_asks(call.name)) {
-            ++asked[std::string(trace::without_version(call.name))];
+            ++asked[std::string(profile::without_version(call.name))];
         } else {
             shown.push_back(call);
         }

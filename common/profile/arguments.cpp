@@ -1,4 +1,4 @@
-#include "common/trace/arguments.hpp"
+#include "common/profile/arguments.hpp"
 
 #include <cxxabi.h>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include "common/cuda/symbol_name.hpp"
 #include "common/sys/bytes.hpp"
 
-namespace symm::trace {
+namespace symm::profile {
 namespace {
 
 /// `CUdeviceptr * base, size_t* size` gives `CUdeviceptr*` and `size_t*`.
@@ -54,7 +54,7 @@ const Functions& functions() {
      parameters_from(#parameters, static_cast<CUresult(*) parameters>(nullptr))},
     static const Functions all = {
 #include "common/cuda/driver_functions.inc"
-#include "common/trace/functions_of_nccl.inc"
+#include "common/profile/functions_of_nccl.inc"
     };
 #undef SYMM_DRIVER_FUNCTION
     return all;
@@ -273,4 +273,4 @@ std::string text_of(std::string_view name, const std::vector<Parameter>* paramet
     return text;
 }
 
-}  // namespace symm::trace
+}  // namespace symm::profile

@@ -3,9 +3,9 @@
 #include "common/cuda/driver.hpp"
 #include "common/cuda/symbol_name.hpp"
 #include "common/emu/launch_observer.hpp"
-#include "common/trace/recording.hpp"
+#include "common/profile/recording.hpp"
 
-namespace symm::trace {
+namespace symm::profile {
 namespace {
 
 const DriverTable* emulated = nullptr;
@@ -48,4 +48,4 @@ void forward_through_trace() {
     emu::launch_observer = &add_launch;
 }
 
-}  // namespace symm::trace
+}  // namespace symm::profile

@@ -5,10 +5,10 @@
 
 #include <stdexcept>
 
-#include "common/trace/cupti.hpp"
-#include "common/trace/recording.hpp"
+#include "common/profile/cupti.hpp"
+#include "common/profile/recording.hpp"
 
-namespace symm::trace {
+namespace symm::profile {
 namespace {
 
 /// CUPTI's CUpti_CallbackData, which has been the same since CUPTI 4.1.
@@ -70,4 +70,4 @@ void subscribe_to_cupti() {
     call_cupti("cuptiEnableDomain", std::uint32_t{1}, subscriber, kDriverApi);
 }
 
-}  // namespace symm::trace
+}  // namespace symm::profile

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace symm::trace {
+namespace symm::profile {
 
 /// A parameter of a driver function.
 struct Parameter {
@@ -72,4 +72,4 @@ inline std::string_view without_version(std::string_view name) {
 std::string text_of(std::string_view name, const std::vector<Parameter>* parameters,
                     const void* const* slots, CUresult result, const char* kernel, Names& names);
 
-}  // namespace symm::trace
+}  // namespace symm::profile

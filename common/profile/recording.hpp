@@ -2,10 +2,10 @@
 /// \file
 /// Shared by the two ways to see a call (forwarding.cpp, cupti.cpp).
 
-#include "common/trace/arguments.hpp"
-#include "common/trace/driver_trace.hpp"
+#include "common/profile/arguments.hpp"
+#include "common/profile/driver_calls.hpp"
 
-namespace symm::trace {
+namespace symm::profile {
 
 /// The recording of one thread.
 struct Recording {
@@ -26,4 +26,4 @@ void forward_through_trace();
 /// Subscribes to CUPTI's callbacks. Throws std::runtime_error where it is not found or refuses.
 void subscribe_to_cupti();
 
-}  // namespace symm::trace
+}  // namespace symm::profile

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace symm::trace {
+namespace symm::profile {
 
 /// A function of CUPTI. Throws std::runtime_error where the library is not found.
 void* cupti_function(const char* name);
@@ -18,4 +18,4 @@ void call_cupti(const char* name, Arguments... arguments) {
     check_cupti(reinterpret_cast<int (*)(Arguments...)>(cupti_function(name))(arguments...), name);
 }
 
-}  // namespace symm::trace
+}  // namespace symm::profile
