@@ -11,7 +11,7 @@ namespace symm {
 
 /// Reads Google Benchmark's flags, calls `add`, which may register more benchmarks, and runs all.
 /// Returns the exit code: 0; 2 for bad usage, such as an unknown flag or a filter that matches
-/// nothing; 1 for any other exception, whose text goes to stderr, and where stdout lost something.
+/// nothing; 1 for any other exception, whose text goes to stderr, and if stdout lost something.
 int bench_main(
     int argc, char** argv, const std::function<void()>& add = [] {});
 

@@ -33,8 +33,7 @@ std::optional<std::size_t> bytes_in(std::string_view text) {
 std::size_t parse_bytes(std::string_view text) {
     const auto bytes = bytes_in(text);
     if (!bytes) {
-        throw UsageError(
-            fmt::format("'{}' is not a size: give 4096, 64K, 1M or 1G, up to 65536T", text));
+        throw UsageError("'{}' is not a size: give 4096, 64K, 1M or 1G, up to 65536T", text);
     }
     return *bytes;
 }
@@ -45,8 +44,8 @@ ByteRange parse_byte_range(std::string_view option, std::string_view text) {
     const std::size_t last =
         colon == std::string_view::npos ? first : parse_bytes(text.substr(colon + 1));
     if (first == 0 || first > last) {
-        throw UsageError(fmt::format("{} {}: pass one size, or the smaller, a colon and the larger",
-                                     option, text));
+        throw UsageError("{} {}: pass one size, or the smaller, a colon and the larger", option,
+                         text);
     }
     return {first, last};
 }

@@ -27,7 +27,7 @@ public:
     static Deadline earlier(Deadline a, Deadline b) { return a.end_ <= b.end_ ? a : b; }
     /// SYMM_TIMEOUT from now.
     static Deadline standard();
-    /// SYMM_TIMEOUT; 30 s where it is not set. Throws UsageError where it is not understood.
+    /// SYMM_TIMEOUT; 30 s if it is not set. Throws UsageError if it is not understood.
     static std::chrono::nanoseconds standard_limit();
 
     Clock::time_point end() const { return end_; }

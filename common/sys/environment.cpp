@@ -100,8 +100,7 @@ std::string describe(const Variable& variable) {
 }
 
 void refuse(const Variable& variable, std::string_view value) {
-    throw UsageError(
-        fmt::format("{}={} is not understood: give {}", variable.name, value, describe(variable)));
+    throw UsageError("{}={} is not understood: give {}", variable.name, value, describe(variable));
 }
 
 }  // namespace symm::env

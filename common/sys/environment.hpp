@@ -119,7 +119,7 @@ private:
     const Variable* variable_ = nullptr;
 };
 
-/// The value of the variable, or its default where it is not set. Throw UsageError for a value that
+/// The value of the variable, or its default if it is not set. Throw UsageError for a value that
 /// it may not hold.
 std::string choice(Name<OneOf> name);
 long number(Name<Number> name);

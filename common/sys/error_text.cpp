@@ -6,39 +6,39 @@
 
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include "common/sys/print.hpp"
 
 namespace symm {
 namespace {
 
+constexpr std::string_view kMemory =
+    "The system has no memory left for this process: free some, or raise `ulimit -v` or the "
+    "container's limit.";
+constexpr std::pair<std::errc, std::string_view> kRemedies[] = {
+    {std::errc::too_many_files_open,
+     "This process has no file descriptor left: raise `ulimit -n`."},
+    {std::errc::too_many_files_open_in_system,
+     "The system has no file descriptor left: raise the sysctl fs.file-max."},
+    {std::errc::resource_unavailable_try_again,
+     "The system cannot start more threads or processes: raise `ulimit -u`, the sysctl "
+     "kernel.threads-max or the container's process limit."},
+    {std::errc::not_enough_memory, kMemory},
+    {std::errc::file_too_large,
+     "A file or a piece of memory is larger than this process may make one: raise `ulimit -f`."}};
+
 std::string_view remedy(const std::exception& error) {
-    constexpr std::string_view kMemory =
-        ". The system has no memory left for this process: free some, or raise `ulimit -v` or the "
-        "container's limit.";
     if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
         return kMemory;
     }
     const auto* failure = dynamic_cast<const std::system_error*>(&error);
-    if (failure == nullptr) {
-        return "";
+    for (const auto& [code, text] : kRemedies) {
+        if (failure != nullptr && failure->code() == code) {
+            return text;
+        }
     }
-    switch (static_cast<std::errc>(failure->code().value())) {
-        case std::errc::too_many_files_open:
-            return ". This process has no file descriptor left: raise `ulimit -n`.";
-        case std::errc::too_many_files_open_in_system:
-            return ". The system has no file descriptor left: raise the sysctl fs.file-max.";
-        case std::errc::resource_unavailable_try_again:
-            return ". The system cannot start more threads or processes: raise `ulimit -u`, the "
-                   "sysctl kernel.threads-max or the container's process limit.";
-        case std::errc::not_enough_memory:
-            return kMemory;
-        case std::errc::file_too_large:
-            return ". A file or a piece of memory is larger than this process may make one: raise "
-                   "`ulimit -f`.";
-        default:
-            return "";
-    }
+    return "";
 }
 
 }  // namespace
@@ -57,7 +57,9 @@ std::string one_line(std::string_view text) {
 }
 
 std::string error_text(const std::exception& error) {
-    return one_line(error.what()).append(remedy(error));
+    const std::string_view what_to_do = remedy(error);
+    return fmt::format("{}{}{}", one_line(error.what()), what_to_do.empty() ? "" : ". ",
+                       what_to_do);
 }
 
 void report_error(std::string_view text) noexcept {

@@ -18,7 +18,7 @@ namespace symm {
 namespace {
 
 [[noreturn]] void refuse(std::string_view origin, std::string_view why) {
-    throw UsageError(fmt::format("{}: {}", origin, why));
+    throw UsageError("{}: {}", origin, why);
 }
 
 std::string text_of_errno() {

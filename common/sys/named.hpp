@@ -24,8 +24,7 @@ Enum named(const std::array<std::string_view, kCount>& names, std::string_view o
            std::string_view name) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {
-        throw UsageError(
-            fmt::format("{} {}: choose one of {}", option, name, fmt::join(names, ", ")));
+        throw UsageError("{} {}: choose one of {}", option, name, fmt::join(names, ", "));
     }
     return static_cast<Enum>(found - names.begin());
 }

@@ -9,7 +9,7 @@
 
 namespace symm {
 
-/// All of `text` as a decimal number (`010` is ten). Nothing where it is not a number from `least`
+/// All of `text` as a decimal number (`010` is ten). Nothing if it is not a number from `least`
 /// to `most`.
 template <class T>
 std::optional<T> number_in(std::string_view text, T least, T most) {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <climits>
 #include <csignal>
 #include <cstdio>
@@ -15,28 +14,20 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "common/sys/environment.hpp"
+#include "common/sys/deadline.hpp"
 
 namespace symm {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // std::cout still writes to this one after limit_output().
 FILE* const first_stdout = stdout;
 
-double timeout_seconds() noexcept {
+std::chrono::nanoseconds timeout() noexcept {
     try {
-        return env::seconds("SYMM_TIMEOUT");
+        return Deadline::standard_limit();
     } catch (const std::exception&) {  // the text itself reports the wrong value
-        return 30;
+        return std::chrono::seconds(30);
     }
-}
-
-std::chrono::milliseconds limit(int descriptor) noexcept {
-    // Other ranks may be waiting for this one, which matters more than its output.
-    return std::chrono::milliseconds(
-        static_cast<long>(timeout_seconds() * (descriptor == STDERR_FILENO ? 500 : 1000)) + 1);
 }
 
 }  // namespace
@@ -47,12 +38,11 @@ bool write_text(int descriptor, std::string_view text) noexcept {
     static std::array<bool, STDERR_FILENO + 1> nobody_reads{};
     const std::lock_guard lock(mutex);
     bool& gave_up = nobody_reads.at(static_cast<std::size_t>(descriptor) % nobody_reads.size());
-    const Clock::time_point end = Clock::now() + limit(descriptor);
+    // Other ranks may be waiting for this one, which matters more than its log.
+    const auto deadline = Deadline::after(timeout() / (descriptor == STDERR_FILENO ? 2 : 1));
     while (!text.empty()) {
         pollfd writable{descriptor, POLLOUT, 0};
-        const auto left =
-            std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
-        if (gave_up || ::poll(&writable, 1, static_cast<int>(std::max<long>(left, 0))) == 0) {
+        if (gave_up || ::poll(&writable, 1, deadline.left_ms()) == 0) {
             gave_up = true;
             errno = ETIMEDOUT;
             return false;
@@ -108,7 +98,7 @@ void limit_output() {
 std::string output_error(int error) {
     return "cannot write to stdout: " +
            (error == ETIMEDOUT ? fmt::format("the pipe was not read for the {} s of SYMM_TIMEOUT",
-                                             timeout_seconds())
+                                             std::chrono::duration<double>(timeout()).count())
                                : std::generic_category().message(error));
 }
 

@@ -7,7 +7,7 @@
 
 namespace symm {
 
-/// Writes all of `text`. False, with errno set, where that failed: ETIMEDOUT where a pipe stayed
+/// Writes all of `text`. False, with errno set, if that failed: ETIMEDOUT if a pipe stayed
 /// full for SYMM_TIMEOUT, that of stderr for half of it; from then on all calls for this descriptor
 /// fail at once. Text of at most PIPE_BUF bytes is not mixed with other text. Needs no heap: memory
 /// may be what has run out.

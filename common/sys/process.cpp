@@ -1,15 +1,16 @@
 #include "common/sys/process.hpp"
 
+#include <fmt/core.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <csignal>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -20,24 +21,25 @@
 namespace symm {
 namespace {
 
-// posix_spawn's structure, destroyed on every path.
-struct Actions {
-    posix_spawn_file_actions_t value{};
-    Actions() { ::posix_spawn_file_actions_init(&value); }
-    ~Actions() { ::posix_spawn_file_actions_destroy(&value); }
-    Actions(const Actions&) = delete;
-    Actions& operator=(const Actions&) = delete;
-};
-
 std::vector<char*> pointers(std::vector<std::string>& texts) {
     std::vector<char*> list;
-    list.reserve(texts.size() + 1);
     for (std::string& text : texts) {
         list.push_back(text.data());
     }
     list.push_back(nullptr);
     return list;
 }
+
+std::vector<std::string> read_arguments() {
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    std::vector<std::string> arguments;
+    for (std::string one; std::getline(file, one, '\0');) {
+        arguments.push_back(one);
+    }
+    return arguments;
+}
+
+const std::vector<std::string> arguments_at_start = read_arguments();
 
 std::vector<std::string> merged_environment(const std::vector<std::string>& additions) {
     std::vector<std::string> all = additions;
@@ -71,28 +73,31 @@ std::string ExitStatus::describe() const {
         return "ended, and a SIGCHLD handler of this program took its exit status";
     }
     if (signal != 0) {
-        return "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+        return fmt::format("was killed by signal {} ({})", signal, ::strsignal(signal));
     }
-    return "exited with code " + std::to_string(code);
+    return fmt::format("exited with code {}", code);
 }
 
 Process::Process(const Command& command) {
     std::vector<std::string> arguments = command.arguments;
     std::vector<std::string> environment = merged_environment(command.environment);
+    const auto argv = pointers(arguments);
+    const auto envp = pointers(environment);
     stop_ignoring_children();
-    Actions actions;
+    posix_spawn_file_actions_t actions{};
+    ::posix_spawn_file_actions_init(&actions);
     for (const auto& [from, to] : {std::pair(command.standard_output, STDOUT_FILENO),
                                    std::pair(command.standard_error, STDERR_FILENO),
                                    std::pair(command.inherited, command.inherited)}) {
         if (from >= 0) {
-            ::posix_spawn_file_actions_adddup2(&actions.value, from, to);
+            ::posix_spawn_file_actions_adddup2(&actions, from, to);
         }
     }
-    const int error = ::posix_spawnp(&id_, arguments.at(0).c_str(), &actions.value, nullptr,
-                                     pointers(arguments).data(), pointers(environment).data());
+    const int error = ::posix_spawnp(&id_, argv.at(0), &actions, nullptr, argv.data(), envp.data());
+    ::posix_spawn_file_actions_destroy(&actions);
     if (error != 0) {
         id_ = -1;
-        throw_system_error(error, "posix_spawn(" + arguments[0] + ")");
+        throw_system_error(error, fmt::format("posix_spawn({})", argv[0]));
     }
     // Old Linux kernels and some containers refuse it: then wait() polls.
     handle_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, id_, 0)));
@@ -111,12 +116,8 @@ std::optional<ExitStatus> Process::wait(Deadline deadline) {
         int status = 0;
         const pid_t reaped = ::waitpid(id_, &status, WNOHANG);
         if (reaped == id_) {
-            ended_ = ExitStatus{};
-            if (WIFSIGNALED(status)) {
-                ended_->signal = WTERMSIG(status);
-            } else {
-                ended_->code = WEXITSTATUS(status);
-            }
+            ended_ = WIFSIGNALED(status) ? ExitStatus{.signal = WTERMSIG(status)}
+                                         : ExitStatus{.code = WEXITSTATUS(status)};
         } else if (reaped < 0 && errno == ECHILD) {
             ended_ = ExitStatus{.is_known = false};
         } else if (reaped < 0 && errno != EINTR) {
@@ -138,7 +139,7 @@ bool Process::is_stopped() const {
     if (id_ <= 0 || ended_) {
         return false;
     }
-    std::ifstream file("/proc/" + std::to_string(id_) + "/stat");
+    std::ifstream file(fmt::format("/proc/{}/stat", id_));
     std::string stat;
     std::getline(file, stat);  // `pid (name) state ...`: T is stopped
     const std::size_t name_end = stat.rfind(") ");
@@ -157,21 +158,6 @@ void die_with_parent(pid_t parent) {
         ::_exit(1);
     }
 }
-
-namespace {
-
-std::vector<std::string> read_arguments() {
-    std::ifstream file("/proc/self/cmdline", std::ios::binary);
-    std::vector<std::string> arguments;
-    for (std::string one; std::getline(file, one, '\0');) {
-        arguments.push_back(one);
-    }
-    return arguments;
-}
-
-const std::vector<std::string> arguments_at_start = read_arguments();
-
-}  // namespace
 
 std::vector<std::string> own_arguments() {
     // Empty if the object that calls this was made before the one above.

@@ -16,7 +16,7 @@ namespace symm {
 
 /// How a process ended.
 struct ExitStatus {
-    int code = 0;          ///< The exit code, where no signal ended it.
+    int code = 0;          ///< The exit code, if no signal ended it.
     int signal = 0;        ///< The signal that ended it, or 0.
     bool is_known = true;  ///< Not if the program's own SIGCHLD handler has waited for it.
     bool success() const { return is_known && code == 0 && signal == 0; }
@@ -35,7 +35,7 @@ struct Command {
     int inherited = -1;        ///< A descriptor that it inherits, with the same number, or -1.
 };
 
-/// Owns a child process: the destructor kills it where it still runs, and reaps it. Move-only.
+/// Owns a child process: the destructor kills it if it still runs, and reaps it. Move-only.
 class Process {
 public:
     Process() = default;
@@ -55,7 +55,7 @@ public:
     ~Process();
 
     pid_t id() const { return id_; }
-    /// A descriptor that becomes readable when the process ends (pidfd_open(2)); -1 where Linux
+    /// A descriptor that becomes readable when the process ends (pidfd_open(2)); -1 if Linux
     /// refuses it.
     int handle() const { return handle_.get(); }
     /// Waits for its end. Empty once the deadline has passed.
@@ -72,7 +72,7 @@ private:
 };
 
 /// Called by a child early in main: from now on the kernel kills this process when the thread that
-/// started it ends. `parent` is the process of that thread. Where it has ended already, this
+/// started it ends. `parent` is the process of that thread. If it has ended already, this
 /// process ends at once.
 void die_with_parent(pid_t parent);
 

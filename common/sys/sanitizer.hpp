@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// SYMM_TSAN and SYMM_ASAN are defined where clang compiles for ThreadSanitizer and for
+/// SYMM_TSAN and SYMM_ASAN are defined if clang compiles for ThreadSanitizer and for
 /// AddressSanitizer.
 
 #if defined(__clang__) && defined(__has_feature)

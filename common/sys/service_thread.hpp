@@ -16,7 +16,7 @@ namespace symm {
 /// has ended before what it uses is destroyed.
 class ServiceThread {
 public:
-    /// `body` gets this object, and returns soon after stopping() has become true. Where it throws,
+    /// `body` gets this object, and returns soon after stopping() has become true. If it throws,
     /// failure() keeps the text, and `on_failure` is called: it should abort kernels that would
     /// wait in vain.
     ServiceThread(std::function<void(const ServiceThread&)> body, std::function<void()> on_failure)
@@ -38,7 +38,7 @@ public:
     }
 
     bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
-    /// The error that ended the thread; empty where none has.
+    /// The error that ended the thread; empty if none has.
     std::string failure() const {
         const std::lock_guard lock(mutex_);
         return failure_;

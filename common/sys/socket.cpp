@@ -42,20 +42,22 @@ UniqueFd new_socket() {
     return socket;
 }
 
-bool wait_for(int fd, short events, Deadline deadline) {
+// Whether one of the entries was ready before the deadline.
+bool poll_until(std::span<pollfd> entries, Deadline deadline) {
     while (true) {
-        pollfd entry{fd, events, 0};
-        const int ready = ::poll(&entry, 1, deadline.left_ms());
-        if (ready > 0) {
-            return true;
-        }
+        const int ready = ::poll(entries.data(), entries.size(), deadline.left_ms());
         if (ready < 0 && errno != EINTR) {
             throw_errno("poll");
         }
-        if (ready <= 0 && deadline.passed()) {
-            return false;
+        if (ready > 0 || deadline.passed()) {
+            return ready > 0;
         }
     }
+}
+
+bool wait_for(int fd, short events, Deadline deadline) {
+    pollfd entry{fd, events, 0};
+    return poll_until({&entry, 1}, deadline);
 }
 
 bool is_gone(int error) {
@@ -65,10 +67,8 @@ bool is_gone(int error) {
 void take_descriptors(msghdr& message, std::vector<UniqueFd>& into) {
     for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
          part = CMSG_NXTHDR(&message, part)) {
-        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
-            continue;
-        }
-        const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        const bool has_some = part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS;
+        const std::size_t count = has_some ? (part->cmsg_len - CMSG_LEN(0)) / sizeof(int) : 0;
         for (std::size_t i = 0; i < count; ++i) {
             int fd = -1;
             std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
@@ -235,23 +235,14 @@ Peek peek_at(int socket, std::size_t most) {
 
 std::vector<std::size_t> wait_readable(std::span<const int> descriptors, Deadline deadline) {
     std::vector<pollfd> entries;
-    entries.reserve(descriptors.size());
     for (const int fd : descriptors) {
         entries.push_back({fd, POLLIN, 0});
     }
+    poll_until(entries, deadline);
     std::vector<std::size_t> readable;
-    while (readable.empty()) {
-        const int ready = ::poll(entries.data(), entries.size(), deadline.left_ms());
-        if (ready < 0 && errno != EINTR) {
-            throw_errno("poll");
-        }
-        for (std::size_t i = 0; ready > 0 && i < entries.size(); ++i) {
-            if (entries[i].revents != 0) {
-                readable.push_back(i);
-            }
-        }
-        if (ready <= 0 && deadline.passed()) {
-            break;
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (entries[i].revents != 0) {
+            readable.push_back(i);
         }
     }
     return readable;

@@ -38,7 +38,7 @@ UniqueFd listen_at(std::string_view name, int backlog);
 /// Connects, and retries while no socket listens at the name. Empty once the deadline has passed.
 UniqueFd connect_to(std::string_view name, Deadline deadline);
 
-/// Accepts a connection; empty where there is none now. Does not wait.
+/// Accepts a connection; empty if there is none now. Does not wait.
 UniqueFd accept_now(const UniqueFd& listener);
 
 /// Two connected sockets.
