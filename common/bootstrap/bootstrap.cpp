@@ -44,8 +44,8 @@ void Bootstrap::agree(std::string_view name, const std::exception_ptr& error, De
     }
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
         if (!all[rank].empty()) {
-            throw BootstrapError(fmt::format("rank {} failed: {}", rank, all[rank]),
-                                 static_cast<int>(rank), true);
+            throw BootstrapError(static_cast<int>(rank), true, "rank {} failed: {}", rank,
+                                 all[rank]);
         }
     }
 }
@@ -53,9 +53,8 @@ void Bootstrap::agree(std::string_view name, const std::exception_ptr& error, De
 void Bootstrap::require_size(int rank, std::string_view name, std::size_t bytes,
                              std::size_t expected) {
     if (bytes != expected) {
-        throw BootstrapError(fmt::format("rank {} passed {} bytes to allgather '{}', not {}", rank,
-                                         bytes, name, expected),
-                             rank, false);
+        throw BootstrapError(rank, false, "rank {} passed {} bytes to allgather '{}', not {}", rank,
+                             bytes, name, expected);
     }
 }
 

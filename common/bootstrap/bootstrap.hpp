@@ -7,6 +7,8 @@
 /// MPI or PyTorch can implement it with those. The implementation of this repository uses UNIX
 /// sockets (socket_bootstrap.hpp).
 
+#include <fmt/core.h>
+
 #include <cstddef>
 #include <cstring>
 #include <exception>
@@ -16,6 +18,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "common/sys/deadline.hpp"
@@ -33,8 +36,12 @@ inline constexpr std::size_t kMaxDescriptors = 64;
 /// Thrown if the ranks cannot go on: one is missing or lost, has failed, or makes a different call.
 class BootstrapError : public std::runtime_error {
 public:
-    BootstrapError(const std::string& text, int rank, bool remote)
+    BootstrapError(int rank, bool remote, const std::string& text)
         : runtime_error(text), rank_(rank), remote_(remote) {}
+    template <class... Arguments>
+    BootstrapError(int rank, bool remote, fmt::format_string<Arguments...> text,
+                   Arguments&&... arguments)
+        : BootstrapError(rank, remote, fmt::format(text, std::forward<Arguments>(arguments)...)) {}
     /// The rank at fault; -1 if none is known.
     int rank() const { return rank_; }
     /// The cause is on another rank, which failed and said so, or is gone (as ncclRemoteError).
@@ -66,7 +73,7 @@ public:
 
     /// Gives `local` (0 to kMaxDescriptors) to every rank, and returns the descriptors of all ranks
     /// by rank: new ones of the same open files, for this rank's own too. The caller keeps `local`.
-    /// Needed where ranks are processes and handles are descriptors (lab 03).
+    /// Needed if ranks are processes, and handles are descriptors (lab 03).
     virtual std::vector<std::vector<UniqueFd>> exchange(
         std::string_view name, std::span<const UniqueFd> local,
         Deadline deadline = Deadline::standard()) = 0;

@@ -38,10 +38,10 @@ UniqueFd listen_as_root(std::string_view name) {
             throw;
         }
         throw BootstrapError(
-            fmt::format("another process listens at '{}', where this run's ranks meet. Give each "
-                        "run its own name (SYMM_BOOTSTRAP)",
-                        name),
-            0, false);
+            0, false,
+            "another process listens at '{}', where this run's ranks meet. Give each "
+            "run its own name (SYMM_BOOTSTRAP)",
+            name);
     }
 }
 
@@ -111,18 +111,17 @@ private:
             } else if (index > known) {  // a rank sends nothing after its HELLO: it has closed
                 const int rank = static_cast<int>(index - 1 - known);
                 throw BootstrapError(
-                    fmt::format(
-                        "rank {} (pid {}) closed its connection while the ranks were joining", rank,
-                        peer_credentials(watched[index]).pid),
-                    rank, true);
+                    rank, true,
+                    "rank {} (pid {}) closed its connection while the ranks were joining", rank,
+                    peer_credentials(watched[index]).pid);
             }
         }
         if (const auto ranks = missing(); !ranks.empty() && deadline_.passed()) {
-            throw BootstrapError(
-                fmt::format("{} {} of {} did not join within {:.3g} s at the socket '{}'. {}",
-                            ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "), size_,
-                            deadline_.seconds(), name_, shortage_.empty() ? kHowToMeet : shortage_),
-                ranks.front(), false);
+            throw BootstrapError(ranks.front(), false,
+                                 "{} {} of {} did not join within {:.3g} s at the socket '{}'. {}",
+                                 ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "),
+                                 size_, deadline_.seconds(), name_,
+                                 shortage_.empty() ? kHowToMeet : shortage_);
         }
     }
 
@@ -161,13 +160,12 @@ private:
     // Receives the first packet of a connection: the HELLO of a rank, or anything else.
     void hear(UniqueFd socket) {
         SocketPacket packet;
+        const Io io = receive_packet(socket.get(), kMaxMessage, packet, Deadline::after({}));
         std::string why_not;
-        if (receive_packet(socket.get(), kMaxMessage, packet, Deadline::after({})) != Io::kDone) {
-            refuse(socket, "it closed the connection before sending a HELLO");
-            return;
-        }
         const auto hello = decode(packet.bytes, why_not);
-        if (packet.cut) {
+        if (io != Io::kDone) {
+            why_not = "it closed the connection before sending a HELLO";
+        } else if (packet.cut) {
             why_not = fmt::format("its first message is longer than {} bytes", kMaxMessage);
         } else if (!hello) {
             // decode() has set it
@@ -181,12 +179,12 @@ private:
         } else if (hello->deadline.passed()) {
             why_not = "its deadline has passed";
         }
-        if (!why_not.empty()) {
+        if (why_not.empty()) {
+            deadline_ = Deadline::earlier(deadline_, hello->deadline);
+            connections_[static_cast<std::size_t>(hello->rank)] = std::move(socket);
+        } else {
             refuse(socket, why_not);
-            return;
         }
-        deadline_ = Deadline::earlier(deadline_, hello->deadline);
-        connections_[static_cast<std::size_t>(hello->rank)] = std::move(socket);
     }
 
     void refuse(const UniqueFd& socket, const std::string& why) const {
@@ -217,8 +215,7 @@ private:
 // Another rank's part: sends HELLO and waits for WELCOME.
 UniqueFd connect_to_root(int rank, int size, std::string_view name, Deadline deadline) {
     const auto give_up = [&](int culprit, bool remote, const std::string& text) {
-        throw BootstrapError(fmt::format("rank {} of {} cannot join: {}", rank, size, text),
-                             culprit, remote);
+        throw BootstrapError(culprit, remote, "rank {} of {} cannot join: {}", rank, size, text);
     };
     const std::string late =
         fmt::format("no word from rank 0 within {:.3g} s at the socket '{}'. {}",
@@ -234,26 +231,22 @@ UniqueFd connect_to_root(int rank, int size, std::string_view name, Deadline dea
                             peer.pid, peer.uid, name));
     }
     // The result is not checked: if the root has refused this rank, its answer says why.
-    const Message hello{MessageKind::kHello, rank, size, 0, deadline, "join", {}};
-    send_packet(root.get(), encode(hello), {}, deadline);
+    send_packet(root.get(), encode({MessageKind::kHello, rank, size, 0, deadline, "join", {}}), {},
+                deadline);
 
     SocketPacket packet;
-    switch (receive_packet(root.get(), kMaxMessage, packet, with_grace(deadline))) {
-        case Io::kLate:
-            give_up(0, false, late);
-            break;
-        case Io::kClosed:
-            give_up(0, true, "rank 0 closed its connection while the ranks were joining");
-            break;
-        case Io::kDone:
-            break;
+    const Io io = receive_packet(root.get(), kMaxMessage, packet, with_grace(deadline));
+    if (io == Io::kLate) {
+        give_up(0, false, late);
+    } else if (io == Io::kClosed) {
+        give_up(0, true, "rank 0 closed its connection while the ranks were joining");
     }
     std::string why_not = "it is too long";
     const auto answer = decode(packet.bytes, why_not);
     if (!answer || packet.cut) {
         give_up(0, false, "rank 0's answer cannot be understood: " + why_not);
     } else if (answer->kind == MessageKind::kFail) {
-        throw BootstrapError(as_text(answer->payload), answer->rank, true);
+        throw BootstrapError(answer->rank, true, as_text(answer->payload));
     } else if (answer->kind == MessageKind::kRefused) {
         give_up(rank, false, "rank 0 refused it: " + as_text(answer->payload));
     } else if (answer->kind != MessageKind::kWelcome) {
@@ -267,9 +260,8 @@ UniqueFd connect_to_root(int rank, int size, std::string_view name, Deadline dea
 std::unique_ptr<SocketBootstrap> join(int rank, int size, std::string_view name,
                                       Deadline deadline) {
     if (size < 1 || size > kMaxRanks || rank < 0 || rank >= size) {
-        throw BootstrapError(
-            fmt::format("there is no rank {} of {}: 1 to {} ranks can join", rank, size, kMaxRanks),
-            rank, false);
+        throw BootstrapError(rank, false, "there is no rank {} of {}: 1 to {} ranks can join", rank,
+                             size, kMaxRanks);
     }
     Connections connections;
     if (rank == 0) {

@@ -81,17 +81,14 @@ std::optional<Message> decode(std::span<const std::byte> packet, std::string& wh
                header.deadline_ns < 0 || header.limit_ns < 0 || header.name[kMaxName] != '\0') {
         why_not = "its header is invalid";
     } else {
-        Message message;
-        message.kind = static_cast<MessageKind>(header.kind);
-        message.rank = header.rank;
-        message.size = header.size;
-        message.number = header.number;
-        message.deadline =
-            Deadline::at(Deadline::Clock::time_point(std::chrono::nanoseconds(header.deadline_ns)),
-                         std::chrono::nanoseconds(header.limit_ns));
-        message.name = header.name;
-        message.payload.assign(packet.begin() + sizeof(header), packet.end());
-        return message;
+        const Deadline::Clock::time_point end{std::chrono::nanoseconds(header.deadline_ns)};
+        return Message{.kind = static_cast<MessageKind>(header.kind),
+                       .rank = header.rank,
+                       .size = header.size,
+                       .number = header.number,
+                       .deadline = Deadline::at(end, std::chrono::nanoseconds(header.limit_ns)),
+                       .name = header.name,
+                       .payload = {packet.begin() + sizeof(header), packet.end()}};
     }
     return {};
 }

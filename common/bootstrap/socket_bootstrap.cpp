@@ -26,12 +26,6 @@ std::string call_name(MessageKind kind, std::string_view name) {
 
 }  // namespace
 
-// One rank's part of a call.
-struct SocketBootstrap::Contribution {
-    std::vector<std::byte> bytes;
-    std::vector<UniqueFd> descriptors;
-};
-
 // A call on one rank. `local` is the message that this rank contributes, without descriptors.
 class SocketBootstrap::Call {
 public:
@@ -41,8 +35,9 @@ public:
           descriptors_(descriptors),
           deadline_(local_.deadline) {}
 
-    std::vector<Contribution> run() {
-        std::vector<Contribution> all(static_cast<std::size_t>(self_.size_));
+    // The contributions of all ranks, by rank.
+    std::vector<SocketPacket> run() {
+        std::vector<SocketPacket> all(static_cast<std::size_t>(self_.size_));
         self_.rank_ == 0 ? as_root(all) : as_other(all);
         return all;
     }
@@ -51,12 +46,11 @@ private:
     int socket_of(int rank) const {
         return self_.connections_[static_cast<std::size_t>(rank)].get();
     }
-    std::string rank_name(int rank) const { return self_.name_of_rank(rank); }
     std::string what() const { return call_name(local_.kind, local_.name); }
     // The number of RESULTs that each rank gets. A barrier's is empty.
     int results() const { return local_.kind == MessageKind::kBarrier ? 1 : self_.size_; }
 
-    void as_root(std::vector<Contribution>& all) {
+    void as_root(std::vector<SocketPacket>& all) {
         all[0].bytes = local_.payload;
         for (const UniqueFd& one : descriptors_) {
             all[0].descriptors.push_back(one.duplicate());
@@ -86,39 +80,35 @@ private:
         }
         for (int to = 1; to < self_.size_; ++to) {
             for (int from = 0; from < results(); ++from) {
-                const Contribution& part = all[static_cast<std::size_t>(from)];
+                const SocketPacket& part = all[static_cast<std::size_t>(from)];
                 send(to, MessageKind::kResult, from, part.bytes, part.descriptors);
             }
         }
     }
 
-    void as_other(std::vector<Contribution>& all) {
+    void as_other(std::vector<SocketPacket>& all) {
         send(0, local_.kind, self_.rank_, local_.payload, descriptors_);
         for (int from = 0; from < results(); ++from) {
-            Contribution& place = all[static_cast<std::size_t>(from)];
-            const Message message = receive(0, with_grace(deadline_), place);
+            const Message message =
+                receive(0, with_grace(deadline_), all[static_cast<std::size_t>(from)]);
             if (message.kind != MessageKind::kResult || message.number != local_.number ||
                 message.rank != from) {
-                throw BootstrapError(
-                    fmt::format("{} answered {} (call {}) with {} {} of rank {}", rank_name(0),
-                                what(), local_.number, name_of(message.kind), message.number,
-                                message.rank),
-                    0, false);
+                throw BootstrapError(0, false, "{} answered {} (call {}) with {} {} of rank {}",
+                                     self_.name_of_rank(0), what(), local_.number,
+                                     name_of(message.kind), message.number, message.rank);
             }
         }
     }
 
-    // Receives a packet and decodes it. Throws the failure if the packet is a FAIL.
-    Message receive(int from, Deadline until, Contribution& into) {
-        SocketPacket packet;
+    // Receives a message; leaves its payload and descriptors in `packet`. Throws the failure if it
+    // is a FAIL.
+    Message receive(int from, Deadline until, SocketPacket& packet) {
         const Io io = receive_packet(socket_of(from), kMaxMessage, packet, until);
         if (io == Io::kClosed) {
             throw_lost(from);
         }
         if (io == Io::kLate) {
-            throw BootstrapError(fmt::format("no word from {} within {:.3g} s in {}",
-                                             rank_name(from), deadline_.seconds(), what()),
-                                 from, false);
+            throw_missing({from});
         }
         std::string why_not =
             "it is too long, or this process has too many files open for its descriptors: "
@@ -128,15 +118,13 @@ private:
             message = decode(packet.bytes, why_not);
         }
         if (!message) {
-            throw BootstrapError(fmt::format("the message from {} in {} cannot be read: {}",
-                                             rank_name(from), what(), why_not),
-                                 from, false);
+            throw BootstrapError(from, false, "the message from {} in {} cannot be read: {}",
+                                 self_.name_of_rank(from), what(), why_not);
         }
         if (message->kind == MessageKind::kFail) {
-            throw BootstrapError(as_text(message->payload), message->rank, true);
+            throw BootstrapError(message->rank, true, as_text(message->payload));
         }
-        into.bytes = std::move(message->payload);
-        into.descriptors = std::move(packet.descriptors);
+        packet.bytes = std::move(message->payload);
         return *message;
     }
 
@@ -146,13 +134,12 @@ private:
                               local_.name, bytes};
         const Io io = send_packet(socket_of(to), encode(message), descriptors, deadline_);
         if (io == Io::kLate) {
-            throw BootstrapError(fmt::format("{} did not read for {:.3g} s in {}", rank_name(to),
-                                             deadline_.seconds(), what()),
-                                 to, false);
+            throw BootstrapError(to, false, "{} did not read for {:.3g} s in {}",
+                                 self_.name_of_rank(to), deadline_.seconds(), what());
         }
         if (io == Io::kClosed) {
             // It may have sent a FAIL before it closed.
-            Contribution ignored;
+            SocketPacket ignored;
             receive(to, Deadline::after({}), ignored);
             throw_lost(to);
         }
@@ -162,29 +149,26 @@ private:
         if (message.kind != local_.kind || message.number != local_.number ||
             message.name != local_.name || message.rank != rank || !expected) {
             throw BootstrapError(
-                fmt::format(
-                    "{} is in {} (its call {}) while rank 0 is in {} (its call {}). All ranks must "
-                    "make the same calls in the same order.",
-                    rank_name(rank), call_name(message.kind, message.name), message.number, what(),
-                    local_.number),
-                rank, false);
+                rank, false,
+                "{} is in {} (its call {}) while rank 0 is in {} (its call {}). All ranks must "
+                "make the same calls in the same order.",
+                self_.name_of_rank(rank), call_name(message.kind, message.name), message.number,
+                what(), local_.number);
         }
     }
 
     [[noreturn]] void throw_lost(int rank) const {
-        throw BootstrapError(fmt::format("{} closed its connection while rank {} was in {}",
-                                         rank_name(rank), self_.rank_, what()),
-                             rank, true);
+        throw BootstrapError(rank, true, "{} closed its connection while rank {} was in {}",
+                             self_.name_of_rank(rank), self_.rank_, what());
     }
 
     [[noreturn]] void throw_missing(const std::vector<int>& missing) const {
         std::vector<std::string> names;
         for (const int rank : missing) {
-            names.push_back(rank_name(rank));
+            names.push_back(self_.name_of_rank(rank));
         }
-        throw BootstrapError(fmt::format("no word from {} within {:.3g} s in {}",
-                                         fmt::join(names, ", "), deadline_.seconds(), what()),
-                             missing.front(), false);
+        throw BootstrapError(missing.front(), false, "no word from {} within {:.3g} s in {}",
+                             fmt::join(names, ", "), deadline_.seconds(), what());
     }
 
     const SocketBootstrap& self_;
@@ -227,9 +211,10 @@ std::string SocketBootstrap::name_of_rank(int rank) const {
                : fmt::format("rank {} (pid {})", rank, processes_[static_cast<std::size_t>(rank)]);
 }
 
-std::vector<SocketBootstrap::Contribution> SocketBootstrap::call(
-    MessageKind kind, std::string_view name, std::span<const std::byte> bytes,
-    std::span<const UniqueFd> descriptors, Deadline deadline) {
+std::vector<SocketPacket> SocketBootstrap::call(MessageKind kind, std::string_view name,
+                                                std::span<const std::byte> bytes,
+                                                std::span<const UniqueFd> descriptors,
+                                                Deadline deadline) {
     const std::lock_guard lock(mutex_);
     if (broken_) {
         throw *broken_;
@@ -252,8 +237,7 @@ std::vector<SocketBootstrap::Contribution> SocketBootstrap::call(
     } catch (const BootstrapError& error) {
         broken_ = error;
     } catch (const std::exception& error) {  // too many files open, too much to send, ...
-        broken_ = BootstrapError(fmt::format("rank {} failed: {}", rank_, error_text(error)), rank_,
-                                 false);
+        broken_ = BootstrapError(rank_, false, "rank {} failed: {}", rank_, error_text(error));
     }
     tell_all();
     throw *broken_;
@@ -262,7 +246,7 @@ std::vector<SocketBootstrap::Contribution> SocketBootstrap::call(
 std::vector<std::vector<std::byte>> SocketBootstrap::allgather_bytes(
     std::string_view name, std::span<const std::byte> local, Deadline deadline) {
     std::vector<std::vector<std::byte>> all;
-    for (Contribution& one : call(MessageKind::kAllgather, name, local, {}, deadline)) {
+    for (SocketPacket& one : call(MessageKind::kAllgather, name, local, {}, deadline)) {
         all.push_back(std::move(one.bytes));
     }
     return all;
@@ -276,7 +260,7 @@ std::vector<std::vector<UniqueFd>> SocketBootstrap::exchange(std::string_view na
                                                              std::span<const UniqueFd> local,
                                                              Deadline deadline) {
     std::vector<std::vector<UniqueFd>> all;
-    for (Contribution& one : call(MessageKind::kExchange, name, {}, local, deadline)) {
+    for (SocketPacket& one : call(MessageKind::kExchange, name, {}, local, deadline)) {
         all.push_back(std::move(one.descriptors));
     }
     return all;
@@ -298,15 +282,14 @@ std::optional<BootstrapError> SocketBootstrap::async_error(std::string_view wait
         std::string ignored;
         const auto message = decode(peek.first, ignored);
         if (message && message->kind == MessageKind::kFail) {
-            broken_ = BootstrapError(as_text(message->payload), message->rank, true);
+            broken_ = BootstrapError(message->rank, true, as_text(message->payload));
         } else if (peek.closed) {
             closed_ = closed_.value_or(Deadline::after(kLeave));
             if (closed_->passed()) {
                 const int rank = static_cast<int>(i);
-                broken_ = BootstrapError(
-                    fmt::format("{} closed its connection while rank {} waited for {}",
-                                name_of_rank(rank), rank_, waiting_for),
-                    rank, true);
+                broken_ = BootstrapError(rank, true,
+                                         "{} closed its connection while rank {} waited for {}",
+                                         name_of_rank(rank), rank_, waiting_for);
             }
         }
     }
@@ -322,7 +305,7 @@ void SocketBootstrap::fail(std::string_view text) noexcept {
         return;  // all ranks know already
     }
     try {
-        broken_ = BootstrapError(fmt::format("rank {} failed: {}", rank_, text), rank_, false);
+        broken_ = BootstrapError(rank_, false, "rank {} failed: {}", rank_, text);
         tell_all();
     } catch (const std::exception&) {  // no memory for the text: the others see the close
         for (UniqueFd& connection : connections_) {
@@ -333,12 +316,10 @@ void SocketBootstrap::fail(std::string_view text) noexcept {
 
 void SocketBootstrap::tell_all() const noexcept {
     try {
-        Message message;
-        message.kind = MessageKind::kFail;
-        message.rank = broken_->rank() >= 0 ? broken_->rank() : rank_;
-        message.size = size_;
-        message.payload = as_payload(broken_->what());
-        send_to_all(connections_, message);
+        send_to_all(connections_, {.kind = MessageKind::kFail,
+                                   .rank = broken_->rank() >= 0 ? broken_->rank() : rank_,
+                                   .size = size_,
+                                   .payload = as_payload(broken_->what())});
     } catch (const std::exception&) {  // no memory for the text
     }
 }

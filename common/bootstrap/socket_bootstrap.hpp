@@ -39,6 +39,7 @@
 #include "common/bootstrap/bootstrap.hpp"
 #include "common/bootstrap/message.hpp"
 #include "common/sys/closed_on_fork.hpp"
+#include "common/sys/socket.hpp"
 
 namespace symm {
 
@@ -69,9 +70,8 @@ public:
 
 private:
     class Call;
-    struct Contribution;
 
-    std::vector<Contribution> call(MessageKind kind, std::string_view name,
+    std::vector<SocketPacket> call(MessageKind kind, std::string_view name,
                                    std::span<const std::byte> bytes,
                                    std::span<const UniqueFd> descriptors, Deadline deadline);
     /// `rank 2 (pid 123)`
@@ -80,13 +80,12 @@ private:
     void tell_all() const noexcept;
 
     std::mutex mutex_;  ///< Held during a call: async_error() may come from another thread.
-
     int rank_;
     int size_;
     Connections connections_;
     ClosedOnFork closed_on_fork_{connections_};
     std::vector<int> processes_;  ///< By rank; empty until all have joined.
-    std::uint32_t number_ = 0;    ///< Of the next call.
+    std::uint32_t number_ = 0;    ///< The next call's.
     std::optional<BootstrapError> broken_;
     /// async_error() reports a closed connection only from this time on: until then the peer may
     /// simply have finished its run before us. Empty until async_error() first sees a closed

@@ -7,7 +7,10 @@
 /// that one. So the next call waits on the host until all ranks have refused theirs too. Otherwise
 /// the others wait in kernels for this rank, and its call throws.
 
+#include <fmt/core.h>
+
 #include <cstdint>
+#include <stdexcept>
 
 #include "common/bootstrap/bootstrap.hpp"
 
@@ -19,7 +22,22 @@ public:
     /// Begins a call, and returns its number, from 1 on. Waits for all ranks if the last call was
     /// refused. Throws BootstrapError if a rank does not come, and std::invalid_argument if the
     /// ranks have not refused the same calls.
-    std::uint64_t begin(Bootstrap& bootstrap);
+    std::uint64_t begin(Bootstrap& bootstrap) {
+        if (was_refused_) {
+            const auto all = bootstrap.allgather("the call after a refused one", calls_);
+            for (std::size_t rank = 0; rank < all.size(); ++rank) {
+                if (all[rank] != calls_) {
+                    throw std::invalid_argument(
+                        fmt::format("rank {} has refused its call {}, and rank {} its call {}: all "
+                                    "ranks must make "
+                                    "the same calls",
+                                    bootstrap.rank(), calls_, rank, all[rank]));
+                }
+            }
+            was_refused_ = false;
+        }
+        return ++calls_;
+    }
     /// This rank makes nothing of the call that it has begun, and the others do not know that.
     void refuse() { was_refused_ = true; }
 

@@ -40,18 +40,14 @@ constexpr const char* kRunVariables[] = {
     "MASTER_ADDR",    "MASTER_PORT",  "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT",
     "PMIX_NAMESPACE", "SLURM_JOB_ID", "SLURM_STEP_ID"};
 
-bool is_set(const char* name) {
-    return !env::foreign(name).empty();
-}
-
 int number(const char* name, int least, int most) {
     const std::string text = env::foreign(name);
     const auto value = number_in(text, least, most);
     if (!value) {
         throw UsageError(
-            fmt::format("{}={} is not a number from {} to {}: correct it, or set "
-                        "SYMM_LAUNCHER=none",
-                        name, text, least, most));
+            "{}={} is not a number from {} to {}: correct it, or set "
+            "SYMM_LAUNCHER=none",
+            name, text, least, most);
     }
     return *value;
 }
@@ -124,12 +120,12 @@ std::string name_of_run(const Launcher& launcher, const Placement& placement) {
             run += fmt::format("\n{}", env::foreign(name));
         }
         if (!why_not.empty() && placement.size > 1 &&
-            std::none_of(std::begin(kRunVariables), std::end(kRunVariables), is_set)) {
+            std::none_of(std::begin(kRunVariables), std::end(kRunVariables), env::is_set)) {
             throw UsageError(
-                fmt::format("{} do not say to which run this rank belongs, and {}. Set "
-                            "SYMM_BOOTSTRAP to one text for all ranks of a run, and to another for "
-                            "the next run, or SYMM_LAUNCHER=none if this is no rank",
-                            placement.variables, why_not));
+                "{} do not say to which run this rank belongs, and {}. Set "
+                "SYMM_BOOTSTRAP to one text for all ranks of a run, and to another for "
+                "the next run, or SYMM_LAUNCHER=none if this is no rank",
+                placement.variables, why_not);
         }
     }
     // A hash: the text may be secret, and every user can read the names of sockets.
@@ -144,7 +140,7 @@ std::optional<Placement> placement_from_environment() {
     }
     for (const Launcher& launcher : kLaunchers) {
         // Both have to be set: RANK alone may be set for another purpose.
-        if (!is_set(launcher.rank) || !is_set(launcher.size)) {
+        if (!env::is_set(launcher.rank) || !env::is_set(launcher.size)) {
             continue;
         }
         Placement placement;
@@ -156,14 +152,15 @@ std::optional<Placement> placement_from_environment() {
         constexpr int kMost = std::numeric_limits<int>::max();
         const bool several_hosts =
             launcher.local_size == nullptr
-                ? is_set("SLURM_STEP_NUM_NODES") && number("SLURM_STEP_NUM_NODES", 1, kMost) != 1
-                : is_set(launcher.local_size) &&
+                ? env::is_set("SLURM_STEP_NUM_NODES") &&
+                      number("SLURM_STEP_NUM_NODES", 1, kMost) != 1
+                : env::is_set(launcher.local_size) &&
                       number(launcher.local_size, 1, kMost) != placement.size;
         if (several_hosts) {
             throw UsageError(
-                fmt::format("{} started {} ranks on several hosts: memory is shared within "
-                            "one. Start all ranks on one host",
-                            launcher.name, placement.size));
+                "{} started {} ranks on several hosts: memory is shared within "
+                "one. Start all ranks on one host",
+                launcher.name, placement.size);
         }
         placement.name = name_of_run(launcher, placement);
         return placement;

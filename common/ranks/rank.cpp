@@ -55,11 +55,11 @@ Rank::Rank(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<in
         const auto drivers = bootstrap_->allgather_text("drivers", describe_driver());
         const auto rank = other - places_.begin();
         throw BootstrapError(
-            fmt::format("rank {} has another CUDA driver than rank 0, so they can share no memory. "
-                        "Rank {}: {}. Rank 0: {}. Choose one for all ranks with --driver or "
-                        "SYMM_DRIVER",
-                        rank, rank, drivers[static_cast<std::size_t>(rank)], drivers[0]),
-            static_cast<int>(rank), false);
+            static_cast<int>(rank), false,
+            "rank {} has another CUDA driver than rank 0, so they can share no memory. "
+            "Rank {}: {}. Rank 0: {}. Choose one for all ranks with --driver or "
+            "SYMM_DRIVER",
+            rank, rank, drivers[static_cast<std::size_t>(rank)], drivers[0]);
     }
 }
 

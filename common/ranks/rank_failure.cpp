@@ -28,11 +28,9 @@ constexpr std::size_t kMaxText = 32 * 1024;
 }  // namespace
 
 RankFailure failure_now(int rank, std::string text) {
-    RankFailure failure;
-    failure.rank = rank;
-    failure.when = std::chrono::steady_clock::now().time_since_epoch().count();
-    failure.text = std::move(text);
-    return failure;
+    return {.rank = rank,
+            .when = std::chrono::steady_clock::now().time_since_epoch().count(),
+            .text = std::move(text)};
 }
 
 RankFailure failure_of(int rank, const std::exception_ptr& error) {

@@ -26,18 +26,20 @@ namespace {
 
 using Body = std::function<void(Rank&)>;
 
-constexpr const char* kThreadEnded = "pthread_exit() or pthread_cancel() ended its thread";
-
 using MakeBootstrap = std::function<std::unique_ptr<Bootstrap>()>;
 
-// Runs one rank from joining to its end. Returns its failure, after telling the others.
-std::optional<RankFailure> run_rank(int number, RankMode mode, const MakeBootstrap& make,
-                                    const RankOptions& options, const Body& body) {
+constexpr const char* kThreadEnded = "pthread_exit() or pthread_cancel() ended its thread";
+
+void print_error(int rank, std::string_view text) {
+    print_lines(STDERR_FILENO, fmt::format("[{}] ", rank), fmt::format("error: {}", text));
+}
+
+// Runs one rank from joining to its end. If it fails, `failure` gets the reason, after the other
+// ranks have been told.
+void run_rank(int number, RankMode mode, const MakeBootstrap& make, const RankOptions& options,
+              const Body& body, std::optional<RankFailure>& failure) {
     try {
-        std::optional<int> device;
-        if (options.device) {
-            device = options.device(number);
-        }
+        const auto device = options.device ? std::optional(options.device(number)) : std::nullopt;
         Rank rank(make(), mode, device);
         try {
             body(rank);
@@ -53,17 +55,15 @@ std::optional<RankFailure> run_rank(int number, RankMode mode, const MakeBootstr
             throw;
         }
     } catch (const abi::__forced_unwind&) {  // must not be swallowed
-        print_lines(STDERR_FILENO, fmt::format("[{}] ", number),
-                    fmt::format("error: rank {} failed: {}", number, kThreadEnded));
+        failure = failure_now(number, fmt::format("rank {} failed: {}", number, kThreadEnded));
+        print_error(number, failure->text);
         throw;
     } catch (...) {
-        const RankFailure failure = failure_of(number, std::current_exception());
-        if (!failure.usage) {  // bad usage is reported once, by the process that started the ranks
-            print_lines(STDERR_FILENO, fmt::format("[{}] ", number), "error: " + failure.text);
+        failure = failure_of(number, std::current_exception());
+        if (!failure->usage) {  // bad usage is reported once, by the process that started the ranks
+            print_error(number, failure->text);
         }
-        return failure;
     }
-    return {};
 }
 
 // Whether this process has been a rank of a run, which it can be only once.
@@ -75,10 +75,11 @@ int exit_code(const std::optional<RankFailure>& failure) {
 
 int run_spawned(const SpawnedRank& self, const RankOptions& options, const Body& body) {
     has_been_a_rank = true;
-    const auto failure = run_rank(
+    std::optional<RankFailure> failure;
+    run_rank(
         self.rank, RankMode::kProcess,
         [&] { return std::make_unique<SocketBootstrap>(self.rank, self.size, self.connections()); },
-        options, body);
+        options, body, failure);
     report(self.parent.get(), failure);
     return exit_code(failure);
 }
@@ -102,63 +103,54 @@ std::unique_ptr<Bootstrap> join_launched(const Placement& place) {
     try {
         return join(place.rank, place.size, place.name);
     } catch (const BootstrapError& error) {
-        throw BootstrapError(fmt::format("{}. This process is a rank because of {}: set "
-                                         "SYMM_LAUNCHER=none if {} did not start it",
-                                         error.what(), place.variables, place.launcher),
-                             error.rank(), error.remote());
+        throw BootstrapError(error.rank(), error.remote(),
+                             "{}. This process is a rank because of {}: set "
+                             "SYMM_LAUNCHER=none if {} did not start it",
+                             error.what(), place.variables, place.launcher);
     }
 }
 
 int run_launched(const Placement& place, const RankOptions& options, const Body& body) {
     has_been_a_rank = true;
     warn_of_ignored(place, options);
-    const auto failure = run_rank(
-        place.rank, RankMode::kProcess, [&] { return join_launched(place); }, options, body);
+    std::optional<RankFailure> failure;
+    run_rank(
+        place.rank, RankMode::kProcess, [&] { return join_launched(place); }, options, body,
+        failure);
     if (failure && failure->usage) {
-        print_lines(STDERR_FILENO, fmt::format("[{}] ", place.rank), "error: " + failure->text);
+        print_error(place.rank, failure->text);
     }
     return exit_code(failure);
 }
 
 std::vector<RankFailure> run_threads(const RankOptions& options, const Body& body) {
-    std::mutex mutex;
-    std::vector<RankFailure> failures;
+    auto connections = connected_sockets(options.ranks);
+    std::vector<std::optional<RankFailure>> failures(connections.size());
     // Keeps the contexts until all ranks have ended. Else the last rank on a device would destroy
     // its context, and a later rank would create a new one, which takes most of a second.
+    std::mutex mutex;
     std::vector<Device> kept;
-    const auto run = [&](int rank, Connections connections) {
-        const auto add = [&](const RankFailure& failure) {
-            const std::lock_guard lock(mutex);
-            failures.push_back(failure);
-        };
-        try {
-            const auto failure = run_rank(
-                rank, RankMode::kThread,
-                [&] {
-                    return std::make_unique<SocketBootstrap>(rank, options.ranks,
-                                                             std::move(connections));
-                },
-                options,
-                [&](Rank& self) {
-                    {
-                        const std::lock_guard lock(mutex);
-                        kept.emplace_back(self.device());
-                    }
-                    body(self);
-                });
-            if (failure) {
-                add(*failure);
-            }
-        } catch (const abi::__forced_unwind&) {
-            add(failure_now(rank, fmt::format("rank {} failed: {}", rank, kThreadEnded)));
-            throw;
-        }
+    const auto run = [&](std::size_t rank, Connections own) {
+        const int number = static_cast<int>(rank);
+        run_rank(
+            number, RankMode::kThread,
+            [&] {
+                return std::make_unique<SocketBootstrap>(number, options.ranks, std::move(own));
+            },
+            options,
+            [&](Rank& self) {
+                {
+                    const std::lock_guard lock(mutex);
+                    kept.emplace_back(self.device());
+                }
+                body(self);
+            },
+            failures[rank]);
     };
-    auto connections = connected_sockets(options.ranks);
     std::vector<std::jthread> threads;  // joined before what they use is destroyed
     try {
-        for (int rank = 0; rank < options.ranks; ++rank) {
-            threads.emplace_back(run, rank, std::move(connections[static_cast<std::size_t>(rank)]));
+        for (std::size_t rank = 0; rank < failures.size(); ++rank) {
+            threads.emplace_back(run, rank, std::move(connections[rank]));
         }
     } catch (const std::system_error& error) {
         connections.clear();  // ranks that have started then find the others gone
@@ -166,7 +158,13 @@ std::vector<RankFailure> run_threads(const RankOptions& options, const Body& bod
         throw_system_error(error.code().value(), "starting a thread for each rank");
     }
     threads.clear();
-    return failures;
+    std::vector<RankFailure> all;
+    for (const auto& failure : failures) {
+        if (failure) {
+            all.push_back(*failure);
+        }
+    }
+    return all;
 }
 
 }  // namespace
@@ -183,8 +181,8 @@ int run_ranks(const RankOptions& options, const Body& body) {
         return run_launched(*place, options, body);
     }
     if (options.ranks < 1 || options.ranks > kMaxRanks) {
-        throw UsageError(fmt::format("--ranks {} is not possible: pass a number from 1 to {}",
-                                     options.ranks, kMaxRanks));
+        throw UsageError("--ranks {} is not possible: pass a number from 1 to {}", options.ranks,
+                         kMaxRanks);
     }
     const auto failures = options.mode == RankMode::kProcess
                               ? spawn_ranks(options.ranks, options.command)

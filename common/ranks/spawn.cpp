@@ -138,9 +138,9 @@ std::vector<RankFailure> spawn_ranks(int ranks, const std::vector<std::string>& 
 std::optional<SpawnedRank> spawned_rank() {
     const auto refuse = [](const char* name) {
         throw UsageError(
-            fmt::format("SYMM_RANK is set, but {} is invalid: unset SYMM_RANK, which is for "
-                        "programs that start copies of themselves",
-                        name));
+            "SYMM_RANK is set, but {} is invalid: unset SYMM_RANK, which is for "
+            "programs that start copies of themselves",
+            name);
     };
     const auto number = [&](const char* name, int least, int most) {
         const auto value = number_in(env::foreign(name), least, most);
