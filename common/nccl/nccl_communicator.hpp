@@ -34,7 +34,7 @@ public:
     void abort() noexcept;
 
     /// Registers memory from ncclMemAlloc (or any VMM memory) as a symmetric window, which the
-    /// communicator deregisters. Throws std::runtime_error where the library is too old or refuses.
+    /// communicator deregisters. Throws std::runtime_error if the library is too old or refuses.
     NcclLibrary::Window register_window(CUdeviceptr pointer, std::size_t bytes);
 
     /// ncclDevCommCreate: from an ncclDevCommRequirements to an ncclDevComm, both of the library's

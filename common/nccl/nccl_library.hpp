@@ -42,20 +42,20 @@ struct NcclLibrary {
     int (*dev_comm_destroy)(Comm, const void* dev_comm) = nullptr;  ///< From 2.28; may be null.
 
     /// Loads NCCL: the file that SYMM_NCCL_LIB names; else libnccl.so.2 of LD_LIBRARY_PATH or the
-    /// system; else nccl_of_python(). Null, with the reason, where there is none.
+    /// system; else nccl_of_python(). Null, with the reason, if there is none.
     static std::unique_ptr<NcclLibrary> load(std::string& why_not);
 
     /// Throws std::runtime_error with the call and NCCL's own text unless `result` is 0.
     void check(int result, const std::string& call) const;
     /// For example `2.28.9`.
     std::string version() const;
-    /// Whether NCCL_MULTI_RANK_GPU_ENABLE=1, which load_nccl() sets where it is needed, has an
+    /// Whether NCCL_MULTI_RANK_GPU_ENABLE=1, which load_nccl() sets if it is needed, has an
     /// effect.
     bool lets_ranks_share_a_gpu() const;
 };
 
 /// The library of the Python package nvidia-nccl-cu12 or -cu13, in an active environment, beside
-/// the python3 on PATH, in /usr/local or in ~/.local; an empty string where there is none.
+/// the python3 on PATH, in /usr/local or in ~/.local; an empty string if there is none.
 std::string nccl_of_python();
 
 /// nccl.h's NCCL_WIN_COLL_SYMMETRIC.

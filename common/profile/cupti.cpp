@@ -1,7 +1,6 @@
 // The real driver's calls, as CUPTI reports them. Its few types are written out here.
 
 #include <dlfcn.h>
-#include <fmt/core.h>
 
 #include <stdexcept>
 
@@ -17,7 +16,7 @@ struct CallbackData {
     const char* function;
     const void* arguments;
     const CUresult* result;
-    const char* kernel;  ///< Of a launch; else null.
+    const char* kernel;  ///< The name of the kernel that a launch starts; else null.
     CUcontext context;
     std::uint32_t context_number;
     std::uint64_t* for_callbacks;
@@ -55,13 +54,6 @@ void* library() {
 void* cupti_function(const char* name) {
     static void* const cupti = library();
     return dlsym(cupti, name);
-}
-
-void check_cupti(int result, std::string_view call) {
-    if (result != 0) {
-        throw std::runtime_error(
-            fmt::format("{} failed: CUPTI error {}. Is another profiler running?", call, result));
-    }
 }
 
 void subscribe_to_cupti() {

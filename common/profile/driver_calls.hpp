@@ -28,7 +28,7 @@ struct DriverCall {
 
 /// The calls that the calling thread makes in `step`, in their order. Other threads' calls are left
 /// out. From any thread. From the first use on, until the process ends, each call of the driver
-/// costs some nanoseconds more. Throws what `step` throws, and std::runtime_error where the driver
+/// costs some nanoseconds more. Throws what `step` throws, and std::runtime_error if the driver
 /// is real and CUPTI is not found.
 std::vector<DriverCall> driver_calls_of(const std::function<void()>& step);
 

@@ -20,11 +20,11 @@ struct GpuWork {
     std::uint32_t stream;  ///< A number, the same for all work of a stream.
     std::uint64_t begin_ns;
     std::uint64_t end_ns;
-    std::uint64_t bytes;  ///< Of a copy.
+    std::uint64_t bytes;  ///< The size of a copy; 0 for a kernel.
 };
 
 /// The work that all GPUs of this process run during `step`, ordered by start time. `step`
-/// has to wait for its work. Throws std::runtime_error where CUPTI is not found or refuses, and on
+/// has to wait for its work. Throws std::runtime_error if CUPTI is not found or refuses, and on
 /// the emulated driver.
 std::vector<GpuWork> gpu_work_of(const std::function<void()>& step);
 
