@@ -26,17 +26,12 @@ using ::testing::HasSubstr;
 
 // A name that no other test or process has.
 std::string new_name() {
-    return fmt::format("symm-test-{}-{}", ::getpid(),
-                       ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    static int number = 0;
+    return fmt::format("symm-test-{}-{}", ::getpid(), ++number);
 }
 
 Message hello(int rank, int size) {
-    Message message;
-    message.kind = MessageKind::kHello;
-    message.rank = rank;
-    message.size = size;
-    message.deadline = patient();
-    return message;
+    return {.kind = MessageKind::kHello, .rank = rank, .size = size, .deadline = patient()};
 }
 
 // The error of join(), or of one call after it; empty if neither throws.
@@ -61,20 +56,24 @@ void expect_joined_after(const std::function<void(const std::string& name)>& str
     EXPECT_EQ(root.get(), "");
 }
 
+// The text in the next packet of a connection, if the packet is of this kind.
+std::string text_from(const UniqueFd& socket, MessageKind kind) {
+    SocketPacket packet;
+    EXPECT_EQ(receive_packet(socket.get(), kMaxMessage, packet, patient()), Io::kDone);
+    std::string why_not;
+    const auto message = decode(packet.bytes, why_not);
+    return message && message->kind == kind ? as_text(message->payload) : "another packet";
+}
+
 // Sends the root a first message, and returns why the root refuses the connection.
 std::string refusal_of(const std::string& name, std::span<const std::byte> bytes,
                        std::span<const UniqueFd> descriptors = {}) {
     const UniqueFd socket = connect_to(name, patient());
     EXPECT_EQ(send_packet(socket.get(), bytes, descriptors, patient()), Io::kDone);
+    const std::string refusal = text_from(socket, MessageKind::kRefused);
     SocketPacket packet;
-    EXPECT_EQ(receive_packet(socket.get(), kMaxMessage, packet, patient()), Io::kDone);
-    std::string why_not;
-    const auto answer = decode(packet.bytes, why_not);
-    if (!answer || answer->kind != MessageKind::kRefused) {
-        return "no refusal";
-    }
     EXPECT_EQ(receive_packet(socket.get(), kMaxMessage, packet, patient()), Io::kClosed);
-    return as_text(answer->payload);
+    return refusal;
 }
 
 void expect_refused(std::span<const std::byte> first, const std::string& why,
@@ -84,44 +83,23 @@ void expect_refused(std::span<const std::byte> first, const std::string& why,
     });
 }
 
-TEST(Join, AStrangerIsRefusedAndTheRanksCarryOn) {
+TEST(Join, AFirstMessageThatIsNoHelloOfThisRunIsRefusedAndTheRanksCarryOn) {
     const std::string text = "GET / HTTP/1.1\r\nHost: " + std::string(100, 'x') + "\r\n\r\n";
     expect_refused(std::as_bytes(std::span(text)), "speaks another protocol");
-}
-
-TEST(Join, ATruncatedMessageIsRefused) {
     const auto packet = encode(hello(1, 2));
     expect_refused(std::span(packet).first(packet.size() - 1), "too short");
-}
-
-TEST(Join, AnOversizedMessageIsRefused) {
-    auto packet = encode(hello(1, 2));
-    packet.resize(kMaxMessage + 1);
-    expect_refused(packet, "is longer than");
-}
-
-TEST(Join, AnotherVersionIsRefused) {
-    auto packet = encode(hello(1, 2));
-    packet[7] = std::byte{'9'};
-    expect_refused(packet, "another version");
-}
-
-TEST(Join, AnotherNumberOfRanksIsRefused) {
+    auto changed = packet;
+    changed[7] = std::byte{'9'};
+    expect_refused(changed, "another version");
+    changed = packet;
+    changed.resize(kMaxMessage + 1);
+    expect_refused(changed, "is longer than");
     expect_refused(encode(hello(2, 3)), "rank 2 of 3");
-}
-
-TEST(Join, ASecondRankZeroIsRefused) {
     expect_refused(encode(hello(0, 2)), "already a rank 0");
-}
-
-TEST(Join, AFirstMessageThatIsNoHelloIsRefused) {
     Message message = hello(1, 2);
     message.kind = MessageKind::kBarrier;
     expect_refused(encode(message), "not a HELLO");
-}
-
-TEST(Join, AHelloWithNoTimeLeftIsRefusedAndTheRanksCarryOn) {
-    Message message = hello(1, 2);
+    message = hello(1, 2);
     message.deadline = Deadline::after({});
     expect_refused(encode(message), "its deadline has passed");
 }
@@ -172,30 +150,24 @@ TEST(Join, TooManyOpenFilesDoNotEndTheRun) {
         tight.rlim_cur = static_cast<rlim_t>(silent.duplicate().get()) + 1;
         ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
         const UniqueFd next = connect_to(name, patient());
-        SocketPacket packet;
-        const Io io = receive_packet(silent.get(), kMaxMessage, packet, patient());
+        const std::string refusal = text_from(silent, MessageKind::kRefused);
         ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
-        ASSERT_EQ(io, Io::kDone);
-        std::string ignored;
-        EXPECT_THAT(as_text(decode(packet.bytes, ignored)->payload),
-                    HasSubstr("too many files open"));
+        EXPECT_THAT(refusal, HasSubstr("too many files open"));
     });
 }
+
+constexpr uid_t kNobody = 65534;
 
 TEST(Join, AnotherUsersProcessIsRefused) {
     if (::geteuid() != 0) {
         GTEST_SKIP() << "only root can become another user";
     }
-    constexpr uid_t kNobody = 65534;
     expect_joined_after([&](const std::string& name) {
         std::jthread([&] {
             // The system call changes this thread only; glibc's function would change all.
             ASSERT_EQ(::syscall(SYS_setresuid, -1, kNobody, -1), 0);
             const UniqueFd socket = connect_to(name, patient());
-            SocketPacket packet;
-            ASSERT_EQ(receive_packet(socket.get(), kMaxMessage, packet, patient()), Io::kDone);
-            std::string ignored;
-            EXPECT_THAT(as_text(decode(packet.bytes, ignored)->payload),
+            EXPECT_THAT(text_from(socket, MessageKind::kRefused),
                         HasSubstr("belongs to user 65534"));
         }).join();
         ::prctl(PR_SET_DUMPABLE, 1);  // the change of user cleared it; leak checkers need it
@@ -206,7 +178,6 @@ TEST(Join, AnotherUserCannotPassForRankZero) {
     if (::geteuid() != 0) {
         GTEST_SKIP() << "only root can become another user";
     }
-    constexpr uid_t kNobody = 65534;
     const std::string name = new_name();
     std::jthread([&] {
         ASSERT_EQ(::syscall(SYS_setresuid, -1, kNobody, -1), 0);
@@ -252,10 +223,7 @@ TEST(Join, ARankThatIsLostMeanwhileIsNamed) {
     const UniqueFd rank_1 = come(1);
     come(2).reset();
     EXPECT_THAT(rank_0.get(), HasSubstr("rank 2 (pid"));
-    SocketPacket packet;
-    ASSERT_EQ(receive_packet(rank_1.get(), kMaxMessage, packet, patient()), Io::kDone);
-    std::string ignored;
-    EXPECT_THAT(as_text(decode(packet.bytes, ignored)->payload), HasSubstr("rank 2 (pid"));
+    EXPECT_THAT(text_from(rank_1, MessageKind::kFail), HasSubstr("rank 2 (pid"));
 }
 
 TEST(Join, ANameThatIsTooLongIsRefused) {

@@ -14,15 +14,13 @@ namespace symm {
 namespace {
 
 Message example(std::size_t payload) {
-    Message message;
-    message.kind = MessageKind::kAllgather;
-    message.rank = 3;
-    message.size = 5;
-    message.number = 77;
-    message.deadline = Deadline::after(std::chrono::seconds(5));
-    message.name = "sizes";
-    message.payload = testing::unique_bytes(3, 1, payload);
-    return message;
+    return {.kind = MessageKind::kAllgather,
+            .rank = 3,
+            .size = 5,
+            .number = 77,
+            .deadline = Deadline::after(std::chrono::seconds(5)),
+            .name = "sizes",
+            .payload = testing::unique_bytes(3, 1, payload)};
 }
 
 TEST(Message, ArrivesAsItWasSent) {

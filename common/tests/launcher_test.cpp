@@ -13,11 +13,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <list>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <string>
 
 #include "common/sys/usage_error.hpp"
+#include "common/tests/variable_in_force.hpp"
 
 namespace symm {
 namespace {
@@ -25,54 +28,42 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// Sets these variables for a scope, and unsets all others that placement_from_environment() reads.
+// All that placement_from_environment() reads.
+constexpr const char* kRead =
+    "SYMM_BOOTSTRAP SYMM_LAUNCHER RANK WORLD_SIZE LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT "
+    "TORCHELASTIC_RUN_ID TORCHELASTIC_RESTART_COUNT OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE "
+    "OMPI_COMM_WORLD_LOCAL_SIZE PMIX_NAMESPACE PMI_RANK PMI_SIZE MPI_LOCALNRANKS SLURM_PROCID "
+    "SLURM_STEP_NUM_TASKS SLURM_STEP_NUM_NODES SLURM_JOB_ID SLURM_STEP_ID";
+
+using Variables = std::map<std::string, std::string>;
+
+// Sets these variables for a scope, and unsets all others of kRead.
 class Environment {
 public:
-    explicit Environment(const std::map<std::string, std::string>& variables) {
-        for (const char* name : {"SYMM_BOOTSTRAP",
-                                 "SYMM_LAUNCHER",
-                                 "RANK",
-                                 "WORLD_SIZE",
-                                 "LOCAL_WORLD_SIZE",
-                                 "MASTER_ADDR",
-                                 "MASTER_PORT",
-                                 "TORCHELASTIC_RUN_ID",
-                                 "TORCHELASTIC_RESTART_COUNT",
-                                 "OMPI_COMM_WORLD_RANK",
-                                 "OMPI_COMM_WORLD_SIZE",
-                                 "OMPI_COMM_WORLD_LOCAL_SIZE",
-                                 "PMIX_NAMESPACE",
-                                 "PMI_RANK",
-                                 "PMI_SIZE",
-                                 "MPI_LOCALNRANKS",
-                                 "SLURM_PROCID",
-                                 "SLURM_STEP_NUM_TASKS",
-                                 "SLURM_STEP_NUM_NODES",
-                                 "SLURM_JOB_ID",
-                                 "SLURM_STEP_ID"}) {
-            const char* value = std::getenv(name);
-            before_[name] = value == nullptr ? std::nullopt : std::optional<std::string>(value);
-            ::unsetenv(name);
-        }
-        for (const auto& [name, value] : variables) {
-            ::setenv(name.c_str(), value.c_str(), 1);
-        }
-    }
-    Environment(const Environment&) = delete;
-    Environment& operator=(const Environment&) = delete;
-    ~Environment() {
-        for (const auto& [name, value] : before_) {
-            value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
+    explicit Environment(const Variables& variables) {
+        std::istringstream names(kRead);
+        for (std::string name; names >> name;) {
+            const auto given = variables.find(name);
+            set_.emplace_back(
+                name, given == variables.end() ? std::nullopt : std::optional(given->second));
         }
     }
 
 private:
-    std::map<std::string, std::optional<std::string>> before_;
+    std::list<VariableInForce> set_;
 };
 
-TEST(Launcher, IsNoneInAnEmptyEnvironment) {
-    const Environment environment(std::map<std::string, std::string>{});
-    EXPECT_FALSE(placement_from_environment());
+TEST(Launcher, IsNoneWithoutBothOfItsVariablesOrIfIgnored) {
+    for (const Variables& variables :
+         {Variables{},
+          {{"RANK", "captain"}},
+          {{"RANK", ""}, {"WORLD_SIZE", "5"}},
+          {{"RANK", "0"}, {"WORLD_SIZE", ""}},
+          {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"SYMM_LAUNCHER", "none"}},
+          {{"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "7"}}}) {
+        const Environment environment(variables);
+        EXPECT_FALSE(placement_from_environment());
+    }
 }
 
 TEST(Launcher, IsKnownByItsVariables) {
@@ -93,7 +84,7 @@ TEST(Launcher, IsKnownByItsVariables) {
     }
 }
 
-std::string name_with(std::map<std::string, std::string> variables) {
+std::string name_with(Variables variables) {
     variables.insert({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "here"}});
     const Environment environment(variables);
     return placement_from_environment()->name;
@@ -138,7 +129,7 @@ TEST(Launcher, PrintsItsNameWhereAskedTo) {
 }
 
 TEST(Launcher, RunsOfTwoLaunchingProcessesMeetApart) {
-    const Environment environment(std::map<std::string, std::string>{});
+    const Environment environment(Variables{});
     const std::string run =
         "SYMM_TEST_PRINT=1 WORLD_SIZE=2 MASTER_PORT=7 RANK=$rank timeout 60 setsid -w $0 "
         "--gtest_filter=Launcher.PrintsItsNameWhereAskedTo --gtest_brief=1 | grep symm-";
@@ -174,7 +165,7 @@ std::string typed(const std::string& commands) {
 }
 
 TEST(Launcher, RunsThatAnInteractiveShellStartsNeedAName) {
-    const Environment environment(std::map<std::string, std::string>{});
+    const Environment environment(Variables{});
     const std::string rank = "SYMM_TEST_PRINT=1 RANK=0 WORLD_SIZE=2 ";
     const std::string start = "\"$1\" --gtest_filter=Launcher.PrintsItsNameWhereAskedTo";
     EXPECT_THAT(typed(rank + start), HasSubstr("SYMM_BOOTSTRAP to one text"));
@@ -186,7 +177,7 @@ TEST(Launcher, RunsThatAnInteractiveShellStartsNeedAName) {
 }
 
 TEST(Launcher, RunsOfAnUnknownProcessNeedAName) {
-    const Environment environment(std::map<std::string, std::string>{});
+    const Environment environment(Variables{});
     if (std::system("unshare --user --map-root-user --pid --fork true 2>/dev/null") != 0) {
         GTEST_SKIP() << "this user may not make PID namespaces";
     }
@@ -197,24 +188,9 @@ TEST(Launcher, RunsOfAnUnknownProcessNeedAName) {
     EXPECT_THAT(name_from("SYMM_BOOTSTRAP=a" + run), HasSubstr("\nsymm-"));
 }
 
-TEST(Launcher, CanBeIgnored) {
-    const Environment environment({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"SYMM_LAUNCHER", "none"}});
-    EXPECT_FALSE(placement_from_environment());
-}
-
-TEST(Launcher, HalfAPairIsNone) {
-    const Environment environment(std::map<std::string, std::string>{{"RANK", "captain"}});
-    EXPECT_FALSE(placement_from_environment());
-}
-
 TEST(Launcher, AnEmptyVariableIsAsOneThatIsNotSet) {
-    for (const auto& [rank, size] : {std::pair("", "5"), std::pair("0", ""), std::pair("", "")}) {
-        const Environment environment({{"RANK", rank}, {"WORLD_SIZE", size}});
-        EXPECT_FALSE(placement_from_environment()) << rank << " of " << size;
-    }
-    const std::string plain = name_with({});
     EXPECT_EQ(name_with({{"LOCAL_WORLD_SIZE", ""}, {"MASTER_PORT", ""}, {"SYMM_BOOTSTRAP", ""}}),
-              plain);
+              name_with({}));
     const Environment environment({{"SLURM_PROCID", "0"},
                                    {"SLURM_STEP_NUM_TASKS", "2"},
                                    {"SLURM_STEP_NUM_NODES", ""},
@@ -235,21 +211,14 @@ TEST(Launcher, NumbersThatMakeNoSenseAreNamed) {
 }
 
 TEST(Launcher, SeveralHostsAreRefused) {
-    {
-        const Environment environment(
-            {{"RANK", "0"}, {"WORLD_SIZE", "16"}, {"LOCAL_WORLD_SIZE", "8"}});
+    for (const Variables& variables :
+         {Variables{{"RANK", "0"}, {"WORLD_SIZE", "16"}, {"LOCAL_WORLD_SIZE", "8"}},
+          {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "16"}, {"SLURM_STEP_NUM_NODES", "2"}}}) {
+        const Environment environment(variables);
         EXPECT_THAT(
             [] { placement_from_environment(); },
             ::testing::ThrowsMessage<UsageError>(AllOf(HasSubstr("16"), HasSubstr("one host"))));
     }
-    const Environment environment(
-        {{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_NUM_NODES", "2"}});
-    EXPECT_THROW(placement_from_environment(), UsageError);
-}
-
-TEST(Launcher, ABatchScriptOfSlurmIsNoRank) {
-    const Environment environment({{"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "7"}});
-    EXPECT_FALSE(placement_from_environment());
 }
 
 }  // namespace

@@ -36,20 +36,15 @@ TEST(Ranks, EachRunsTheBodyOnce) {
                                 EXPECT_TRUE(rank.is_thread());
                                 EXPECT_EQ(rank.device(), rank.rank() % device_count());
                                 EXPECT_EQ(rank.process_of(0), ::getpid());
+                                CUdevice device = -1;
+                                ASSERT_EQ(cuCtxGetDevice(&device), CUDA_SUCCESS);
+                                EXPECT_EQ(device, rank.gpu().handle());
                                 const std::uint64_t bit = std::uint64_t{1} << rank.rank();
                                 EXPECT_EQ(seen.fetch_or(bit) & bit, 0u);
                             }),
                   0);
         EXPECT_EQ(seen.load(), ~std::uint64_t{0} >> (64 - size));
     }
-}
-
-TEST(Ranks, HaveTheContextOfTheirDevice) {
-    run_as(RankMode::kThread, 3, [](Rank& rank) {
-        CUdevice device = -1;
-        ASSERT_EQ(cuCtxGetDevice(&device), CUDA_SUCCESS);
-        EXPECT_EQ(device, rank.gpu().handle());
-    });
 }
 
 TEST(Ranks, NoneAndTooManyAreRefused) {
@@ -71,33 +66,20 @@ TEST(Ranks, AnUnknownModeIsRefused) {
     EXPECT_THROW(rank_mode("fibre"), UsageError);
 }
 
-TEST(Ranks, TheCauseIsReportedNotItsConsequences) {
+TEST(Ranks, TheCauseIsToldToAllRanksAndReportedNotItsConsequences) {
     for (const int failing : {0, 1, 3}) {
+        const std::string cause = fmt::format("rank {} failed: the GPU has gone fishing", failing);
+        std::atomic<int> told = 0;
         const std::string error = error_of(threads(4), [&](Rank& rank) {
             if (rank.rank() == failing) {
                 throw std::runtime_error("the GPU has gone fishing");
             }
-            rank.bootstrap().barrier("work");
+            told += text_thrown_by([&] { rank.bootstrap().barrier("work"); }) == cause ? 1 : 0;
+            rank.bootstrap().barrier("work");  // throws the same again
         });
-        EXPECT_EQ(error, fmt::format("rank {} failed: the GPU has gone fishing", failing));
+        EXPECT_EQ(error, cause);
+        EXPECT_EQ(told, 3);
     }
-}
-
-TEST(Ranks, EveryRankLearnsOfAFailure) {
-    std::atomic<int> told = 0;
-    error_of(threads(4), [&](Rank& rank) {
-        if (rank.rank() == 2) {
-            throw std::runtime_error("cause");
-        }
-        try {
-            rank.bootstrap().barrier("work");
-        } catch (const BootstrapError& error) {
-            EXPECT_EQ(std::string(error.what()), "rank 2 failed: cause");
-            ++told;
-            throw;
-        }
-    });
-    EXPECT_EQ(told, 3);
 }
 
 TEST(Ranks, BadUsageStaysBadUsage) {

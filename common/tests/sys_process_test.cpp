@@ -3,6 +3,7 @@
 #include "common/sys/process.hpp"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -22,17 +23,8 @@ namespace {
 
 using testing::patient;
 
-TEST(Deadlines, MayBeAsFarAwayAsCanBe) {
-    const Deadline far = Deadline::after(std::chrono::nanoseconds::max());
-    EXPECT_GT(far.left(), std::chrono::hours(24 * 365));
-    EXPECT_GT(far.left_ms(), 0);
-    EXPECT_EQ(Deadline::after(std::chrono::nanoseconds::min()).left().count(), 0);
-}
-
 Command shell(const std::string& script) {
-    Command command;
-    command.arguments = {"/bin/sh", "-c", script};
-    return command;
+    return {.arguments = {"/bin/sh", "-c", script}};
 }
 
 std::string output_of(Command command, const std::filesystem::path& file) {
@@ -98,14 +90,9 @@ TEST(Process, TakesAddedAndReplacedVariables) {
 }
 
 TEST(Process, AProgramThatIsNotThereIsNamed) {
-    Command command;
-    command.arguments = {"/no/such/program"};
-    try {
-        const Process process(command);
-        FAIL() << "it cannot have started";
-    } catch (const std::system_error& error) {
-        EXPECT_NE(std::string(error.what()).find("/no/such/program"), std::string::npos);
-    }
+    EXPECT_THAT(
+        [] { Process({.arguments = {"/no/such/program"}}); },
+        ::testing::ThrowsMessage<std::system_error>(::testing::HasSubstr("/no/such/program")));
 }
 
 TEST(Process, KnowsItsOwnArguments) {
@@ -117,10 +104,14 @@ TEST(Deadline, PassesAndIsNeverNegative) {
     EXPECT_TRUE(past.passed());
     EXPECT_EQ(past.left().count(), 0);
     EXPECT_EQ(past.left_ms(), 0);
+    EXPECT_EQ(Deadline::after(std::chrono::nanoseconds::min()).left().count(), 0);
     const Deadline far = Deadline::after(std::chrono::hours(1));
     EXPECT_FALSE(far.passed());
     EXPECT_GT(far.left_ms(), 3'000'000);
     EXPECT_DOUBLE_EQ(far.seconds(), 3600);
+    const Deadline farthest = Deadline::after(std::chrono::nanoseconds::max());
+    EXPECT_GT(farthest.left(), std::chrono::hours(24 * 365));
+    EXPECT_GT(farthest.left_ms(), 0);
 }
 
 TEST(Deadline, IsWhatTheEnvironmentSays) {
