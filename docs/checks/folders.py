@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # other.
 ORDER = """
 common/sys common/simt*|common/explore* common/driver*|common/emu*|common/cuda*
-common/pattern common/profile common/bootstrap common/ranks common/nccl
+common/test_pattern common/profile common/bootstrap common/ranks common/nccl
 common/cli common/bench common/course
 labs/01_vmm_alloc labs/02_access labs/03_ipc
 labs/04_shm_transport/host_memory labs/04_shm_transport/connection labs/04_shm_transport/proxy

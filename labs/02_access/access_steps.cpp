@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/cuda/check.hpp"
-#include "common/pattern/pattern.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
 
@@ -44,11 +44,11 @@ struct Step {
                       fmt::format("cuMemGetAccess(device {}) reports {}", device, name_of(flags)));
     }
 
-    pattern::Range data(std::uint32_t seed) const {
+    test_pattern::Range data(std::uint32_t seed) const {
         return {buffer.base(), context.bytes / sizeof(std::uint32_t), seed};
     }
     void expect_read(int device, std::uint32_t seed, const std::string& what) {
-        const pattern::Result result = pattern::compare(context.gpu(device), data(seed));
+        const test_pattern::Result result = test_pattern::compare(context.gpu(device), data(seed));
         report.expect(result.right(), fmt::format("{}: {}", what, result.describe()));
     }
     /// Each of these devices in turn writes its own data, and all of them read it. Returns the
@@ -56,9 +56,10 @@ struct Step {
     std::uint32_t use(const std::vector<int>& devices) {
         for (const int writer : devices) {
             ++seed;
-            pattern::fill(context.gpu(writer), data(seed));
+            test_pattern::fill(context.gpu(writer), data(seed));
             for (const int reader : devices) {
-                const pattern::Result result = pattern::compare(context.gpu(reader), data(seed));
+                const test_pattern::Result result =
+                    test_pattern::compare(context.gpu(reader), data(seed));
                 if (!result.right()) {
                     report.expect(false, fmt::format("device {} wrote, device {} read: {}", writer,
                                                      reader, result.describe()));
@@ -107,7 +108,7 @@ StepReport read_only(const StepContext& context) {
     Step step(context, device_memory(context.owner), "read-only");
     const int reader = step.users.back();
     step.set_access(step.users, kReadWrite);
-    pattern::fill(context.gpu(context.owner), step.data(1));
+    test_pattern::fill(context.gpu(context.owner), step.data(1));
     if (const auto refused =
             refusal({CUDA_ERROR_NOT_SUPPORTED}, [&] { step.set_access({reader}, kRead); })) {
         step.line(fmt::format("this driver has no read-only access: {}", refused->what()));
@@ -170,13 +171,13 @@ StepReport host_access(const StepContext& context) {
         step.set_access({device}, kReadWrite);
         const std::uint32_t seed = 2 * static_cast<std::uint32_t>(device);
         for (std::size_t i = 0; i < words.size(); ++i) {
-            words[i] = pattern::word(seed, i);
+            words[i] = test_pattern::word(seed, i);
         }
         step.expect_read(device, seed, fmt::format("the processor wrote, device {} read", device));
-        pattern::fill(gpu, step.data(seed + 1));
+        test_pattern::fill(gpu, step.data(seed + 1));
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < words.size(); ++i) {
-            wrong += words[i] != pattern::word(seed + 1, i);
+            wrong += words[i] != test_pattern::word(seed + 1, i);
         }
         step.report.expect(wrong == 0,
                            fmt::format("device {} wrote, the processor read: {}", device,
@@ -202,13 +203,13 @@ StepReport written_by_all(const StepContext& context) {
     const std::size_t each = words / step.users.size();
     const auto part = [&](std::size_t i) {
         const std::size_t first = i * each;
-        return pattern::Range{step.buffer.base() + first * sizeof(std::uint32_t),
-                              i + 1 == step.users.size() ? words - first : each,
-                              static_cast<std::uint32_t>(step.users[i]), first};
+        return test_pattern::Range{step.buffer.base() + first * sizeof(std::uint32_t),
+                                   i + 1 == step.users.size() ? words - first : each,
+                                   static_cast<std::uint32_t>(step.users[i]), first};
     };
     // All write at the same time, each its own part. No device reads before all have written.
     for (std::size_t i = 0; i < step.users.size(); ++i) {
-        pattern::queue_fill(context.gpu(step.users[i]), part(i));
+        test_pattern::queue_fill(context.gpu(step.users[i]), part(i));
     }
     for (const int writer : step.users) {
         context.gpu(writer).wait(fmt::format("the part of device {}", writer));
@@ -216,7 +217,7 @@ StepReport written_by_all(const StepContext& context) {
     for (const int reader : step.users) {
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < step.users.size(); ++i) {
-            wrong += pattern::compare(context.gpu(reader), part(i)).wrong;
+            wrong += test_pattern::compare(context.gpu(reader), part(i)).wrong;
         }
         step.report.expect(wrong == 0,
                            fmt::format("device {} wrote its part and read all {} words: {} wrong",

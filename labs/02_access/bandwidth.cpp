@@ -9,8 +9,8 @@
 #include "common/cuda/driver.hpp"
 #include "common/cuda/event.hpp"
 #include "common/cuda/kernel_timeout.hpp"
-#include "common/pattern/pattern.hpp"
 #include "common/sys/table.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 #include "labs/02_access/kernels.hpp"
 #include "labs/02_access/latency.hpp"
 
@@ -78,8 +78,8 @@ TransferBench::TransferBench(std::span<const Gpu> gpus, const PeerMatrix& matrix
         const std::vector<int> users = matrix.users_of(gpu.ordinal());
         outgoing_.emplace_back(gpu.ordinal(), bytes, users);
         incoming_.emplace_back(gpu.ordinal(), bytes, users);
-        pattern::fill(gpu, {outgoing_.back().base(), bytes / sizeof(std::uint32_t),
-                            static_cast<std::uint32_t>(gpu.ordinal())});
+        test_pattern::fill(gpu, {outgoing_.back().base(), bytes / sizeof(std::uint32_t),
+                                 static_cast<std::uint32_t>(gpu.ordinal())});
     }
 }
 
@@ -130,9 +130,9 @@ std::optional<double> TransferBench::run(Method method, std::span<const Route> t
     }
     for (const Running& one : all) {
         const auto index = static_cast<std::size_t>(one.transfer.destination);
-        const pattern::Result result =
-            pattern::compare(gpus_[index], {incoming_[index].base(), bytes_ / sizeof(std::uint32_t),
-                                            static_cast<std::uint32_t>(one.transfer.source)});
+        const test_pattern::Result result = test_pattern::compare(
+            gpus_[index], {incoming_[index].base(), bytes_ / sizeof(std::uint32_t),
+                           static_cast<std::uint32_t>(one.transfer.source)});
         if (!result.right()) {
             throw std::runtime_error(
                 fmt::format("{} delivered wrong data: {}", one.describe(), result.describe()));

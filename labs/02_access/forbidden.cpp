@@ -10,9 +10,9 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/pattern/pattern.hpp"
 #include "common/sys/print.hpp"
 #include "common/sys/process.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/access.hpp"
 
@@ -39,15 +39,15 @@ void run_forbidden(const Forbidden& kind) {
     const int accessor = devices_that_reach(kOwner).back();
     const Gpu gpu(accessor);
     const MappedMemory buffer(device_memory(kOwner), kWords * sizeof(std::uint32_t));
-    const pattern::Range data{buffer.base(), kWords, 1};
+    const test_pattern::Range data{buffer.base(), kWords, 1};
     const auto set = [&](CUmemAccess_flags flags) {
         allow(buffer.base(), buffer.size(), std::span(&accessor, 1), flags);
     };
     const auto run_kernel = [&] {
         if (kind.loads) {
-            (void)pattern::compare(gpu, data);
+            (void)test_pattern::compare(gpu, data);
         } else {
-            pattern::fill(gpu, data);
+            test_pattern::fill(gpu, data);
         }
     };
 
@@ -87,14 +87,14 @@ StepReport show_all_forbidden(const std::string& program, const StepContext& con
     const std::vector<int> users = context.matrix.users_of(context.owner);
     const SharedBuffer buffer(context.owner, context.bytes, users);
     const Drained before_the_buffer_goes(context.gpus);
-    const pattern::Range data{buffer.base(), context.bytes / sizeof(std::uint32_t), 0xB7};
-    pattern::fill(context.gpu(context.owner), data);
+    const test_pattern::Range data{buffer.base(), context.bytes / sizeof(std::uint32_t), 0xB7};
+    test_pattern::fill(context.gpu(context.owner), data);
     for (const Forbidden& kind : kForbidden) {
         report.expect(show_forbidden(program, kind),
                       fmt::format("{}: the kernel is stopped, the context lost", kind.name));
     }
     for (const int user : users) {
-        const pattern::Result result = pattern::compare(context.gpu(user), data);
+        const test_pattern::Result result = test_pattern::compare(context.gpu(user), data);
         report.expect(result.right(),
                       fmt::format("this process is not affected: device {} reads its data, {}",
                                   user, result.describe()));

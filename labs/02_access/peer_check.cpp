@@ -5,7 +5,7 @@
 #include <array>
 
 #include "common/cuda/check.hpp"
-#include "common/pattern/pattern.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 #include "labs/02_access/access.hpp"
 
 namespace symm {
@@ -18,12 +18,13 @@ std::string check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes)
     const Drained owner_first(owner);
     // Each step of each pair has its own seed.
     const auto data = [&](CUdeviceptr at, std::uint32_t step) {
-        return pattern::Range{at, bytes / sizeof(std::uint32_t),
-                              0x10000u * static_cast<std::uint32_t>(pair.accessor + 1) +
-                                  0x100u * static_cast<std::uint32_t>(pair.owner + 1) + step};
+        return test_pattern::Range{at, bytes / sizeof(std::uint32_t),
+                                   0x10000u * static_cast<std::uint32_t>(pair.accessor + 1) +
+                                       0x100u * static_cast<std::uint32_t>(pair.owner + 1) + step};
     };
     const auto failure = [&](const char* what, const Gpu& reader, std::uint32_t step) {
-        const pattern::Result result = pattern::compare(reader, data(remote.base(), step));
+        const test_pattern::Result result =
+            test_pattern::compare(reader, data(remote.base(), step));
         return result.right() ? "" : fmt::format("{}: {}", what, result.describe());
     };
 
@@ -33,18 +34,18 @@ std::string check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes)
              "cuMemsetD8Async(address={:#x}, size={}, device={})", remote.base(), bytes,
              pair.owner);
     owner.wait(fmt::format("the poison on device {}", pair.owner));
-    pattern::fill(accessor, data(remote.base(), 0));
+    test_pattern::fill(accessor, data(remote.base(), 0));
     if (std::string text = failure("stores of a kernel are lost", owner, 0); !text.empty()) {
         return text;
     }
 
-    pattern::fill(owner, data(remote.base(), 1));
+    test_pattern::fill(owner, data(remote.base(), 1));
     if (std::string text = failure("loads of a kernel return wrong data", accessor, 1);
         !text.empty()) {
         return text;
     }
 
-    pattern::fill(accessor, data(local.base(), 2));
+    test_pattern::fill(accessor, data(local.base(), 2));
     cu_check(cuMemcpyAsync(remote.base(), local.base(), bytes, accessor.stream()),
              "cuMemcpyAsync(device {} to device {}, size={})", pair.accessor, pair.owner, bytes);
     accessor.wait(fmt::format("the copy from device {} to device {}", pair.accessor, pair.owner));

@@ -4,8 +4,8 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/device_memory.hpp"
-#include "common/pattern/pattern.hpp"
 #include "common/sys/owner.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 
 namespace symm {
 namespace {
@@ -44,11 +44,11 @@ std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
 
     const Gpu gpu(rank.device());
     const DeviceMemory local(kBytes);
-    const auto of = [](int owner, CUdeviceptr at) -> pattern::Range {
+    const auto of = [](int owner, CUdeviceptr at) -> test_pattern::Range {
         // The last value is the seed: each rank's data differs.
         return {at, kBytes / 4, static_cast<std::uint32_t>(owner)};
     };
-    pattern::fill(gpu, of(rank.rank(), local.address()));
+    test_pattern::fill(gpu, of(rank.rank(), local.address()));
     Bootstrap& bootstrap = rank.bootstrap();
     const auto handles = bootstrap.allgather("legacy handles", legacy_handle(local.address()));
     const int right = (rank.rank() + 1) % rank.size();
@@ -65,7 +65,7 @@ std::string walk_legacy_ipc(Rank& rank, CUdeviceptr vmm_memory) {
             return;
         }
         const LegacyImport peer(handle);
-        const pattern::Result result = pattern::compare(gpu, of(right, peer.address()));
+        const test_pattern::Result result = test_pattern::compare(gpu, of(right, peer.address()));
         if (!result.right()) {
             throw std::runtime_error(fmt::format("rank {}'s memory: {}", right, result.describe()));
         }

@@ -8,8 +8,8 @@
 #include "common/cli/cli.hpp"
 #include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/pattern/pattern.hpp"
 #include "common/sys/bytes.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/handle_kind.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"
@@ -35,8 +35,8 @@ void check_bytes(const Rank& rank, std::size_t bytes) {
 
 // Reads the memory of rank `owner` with a kernel on this rank's GPU. Returns what the kernel found;
 // throws if a word is wrong.
-std::string compare(const Rank& rank, int owner, const pattern::Range& expected) {
-    const pattern::Result result = pattern::compare(Gpu(rank.device()), expected);
+std::string compare(const Rank& rank, int owner, const test_pattern::Range& expected) {
+    const test_pattern::Result result = test_pattern::compare(Gpu(rank.device()), expected);
     if (!result.right()) {
         throw std::runtime_error(fmt::format("rank {} reads rank {}'s memory: {}", rank.rank(),
                                              owner, result.describe()));
@@ -46,10 +46,10 @@ std::string compare(const Rank& rank, int owner, const pattern::Range& expected)
 
 void share_array(Rank& rank, std::size_t bytes) {
     const SharedArray array(rank, 0, bytes);
-    const pattern::Range words{array.base(), bytes / 4, 1};
+    const test_pattern::Range words{array.base(), bytes / 4, 1};
     rank.bootstrap().together("fill", [&] {
         if (rank.rank() == 0) {
-            pattern::fill(Gpu(rank.device()), words);
+            test_pattern::fill(Gpu(rank.device()), words);
         }
     });
     std::string found;
@@ -62,16 +62,16 @@ void walk_ring(Rank& rank, const SymmetricRange& range) {
     const int right = (me + 1) % rank.size();
     const int left = (me + rank.size() - 1) % rank.size();
     // Every writer has its own seed in each round: old data and another rank's data count as wrong.
-    const auto words = [&](int owner, int writer, int round) -> pattern::Range {
+    const auto words = [&](int owner, int writer, int round) -> test_pattern::Range {
         return {range.peer(owner), range.size() / 4,
                 static_cast<std::uint32_t>(writer + round * kMaxRanks)};
     };
     const Gpu gpu(rank.device());
     std::string found;
     Bootstrap& bootstrap = rank.bootstrap();
-    bootstrap.together("fill", [&] { pattern::fill(gpu, words(me, me, 0)); });
+    bootstrap.together("fill", [&] { test_pattern::fill(gpu, words(me, me, 0)); });
     bootstrap.together("read", [&] { compare(rank, right, words(right, right, 0)); });
-    bootstrap.together("write", [&] { pattern::fill(gpu, words(left, me, 1)); });
+    bootstrap.together("write", [&] { test_pattern::fill(gpu, words(left, me, 1)); });
     // This rank is its right neighbour's left neighbour, so the right neighbour has written here.
     bootstrap.together("check", [&] { found = compare(rank, me, words(me, right, 1)); });
     rank.say_in_order(

@@ -12,9 +12,9 @@
 #include "common/cli/cli.hpp"
 #include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/pattern/pattern.hpp"
 #include "common/sys/bytes.hpp"
 #include "common/sys/named.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/02_access/access.hpp"
 #include "labs/04_shm_transport/transport/transport.hpp"
@@ -101,12 +101,12 @@ void ring(Rank& rank, const Options& options) {
     for (int i = 0; i < options.iterations; ++i) {
         // Every rank has its own seed in each iteration: old data and another rank's data count as
         // wrong.
-        const auto words = [&](const DeviceBuffer& buffer, int sender) -> pattern::Range {
+        const auto words = [&](const DeviceBuffer& buffer, int sender) -> test_pattern::Range {
             return {buffer.base(), options.bytes / 4,
                     static_cast<std::uint32_t>(sender + i * kMaxRanks)};
         };
         rank.bootstrap().together("04: transfer", [&] {
-            pattern::fill(*gpu, words(source, rank.rank()));
+            test_pattern::fill(*gpu, words(source, rank.rank()));
             if (rank.rank() == options.silent) {
                 return;
             }
@@ -117,7 +117,7 @@ void ring(Rank& rank, const Options& options) {
             const std::chrono::duration<double, std::micro> took =
                 std::chrono::steady_clock::now() - start;
             microseconds = took.count();
-            const auto result = pattern::compare(*gpu, words(destination, previous));
+            const auto result = test_pattern::compare(*gpu, words(destination, previous));
             if (!result.right()) {
                 throw std::runtime_error(
                     fmt::format("from rank {}: {}", previous, result.describe()));

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "common/pattern/pattern.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
 
@@ -85,13 +85,14 @@ TEST_F(Access, OfNobodyChangesNothing) {
 }
 
 TEST_F(Access, TakenAndGivenAgainFindsTheDataUnchanged) {
-    const pattern::Range range{at_, 12345, 7};
+    const test_pattern::Range range{at_, 12345, 7};
     for (int round = 0; round < 10; ++round) {
         allow(at_, bytes_, std::array{0});
         if (round == 0) {
-            pattern::fill(gpu(0), range);
+            test_pattern::fill(gpu(0), range);
         }
-        EXPECT_EQ(pattern::compare(gpu(0), range).describe(), "all 12345 words right") << round;
+        EXPECT_EQ(test_pattern::compare(gpu(0), range).describe(), "all 12345 words right")
+            << round;
         allow(at_, bytes_, std::array{0}, kNone);
     }
 }
@@ -185,12 +186,13 @@ TEST_F(AccessLabTest, HostMemoryIsReadAndWrittenByTheHostAndEveryDevice) {
     for (const Gpu& one : gpus()) {
         const auto seed = static_cast<std::uint32_t>(one.ordinal());
         for (std::size_t i = 0; i < kWords; ++i) {
-            words[i] = pattern::word(seed, i);
+            words[i] = test_pattern::word(seed, i);
         }
-        EXPECT_TRUE(pattern::compare(one, {buffer.base(), kWords, seed}).right()) << one.ordinal();
-        pattern::fill(one, {buffer.base(), kWords, seed + 100});
+        EXPECT_TRUE(test_pattern::compare(one, {buffer.base(), kWords, seed}).right())
+            << one.ordinal();
+        test_pattern::fill(one, {buffer.base(), kWords, seed + 100});
         for (std::size_t i = 0; i < kWords; ++i) {
-            ASSERT_EQ(words[i], pattern::word(seed + 100, i))
+            ASSERT_EQ(words[i], test_pattern::word(seed + 100, i))
                 << "device " << one.ordinal() << ", " << i;
         }
     }

@@ -8,7 +8,7 @@
 
 #include "common/cuda/copy.hpp"
 #include "common/cuda/kernel_timeout.hpp"
-#include "common/pattern/pattern.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 #include "labs/02_access/access.hpp"
 #include "labs/02_access/latency.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
@@ -40,13 +40,13 @@ TEST_F(Kernels, CopyEveryWordAndNoneBehind) {
     for (const std::size_t words : kSizes) {
         for (const LaunchShape shape : {gpu(0).shape(), LaunchShape{1, gpu(0).shape().threads}}) {
             write(to.base(), std::vector<std::uint32_t>(words + 8, kPoison));
-            pattern::queue_fill(gpu(0), {from.base(), words + 8, 9});
+            test_pattern::queue_fill(gpu(0), {from.base(), words + 8, 9});
             gpu(0).make_current();
             queue_copy(gpu(0).stream(), shape, to.base(), from.base(), words * 4);
             gpu(0).wait("the copy");
             const std::vector<std::uint32_t> data = read(to.base(), words + 8);
             for (std::size_t i = 0; i < data.size(); ++i) {
-                ASSERT_EQ(data[i], i < words ? pattern::word(9, i) : kPoison)
+                ASSERT_EQ(data[i], i < words ? test_pattern::word(9, i) : kPoison)
                     << "word " << i << " of " << words;
             }
         }
@@ -63,12 +63,12 @@ TEST_F(Kernels, LoadAWholeRoundBeforeTheFirstStore) {
         const std::size_t threads = shape.blocks * shape.threads;
         const std::size_t bytes = kInFlight * threads * kVector;
         const SharedBuffer buffer(0, bytes + threads * kVector, {});
-        pattern::fill(gpu(0), {buffer.base(), buffer.size() / 4, 3});
+        test_pattern::fill(gpu(0), {buffer.base(), buffer.size() / 4, 3});
         gpu(0).make_current();
         queue_copy(gpu(0).stream(), shape, buffer.base() + threads * kVector, buffer.base(), bytes);
         gpu(0).wait("the copy");
-        const pattern::Range copied{buffer.base() + threads * kVector, bytes / 4, 3};
-        EXPECT_EQ(pattern::compare(gpu(0), copied).wrong, 0u)
+        const test_pattern::Range copied{buffer.base() + threads * kVector, bytes / 4, 3};
+        EXPECT_EQ(test_pattern::compare(gpu(0), copied).wrong, 0u)
             << "a copy shifted by " << threads << " vectors, by as many threads";
     }
 }
@@ -80,9 +80,9 @@ TEST_F(Kernels, WorkOnEveryDevicesMemoryFromEveryDevice) {
         const std::vector<int> users = matrix.users_of(pair.owner);
         const SharedBuffer buffer(pair.owner, kWords * 4, users);
         const auto seed = static_cast<std::uint32_t>(100 * pair.accessor + pair.owner);
-        pattern::fill(gpu(pair.accessor), {buffer.base(), kWords, seed});
+        test_pattern::fill(gpu(pair.accessor), {buffer.base(), kWords, seed});
         for (const int reader : users) {
-            EXPECT_TRUE(pattern::compare(gpu(reader), {buffer.base(), kWords, seed}).right())
+            EXPECT_TRUE(test_pattern::compare(gpu(reader), {buffer.base(), kWords, seed}).right())
                 << describe(pair) << ", read by " << reader;
         }
     }

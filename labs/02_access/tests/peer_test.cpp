@@ -104,7 +104,7 @@ TEST_F(Peers, ReadWhatAllOfThemHaveWritten) {
     std::map<int, std::size_t> compared;  // parts, by device
     {
         const Watch watch(gpus(), [&](const Work& work) {
-            compared[work.device] += work.what == "symm::pattern::Compare";
+            compared[work.device] += work.what == "symm::test_pattern::Compare";
         });
         EXPECT_TRUE(written_by_all({gpus(), matrix, 0, 4'100}).right);
     }

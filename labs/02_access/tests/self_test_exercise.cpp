@@ -24,7 +24,7 @@ protected:
         return text.substr(0, text.find(':'));
     }
     // The number of wrong words that the first block of this device's last comparison found.
-    // pattern::compare leaves it at the start of the device's results.
+    // test_pattern::compare leaves it at the start of the device's results.
     static std::uint64_t& wrong_words(int device) {
         return *static_cast<std::uint64_t*>(gpu(device).results());
     }
@@ -78,7 +78,7 @@ TEST_F(SelfTest, MakesEachDeviceDoItsPart) {
     {
         CUdeviceptr memory = 0;
         const Watch watch(gpus(), [&](const Work& work) {
-            const bool compares = work.what == "symm::pattern::Compare";
+            const bool compares = work.what == "symm::test_pattern::Compare";
             if (work.what == "cuMemset" && work.device == 4) {
                 memory = work.to;
                 poisoned += work.bytes;

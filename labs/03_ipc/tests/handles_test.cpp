@@ -14,8 +14,8 @@
 #include "common/cuda/driver.hpp"
 #include "common/emu/faults.hpp"
 #include "common/emu/inventory.hpp"
-#include "common/pattern/pattern.hpp"
 #include "common/sys/environment.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 #include "common/tests/meet.hpp"
 #include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
@@ -115,12 +115,13 @@ TEST_P(ArrayIn, IsTheSameMemoryOnEveryRank) {
         for (const std::size_t words : {1UL, 4UL, 4095UL, 600'007UL}) {
             const int root = static_cast<int>(words % 5);
             const SharedArray array(rank, root, words * 4);
-            const pattern::Range filled{array.base(), words, static_cast<std::uint32_t>(words)};
+            const test_pattern::Range filled{array.base(), words,
+                                             static_cast<std::uint32_t>(words)};
             if (rank.rank() == root) {
-                pattern::fill(gpu, filled);
+                test_pattern::fill(gpu, filled);
             }
             rank.bootstrap().barrier("filled");
-            EXPECT_TRUE(pattern::compare(gpu, filled).right()) << rank.rank();
+            EXPECT_TRUE(test_pattern::compare(gpu, filled).right()) << rank.rank();
             EXPECT_EQ(PhysicalMemory::mapped_at(array.base()).properties().location.id,
                       rank.device_of(root))
                 << "the memory is of another device than the root's";
@@ -134,12 +135,12 @@ TEST_P(ArrayIn, OutlivesTheRootsOwnView) {
         auto array = std::make_unique<SharedArray>(rank, 0, 4096);
         const Gpu gpu(rank.device());
         if (rank.rank() == 0) {
-            pattern::fill(gpu, {array->base(), 1024, 3});
+            test_pattern::fill(gpu, {array->base(), 1024, 3});
             array.reset();
         }
         rank.bootstrap().barrier("the root has released it");
         if (rank.rank() == 1) {
-            EXPECT_TRUE(pattern::compare(gpu, {array->base(), 1024, 3}).right());
+            EXPECT_TRUE(test_pattern::compare(gpu, {array->base(), 1024, 3}).right());
         }
     });
 }

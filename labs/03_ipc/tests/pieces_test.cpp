@@ -5,7 +5,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/pattern/pattern.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 #include "common/tests/run_as.hpp"
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"
@@ -37,7 +37,7 @@ TEST(DmaBuf, HoldsWhatTheGpuWroteWhereTheHostMayMapIt) {
     run_as(RankMode::kThread, 1, [](Rank& rank) {
         const SymmetricRange range(rank, 1 << 20);
         const Gpu gpu(rank.device());
-        pattern::fill(gpu, {range.local(), (1 << 20) / 4, 9});
+        test_pattern::fill(gpu, {range.local(), (1 << 20) / 4, 9});
         const std::string report = try_dma_buf(range.local(), range.stride());
         EXPECT_FALSE(report.empty());
         if (is_emulated()) {

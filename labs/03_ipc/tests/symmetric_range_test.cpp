@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "common/cuda/driver.hpp"
-#include "common/pattern/pattern.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 #include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/03_ipc/tests/segments.hpp"
@@ -36,18 +36,18 @@ void exercise(Rank& rank, const SymmetricRange& range, const std::string& name) 
     const auto seed = [](int of, int round) {
         return static_cast<std::uint32_t>(of * 100 + round);
     };
-    pattern::fill(gpu, {range.local(), words, seed(rank.rank(), 1)});
+    test_pattern::fill(gpu, {range.local(), words, seed(rank.rank(), 1)});
     rank.bootstrap().barrier(name + " filled");
     for (int peer = 0; peer < rank.size(); ++peer) {
-        EXPECT_TRUE(pattern::compare(gpu, {range.peer(peer), words, seed(peer, 1)}).right())
+        EXPECT_TRUE(test_pattern::compare(gpu, {range.peer(peer), words, seed(peer, 1)}).right())
             << "rank " << rank.rank() << " reads rank " << peer;
     }
     rank.bootstrap().barrier(name + " read");
     const int right = (rank.rank() + 1) % rank.size();
     const int left = (rank.rank() + rank.size() - 1) % rank.size();
-    pattern::fill(gpu, {range.peer(right), words, seed(rank.rank(), 2)});
+    test_pattern::fill(gpu, {range.peer(right), words, seed(rank.rank(), 2)});
     rank.bootstrap().barrier(name + " written");
-    EXPECT_TRUE(pattern::compare(gpu, {range.local(), words, seed(left, 2)}).right())
+    EXPECT_TRUE(test_pattern::compare(gpu, {range.local(), words, seed(left, 2)}).right())
         << "rank " << rank.rank();
     rank.bootstrap().barrier(name + " done");
 }
@@ -92,7 +92,7 @@ TEST_P(SymmetricRangeIn, KeepsTheMemoryOfARankThatLetsGoFirst) {
     run_as(GetParam(), 3, [](Rank& rank) {
         auto range = std::make_unique<SymmetricRange>(rank, 4096);
         const Gpu gpu(rank.device());
-        pattern::fill(gpu, {range->local(), 1024, static_cast<std::uint32_t>(rank.rank())});
+        test_pattern::fill(gpu, {range->local(), 1024, static_cast<std::uint32_t>(rank.rank())});
         rank.bootstrap().barrier("filled");
         for (int leaving = 0; leaving < 3; ++leaving) {
             if (rank.rank() == leaving) {
@@ -101,8 +101,8 @@ TEST_P(SymmetricRangeIn, KeepsTheMemoryOfARankThatLetsGoFirst) {
             rank.bootstrap().barrier("left");
             if (range) {
                 for (int peer = 0; peer < 3; ++peer) {
-                    EXPECT_TRUE(pattern::compare(gpu, {range->peer(peer), 1024,
-                                                       static_cast<std::uint32_t>(peer)})
+                    EXPECT_TRUE(test_pattern::compare(gpu, {range->peer(peer), 1024,
+                                                            static_cast<std::uint32_t>(peer)})
                                     .right());
                 }
             }
@@ -226,11 +226,12 @@ TEST_P(SymmetricRangeIn, SharesMemoryThatIsThereAlreadySegmentBySegment) {
         const Gpu gpu(rank.device());
         auto memory = std::make_unique<Segments>(rank.device(), kOneAndTwoGranules);
         const std::size_t words = memory->size() / 4 - 3;
-        pattern::fill(gpu, {memory->base(), words, static_cast<std::uint32_t>(rank.rank() + 5)});
+        test_pattern::fill(gpu,
+                           {memory->base(), words, static_cast<std::uint32_t>(rank.rank() + 5)});
         const SymmetricRange range(rank, memory->base(), words * 4);
         EXPECT_EQ(range.stride(), memory->size());
         for (int peer = 0; peer < 3; ++peer) {
-            EXPECT_TRUE(pattern::compare(
+            EXPECT_TRUE(test_pattern::compare(
                             gpu, {range.peer(peer), words, static_cast<std::uint32_t>(peer + 5)})
                             .right());
         }
@@ -311,14 +312,14 @@ TEST_P(SymmetricRangeIn, HasTheSegmentsThatAWindowReaches) {
             return unit - 4096 * static_cast<std::size_t>(owner + 1) / 2;
         };
         const CUdeviceptr window = memory.base() + lead_of(rank.rank());
-        pattern::fill(gpu, {window, bytes / 4, static_cast<std::uint32_t>(rank.rank() + 7)});
+        test_pattern::fill(gpu, {window, bytes / 4, static_cast<std::uint32_t>(rank.rank() + 7)});
         const SymmetricRange range(rank, window, bytes);
         EXPECT_EQ(range.lead(), lead_of(rank.rank()));
         ASSERT_LE(range.lead() + bytes, range.stride())
             << "rank " << rank.rank() << "'s window ends beyond the stride";
         for (int peer = 0; peer < 3; ++peer) {
-            EXPECT_TRUE(pattern::compare(gpu, {range.peer(peer) + lead_of(peer), bytes / 4,
-                                               static_cast<std::uint32_t>(peer + 7)})
+            EXPECT_TRUE(test_pattern::compare(gpu, {range.peer(peer) + lead_of(peer), bytes / 4,
+                                                    static_cast<std::uint32_t>(peer + 7)})
                             .right())
                 << "rank " << rank.rank() << " reads rank " << peer;
         }

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "common/cuda/copy.hpp"
-#include "common/pattern/pattern.hpp"
 #include "common/ranks/ranks.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/04_shm_transport/transport/transport.hpp"
 
@@ -36,7 +36,7 @@ struct Buffers {
 
     static unsigned char byte(int sender, unsigned message, std::size_t index) {
         const auto seed = static_cast<std::uint32_t>(sender) * 1000 + message;
-        return static_cast<unsigned char>(pattern::word(seed, index) >> 17);
+        return static_cast<unsigned char>(test_pattern::word(seed, index) >> 17);
     }
     void fill(int sender, unsigned message) {
         std::vector<unsigned char> data(kMost);

@@ -16,7 +16,7 @@
 
 #include "common/cuda/gpu.hpp"
 
-namespace symm::pattern {
+namespace symm::test_pattern {
 
 /// Word number `index` of the data with this seed. No two indices within 16 GiB have the same word
 /// (the factor is odd, so the product repeats only after 2^32 words), and no two seeds have the
@@ -42,6 +42,15 @@ struct Result {
     std::uint32_t expected = 0;     ///< What should have been there.
     std::uint32_t seen = 0;         ///< What was there.
     bool right() const { return wrong == 0; }
+    /// Adds what has been found in another part of the same words.
+    __host__ __device__ void add(const Result& other) {
+        if (other.wrong != 0 && (wrong == 0 || other.first_wrong < first_wrong)) {
+            first_wrong = other.first_wrong;
+            expected = other.expected;
+            seen = other.seen;
+        }
+        wrong += other.wrong;
+    }
     /// `all 1024 words right`, `3 of 1024 words wrong, first word 17: expected 0x..., saw 0x...`.
     std::string describe() const;
 };
@@ -56,4 +65,4 @@ void queue_fill(const Gpu& gpu, const Range& range);
 /// Throws CudaError.
 Result compare(const Gpu& gpu, const Range& range);
 
-}  // namespace symm::pattern
+}  // namespace symm::test_pattern

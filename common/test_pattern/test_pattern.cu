@@ -1,4 +1,4 @@
-#include "common/pattern/pattern.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 
 #include "common/cuda/launch.hpp"
 
-namespace symm::pattern {
+namespace symm::test_pattern {
 
 using simt::ThreadBlock;
 
@@ -23,23 +23,6 @@ struct Fill {
     }
 };
 
-/// The wrong words that one thread, then one block, found.
-struct Found {
-    std::uint64_t wrong;
-    std::uint64_t first;
-    std::uint32_t expected;
-    std::uint32_t seen;
-
-    __host__ __device__ void add(const Found& other) {
-        if (other.wrong != 0 && (wrong == 0 || other.first < first)) {
-            first = other.first;
-            expected = other.expected;
-            seen = other.seen;
-        }
-        wrong += other.wrong;
-    }
-};
-
 /// Each thread counts for itself. Thread 0 adds up its block's counts and writes them to the
 /// block's own slot in host memory. The slots need no atomics, which some buses between host and
 /// device do not support.
@@ -48,18 +31,18 @@ struct Compare {
     std::size_t words;
     std::uint32_t seed;
     std::size_t first;
-    Found* slots;
+    Result* slots;
 
     __host__ __device__ void operator()(const ThreadBlock& block) const {
-        Found found{};
+        Result found{};
         for (std::size_t i = block.grid_rank(); i < words; i += block.grid_size()) {
             const std::uint32_t expected = word(seed, first + i);
             const std::uint32_t seen = from[i];
             if (seen != expected) {
-                found.add({1, i, expected, seen});
+                found.add({0, 1, i, expected, seen});
             }
         }
-        Found* all = block.shared<Found>();
+        Result* all = block.shared<Result>();
         all[block.thread_rank()] = found;
         block.sync();
         if (block.thread_rank() == 0) {
@@ -92,18 +75,18 @@ void fill(const Gpu& gpu, const Range& range) {
 }
 
 Result compare(const Gpu& gpu, const Range& range) {
-    static_assert(Gpu::kMostBlocks * sizeof(Found) <= Gpu::kResultBytes, "a slot for each block");
+    static_assert(Gpu::kMostBlocks * sizeof(Result) <= Gpu::kResultBytes, "a slot for each block");
     gpu.make_current();
     const auto [blocks, threads] = gpu.shape();
-    auto* slots = static_cast<Found*>(gpu.results());
+    auto* slots = static_cast<Result*>(gpu.results());
     launch(gpu.stream(), blocks, threads,
            Compare{reinterpret_cast<const std::uint32_t*>(range.at), range.words, range.seed,
                    range.first, slots},
-           threads * sizeof(Found));
+           threads * sizeof(Result));
     gpu.wait(fmt::format("the loads of device {}", gpu.ordinal()));
-    Found all{};
-    std::for_each(slots, slots + blocks, [&](const Found& found) { all.add(found); });
-    return {range.words, all.wrong, all.first, all.expected, all.seen};
+    Result all{range.words, 0, 0, 0, 0};
+    std::for_each(slots, slots + blocks, [&](const Result& found) { all.add(found); });
+    return all;
 }
 
-}  // namespace symm::pattern
+}  // namespace symm::test_pattern

@@ -1,6 +1,6 @@
 // The result check: every word is written, and a single wrong one is found wherever it is.
 
-#include "common/pattern/pattern.hpp"
+#include "common/test_pattern/test_pattern.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ protected:
     Gpu gpu_{0};
     PinnedMemory memory_{300'000};
     std::uint32_t* words_ = memory_.as<std::uint32_t>();
-    pattern::Range range(std::size_t words, std::uint32_t seed, std::size_t first = 0) const {
+    test_pattern::Range range(std::size_t words, std::uint32_t seed, std::size_t first = 0) const {
         return {memory_.address(), words, seed, first};
     }
 };
@@ -30,9 +30,9 @@ protected:
 TEST_F(PatternTest, IsWrittenToEveryWordAndNoneAfter) {
     for (const std::size_t words : kSizes) {
         std::fill_n(words_, words + 8, kPoison);
-        pattern::fill(gpu_, range(words, 3, 1000));
+        test_pattern::fill(gpu_, range(words, 3, 1000));
         for (std::size_t i = 0; i < words + 8; ++i) {
-            ASSERT_EQ(words_[i], i < words ? pattern::word(3, 1000 + i) : kPoison)
+            ASSERT_EQ(words_[i], i < words ? test_pattern::word(3, 1000 + i) : kPoison)
                 << "word " << i << " of " << words;
         }
     }
@@ -41,14 +41,14 @@ TEST_F(PatternTest, IsWrittenToEveryWordAndNoneAfter) {
 TEST_F(PatternTest, IsFoundWrongWhereverOneWordIs) {
     for (const std::size_t words : kSizes) {
         for (const std::size_t wrong : {std::size_t{0}, words / 2, words - 1}) {
-            pattern::fill(gpu_, range(words, 5));
-            EXPECT_EQ(pattern::compare(gpu_, range(words, 5)).describe(),
+            test_pattern::fill(gpu_, range(words, 5));
+            EXPECT_EQ(test_pattern::compare(gpu_, range(words, 5)).describe(),
                       "all " + std::to_string(words) + " words right");
             words_[wrong] = kPoison;
-            const pattern::Result result = pattern::compare(gpu_, range(words, 5));
+            const test_pattern::Result result = test_pattern::compare(gpu_, range(words, 5));
             EXPECT_EQ(result.wrong, 1u) << words;
             EXPECT_EQ(result.first_wrong, wrong) << words;
-            EXPECT_EQ(result.expected, pattern::word(5, wrong));
+            EXPECT_EQ(result.expected, test_pattern::word(5, wrong));
             EXPECT_EQ(result.seen, kPoison);
         }
     }
@@ -56,18 +56,20 @@ TEST_F(PatternTest, IsFoundWrongWhereverOneWordIs) {
 
 TEST_F(PatternTest, OfAnotherSeedOrPlaceIsWrongInEveryWord) {
     constexpr std::size_t kWords = 10'001;
-    pattern::fill(gpu_, range(kWords, 1));
-    EXPECT_EQ(pattern::compare(gpu_, range(kWords, 2)).wrong, kWords);
-    EXPECT_EQ(pattern::compare(gpu_, range(kWords, 1, 1)).wrong, kWords) << "shifted by a word";
-    EXPECT_EQ(pattern::compare(gpu_, range(kWords, 2)).first_wrong, 0u);
-    EXPECT_EQ(pattern::compare(gpu_, range(kWords, 2)).describe().rfind("10001 of 10001", 0), 0u);
+    test_pattern::fill(gpu_, range(kWords, 1));
+    EXPECT_EQ(test_pattern::compare(gpu_, range(kWords, 2)).wrong, kWords);
+    EXPECT_EQ(test_pattern::compare(gpu_, range(kWords, 1, 1)).wrong, kWords)
+        << "shifted by a word";
+    EXPECT_EQ(test_pattern::compare(gpu_, range(kWords, 2)).first_wrong, 0u);
+    EXPECT_EQ(test_pattern::compare(gpu_, range(kWords, 2)).describe().rfind("10001 of 10001", 0),
+              0u);
 }
 
 TEST(Pattern, IsUniqueToIndexAndSeed) {
     std::vector<std::uint32_t> words;
     for (std::size_t i = 0; i < 100'000; ++i) {
-        words.push_back(pattern::word(1, i));
-        EXPECT_NE(pattern::word(1, i), pattern::word(2, i));
+        words.push_back(test_pattern::word(1, i));
+        EXPECT_NE(test_pattern::word(1, i), test_pattern::word(2, i));
     }
     std::sort(words.begin(), words.end());
     EXPECT_EQ(std::adjacent_find(words.begin(), words.end()), words.end());
