@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <system_error>
 #include <tuple>
@@ -28,31 +29,20 @@ std::string text_of_errno() {
 }  // namespace
 
 std::string read_file(const std::string& path, std::string_view origin) {
-    // O_NONBLOCK: opening a FIFO would wait for its writer.
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     struct stat status {};
-    if (file.get() < 0 || ::fstat(file.get(), &status) != 0) {
-        refuse(origin, "the file cannot be read: " + text_of_errno());
-    }
-    if (!S_ISREG(status.st_mode)) {
+    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
         refuse(origin, "this is not a regular file");
     }
+    std::ifstream file(path, std::ios::binary);
     std::string text(kMostFileBytes + 1, '\0');
-    std::size_t size = 0;
-    while (size < text.size()) {
-        const ssize_t more = ::read(file.get(), &text[size], text.size() - size);
-        if (more < 0) {
-            refuse(origin, "the file cannot be read: " + text_of_errno());
-        }
-        if (more == 0) {
-            break;
-        }
-        size += static_cast<std::size_t>(more);
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    if (!file.is_open() || file.bad()) {
+        refuse(origin, "the file cannot be read: " + text_of_errno());
     }
-    if (size > kMostFileBytes) {
+    text.resize(static_cast<std::size_t>(file.gcount()));
+    if (text.size() > kMostFileBytes) {
         refuse(origin, fmt::format("the file is larger than {} MiB", kMostFileBytes >> 20));
     }
-    text.resize(size);
     return text;
 }
 

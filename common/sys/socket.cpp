@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -60,8 +61,23 @@ bool wait_for(int fd, short events, Deadline deadline) {
     return poll_until({&entry, 1}, deadline);
 }
 
-bool is_gone(int error) {
-    return error == EPIPE || error == ECONNRESET || error == ENOTCONN;
+// Makes a call of a socket that does not block until it succeeds: returns something else than -1.
+template <class Call>
+Io make_call(const Call& call, int socket, short events, Deadline deadline,
+             const std::string& name) {
+    while (call() < 0) {
+        if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN) {
+            return Io::kClosed;
+        }
+        if (errno == EAGAIN) {
+            if (!wait_for(socket, events, deadline)) {
+                return Io::kLate;
+            }
+        } else if (errno != EINTR) {
+            throw_system_error(errno, name);
+        }
+    }
+    return Io::kDone;
 }
 
 void take_descriptors(msghdr& message, std::vector<UniqueFd>& into) {
@@ -161,21 +177,10 @@ Io send_packet(int socket, std::span<const std::byte> bytes, std::span<const Uni
             std::memcpy(CMSG_DATA(part) + i * sizeof(int), &fd, sizeof(int));
         }
     }
-    while (true) {
-        if (::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
-            return Io::kDone;
-        }
-        if (is_gone(errno)) {
-            return Io::kClosed;
-        }
-        if (errno == EAGAIN) {
-            if (!wait_for(socket, POLLOUT, deadline)) {
-                return Io::kLate;
-            }
-        } else if (errno != EINTR) {
-            throw_errno("sendmsg(bytes={}, descriptors={})", bytes.size(), descriptors.size());
-        }
-    }
+    const auto send = [&] { return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL); };
+    return make_call(
+        send, socket, POLLOUT, deadline,
+        fmt::format("sendmsg(bytes={}, descriptors={})", bytes.size(), descriptors.size()));
 }
 
 Io receive_packet(int socket, std::size_t most, SocketPacket& packet, Deadline deadline) {
@@ -183,41 +188,31 @@ Io receive_packet(int socket, std::size_t most, SocketPacket& packet, Deadline d
     packet.bytes.resize(most);
     iovec content{packet.bytes.data(), packet.bytes.size()};
     alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxPacketDescriptors * sizeof(int))> control{};
-    bool was_reset = false;
-    while (true) {
-        msghdr message{};
+    msghdr message{};
+    ssize_t length = 0;
+    const auto receive = [&] {
+        message = msghdr{};
         message.msg_iov = &content;
         message.msg_iovlen = 1;
         message.msg_control = control.data();
         message.msg_controllen = control.size();
-        const ssize_t length = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-        if (length > 0) {
-            take_descriptors(message, packet.descriptors);
-            packet.bytes.resize(static_cast<std::size_t>(length));
-            packet.cut = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
-            if (packet.cut) {
-                packet.descriptors.clear();
-            }
-            return Io::kDone;
-        }
-        if (length == 0) {
-            return Io::kClosed;  // packets here are never empty
-        }
-        if (errno == ECONNRESET && !was_reset) {
-            was_reset = true;  // reported once; what the peer sent before can still be received
-            continue;
-        }
-        if (is_gone(errno)) {
-            return Io::kClosed;
-        }
-        if (errno == EAGAIN) {
-            if (!wait_for(socket, POLLIN, deadline)) {
-                return Io::kLate;
-            }
-        } else if (errno != EINTR) {
-            throw_errno("recvmsg");
-        }
+        return length = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    };
+    const auto receive_after_reset = [&] {
+        // ECONNRESET is reported once; what the peer sent before can still be received.
+        return receive() < 0 && errno == ECONNRESET ? receive() : length;
+    };
+    const Io io = make_call(receive_after_reset, socket, POLLIN, deadline, "recvmsg");
+    if (io != Io::kDone || length == 0) {  // packets here are never empty
+        return io == Io::kDone ? Io::kClosed : io;
     }
+    take_descriptors(message, packet.descriptors);
+    packet.bytes.resize(static_cast<std::size_t>(length));
+    packet.cut = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+    if (packet.cut) {
+        packet.descriptors.clear();
+    }
+    return Io::kDone;
 }
 
 Peek peek_at(int socket, std::size_t most) {
