@@ -151,13 +151,10 @@ std::vector<DriverCall> calls(std::initializer_list<const char*> names) {
     return list;
 }
 
-TEST(Folded, WritesARepeatedSequenceOnce) {
+TEST(Folded, WritesTheSequenceOnceThatSavesTheMostLines) {
     EXPECT_THAT(
         folded(calls({"a", "b", "c", "b", "c", "b", "c", "d"})),
         ElementsAre("    a(0)", "    3 times:", "        b(1)", "        c(2)", "    d(7)"));
-}
-
-TEST(Folded, TakesTheSequenceThatSavesTheMostLines) {
     EXPECT_THAT(folded(calls({"a", "a", "b", "a", "a", "b"})),
                 ElementsAre("    2 times:", "        a(0)", "        a(1)", "        b(2)"));
 }
