@@ -1,6 +1,7 @@
 #include "common/tests/conformance/conformance.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include "common/cuda/check.hpp"
 
@@ -19,13 +20,25 @@ testing::AssertionResult is_one_of(CUresult result, std::initializer_list<CUresu
     return failure << ": ";
 }
 
-void Driver::SetUp() {
-    ASSERT_OK(cuInit(0));
-    ASSERT_GE(device_count(), 1);
-    ASSERT_OK(cuCtxSetCurrent(primary_context()));
+namespace {
+
+std::size_t granules(std::size_t units, int device) {
+    const CUmemAllocationProp properties = memory_of(device);
+    std::size_t bytes = 0;
+    EXPECT_OK(
+        cuMemGetAllocationGranularity(&bytes, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+    return units * bytes;
 }
 
-void Driver::TearDown() {
+}  // namespace
+
+Driver::Driver() {
+    EXPECT_OK(cuInit(0));
+    EXPECT_GE(device_count(), 1);
+    EXPECT_OK(cuCtxSetCurrent(primary_context()));
+}
+
+Driver::~Driver() {
     CUcontext current = nullptr;
     EXPECT_OK(cuCtxGetCurrent(&current));
     EXPECT_EQ(current, primary_context()) << "the case left another context current";
@@ -61,11 +74,14 @@ CUcontext Driver::primary_context() {
 }
 
 std::size_t Driver::unit() {
-    const CUmemAllocationProp properties = memory_of(0);
-    std::size_t bytes = 0;
-    EXPECT_OK(
-        cuMemGetAllocationGranularity(&bytes, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
-    return bytes;
+    return granules(1, 0);
+}
+
+void Driver::in_another_thread(const std::function<void()>& work) {
+    std::thread([&] {
+        EXPECT_OK(cuCtxSetCurrent(primary_context()));
+        work();
+    }).join();
 }
 
 bool Driver::peers() {
@@ -85,6 +101,13 @@ CUmemAllocationProp memory_of(int device, unsigned long long types) {
     return properties;
 }
 
+CUmemAllocationProp memory_of_node(int node) {
+    CUmemAllocationProp properties = memory_of(0);
+    properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    properties.location.id = node;
+    return properties;
+}
+
 CUmemAccessDesc access_for(int device, CUmemAccess_flags flags) {
     CUmemAccessDesc access{};
     access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
@@ -93,17 +116,9 @@ CUmemAccessDesc access_for(int device, CUmemAccess_flags flags) {
     return access;
 }
 
-namespace {
-
-std::size_t granules(std::size_t units, int device) {
-    const CUmemAllocationProp properties = memory_of(device);
-    std::size_t bytes = 0;
-    EXPECT_OK(
-        cuMemGetAllocationGranularity(&bytes, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
-    return units * bytes;
+CUresult give_access(CUdeviceptr at, std::size_t bytes, const CUmemAccessDesc& access) {
+    return cuMemSetAccess(at, bytes, &access, 1);
 }
-
-}  // namespace
 
 Memory::Memory(const CUmemAllocationProp& properties, std::size_t bytes) : bytes_(bytes) {
     EXPECT_OK(cuMemCreate(&handle_, bytes, &properties, 0));
@@ -139,8 +154,7 @@ void Range::map(const Memory& memory, std::size_t offset, std::initializer_list<
     ASSERT_OK(cuMemMap(base_ + offset, memory.size(), 0, memory.handle(), 0));
     pieces_.push_back({offset, memory.size()});
     for (int device : devices) {
-        const CUmemAccessDesc access = access_for(device);
-        EXPECT_OK(cuMemSetAccess(base_ + offset, memory.size(), &access, 1));
+        EXPECT_OK(give_access(base_ + offset, memory.size(), access_for(device)));
     }
 }
 
@@ -174,6 +188,11 @@ std::vector<unsigned char> read_bytes(CUdeviceptr from, std::size_t bytes) {
     std::vector<unsigned char> read(bytes, 0xEE);
     EXPECT_OK(cuMemcpyDtoH(read.data(), from, bytes));
     return read;
+}
+
+void expect_written(CUdeviceptr to, std::size_t bytes, unsigned seed, CUdeviceptr from) {
+    write_bytes(to, pattern(bytes, seed));
+    EXPECT_EQ(read_bytes(from == 0 ? to : from, bytes), pattern(bytes, seed));
 }
 
 }  // namespace symm::conformance

@@ -6,67 +6,37 @@
 namespace symm::conformance {
 namespace {
 
-constexpr auto kDmaBuf = CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD;
-
 class DmaBuf : public Driver {
 protected:
-    void SetUp() override {
-        Driver::SetUp();
-        if (attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) == 0) {
-            GTEST_SKIP() << "the device has no dma-buf";
-        }
+    void SetUp() override { SYMM_NEEDS(attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED) != 0); }
+    static CUresult export_range(int& fd, CUdeviceptr base, std::size_t bytes) {
+        return cuMemGetHandleForAddressRange(&fd, base, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
+                                             0);
     }
 };
 
-TEST_F(DmaBuf, IsADescriptorOfMappedMemory) {
-    Buffer buffer(1);
-    int fd = -1;
-    ASSERT_OK(cuMemGetHandleForAddressRange(&fd, buffer.base(), buffer.size(), kDmaBuf, 0));
-    EXPECT_GE(fd, 0);
-    const UniqueFd owner(fd);
-}
-
-TEST_F(DmaBuf, IsADescriptorOfPartOfIt) {
+TEST_F(DmaBuf, IsADescriptorOfMappedOrMemAllocMemory) {
     Buffer buffer(2);
-    int fd = -1;
-    ASSERT_OK(cuMemGetHandleForAddressRange(&fd, buffer.base() + unit(), unit(), kDmaBuf, 0));
-    EXPECT_GE(fd, 0);
-    const UniqueFd owner(fd);
+    Allocation plain(unit());
+    for (const auto& [base, bytes] : {std::pair(buffer.base(), buffer.size()),
+                                      {buffer.base() + unit(), unit()},
+                                      {plain.base, unit()}}) {
+        int fd = -1;
+        ASSERT_OK(export_range(fd, base, bytes));
+        EXPECT_GE(fd, 0);
+        const UniqueFd owner(fd);
+    }
 }
 
-TEST_F(DmaBuf, IsADescriptorOfMemAllocMemory) {
-    CUdeviceptr plain = 0;
-    ASSERT_OK(cuMemAlloc(&plain, unit()));
-    int fd = -1;
-    EXPECT_OK(cuMemGetHandleForAddressRange(&fd, plain, unit(), kDmaBuf, 0));
-    const UniqueFd owner(fd);
-    EXPECT_OK(cuMemFree(plain));
-}
-
-TEST_F(DmaBuf, WantsMappedMemory) {
+TEST_F(DmaBuf, WantsWholePagesOfMappedMemory) {
     Range range(unit());
-    int fd = -1;
-    EXPECT_NE(cuMemGetHandleForAddressRange(&fd, range.base(), unit(), kDmaBuf, 0), CUDA_SUCCESS);
-}
-
-TEST_F(DmaBuf, RefusesNoBytes) {
     Buffer buffer(1);
     int fd = -1;
-    EXPECT_RESULT(cuMemGetHandleForAddressRange(&fd, buffer.base(), 0, kDmaBuf, 0),
-                  CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(DmaBuf, WantsWholePages) {
-    Buffer buffer(1);
-    int fd = -1;
-    EXPECT_RESULT(cuMemGetHandleForAddressRange(&fd, buffer.base() + 8, 4096, kDmaBuf, 0),
-                  CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(DmaBuf, NeedsSomewhereToGo) {
-    Buffer buffer(1);
-    EXPECT_RESULT(cuMemGetHandleForAddressRange(nullptr, buffer.base(), buffer.size(), kDmaBuf, 0),
-                  CUDA_ERROR_INVALID_VALUE);
+    EXPECT_NE(export_range(fd, range.base(), unit()), CUDA_SUCCESS);
+    EXPECT_INVALID(export_range(fd, buffer.base(), 0));
+    EXPECT_INVALID(export_range(fd, buffer.base() + 8, 4096));
+    EXPECT_INVALID(cuMemGetHandleForAddressRange(nullptr, buffer.base(), buffer.size(),
+                                                 CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
 }
 
 }  // namespace

@@ -7,81 +7,45 @@ namespace {
 
 using Granularity = Driver;
 
-CUresult ask(std::size_t& bytes, const CUmemAllocationProp& properties,
-             CUmemAllocationGranularity_flags which = CU_MEM_ALLOC_GRANULARITY_MINIMUM) {
-    return cuMemGetAllocationGranularity(&bytes, &properties, which);
-}
+constexpr auto kMinimum = CU_MEM_ALLOC_GRANULARITY_MINIMUM;
 
-TEST_F(Granularity, IsTwoMebibytesOfDeviceMemory) {
-    std::size_t minimum = 0;
-    std::size_t recommended = 0;
-    EXPECT_OK(ask(minimum, memory_of(0)));
-    EXPECT_OK(ask(recommended, memory_of(0), CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
-    EXPECT_EQ(minimum, std::size_t{2} << 20);
-    EXPECT_EQ(recommended, std::size_t{2} << 20);
-}
-
-TEST_F(Granularity, IsTheSameForEveryHandleType) {
-    std::size_t plain = 0;
-    std::size_t shareable = 0;
-    EXPECT_OK(ask(plain, memory_of(0, 0)));
-    EXPECT_OK(ask(shareable, memory_of(0)));
-    EXPECT_EQ(plain, shareable);
-}
-
-TEST_F(Granularity, ExistsForEveryDevice) {
-    for (int i = 0; i < device_count(); ++i) {
+void expect_two_mebibytes(const CUmemAllocationProp& properties) {
+    for (const auto which : {kMinimum, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED}) {
         std::size_t bytes = 0;
-        EXPECT_OK(ask(bytes, memory_of(i)));
-        EXPECT_GT(bytes, 0u);
-        EXPECT_EQ(bytes & (bytes - 1), 0u) << "not a power of two: " << bytes;
+        EXPECT_OK(cuMemGetAllocationGranularity(&bytes, &properties, which));
+        EXPECT_EQ(bytes, std::size_t{2} << 20);
     }
 }
 
-TEST_F(Granularity, ExistsForHostMemoryOfANumaNode) {
-    const int node = attribute(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
-    if (node < 0) {
-        GTEST_SKIP() << "no NUMA node is near the device";
+TEST_F(Granularity, IsTwoMebibytesOfEveryMemory) {
+    for (int i = 0; i < device_count(); ++i) {
+        expect_two_mebibytes(memory_of(i));
     }
-    CUmemAllocationProp properties = memory_of(0);
-    properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-    properties.location.id = node;
-    std::size_t bytes = 0;
-    EXPECT_OK(ask(bytes, properties));
-    EXPECT_EQ(bytes, std::size_t{2} << 20);
+    expect_two_mebibytes(memory_of(0, 0));
+    SYMM_NEEDS(node() >= 0);
+    expect_two_mebibytes(memory_of_node(node()));
 }
 
 // Driver 580 checks the properties only in cuMemCreate. This call accepts any.
-
-TEST_F(Granularity, DoesNotLookForTheDevice) {
+TEST_F(Granularity, NeedsNoRightProperties) {
     std::size_t bytes = 0;
-    EXPECT_OK(ask(bytes, memory_of(9999)));
-    EXPECT_OK(ask(bytes, memory_of(-1)));
-    EXPECT_EQ(bytes, std::size_t{2} << 20);
-}
-
-TEST_F(Granularity, DoesNotNeedALocation) {
     CUmemAllocationProp properties = memory_of(0);
     properties.location.type = CU_MEM_LOCATION_TYPE_INVALID;
-    std::size_t bytes = 0;
-    EXPECT_OK(ask(bytes, properties));
-}
-
-TEST_F(Granularity, DoesNotNeedPinnedMemory) {
-    CUmemAllocationProp properties = memory_of(0);
+    EXPECT_OK(cuMemGetAllocationGranularity(&bytes, &properties, kMinimum));
+    properties = memory_of(0);
     properties.type = CU_MEM_ALLOCATION_TYPE_INVALID;
-    std::size_t bytes = 0;
-    EXPECT_OK(ask(bytes, properties));
+    EXPECT_OK(cuMemGetAllocationGranularity(&bytes, &properties, kMinimum));
+    for (int device : {kNoDevice, -1}) {
+        properties = memory_of(device);
+        EXPECT_OK(cuMemGetAllocationGranularity(&bytes, &properties, kMinimum));
+    }
 }
 
 TEST_F(Granularity, NeedsPropertiesAndSomewhereToGo) {
     const CUmemAllocationProp properties = memory_of(0);
     std::size_t bytes = 0;
-    EXPECT_RESULT(
-        cuMemGetAllocationGranularity(nullptr, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-        CUDA_ERROR_INVALID_VALUE);
-    EXPECT_RESULT(cuMemGetAllocationGranularity(&bytes, nullptr, CU_MEM_ALLOC_GRANULARITY_MINIMUM),
-                  CUDA_ERROR_INVALID_VALUE);
+    EXPECT_INVALID(cuMemGetAllocationGranularity(nullptr, &properties, kMinimum));
+    EXPECT_INVALID(cuMemGetAllocationGranularity(&bytes, nullptr, kMinimum));
 }
 
 }  // namespace

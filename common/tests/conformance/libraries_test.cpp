@@ -39,18 +39,12 @@ CUresult load(CUlibrary* library, const char* code) {
 class Libraries : public Driver {
 protected:
     void SetUp() override {
-        Driver::SetUp();
         emu::add_host_twin(kKernel, emu::kHostTwin<&store>);
         ASSERT_OK(load(&library_, kStorePtx));
         ASSERT_OK(cuLibraryGetKernel(&kernel_, library_, kKernel));
         ASSERT_OK(cuKernelGetFunction(&function_, kernel_));
-        ASSERT_OK(cuMemAlloc(&memory_, sizeof(unsigned)));
     }
-    void TearDown() override {
-        EXPECT_OK(cuMemFree(memory_));
-        EXPECT_OK(cuLibraryUnload(library_));
-        Driver::TearDown();
-    }
+    void TearDown() override { EXPECT_OK(cuLibraryUnload(library_)); }
 
     // A driver may load lazily: then errors in the code show when a function is requested.
     static CUresult answer_to(const char* code) {
@@ -69,7 +63,7 @@ protected:
     }
 
     CUresult launch(CUfunction function, unsigned value) {
-        CUdeviceptr where = memory_;
+        CUdeviceptr where = memory_.base;
         void* parameters[] = {&where, &value};
         const CUresult result =
             cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
@@ -81,23 +75,20 @@ protected:
     unsigned stored() {
         unsigned value = 0;
         EXPECT_OK(cuStreamSynchronize(nullptr));
-        EXPECT_OK(cuMemcpyDtoH(&value, memory_, sizeof(value)));
+        EXPECT_OK(cuMemcpyDtoH(&value, memory_.base, sizeof(value)));
         return value;
     }
 
     CUlibrary library_ = nullptr;
     CUkernel kernel_ = nullptr;
     CUfunction function_ = nullptr;
-    CUdeviceptr memory_ = 0;
+    Allocation memory_{sizeof(unsigned)};
 };
 
 TEST_F(Libraries, HaveKernelsThatRun) {
     EXPECT_OK(launch(function_, 41));
     EXPECT_EQ(stored(), 41u);
-}
-
-TEST_F(Libraries, HaveKernelsThatRunWithoutAskingForTheirFunction) {
-    EXPECT_OK(launch(reinterpret_cast<CUfunction>(kernel_), 42));
+    EXPECT_OK(launch(reinterpret_cast<CUfunction>(kernel_), 42));  // no need to ask for a function
     EXPECT_EQ(stored(), 42u);
 }
 
@@ -142,12 +133,9 @@ TEST_F(Libraries, KnowOnlyTheirEntries) {
     }
 }
 
-TEST_F(Libraries, AreNotMadeOfOtherText) {
+TEST_F(Libraries, AreNotMadeOfOtherTextOrBrokenPtx) {
     EXPECT_RESULT(answer_to("__global__ void conformance_store() {}"), CUDA_ERROR_INVALID_IMAGE);
     EXPECT_RESULT(answer_to(".target sm_75\n.address_size 64\n"), CUDA_ERROR_INVALID_IMAGE);
-}
-
-TEST_F(Libraries, AreNotMadeOfBrokenPtx) {
     EXPECT_RESULT(answer_to(".version 7.0\n.entry conformance_store() { ret; }\n"),
                   CUDA_ERROR_INVALID_PTX);
     EXPECT_RESULT(answer_to(".version 7.0\n.target sm_75\n.address_size 64\n.entry () { ret; }\n"),
@@ -157,23 +145,22 @@ TEST_F(Libraries, AreNotMadeOfBrokenPtx) {
 TEST_F(Libraries, NeedCodeAndSomewhereToGo) {
     CUlibrary library = nullptr;
     CUkernel kernel = nullptr;
-    EXPECT_RESULT(load(nullptr, kStorePtx), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_RESULT(load(&library, nullptr), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_RESULT(cuLibraryGetKernel(nullptr, library_, kKernel), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_RESULT(cuLibraryGetKernel(&kernel, library_, nullptr), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_RESULT(cuKernelGetFunction(nullptr, kernel_), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_INVALID(load(nullptr, kStorePtx));
+    EXPECT_INVALID(load(&library, nullptr));
+    EXPECT_INVALID(cuLibraryGetKernel(nullptr, library_, kKernel));
+    EXPECT_INVALID(cuLibraryGetKernel(&kernel, library_, nullptr));
+    EXPECT_INVALID(cuKernelGetFunction(nullptr, kernel_));
 }
 
 // Handles of unloaded libraries are not tested: the manual promises no result for them.
 TEST_F(Libraries, NullIsNoLibraryAndHasNoKernel) {
     CUkernel kernel = nullptr;
     CUfunction function = nullptr;
-    EXPECT_RESULT(cuLibraryGetKernel(&kernel, nullptr, kKernel), CUDA_ERROR_INVALID_HANDLE,
-                  CUDA_ERROR_INVALID_VALUE);
-    EXPECT_RESULT(cuKernelGetFunction(&function, nullptr), CUDA_ERROR_INVALID_HANDLE,
-                  CUDA_ERROR_INVALID_VALUE);
-    EXPECT_RESULT(cuLibraryUnload(nullptr), CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_VALUE);
-    EXPECT_RESULT(launch(nullptr, 1), CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_VALUE);
+    for (const CUresult result :
+         {cuLibraryGetKernel(&kernel, nullptr, kKernel), cuKernelGetFunction(&function, nullptr),
+          cuLibraryUnload(nullptr), launch(nullptr, 1)}) {
+        EXPECT_RESULT(result, CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_VALUE);
+    }
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 // Plain allocations of the device and the host, and the older way to share them: cuMemAlloc,
 // cuMemHost*, cuMemGetInfo, cuIpc*.
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <cstring>
-#include <string>
-#include <vector>
 
 #include "common/tests/conformance/conformance.hpp"
 
@@ -14,18 +14,9 @@ namespace {
 using Plain = Driver;
 using Ipc = Driver;
 
-// Device memory from cuMemAlloc, freed by the destructor.
-struct Allocation {
-    explicit Allocation(std::size_t bytes) { EXPECT_OK(cuMemAlloc(&base, bytes)); }
-    ~Allocation() { EXPECT_OK(cuMemFree(base)); }
-    CUdeviceptr base = 0;
-};
-
 TEST_F(Plain, MemoryIsWrittenAndRead) {
     Allocation memory(12345);
-    const auto written = pattern(12345, 1);
-    write_bytes(memory.base, written);
-    EXPECT_EQ(read_bytes(memory.base, 12345), written);
+    expect_written(memory.base, 12345, 1);
 }
 
 TEST_F(Plain, MemoryIsAlignedForEveryType) {
@@ -36,160 +27,84 @@ TEST_F(Plain, MemoryIsAlignedForEveryType) {
     EXPECT_NE(first.base, second.base);
 }
 
-TEST_F(Plain, NoBytesAreRefused) {
-    CUdeviceptr memory = 0;
-    EXPECT_RESULT(cuMemAlloc(&memory, 0), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Plain, MoreThanTheDeviceHasIsRefused) {
-    std::size_t total = 0;
-    ASSERT_OK(cuDeviceTotalMem(&total, device()));
-    CUdeviceptr memory = 0;
-    EXPECT_RESULT(cuMemAlloc(&memory, 2 * total), CUDA_ERROR_OUT_OF_MEMORY);
-}
-
-TEST_F(Plain, MemoryNeedsSomewhereToGo) {
-    EXPECT_RESULT(cuMemAlloc(nullptr, 64), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Plain, FreeingTwiceIsRefused) {
-    CUdeviceptr memory = 0;
-    ASSERT_OK(cuMemAlloc(&memory, unit()));
-    EXPECT_OK(cuMemFree(memory));
-    EXPECT_RESULT(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Plain, FreeingFromTheMiddleIsRefused) {
-    Allocation memory(4096);
-    EXPECT_RESULT(cuMemFree(memory.base + 256), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Plain, FreeTakesNoMappedMemory) {
-    Buffer buffer(1);
-    EXPECT_RESULT(cuMemFree(buffer.base()), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Plain, MemoryIsCounted) {
+TEST_F(Plain, MemoryIsCountedAndCannotExceedTheDevices) {
     std::size_t free_bytes = 0;
     std::size_t total = 0;
     Allocation memory(std::size_t{16} << 20);
     EXPECT_OK(cuMemGetInfo(&free_bytes, &total));
     EXPECT_GE(total, free_bytes + (std::size_t{16} << 20));
+    CUdeviceptr too_much = 0;
+    EXPECT_RESULT(cuMemAlloc(&too_much, 2 * total), CUDA_ERROR_OUT_OF_MEMORY);
+    EXPECT_INVALID(cuMemAlloc(&too_much, 0));
+    EXPECT_INVALID(cuMemAlloc(nullptr, 64));
 }
 
-TEST_F(Plain, PinnedMemoryIsTheHosts) {
-    void* pinned = nullptr;
-    ASSERT_OK(cuMemHostAlloc(&pinned, 5000, 0));
-    const auto written = pattern(5000, 2);
-    std::memcpy(pinned, written.data(), 5000);
-    EXPECT_EQ(std::memcmp(pinned, written.data(), 5000), 0);
-    EXPECT_OK(cuMemFreeHost(pinned));
+TEST_F(Plain, OnlyWholeAllocationsAreFreedAndOnce) {
+    CUdeviceptr memory = 0;
+    ASSERT_OK(cuMemAlloc(&memory, unit()));
+    EXPECT_INVALID(cuMemFree(memory + 256));
+    EXPECT_OK(cuMemFree(memory));
+    EXPECT_INVALID(cuMemFree(memory));
+    Buffer mapped(1);
+    EXPECT_INVALID(cuMemFree(mapped.base()));
 }
 
-TEST_F(Plain, PinnedMemoryTakesItsFlags) {
+TEST_F(Plain, PinnedMemoryIsSeenByHostAndDevice) {
     for (unsigned flags :
-         {CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP,
+         {0, CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP,
           CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP, CU_MEMHOSTALLOC_WRITECOMBINED}) {
-        void* pinned = nullptr;
-        ASSERT_OK(cuMemHostAlloc(&pinned, 4096, flags)) << flags;
-        EXPECT_OK(cuMemFreeHost(pinned));
+        Pinned pinned(777, flags);
+        Allocation memory(777);
+        const auto written = pattern(777, 3 + flags);
+        std::memcpy(pinned.data, written.data(), 777);
+        EXPECT_OK(cuMemcpyAsync(memory.base, pinned.base(), 777, nullptr));
+        EXPECT_OK(cuStreamSynchronize(nullptr));
+        EXPECT_EQ(read_bytes(memory.base, 777), written);
     }
 }
 
 TEST_F(Plain, PinnedMemoryKnowsNoOtherFlags) {
     void* pinned = nullptr;
-    EXPECT_RESULT(cuMemHostAlloc(&pinned, 4096, 0x8000), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_INVALID(cuMemHostAlloc(&pinned, 4096, 0x8000));
+    EXPECT_INVALID(cuMemHostAlloc(nullptr, 4096, 0));
 }
 
-TEST_F(Plain, PinnedMemoryNeedsSomewhereToGo) {
-    EXPECT_RESULT(cuMemHostAlloc(nullptr, 4096, 0), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Plain, PinnedMemoryIsFreedOnce) {
+TEST_F(Plain, OnlyPinnedMemoryIsFreedAsSuchAndOnce) {
     void* pinned = nullptr;
     ASSERT_OK(cuMemHostAlloc(&pinned, 4096, 0));
     EXPECT_OK(cuMemFreeHost(pinned));
-    EXPECT_RESULT(cuMemFreeHost(pinned), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Plain, OnlyPinnedMemoryIsFreedAsSuch) {
+    EXPECT_INVALID(cuMemFreeHost(pinned));
     std::vector<char> pageable(4096);
-    EXPECT_RESULT(cuMemFreeHost(pageable.data()), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Plain, PinnedMemoryIsSeenByTheDevice) {
-    void* pinned = nullptr;
-    ASSERT_OK(cuMemHostAlloc(&pinned, 777, 0));
-    Allocation memory(777);
-    const auto written = pattern(777, 3);
-    std::memcpy(pinned, written.data(), 777);
-    EXPECT_OK(cuMemcpyAsync(memory.base, reinterpret_cast<CUdeviceptr>(pinned), 777, nullptr));
-    EXPECT_OK(cuStreamSynchronize(nullptr));
-    EXPECT_EQ(read_bytes(memory.base, 777), written);
-    EXPECT_OK(cuMemFreeHost(pinned));
-}
-
-// Whole pages of the program's own memory, registered (page-locked) until destroyed.
-struct Registered {
-    explicit Registered(std::size_t bytes) : memory(std::aligned_alloc(4096, bytes)) {
-        EXPECT_OK(cuMemHostRegister(memory, bytes, CU_MEMHOSTREGISTER_DEVICEMAP));
-    }
-    ~Registered() {
-        EXPECT_OK(cuMemHostUnregister(memory));
-        std::free(memory);
-    }
-    void* memory;
-};
-
-TEST_F(Plain, RegisteredMemoryIsSeenByTheDevice) {
-    Registered host(8192);
-    Allocation memory(5555);
-    const auto written = pattern(5555, 4);
-    std::memcpy(host.memory, written.data(), 5555);
-    CUdeviceptr seen = 0;
-    ASSERT_OK(cuMemHostGetDevicePointer(&seen, host.memory, 0));
-    EXPECT_OK(cuMemcpyAsync(memory.base, seen, 5555, nullptr));
-    EXPECT_OK(cuStreamSynchronize(nullptr));
-    EXPECT_EQ(read_bytes(memory.base, 5555), written);
-}
-
-TEST_F(Plain, RegisteringTwiceIsRefused) {
-    Registered host(8192);
-    EXPECT_RESULT(cuMemHostRegister(host.memory, 8192, 0),
-                  CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-}
-
-TEST_F(Plain, RegisteringNothingIsRefused) {
-    EXPECT_RESULT(cuMemHostRegister(nullptr, 4096, 0), CUDA_ERROR_INVALID_VALUE);
-    void* memory = std::aligned_alloc(4096, 4096);
-    EXPECT_RESULT(cuMemHostRegister(memory, 0, 0), CUDA_ERROR_INVALID_VALUE);
-    std::free(memory);
-}
-
-TEST_F(Plain, OnlyRegisteredMemoryIsUnregistered) {
-    void* memory = std::aligned_alloc(4096, 4096);
-    EXPECT_RESULT(cuMemHostUnregister(memory), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
-                  CUDA_ERROR_INVALID_VALUE);
-    std::free(memory);
+    EXPECT_INVALID(cuMemFreeHost(pageable.data()));
 }
 
 TEST_F(Plain, PinnedMemoryHasOneAddressForAll) {
-    void* pinned = nullptr;
-    ASSERT_OK(cuMemHostAlloc(&pinned, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+    Pinned pinned(4096, CU_MEMHOSTALLOC_DEVICEMAP);
     CUdeviceptr seen = 0;
-    EXPECT_OK(cuMemHostGetDevicePointer(&seen, pinned, 0));
-    EXPECT_EQ(seen, reinterpret_cast<CUdeviceptr>(pinned));
-    EXPECT_RESULT(cuMemHostGetDevicePointer(&seen, pinned, 7), CUDA_ERROR_INVALID_VALUE);
-    EXPECT_OK(cuMemFreeHost(pinned));
+    EXPECT_OK(cuMemHostGetDevicePointer(&seen, pinned.data, 0));
+    EXPECT_EQ(seen, pinned.base());
+    EXPECT_INVALID(cuMemHostGetDevicePointer(&seen, pinned.data, 7));
 }
 
-std::string hexadecimal(const CUipcMemHandle& handle) {
-    std::string text;
-    for (unsigned char byte : handle.reserved) {
-        text += "0123456789abcdef"[byte >> 4];
-        text += "0123456789abcdef"[byte & 15];
-    }
-    return text;
+TEST_F(Plain, RegisteredMemoryIsSeenByTheDevice) {
+    constexpr std::size_t kBytes = 8192;
+    const std::unique_ptr<void, void (*)(void*)> host(std::aligned_alloc(4096, kBytes), std::free);
+    EXPECT_RESULT(cuMemHostUnregister(host.get()), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED,
+                  CUDA_ERROR_INVALID_VALUE);
+    EXPECT_INVALID(cuMemHostRegister(nullptr, kBytes, 0));
+    EXPECT_INVALID(cuMemHostRegister(host.get(), 0, 0));
+    ASSERT_OK(cuMemHostRegister(host.get(), kBytes, CU_MEMHOSTREGISTER_DEVICEMAP));
+    EXPECT_RESULT(cuMemHostRegister(host.get(), kBytes, 0),
+                  CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    Allocation memory(5555);
+    const auto written = pattern(5555, 4);
+    std::memcpy(host.get(), written.data(), 5555);
+    CUdeviceptr seen = 0;
+    EXPECT_OK(cuMemHostGetDevicePointer(&seen, host.get(), 0));
+    EXPECT_OK(cuMemcpyAsync(memory.base, seen, 5555, nullptr));
+    EXPECT_OK(cuStreamSynchronize(nullptr));
+    EXPECT_EQ(read_bytes(memory.base, 5555), written);
+    EXPECT_OK(cuMemHostUnregister(host.get()));
 }
 
 TEST_F(Ipc, AnotherProcessReadsAndWrites) {
@@ -197,7 +112,11 @@ TEST_F(Ipc, AnotherProcessReadsAndWrites) {
     write_bytes(memory.base, pattern(100000, 5));
     CUipcMemHandle handle{};
     ASSERT_OK(cuIpcGetMemHandle(&handle, memory.base));
-    EXPECT_EQ(run_child("ipc", hexadecimal(handle) + ":100000"), 0);
+    std::string hexadecimal;
+    for (unsigned char byte : handle.reserved) {
+        hexadecimal += fmt::format("{:02x}", byte);
+    }
+    EXPECT_EQ(run_child("ipc", hexadecimal + ":100000"), 0);
     EXPECT_EQ(read_bytes(memory.base, 100000), pattern(100000, 6));
 }
 
@@ -208,22 +127,10 @@ TEST_F(Ipc, TheProcessItselfCannotOpenItsHandle) {
     CUdeviceptr opened = 0;
     EXPECT_RESULT(cuIpcOpenMemHandle(&opened, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS),
                   CUDA_ERROR_INVALID_CONTEXT);
-}
-
-TEST_F(Ipc, MappedMemoryHasNoSuchHandle) {
-    Buffer buffer(1);
-    CUipcMemHandle handle{};
-    EXPECT_RESULT(cuIpcGetMemHandle(&handle, buffer.base()), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Ipc, TheHandleNeedsSomewhereToGo) {
-    Allocation memory(4096);
-    EXPECT_RESULT(cuIpcGetMemHandle(nullptr, memory.base), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Ipc, OnlyWhatWasOpenedIsClosed) {
-    Allocation memory(4096);
     EXPECT_NE(cuIpcCloseMemHandle(memory.base), CUDA_SUCCESS);
+    EXPECT_INVALID(cuIpcGetMemHandle(nullptr, memory.base));
+    Buffer mapped(1);
+    EXPECT_INVALID(cuIpcGetMemHandle(&handle, mapped.base()));
 }
 
 }  // namespace

@@ -21,80 +21,56 @@ UniqueFd export_memory(const Memory& memory) {
     return UniqueFd(fd);
 }
 
-CUresult import(CUmemGenericAllocationHandle& handle, int fd) {
+CUresult import(CUmemGenericAllocationHandle* handle, int fd) {
     return cuMemImportFromShareableHandle(
-        &handle, reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd)), kPosix);
+        handle, reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd)), kPosix);
 }
 
 // Maps an imported handle and reads it; releases the handle.
 std::vector<unsigned char> read_import(CUmemGenericAllocationHandle handle, std::size_t bytes) {
     Range range(bytes);
     EXPECT_OK(cuMemMap(range.base(), bytes, 0, handle, 0));
-    const CUmemAccessDesc access = access_for(0);
-    EXPECT_OK(cuMemSetAccess(range.base(), bytes, &access, 1));
+    EXPECT_OK(give_access(range.base(), bytes));
     auto read = read_bytes(range.base(), bytes);
     EXPECT_OK(cuMemUnmap(range.base(), bytes));
     EXPECT_OK(cuMemRelease(handle));
     return read;
 }
 
-TEST_F(Sharing, AnExportIsADescriptor) {
-    Memory memory(1);
-    const UniqueFd fd = export_memory(memory);
-    EXPECT_GE(fd.get(), 0);
-    EXPECT_NE(fcntl(fd.get(), F_GETFD), -1);
-}
+// Memory that holds pattern 5 and is mapped nowhere.
+struct Written : Memory {
+    explicit Written(std::size_t units) : Memory(units) {
+        Range range(size());
+        range.map(*this, 0, {0});
+        write_bytes(range.base(), pattern(size(), 5));
+    }
+};
 
 TEST_F(Sharing, EachExportIsADescriptorOfItsOwn) {
     Memory memory(1);
     const UniqueFd first = export_memory(memory);
     const UniqueFd second = export_memory(memory);
+    EXPECT_NE(fcntl(first.get(), F_GETFD), -1);
     EXPECT_NE(first.get(), second.get());
 }
 
-TEST_F(Sharing, AnImportIsTheSameMemory) {
-    Buffer buffer(1);
-    const auto written = pattern(buffer.size(), 1);
-    write_bytes(buffer.base(), written);
-    const UniqueFd fd = export_memory(buffer.memory);
+TEST_F(Sharing, AnImportIsTheSameMemoryAndOutlivesTheDescriptor) {
+    Written memory(1);
+    UniqueFd fd = export_memory(memory);
     CUmemGenericAllocationHandle handle = 0;
-    ASSERT_OK(import(handle, fd.get()));
-    EXPECT_EQ(read_import(handle, buffer.size()), written);
-}
-
-TEST_F(Sharing, AnImportLeavesTheDescriptorToItsOwner) {
-    Memory memory(1);
-    const UniqueFd fd = export_memory(memory);
-    CUmemGenericAllocationHandle handle = 0;
-    ASSERT_OK(import(handle, fd.get()));
-    EXPECT_NE(fcntl(fd.get(), F_GETFD), -1);
-    EXPECT_OK(cuMemRelease(handle));
-}
-
-TEST_F(Sharing, AnImportOutlivesTheDescriptor) {
-    Buffer buffer(1);
-    const auto written = pattern(buffer.size(), 2);
-    write_bytes(buffer.base(), written);
-    UniqueFd fd = export_memory(buffer.memory);
-    CUmemGenericAllocationHandle handle = 0;
-    ASSERT_OK(import(handle, fd.get()));
+    ASSERT_OK(import(&handle, fd.get()));
+    EXPECT_NE(fcntl(fd.get(), F_GETFD), -1) << "the descriptor is its owner's";
     fd.reset();
-    EXPECT_EQ(read_import(handle, buffer.size()), written);
+    EXPECT_EQ(read_import(handle, memory.size()), pattern(memory.size(), 5));
 }
 
 TEST_F(Sharing, ADescriptorKeepsTheMemoryAlive) {
-    Memory memory(1);
-    const auto written = pattern(unit(), 3);
-    {
-        Range range(unit());
-        range.map(memory, 0, {0});
-        write_bytes(range.base(), written);
-    }
+    Written memory(1);
     const UniqueFd fd = export_memory(memory);
     memory.release();
     CUmemGenericAllocationHandle handle = 0;
-    ASSERT_OK(import(handle, fd.get()));
-    EXPECT_EQ(read_import(handle, unit()), written);
+    ASSERT_OK(import(&handle, fd.get()));
+    EXPECT_EQ(read_import(handle, memory.size()), pattern(memory.size(), 5));
 }
 
 TEST_F(Sharing, AnImportKnowsItsProperties) {
@@ -102,7 +78,7 @@ TEST_F(Sharing, AnImportKnowsItsProperties) {
     Memory memory(memory_of(last), unit());
     const UniqueFd fd = export_memory(memory);
     CUmemGenericAllocationHandle handle = 0;
-    ASSERT_OK(import(handle, fd.get()));
+    ASSERT_OK(import(&handle, fd.get()));
     CUmemAllocationProp found{};
     EXPECT_OK(cuMemGetAllocationPropertiesFromHandle(&found, handle));
     EXPECT_EQ(found.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
@@ -110,79 +86,43 @@ TEST_F(Sharing, AnImportKnowsItsProperties) {
     EXPECT_OK(cuMemRelease(handle));
 }
 
-TEST_F(Sharing, WhatWasNotAskedForAtCreationIsRefused) {
-    Memory memory(memory_of(0, 0), unit());
+TEST_F(Sharing, ExportRefusesWhatWasNotAskedForAtCreation) {
+    Memory private_memory(memory_of(0, 0), unit());
     int fd = -1;
-    EXPECT_RESULT(cuMemExportToShareableHandle(&fd, memory.handle(), kPosix, 0),
+    EXPECT_RESULT(cuMemExportToShareableHandle(&fd, private_memory.handle(), kPosix, 0),
                   CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_NOT_PERMITTED);
-}
-
-TEST_F(Sharing, ExportKnowsNoFlags) {
     Memory memory(1);
-    int fd = -1;
-    EXPECT_RESULT(cuMemExportToShareableHandle(&fd, memory.handle(), kPosix, 1),
-                  CUDA_ERROR_INVALID_VALUE);
+    EXPECT_INVALID(cuMemExportToShareableHandle(&fd, memory.handle(), kPosix, 1));
+    EXPECT_INVALID(cuMemExportToShareableHandle(nullptr, memory.handle(), kPosix, 0));
 }
 
-TEST_F(Sharing, BothNeedSomewhereToGo) {
-    Memory memory(1);
-    EXPECT_RESULT(cuMemExportToShareableHandle(nullptr, memory.handle(), kPosix, 0),
-                  CUDA_ERROR_INVALID_VALUE);
-    const UniqueFd fd = export_memory(memory);
-    EXPECT_RESULT(
-        cuMemImportFromShareableHandle(
-            nullptr, reinterpret_cast<void*>(static_cast<std::uintptr_t>(fd.get())), kPosix),
-        CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Sharing, ImportRefusesAStrangersDescriptor) {
+TEST_F(Sharing, ImportRefusesWhatIsNoMemory) {
     const UniqueFd null_device(open("/dev/null", O_RDWR | O_CLOEXEC));
-    ASSERT_TRUE(null_device);
-    CUmemGenericAllocationHandle handle = 0;
-    EXPECT_NE(import(handle, null_device.get()), CUDA_SUCCESS);
-}
-
-TEST_F(Sharing, ImportRefusesAnEmptyFile) {
     const UniqueFd file(memfd_create("not a GPU's memory", MFD_CLOEXEC));
-    ASSERT_TRUE(file);
     CUmemGenericAllocationHandle handle = 0;
-    EXPECT_NE(import(handle, file.get()), CUDA_SUCCESS);
-}
-
-TEST_F(Sharing, ImportRefusesNoDescriptor) {
-    CUmemGenericAllocationHandle handle = 0;
-    EXPECT_NE(import(handle, -1), CUDA_SUCCESS);
-}
-
-TEST_F(Sharing, AnotherProcessReadsAndWrites) {
-    Buffer buffer(1);
-    write_bytes(buffer.base(), pattern(buffer.size(), 5));
-    const UniqueFd fd = export_memory(buffer.memory);
-    EXPECT_EQ(run_child("map", std::to_string(buffer.size()), fd.get()), 0);
-    EXPECT_EQ(read_bytes(buffer.base(), buffer.size()), pattern(buffer.size(), 6));
-}
-
-TEST_F(Sharing, AnotherProcessReadsWhatItsOwnerNoLongerMaps) {
-    Memory memory(2);
-    {
-        Range range(memory.size());
-        range.map(memory, 0, {0});
-        write_bytes(range.base(), pattern(memory.size(), 5));
+    for (const int fd : {null_device.get(), file.get(), -1}) {
+        EXPECT_NE(import(&handle, fd), CUDA_SUCCESS);
     }
+    Memory memory(1);
     const UniqueFd fd = export_memory(memory);
-    const std::size_t bytes = memory.size();
-    memory.release();
-    EXPECT_EQ(run_child("map", std::to_string(bytes), fd.get()), 0);
+    EXPECT_INVALID(import(nullptr, fd.get()));
 }
 
-TEST_F(Sharing, MemoryOutlivesTheProcessThatReadIt) {
+TEST_F(Sharing, OtherProcessesReadAndWrite) {
     Buffer buffer(1);
     const UniqueFd fd = export_memory(buffer.memory);
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < 3; ++round) {  // the memory outlives them
         write_bytes(buffer.base(), pattern(buffer.size(), 5));
         EXPECT_EQ(run_child("map", std::to_string(buffer.size()), fd.get()), 0);
     }
     EXPECT_EQ(read_bytes(buffer.base(), buffer.size()), pattern(buffer.size(), 6));
+}
+
+TEST_F(Sharing, AnotherProcessReadsWhatItsOwnerNoLongerHas) {
+    Written memory(2);
+    const UniqueFd fd = export_memory(memory);
+    memory.release();
+    EXPECT_EQ(run_child("map", std::to_string(memory.size()), fd.get()), 0);
 }
 
 }  // namespace

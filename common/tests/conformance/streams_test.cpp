@@ -12,59 +12,38 @@ class Streams : public Driver {
 protected:
     static constexpr std::size_t kBytes = std::size_t{1} << 20;
 
-    void SetUp() override {
-        Driver::SetUp();
-        ASSERT_OK(cuStreamCreate(&first_, CU_STREAM_NON_BLOCKING));
-        ASSERT_OK(cuStreamCreate(&second_, CU_STREAM_NON_BLOCKING));
-        ASSERT_OK(cuEventCreate(&timed_, CU_EVENT_DEFAULT));
-        ASSERT_OK(cuEventCreate(&untimed_, CU_EVENT_DISABLE_TIMING));
-        ASSERT_OK(cuMemAlloc(&memory_, kBytes));
-        ASSERT_OK(cuMemAlloc(&copy_, kBytes));
+    ~Streams() override { EXPECT_OK(cuCtxSynchronize()); }
+
+    void fill(CUdeviceptr to, unsigned char value, CUstream stream) {
+        EXPECT_OK(cuMemsetD8Async(to, value, kBytes, stream));
     }
-    void TearDown() override {
-        EXPECT_OK(cuStreamSynchronize(first_));
-        EXPECT_OK(cuStreamSynchronize(second_));
-        EXPECT_OK(cuMemFree(copy_));
-        EXPECT_OK(cuMemFree(memory_));
-        EXPECT_OK(cuEventDestroy(untimed_));
-        EXPECT_OK(cuEventDestroy(timed_));
-        EXPECT_OK(cuStreamDestroy(second_));
-        EXPECT_OK(cuStreamDestroy(first_));
-        Driver::TearDown();
+    // The last byte.
+    static unsigned char last_of(CUdeviceptr memory) {
+        return read_bytes(memory + kBytes - 1, 1)[0];
     }
 
-    CUstream first_ = nullptr;
-    CUstream second_ = nullptr;
-    CUevent timed_ = nullptr;
-    CUevent untimed_ = nullptr;
-    CUdeviceptr memory_ = 0;
-    CUdeviceptr copy_ = 0;
+    Allocation memory_{kBytes};
+    Allocation copy_{kBytes};
+    Event timed_;
+    Event untimed_{CU_EVENT_DISABLE_TIMING};
+    Stream first_;
+    Stream second_;
 };
 using Events = Streams;
 
-TEST_F(Streams, AreMadeAndDestroyed) {
+TEST_F(Streams, AndEventsKnowNoOtherFlagsAndNeedSomewhereToGo) {
     CUstream stream = nullptr;
-    ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    EXPECT_NE(stream, nullptr);
-    EXPECT_OK(cuStreamDestroy(stream));
-}
-
-TEST_F(Streams, KnowNoOtherFlags) {
-    CUstream stream = nullptr;
-    EXPECT_RESULT(cuStreamCreate(&stream, 0x40), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Streams, NeedSomewhereToGo) {
-    EXPECT_RESULT(cuStreamCreate(nullptr, 0), CUDA_ERROR_INVALID_VALUE);
+    CUevent event = nullptr;
+    EXPECT_INVALID(cuStreamCreate(&stream, 0x40));
+    EXPECT_INVALID(cuStreamCreate(nullptr, 0));
+    EXPECT_INVALID(cuEventCreate(&event, 0x80));
+    EXPECT_INVALID(cuEventCreate(nullptr, 0));
+    EXPECT_INVALID(cuStreamWaitEvent(first_, timed_, 0x80));
 }
 
 TEST_F(Streams, WithoutWorkAreDone) {
-    EXPECT_OK(cuStreamQuery(first_));
-    EXPECT_OK(cuStreamSynchronize(first_));
-}
-
-TEST_F(Streams, TheDefaultOnesAlwaysExist) {
-    for (const CUstream stream : {CUstream{}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) {
+    for (const CUstream stream :
+         {first_.stream, CUstream{}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) {
         EXPECT_OK(cuStreamQuery(stream));
         EXPECT_OK(cuStreamSynchronize(stream));
     }
@@ -73,111 +52,78 @@ TEST_F(Streams, TheDefaultOnesAlwaysExist) {
 // In each thread CU_STREAM_PER_THREAD names another stream: one that waits does not hold up the
 // other thread's.
 TEST_F(Streams, EachThreadHasADefaultOne) {
-    EXPECT_OK(cuMemsetD8Async(memory_, 6, kBytes, CU_STREAM_PER_THREAD));
-    CUcontext context = nullptr;
-    EXPECT_OK(cuCtxGetCurrent(&context));
-    std::thread([&] {
-        EXPECT_OK(cuCtxSetCurrent(context));
-        EXPECT_OK(cuMemsetD8Async(copy_, 7, kBytes, CU_STREAM_PER_THREAD));
+    fill(memory_.base, 6, CU_STREAM_PER_THREAD);
+    in_another_thread([&] {
+        fill(copy_.base, 7, CU_STREAM_PER_THREAD);
         EXPECT_OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
-        EXPECT_EQ(read_bytes(copy_, 1)[0], 7);
-    }).join();
+        EXPECT_EQ(last_of(copy_.base), 7);
+    });
     EXPECT_OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
-    EXPECT_EQ(read_bytes(memory_, 1)[0], 6);
+    EXPECT_EQ(last_of(memory_.base), 6);
 }
 
 TEST_F(Streams, SynchroniseWaitsForTheWork) {
     for (unsigned char value = 1; value < 30; ++value) {
-        EXPECT_OK(cuMemsetD8Async(memory_, value, kBytes, first_));
+        fill(memory_.base, value, first_);
+        EXPECT_RESULT(cuStreamQuery(first_), CUDA_SUCCESS, CUDA_ERROR_NOT_READY);
         EXPECT_OK(cuStreamSynchronize(first_));
         EXPECT_OK(cuStreamQuery(first_));
-        EXPECT_EQ(read_bytes(memory_ + kBytes - 1, 1)[0], value);
+        EXPECT_EQ(last_of(memory_.base), value);
     }
 }
 
-TEST_F(Streams, QueryAnswersDoneOrNotReady) {
-    EXPECT_OK(cuMemsetD8Async(memory_, 3, kBytes, first_));
-    EXPECT_RESULT(cuStreamQuery(first_), CUDA_SUCCESS, CUDA_ERROR_NOT_READY);
-    EXPECT_OK(cuStreamSynchronize(first_));
-    EXPECT_OK(cuStreamQuery(first_));
-}
-
 TEST_F(Streams, TheContextWaitsForAllOfThem) {
-    EXPECT_OK(cuMemsetD8Async(memory_, 4, kBytes, first_));
-    EXPECT_OK(cuMemsetD8Async(copy_, 5, kBytes, second_));
+    fill(memory_.base, 4, first_);
+    {
+        Stream stream;  // destroyed with work, it finishes it
+        fill(copy_.base, 5, stream);
+    }
     EXPECT_OK(cuCtxSynchronize());
     EXPECT_OK(cuStreamQuery(first_));
-    EXPECT_OK(cuStreamQuery(second_));
-    EXPECT_EQ(read_bytes(memory_, 1)[0], 4);
-    EXPECT_EQ(read_bytes(copy_, 1)[0], 5);
-}
-
-TEST_F(Streams, DestroyedWithWorkFinishIt) {
-    CUstream stream = nullptr;
-    ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    EXPECT_OK(cuMemsetD8Async(memory_, 6, kBytes, stream));
-    EXPECT_OK(cuStreamDestroy(stream));
-    EXPECT_OK(cuCtxSynchronize());
-    EXPECT_EQ(read_bytes(memory_ + kBytes - 1, 1)[0], 6);
+    EXPECT_EQ(last_of(memory_.base), 4);
+    EXPECT_EQ(last_of(copy_.base), 5);
 }
 
 TEST_F(Streams, ServeSeveralThreads) {
-    std::vector<CUresult> results(4, CUDA_ERROR_UNKNOWN);
     std::vector<std::thread> threads;
-    for (std::size_t i = 0; i < results.size(); ++i) {
+    for (unsigned char i = 0; i < 4; ++i) {
         threads.emplace_back([&, i] {
-            results[i] = cuCtxSetCurrent(primary_context());
-            for (int round = 0; round < 20 && results[i] == CUDA_SUCCESS; ++round) {
-                results[i] = cuMemsetD8Async(memory_ + i * 4096, static_cast<unsigned char>(i),
-                                             4096, first_);
+            EXPECT_OK(cuCtxSetCurrent(primary_context()));
+            for (int round = 0; round < 20; ++round) {
+                EXPECT_OK(cuMemsetD8Async(memory_.base + std::size_t{i} * 4096, i, 4096, first_));
             }
         });
     }
     for (std::thread& thread : threads) {
         thread.join();
     }
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        EXPECT_OK(results[i]);
-    }
     EXPECT_OK(cuStreamSynchronize(first_));
-    EXPECT_EQ(read_bytes(memory_ + 3 * 4096, 1)[0], 3);
-}
-
-TEST_F(Events, KnowNoOtherFlags) {
-    CUevent event = nullptr;
-    EXPECT_RESULT(cuEventCreate(&event, 0x80), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Events, NeedSomewhereToGo) {
-    EXPECT_RESULT(cuEventCreate(nullptr, 0), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(read_bytes(memory_.base + 3 * 4096, 1)[0], 3);
 }
 
 TEST_F(Events, NeverRecordedHaveHappened) {
     EXPECT_OK(cuEventQuery(timed_));
     EXPECT_OK(cuEventSynchronize(timed_));
-}
-
-TEST_F(Events, NeverRecordedHoldNothingBack) {
     EXPECT_OK(cuStreamWaitEvent(first_, timed_, 0));
     EXPECT_OK(cuStreamSynchronize(first_));
 }
 
 TEST_F(Events, HappenWhenTheWorkBeforeThemIsDone) {
-    EXPECT_OK(cuMemsetD8Async(memory_, 7, kBytes, first_));
+    fill(memory_.base, 7, first_);
     EXPECT_OK(cuEventRecord(untimed_, first_));
     EXPECT_OK(cuEventSynchronize(untimed_));
     EXPECT_OK(cuEventQuery(untimed_));
-    EXPECT_EQ(read_bytes(memory_ + kBytes - 1, 1)[0], 7);
+    EXPECT_EQ(last_of(memory_.base), 7);
 }
 
 TEST_F(Events, OrderTwoStreams) {
     for (unsigned char value = 1; value < 30; ++value) {
-        EXPECT_OK(cuMemsetD8Async(memory_, value, kBytes, first_));
+        fill(memory_.base, value, first_);
         EXPECT_OK(cuEventRecord(untimed_, first_));
         EXPECT_OK(cuStreamWaitEvent(second_, untimed_, 0));
-        EXPECT_OK(cuMemcpyAsync(copy_, memory_, kBytes, second_));
+        EXPECT_OK(cuMemcpyAsync(copy_.base, memory_.base, kBytes, second_));
         EXPECT_OK(cuStreamSynchronize(second_));
-        EXPECT_EQ(read_bytes(copy_ + kBytes - 1, 1)[0], value);
+        EXPECT_EQ(last_of(copy_.base), value);
     }
 }
 
@@ -189,44 +135,28 @@ TEST_F(Events, AWaitIsForTheRecordBeforeIt) {
     EXPECT_OK(cuEventQuery(untimed_));
 }
 
-TEST_F(Events, MeasureTime) {
-    CUevent end = nullptr;
-    ASSERT_OK(cuEventCreate(&end, CU_EVENT_DEFAULT));
-    EXPECT_OK(cuEventRecord(timed_, first_));
-    EXPECT_OK(cuMemsetD8Async(memory_, 1, kBytes, first_));
-    EXPECT_OK(cuEventRecord(end, first_));
-    EXPECT_OK(cuEventSynchronize(end));
+TEST_F(Events, MeasureTimeBetweenRecords) {
+    Event end;
     float milliseconds = -1;
+    EXPECT_RESULT(cuEventElapsedTime(&milliseconds, timed_, end), CUDA_ERROR_INVALID_HANDLE);
+    EXPECT_OK(cuEventRecord(timed_, first_));
+    fill(memory_.base, 1, first_);
+    EXPECT_OK(cuEventRecord(end, first_));
+    EXPECT_OK(cuEventRecord(untimed_, first_));
+    EXPECT_OK(cuEventSynchronize(end));
     EXPECT_OK(cuEventElapsedTime(&milliseconds, timed_, end));
     EXPECT_GE(milliseconds, 0.0f);
     EXPECT_LT(milliseconds, 60000.0f);
-    EXPECT_OK(cuEventDestroy(end));
-}
-
-TEST_F(Events, TimeRunsFromWhatWasRecorded) {
-    float milliseconds = 0;
-    EXPECT_RESULT(cuEventElapsedTime(&milliseconds, timed_, timed_), CUDA_ERROR_INVALID_HANDLE);
-}
-
-TEST_F(Events, WithoutTimingHaveNoTime) {
-    EXPECT_OK(cuEventRecord(timed_, first_));
-    EXPECT_OK(cuEventRecord(untimed_, first_));
     EXPECT_OK(cuStreamSynchronize(first_));
-    float milliseconds = 0;
     EXPECT_RESULT(cuEventElapsedTime(&milliseconds, timed_, untimed_), CUDA_ERROR_INVALID_HANDLE);
 }
 
-TEST_F(Events, AWaitKnowsNoOtherFlags) {
-    EXPECT_RESULT(cuStreamWaitEvent(first_, timed_, 0x80), CUDA_ERROR_INVALID_VALUE);
-}
-
-TEST_F(Events, NullIsNoEvent) {
-    EXPECT_RESULT(cuEventRecord(nullptr, first_), CUDA_ERROR_INVALID_HANDLE,
-                  CUDA_ERROR_INVALID_VALUE);
-    EXPECT_RESULT(cuEventQuery(nullptr), CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_VALUE);
-    EXPECT_RESULT(cuEventSynchronize(nullptr), CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_VALUE);
-    EXPECT_RESULT(cuStreamWaitEvent(first_, nullptr, 0), CUDA_ERROR_INVALID_HANDLE,
-                  CUDA_ERROR_INVALID_VALUE);
+TEST_F(Events, NullIsNone) {
+    for (const CUresult result :
+         {cuEventRecord(nullptr, first_), cuEventQuery(nullptr), cuEventSynchronize(nullptr),
+          cuStreamWaitEvent(first_, nullptr, 0)}) {
+        EXPECT_RESULT(result, CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_INVALID_VALUE);
+    }
 }
 
 }  // namespace
