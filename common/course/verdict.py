@@ -127,7 +127,7 @@ def build(exercise: Exercise, target: str) -> Verdict | None:
                         output)
     if unknown:
         return Verdict(False, f"It compiles, but there is no {unknown[1]} in the emulated driver: "
-                              "common/cuda/driver_functions.inc lists the functions that it has.",
+                              "common/driver/functions.inc lists the functions that it has.",
                        raw=output)
     errors = [i for i, line in enumerate(lines) if re.search(r"error:|undefined reference", line)]
     if not errors:

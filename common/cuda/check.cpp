@@ -47,7 +47,7 @@ std::string_view name_of(CUresult result) {
 #define SYMM_RESULT(code) \
     case code:            \
         return #code;
-#include "common/cuda/results.inc"
+#include "common/driver/results.inc"
 #undef SYMM_RESULT
         default:
             return "an unlisted CUDA error";

@@ -1,15 +1,12 @@
 #include "common/cuda/driver.hpp"
 
 #include <atomic>
-#include <cerrno>
 #include <mutex>
-#include <new>
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
-#include "common/emu/emulated_driver.hpp"
-#include "common/emu/shortage.hpp"
+#include "common/emu/driver/table.hpp"
 #include "common/sys/environment.hpp"
 #include "common/sys/log.hpp"
 
@@ -28,29 +25,6 @@ struct Choice {
 Choice& choice() {
     static Choice& kept = *new Choice;  // outlives every owner with static storage
     return kept;
-}
-
-/// Wraps an emulated function: a std::bad_alloc becomes a CUDA error, as in a real driver.
-template <auto function>
-struct Answering;
-template <class... Parameters, CUresult (*function)(Parameters...)>
-struct Answering<function> {
-    static CUresult call(Parameters... parameters) noexcept {
-        try {
-            return function(parameters...);
-        } catch (const std::bad_alloc&) {
-            return emu::shortage("the emulated driver", ENOMEM);
-        }
-    }
-};
-
-DriverTable emulated_table() {
-    DriverTable table;
-#define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
-    table.name##_ = &Answering<&emu::name>::call;
-#include "common/cuda/driver_functions.inc"
-#undef SYMM_DRIVER_FUNCTION
-    return table;
 }
 
 bool sees_a_gpu(const DriverTable& table, NoNativeDriver& why_not) {
@@ -79,23 +53,25 @@ void load(Choice& c) {
             c.emulated = false;
             return;
         }
+        const std::string why = fmt::format("{}. {}{}", why_not.reason, why_not.remedy,
+                                            why_not.remedy.empty() ? "" : " ");
         if (asked == "native") {
-            throw std::runtime_error(fmt::format(
-                "the real CUDA driver cannot be used: {}. {}{}Use --driver emulated (or "
-                "SYMM_DRIVER=emulated) to run without a GPU.",
-                why_not.reason, why_not.remedy, why_not.remedy.empty() ? "" : " "));
+            throw std::runtime_error(
+                fmt::format("the real CUDA driver cannot be used: {}Use --driver emulated (or "
+                            "SYMM_DRIVER=emulated) to run without a GPU.",
+                            why));
         }
         c.reason = why_not.reason;
-        // Of the ranks that a program spawns, one says it for all.
+        // One rank warns for all those that a program spawns.
         const std::string rank = env::text("SYMM_RANK");
         if (why_not.broken && (rank.empty() || rank == "0")) {
             log::warn(
-                "GPUs are emulated, because the real CUDA driver does not work: {}. {}{}"
+                "GPUs are emulated, because the real CUDA driver does not work: {}"
                 "SYMM_DRIVER=emulated chooses that without this warning.",
-                why_not.reason, why_not.remedy, why_not.remedy.empty() ? "" : " ");
+                why);
         }
     }
-    c.table = emulated_table();
+    c.table = emu::emulated_driver();
 }
 
 }  // namespace

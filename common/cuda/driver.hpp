@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/driver/table.hpp"
+
 namespace symm {
 
 /// Chooses the driver before its first call: "native" (the real one), "emulated", or "auto": the
@@ -27,13 +29,6 @@ bool is_emulated();
 
 /// One line for people: `driver: emulated (libcuda.so.1 cannot be loaded), 4 devices`.
 std::string describe_driver();
-
-/// The driver's functions, one member each, named `cuMemCreate_` for cuMemCreate.
-struct DriverTable {
-#define SYMM_DRIVER_FUNCTION(name, parameters, arguments) CUresult(*name##_) parameters = nullptr;
-#include "common/cuda/driver_functions.inc"
-#undef SYMM_DRIVER_FUNCTION
-};
 
 /// The table of the driver in use; loads it at the first call.
 const DriverTable& driver_table();

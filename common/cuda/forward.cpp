@@ -8,7 +8,7 @@ extern "C" {
     CUresult CUDAAPI name parameters {                    \
         return symm::driver_table().name##_ arguments;    \
     }
-#include "common/cuda/driver_functions.inc"
+#include "common/driver/functions.inc"
 #undef SYMM_DRIVER_FUNCTION
 
 }  // extern "C"

@@ -18,7 +18,7 @@
 
 #include "common/cuda/cuda_error.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/emu/launch.hpp"
+#include "common/emu/kernels/launch.hpp"
 #include "common/simt/thread_block.hpp"
 
 namespace symm {

@@ -6,7 +6,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/cuda/symbol_name.hpp"
+#include "common/driver/symbol_name.hpp"
 
 namespace symm {
 namespace {
@@ -51,7 +51,7 @@ bool load_native_driver(DriverTable& table, NoNativeDriver& why_not) {
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments)  \
     found = found && find(library, SYMM_SYMBOL_NAME(name), \
                           reinterpret_cast<void**>(&table.name##_), why_not);
-#include "common/cuda/driver_functions.inc"
+#include "common/driver/functions.inc"
 #undef SYMM_DRIVER_FUNCTION
     return found;
 }

@@ -13,7 +13,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/launch.hpp"
-#include "common/emu/launch.hpp"
+#include "common/emu/kernels/launch.hpp"
 
 namespace symm {
 

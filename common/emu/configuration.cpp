@@ -1,9 +1,7 @@
 #include "common/emu/configuration.hpp"
 
-#include <optional>
 #include <string_view>
 
-#include "common/emu/faults.hpp"
 #include "common/sys/environment.hpp"
 #include "common/sys/number.hpp"
 
@@ -59,7 +57,7 @@ std::vector<LossyPair> lossy_pairs(int devices) {
 CUresult result_named(std::string_view name) {
     static constexpr std::pair<std::string_view, CUresult> kResults[] = {
 #define SYMM_RESULT(code) {#code, code},
-#include "common/cuda/results.inc"
+#include "common/driver/results.inc"
 #undef SYMM_RESULT
     };
     for (const auto& [known, result] : kResults) {
@@ -78,15 +76,13 @@ std::vector<PlannedFailure> planned_failures() {
         const auto parts = split(item, ':');
         const auto call =
             parts.size() == 3 ? number_in(parts[1], 1L, 1'000'000'000L) : std::nullopt;
-        if (!call || !is_driver_function(parts[0]) ||
-            (parts[2] != "SIGKILL" && result_named(parts[2]) == CUDA_SUCCESS)) {
+        const bool is_killed = call && parts[2] == "SIGKILL";
+        if (!call || index_of_function(parts[0]) == kDriverFunctions.size() ||
+            (!is_killed && result_named(parts[2]) == CUDA_SUCCESS)) {
             env::refuse(*kVariable, text);
         }
-        PlannedFailure failure{std::string(parts[0]), *call, std::nullopt};
-        if (parts[2] != "SIGKILL") {
-            failure.result = result_named(parts[2]);
-        }
-        failures.push_back(failure);
+        const auto result = is_killed ? kKilled : std::optional(result_named(parts[2]));
+        failures.push_back({index_of_function(parts[0]), *call, result});
     }
     return failures;
 }

@@ -3,24 +3,15 @@
 /// The shape of the emulated machine: the variables SYMM_EMU_*
 /// (common/sys/environment.hpp), read once, by cuInit.
 
-#include <cuda.h>
-
 #include <cstddef>
-#include <optional>
-#include <string>
 #include <vector>
+
+#include "common/emu/faults.hpp"
 
 namespace symm::emu {
 
 /// The most GPUs that can be emulated; SYMM_EMU_DEVICES sets how many are.
 inline constexpr int kMaxDevices = 16;
-
-/// A call that is to fail: the `call`-th of `function` in this process, from 1.
-struct PlannedFailure {
-    std::string function;
-    long call = 1;
-    std::optional<CUresult> result;  ///< None: the process is killed in that call.
-};
 
 /// Which accesses of one GPU to another's memory are lost without an error. The default is that of
 /// SYMM_EMU_LOSSY: stores and copies.

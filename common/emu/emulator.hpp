@@ -2,28 +2,25 @@
 /// \file
 /// The state of the emulated driver in this process: what exists, and the lock that guards it.
 ///
-/// Where to look:
+/// Where to look (each room uses those above it):
 ///
-/// | file | holds |
+/// | room | holds |
 /// |---|---|
-/// | configuration, faults | the settings in SYMM_EMU_*; calls that fail on request |
-/// | device, contexts | cuInit, cuDevice*, cuCtx* |
-/// | memory | the kinds of memory, and what each is made of |
-/// | physical_memory, address_space, access | cuMemCreate, cuMemMap, cuMemSetAccess and the like |
-/// | lossy | pairs of devices whose loads, stores or copies are lost |
-/// | sharing | handles for other processes |
-/// | plain_memory | cuMemAlloc, pinned and registered host memory |
-/// | streams, copies, events, graphs | work that is queued |
-/// | launch, kernels, fibers, block_barrier, thread_pool, fault_guard | the threads of a kernel |
-/// | libraries, ptx, host_twin | kernels that are found by name, and the host code that runs for them |
-/// | shortage | errors where the host has no more memory, threads or descriptors |
-/// | inventory | counts of all that exists, for leak tests |
+/// | here | the state and the kinds of memory in it; SYMM_EMU_*; calls that fail on request |
+/// | streams | contexts; work that is queued: streams, events, captures and graphs |
+/// | memory: addresses | cuMemCreate, cuMemMap, cuMemSetAccess and the like; cuMemAlloc |
+/// | memory: use | copies; handles for other processes; lossy pairs; caught illegal accesses |
+/// | kernels | a kernel's threads; kernels found by name, and the host code that runs for them |
+/// | driver | cuInit, queries of devices, and the table of all functions |
 ///
-/// Locks. `mutex` guards what exists: a call that makes or destroys something takes it exclusively,
-/// a call that only looks something up shares it. Two calls that share it are not ordered one after
-/// the other. So ThreadSanitizer still reports a race between kernels of two ranks, even where one
-/// was launched after the other. A stream's queue, an event and a capture have locks of their own.
-/// They are taken after `mutex`, never before it.
+/// An emulated function has the real one's name and parameters. It throws Refused if the real one
+/// answers with an error; the table's functions (driver/table.hpp) turn that into the answer.
+///
+/// Locks. `mutex` guards what exists: a call that makes or destroys something takes it exclusively
+/// (Changing), a call that only looks something up shares it (Reading). Two calls that share it are
+/// not ordered one after the other. So ThreadSanitizer still reports a race between kernels of two
+/// ranks, even where one was launched after the other. A stream's queue, an event and a capture
+/// have locks of their own. They are taken after `mutex`, never before it.
 ///
 /// The state is never destroyed, because owners with static storage call the driver at exit.
 
@@ -42,9 +39,8 @@
 #include <unordered_set>
 
 #include "common/emu/configuration.hpp"
-#include "common/emu/faults.hpp"
-#include "common/emu/host_twin.hpp"
-#include "common/emu/memory.hpp"
+#include "common/emu/errors.hpp"
+#include "common/emu/kinds_of_memory.hpp"
 
 namespace symm::emu {
 
@@ -59,7 +55,6 @@ using NamedKernels = std::map<std::string, CUfunction>;
 /// The state of one emulated GPU.
 struct Device {
     std::unique_ptr<Context> primary;  ///< Made by cuInit; alive while it is retained.
-    std::size_t used = 0;              ///< Bytes allocated on it by this process.
     std::atomic<int> threads{0};       ///< Kernel threads resident on it.
     std::atomic<int> kernels{0};       ///< Kernels running on it.
 };
@@ -82,19 +77,20 @@ struct Emulator {
     std::unordered_map<CUevent, std::shared_ptr<Event>> events;
     std::unordered_map<CUgraph, std::shared_ptr<const Graph>> graphs;
     std::unordered_map<CUgraphExec, std::shared_ptr<const Graph>> executables;
-
-    std::map<std::string, HostTwin> twins;  ///< By the kernel's name.
-    NamedKernels linked;                    ///< Of the program itself: all that have a twin.
-    std::unordered_map<CUlibrary, std::shared_ptr<const NamedKernels>> libraries;
-    std::unordered_map<CUfunction, std::shared_ptr<const std::string>> functions;  ///< Their names.
+    std::unordered_map<CUlibrary, NamedKernels> libraries;
+    std::unordered_map<CUfunction, std::string> functions;  ///< Their names.
 
     std::atomic<int> copies{0};  ///< Copies and fills that are running.
 
     /// A value that no handle had before: the handle of something destroyed stays invalid.
     std::uint64_t new_handle() { return next_handle_.fetch_add(0x10, std::memory_order_relaxed); }
-    template <class Handle>
-    Handle new_handle_as() {
-        return reinterpret_cast<Handle>(new_handle());
+
+    /// Adds `thing` to one of the maps above. Returns its new handle.
+    template <class Map>
+    auto keep(Map& map, typename Map::mapped_type thing) {
+        const auto handle = reinterpret_cast<typename Map::key_type>(new_handle());
+        map.emplace(handle, std::move(thing));
+        return handle;
     }
 
 private:
@@ -103,22 +99,41 @@ private:
 
 Emulator& emulator();
 
-using ReadLock = std::shared_lock<std::shared_mutex>;
-using WriteLock = std::unique_lock<std::shared_mutex>;
+/// The state, locked for the lifetime of this object.
+template <class Lock>
+class Locked {
+public:
+    Emulator& operator*() const { return emulator(); }
+    Emulator* operator->() const { return &emulator(); }
 
-/// The entry for the handle in one of the emulator's maps, or null.
+private:
+    Lock lock_{emulator().mutex};
+};
+using Reading = Locked<std::shared_lock<std::shared_mutex>>;
+using Changing = Locked<std::unique_lock<std::shared_mutex>>;
+
+/// A copy of the map's entry for the handle. Throws `unknown` if there is none.
 template <class Map>
-auto find_in(const Map& map, typename Map::key_type handle) {
-    const ReadLock lock(emulator().mutex);
+auto find_in(const Map& map, typename Map::key_type handle,
+             CUresult unknown = CUDA_ERROR_INVALID_HANDLE) {
+    const Reading e;
     const auto found = map.find(handle);
-    return found != map.end() ? found->second : nullptr;
+    refuse_if(found == map.end(), unknown);
+    return found->second;
 }
 
-/// Whether there is a device of this number.
-bool is_device(int ordinal);
+/// Removes the map's entry for the handle. Throws `unknown` if there is none.
+template <class Map>
+void erase_from(Map& map, typename Map::key_type handle,
+                CUresult unknown = CUDA_ERROR_INVALID_HANDLE) {
+    const Changing e;
+    refuse_if(map.erase(handle) == 0, unknown);
+}
 
-/// Checks the arguments of a call that writes an answer about a device to `answer`:
-/// CUDA_ERROR_INVALID_VALUE for a null pointer, CUDA_ERROR_INVALID_DEVICE for no such device.
-CUresult check_arguments(const void* answer, int device);
+/// Refuses any other number than a device's.
+inline void check_device(int ordinal) {
+    refuse_if(ordinal < 0 || ordinal >= emulator().configuration.devices,
+              CUDA_ERROR_INVALID_DEVICE);
+}
 
 }  // namespace symm::emu

@@ -1,12 +1,10 @@
 #pragma once
 /// \file
-/// The first step of every emulated function: counts the call, makes it fail where a test asked for
-/// that, and refuses it before cuInit.
+/// Counts the calls of each emulated function, and makes those fail that a test has chosen.
 
 #include <cuda.h>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <string_view>
@@ -18,8 +16,8 @@ inline constexpr std::nullopt_t kKilled = std::nullopt;
 
 /// Makes the k-th call of `function` from now on (the next is 1) answer `result` and do nothing
 /// else; cuStreamSynchronize still waits. A kernel launch counts as cuLaunchKernel. Throws
-/// std::invalid_argument for a name that is not in driver_functions.inc and for k < 1. Safe from
-/// any thread.
+/// std::invalid_argument for a name that is not in functions.inc and for k < 1. Safe from any
+/// thread.
 void fail_call(std::string_view function, long k, std::optional<CUresult> result);
 
 /// Forgets all failures that are still to come, including those of SYMM_EMU_FAIL.
@@ -28,36 +26,33 @@ void clear_failures();
 /// How often `function` was called in this process, failed calls included.
 long calls_made(std::string_view function);
 
-/// Whether driver_functions.inc lists this name.
-bool is_driver_function(std::string_view name);
-
-/// The listed names, as people write them (`cuMemGetInfo`, not its symbol `cuMemGetInfo_v2`).
+/// The names in functions.inc, as people write them (`cuMemGetInfo`, not its symbol
+/// `cuMemGetInfo_v2`).
 inline constexpr auto kDriverFunctions = std::to_array<std::string_view>({
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) #name,
-#include "common/cuda/driver_functions.inc"
+#include "common/driver/functions.inc"
 #undef SYMM_DRIVER_FUNCTION
 });
 
-/// A function's index in the list; at compile time, so that a misspelt name does not compile.
-consteval std::size_t index_of_function(std::string_view name) {
+/// A function's place in kDriverFunctions, whose size() is returned for any other name.
+constexpr std::size_t index_of_function(std::string_view name) {
     std::size_t index = 0;
-    while (kDriverFunctions.at(index) != name) {
+    while (index < kDriverFunctions.size() && kDriverFunctions[index] != name) {
         ++index;
     }
     return index;
 }
 
-/// Counts the call. Answers CUDA_SUCCESS where the function is to go on, else what it must return.
-CUresult enter(std::size_t function);
+/// A call that is to fail.
+struct PlannedFailure {
+    std::size_t function = 0;        ///< Its place in kDriverFunctions.
+    long call = 1;                   ///< Counted from the start of the process.
+    std::optional<CUresult> result;  ///< None: the process is killed in that call.
+};
+void plan(const PlannedFailure& failure);
+
+/// The first step of every emulated function: counts the call. Throws Refused if it is to fail, and
+/// before cuInit().
+void enter(std::size_t function);
 
 }  // namespace symm::emu
-
-/// Returns the answer of `call` unless it succeeds.
-#define SYMM_EMU_TRY(call)                                          \
-    if (const CUresult answer_ = (call); answer_ != CUDA_SUCCESS) { \
-        return answer_;                                             \
-    }                                                               \
-    static_assert(true)
-
-/// First line of every emulated function.
-#define SYMM_EMU_ENTER(name) SYMM_EMU_TRY(::symm::emu::enter(::symm::emu::index_of_function(#name)))

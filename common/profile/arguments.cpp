@@ -10,8 +10,7 @@
 #include <unordered_map>
 
 #include "common/cuda/cuda_error.hpp"
-#include "common/cuda/symbol_name.hpp"
-#include "common/sys/bytes.hpp"
+#include "common/driver/symbol_name.hpp"
 
 namespace symm::profile {
 namespace {
@@ -53,7 +52,7 @@ const Functions& functions() {
     {SYMM_SYMBOL_NAME(name),                              \
      parameters_from(#parameters, static_cast<CUresult(*) parameters>(nullptr))},
     static const Functions all = {
-#include "common/cuda/driver_functions.inc"
+#include "common/driver/functions.inc"
 #include "common/profile/functions_of_nccl.inc"
     };
 #undef SYMM_DRIVER_FUNCTION

@@ -6,7 +6,7 @@
 /// `stream1`. So two runs give the same text. `&mem2` is where a call writes its answer, `-> 2M` is
 /// the answer itself, `_` an argument that is not shown.
 ///
-/// An argument's kind follows from the type that driver_functions.inc gives it: CUdeviceptr and
+/// An argument's kind follows from the type that driver/functions.inc gives it: CUdeviceptr and
 /// CUmemGenericAllocationHandle are the same type to the compiler; only the text differs.
 
 #include <cuda.h>
@@ -29,7 +29,7 @@ struct Parameter {
 };
 
 /// The parameters of the function of this name, as the driver has it (`cuMemGetInfo_v2`); null for
-/// one that neither driver_functions.inc nor functions_of_nccl.inc has.
+/// one that neither driver/functions.inc nor functions_of_nccl.inc has.
 const std::vector<Parameter>* parameters_of(std::string_view name);
 
 /// Where each argument lies in CUPTI's struct of a call, which has the parameters as members.

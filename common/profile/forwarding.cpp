@@ -1,8 +1,8 @@
 // Records the emulated driver's calls, in a table of functions that forward to its own.
 
 #include "common/cuda/driver.hpp"
-#include "common/cuda/symbol_name.hpp"
-#include "common/emu/launch_observer.hpp"
+#include "common/driver/symbol_name.hpp"
+#include "common/emu/kernels/launch.hpp"
 #include "common/profile/recording.hpp"
 
 namespace symm::profile {
@@ -17,13 +17,13 @@ const DriverTable* emulated = nullptr;
         add(SYMM_SYMBOL_NAME(name), slots.data(), result);   \
         return result;                                       \
     }
-#include "common/cuda/driver_functions.inc"
+#include "common/driver/functions.inc"
 #undef SYMM_DRIVER_FUNCTION
 
 DriverTable traced_table() {
     DriverTable table;
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) table.name##_ = &traced_##name;
-#include "common/cuda/driver_functions.inc"
+#include "common/driver/functions.inc"
 #undef SYMM_DRIVER_FUNCTION
     table.cuLaunchKernel_ = emulated->cuLaunchKernel_;  // the emulator reports each launch
     return table;

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "common/cuda/symbol_name.hpp"
+#include "common/driver/symbol_name.hpp"
 
 namespace {
 
@@ -38,7 +38,7 @@ CUresult cuInit(unsigned int) {
     CUresult CUDAAPI name parameters {                                    \
         return answer(SYMM_SYMBOL_NAME(name), std::make_tuple arguments); \
     }
-#include "common/cuda/driver_functions.inc"
+#include "common/driver/functions.inc"
 #undef SYMM_DRIVER_FUNCTION
 #endif
 

@@ -8,7 +8,7 @@
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/stream.hpp"
-#include "common/cuda/symbol_name.hpp"
+#include "common/driver/symbol_name.hpp"
 #include "common/profile/arguments.hpp"
 #include "common/profile/driver_calls.hpp"
 
@@ -98,7 +98,7 @@ TEST_F(DriverCalls, EndWithAStepThatThrows) {
 TEST(Parameters, AreKnownForEveryFunctionThatTheRepositoryCalls) {
 #define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
     EXPECT_NE(profile::parameters_of(SYMM_SYMBOL_NAME(name)), nullptr) << #name;
-#include "common/cuda/driver_functions.inc"
+#include "common/driver/functions.inc"
 #undef SYMM_DRIVER_FUNCTION
     EXPECT_EQ(profile::parameters_of("cuNoSuchFunction"), nullptr);
     const auto* parameters = profile::parameters_of("cuMemHostAlloc");

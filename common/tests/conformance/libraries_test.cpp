@@ -1,6 +1,6 @@
 // Libraries: kernels that are found by name in PTX.
 
-#include "common/emu/host_twin.hpp"
+#include "common/emu/kernels/host_twin.hpp"
 #include "common/tests/conformance/conformance.hpp"
 
 namespace symm::conformance {
@@ -39,7 +39,7 @@ CUresult load(CUlibrary* library, const char* code) {
 class Libraries : public Driver {
 protected:
     void SetUp() override {
-        emu::add_host_twin(kKernel, emu::kHostTwin<&store>);
+        emu::add_host_twin(kKernel, &store);
         ASSERT_OK(load(&library_, kStorePtx));
         ASSERT_OK(cuLibraryGetKernel(&kernel_, library_, kKernel));
         ASSERT_OK(cuKernelGetFunction(&function_, kernel_));

@@ -11,7 +11,7 @@
 
 #include "common/cuda/driver.hpp"
 #include "common/cuda/gpu.hpp"
-#include "common/emu/launch_observer.hpp"
+#include "common/emu/kernels/launch.hpp"
 
 namespace symm {
 

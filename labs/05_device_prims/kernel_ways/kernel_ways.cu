@@ -4,7 +4,7 @@
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/emu/host_twin.hpp"
+#include "common/emu/kernels/host_twin.hpp"
 #include "labs/05_device_prims/kernel_ways/kernel_ways.hpp"
 
 namespace symm {
@@ -62,8 +62,8 @@ CUfunction kernel_with_table() {
 }
 
 void add_kernel_twins() {
-    emu::add_host_twin(kKernelName, emu::kHostTwin<&scale_and_shift_twin>);
-    emu::add_host_twin(kTableKernelName, emu::kHostTwin<&table_twin>);
+    emu::add_host_twin(kKernelName, &scale_and_shift_twin);
+    emu::add_host_twin(kTableKernelName, &table_twin);
 }
 
 }  // namespace symm

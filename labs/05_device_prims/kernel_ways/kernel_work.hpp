@@ -1,7 +1,7 @@
 #pragma once
 /// \file
 /// The work of the kernels of kernel_ways.hpp, written once: used by GPUs, by the host twins on
-/// emulated GPUs (common/emu/host_twin.hpp) and by the check of the results.
+/// emulated GPUs (common/emu/kernels/host_twin.hpp) and by the check of the results.
 
 #include <cstddef>
 #include <cstdint>

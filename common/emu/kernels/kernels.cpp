@@ -1,0 +1,293 @@
+// Runs the threads of a kernel: see launch.hpp. Their memory orders are those of the host's atomics
+// (common/simt/atomic.hpp).
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "common/emu/emulator.hpp"
+#include "common/emu/faults.hpp"
+#include "common/emu/kernels/block_barrier.hpp"
+#include "common/emu/kernels/fibers.hpp"
+#include "common/emu/kernels/launch.hpp"
+#include "common/emu/kernels/thread_pool.hpp"
+#include "common/emu/memory/access.hpp"
+#include "common/emu/memory/fault_guard.hpp"
+#include "common/emu/memory/lossy.hpp"
+#include "common/emu/streams/graphs.hpp"
+#include "common/simt/back_off.hpp"
+#include "common/sys/deadline.hpp"
+
+namespace symm::emu {
+namespace {
+
+class Running;
+
+// Shared memory is not zeroed on a GPU. Here it holds 0xff: a sum that needs zeros comes out wrong.
+std::shared_ptr<void> new_shared_memory(std::size_t bytes) {
+    constexpr std::align_val_t kAlignment{128};
+    std::shared_ptr<void> memory(::operator new(bytes + 1, kAlignment),
+                                 [](void* data) { ::operator delete(data, kAlignment); });
+    std::memset(memory.get(), 0xff, bytes);
+    return memory;
+}
+
+// A block, whose threads are fibers of one thread of the pool.
+struct Block final : Task {
+    Block(Running& in, const KernelLaunch& launch, unsigned index)
+        : running(in),
+          barrier(launch.block.x),
+          warps((launch.block.x + simt::kWarpSize - 1) / simt::kWarpSize),
+          shared(new_shared_memory(launch.shared_bytes)) {
+        for (unsigned rest = launch.block.x, i = 0; rest > 0; ++i) {
+            const unsigned lanes = std::min(rest, simt::kWarpSize);
+            BlockBarrier& of_warp = warp_barriers.emplace_back(lanes);
+            warps[i].sync = [](void* state) {
+                static_cast<BlockBarrier*>(state)->arrive_and_wait();
+            };
+            warps[i].state = &of_warp;
+            rest -= lanes;
+        }
+        host.warps = warps.data();
+        host.named_sync = [](void* block, unsigned number, unsigned threads) {
+            static_cast<Block*>(block)->named(number, threads).arrive_and_wait();
+        };
+        host.named_state = this;
+        host.group_index = dim3(index, 0, 0);
+        host.grid_dim = launch.grid;
+        host.size = launch.block.x;
+        host.shared = shared.get();
+        host.sync = [](void* state, bool vote) {
+            return static_cast<BlockBarrier*>(state)->arrive_and_wait(vote);
+        };
+        host.sync_state = &barrier;
+    }
+    // The named barrier of this number, for the number of threads that its first user passes.
+    BlockBarrier& named(unsigned number, unsigned threads) {
+        BlockBarrier& one = named_barriers.at(number);
+        if (const unsigned expected = one.expect(threads); expected != threads) {
+            throw std::logic_error(
+                fmt::format("named barrier {} is for {} threads, but a thread waits there for {}",
+                            number, expected, threads));
+        }
+        return one;
+    }
+    void abandon() {
+        barrier.abandon();
+        for (BlockBarrier& one : warp_barriers) {
+            one.abandon();
+        }
+        for (BlockBarrier& one : named_barriers) {
+            one.abandon();
+        }
+    }
+
+    void run() override;
+    void run_thread(unsigned rank);
+    void done() override;
+
+    Running& running;
+    simt::HostBlock host;
+    BlockBarrier barrier;
+    std::deque<BlockBarrier> warp_barriers;
+    std::vector<simt::HostWarp> warps;
+    std::array<BlockBarrier, simt::kNamedBarriers> named_barriers;
+    std::shared_ptr<void> shared;
+};
+
+// A running launch, from the start of its first thread to the end of its last.
+class Running {
+public:
+    Running(Context& context, const KernelLaunch& launch) : context_(context), launch_(launch) {
+        for (unsigned block = 0; block < launch.grid.x; ++block) {
+            blocks_.emplace_back(*this, launch, block);
+        }
+        left_ = blocks_.size();
+    }
+
+    // Starts all blocks and waits for them.
+    void run() {
+        int next = 0;
+        for (Block& block : blocks_) {
+            happens_before(&block);
+            if (const int error = thread_pool().start(block, next); error != 0) {
+                fail_to_start("pthread_create", error);
+                block.done();
+            }
+        }
+        std::unique_lock lock(mutex_);
+        ended_.wait(lock, [&] { return left_ == 0; });
+        ends_.load(std::memory_order_acquire);
+    }
+
+    void fail(CUresult result, std::string_view why) {
+        lose(context_, result, Text("kernel {}: {}", launch_.name, why));
+        abandoned_.store(true, std::memory_order_relaxed);
+        for (Block& block : blocks_) {
+            block.abandon();
+        }
+    }
+    void fail_to_start(std::string_view call, int error) {
+        if (!abandoned_.load(std::memory_order_relaxed)) {
+            fail(shortage(call, error), "not all of its threads could start");
+        }
+    }
+
+    // Orders all that a CUDA thread has done before the stream's next work.
+    void thread_ended() { ends_.fetch_add(1, std::memory_order_release); }
+
+    void block_ended() {
+        const std::lock_guard lock(mutex_);
+        if (--left_ == 0) {
+            ended_.notify_all();
+        }
+    }
+
+    const KernelLaunch& launch() const { return launch_; }
+
+private:
+    Context& context_;
+    const KernelLaunch& launch_;
+    std::deque<Block> blocks_;
+    std::atomic<bool> abandoned_{false};
+    std::atomic<unsigned> ends_{0};  // of threads
+    std::mutex mutex_;
+    std::condition_variable ended_;
+    std::size_t left_ = 0;  // blocks
+};
+
+void Block::run() {
+    const auto body = [](void* block, unsigned rank) {
+        static_cast<Block*>(block)->run_thread(rank);
+    };
+    if (const int error = run_in_turns(host.size, body, this); error != 0) {
+        running.fail_to_start("mmap", error);
+    }
+}
+
+void Block::run_thread(unsigned rank) {
+    const auto fault = run_guarded([this, rank] {
+        try {
+            running.launch().thread(simt::ThreadBlock(&host, rank));
+        } catch (const LaunchAbandoned&) {
+        } catch (const std::bad_alloc&) {
+            running.fail(shortage("a kernel's thread", ENOMEM), "it ran out of memory");
+        } catch (const std::exception& error) {
+            running.fail(CUDA_ERROR_LAUNCH_FAILED, error.what());
+        }
+    });
+    if (fault) {
+        running.fail(CUDA_ERROR_ILLEGAL_ADDRESS,
+                     Text("thread {} of block {} touched {:#x}, which its device may not access",
+                          rank, host.group_index.x, *fault));
+    }
+    barrier.leave();
+    warp_barriers[rank / simt::kWarpSize].leave();
+    running.thread_ended();
+}
+
+void Block::done() {
+    running.block_ended();
+}
+
+// Reserves all the threads on the device and in the pool. False, with none reserved, if fewer are
+// free.
+bool reserve(Device& device, int threads) {
+    if (!reserve_up_to(device.threads, threads, threads_of_device())) {
+        return false;
+    }
+    if (!thread_pool().reserve(threads)) {
+        device.threads.fetch_sub(threads, std::memory_order_relaxed);
+        return false;
+    }
+    return true;
+}
+
+// Runs in the stream's thread: waits for room, as blocks do on a GPU, and for the kernel's end.
+void run_kernel(Context& context, const KernelLaunch& launch) {
+    Device& device = emulator().devices[context.device];
+    const int threads = static_cast<int>(launch.grid.x * launch.block.x);
+    const Deadline deadline = Deadline::standard();
+    // Polls: for ThreadSanitizer a wake-up would order the kernel that made room before this one.
+    for (int round = 0; !reserve(device, threads); ++round) {
+        if (deadline.passed()) {
+            lose(context, CUDA_ERROR_LAUNCH_TIMEOUT,
+                 Text("kernel {} waited {:.3g} s for room for {} threads: kernels of other streams "
+                      "hold {} of the device's {}, and all devices of a process have {} (use fewer "
+                      "ranks, blocks or threads)",
+                      launch.name, deadline.seconds(), threads, device.threads.load(),
+                      threads_of_device(), ThreadPool::kMaxThreads));
+            return;
+        }
+        simt::back_off(round);
+    }
+    {
+        const WorkScope scope(device.kernels);
+        const LossyView view(context.device);
+        Running(context, launch).run();
+    }
+    thread_pool().give_back(threads);
+    device.threads.fetch_sub(threads, std::memory_order_relaxed);
+}
+
+void check_shape(const KernelLaunch& launch) {
+    const auto is_line = [](const dim3& size) { return size.x > 0 && size.y == 1 && size.z == 1; };
+    refuse_if(!launch.thread || !is_line(launch.grid) || !is_line(launch.block) ||
+              launch.block.x > kMaxBlock || launch.shared_bytes > kMaxSharedBytes);
+    const std::uint64_t threads = std::uint64_t{launch.grid.x} * launch.block.x;
+    if (threads > static_cast<std::uint64_t>(threads_of_device())) {
+        say("kernel {}: {} blocks of {} threads are more than the {} threads of an emulated GPU; "
+            "all blocks have to be resident at once (SYMM_EMU_SMS={} multiprocessors of {}, but at "
+            "most {} threads)",
+            launch.name, launch.grid.x, launch.block.x, threads_of_device(),
+            emulator().configuration.multiprocessors, kThreadsOfMultiprocessor,
+            ThreadPool::kMaxThreads);
+        refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+    }
+}
+
+}  // namespace
+
+int threads_of_device() {
+    return std::min(emulator().configuration.multiprocessors * kThreadsOfMultiprocessor,
+                    ThreadPool::kMaxThreads);
+}
+
+std::atomic<void (*)(CUstream, const KernelLaunch&, CUresult)> launch_observer{nullptr};
+
+void queue_kernel(CUstream handle, KernelLaunch launch) {
+    const auto stream = find_stream(handle);
+    Context& context = current_context();
+    refuse_if(&context != &stream->context(), CUDA_ERROR_INVALID_HANDLE);
+    check_shape(launch);
+    const auto kept = std::make_shared<const KernelLaunch>(std::move(launch));
+    const CUresult result =
+        answer([&] { submit(*stream, [&context, kept] { run_kernel(context, *kept); }); });
+    if (const auto observer = launch_observer.load(std::memory_order_relaxed)) {
+        observer(handle, *kept, result);
+    }
+    refuse_if(result != CUDA_SUCCESS, result);
+}
+
+CUresult launch_kernel(CUstream stream, KernelLaunch launch) {
+    return answer([&] {
+        enter(index_of_function("cuLaunchKernel"));
+        queue_kernel(stream, std::move(launch));
+    });
+}
+
+void cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) {
+    refuse(CUDA_ERROR_INVALID_HANDLE);
+}
+
+}  // namespace symm::emu

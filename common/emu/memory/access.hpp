@@ -1,0 +1,45 @@
+#pragma once
+/// \file
+/// Who may access which memory, and how the protection of pages enforces it.
+///
+/// Each mapping has a table of what every device and the host may do. A page has one protection for
+/// all threads of the process, whichever device's kernel they run. It is set when a kernel or
+/// a copy starts, and by cuMemSetAccess, and stays until the next time. If kernels run and no
+/// copy does, it combines the rights of the host and of the devices that run kernels; otherwise
+/// those of the host and of all devices.
+///
+/// A kernel that touches memory without access faults, except in three cases: the host has access
+/// to the memory; a copy is running; a kernel of a device that has access is running. Host code is
+/// subject to the same protection, so not every access of the host to device memory faults. Every
+/// device has access to plain memory (cuMemAlloc).
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstddef>
+#include <optional>
+
+namespace symm::emu {
+
+/// Whether kernels of `device` can reach memory of `owner`, by SYMM_EMU_P2P.
+bool can_reach(int device, int owner);
+
+/// The owner of an address range that a copy reads or writes: a device or kHost; nothing for memory
+/// that the driver does not know, pageable host memory. Refuses a range that begins in memory of
+/// the driver, but is not all mapped and accessible. Takes the emulator's mutex.
+std::optional<int> find_owner(CUdeviceptr pointer, std::size_t size, bool write);
+
+/// Exists while a kernel or a copy runs, and protects the pages for it.
+class WorkScope {
+public:
+    /// `running` is Device::kernels or Emulator::copies.
+    explicit WorkScope(std::atomic<int>& running);
+    ~WorkScope();
+    WorkScope(const WorkScope&) = delete;
+    WorkScope& operator=(const WorkScope&) = delete;
+
+private:
+    std::atomic<int>& running_;
+};
+
+}  // namespace symm::emu

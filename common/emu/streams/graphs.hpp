@@ -1,0 +1,69 @@
+#pragma once
+/// \file
+/// Stream capture and graphs.
+///
+/// While a stream captures, work that is queued on it becomes a node of a graph. The stream keeps
+/// the set of nodes that its next node comes after. An event recorded in the stream gets a copy of
+/// that set. Another stream that waits for the event joins the capture, and its nodes come after
+/// that set (fork). If the first stream, the origin, waits for an event of the other stream, its
+/// next node comes after the nodes of both (join).
+///
+///     origin:  A ---record--- B ------------wait--- D
+///     other:         \--wait--- C ---record--/              nodes A B C D; D after A, B and C
+///
+/// A graph runs its nodes one after the other, in the order of capture, which respects all these
+/// dependencies. Branches do not run at the same time.
+
+#include <cuda.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "common/emu/streams/streams.hpp"
+
+namespace symm::emu {
+
+struct Event;
+
+struct Graph {
+    std::vector<Operation> nodes;
+};
+
+/// Guarded by the mutex of graphs.cpp.
+struct Capture {
+    enum class State { kActive, kInvalid, kEnded };
+    State state = State::kActive;
+    Graph graph;
+    CUstreamCaptureMode mode;
+    std::thread::id thread;  ///< The thread that began it.
+    const Stream* origin;    ///< The stream on which it began.
+};
+
+/// Queues the work on the stream, or adds it to the graph that the stream captures.
+void submit(Stream& stream, std::function<void()> work);
+
+/// Whether work submitted to the stream would be captured.
+bool is_capturing(Stream& stream);
+
+/// If the stream captures, makes the capture invalid and refuses with
+/// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
+void refuse_while_capturing(Stream& stream);
+
+/// The same, for calls that the manual names potentially unsafe. Two kinds of capture forbid them
+/// to this thread: a capture that this thread began, unless its mode is relaxed, and a capture that
+/// another thread began in mode global. With cuThreadExchangeStreamCaptureMode a thread can free
+/// itself from one or both.
+void refuse_unsafe_call();
+
+/// Makes the record part of the stream's capture. Returns false if the stream does not capture.
+bool capture_record(Stream& stream, Event& event);
+
+/// Makes the wait part of the stream's capture, or lets the stream join the event's capture.
+/// Returns false if neither is in a capture.
+bool capture_wait(Stream& stream, CUstream handle, Event& event);
+
+/// For a stream that is destroyed: its capture can no longer be completed.
+void abandon_capture(Stream& stream);
+
+}  // namespace symm::emu

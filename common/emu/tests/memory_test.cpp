@@ -1,0 +1,169 @@
+// Memory of the emulated driver: what its answers and limits are where real drivers differ.
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "common/emu/tests/support.hpp"
+#include "common/sys/descriptor.hpp"
+
+namespace symm::emu {
+namespace {
+
+using OfDevices = EmulatedDriver;
+
+constexpr auto kPosix = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
+CUresult import(CUmemGenericAllocationHandle& handle, int fd) {
+    return cuMemImportFromShareableHandle(
+        &handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)), kPosix);
+}
+
+TEST_F(OfDevices, IsOneAllocationWhileItHasAHandleOrAMapping) {
+    Memory memory(1);
+    Range range(kBlock);
+    range.map(memory, 0, {0});
+    const CUmemGenericAllocationHandle handle = memory.handle();
+    int fd = -1;
+    ASSERT_OK(cuMemExportToShareableHandle(&fd, handle, kPosix, 0));
+    const UniqueFd exported(fd);
+    CUmemGenericAllocationHandle imported = 0;
+    ASSERT_OK(import(imported, fd));
+    EXPECT_EQ(imported, handle);
+    EXPECT_OK(cuMemRelease(imported));
+    memory.release();
+    EXPECT_INVALID(cuMemRelease(handle));
+    EXPECT_EQ(inventory()["physical allocations"], 1u);
+    CUmemGenericAllocationHandle again = 0;
+    ASSERT_OK(cuMemRetainAllocationHandle(&again, reinterpret_cast<void*>(range.base() + 17)));
+    EXPECT_EQ(again, handle);
+    range.unmap();
+    EXPECT_EQ(inventory()["physical allocations"], 1u);
+    EXPECT_OK(cuMemRelease(again));
+    EXPECT_EQ(inventory()["physical allocations"], 0u);
+}
+
+TEST_F(OfDevices, IsAsLargeAsTheDeviceAndNoLarger) {
+    std::size_t free_before = 0, total = 0, free_now = 0;
+    ASSERT_OK(cuMemGetInfo(&free_before, &total));
+    EXPECT_EQ(free_before, total);
+    {
+        const CUmemAllocationProp properties = memory_of(0);
+        Memory all(properties, total);
+        ASSERT_OK(cuMemGetInfo(&free_now, &total));
+        EXPECT_EQ(free_now, 0u);
+        CUmemGenericAllocationHandle one_more = 0;
+        EXPECT_RESULT(cuMemCreate(&one_more, kBlock, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+        CUdeviceptr plain = 0;
+        EXPECT_RESULT(cuMemAlloc(&plain, 1), CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    Allocation plain(1);
+    ASSERT_OK(cuMemGetInfo(&free_now, &total));
+    EXPECT_EQ(free_now, free_before - 4096);
+}
+
+TEST_F(OfDevices, IsMappedOnlyInsideAReservation) {
+    Memory memory(2);
+    Range range(4 * kBlock);
+    const CUdeviceptr base = range.base();
+    EXPECT_INVALID(cuMemMap(base + 3 * kBlock, 2 * kBlock, 0, memory.handle(), 0));
+    EXPECT_INVALID(cuMemMap(base, kBlock, kBlock, memory.handle(), 0));
+    EXPECT_INVALID(cuMemMap(base, kBlock, 0, memory.handle() + 1, 0));
+    range.map(memory, kBlock);
+    EXPECT_INVALID(cuMemMap(base + 2 * kBlock, kBlock, 0, memory.handle(), 0));
+    EXPECT_INVALID(cuMemAddressFree(base, 4 * kBlock));  // something is mapped there
+    EXPECT_INVALID(cuMemUnmap(base + 3 * kBlock, kBlock));
+}
+
+TEST_F(OfDevices, IsCopiedOnlyWhereADeviceHasAccess) {
+    Memory memory(1);
+    Range range(kBlock);
+    range.map(memory);
+    char byte = 7;
+    EXPECT_INVALID(cuMemcpyHtoD(range.base(), &byte, 1));
+    const CUmemAccessDesc some[] = {access_for(0), access_for(2, kReadOnly)};
+    ASSERT_OK(cuMemSetAccess(range.base(), kBlock, some, 2));
+    const unsigned long long expected[] = {3, 0, 1};
+    for (int device = 0; device < 3; ++device) {
+        const CUmemAccessDesc who = access_for(device);
+        unsigned long long flags = 99;
+        ASSERT_OK(cuMemGetAccess(&flags, &who.location, range.base() + 5));
+        EXPECT_EQ(flags, expected[device]) << "device " << device;
+    }
+    write_bytes(range.base(), {7});
+    ASSERT_OK(give_access(range.base(), kBlock, access_for(0, kReadOnly)));
+    EXPECT_INVALID(cuMemcpyHtoD(range.base(), &byte, 1));
+    EXPECT_EQ(read_bytes(range.base(), 1)[0], 7);
+    EXPECT_INVALID(give_access(range.base(), kBlock / 2));
+    EXPECT_INVALID(give_access(range.base(), 2 * kBlock));
+}
+
+TEST_F(OfDevices, RefusesAStrangersFileOfTheRightSize) {
+    const UniqueFd file(::memfd_create("stranger", MFD_CLOEXEC));
+    ASSERT_EQ(::ftruncate(file.get(), kBlock + 4096), 0);
+    CUmemGenericAllocationHandle handle = 0;
+    EXPECT_INVALID(import(handle, file.get()));
+}
+
+TEST_F(OfDevices, IsSeenThroughADmaBuf) {
+    Buffer buffer(1);
+    const auto written = pattern(5000, 1);
+    write_bytes(buffer.base() + 4096, written);
+    int fd = -1;
+    EXPECT_INVALID(cuMemGetHandleForAddressRange(&fd, buffer.base(), 2 * kBlock,
+                                                 CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+    ASSERT_OK(cuMemGetHandleForAddressRange(&fd, buffer.base(), kBlock,
+                                            CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+    const UniqueFd owner(fd);
+    void* view = ::mmap(nullptr, kBlock, PROT_READ, MAP_SHARED, fd, 0);
+    ASSERT_NE(view, MAP_FAILED);
+    EXPECT_EQ(std::memcmp(static_cast<char*>(view) + 4096, written.data(), written.size()), 0);
+    ::munmap(view, kBlock);
+}
+
+TEST_F(OfDevices, EndsWhereItsAllocationEnds) {
+    Allocation plain(12345);
+    CUdeviceptr base = 0;
+    EXPECT_OK(cuMemGetAddressRange(&base, nullptr, plain.base + 12344));
+    EXPECT_RESULT(cuMemGetAddressRange(&base, nullptr, plain.base + 12345), CUDA_ERROR_NOT_FOUND);
+    EXPECT_OK(cuMemFree(0));
+}
+
+// Tests in processes of their own, with other values of SYMM_EMU_*.
+
+TEST_F(OfDevices, DISABLED_InAChildWithoutPeers) {
+    Buffer buffer(1);
+    EXPECT_RESULT(give_access(buffer.base(), kBlock, access_for(1)), CUDA_ERROR_INVALID_DEVICE);
+    Memory host(memory_of_node(0), kBlock);
+    Range range(kBlock);
+    range.map(host, 0, {1});
+    EXPECT_FALSE(peers());
+}
+
+TEST_F(OfDevices, StaysAtHomeWithoutPeerAccess) {
+    expect_passes("OfDevices.DISABLED_InAChildWithoutPeers", "SYMM_EMU_P2P=0");
+}
+
+TEST_F(OfDevices, DISABLED_InAChildWithFabric) {
+    constexpr auto kFabric = CU_MEM_HANDLE_TYPE_FABRIC;
+    Memory memory(memory_of(0, kFabric), kBlock);
+    CUmemFabricHandle fabric{};
+    ASSERT_OK(cuMemExportToShareableHandle(&fabric, memory.handle(), kFabric, 0));
+    CUmemGenericAllocationHandle imported = 0;
+    ASSERT_OK(cuMemImportFromShareableHandle(&imported, &fabric, kFabric));
+    EXPECT_EQ(imported, memory.handle());
+    EXPECT_OK(cuMemRelease(imported));
+    fabric.data[0] ^= 1;
+    EXPECT_INVALID(cuMemImportFromShareableHandle(&imported, &fabric, kFabric));
+}
+
+TEST_F(OfDevices, TravelsByFabricWherePermitted) {
+    const CUmemAllocationProp properties = memory_of(0, CU_MEM_HANDLE_TYPE_FABRIC);
+    CUmemGenericAllocationHandle handle = 0;
+    EXPECT_RESULT(cuMemCreate(&handle, kBlock, &properties, 0), CUDA_ERROR_NOT_PERMITTED);
+    expect_passes("OfDevices.DISABLED_InAChildWithFabric", "SYMM_EMU_FABRIC=1");
+}
+
+}  // namespace
+}  // namespace symm::emu
