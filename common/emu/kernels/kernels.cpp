@@ -2,10 +2,12 @@
 // (common/simt/atomic.hpp).
 
 #include <fmt/format.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
 #include <exception>
@@ -20,7 +22,6 @@
 #include "common/emu/kernels/block_barrier.hpp"
 #include "common/emu/kernels/fibers.hpp"
 #include "common/emu/kernels/launch.hpp"
-#include "common/emu/kernels/thread_pool.hpp"
 #include "common/emu/memory/access.hpp"
 #include "common/emu/memory/fault_guard.hpp"
 #include "common/emu/memory/lossy.hpp"
@@ -42,8 +43,13 @@ std::shared_ptr<void> new_shared_memory(std::size_t bytes) {
     return memory;
 }
 
-// A block, whose threads are fibers of one thread of the pool.
-struct Block final : Task {
+// CUDA threads of all devices that are resident. ThreadSanitizer can follow 8,128 threads and
+// fibers; blocks, streams and the program itself need some of them.
+constexpr int kMaxThreads = 6000;
+std::atomic<int> resident{0};
+
+// A block, whose threads are fibers of one thread of the operating system.
+struct Block {
     Block(Running& in, const KernelLaunch& launch, unsigned index)
         : running(in),
           barrier(launch.block.x),
@@ -92,9 +98,10 @@ struct Block final : Task {
         }
     }
 
-    void run() override;
+    // Starts the block's thread. Returns pthread_create's error.
+    int start();
+    void run();
     void run_thread(unsigned rank);
-    void done() override;
 
     Running& running;
     simt::HostBlock host;
@@ -117,12 +124,10 @@ public:
 
     // Starts all blocks and waits for them.
     void run() {
-        int next = 0;
         for (Block& block : blocks_) {
-            happens_before(&block);
-            if (const int error = thread_pool().start(block, next); error != 0) {
+            if (const int error = block.start(); error != 0) {
                 fail_to_start("pthread_create", error);
-                block.done();
+                block_ended();
             }
         }
         std::unique_lock lock(mutex_);
@@ -148,9 +153,8 @@ public:
 
     void block_ended() {
         const std::lock_guard lock(mutex_);
-        if (--left_ == 0) {
-            ended_.notify_all();
-        }
+        --left_;
+        ended_.notify_all();
     }
 
     const KernelLaunch& launch() const { return launch_; }
@@ -166,6 +170,24 @@ private:
     std::size_t left_ = 0;  // blocks
 };
 
+int Block::start() {
+    constexpr std::size_t kStackBytes = 256 * 1024;  // kernels run on the fibers' stacks
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    ::pthread_attr_setstacksize(&attributes, kStackBytes);
+    // Not joined: after an error the program may end before its kernels.
+    ::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    happens_before(this);
+    const auto body = [](void* block) -> void* {
+        static_cast<Block*>(block)->run();
+        return nullptr;
+    };
+    pthread_t thread;
+    const int error = ::pthread_create(&thread, &attributes, body, this);
+    ::pthread_attr_destroy(&attributes);
+    return error;
+}
+
 void Block::run() {
     const auto body = [](void* block, unsigned rank) {
         static_cast<Block*>(block)->run_thread(rank);
@@ -173,6 +195,7 @@ void Block::run() {
     if (const int error = run_in_turns(host.size, body, this); error != 0) {
         running.fail_to_start("mmap", error);
     }
+    running.block_ended();  // the last use of the block
 }
 
 void Block::run_thread(unsigned rank) {
@@ -196,21 +219,25 @@ void Block::run_thread(unsigned rank) {
     running.thread_ended();
 }
 
-void Block::done() {
-    running.block_ended();
+// Adds `count` to `used`. If the sum exceeds `most`, takes it back and returns false.
+bool reserve(std::atomic<int>& used, int count, int most) {
+    const bool fits = used.fetch_add(count, std::memory_order_relaxed) + count <= most;
+    if (!fits) {
+        used.fetch_sub(count, std::memory_order_relaxed);
+    }
+    return fits;
 }
 
-// Reserves all the threads on the device and in the pool. False, with none reserved, if fewer are
-// free.
+// Reserves the threads on the device and in the process, both or neither.
 bool reserve(Device& device, int threads) {
-    if (!reserve_up_to(device.threads, threads, threads_of_device())) {
+    if (!reserve(device.threads, threads, threads_of_device())) {
         return false;
     }
-    if (!thread_pool().reserve(threads)) {
+    const bool fits = reserve(resident, threads, kMaxThreads);
+    if (!fits) {
         device.threads.fetch_sub(threads, std::memory_order_relaxed);
-        return false;
     }
-    return true;
+    return fits;
 }
 
 // Runs in the stream's thread: waits for room, as blocks do on a GPU, and for the kernel's end.
@@ -226,7 +253,7 @@ void run_kernel(Context& context, const KernelLaunch& launch) {
                       "hold {} of the device's {}, and all devices of a process have {} (use fewer "
                       "ranks, blocks or threads)",
                       launch.name, deadline.seconds(), threads, device.threads.load(),
-                      threads_of_device(), ThreadPool::kMaxThreads));
+                      threads_of_device(), kMaxThreads));
             return;
         }
         simt::back_off(round);
@@ -236,7 +263,7 @@ void run_kernel(Context& context, const KernelLaunch& launch) {
         const LossyView view(context.device);
         Running(context, launch).run();
     }
-    thread_pool().give_back(threads);
+    resident.fetch_sub(threads, std::memory_order_relaxed);
     device.threads.fetch_sub(threads, std::memory_order_relaxed);
 }
 
@@ -250,8 +277,7 @@ void check_shape(const KernelLaunch& launch) {
             "all blocks have to be resident at once (SYMM_EMU_SMS={} multiprocessors of {}, but at "
             "most {} threads)",
             launch.name, launch.grid.x, launch.block.x, threads_of_device(),
-            emulator().configuration.multiprocessors, kThreadsOfMultiprocessor,
-            ThreadPool::kMaxThreads);
+            emulator().configuration.multiprocessors, kThreadsOfMultiprocessor, kMaxThreads);
         refuse(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
     }
 }
@@ -260,7 +286,7 @@ void check_shape(const KernelLaunch& launch) {
 
 int threads_of_device() {
     return std::min(emulator().configuration.multiprocessors * kThreadsOfMultiprocessor,
-                    ThreadPool::kMaxThreads);
+                    kMaxThreads);
 }
 
 std::atomic<void (*)(CUstream, const KernelLaunch&, CUresult)> launch_observer{nullptr};
