@@ -22,7 +22,6 @@ namespace symm {
 /// declare the range before its Mappings.
 class AddressRange : public Owner<AddressRange, Sized<CUdeviceptr>> {
 public:
-    /// Owns nothing.
     AddressRange() = default;
 
     /// Reserves `bytes` (a multiple of the granularity) at an address that is a multiple of

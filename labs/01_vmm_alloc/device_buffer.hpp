@@ -17,7 +17,6 @@ namespace symm {
 /// Destruction does not wait for kernels: synchronise first.
 class MappedMemory {
 public:
-    /// Owns nothing.
     MappedMemory() = default;
 
     /// At least `bytes` (not 0) with these properties, rounded up to the granularity. Needs an
@@ -48,7 +47,6 @@ private:
 /// handle. Move-only.
 class DeviceBuffer : public MappedMemory {
 public:
-    /// Owns nothing.
     DeviceBuffer() = default;
     /// At least `bytes` (not 0) of `device`, rounded up to the granularity. Throws CudaError.
     DeviceBuffer(int device, std::size_t bytes);

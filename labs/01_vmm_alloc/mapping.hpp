@@ -21,7 +21,6 @@ namespace symm {
 /// still use the addresses: synchronise first.
 class Mapping : public Owner<Mapping, Sized<CUdeviceptr>> {
 public:
-    /// Owns nothing.
     Mapping() = default;
 
     /// Maps the first `bytes` of `memory` at `at`. All of [at, at + bytes) must be reserved, and

@@ -23,7 +23,6 @@ namespace symm {
 /// Owns one reference to physical memory. Move-only; handle 0 if empty.
 class PhysicalMemory : public Owner<PhysicalMemory, Sized<CUmemGenericAllocationHandle>> {
 public:
-    /// Owns nothing.
     PhysicalMemory() = default;
 
     /// Takes `bytes` of physical memory with these properties. Does not round: if the size is
