@@ -20,11 +20,12 @@ constexpr auto kNone = CU_MEM_ACCESS_FLAGS_PROT_NONE;
 constexpr auto kRead = CU_MEM_ACCESS_FLAGS_PROT_READ;
 constexpr auto kReadWrite = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 
+}  // namespace
+
 /// The state of a step: a buffer that no device may access yet, its users, and the report.
-struct Step {
-    Step(const StepContext& context, const CUmemAllocationProp& properties, std::string title)
+struct AccessStep::State {
+    State(const StepContext& context, const CUmemAllocationProp& properties)
         : context(context), buffer(properties, context.bytes), drained(context.gpus) {
-        report.title = std::move(title);
         for (const int device : context.matrix.users_of(context.owner)) {
             if (device != context.owner) {
                 users.push_back(device);
@@ -32,6 +33,7 @@ struct Step {
         }
     }
 
+    const Gpu& gpu(int device) const { return context.gpu(device); }
     void line(std::string text) { report.lines.push_back(std::move(text)); }
     void set_access(const std::vector<int>& devices, CUmemAccess_flags flags) {
         allow(buffer.base(), buffer.size(), devices, flags);
@@ -48,7 +50,7 @@ struct Step {
         return {buffer.base(), context.bytes / sizeof(std::uint32_t), seed};
     }
     void expect_read(int device, std::uint32_t seed, const std::string& what) {
-        const test_pattern::Result result = test_pattern::compare(context.gpu(device), data(seed));
+        const test_pattern::Result result = test_pattern::compare(gpu(device), data(seed));
         report.expect(result.right(), fmt::format("{}: {}", what, result.describe()));
     }
     /// Each of these devices in turn writes its own data, and all of them read it. Returns the
@@ -56,10 +58,9 @@ struct Step {
     std::uint32_t use(const std::vector<int>& devices) {
         for (const int writer : devices) {
             ++seed;
-            test_pattern::fill(context.gpu(writer), data(seed));
+            test_pattern::fill(gpu(writer), data(seed));
             for (const int reader : devices) {
-                const test_pattern::Result result =
-                    test_pattern::compare(context.gpu(reader), data(seed));
+                const test_pattern::Result result = test_pattern::compare(gpu(reader), data(seed));
                 if (!result.right()) {
                     report.expect(false, fmt::format("device {} wrote, device {} read: {}", writer,
                                                      reader, result.describe()));
@@ -79,49 +80,44 @@ struct Step {
     Drained drained;  // declared after the buffer: see gpu.hpp
 };
 
-}  // namespace
+namespace {
 
-StepReport all_at_once(const StepContext& context) {
-    Step step(context, device_memory(context.owner), "access for all users in one call");
+using Step = AccessStep::State;
+
+void all_at_once(Step& step) {
     step.line(fmt::format("{} bytes of device {} mapped at {:#x}", step.buffer.size(),
-                          context.owner, step.buffer.base()));
-    step.expect_access(context.owner, kNone);  // not even the owner has access at first
+                          step.context.owner, step.buffer.base()));
+    step.expect_access(step.context.owner, kNone);  // not even the owner has access at first
     step.set_access(step.users, kReadWrite);
     for (const int device : step.users) {
         step.expect_access(device, kReadWrite);
     }
     step.use(step.users);
-    return std::move(step.report);
 }
 
-StepReport one_by_one(const StepContext& context) {
-    Step step(context, device_memory(context.owner), "access for one device at a time");
+void one_by_one(Step& step) {
     for (const int device : step.users) {
         step.set_access({device}, kReadWrite);
         step.expect_access(device, kReadWrite);
     }
     step.use(step.users);
-    return std::move(step.report);
 }
 
-StepReport read_only(const StepContext& context) {
-    Step step(context, device_memory(context.owner), "read-only");
+void read_only(Step& step) {
     const int reader = step.users.back();
     step.set_access(step.users, kReadWrite);
-    test_pattern::fill(context.gpu(context.owner), step.data(1));
+    test_pattern::fill(step.gpu(step.context.owner), step.data(1));
     if (const auto refused =
             refusal({CUDA_ERROR_NOT_SUPPORTED}, [&] { step.set_access({reader}, kRead); })) {
         step.line(fmt::format("this driver has no read-only access: {}", refused->what()));
-        return std::move(step.report);
+        return;
     }
     step.expect_access(reader, kRead);
-    step.expect_read(reader, 1,
-                     fmt::format("device {} reads what device {} wrote", reader, context.owner));
-    return std::move(step.report);
+    step.expect_read(
+        reader, 1, fmt::format("device {} reads what device {} wrote", reader, step.context.owner));
 }
 
-StepReport added_later(const StepContext& context) {
-    Step step(context, device_memory(context.owner), "access added later");
+void added_later(Step& step) {
     const int added = step.users.back();
     const std::vector<int> first(step.users.begin(), step.users.end() - 1);
     if (first.empty()) {
@@ -139,11 +135,9 @@ StepReport added_later(const StepContext& context) {
     }
     step.expect_access(added, kReadWrite);
     step.use(step.users);
-    return std::move(step.report);
 }
 
-StepReport taken_away(const StepContext& context) {
-    Step step(context, device_memory(context.owner), "access taken away");
+void taken_away(Step& step) {
     const int removed = step.users.back();
     step.set_access(step.users, kReadWrite);
     step.use(step.users);
@@ -152,12 +146,10 @@ StepReport taken_away(const StepContext& context) {
     if (step.users.size() > 1) {
         step.use({step.users.begin(), step.users.end() - 1});
     }
-    return std::move(step.report);
 }
 
-StepReport host_access(const StepContext& context) {
-    const int node = host_node_of(context.owner);
-    Step step(context, host_numa_memory(node), "memory of the host, for the host and all devices");
+void host_access(Step& step) {
+    const int node = host_node_of(step.context.owner);
     const MappedMemory& buffer = step.buffer;
     step.line(fmt::format("{} bytes of the host's NUMA node {} mapped at {:#x}", buffer.size(),
                           node, buffer.base()));
@@ -165,8 +157,8 @@ StepReport host_access(const StepContext& context) {
     const CUmemAccess_flags rights = access_of(buffer.base(), node, CU_MEM_LOCATION_TYPE_HOST_NUMA);
     step.report.expect(rights == kReadWrite,
                        fmt::format("cuMemGetAccess(host) reports {}", name_of(rights)));
-    const std::span words(buffer.as<std::uint32_t>(), context.bytes / sizeof(std::uint32_t));
-    for (const Gpu& gpu : context.gpus) {
+    const std::span words(buffer.as<std::uint32_t>(), step.context.bytes / sizeof(std::uint32_t));
+    for (const Gpu& gpu : step.context.gpus) {
         const int device = gpu.ordinal();
         step.set_access({device}, kReadWrite);
         const std::uint32_t seed = 2 * static_cast<std::uint32_t>(device);
@@ -186,20 +178,18 @@ StepReport host_access(const StepContext& context) {
     }
 
     // Drivers refuse this with different results. The conformance suite found these.
-    const MappedMemory of_device(device_memory(context.owner), context.bytes);
+    const MappedMemory of_device(device_memory(step.context.owner), step.context.bytes);
     const auto refused =
         refusal({CUDA_ERROR_NOT_SUPPORTED, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_DEVICE},
                 [&] { allow_host(of_device.base(), of_device.size(), node); });
     step.line(refused ? fmt::format("host access to device memory: refused, {}",
                                     name_of(refused->result()))
                       : "host access to device memory: granted (a coherent link)");
-    return std::move(step.report);
 }
 
-StepReport written_by_all(const StepContext& context) {
-    Step step(context, device_memory(context.owner), "one buffer that every user writes and reads");
+void written_by_all(Step& step) {
     step.set_access(step.users, kReadWrite);
-    const std::size_t words = context.bytes / sizeof(std::uint32_t);
+    const std::size_t words = step.context.bytes / sizeof(std::uint32_t);
     const std::size_t each = words / step.users.size();
     const auto part = [&](std::size_t i) {
         const std::size_t first = i * each;
@@ -209,20 +199,39 @@ StepReport written_by_all(const StepContext& context) {
     };
     // All write at the same time, each its own part. No device reads before all have written.
     for (std::size_t i = 0; i < step.users.size(); ++i) {
-        test_pattern::queue_fill(context.gpu(step.users[i]), part(i));
+        test_pattern::queue_fill(step.gpu(step.users[i]), part(i));
     }
     for (const int writer : step.users) {
-        context.gpu(writer).wait(fmt::format("the part of device {}", writer));
+        step.gpu(writer).wait(fmt::format("the part of device {}", writer));
     }
     for (const int reader : step.users) {
         std::size_t wrong = 0;
         for (std::size_t i = 0; i < step.users.size(); ++i) {
-            wrong += test_pattern::compare(context.gpu(reader), part(i)).wrong;
+            wrong += test_pattern::compare(step.gpu(reader), part(i)).wrong;
         }
         step.report.expect(wrong == 0,
                            fmt::format("device {} wrote its part and read all {} words: {} wrong",
                                        reader, words, wrong));
     }
+}
+
+}  // namespace
+
+const std::array<AccessStep, 7> kAccessSteps{{
+    {"access for all users in one call", all_at_once},
+    {"access for one device at a time", one_by_one},
+    {"read-only", read_only},
+    {"access added later", added_later},
+    {"access taken away", taken_away},
+    {"memory of the host, for the host and all devices", host_access, true},
+    {"one buffer that every user writes and reads", written_by_all},
+}};
+
+StepReport AccessStep::operator()(const StepContext& context) const {
+    Step step(context, in_host_memory ? host_numa_memory(host_node_of(context.owner))
+                                      : device_memory(context.owner));
+    step.report.title = title;
+    run(step);
     return std::move(step.report);
 }
 

@@ -6,9 +6,11 @@
 /// peers. Where a step lets a user read or write, a kernel on that device does it, and every word
 /// read is compared.
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/cuda/gpu.hpp"
@@ -19,8 +21,8 @@ namespace symm {
 /// The record of one step.
 struct StepReport {
     std::string title;
-    std::vector<std::string> lines;  ///< The events in order, to be printed.
-    bool right = true;               ///< All data and all rights were as expected.
+    std::vector<std::string> lines = {};  ///< The events in order, to be printed.
+    bool right = true;                    ///< All data and all rights were as expected.
     /// Adds a line about one check. A failed check sets `right` to false.
     void expect(bool as_it_has_to_be, const std::string& line);
 };
@@ -34,26 +36,18 @@ struct StepContext {
     const Gpu& gpu(int device) const { return gpus[static_cast<std::size_t>(device)]; }
 };
 
-/// Access for all users in one call of cuMemSetAccess; then every user writes and all read.
-StepReport all_at_once(const StepContext& context);
-/// One call per user: the rights are the same.
-StepReport one_by_one(const StepContext& context);
-/// Read-only for one user, which reads. (What happens to a store: forbidden.hpp.)
-StepReport read_only(const StepContext& context);
-/// A user is given access while the buffer is in use, and finds the data that was there before.
-StepReport added_later(const StepContext& context);
-/// Access is taken away from one user; the others go on.
-StepReport taken_away(const StepContext& context);
-/// Memory of the host's NUMA node, which the processor and all devices read and write; and the
-/// refusal of host access to device memory.
-StepReport host_access(const StepContext& context);
-/// The goal of the lab: every user writes its part of one buffer, all at the same time; then every
-/// user reads all of it.
-StepReport written_by_all(const StepContext& context);
+/// A step: its title, and what it does with the buffer.
+struct AccessStep {
+    struct State;  ///< The buffer, its users and the report; defined in the .cpp file.
+    std::string_view title;
+    void (*run)(State& step);
+    bool in_host_memory = false;  ///< The buffer is memory of the host's NUMA node.
+    /// Runs the step. Throws CudaError if a call fails that should succeed.
+    StepReport operator()(const StepContext& context) const;
+};
 
-/// All steps, in the order in which the program shows them. Each throws CudaError where a call
-/// fails that should succeed.
-inline constexpr auto kAccessSteps = {all_at_once, one_by_one,  read_only,     added_later,
-                                      taken_away,  host_access, written_by_all};
+/// All steps, in the order in which the program shows them. The last one is the goal of the lab:
+/// every user writes its part of one buffer, all at the same time; then every user reads all of it.
+extern const std::array<AccessStep, 7> kAccessSteps;
 
 }  // namespace symm

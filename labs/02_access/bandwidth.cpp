@@ -62,12 +62,26 @@ struct TransferBench::Running {
     Method method;
     Route transfer;
     const Gpu& gpu;  ///< Runs the kernel or copy.
+    const Gpu& destination;
+    CUdeviceptr from;
+    CUdeviceptr to;
     Event start{};
     Event end{};
 
     std::string describe() const {
         return fmt::format("the transfer from device {} to device {} by {}", transfer.source,
                            transfer.destination, kMethodNames[static_cast<int>(method)]);
+    }
+    void queue(std::size_t bytes, int iterations) const {
+        gpu.make_current();
+        for (int i = 0; i < iterations; ++i) {
+            if (method == Method::kCopyEngine || method == Method::kPull) {
+                cu_check(cuMemcpyAsync(to, from, bytes, gpu.stream()), "cuMemcpyAsync(size={}), {}",
+                         bytes, describe());
+            } else {
+                queue_copy(gpu.stream(), gpu.shape(), to, from, bytes);
+            }
+        }
     }
 };
 
@@ -85,29 +99,32 @@ TransferBench::TransferBench(std::span<const Gpu> gpus, const PeerMatrix& matrix
 
 std::optional<double> TransferBench::run(Method method, std::span<const Route> transfers,
                                          int iterations) {
+    const auto at = [](const auto& all, int device) -> const auto& {
+        return all[static_cast<std::size_t>(device)];
+    };
     std::vector<Running> all;
     for (const Route& transfer : transfers) {
         const Pair access = access_for(method, transfer);
         if (access.accessor != access.owner && matrix_->usable(access)) {
-            const Gpu& gpu = gpus_[static_cast<std::size_t>(access.accessor)];
+            const Gpu& gpu = at(gpus_, access.accessor);
             gpu.make_current();
-            all.push_back({method, transfer, gpu});
+            all.push_back({method, transfer, gpu, at(gpus_, transfer.destination),
+                           at(outgoing_, transfer.source).base(),
+                           at(incoming_, transfer.destination).base()});
         }
     }
     if (all.empty()) {
         return std::nullopt;
     }
     for (const Running& one : all) {  // loads the kernels, warms up the page tables
-        queue(one, 1);
+        one.queue(bytes_, 1);
         one.gpu.wait(one.describe());
     }
     for (const Running& one : all) {
-        const auto index = static_cast<std::size_t>(one.transfer.destination);
-        const Gpu& destination = gpus_[index];
-        destination.make_current();
-        cu_check(cuMemsetD8Async(incoming_[index].base(), kPoison, bytes_, destination.stream()),
-                 "cuMemsetD8Async(size={}, device={})", bytes_, index);
-        destination.wait(fmt::format("the poison on device {}", index));
+        one.destination.make_current();
+        cu_check(cuMemsetD8Async(one.to, kPoison, bytes_, one.destination.stream()),
+                 "cuMemsetD8Async(size={}, device={})", bytes_, one.transfer.destination);
+        one.destination.wait(fmt::format("the poison on device {}", one.transfer.destination));
     }
 
     all.front().gpu.make_current();
@@ -116,7 +133,7 @@ std::optional<double> TransferBench::run(Method method, std::span<const Route> t
     for (const Running& one : all) {
         gate.hold_back(one.gpu.stream());
         one.start.record(one.gpu.stream());
-        queue(one, iterations);
+        one.queue(bytes_, iterations);
         one.end.record(one.gpu.stream());
     }
     gate.open();
@@ -129,30 +146,15 @@ std::optional<double> TransferBench::run(Method method, std::span<const Route> t
         slowest_us = std::max(slowest_us, elapsed_us(one.start, one.end));
     }
     for (const Running& one : all) {
-        const auto index = static_cast<std::size_t>(one.transfer.destination);
-        const test_pattern::Result result = test_pattern::compare(
-            gpus_[index], {incoming_[index].base(), bytes_ / sizeof(std::uint32_t),
-                           static_cast<std::uint32_t>(one.transfer.source)});
+        const test_pattern::Result result =
+            test_pattern::compare(one.destination, {one.to, bytes_ / sizeof(std::uint32_t),
+                                               static_cast<std::uint32_t>(one.transfer.source)});
         if (!result.right()) {
             throw std::runtime_error(
                 fmt::format("{} delivered wrong data: {}", one.describe(), result.describe()));
         }
     }
     return static_cast<double>(bytes_) * iterations / slowest_us * 1e-3;
-}
-
-void TransferBench::queue(const Running& one, int iterations) const {
-    const CUdeviceptr from = outgoing_[static_cast<std::size_t>(one.transfer.source)].base();
-    const CUdeviceptr to = incoming_[static_cast<std::size_t>(one.transfer.destination)].base();
-    one.gpu.make_current();
-    for (int i = 0; i < iterations; ++i) {
-        if (one.method == Method::kCopyEngine || one.method == Method::kPull) {
-            cu_check(cuMemcpyAsync(to, from, bytes_, one.gpu.stream()),
-                     "cuMemcpyAsync(size={}), {}", bytes_, one.describe());
-        } else {
-            queue_copy(one.gpu.stream(), one.gpu.shape(), to, from, bytes_);
-        }
-    }
 }
 
 std::string measure_links(std::span<const Gpu> gpus, const PeerMatrix& matrix, std::size_t bytes,

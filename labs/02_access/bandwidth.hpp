@@ -14,17 +14,8 @@
 /// `each` all devices send at once, device i to device i + 1 (i + 2, ...), and the slowest of their
 /// rates is shown: a collective waits for the slowest.
 ///
-/// Transfers are measured as nvbandwidth does it:
-///
-///     host      poison | queue everything        | open the gate | wait | compare every word
-///     stream 0         | gate, start, copies, end |  ... moving ... |
-///     stream 1         | gate, start, copies, end |  ... moving ... |
-///
-/// The gate is a kernel on the first stream, which waits for a flag; the other streams wait for the
-/// kernel's end. So all streams start together, however long the host takes to queue their work.
-/// Before the poison, each transfer runs once without being timed, as a warm-up. The poison (bytes
-/// that no source holds) and the comparison make sure that the time was spent on moving the right
-/// data.
+/// All streams of a measurement start together, and all data that arrives is compared
+/// (BANDWIDTH.md).
 ///
 /// Source: NVIDIA/nvbandwidth, memcpy.cpp and kernels.cu (spinKernel, simpleCopyKernel).
 
@@ -74,7 +65,6 @@ public:
 private:
     /// A transfer that is being measured; defined in the .cpp file.
     struct Running;
-    void queue(const Running& one, int iterations) const;
 
     std::span<const Gpu> gpus_;
     const PeerMatrix* matrix_;

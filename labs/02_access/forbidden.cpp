@@ -51,10 +51,10 @@ void run_forbidden(const Forbidden& kind) {
         }
     };
 
-    if (kind.reason == Reason::kReadOnly) {
-        set(CU_MEM_ACCESS_FLAGS_PROT_READ);
-    } else if (kind.reason == Reason::kTakenAway) {
-        set(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    if (kind.given != CU_MEM_ACCESS_FLAGS_PROT_NONE) {
+        set(kind.given);
+    }
+    if (kind.given == CU_MEM_ACCESS_FLAGS_PROT_READWRITE) {
         run_kernel();
         set(CU_MEM_ACCESS_FLAGS_PROT_NONE);
     }

@@ -11,6 +11,8 @@
 ///
 /// The child is this program, started again with a hidden option.
 
+#include <cuda.h>
+
 #include <string>
 #include <string_view>
 
@@ -18,38 +20,32 @@
 
 namespace symm {
 
-/// Why a kernel has no access.
-enum class Reason {
-    kNeverAllowed,  ///< The memory is mapped; the device was never given access.
-    kReadOnly,      ///< The device may only read.
-    kTakenAway,     ///< The device had access, and no longer has it.
-};
-
-/// A forbidden access, and why it is forbidden.
+/// A forbidden access.
 struct Forbidden {
     std::string_view name;
     bool loads;  ///< Else it stores.
-    Reason reason;
+    /// The rights that the device gets first. Reading and writing is taken away again.
+    CUmemAccess_flags given;
 };
 inline constexpr Forbidden kForbidden[] = {
-    {"load-never-allowed", true, Reason::kNeverAllowed},
-    {"store-never-allowed", false, Reason::kNeverAllowed},
-    {"store-read-only", false, Reason::kReadOnly},
-    {"load-taken-away", true, Reason::kTakenAway},
-    {"store-taken-away", false, Reason::kTakenAway},
+    {"load-never-allowed", true, CU_MEM_ACCESS_FLAGS_PROT_NONE},
+    {"store-never-allowed", false, CU_MEM_ACCESS_FLAGS_PROT_NONE},
+    {"store-read-only", false, CU_MEM_ACCESS_FLAGS_PROT_READ},
+    {"load-taken-away", true, CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+    {"store-taken-away", false, CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
 };
 
 /// The hidden option: `program --forbidden-child load-taken-away`.
 inline constexpr std::string_view kForbiddenOption = "--forbidden-child";
 
 /// The child's part: runs the forbidden kernel on the last device that can access memory of device
-/// 0, prints what happens and ends the process. The exit status is 0 where the kernel was stopped
-/// with CUDA_ERROR_ILLEGAL_ADDRESS and the context is lost, else 1.
+/// 0, prints what happens and ends the process, with status 0 if the kernel was stopped with
+/// CUDA_ERROR_ILLEGAL_ADDRESS and the context is lost, else 1.
 [[noreturn]] void run_forbidden(const Forbidden& kind);
 
 /// The parent's part: starts `program` with the hidden option, on the driver in use here. Returns
-/// whether the child ended with status 0. Throws std::system_error where it cannot be started,
-/// std::runtime_error where it does not end within SYMM_TIMEOUT.
+/// whether the child ended with status 0. Throws std::system_error if it cannot be started,
+/// std::runtime_error if it does not end within SYMM_TIMEOUT.
 bool show_forbidden(const std::string& program, const Forbidden& kind);
 
 /// Shows all kinds, one after the other, while this process keeps a buffer. Afterwards every user

@@ -22,18 +22,10 @@ using namespace symm;
 constexpr const char* kWhatItDoes =
     R"(Lab 02: a buffer on one GPU that every GPU reads and writes.
 
-It asks the driver which device can access which memory (the peer matrix), tries each
-pair with real data, gives and takes access in every way there is, and shows in child
-processes what happens to a kernel without access. All data is compared; the exit
-status is 0 only if all of it was right.
-
-  02_access                          all of this
-  02_access --size 64M --owner 1     with more memory, on device 1
-  02_access --bandwidth              and how fast every pair is
-
-Without a GPU it runs on emulated ones. These can also be faulty, or no peers:
-  SYMM_EMU_LOSSY=1:0 02_access       device 1's writes to device 0 are lost
-  SYMM_EMU_P2P=0 02_access           no peer access at all
+It tries each pair of devices that the driver calls peers, gives and takes access in every way there
+is, and shows in child processes what happens to a kernel without access. All data is compared.
+Without a GPU it runs on emulated ones, which can also be faulty (SYMM_EMU_LOSSY=1:0) or no peers
+(SYMM_EMU_P2P=0).
 )";
 
 struct Options {
@@ -101,7 +93,7 @@ int run(const Options& options) {
     fmt::print("\n3. Access given and taken\n");
     const StepContext context{gpus, matrix, options.owner, bytes};
     bool right = true;
-    for (const auto step : kAccessSteps) {
+    for (const AccessStep& step : kAccessSteps) {
         right = print(step(context)) && right;
     }
     fmt::print("\n4. What is forbidden\n");

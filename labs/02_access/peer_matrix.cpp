@@ -50,38 +50,24 @@ std::string describe(const Pair& pair) {
 
 PeerMatrix PeerMatrix::query() {
     PeerMatrix matrix;
-    const int devices = device_count();
-    for (int accessor = 0; accessor < devices; ++accessor) {
-        std::vector<PeerLink>& row = matrix.links_.emplace_back();
-        for (int owner = 0; owner < devices; ++owner) {
-            row.push_back(ask({accessor, owner}));
+    matrix.devices_ = device_count();
+    for (int accessor = 0; accessor < matrix.devices_; ++accessor) {
+        for (int owner = 0; owner < matrix.devices_; ++owner) {
+            matrix.links_[{accessor, owner}] = ask({accessor, owner});
         }
     }
     return matrix;
-}
-
-const PeerLink& PeerMatrix::link(const Pair& pair) const {
-    return links_.at(static_cast<std::size_t>(pair.accessor))
-        .at(static_cast<std::size_t>(pair.owner));
 }
 
 bool PeerMatrix::usable(const Pair& pair) const {
     return link(pair).access && link(pair).excluded.empty();
 }
 
-void PeerMatrix::exclude(const Pair& pair, const std::string& reason) {
-    links_.at(static_cast<std::size_t>(pair.accessor))
-        .at(static_cast<std::size_t>(pair.owner))
-        .excluded = reason;
-}
-
 std::vector<Pair> PeerMatrix::usable_pairs() const {
     std::vector<Pair> pairs;
-    for (int accessor = 0; accessor < devices(); ++accessor) {
-        for (int owner = 0; owner < devices(); ++owner) {
-            if (accessor != owner && usable({accessor, owner})) {
-                pairs.push_back({accessor, owner});
-            }
+    for (const auto& [pair, link] : links_) {
+        if (pair.accessor != pair.owner && usable(pair)) {
+            pairs.push_back(pair);
         }
     }
     return pairs;
@@ -89,22 +75,23 @@ std::vector<Pair> PeerMatrix::usable_pairs() const {
 
 std::vector<int> PeerMatrix::users_of(int owner) const {
     std::vector<int> users;
-    for (int accessor = 0; accessor < devices(); ++accessor) {
-        if (usable({accessor, owner})) {
-            users.push_back(accessor);
+    for (const auto& [pair, link] : links_) {
+        if (pair.owner == owner && usable(pair)) {
+            users.push_back(pair.accessor);
         }
     }
     return users;
 }
 
 std::string PeerMatrix::text() const {
-    TableRows table{{"device"}};
-    for (int owner = 0; owner < devices(); ++owner) {
-        table[0].push_back(fmt::format("memory of {}", owner));
+    std::vector<std::string> header{"device"};
+    for (int owner = 0; owner < devices_; ++owner) {
+        header.push_back(fmt::format("memory of {}", owner));
     }
-    for (int accessor = 0; accessor < devices(); ++accessor) {
+    Table table(header);
+    for (int accessor = 0; accessor < devices_; ++accessor) {
         std::vector<std::string> row{std::to_string(accessor)};
-        for (int owner = 0; owner < devices(); ++owner) {
+        for (int owner = 0; owner < devices_; ++owner) {
             row.push_back(cell({accessor, owner}, link({accessor, owner})));
         }
         table.push_back(row);

@@ -19,6 +19,8 @@
 /// cuDeviceGetP2PAttribute. NCCL does the same in src/transport/p2p.cc (p2pCanConnect), and finds
 /// the fast links itself from the PCI tree and NVML (src/graph/paths.cc).
 
+#include <compare>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,7 +30,7 @@ namespace symm {
 struct Pair {
     int accessor;  ///< The device that runs the kernel (or copy).
     int owner;     ///< The device whose memory it is.
-    friend bool operator==(const Pair&, const Pair&) = default;
+    friend auto operator<=>(const Pair&, const Pair&) = default;
 };
 
 /// `device 2 -> memory of device 1`.
@@ -51,11 +53,11 @@ public:
     static PeerMatrix query();
 
     /// Throws std::out_of_range for a device that does not exist.
-    const PeerLink& link(const Pair& pair) const;
+    const PeerLink& link(const Pair& pair) const { return links_.at(pair); }
     /// Whether the driver allows the access and the pair is not excluded.
     bool usable(const Pair& pair) const;
     /// Makes the pair unusable.
-    void exclude(const Pair& pair, const std::string& reason);
+    void exclude(const Pair& pair, const std::string& reason) { links_.at(pair).excluded = reason; }
 
     /// All pairs of two different devices that may be used.
     std::vector<Pair> usable_pairs() const;
@@ -66,9 +68,8 @@ public:
     std::string text() const;
 
 private:
-    int devices() const { return static_cast<int>(links_.size()); }
-
-    std::vector<std::vector<PeerLink>> links_;  // by accessor, then by owner
+    int devices_ = 0;
+    std::map<Pair, PeerLink> links_;
 };
 
 }  // namespace symm

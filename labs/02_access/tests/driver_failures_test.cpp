@@ -108,11 +108,6 @@ TEST_F(EveryCallFails, InSharedBuffer) {
     EXPECT_EQ(calls, 5u);  // granularity, create, reserve, map, access
 }
 
-TEST_F(EveryCallFails, InMappedHostMemory) {
-    const auto make = [] { return std::make_shared<MappedMemory>(host_numa_memory(0), 4096); };
-    EXPECT_EQ(fail_each_call(make), 4u);
-}
-
 TEST_F(EveryCallFails, InThePeerMatrix) {
     fail_each_call_of([] { PeerMatrix::query(); });
 }
@@ -133,7 +128,7 @@ TEST_F(EveryCallFails, InEveryStep) {
         }
     }
     const StepContext context{std::span(gpus()).first(2), matrix_, 0, 100};
-    for (const auto step : kAccessSteps) {
+    for (const AccessStep& step : kAccessSteps) {
         fail_each_call_of([&] { step(context); });
     }
 }
@@ -153,9 +148,8 @@ TEST_F(EveryCallFails, InTheLatency) {
     fail_each_call_of([&] { load_latency_ns(gpu(1), gpu(0), 8, 10); });
 }
 
-TEST_F(EveryCallFails, InBuffersThatComeAndGo) {
+TEST_F(EveryCallFails, InABufferThatComesAndGoes) {
     fail_each_call_of([] { const SharedBuffer buffer(0, 4096, {}); });
-    fail_each_call_of([] { const MappedMemory memory(host_numa_memory(0), 4096); });
 }
 
 }  // namespace

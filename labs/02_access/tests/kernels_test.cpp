@@ -73,21 +73,6 @@ TEST_F(Kernels, LoadAWholeRoundBeforeTheFirstStore) {
     }
 }
 
-TEST_F(Kernels, WorkOnEveryDevicesMemoryFromEveryDevice) {
-    constexpr std::size_t kWords = 3'001;
-    PeerMatrix matrix = PeerMatrix::query();
-    for (const Pair& pair : matrix.usable_pairs()) {
-        const std::vector<int> users = matrix.users_of(pair.owner);
-        const SharedBuffer buffer(pair.owner, kWords * 4, users);
-        const auto seed = static_cast<std::uint32_t>(100 * pair.accessor + pair.owner);
-        test_pattern::fill(gpu(pair.accessor), {buffer.base(), kWords, seed});
-        for (const int reader : users) {
-            EXPECT_TRUE(test_pattern::compare(gpu(reader), {buffer.base(), kWords, seed}).right())
-                << describe(pair) << ", read by " << reader;
-        }
-    }
-}
-
 TEST(Chain, VisitsEveryLineOnceAndComesBack) {
     for (const std::size_t lines : {1u, 2u, 3u, 1000u}) {
         const std::vector<std::uint32_t> chain = make_chain(lines, 42);
@@ -100,15 +85,6 @@ TEST(Chain, VisitsEveryLineOnceAndComesBack) {
         }
         EXPECT_EQ(at, 0u) << lines;
         EXPECT_EQ(visits, std::vector<int>(lines, 1)) << lines;
-    }
-}
-
-TEST_F(Kernels, ChaseThroughEveryDevicesMemory) {
-    const PeerMatrix matrix = PeerMatrix::query();
-    for (const int owner : {0, last_device()}) {
-        for (const int accessor : matrix.users_of(owner)) {
-            EXPECT_GE(load_latency_ns(gpu(accessor), gpu(owner), 128, 300), 0.0);
-        }
     }
 }
 
