@@ -26,12 +26,28 @@ using namespace symm;
 struct Options {
     RankOptions ranks;
     TransportOptions transport;
+    unsigned path = 0;  // in kPaths
     std::size_t bytes = 1 << 20;
     int iterations = 3;
     int silent = -1;
-    std::string locality = "receiver";
-    std::string proxy = "none";
 };
+
+// The values of options, by their numbers. kPaths begins with one more than HostPath has.
+constexpr std::array<std::string_view, 3> kPaths{"auto", "cumem", "posix"};
+constexpr std::array<std::string_view, 2> kLocalities{"sender", "receiver"};
+constexpr std::array<std::string_view, 4> kProxies{"none", "sender", "receiver", "both"};
+
+template <class Value, std::size_t kCount>
+void add_choice(CLI::App& app, const std::string& option, Value& value,
+                const std::array<std::string_view, kCount>& names, const std::string& meaning) {
+    app.add_option_function<std::string>(
+           option,
+           [&value, &names, option](const std::string& name) {
+               value = named<Value>(names, option, name);
+           },
+           meaning)
+        ->default_str(std::string(names[static_cast<std::size_t>(value)]));
+}
 
 void require_sizes(const Rank& rank, const Options& options) {
     if (options.bytes == 0 || options.bytes % 4 != 0) {
@@ -50,32 +66,17 @@ void require_sizes(const Rank& rank, const Options& options) {
     }
 }
 
-std::optional<HostPath> path_named(std::string_view name) {
-    constexpr std::array<std::string_view, 3> kNames{"auto", "cumem", "posix"};
-    const int number = named<int>(kNames, "--path", name);
-    return number == 0 ? std::nullopt : std::optional(static_cast<HostPath>(number - 1));
-}
-
-Locality locality_named(std::string_view name) {
-    constexpr std::array<std::string_view, 2> kNames{"sender", "receiver"};
-    return named<Locality>(kNames, "--locality", name);
-}
-
-ProxySide proxy_named(std::string_view name) {
-    constexpr std::array<std::string_view, 4> kNames{"none", "sender", "receiver", "both"};
-    return named<ProxySide>(kNames, "--proxy", name);
-}
-
 void ring(Rank& rank, const Options& options) {
     const int next = (rank.rank() + 1) % rank.size();
     const int previous = (rank.rank() + rank.size() - 1) % rank.size();
-    DeviceBuffer source;
-    DeviceBuffer destination;
-    std::optional<Gpu> gpu;
-    rank.bootstrap().together("04: buffers", [&] {
-        source = DeviceBuffer(rank.device(), options.bytes);
-        destination = DeviceBuffer(rank.device(), options.bytes);
-        gpu.emplace(rank.device());
+    struct Buffers {
+        DeviceBuffer source;
+        DeviceBuffer destination;
+        Gpu gpu;
+    };
+    const auto [source, destination, gpu] = rank.bootstrap().together("04: buffers", [&] {
+        return Buffers{DeviceBuffer(rank.device(), options.bytes),
+                       DeviceBuffer(rank.device(), options.bytes), Gpu(rank.device())};
     });
     ShmTransport transport(rank, {&previous, 1}, options.transport);
     rank.headline("{}", describe_driver());
@@ -85,7 +86,8 @@ void ring(Rank& rank, const Options& options) {
         rank.headline("   not cuMem: {}", path.why_not_cumem);
     }
     rank.headline("\n2. Each rank owns a segment. Slots: near the {}; copy engine: {}",
-                  options.locality, options.proxy);
+                  kLocalities[static_cast<std::size_t>(options.transport.locality)],
+                  kProxies[static_cast<std::size_t>(options.transport.proxy)]);
     const HostSegment& segment = transport.segment();
     const std::string node = path.path == HostPath::kCuMem
                                  ? fmt::format(" on NUMA node {}", host_node_of(rank.device()))
@@ -94,7 +96,7 @@ void ring(Rank& rank, const Options& options) {
                                   ::getpid(), rank.device(), format_bytes(segment.size()),
                                   segment.address(), node));
 
-    const std::uint64_t slot = transport.slot_bytes_from(previous);
+    const std::uint64_t slot = transport.connection_from(previous).slot_bytes;
     rank.headline("\n3. A ring: each rank sends {} to the next, in {} step(s) of {}",
                   format_bytes(options.bytes), (options.bytes - 1) / slot + 1, format_bytes(slot));
     double microseconds = 0;
@@ -106,18 +108,18 @@ void ring(Rank& rank, const Options& options) {
                     static_cast<std::uint32_t>(sender + i * kMaxRanks)};
         };
         rank.bootstrap().together("04: transfer", [&] {
-            test_pattern::fill(*gpu, words(source, rank.rank()));
+            test_pattern::fill(gpu, words(source, rank.rank()));
             if (rank.rank() == options.silent) {
                 return;
             }
             const auto start = std::chrono::steady_clock::now();
             transport.send_receive({next, source.base(), options.bytes},
-                                   {previous, destination.base(), options.bytes}, gpu->stream());
-            transport.finish(gpu->owned_stream());
+                                   {previous, destination.base(), options.bytes}, gpu.stream());
+            transport.finish(gpu.owned_stream());
             const std::chrono::duration<double, std::micro> took =
                 std::chrono::steady_clock::now() - start;
             microseconds = took.count();
-            const auto result = test_pattern::compare(*gpu, words(destination, previous));
+            const auto result = test_pattern::compare(gpu, words(destination, previous));
             if (!result.right()) {
                 throw std::runtime_error(
                     fmt::format("from rank {}: {}", previous, result.describe()));
@@ -143,38 +145,33 @@ int main(int argc, char** argv) {
         "and two counters. All data is checked.",
         "04_shm_transport");
     Options options;
-    std::string path = "auto";
-    std::size_t slot = options.transport.slot_bytes;
+    TransportOptions& transport = options.transport;
     add_rank_options(app, options.ranks);
     add_bytes_option(app, "--bytes", options.bytes, "Bytes of each message, a multiple of 4");
     add_number_option(app, "--iters", options.iterations, 1, std::numeric_limits<int>::max(),
                       "Number of messages, one after the other");
-    app.add_option("--path", path,
-                   "The path to shared host memory: auto (cuMem if all ranks can), cumem\n"
-                   "(cuMemCreate on a NUMA node) or posix (memfd and cuMemHostRegister)")
-        ->capture_default_str();
-    add_number_option(app, "--channels", options.transport.channels, 0U,
+    add_choice(app, "--path", options.path, kPaths,
+               "The path to shared host memory: auto (cuMem if all ranks can), cumem\n"
+               "(cuMemCreate on a NUMA node) or posix (memfd and cuMemHostRegister)");
+    add_number_option(app, "--channels", transport.channels, 0U,
                       std::numeric_limits<std::uint32_t>::max(),
                       "Channels from one rank to another, each served by a block; 0: 32, with a\n"
                       "proxy 4, emulated 2");
-    add_bytes_option(app, "--slot", slot,
+    add_bytes_option(app, "--slot", transport.slot_bytes,
                      "Bytes of each of a channel's eight slots, a multiple of 128; 0: 64K, with a\n"
                      "proxy on a GPU 2M");
-    app.add_option("--locality", options.locality,
-                   "Side whose segment holds the slots: sender or receiver")
-        ->capture_default_str();
-    app.add_option("--proxy", options.proxy,
-                   "Side whose copy engine moves the data, run by a host thread: none, sender,\n"
-                   "receiver or both")
-        ->capture_default_str();
+    add_choice(app, "--locality", transport.locality, kLocalities,
+               "Side whose segment holds the slots: sender or receiver");
+    add_choice(app, "--proxy", transport.proxy, kProxies,
+               "Side whose copy engine moves the data, run by a host thread: none, sender,\n"
+               "receiver or both");
     add_number_option(app, "--silent", options.silent, 0, kMaxRanks - 1,
                       "This rank sends and receives nothing, to see what the others report")
         ->default_str("");
     return run_main(app, argc, argv, [&] {
-        options.transport.path = path_named(path);
-        options.transport.slot_bytes = slot;
-        options.transport.locality = locality_named(options.locality);
-        options.transport.proxy = proxy_named(options.proxy);
+        if (options.path > 0) {
+            transport.path = static_cast<HostPath>(options.path - 1);
+        }
         return run_ranks(options.ranks, [&](Rank& rank) {
             require_sizes(rank, options);
             try {

@@ -24,33 +24,22 @@
 /// receiver has emptied. The sender's credit, head + 8 - s, is the number of slots that it may
 /// still fill. `fifo[s mod 8]` describes the step's data: how many bytes, and where.
 ///
-/// The README explains release and acquire: what a thread did before a release store is visible to
-/// a thread that sees the stored value with an acquire load.
-///
 /// | step s: side    | waits for    | order       | then does                   | then stores  | order       |
 /// |-----------------|--------------|-------------|-----------------------------|--------------|-------------|
 /// | fill: sender    | head + 8 > s | acquire (1) | writes the slot, fifo entry | tail = s + 1 | release (2) |
 /// | empty: receiver | tail > s     | acquire (3) | reads fifo entry, the slot  | head = s + 1 | release (4) |
 ///
-/// - (2) with (3): the receiver that sees the tail sees the slot's data. If one of the two is
-///   missing, it can read what was in the slot eight steps earlier.
-/// - (4) with (1): the sender that sees the head knows that the slot has been read. If one of the
-///   two is missing, it can overwrite a slot that is still being read.
+/// - (2) with (3): the receiver that sees the tail sees the slot's data, not that of eight steps
+///   earlier.
+/// - (4) with (1): the sender that sees the head overwrites no slot that is still being read.
 /// - A side is a group of threads, here a block. One thread waits and stores the counter, all copy.
 ///   The group's sync() between them extends the order to all threads: wait, sync, copy, sync,
 ///   store.
 /// - One channel cannot deadlock: head <= tail <= head + 8 always holds, so its two sides never
-///   both wait. Two ranks that each send more than eight slots before they receive do wait for each
-///   other. So send_receive() does both in one kernel, in different blocks.
-/// - A message cannot overtake another: each side makes its steps in order. `left` of a fifo entry
-///   is the number of bytes of the message that remain from this step on. The receiver compares it
-///   with the number that it expects, and so detects that the two sides passed different sizes.
-/// - The counters are never reset. Each side also counts its steps in memory of its own
-///   (ConnectionEnd::step), where a kernel finds its step without a load over the bus. So a
-///   replayed graph works as well.
-/// - A side whose wait has timed out changes neither slot nor counter. If the sender gives up, the
-///   receiver times out: it never accepts incomplete data as complete. If the receiver gives up,
-///   the sender times out once all slots are full.
+///   both wait.
+///
+/// README.md explains release and acquire, and what happens to the counters between kernels and
+/// after a timeout.
 ///
 /// In *normal mode* a step's data is in its slot. In *offset mode* it is anywhere in the
 /// connection's buffer, and the fifo entry gives its offset: a sender whose data is already there
@@ -167,9 +156,9 @@ private:
     ConnectionEnd end_;
     Ends ends_;
     EndState* state_;
-    simt::Waiter waiter_;  // of thread 0
+    simt::Waiter waiter_;  // used by thread 0 alone
     std::uint64_t step_;
-    PeerStep<kWaitHead> head_;  // of thread 0
+    PeerStep<kWaitHead> head_;  // used by thread 0 alone
 };
 
 /// The receiving end of a channel. Every thread of the one group that serves it has one.
@@ -238,9 +227,9 @@ private:
     ConnectionEnd end_;
     Ends ends_;
     EndState* state_;
-    simt::Waiter waiter_;  // of thread 0
+    simt::Waiter waiter_;  // used by thread 0 alone
     std::uint64_t step_;
-    PeerStep<kWaitTail> tail_;  // of thread 0
+    PeerStep<kWaitTail> tail_;  // used by thread 0 alone
 };
 
 }  // namespace symm

@@ -53,9 +53,7 @@ public:
 
     /// Bytes of the segment; 0 if the rank has no connection.
     std::size_t bytes() const { return bytes_; }
-    /// Whether the part of the connection lies in this segment.
-    bool has(Part part, int from, int to) const { return offsets_.contains({part, from, to}); }
-    /// Its offset from the segment's start.
+    /// The offset of a connection's part, which must lie in this segment, from its start.
     std::size_t offset(Part part, int from, int to) const { return offsets_.at({part, from, to}); }
 
 private:

@@ -26,7 +26,6 @@ namespace symm {
 /// synchronise first. POSIX: construction makes the primary context of `devices[0]` current.
 class HostSegment {
 public:
-    /// Owns nothing.
     HostSegment() = default;
 
     /// New memory, all zero, at least `bytes` (not 0), rounded up. cuMem: on the NUMA node of

@@ -27,7 +27,6 @@ namespace symm {
 /// Owns a mapping of shared memory and a file descriptor of it. Move-only.
 class SharedMemoryFile : public Owner<SharedMemoryFile, Sized<void*>> {
 public:
-    /// Owns nothing.
     SharedMemoryFile() = default;
     /// New memory, all zero: at least `bytes` (not 0), rounded up to whole pages. All pages are
     /// allocated here, so a lack of memory is an error here, not a SIGBUS later. The size can never
@@ -63,7 +62,6 @@ struct Registered {
 /// Destroy it before the memory, in any thread.
 class HostRegistration : public Owner<HostRegistration, Registered> {
 public:
-    /// Owns nothing.
     HostRegistration() = default;
     /// Registers `bytes` at `data`, both multiples of the page size, in the primary context of
     /// `device`, which becomes current. Throws CudaError.

@@ -2,10 +2,6 @@
 /// \file
 /// A proxy: a host thread that lets the copy engine move a connection's data.
 ///
-/// A kernel that copies over the bus keeps multiprocessors busy, which wait for the bus most of the
-/// time. The copy engine is made for such copies, but a kernel cannot start it. So the kernel fills
-/// slots in its own GPU's memory, which is fast, and a host thread has them copied:
-///
 ///     kernel --stores--> [ device slots ] --copy engine--> [ host slots ] --loads--> kernel
 ///              connection 1           proxy            connection 2
 ///
@@ -19,14 +15,13 @@
 /// | end    | the event                | driver  | copies the fifo entry               | connection 2: tail = s + 1 | release |
 /// |        |                          |         |                                     | connection 1: head = s + 1 | release |
 ///
-/// - The copy starts after the acquire of the tail, so it reads what the sender has written. The
-///   tail of connection 2 is stored after the event, so the receiver reads what was copied.
+/// - The copy reads what the sender has written (it starts after the acquire of the tail), and the
+///   receiver reads what was copied (the tail of connection 2 is stored after the event).
 /// - A slot of connection 1 is given back only when its copy has ended.
 /// - The proxy never waits inside a step. It checks one channel after the other.
-/// - No deadlock, as long as its calls of the driver return. They might not while another thread
-///   waits for the whole device (cuCtxSynchronize, cuMemFree): that thread waits for the kernel,
-///   and the kernel for the proxy. So until ShmTransport::finish() has returned, make no such call.
 /// - Values written by another process are read once, checked, and only then used.
+///
+/// README.md explains why this cannot deadlock, as long as no thread waits for the whole device.
 ///
 /// Source: NCCL's shmSendProxyProgress and shmRecvProxyProgress in src/transport/shm.cc
 /// (NCCL_SHM_USE_CUDA_MEMCPY, NCCL_SHM_MEMCPY_MODE).
@@ -71,7 +66,7 @@ private:
     ProxyRoute route_;
     std::uint64_t started_ = 0;  ///< Copies started, so the next step.
     std::uint64_t ended_ = 0;
-    FifoEntry entries_[kSteps] = {};  ///< Of the copies not yet ended.
+    FifoEntry entries_[kSteps] = {};  ///< The copies that have not ended.
     std::array<Event, kSteps> copied_;
 };
 

@@ -13,33 +13,26 @@
 namespace symm {
 
 ShmTransport::~ShmTransport() {
-    if (segment_) {  // else moved from
+    if (timeout_) {  // else moved from
         end_calls(*rank_, *timeout_);
     }
 }
 
-const ShmTransport::Outbound& ShmTransport::outbound_to(int peer) const {
-    const auto found = outbound_.find(peer);
-    if (found == outbound_.end()) {
-        throw std::invalid_argument(
-            fmt::format("rank {} cannot send to rank {}, which did not name it as a sender",
-                        rank_->rank(), peer));
-    }
-    return found->second;
-}
-
-const Connection& ShmTransport::inbound_from(int peer) const {
-    const auto found = inbound_.find(peer);
-    if (found == inbound_.end()) {
-        throw std::invalid_argument(
-            fmt::format("rank {} cannot receive from rank {}, which it did not name as a sender",
-                        rank_->rank(), peer));
+const ShmTransport::Link& ShmTransport::link(const Links& links, int peer) const {
+    const auto found = links.by_peer.find(peer);
+    if (found == links.by_peer.end()) {
+        const std::string_view text =
+            &links == &out_
+                ? "rank {} cannot send to rank {}, which did not name it as a sender"
+                : "rank {} cannot receive from rank {}, which it did not name as a sender";
+        throw std::invalid_argument(fmt::format(fmt::runtime(text), rank_->rank(), peer));
     }
     return found->second;
 }
 
 CUdeviceptr ShmTransport::staging(int peer) const {
-    return outbound_to(peer).staging;
+    const Connection& shared = link(out_, peer).shared;
+    return reinterpret_cast<CUdeviceptr>(shared.buffer + shared.slots_bytes());
 }
 
 void ShmTransport::queue(const Transfer* to, const Transfer* from, CUstream stream) {
@@ -50,11 +43,11 @@ void ShmTransport::queue(const Transfer* to, const Transfer* from, CUstream stre
     kernel.rank = rank_->rank();
     kernel.timeout = timeout_->timeout();
     if (to != nullptr) {
-        kernel.outbound = {outbound_to(to->peer).connection,
-                           reinterpret_cast<const std::byte*>(to->data), to->bytes, to->peer};
+        kernel.outbound = {connection_to(to->peer), reinterpret_cast<const std::byte*>(to->data),
+                           to->bytes, to->peer};
     }
     if (from != nullptr) {
-        kernel.inbound = {inbound_from(from->peer), reinterpret_cast<std::byte*>(from->data),
+        kernel.inbound = {connection_from(from->peer), reinterpret_cast<std::byte*>(from->data),
                           from->bytes, from->peer};
     }
     const CurrentContext current(rank_->gpu());
@@ -99,8 +92,8 @@ void ShmTransport::finish(const Stream& stream) {
 }
 
 std::string ShmTransport::proxy_failure() const {
-    const std::string failure = send_proxy_ ? send_proxy_->failure() : "";
-    return failure.empty() && receive_proxy_ ? receive_proxy_->failure() : failure;
+    const std::string failure = out_.proxy ? out_.proxy->failure() : "";
+    return failure.empty() && in_.proxy ? in_.proxy->failure() : failure;
 }
 
 // A kernel's sends are done when their data is in its GPU's slots; the proxy may still have to copy
@@ -108,9 +101,9 @@ std::string ShmTransport::proxy_failure() const {
 void ShmTransport::drain() const {
     const Deadline deadline =
         Deadline::after(std::chrono::nanoseconds(timeout_->timeout().limit_ns));
-    for (const LocalHop& hop : hops_) {
-        for (std::uint32_t channel = 0; hop.sends && channel < hop.connection.channels; ++channel) {
-            const ConnectionEnd end = hop.connection.end(channel);
+    for (const auto& [peer, link] : out_.by_peer) {
+        for (std::uint32_t channel = 0; link.slots && channel < link.kernels.channels; ++channel) {
+            const ConnectionEnd end = link.kernels.end(channel);
             // Relaxed: the kernel that stored it has ended.
             const std::uint64_t tail = simt::load(&end.receive->tail, simt::Order::kRelaxed);
             const auto handed_over = [&] {
@@ -125,7 +118,7 @@ void ShmTransport::drain() const {
                 if (deadline.passed()) {
                     throw std::runtime_error(fmt::format(
                         "rank {}'s proxy waited {:.3g} s for a free FIFO slot from rank {}",
-                        rank_->rank(), deadline.seconds(), hop.peer));
+                        rank_->rank(), deadline.seconds(), peer));
                 }
                 simt::back_off(round);
             }

@@ -19,18 +19,17 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
+#include "common/ranks/rank.hpp"
 #include "common/sys/deadline.hpp"
 #include "labs/04_shm_transport/connection/fifo.hpp"
 #include "labs/04_shm_transport/connection/segment_layout.hpp"
@@ -41,35 +40,19 @@
 
 namespace symm {
 
-class Rank;
-
 /// On which side the copy engine moves the data (NCCL_SHM_MEMCPY_MODE 1, 2, 3).
 enum class ProxySide : unsigned { kNone, kSender, kReceiver, kBoth };
 
-/// Default bytes of a slot. With a proxy on a GPU slots are larger, since each copy costs the
-/// engine 2 us more.
-inline constexpr std::uint64_t kTransportSlotBytes = 64 * 1024;
-inline constexpr std::uint64_t kTransportProxySlotBytes = 2 * 1024 * 1024;
-
-/// How a transport is built. A connection uses the `channels`, `slot_bytes`, `staging_bytes` and
-/// `locality` of its receiver; its sender's are ignored.
+/// How a transport is built: the table of knobs in README.md. A connection takes the first four of
+/// its receiver; its sender's are ignored.
 struct TransportOptions {
-    /// Channels, and so blocks, per direction of a transfer; 0: 32 (with a proxy 4) divided by the
-    /// number of ranks of this process on the GPU, or 2 on an emulated GPU.
-    std::uint32_t channels = 0;
-    /// Bytes of a slot, a multiple of 128; 0: kTransportSlotBytes or kTransportProxySlotBytes.
-    std::uint64_t slot_bytes = 0;
-    /// Bytes of staging() per connection, a multiple of 128.
-    std::uint64_t staging_bytes = 0;
-    /// The side whose segment holds the slots.
-    Locality locality = Locality::kReceiver;
-    /// Whether this rank uses its copy engine where it sends, where it receives, or both. Its
-    /// peers choose for their own ends.
-    ProxySide proxy = ProxySide::kNone;
-    /// The path to host memory; empty: cuMem where all ranks can use it.
-    std::optional<HostPath> path;
-    /// How long a kernel waits for its peer at one slot. Empty: SYMM_TIMEOUT.
-    std::optional<std::chrono::nanoseconds> limit;
+    std::uint32_t channels = 0;    ///< Per direction of a transfer, each with a block. 0: chosen.
+    std::uint64_t slot_bytes = 0;  ///< A multiple of 128; 0: chosen.
+    std::uint64_t staging_bytes = 0;          ///< Bytes of staging(), a multiple of 128.
+    Locality locality = Locality::kReceiver;  ///< The side whose segment holds the slots.
+    ProxySide proxy = ProxySide::kNone;       ///< Where this rank uses its copy engine.
+    std::optional<HostPath> path = {};        ///< Empty: cuMem if all ranks can use it.
+    std::optional<std::chrono::nanoseconds> limit = {};  ///< Of a wait for the peer at one slot.
 };
 
 /// The data that a rank sends or receives: `bytes` (may be 0) at `data`, memory that its device
@@ -131,55 +114,47 @@ public:
 
     /// The path to host memory that the ranks took and, if it is not cuMem, the reason.
     const HostPathChoice& path() const { return path_; }
-    /// Bytes of a slot of the connection from `peer`, from which this rank receives.
-    std::uint64_t slot_bytes_from(int peer) const { return inbound_from(peer).slot_bytes; }
     /// The connections themselves, for kernels of the caller instead of send() and receive(): a
-    /// connection serves one or the other. Throw std::invalid_argument where there is none.
-    const Connection& connection_to(int peer) const { return outbound_to(peer).connection; }
-    const Connection& connection_from(int peer) const { return inbound_from(peer); }
-    /// This rank's segment, empty where it has no connection.
-    const HostSegment& segment() const { return *segment_; }
+    /// connection serves one or the other. Throw std::invalid_argument if there is none.
+    const Connection& connection_to(int peer) const { return link(out_, peer).kernels; }
+    const Connection& connection_from(int peer) const { return link(in_, peer).kernels; }
+    /// This rank's segment, empty if it has no connection.
+    const HostSegment& segment() const { return *segments_.at(rank_->rank()); }
 
 private:
-    /// The connection between a kernel and the proxy of its rank.
-    struct LocalHop {
-        PinnedMemory control;  ///< SendMem and RecvMem of all channels.
-        DeviceMemory slots;
-        Connection connection;
-        Connection shared;  ///< The other connection of the proxy.
-        int peer;
-        bool sends;
+    /// This rank's end of a connection.
+    struct Link {
+        Connection shared;   ///< In host memory, with the peer.
+        Connection kernels;  ///< What kernels use: `shared`, or a connection with the proxy.
+        std::optional<PinnedMemory> control = {};  ///< SendMem and RecvMem of that connection.
+        std::optional<DeviceMemory> slots = {};    ///< Its slots. Empty if there is no proxy.
     };
-    struct Outbound {
-        Connection connection;  ///< The kernel's: to the proxy, if there is one.
-        CUdeviceptr staging;
+    /// All connections in one direction.
+    struct Links {
+        std::map<int, Link> by_peer;
+        std::unique_ptr<Proxy> proxy;  ///< If this rank has one: a thread and a stream.
     };
 
-    void build(const std::vector<ConnectionPlan>& plans, ProxySide proxy);
-    void attach(const std::vector<SegmentLayout>& layouts, const std::vector<int>& devices);
+    void attach(const std::vector<ConnectionPlan>& plans, const std::vector<SegmentLayout>& layouts,
+                std::shared_ptr<HostSegment> local, const std::vector<int>& devices);
     void connect(const std::vector<ConnectionPlan>& plans,
                  const std::vector<SegmentLayout>& layouts, ProxySide proxy);
     void require_resident() const;
     void add_steps();
-    void start_proxies();
-    const Connection& add_hop(int peer, const Connection& shared, bool sends);
-    const Outbound& outbound_to(int peer) const;
-    const Connection& inbound_from(int peer) const;
+    void start_proxy(Links& links);
+    const Link& link(const Links& links, int peer) const;
     void queue(const Transfer* to, const Transfer* from, CUstream stream);
     void drain() const;
     std::string proxy_failure() const;
 
     Rank* rank_ = nullptr;
     HostPathChoice path_;
-    std::shared_ptr<HostSegment> segment_;  // shared with the other ranks if ranks are threads
-    std::map<int, std::shared_ptr<HostSegment>> segments_;  // of the ranks it is connected with
-    std::optional<DeviceMemory> steps_;                     // of all kernels' ends
-    std::map<int, Outbound> outbound_;                      // by the rank that receives
-    std::map<int, Connection> inbound_;                     // by the rank that sends
-    std::list<LocalHop> hops_;
+    // This rank's segment, and those of its peers. Ranks that are threads share them.
+    std::map<int, std::shared_ptr<HostSegment>> segments_;
+    std::optional<DeviceMemory> steps_;  // one counter for each channel of each link
     std::unique_ptr<KernelTimeout> timeout_;
-    std::unique_ptr<Proxy> send_proxy_;  // each direction has a thread and a stream of its own
-    std::unique_ptr<Proxy> receive_proxy_;
+    Links out_;
+    Links in_;
     std::string broken_;  // why a transfer failed; empty where none has
 };
 

@@ -3,8 +3,8 @@
 /// A network-device queue: a kernel reassembles data that a network delivers in pieces.
 ///
 /// A network card, or TCP, delivers a message in pieces, each somewhere in a bounce buffer in
-/// pinned host memory. A host thread that copied the pieces into place would copy every byte once
-/// more. So it only describes them, and a kernel fetches them into the user's buffer:
+/// pinned host memory. A host thread only describes them; a kernel fetches them into the user's
+/// buffer:
 ///
 ///     TCP --recv--> [ bounce buffer, a ring ] --- loads --> kernel --stores--> user's buffer
 ///     host thread --> [ queue: descriptors, tail | heads ] <--> kernel
@@ -18,21 +18,10 @@
 /// | host  | each head + kUnpackDepth > i | acquire | writes descriptor i            | tail = i + 1     | release |
 /// | block | tail > i                 | acquire | reads descriptor i, loads its share, stores it | its head = i + 1 | release |
 ///
-/// - As in fifo.hpp: release with acquire in both directions, so no piece is read before it
-///   has arrived, and no part of the ring is overwritten before it was read.
-/// - Pieces may come in any order and have any length: the descriptor names the place in the user's
-///   buffer. The kernel ends when it has stored the requested number of bytes.
-/// - A descriptor that points outside the bounce buffer or the user's buffer is refused: the kernel
-///   ends with an error, and stores nothing for it.
-/// - A block takes all descriptors up to the tail that it saw, a *batch*, and then stores its head
-///   once for the whole batch.
-/// - No deadlock: the host thread waits for a block only while the block has unread descriptors,
-///   and a block waits for the host thread only while it has none. (The host thread also waits for
-///   the network.) All blocks must run at the same time. A block's wait has a limit; the
-///   host thread's ends when its TcpUnpacker is destroyed.
-///
-/// Explored: `./lab explore unpack` runs the kernel in every execution, with a host that follows
-/// the table (docs/EXPLORE.md).
+/// As in fifo.hpp, release with acquire in both directions: no piece is read before it has arrived,
+/// and no part of the ring is overwritten before it was read. A block takes all descriptors up to
+/// the tail that it saw, a *batch*, and stores its head once for the whole batch. README.md lists
+/// the other guarantees.
 ///
 /// Source: NCCL's src/device/network/unpack/unpack.h (ncclNetDeviceUnpack), made for Google's TCPX
 /// plug-in, with `loadMeta {src_off, len, dst_off}` in unpack_defs.h.

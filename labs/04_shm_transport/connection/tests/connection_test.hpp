@@ -15,6 +15,7 @@
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/sys/deadline.hpp"
+#include "common/tests/text_thrown_by.hpp"
 #include "labs/04_shm_transport/connection/transfer_kernel.hpp"
 
 namespace symm::testing {
@@ -139,14 +140,8 @@ protected:
         b.expect(message, 0, bytes);
     }
     static void finish(Side& side) { side.timeout.synchronize(side.stream, "the transfer"); }
-    // The text that finish() throws.
     static std::string failure_of(Side& side) {
-        try {
-            finish(side);
-        } catch (const std::exception& error) {
-            return error.what();
-        }
-        return "no failure";
+        return text_thrown_by([&] { finish(side); });
     }
     static void make_impatient(Side& side) {
         side.device.make_current();

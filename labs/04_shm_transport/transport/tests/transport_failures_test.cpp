@@ -23,29 +23,17 @@ using ::testing::HasSubstr;
 
 TEST(ShmTransport, NamesAPeerThatNeverSends) {
     run_as(RankMode::kThread, 2, [](Rank& rank) {
-        const int peer = 1 - rank.rank();
         TransportOptions options = small_slots();
         options.limit = 200ms;
-        ShmTransport transport(rank, {&peer, 1}, options);
-        Buffers buffers(rank);
+        OneOfTwo side(rank, options);
         if (rank.rank() == 1) {
-            transport.receive(buffers.from(0, 1000), buffers.stream.get());
-            const auto failure = [&](const auto& call) -> std::string {
-                try {
-                    call();
-                } catch (const std::exception& error) {
-                    return error.what();
-                }
-                return "no failure";
-            };
-            const std::string said = failure([&] { transport.finish(buffers.stream); });
+            side.receive(1000);
+            const std::string said = text_thrown_by([&] { side.finish(); });
             EXPECT_THAT(said, HasSubstr("rank 1 waited 0.2 s in a kernel for a filled FIFO slot "
                                         "from rank 0: expected 1, saw 0"));
-            // The sides no longer agree on their step: the transport stays broken, and reports
-            // why.
-            EXPECT_EQ(failure([&] { transport.send(buffers.to(0, 1), buffers.stream.get()); }),
-                      said);
-            EXPECT_EQ(failure([&] { transport.finish(buffers.stream); }), said);
+            // The sides no longer agree on their step: the transport stays broken, and says why.
+            EXPECT_EQ(text_thrown_by([&] { side.send(1); }), said);
+            EXPECT_EQ(text_thrown_by([&] { side.finish(); }), said);
         }
         rank.bootstrap().barrier("end");
     });
@@ -57,16 +45,14 @@ TEST(ShmTransport, NamesAPeerThatNeverSends) {
 TEST(ShmTransport, ARankThatThrowsTellsTheOthersBeforeItFreesMemory) {
     const auto start = std::chrono::steady_clock::now();
     const std::string error = error_of(ranks_of_this_test(2, RankMode::kThread), [](Rank& rank) {
-        const int peer = 1 - rank.rank();
-        Buffers buffers(rank);
         TransportOptions options = small_slots();
         options.limit = 60s;
-        ShmTransport transport(rank, {&peer, 1}, options);
-        transport.receive(buffers.from(peer, 1000), buffers.stream.get());
+        OneOfTwo side(rank, options);
+        side.receive(1000);
         if (rank.rank() == 1) {
             throw std::runtime_error("cause");
         }
-        transport.finish(buffers.stream);
+        side.finish();
     });
     EXPECT_EQ(error, "rank 1 failed: cause");
     EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
@@ -77,17 +63,14 @@ TEST(ShmTransport, AStoppedRankEndsTheRunSoonAfterTheTimeout) {
     const VariableInForce timeout("SYMM_TIMEOUT", "3");
     const Moment stop;
     const std::string error = error_of(ranks_of_this_test(2, RankMode::kProcess), [&](Rank& rank) {
-        const int peer = 1 - rank.rank();
-        ShmTransport transport(rank, {&peer, 1}, small_slots());
-        Buffers buffers(rank);
+        OneOfTwo side(rank);
         rank.bootstrap().together("transfer", [&] {
             stop.set();
             if (rank.rank() == 1) {
                 ::raise(SIGSTOP);
             }
-            transport.send_receive(buffers.to(peer, 1000), buffers.from(peer, 1000),
-                                   buffers.stream.get());
-            transport.finish(buffers.stream);
+            side.send_receive(1000);
+            side.finish();
         });
     });
     if (!is_rank_process()) {
@@ -97,52 +80,23 @@ TEST(ShmTransport, AStoppedRankEndsTheRunSoonAfterTheTimeout) {
     }
 }
 
-TEST(ShmTransport, NamesBothNumbersOfBytesWhereTheyDiffer) {
-    run_as(RankMode::kThread, 2, [](Rank& rank) {
-        const int peer = 1 - rank.rank();
-        ShmTransport transport(rank, {&peer, 1}, small_slots());
-        Buffers buffers(rank);
-        if (rank.rank() == 0) {
-            transport.send(buffers.to(1, 200), buffers.stream.get());
-            transport.finish(buffers.stream);
-        } else {
-            transport.receive(buffers.from(0, 201), buffers.stream.get());
-            try {
-                transport.finish(buffers.stream);
-                ADD_FAILURE() << "nothing was thrown";
-            } catch (const std::exception& error) {
-                EXPECT_STREQ(
-                    error.what(),
-                    "rank 1 expected 201 more bytes of a message from rank 0, which sends "
-                    "200: both sides must pass the same number of bytes, in the same order "
-                    "of calls");
-            }
-        }
-        rank.bootstrap().barrier("end");
-    });
-}
-
 TEST(ShmTransport, RefusesWhatItCannotDoOnAllRanks) {
-    const auto refused = [](Rank& rank, int sender, const TransportOptions& options) {
-        EXPECT_ANY_THROW(ShmTransport(rank, {&sender, 1}, options)) << rank.rank();
-    };
     run_as(RankMode::kThread, 2, [&](Rank& rank) {
         const int peer = 1 - rank.rank();
         const bool odd_one = rank.rank() == 1;
-        refused(rank, odd_one ? 2 : peer, small_slots());
-        refused(rank, odd_one ? -1 : peer, small_slots());
-        TransportOptions options = small_slots();
-        options.slot_bytes = odd_one ? 100 : 128;
-        refused(rank, peer, options);
-        options = small_slots();
-        options.channels = odd_one ? 1000 : 1;
-        refused(rank, peer, options);
-        options = small_slots();
-        options.staging_bytes = odd_one ? 100 : 128;
-        refused(rank, peer, options);
-        options = small_slots();
-        options.limit = odd_one ? 0s : 60s;
-        refused(rank, peer, options);
+        const auto expect_refused = [&](int sender, const auto& change) {
+            TransportOptions options = small_slots();
+            if (odd_one) {
+                change(options);
+            }
+            EXPECT_ANY_THROW(ShmTransport(rank, {&sender, 1}, options)) << rank.rank();
+        };
+        expect_refused(odd_one ? 2 : peer, [](TransportOptions&) {});
+        expect_refused(odd_one ? -1 : peer, [](TransportOptions&) {});
+        expect_refused(peer, [](TransportOptions& options) { options.slot_bytes = 100; });
+        expect_refused(peer, [](TransportOptions& options) { options.channels = 1000; });
+        expect_refused(peer, [](TransportOptions& options) { options.staging_bytes = 100; });
+        expect_refused(peer, [](TransportOptions& options) { options.limit = 0s; });
         // The bootstrap can still be used: the next transport is made, and refuses peers it does
         // not know.
         const std::span<const int> nobody;
@@ -160,26 +114,19 @@ TEST(ShmTransport, SaysWhyItsProxyFailed) {
         GTEST_SKIP() << "only the emulated driver fails on demand";
     }
     run_as(RankMode::kProcess, 2, [](Rank& rank) {
-        const int peer = 1 - rank.rank();
         TransportOptions options = small_slots();
         options.proxy = ProxySide::kReceiver;
-        ShmTransport transport(rank, {&peer, 1}, options);
-        const Buffers buffers(rank);
+        OneOfTwo side(rank, options);
         if (rank.rank() == 1) {
             emu::fail_call("cuMemcpyAsync", 3, CUDA_ERROR_ILLEGAL_ADDRESS);
         }
         rank.bootstrap().barrier("begin");  // the proxy copies as soon as rank 0 has sent
         if (rank.rank() == 0) {
-            transport.send(buffers.to(1, 2000), buffers.stream.get());  // fits into the slots
-            transport.finish(buffers.stream);
+            side.send(2000);  // fits into the slots
+            side.finish();
         } else {
-            transport.receive(buffers.from(0, 2000), buffers.stream.get());
-            std::string said;
-            try {
-                transport.finish(buffers.stream);
-            } catch (const std::exception& error) {
-                said = error.what();
-            }
+            side.receive(2000);
+            const std::string said = text_thrown_by([&] { side.finish(); });
             EXPECT_THAT(said, HasSubstr("the proxy of the transport failed: cuMemcpyAsync(size="));
             EXPECT_THAT(said, HasSubstr("CUDA_ERROR_ILLEGAL_ADDRESS"));
         }
@@ -244,12 +191,7 @@ TEST_P(FailingTransport, FailsOnAllRanksWhereAnyCallFailsOnOne) {
                     emu::fail_call(call, failed + 1, CUDA_ERROR_OUT_OF_MEMORY);
                 }
                 rank.bootstrap().barrier("armed");
-                std::string error;
-                try {
-                    build();
-                } catch (const std::exception& failure) {
-                    error = failure.what();
-                }
+                const std::string error = text_thrown_by(build);
                 rank.bootstrap().barrier("tried");
                 if (rank.rank() == 1) {
                     emu::clear_failures();

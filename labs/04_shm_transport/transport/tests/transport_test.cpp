@@ -86,14 +86,6 @@ TEST_P(Transport, MovesMessagesByTheCopyEngineToo) {
     });
 }
 
-TEST(ShmTransport, MovesMessagesThroughSlotsNearTheSender) {
-    run_as(RankMode::kProcess, 3, [](Rank& rank) {
-        TransportOptions options = small_slots(HostPath::kPosix);
-        options.locality = Locality::kSender;
-        ring(rank, options);
-    });
-}
-
 // Rank 0 asks for another place and other proxies than rank 1: each connection takes its receiver's
 // place, and each side its own proxy.
 TEST(ShmTransport, TakesEachRanksOwnProxyAndEachReceiversPlace) {
@@ -127,23 +119,21 @@ TEST(ShmTransport, CanBeMadeWhileAnotherThreadCaptures) {
 TEST(ShmTransport, SendsFromItsStagingMemory) {
     for (const ProxySide proxy : {ProxySide::kNone, ProxySide::kBoth}) {
         run_as(RankMode::kThread, 2, [=](Rank& rank) {
-            const int peer = 1 - rank.rank();
             TransportOptions options = small_slots();
             options.staging_bytes = 8192;
             options.proxy = proxy;
-            ShmTransport transport(rank, {&peer, 1}, options);
-            Buffers buffers(rank);
-            const CUdeviceptr staging = transport.staging(peer);
+            OneOfTwo side(rank, options);
+            const CUdeviceptr staging = side.transport.staging(side.peer);
             for (unsigned message = 1; message <= 4; ++message) {
-                buffers.fill(rank.rank(), message);
-                cu_check(cuMemcpyAsync(staging, buffers.source.base(), 8000, buffers.stream.get()),
+                side.buffers.fill(rank.rank(), message);
+                cu_check(cuMemcpyAsync(staging, side.buffers.source.base(), 8000, side.stream()),
                          "cuMemcpyAsync()");
-                transport.send_receive({peer, staging, 8000}, buffers.from(peer, 8000),
-                                       buffers.stream.get());
-                transport.finish(buffers.stream);
-                buffers.expect(peer, message, 8000);
+                side.transport.send_receive({side.peer, staging, 8000},
+                                            side.buffers.from(side.peer, 8000), side.stream());
+                side.finish();
+                side.buffers.expect(side.peer, message, 8000);
             }
-            EXPECT_THROW(transport.staging(7), std::invalid_argument);
+            EXPECT_THROW(side.transport.staging(7), std::invalid_argument);
         });
     }
 }
@@ -153,20 +143,18 @@ TEST(ShmTransport, ProxiesHandOverWhatWasSentBeforeTheSenderEnds) {
     run_as(RankMode::kProcess, 2, [](Rank& rank) {
         TransportOptions options = small_slots();
         options.proxy = ProxySide::kSender;
-        const int peer = 1 - rank.rank();
-        Buffers buffers(rank);
-        buffers.fill(rank.rank(), 1);
-        std::optional<ShmTransport> transport(std::in_place, rank, std::span(&peer, 1), options);
+        std::optional<OneOfTwo> side(std::in_place, rank, options);
+        side->buffers.fill(rank.rank(), 1);
         if (rank.rank() == 0) {
-            transport->send(buffers.to(1, 2000), buffers.stream.get());
-            transport->finish(buffers.stream);
-            transport.reset();
+            side->send(2000);
+            side->finish();
+            side.reset();
             rank.bootstrap().barrier("sent");
         } else {
             rank.bootstrap().barrier("sent");
-            transport->receive(buffers.from(0, 2000), buffers.stream.get());
-            transport->finish(buffers.stream);
-            buffers.expect(0, 1, 2000);
+            side->receive(2000);
+            side->finish();
+            side->buffers.expect(0, 1, 2000);
         }
     });
 }
@@ -187,30 +175,6 @@ TEST(ShmTransport, MovesMessagesBetweenAllPairs) {
                                    buffers.stream.get());
             transport.finish(buffers.stream);
             buffers.expect(from, message, bytes);
-        }
-    });
-}
-
-TEST(ShmTransport, SendsAreMetByReceivesInOrder) {
-    run_as(RankMode::kThread, 2, [](Rank& rank) {
-        const int peer = 1 - rank.rank();
-        ShmTransport transport(rank, {&peer, 1}, small_slots());
-        Buffers buffers(rank);
-        buffers.fill(rank.rank(), 1);
-        const auto part = [](CUdeviceptr base, int i) {
-            return base + static_cast<CUdeviceptr>(i) * 3001;
-        };
-        for (int i = 0; i < 10; ++i) {
-            if (rank.rank() == 0) {
-                transport.send({1, part(buffers.source.base(), i), 3001}, buffers.stream.get());
-            } else {
-                transport.receive({0, part(buffers.destination.base(), i), 3001},
-                                  buffers.stream.get());
-            }
-        }
-        transport.finish(buffers.stream);
-        if (rank.rank() == 1) {
-            buffers.expect(0, 1, 30'010);
         }
     });
 }
@@ -247,13 +211,12 @@ TEST_P(Transport, ServesAThreadWithoutAContext) {
 // Each rank makes other calls that are refused; the transfers after them are right.
 TEST(ShmTransport, KeepsItsCountersWhereItRefusesACall) {
     run_as(RankMode::kThread, 2, [](Rank& rank) {
-        const int peer = 1 - rank.rank();
-        ShmTransport transport(rank, {&peer, 1}, small_slots());
-        Buffers buffers(rank);
+        OneOfTwo side(rank);
+        auto& [self, peer, buffers, transport] = side;
         std::minstd_rand all(1);  // draws the same on all ranks
         std::minstd_rand own(static_cast<unsigned>(rank.rank()) + 2);
         for (unsigned message = 1; message <= (kSanitized ? 20u : 100u); ++message) {
-            const CUstream stream = buffers.stream.get();
+            const CUstream stream = side.stream();
             for (auto refused = own() % 5; refused > 0; --refused) {
                 const int unknown = rank.rank() + 2 * static_cast<int>(own() % 2);  // itself too
                 const Transfer to = buffers.to(own() % 2 == 0 ? peer : unknown, 1000);
@@ -261,46 +224,23 @@ TEST(ShmTransport, KeepsItsCountersWhereItRefusesACall) {
                 EXPECT_THROW(transport.send_receive(to, from, stream), std::invalid_argument);
                 EXPECT_THROW(transport.send(buffers.to(unknown, 9), stream), std::invalid_argument);
             }
-            const std::size_t bytes = all() % 5000;
-            buffers.fill(rank.rank(), message);
-            transport.send_receive(buffers.to(peer, bytes), buffers.from(peer, bytes), stream);
-            transport.finish(buffers.stream);
-            buffers.expect(peer, message, bytes);
+            side.exchange(message, all() % 5000);
         }
     });
 }
 
-TEST(ShmTransport, RefusesToFinishAStreamThatIsBeingCapturedAndGoesOn) {
+TEST(ShmTransport, RefusesToFinishAStreamThatIsBeingCapturedAndReplaysIt) {
     run_as(RankMode::kThread, 2, [](Rank& rank) {
-        const int peer = 1 - rank.rank();
-        ShmTransport transport(rank, {&peer, 1}, small_slots());
-        Buffers buffers(rank);
-        buffers.fill(rank.rank(), 1);
-        const Graph graph = Graph::capture(buffers.stream.get(), [&] {
-            transport.send_receive(buffers.to(peer, 9000), buffers.from(peer, 9000),
-                                   buffers.stream.get());
-            EXPECT_THROW(transport.finish(buffers.stream), std::invalid_argument);
+        OneOfTwo side(rank);
+        const Graph graph = Graph::capture(side.stream(), [&] {
+            side.send_receive(9000);
+            EXPECT_THROW(side.finish(), std::invalid_argument);
         });
-        graph.launch(buffers.stream.get());
-        transport.finish(buffers.stream);
-        buffers.expect(peer, 1, 9000);
-    });
-}
-
-TEST(ShmTransport, CanBeReplayedInAGraph) {
-    run_as(RankMode::kThread, 2, [](Rank& rank) {
-        const int peer = 1 - rank.rank();
-        ShmTransport transport(rank, {&peer, 1}, small_slots());
-        Buffers buffers(rank);
-        const Graph graph = Graph::capture(buffers.stream.get(), [&] {
-            transport.send_receive(buffers.to(peer, 9000), buffers.from(peer, 9000),
-                                   buffers.stream.get());
-        });
-        for (unsigned message = 1; message <= 4; ++message) {
-            buffers.fill(rank.rank(), message);
-            graph.launch(buffers.stream.get());
-            transport.finish(buffers.stream);
-            buffers.expect(peer, message, 9000);
+        for (unsigned message = 1; message <= 2; ++message) {
+            side.buffers.fill(rank.rank(), message);
+            graph.launch(side.stream());
+            side.finish();
+            side.buffers.expect(side.peer, message, 9000);
         }
     });
 }
@@ -324,17 +264,10 @@ TEST(ShmTransport, MovesNothingWhereNothingIsAskedFor) {
 
 TEST(ShmTransport, TakesEachReceiversOwnShape) {
     run_as(RankMode::kThread, 2, [](Rank& rank) {
-        const int peer = 1 - rank.rank();
         TransportOptions options = small_slots();
         options.slot_bytes = rank.rank() == 0 ? 128 : 1024;
         options.channels = rank.rank() == 0 ? 3 : 1;
-        ShmTransport transport(rank, {&peer, 1}, options);
-        Buffers buffers(rank);
-        buffers.fill(rank.rank(), 1);
-        transport.send_receive(buffers.to(peer, 5001), buffers.from(peer, 5001),
-                               buffers.stream.get());
-        transport.finish(buffers.stream);
-        buffers.expect(peer, 1, 5001);
+        OneOfTwo(rank, options).exchange(1, 5001);
     });
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,35 @@ struct Buffers {
     DeviceBuffer source;
     DeviceBuffer destination;
     Stream stream;
+};
+
+/// One of two ranks, with its buffers and a transport to the other.
+struct OneOfTwo {
+    explicit OneOfTwo(Rank& rank, const TransportOptions& options = small_slots())
+        : rank(rank),
+          peer(1 - rank.rank()),
+          buffers(rank),
+          transport(rank, std::span(&peer, 1), options) {}
+
+    void send(std::size_t bytes) { transport.send(buffers.to(peer, bytes), stream()); }
+    void receive(std::size_t bytes) { transport.receive(buffers.from(peer, bytes), stream()); }
+    void send_receive(std::size_t bytes) {
+        transport.send_receive(buffers.to(peer, bytes), buffers.from(peer, bytes), stream());
+    }
+    void finish() { transport.finish(buffers.stream); }
+    /// Each sends a message to the other one, and checks what it receives.
+    void exchange(unsigned message, std::size_t bytes) {
+        buffers.fill(rank.rank(), message);
+        send_receive(bytes);
+        finish();
+        buffers.expect(peer, message, bytes);
+    }
+    CUstream stream() const { return buffers.stream.get(); }
+
+    Rank& rank;
+    int peer;
+    Buffers buffers;
+    ShmTransport transport;
 };
 
 /// Whether ranks are threads or processes, and which host memory they share.

@@ -12,6 +12,7 @@
 #include "common/cuda/device.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
+#include "common/tests/text_thrown_by.hpp"
 #include "labs/04_shm_transport/host_memory/pinned_calloc.hpp"
 #include "labs/04_shm_transport/unpack_queue/unpack_queue.hpp"
 
@@ -20,8 +21,8 @@ namespace {
 
 class UnpackQueueTest : public ::testing::Test {
 protected:
-    static constexpr std::uint64_t kBytes = 1000;      // of the bounce buffer
-    static constexpr std::uint64_t kUserBytes = 1300;  // of the user's
+    static constexpr std::uint64_t kBytes = 1000;      // in the bounce buffer
+    static constexpr std::uint64_t kUserBytes = 1300;  // in the user's buffer
     static constexpr std::uint64_t kAround = 1400;     // before and after them, unused
     static constexpr std::uint64_t kLast = ~std::uint64_t{0};
     // Where a piece of 100 bytes must not begin in a buffer of `bytes` bytes.
@@ -43,12 +44,7 @@ protected:
         launch_unpack(stream.get(),
                       {&queue(), bounce, kBytes, around_user.as<std::byte>() + kAround, kUserBytes,
                        bytes, timeout.timeout(), 1, 0});
-        try {
-            timeout.synchronize(stream, "the kernel");
-        } catch (const std::exception& error) {
-            return error.what();
-        }
-        return "no failure";
+        return testing::text_thrown_by([&] { timeout.synchronize(stream, "the kernel"); });
     }
     void expect_refused(const UnpackDescriptor& piece) {
         queue() = {};
@@ -88,7 +84,7 @@ protected:
 
 TEST_F(UnpackQueueTest, TakesPiecesThatEndWithTheBuffers) {
     EXPECT_EQ(failure_of({{kBytes - 100, 100, 0}, {0, kBytes, 100}, {0, 200, 1100}}, kUserBytes),
-              "no failure");
+              "");
     expect_stored(kUserBytes);
     expect_heads(3);
 }
@@ -131,7 +127,7 @@ TEST_F(UnpackQueueTest, LeavesThePiecesOfTheNextMessage) {
     queue().descriptors[(kFirst + 1) % kUnpackDepth] = {0, 100, 0};
     queue().tail = kFirst + 2;
     for (const std::uint64_t message : {1, 2}) {
-        EXPECT_EQ(failure(100), "no failure");
+        EXPECT_EQ(failure(100), "");
         expect_stored(100);
         expect_heads(kFirst + message);
         ASSERT_FALSE(HasFailure()) << "message " << message;
@@ -148,7 +144,7 @@ TEST_F(UnpackQueueTest, RefusesAnEmptyPiece) {
 // More descriptors than the queue holds: the kernel must not end as if all were well.
 TEST_F(UnpackQueueTest, RefusesAnImpossibleTail) {
     queue().tail = kUnpackDepth + 1;
-    EXPECT_NE(failure(100), "no failure");
+    EXPECT_NE(failure(100), "");
     expect_heads(0);
 }
 
