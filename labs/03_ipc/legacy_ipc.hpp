@@ -2,12 +2,8 @@
 /// \file
 /// The older way to share memory: cuIpcGetMemHandle and cuIpcOpenMemHandle.
 ///
-/// The handle is 64 bytes that any process of the same user on the same host can open: they may be
-/// sent in any way. NCCL used it for all peers before it had the cuMem functions, and still does
-/// where NCCL_CUMEM_ENABLE=0. It cannot:
-/// - share cuMemCreate's memory: CUDA_ERROR_INVALID_VALUE. The 64 bytes name a cuMemAlloc
-///   allocation, where an address and its memory belong together. With cuMemCreate the two are
-///   separate: memory may be mapped at several addresses, or at none;
+/// The handle is 64 bytes that any process of the same user on the same host can open. It cannot:
+/// - share cuMemCreate's memory: CUDA_ERROR_INVALID_VALUE;
 /// - be opened in the same process: CUDA_ERROR_INVALID_CONTEXT. So ranks that are threads cannot
 ///   use it;
 /// - choose the address, or share a part: the whole allocation is opened where the driver likes, so

@@ -52,8 +52,8 @@ void share_array(Rank& rank, std::size_t bytes) {
             test_pattern::fill(Gpu(rank.device()), words);
         }
     });
-    std::string found;
-    rank.bootstrap().together("read", [&] { found = compare(rank, 0, words); });
+    const std::string found =
+        rank.bootstrap().together("read", [&] { return compare(rank, 0, words); });
     rank.say_in_order(array.story() + ": " + found);
 }
 
@@ -67,13 +67,13 @@ void walk_ring(Rank& rank, const SymmetricRange& range) {
                 static_cast<std::uint32_t>(writer + round * kMaxRanks)};
     };
     const Gpu gpu(rank.device());
-    std::string found;
     Bootstrap& bootstrap = rank.bootstrap();
     bootstrap.together("fill", [&] { test_pattern::fill(gpu, words(me, me, 0)); });
     bootstrap.together("read", [&] { compare(rank, right, words(right, right, 0)); });
     bootstrap.together("write", [&] { test_pattern::fill(gpu, words(left, me, 1)); });
     // This rank is its right neighbour's left neighbour, so the right neighbour has written here.
-    bootstrap.together("check", [&] { found = compare(rank, me, words(me, right, 1)); });
+    const std::string found =
+        bootstrap.together("check", [&] { return compare(rank, me, words(me, right, 1)); });
     rank.say_in_order(
         fmt::format("read from rank {}, written by rank {}: {}", right, right, found));
 }
@@ -108,11 +108,9 @@ void walk(Rank& rank, std::size_t bytes) {
     walk_ring(rank, range);
 
     rank.headline("\n6. A dma-buf: a file descriptor for other drivers");
-    std::string dma_buf;
-    rank.bootstrap().together("dma-buf", [&] {
-        dma_buf = try_dma_buf(range.local(), std::min<std::size_t>(range.stride(), 2 << 20));
-    });
-    rank.say_in_order(dma_buf);
+    rank.say_in_order(rank.bootstrap().together("dma-buf", [&] {
+        return try_dma_buf(range.local(), std::min<std::size_t>(range.stride(), 2 << 20));
+    }));
 
     rank.headline("\n7. The older cuIpc handles");
     rank.say_in_order(walk_legacy_ipc(rank, range.local()));
@@ -125,8 +123,7 @@ int main(int argc, char** argv) {
     CLI::App app(
         "Lab 03: memory that leaves a process. Ranks send each other handles of their GPUs' "
         "memory,\n"
-        "map all of it side by side, and read and write it. Prints what each rank does, with file\n"
-        "descriptors and addresses.",
+        "map all of it side by side, and read and write it.",
         "03_ipc");
     RankOptions ranks;
     std::size_t bytes = 1 << 20;

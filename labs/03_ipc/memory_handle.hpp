@@ -3,15 +3,11 @@
 /// Handles: how memory leaves one process and arrives in another, and which process frees it.
 ///
 /// An address means something in one process only. What can be sent is a handle of the physical
-/// memory. cuMemExportToShareableHandle makes one of two kinds:
-///
-/// - POSIX: a file descriptor. It is an index into this process's table of open files, so the
-///   operating system has to copy the entry into the other process's table. A UNIX socket does that
-///   for file descriptors sent as SCM_RIGHTS (send_packet() in common/sys/socket.cpp).
-/// - FABRIC: 64 bytes, which may be sent in any way, even to other hosts of the same NVLink fabric.
-///
-/// The memory must have been created for that kind (CUmemAllocationProp::requestedHandleTypes). A
-/// handle does not contain the size of the memory: send the size as well.
+/// memory: a file descriptor (POSIX), which a UNIX socket copies into the other process's table of
+/// open files (README.md), or 64 bytes (FABRIC), which may be sent in any way, even to other hosts
+/// of the same NVLink fabric. The memory must have been created for that kind
+/// (CUmemAllocationProp::requestedHandleTypes). A handle does not contain the size of the memory:
+/// send the size as well.
 ///
 /// cuMemImportFromShareableHandle makes a second handle of the same physical memory. The importer
 /// maps it and gives access to it as if it had created it. The driver counts the references of all
@@ -24,9 +20,8 @@
 /// | the handle, on both sides      | create, import | PhysicalMemory | cuMemRelease, once mapped |
 /// | the mapping, on both sides     | cuMemMap       | Mapping        | cuMemUnmap, at the end    |
 ///
-/// So each process gives back its own references, and the exporter may end first: the importers'
-/// mappings keep the memory. A file descriptor that was sent but not yet received is a reference as
-/// well: the operating system holds it.
+/// So the exporter may end first: the importers' mappings keep the memory. A file descriptor that
+/// was sent but not yet received is a reference as well, which the operating system holds.
 ///
 /// Source: CUDA Driver API, "Virtual Memory Management"; NCCL's ncclP2pAllocateShareableBuffer and
 /// ncclP2pImportShareableBuffer in src/transport/p2p.cc.

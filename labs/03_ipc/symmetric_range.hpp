@@ -12,9 +12,6 @@
 /// process has such a range, each at its own base, with the same physical memory at the same
 /// offset. NCCL builds the same for windows in src/dev_runtime.cc (`lsaFlatBase`, `bigSize`).
 ///
-/// Ranks that are threads share one range. If each mapped the same memory again, ThreadSanitizer
-/// would not see that two addresses are the same memory.
-///
 /// How it is built (symmetric_range.cpp follows this table). Each step is collective: if it fails
 /// on one rank, all ranks throw and give back what they have.
 ///
@@ -29,10 +26,11 @@
 /// | 4 mappings     | maps rank r's segments from base + r * stride on         | handles            |
 /// | 5 access       | gives its device access to the mappings                  | nothing            |
 ///
-/// Ranks that are threads need no handles, and create memory that has none. In step 3 rank 0
-/// reserves for all, and sends the others a number by which they find the range
-/// (common/ranks/registry.hpp). In step 4 each rank maps its own segments, and in step 5 gives the
-/// devices of all ranks access to them.
+/// Ranks that are threads share one range: if each mapped the same memory again, ThreadSanitizer
+/// would not see that two addresses are the same memory. They need no handles, and create memory
+/// that has none. In step 3 rank 0 reserves for all, and sends the others a number by which they
+/// find the range (common/ranks/registry.hpp). In step 4 each rank maps its own segments, and in
+/// step 5 gives the devices of all ranks access to them.
 
 #include <cuda.h>
 
@@ -54,7 +52,6 @@ namespace symm {
 /// context current or none.
 class SymmetricRange {
 public:
-    /// Owns nothing.
     SymmetricRange() = default;
 
     /// `bytes` of new memory on each rank's device, the same on every rank, not zeroed. When it

@@ -24,6 +24,7 @@
 #include "labs/03_ipc/handle_kind.hpp"
 #include "labs/03_ipc/memory_handle.hpp"
 #include "labs/03_ipc/shared_array.hpp"
+#include "labs/03_ipc/tests/segments.hpp"
 
 namespace symm {
 namespace {
@@ -106,8 +107,7 @@ TEST(Handle, OneRankWithoutFabricDecidesForAll) {
 }
 
 class ArrayIn : public ::testing::TestWithParam<RankMode> {};
-INSTANTIATE_TEST_SUITE_P(Mode, ArrayIn, ::testing::Values(RankMode::kThread, RankMode::kProcess),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Mode, ArrayIn, ::testing::ValuesIn(kModes), name_of_mode);
 
 TEST_P(ArrayIn, IsTheSameMemoryOnEveryRank) {
     run_as(GetParam(), 5, [](Rank& rank) {  // on four emulated devices: rank 4 has device 0

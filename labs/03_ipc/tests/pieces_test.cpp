@@ -10,6 +10,7 @@
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/03_ipc/tests/segments.hpp"
 
 namespace symm {
 namespace {
@@ -19,9 +20,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class OlderHandlesIn : public ::testing::TestWithParam<RankMode> {};
-INSTANTIATE_TEST_SUITE_P(Mode, OlderHandlesIn,
-                         ::testing::Values(RankMode::kThread, RankMode::kProcess),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Mode, OlderHandlesIn, ::testing::ValuesIn(kModes), name_of_mode);
 
 TEST_P(OlderHandlesIn, DoWhatTheirPageSays) {
     run_as(GetParam(), 2, [](Rank& rank) {

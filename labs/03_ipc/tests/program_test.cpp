@@ -5,13 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <csignal>
 #include <memory>
-#include <ostream>
-#include <thread>
 
-#include "common/tests/run_program.hpp"
-#include "common/tests/running.hpp"
+#include "common/tests/program_case.hpp"
 
 namespace symm {
 namespace {
@@ -21,62 +17,33 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-const std::string kProgram = binary_directory() + "/03_ipc";
-
-struct Case {
-    std::vector<std::string> arguments;
-    int exit_code;
-    std::string says;  // in the output of a success, else in the errors
-};
-
-void PrintTo(const Case& one, std::ostream* out) {
-    for (const std::string& argument : one.arguments) {
-        *out << argument << ' ';
-    }
-    *out << "exits with " << one.exit_code;
+void expect_runs(const std::vector<ProgramCase>& cases) {
+    expect_runs("03_ipc", cases);
 }
 
-class Program : public ::testing::TestWithParam<Case> {};
-
-INSTANTIATE_TEST_SUITE_P(
-    Usage, Program,
-    ::testing::Values(
-        Case{{}, 0, "All checks passed."},
-        Case{{"--ranks", "3", "--mode", "thread"}, 0, "All checks passed."},
-        Case{{"--ranks", "1"}, 0, "All checks passed."},
-        Case{{"--ranks", "5", "--bytes", "4"}, 0, "All checks passed."},
-        Case{{"--help"}, 0, "--ranks"}, Case{{"--ranks", "0"}, 2, "1 to 64"},
-        Case{{"--ranks", "65"}, 2, "1 to 64"}, Case{{"--ranks", "many"}, 2, "--ranks"},
-        Case{{"--mode", "fibre"}, 2, "choose one of process, thread"},
-        Case{{"--bytes", "7"}, 2, "multiple of 4"}, Case{{"--bytes", "0"}, 2, "multiple of 4"},
-        Case{{"--bytes", "4096G"}, 2, "pass a smaller size"},
-        Case{{"--bytes", "4096G", "--mode", "thread"}, 2, "pass a smaller size"},
-        Case{{"--bytes", "much"}, 2, "much"}, Case{{"--driver", "imaginary"}, 2, "imaginary"},
-        Case{{"--teleport"}, 2, "--teleport"}));
-
-TEST_P(Program, ExitsAsItShouldAndLeavesNothing) {
-    std::vector<std::string> command{kProgram};
-    command.insert(command.end(), GetParam().arguments.begin(), GetParam().arguments.end());
-    Running program(command);
-    EXPECT_EQ(program.end().code, GetParam().exit_code) << program.output() << program.errors();
-    if (GetParam().exit_code == 0) {
-        EXPECT_THAT(program.output(), HasSubstr(GetParam().says));
-    } else {
-        EXPECT_THAT(program.errors(), HasSubstr(GetParam().says));
-        const std::string errors = program.errors();
-        EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
-    }
-    EXPECT_THAT(program.left(), IsEmpty());
-}
-
-TEST(Program, PrintsEveryRanksDescriptorsAndAddresses) {
-    Running program({kProgram, "--ranks", "3", "--driver", "emulated"});
-    EXPECT_TRUE(program.end().success()) << program.errors();
-    EXPECT_THAT(program.output(),
-                AllOf(HasSubstr("[0] exported as file descriptor"),
-                      HasSubstr("[1] imported from file descriptor"),
-                      HasSubstr("[2] imported from file descriptor"), HasSubstr("rank 2 at 0x"),
-                      HasSubstr("CUDA_ERROR_INVALID_VALUE"), HasSubstr("words right")));
+TEST(Program, EndsAsItShouldAndLeavesNothing) {
+    const std::string right = "All checks passed.";
+    expect_runs({{"", 0, {right}},
+                 {"--ranks 3",
+                  0,
+                  {"[0] exported as file descriptor", "[1] imported from file descriptor",
+                   "[2] imported from file descriptor", "rank 2 at 0x", "words right",
+                   "CUDA_ERROR_INVALID_VALUE", right}},
+                 {"--ranks 3 --mode thread", 0, {right}},
+                 {"--ranks 1", 0, {right}},
+                 {"--ranks 5 --bytes 4", 0, {right}},
+                 {"--help", 0, {"--ranks"}},
+                 {"--ranks 0", 2, {"1 to 64"}},
+                 {"--ranks 65", 2, {"1 to 64"}},
+                 {"--ranks many", 2, {"--ranks"}},
+                 {"--mode fibre", 2, {"choose one of process, thread"}},
+                 {"--bytes 7", 2, {"multiple of 4"}},
+                 {"--bytes 0", 2, {"multiple of 4"}},
+                 {"--bytes 4096G", 2, {"pass a smaller size"}},
+                 {"--bytes 4096G --mode thread", 2, {"pass a smaller size"}},
+                 {"--bytes much", 2, {"much"}},
+                 {"--driver imaginary", 2, {"imaginary"}},
+                 {"--teleport", 2, {"--teleport"}}});
 }
 
 TEST(Program, WorksWithoutInputAndErrors) {
@@ -87,17 +54,8 @@ TEST(Program, WorksWithoutInputAndErrors) {
     }
 }
 
-TEST(Program, FailsWithTheCauseWhereTheDriverFails) {
-    Running program({kProgram, "--ranks", "3", "--driver", "emulated"},
-                    {"SYMM_EMU_FAIL=cuMemMap:2:CUDA_ERROR_OUT_OF_MEMORY"});
-    EXPECT_EQ(program.end().code, 1);
-    EXPECT_THAT(program.errors(),
-                AllOf(HasSubstr("cuMemMap"), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY")));
-    EXPECT_THAT(program.left(), IsEmpty());
-}
-
 // A walk reports some refusals as part of its story. It must not take a failure for one of these.
-TEST(Program, FailsWhateverCallFails) {
+TEST(Program, FailsWithTheCauseWhateverCallFails) {
     for (const std::string function : {"cuDeviceGetCount",
                                        "cuDevicePrimaryCtxRetain",
                                        "cuCtxSetCurrent",
@@ -119,27 +77,23 @@ TEST(Program, FailsWhateverCallFails) {
                                        "cuIpcGetMemHandle",
                                        "cuMemAlloc",
                                        "cuIpcOpenMemHandle"}) {
-        Running program({kProgram, "--driver", "emulated"},
-                        {"SYMM_EMU_FAIL=" + function + ":1:CUDA_ERROR_UNKNOWN"});
-        EXPECT_EQ(program.end().code, 1) << function << "\n" << program.output();
-        EXPECT_THAT(program.errors(), AllOf(HasSubstr(function), HasSubstr("CUDA_ERROR_UNKNOWN")));
-        EXPECT_THAT(program.left(), IsEmpty()) << function;
+        expect_runs({{"",
+                      1,
+                      {function, "CUDA_ERROR_UNKNOWN"},
+                      {"SYMM_EMU_FAIL=" + function + ":1:CUDA_ERROR_UNKNOWN"}}});
     }
 }
 
 TEST(Program, SaysWhatToDoWhereDevicesAreNoPeers) {
-    for (const std::vector<std::string>& how : {std::vector<std::string>{}, {"--mode", "thread"}}) {
-        std::vector<std::string> command{kProgram, "--driver", "emulated"};
-        command.insert(command.end(), how.begin(), how.end());
-        Running program(command, {"SYMM_EMU_P2P=0"});
-        EXPECT_EQ(program.end().code, 1);
-        EXPECT_THAT(program.errors(),
-                    AllOf(HasSubstr("cannot access device"), HasSubstr("lab 04")));
+    for (const char* mode : {"", "--mode thread"}) {
+        expect_runs({{mode, 1, {"cannot access device", "lab 04"}, {"SYMM_EMU_P2P=0"}}});
     }
 }
 
-// A launcher's variables, without those of a launcher that may have started this test.
-std::vector<std::string> launched(std::vector<std::string> variables) {
+// A rank that a launcher starts, without the variables of a launcher that may have started this
+// test.
+std::unique_ptr<Running> launched(std::vector<std::string> variables,
+                                  const std::vector<std::string>& options = {}) {
     for (const std::string name :
          {"SYMM_LAUNCHER=", "RANK=", "OMPI_COMM_WORLD_RANK=", "PMI_RANK="}) {
         if (std::none_of(variables.begin(), variables.end(),
@@ -147,19 +101,20 @@ std::vector<std::string> launched(std::vector<std::string> variables) {
             variables.push_back(name);
         }
     }
-    return variables;
+    std::vector<std::string> command{binary_directory() + "/03_ipc", "--driver", "emulated"};
+    command.insert(command.end(), options.begin(), options.end());
+    return std::make_unique<Running>(command, variables);
 }
 
 TEST(Program, TakesItsRankFromALauncher) {
-    for (const auto& names : {std::pair("RANK", "WORLD_SIZE"), std::pair("PMI_RANK", "PMI_SIZE"),
-                              std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-                              std::pair("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")}) {
+    for (const auto& [rank_name, size_name] :
+         {std::pair("RANK", "WORLD_SIZE"), std::pair("PMI_RANK", "PMI_SIZE"),
+          std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+          std::pair("SLURM_PROCID", "SLURM_STEP_NUM_TASKS")}) {
         std::vector<std::unique_ptr<Running>> ranks;
-        for (const char* rank : {"0", "1", "2"}) {
-            ranks.push_back(std::make_unique<Running>(
-                std::vector<std::string>{kProgram, "--driver", "emulated"},
-                launched(
-                    {std::string(names.first) + "=" + rank, std::string(names.second) + "=3"})));
+        for (int rank = 0; rank < 3; ++rank) {
+            ranks.push_back(
+                launched({fmt::format("{}={}", rank_name, rank), fmt::format("{}=3", size_name)}));
         }
         for (const auto& rank : ranks) {
             EXPECT_TRUE(rank->end().success()) << rank->errors();
@@ -174,11 +129,9 @@ TEST(Program, TakesItsRankFromALauncher) {
 TEST(Program, StepsOfOneJobDoNotMix) {
     std::vector<std::unique_ptr<Running>> ranks;
     for (const auto& [step, rank] : {std::pair(0, 0), {1, 1}, {1, 0}, {0, 1}}) {
-        ranks.push_back(std::make_unique<Running>(
-            std::vector<std::string>{kProgram, "--driver", "emulated", "--bytes",
-                                     step == 0 ? "800" : "1600"},
-            launched({"SLURM_JOB_ID=7", fmt::format("SLURM_STEP_ID={}", step),
-                      fmt::format("SLURM_PROCID={}", rank), "SLURM_STEP_NUM_TASKS=2"})));
+        ranks.push_back(launched({"SLURM_JOB_ID=7", fmt::format("SLURM_STEP_ID={}", step),
+                                  fmt::format("SLURM_PROCID={}", rank), "SLURM_STEP_NUM_TASKS=2"},
+                                 {"--bytes", step == 0 ? "800" : "1600"}));
     }
     for (std::size_t i = 0; i < ranks.size(); ++i) {
         EXPECT_TRUE(ranks[i]->end().success()) << ranks[i]->errors();
@@ -188,30 +141,25 @@ TEST(Program, StepsOfOneJobDoNotMix) {
 }
 
 TEST(Program, ALaunchersRankThatNeverComesIsNamed) {
-    Running rank_0({kProgram, "--driver", "emulated"},
-                   launched({"RANK=0", "WORLD_SIZE=2", "SYMM_TIMEOUT=1"}));
-    EXPECT_EQ(rank_0.end().code, 1);
-    EXPECT_THAT(rank_0.errors(), AllOf(HasSubstr("rank 1 of 2 did not join within 1 s"),
-                                       HasSubstr("RANK=0 and WORLD_SIZE=2")));
+    const auto rank_0 = launched({"RANK=0", "WORLD_SIZE=2", "SYMM_TIMEOUT=1"});
+    EXPECT_EQ(rank_0->end().code, 1);
+    EXPECT_THAT(rank_0->errors(), AllOf(HasSubstr("rank 1 of 2 did not join within 1 s"),
+                                        HasSubstr("RANK=0 and WORLD_SIZE=2")));
 }
 
 // As in the shell of a batch job, or in a container of a job: one rank would show little.
 TEST(Program, NamesTheLauncherThatMakesItIgnoreItsOptions) {
-    const auto alone = launched({"RANK=0", "WORLD_SIZE=1"});
-    for (const std::vector<std::string>& options :
-         {std::vector<std::string>{"--ranks", "4"}, {"--mode", "thread"}}) {
-        std::vector<std::string> command{kProgram, "--driver", "emulated"};
-        command.insert(command.end(), options.begin(), options.end());
-        Running one(command, alone);
-        EXPECT_TRUE(one.end().success());
-        const std::string errors = one.errors();
-        EXPECT_THAT(errors, AllOf(HasSubstr(options[0] + " " + options[1]), HasSubstr("torchrun"),
-                                  HasSubstr("SYMM_LAUNCHER=none")));
+    for (const auto& [option, value] : {std::pair("--ranks", "4"), std::pair("--mode", "thread")}) {
+        const auto one = launched({"RANK=0", "WORLD_SIZE=1"}, {option, value});
+        EXPECT_TRUE(one->end().success());
+        const std::string errors = one->errors();
+        EXPECT_THAT(errors, AllOf(HasSubstr(fmt::format("{} {}", option, value)),
+                                  HasSubstr("torchrun"), HasSubstr("SYMM_LAUNCHER=none")));
         EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1);
     }
-    Running not_ignored({kProgram, "--driver", "emulated", "--ranks", "1"}, alone);
-    EXPECT_TRUE(not_ignored.end().success());
-    EXPECT_EQ(not_ignored.errors(), "");
+    const auto not_ignored = launched({"RANK=0", "WORLD_SIZE=1"}, {"--ranks", "1"});
+    EXPECT_TRUE(not_ignored->end().success());
+    EXPECT_EQ(not_ignored->errors(), "");
 }
 
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {

@@ -212,40 +212,26 @@ TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
     }
 }
 
-// Slower under a sanitizer.
-constexpr int kRounds = testing::kSanitized ? 100 : 1000;
+class RangeRounds : public ::testing::TestWithParam<RankMode> {};
+INSTANTIATE_TEST_SUITE_P(Mode, RangeRounds, ::testing::ValuesIn(kModes), name_of_mode);
 
-TEST(RangeRounds, OfThreadsLeaveNothing) {
+TEST_P(RangeRounds, LeaveNothing) {
     if (!is_emulated()) {
         GTEST_SKIP() << "only the emulated driver counts";
     }
-    run_as(RankMode::kThread, 8, [](Rank& rank) {
+    const int rounds = kSanitized ? 100 : 1000;  // slower under a sanitizer
+    run_as(GetParam(), 8, [&](Rank& rank) {
+        { const SymmetricRange first(rank, 4096); }
         rank.bootstrap().barrier("start");
         const emu::Inventory before = emu::inventory();
         const int descriptors = open_descriptors();
         rank.bootstrap().barrier("counted");
-        for (int round = 0; round < kRounds; ++round) {
+        for (int round = 0; round < rounds; ++round) {
             const SymmetricRange range(rank, static_cast<std::size_t>(1 + round * 17));
         }
         expect_nothing_left(rank, before, "the rounds");
         EXPECT_EQ(open_descriptors(), descriptors);
         rank.bootstrap().barrier("end");
-    });
-}
-
-TEST(RangeRounds, OfProcessesLeaveNothing) {
-    run_as(RankMode::kProcess, 8, [](Rank& rank) {
-        { const SymmetricRange first(rank, 4096); }
-        const emu::Inventory before = is_emulated() ? emu::inventory() : emu::Inventory{};
-        const int descriptors = open_descriptors();
-        const int rounds = is_emulated() ? kRounds : 50;  // real ones take milliseconds each
-        for (int round = 0; round < rounds; ++round) {
-            const SymmetricRange range(rank, static_cast<std::size_t>(1 + round * 17));
-        }
-        if (is_emulated()) {
-            expect_nothing_left(rank, before, "the rounds");
-        }
-        EXPECT_EQ(open_descriptors(), descriptors);
     });
 }
 

@@ -1,11 +1,16 @@
 #pragma once
 /// \file
-/// Memory of several segments (pieces of physical memory), like mem_alloc's or a growing buffer's.
+/// Shared by the tests of this lab: both kinds of ranks, and memory of several segments (pieces of
+/// physical memory), like mem_alloc's or a growing buffer's.
+
+#include <gtest/gtest.h>
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "common/ranks/rank.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
@@ -13,6 +18,12 @@
 #include "labs/02_access/access.hpp"
 
 namespace symm::testing {
+
+/// For tests that run with ranks of each kind.
+inline constexpr RankMode kModes[] = {RankMode::kThread, RankMode::kProcess};
+inline std::string name_of_mode(const ::testing::TestParamInfo<RankMode>& info) {
+    return std::string(name_of(info.param));
+}
 
 /// Segments of the given numbers of granules, one after the other in one range of addresses. Their
 /// device has access to them.

@@ -24,9 +24,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class SymmetricRangeIn : public ::testing::TestWithParam<RankMode> {};
-INSTANTIATE_TEST_SUITE_P(Mode, SymmetricRangeIn,
-                         ::testing::Values(RankMode::kThread, RankMode::kProcess),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(Mode, SymmetricRangeIn, ::testing::ValuesIn(kModes), name_of_mode);
 
 // Every rank writes its own memory, and every rank reads all of it. Then every rank writes its
 // right neighbour's memory, and reads what its left neighbour wrote.
@@ -54,8 +52,7 @@ void exercise(Rank& rank, const SymmetricRange& range, const std::string& name) 
 
 TEST_P(SymmetricRangeIn, IsTheSameMemoryOnEveryRank) {
     run_as(GetParam(), 3, [](Rank& rank) {
-        for (const std::size_t bytes :
-             {std::size_t{4}, std::size_t{4097 * 4}, std::size_t{(2 << 20) + 4}}) {
+        for (const std::size_t bytes : {4, 4097 * 4, (2 << 20) + 4}) {
             const SymmetricRange range(rank, bytes);
             const std::size_t unit = granularity(device_memory(rank.device()));
             EXPECT_EQ(range.size(), bytes);
@@ -144,6 +141,19 @@ TEST_P(SymmetricRangeIn, RefusesNothingAndTooMuch) {
 
 const std::vector<std::size_t> kOneAndTwoGranules{1, 2};
 
+// `bytes` of addresses, at which one piece of memory is mapped again and again.
+struct MappedAgain {
+    MappedAgain(int device, std::size_t piece, std::size_t bytes) : addresses(bytes) {
+        const auto memory = PhysicalMemory::create(device_memory(device), piece);
+        for (std::size_t offset = 0; offset < bytes; offset += piece) {
+            mappings.emplace_back(addresses.base() + offset, piece, memory);
+        }
+        allow(addresses.base(), bytes, std::array{device});
+    }
+    AddressRange addresses;
+    std::vector<Mapping> mappings;
+};
+
 // The ranks' memory differs: the stride has room for the longest.
 TEST_P(SymmetricRangeIn, TakesTheStrideOfTheLongest) {
     run_as(GetParam(), 3, [](Rank& rank) {
@@ -159,19 +169,13 @@ TEST_P(SymmetricRangeIn, TakesTheStrideOfTheLongest) {
     });
 }
 
-// One piece of memory is mapped nine times, so that its addresses are more than any int counts.
+// More addresses than any int counts.
 TEST_P(SymmetricRangeIn, HasRoomForMoreThan4GiB) {
     run_as(GetParam(), 2, [](Rank& rank) {
         constexpr std::size_t kPiece = std::size_t{512} << 20;
-        const auto memory = PhysicalMemory::create(device_memory(rank.device()), kPiece);
-        const AddressRange addresses(9 * kPiece);
-        std::vector<Mapping> mappings;
-        for (std::size_t i = 0; i < 9; ++i) {
-            mappings.emplace_back(addresses.base() + i * kPiece, kPiece, memory);
-        }
-        allow(addresses.base(), addresses.size(), std::array{rank.device()});
-        const SymmetricRange range(rank, addresses.base(), addresses.size());
-        EXPECT_EQ(range.stride(), addresses.size());
+        const MappedAgain memory(rank.device(), kPiece, 9 * kPiece);
+        const SymmetricRange range(rank, memory.addresses.base(), 9 * kPiece);
+        EXPECT_EQ(range.stride(), 9 * kPiece);
     });
 }
 
@@ -181,14 +185,8 @@ TEST_P(SymmetricRangeIn, MayHaveThousandsOfSegments) {
         const std::size_t unit = granularity(device_memory(rank.device()));
         const std::size_t count = kMaxContribution / sizeof(std::uint64_t) + 1;
         const std::size_t piece = rank.rank() == 1 ? unit : 128 * unit;
-        const auto memory = PhysicalMemory::create(device_memory(rank.device()), piece);
-        const AddressRange addresses(round_up(count * unit, piece));
-        std::vector<Mapping> mappings;
-        for (std::size_t offset = 0; offset < addresses.size(); offset += piece) {
-            mappings.emplace_back(addresses.base() + offset, piece, memory);
-        }
-        allow(addresses.base(), addresses.size(), std::array{rank.device()});
-        const SymmetricRange range(rank, addresses.base(), count * unit);
+        const MappedAgain memory(rank.device(), piece, round_up(count * unit, piece));
+        const SymmetricRange range(rank, memory.addresses.base(), count * unit);
         EXPECT_EQ(range.stride(), round_up(count * unit, 128 * unit));
         rank.bootstrap().barrier("the bootstrap can be used");
     });
