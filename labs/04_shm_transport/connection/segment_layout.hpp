@@ -7,7 +7,7 @@
 /// connection lies in the segment of its sender or of its receiver:
 ///
 ///     rank 0's segment: [ RecvMem 1->0, buffer 1->0 | SendMem 0->1 | ... ]
-///     rank 1's segment: [ RecvMem 0->1, buffer 0->1 | SendMem 1->0 | ... ]
+///     rank 1's segment: [ SendMem 1->0 | RecvMem 0->1, buffer 0->1 | ... ]
 ///
 /// A load over a bus has to wait for the answer, a store does not. So the buffer is near the
 /// receiver, which loads, unless a plan specifies the sender.
@@ -19,7 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "labs/04_shm_transport/connection/fifo.hpp"
@@ -42,25 +42,37 @@ struct ConnectionPlan {
     std::size_t buffer_bytes() const { return channels * kSteps * slot_bytes + staging_bytes; }
 };
 
-/// The parts of a connection.
-enum class Part { kSend, kReceive, kBuffer };
+/// The parts of all connections.
+struct SegmentLayout {
+    /// A connection's parts, as offsets in the segments that they lie in.
+    struct Parts {
+        std::size_t send;     ///< In the sender's segment.
+        std::size_t receive;  ///< In the receiver's segment.
+        std::size_t buffer;   ///< In the segment of buffer_owner.
+        int buffer_owner;
+    };
+    std::vector<std::size_t> bytes;              ///< Of each rank's segment; 0 without connections.
+    std::map<std::pair<int, int>, Parts> parts;  ///< By sender and receiver.
 
-/// The layout of one rank's segment.
-class SegmentLayout {
-public:
     /// `plans` has the plans of all ranks, by rank.
-    SegmentLayout(const std::vector<ConnectionPlan>& plans, int owner);
-
-    /// Bytes of the segment; 0 if the rank has no connection.
-    std::size_t bytes() const { return bytes_; }
-    /// The offset of a connection's part, which must lie in this segment, from its start.
-    std::size_t offset(Part part, int from, int to) const { return offsets_.at({part, from, to}); }
-
-private:
-    void add(Part part, int from, int to, std::size_t bytes);
-
-    std::map<std::tuple<Part, int, int>, std::size_t> offsets_;
-    std::size_t bytes_ = 0;
+    explicit SegmentLayout(const std::vector<ConnectionPlan>& plans) : bytes(plans.size()) {
+        const auto add = [this](int owner, std::size_t part) {
+            constexpr std::size_t kAlignment = alignof(RecvMem);
+            std::size_t& end = bytes[static_cast<std::size_t>(owner)];
+            return std::exchange(end, end + (part + kAlignment - 1) / kAlignment * kAlignment);
+        };
+        for (int to = 0; to < static_cast<int>(plans.size()); ++to) {
+            const ConnectionPlan& plan = plans[static_cast<std::size_t>(to)];
+            for (int from = 0; from < static_cast<int>(plans.size()); ++from) {
+                if (plan.receives_from(from)) {
+                    const int owner = plan.locality == Locality::kSender ? from : to;
+                    parts[{from, to}] = {add(from, plan.channels * sizeof(SendMem)),
+                                         add(to, plan.channels * sizeof(RecvMem)),
+                                         add(owner, plan.buffer_bytes()), owner};
+                }
+            }
+        }
+    }
 };
 
 }  // namespace symm

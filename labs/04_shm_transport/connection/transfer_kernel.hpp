@@ -57,20 +57,6 @@ __host__ __device__ inline void copy_bytes(std::uint64_t thread, std::uint64_t t
     copy_words(thread, threads, destination + done, source + done, bytes - done);
 }
 
-/// Copies with all threads of a block.
-__host__ __device__ inline void copy_with_block(const simt::ThreadBlock& block,
-                                                std::byte* destination, const std::byte* source,
-                                                std::uint64_t bytes) {
-    copy_bytes(block.thread_rank(), block.size(), destination, source, bytes);
-}
-
-/// Copies with all threads of all blocks.
-__host__ __device__ inline void copy_with_grid(const simt::ThreadBlock& block,
-                                               std::byte* destination, const std::byte* source,
-                                               std::uint64_t bytes) {
-    copy_bytes(block.grid_rank(), block.grid_size(), destination, source, bytes);
-}
-
 /// One direction of a transfer.
 template <class Byte>
 struct Message {
@@ -142,7 +128,7 @@ private:
                     static_cast<std::uint64_t>(message.at(k) - message.connection.buffer);
                 sender.post({StepMode::kOffset, offset, bytes, message.left(k)});
             } else {
-                copy_with_block(block, slot, message.at(k), bytes);
+                copy_bytes(block.thread_rank(), block.size(), slot, message.at(k), bytes);
                 sender.post({StepMode::kNormal, 0, bytes, message.left(k)});
             }
         }
@@ -161,7 +147,7 @@ private:
             if (data == nullptr) {
                 return;  // as all threads of the block do
             }
-            copy_with_block(block, message.at(k), data, bytes);
+            copy_bytes(block.thread_rank(), block.size(), message.at(k), data, bytes);
             receiver.release();
         }
     }

@@ -135,10 +135,10 @@ private:
         std::unique_ptr<Proxy> proxy;  ///< If this rank has one: a thread and a stream.
     };
 
-    void attach(const std::vector<ConnectionPlan>& plans, const std::vector<SegmentLayout>& layouts,
+    void attach(const std::vector<ConnectionPlan>& plans, const SegmentLayout& layout,
                 std::shared_ptr<HostSegment> local, const std::vector<int>& devices);
-    void connect(const std::vector<ConnectionPlan>& plans,
-                 const std::vector<SegmentLayout>& layouts, ProxySide proxy);
+    void connect(const std::vector<ConnectionPlan>& plans, const SegmentLayout& layout,
+                 ProxySide proxy);
     void require_resident() const;
     void add_steps();
     void start_proxy(Links& links);

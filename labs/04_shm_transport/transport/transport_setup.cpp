@@ -90,27 +90,24 @@ ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
     // Ranks that are threads share one mapping of each segment, open to the devices of all. With
     // several mappings ThreadSanitizer would not see that two addresses are the same memory.
     std::vector<int> devices{rank.device()};
-    std::vector<SegmentLayout> layouts;
-    for (int peer = 0; peer < rank.size(); ++peer) {
-        layouts.emplace_back(plans, peer);
-        const int device = plans[static_cast<std::size_t>(peer)].device;
+    for (const ConnectionPlan& plan : plans) {
         if (rank.is_thread() &&
-            std::find(devices.begin(), devices.end(), device) == devices.end()) {
-            devices.push_back(device);
+            std::find(devices.begin(), devices.end(), plan.device) == devices.end()) {
+            devices.push_back(plan.device);
         }
     }
+    const SegmentLayout layout(plans);
     auto segment = rank.bootstrap().together("04: make segments", [&] {
         std::for_each(plans.begin(), plans.end(), require_in_range);
-        const std::size_t bytes = layouts[static_cast<std::size_t>(rank.rank())].bytes();
+        const std::size_t bytes = layout.bytes[static_cast<std::size_t>(rank.rank())];
         return std::make_shared<HostSegment>(
             bytes == 0 ? HostSegment() : HostSegment::create(path_.path, bytes, devices));
     });
-    attach(plans, layouts, std::move(segment), devices);
-    rank.bootstrap().together("04: connect", [&] { connect(plans, layouts, options.proxy); });
+    attach(plans, layout, std::move(segment), devices);
+    rank.bootstrap().together("04: connect", [&] { connect(plans, layout, options.proxy); });
 }
 
-void ShmTransport::attach(const std::vector<ConnectionPlan>& plans,
-                          const std::vector<SegmentLayout>& layouts,
+void ShmTransport::attach(const std::vector<ConnectionPlan>& plans, const SegmentLayout& layout,
                           std::shared_ptr<HostSegment> local, const std::vector<int>& devices) {
     Bootstrap& bootstrap = rank_->bootstrap();
     const int me = rank_->rank();
@@ -138,10 +135,10 @@ void ShmTransport::attach(const std::vector<ConnectionPlan>& plans,
                 continue;
             }
             const auto& [bytes, number] = segments[index];
-            if (bytes < layouts[index].bytes()) {
+            if (bytes < layout.bytes[index]) {
                 throw std::runtime_error(
                     fmt::format("rank {}'s segment of {} bytes is smaller than its connections, {}",
-                                peer, bytes, layouts[index].bytes()));
+                                peer, bytes, layout.bytes[index]));
             }
             segments_[peer] = rank_->is_thread()
                                   ? std::static_pointer_cast<HostSegment>(Registry::find(number))
@@ -155,22 +152,21 @@ void ShmTransport::attach(const std::vector<ConnectionPlan>& plans,
     // All have attached: a rank that ends now does not take its segment from the others.
 }
 
-void ShmTransport::connect(const std::vector<ConnectionPlan>& plans,
-                           const std::vector<SegmentLayout>& layouts, ProxySide proxy) {
+void ShmTransport::connect(const std::vector<ConnectionPlan>& plans, const SegmentLayout& layout,
+                           ProxySide proxy) {
     const int me = rank_->rank();
     const auto plan = [&](int rank) -> const ConnectionPlan& {
         return plans[static_cast<std::size_t>(rank)];
     };
     const auto shared = [&](int from, int to) -> Connection {
-        const auto part = [&](Part which, int owner) {
-            return segments_.at(owner)->address() +
-                   layouts[static_cast<std::size_t>(owner)].offset(which, from, to);
+        const SegmentLayout::Parts& parts = layout.parts.at({from, to});
+        const auto at = [this](int owner, std::size_t offset) {
+            return segments_.at(owner)->address() + offset;
         };
-        const int owner = plan(to).locality == Locality::kSender ? from : to;
-        return {reinterpret_cast<SendMem*>(part(Part::kSend, from)),
-                reinterpret_cast<RecvMem*>(part(Part::kReceive, to)),
+        return {reinterpret_cast<SendMem*>(at(from, parts.send)),
+                reinterpret_cast<RecvMem*>(at(to, parts.receive)),
                 nullptr,
-                reinterpret_cast<std::byte*>(part(Part::kBuffer, owner)),
+                reinterpret_cast<std::byte*>(at(parts.buffer_owner, parts.buffer)),
                 plan(to).slot_bytes,
                 plan(to).staging_bytes,
                 plan(to).channels};

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
-#include <iterator>
 #include <stdexcept>
 #include <system_error>
 
@@ -126,29 +125,24 @@ std::uint64_t TcpUnpacker::read_by_all() const {
     return least;
 }
 
-// Waits until a quarter of the ring is free, and receives into it what there is, at least a byte.
-// Returns 0 if the sender has closed the connection or the thread must end.
+// Receives what there is, at least a byte, into the part of the ring that is being filled; begins a
+// part when the kernel has read its old data. Returns 0 if the sender has closed the connection or
+// the thread must end.
 std::size_t TcpUnpacker::receive_some(const ServiceThread& thread) {
-    const std::size_t quarter = bounce_.size() / 4;
-    const auto has_room = [&] {
-        const std::uint64_t head = read_by_all();
-        const std::uint64_t oldest = head == next_ ? described_ : positions_[head % kUnpackDepth];
-        return received_ + quarter <= oldest + bounce_.size();
-    };
-    if (!wait(thread, has_room)) {
+    const std::size_t part_bytes = bounce_.size() / kParts;
+    const std::uint64_t last_read = read_before_[received_ / part_bytes % kParts];
+    if (received_ % part_bytes == 0 && !wait(thread, [&] { return read_by_all() >= last_read; })) {
         return 0;
     }
-    const std::size_t place = received_ % bounce_.size();
-    const std::size_t to_the_end = std::min(quarter, bounce_.size() - place);
-    const iovec parts[] = {{bounce_.as<std::byte>() + place, to_the_end},
-                           {bounce_.data(), quarter - to_the_end}};
     while (!thread.stopping()) {
-        const ssize_t received = ::readv(socket_.get(), parts, std::size(parts));
+        const ssize_t received =
+            ::recv(socket_.get(), bounce_.as<std::byte>() + received_ % bounce_.size(),
+                   part_bytes - received_ % part_bytes, 0);
         if (received >= 0) {
             return static_cast<std::size_t>(received);
         }
         if (errno != EAGAIN && errno != EINTR) {  // EAGAIN: kLookEvery has passed
-            throw std::system_error(errno, std::generic_category(), "readv() from TCP");
+            throw std::system_error(errno, std::generic_category(), "recv() from TCP");
         }
     }
     return 0;
@@ -160,16 +154,14 @@ bool TcpUnpacker::describe(const ServiceThread& thread) {
     for (;;) {
         const std::uint64_t place = described_ % bounce_.size();
         if (rest_.length == 0 && described_ + sizeof(rest_) <= received_) {
-            // The header does not wrap: it begins at a unit, and the ring is whole units.
+            // The header does not wrap: it begins at a unit, and each part is whole units.
             std::memcpy(&rest_, bounce_.as<std::byte>() + place, sizeof(rest_));
             described_ += sizeof(rest_) + rest_.destination % kUnit;
         } else if (rest_.length > 0 && described_ < received_) {
-            const std::uint64_t bytes =
-                std::min({rest_.length, received_ - described_, bounce_.size() - place});
+            const std::uint64_t bytes = std::min(rest_.length, received_ - described_);
             if (!wait(thread, [&] { return next_ - read_by_all() < kUnpackDepth; })) {
                 return false;
             }
-            positions_[next_ % kUnpackDepth] = described_;
             queue->descriptors[next_ % kUnpackDepth] = {place, bytes, rest_.destination};
             // Release: the descriptor and the data come first.
             simt::store(&queue->tail, ++next_, simt::Order::kRelease);
@@ -187,7 +179,7 @@ bool TcpUnpacker::describe(const ServiceThread& thread) {
 }
 
 void TcpUnpacker::run(const ServiceThread& thread) {
-    // readv() itself waits with a limit: one system call, not two.
+    // recv() itself waits with a limit: one system call, not two.
     if (::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kLookEvery, sizeof(kLookEvery)) !=
         0) {
         throw std::system_error(errno, std::generic_category(), "setsockopt(SO_RCVTIMEO)");
@@ -197,6 +189,8 @@ void TcpUnpacker::run(const ServiceThread& thread) {
         if (!describe(thread)) {
             return;
         }
+        const std::size_t part_bytes = bounce_.size() / kParts;
+        read_before_[(received_ - 1) / part_bytes % kParts] = next_;
     }
     if (thread.stopping()) {
         return;

@@ -11,10 +11,10 @@
 /// wherever TCP cuts the stream, and the kernel can copy 16 bytes at once. The sender chooses
 /// pieces and their order as it likes. All numbers are little-endian.
 ///
-/// The host thread receives the stream unchanged into the bounce buffer, a ring. One system call
-/// takes whatever TCP has ready, up to a quarter of the ring, whether that is many pieces or part
-/// of one. Then the thread describes the data between the headers. The ring is small, so that it
-/// stays in the processor's cache.
+/// The host thread receives the stream unchanged into the bounce buffer, a ring of four parts. One
+/// system call takes whatever TCP has ready, up to the end of a part, whether that is many pieces
+/// or part of one. Then the thread describes the data between the headers. The ring is small, so
+/// that it stays in the processor's cache.
 
 #include <array>
 #include <atomic>
@@ -62,6 +62,8 @@ public:
     void finish(const Stream& stream);
 
 private:
+    static constexpr std::size_t kParts = 4;
+
     void run(const ServiceThread& thread);
     std::size_t receive_some(const ServiceThread& thread);
     bool describe(const ServiceThread& thread);
@@ -83,7 +85,9 @@ private:
     std::uint64_t described_ = 0;  ///< The first data or header that is not yet described.
     PieceHeader rest_{};           ///< What is left of the current piece; length 0: nothing.
     std::uint64_t next_ = 0;       ///< The next descriptor.
-    std::array<std::uint64_t, kUnpackDepth> positions_{};  ///< Of the descriptors' data.
+    /// Of each part of the ring: it may be overwritten when all descriptors before this one have
+    /// been read.
+    std::array<std::uint64_t, kParts> read_before_{};
     ServiceThread thread_;
 };
 

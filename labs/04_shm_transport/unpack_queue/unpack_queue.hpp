@@ -91,8 +91,8 @@ struct UnpackKernel {
                     }
                     return;
                 }
-                copy_with_grid(block, user + piece.destination, bounce + piece.source,
-                               piece.length);
+                copy_bytes(block.grid_rank(), block.grid_size(), user + piece.destination,
+                           bounce + piece.source, piece.length);
                 stored += piece.length;
             }
             block.sync();
