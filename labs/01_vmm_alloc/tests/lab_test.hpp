@@ -48,6 +48,17 @@ inline std::vector<CallOfPath> calls_of(const std::function<void()>& path) {
     return calls;
 }
 
+/// Whether the call releases or restores something: if it fails in a destructor, that is no error.
+inline bool gives_back(std::string_view function) {
+    for (const char* part :
+         {"Unmap", "Free", "Release", "Close", "Destroy", "Unregister", "CaptureMode"}) {
+        if (function.find(part) != std::string_view::npos) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /// The result that a failing call returns: no code here handles it.
 inline constexpr CUresult kInjected = CUDA_ERROR_SYSTEM_NOT_READY;
 

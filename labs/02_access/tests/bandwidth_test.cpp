@@ -22,18 +22,6 @@ protected:
     PeerMatrix matrix_ = PeerMatrix::query();
 };
 
-TEST_F(Transfers, ArriveByEveryMethodInBothDirections) {
-    SYMM_NEED_PEERS();
-    const Pair pair = matrix_.usable_pairs().back();
-    TransferBench bench(gpus(), matrix_, kBytes);
-    const Route there{pair.accessor, pair.owner};
-    const Route back{pair.owner, pair.accessor};
-    for (const Method method : kMethods) {
-        EXPECT_GT(bench.run(method, std::array{there}, 1), 0);
-        EXPECT_GT(bench.run(method, std::array{there, back}, 3), 0);
-    }
-}
-
 TEST_F(Transfers, ThatAreImpossibleAreLeftOut) {
     SYMM_NEED_PEERS();
     const Pair pair = matrix_.usable_pairs().front();

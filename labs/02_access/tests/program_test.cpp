@@ -75,6 +75,13 @@ TEST(Program, NamesTheCallThatFails) {
                     {"error: " + function},
                     {"SYMM_EMU_FAIL=" + function + ":2:CUDA_ERROR_UNKNOWN"}});
     }
+    // In destructors.
+    for (const std::string function : {"cuStreamDestroy", "cuEventDestroy", "cuMemFreeHost"}) {
+        expect_run({"--size 4K --bandwidth",
+                    1,
+                    {function, "CUDA_ERROR_UNKNOWN"},
+                    {"SYMM_EMU_FAIL=" + function + ":1:CUDA_ERROR_UNKNOWN"}});
+    }
 }
 
 TEST(ForbiddenKernel, LosesItsContextAndOnlyItsOwn) {

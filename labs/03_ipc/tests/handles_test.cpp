@@ -48,15 +48,6 @@ TEST(Handle, MemoryMadeWithoutHandlesCannotBeExported) {
                 ::testing::ThrowsMessage<CudaError>(HasSubstr("cuMemExportToShareableHandle")));
 }
 
-TEST(Handle, TheFallbackFromFabricHasAReason) {
-    run_as(RankMode::kThread, 3, [](Rank& rank) {
-        const HandleChoice agreed = agree_on_handle_kind(rank);
-        const auto kinds = rank.bootstrap().allgather("kind", agreed.kind);
-        EXPECT_EQ(kinds, std::vector(3, agreed.kind));
-        EXPECT_EQ(agreed.why_not_fabric.empty(), agreed.kind == CU_MEM_HANDLE_TYPE_FABRIC);
-    });
-}
-
 // Only NOT_PERMITTED and NOT_SUPPORTED mean "no FABRIC here": any other error is thrown, on all
 // ranks.
 TEST(Handle, AFailingProbeIsNoFallback) {

@@ -155,18 +155,6 @@ TEST(RankProcesses, AProcessIsARankOnlyOnce) {
     }
 }
 
-TEST(RankProcesses, AnErrorOfOneIsTheRunsError) {
-    const std::string error = error_of(processes(3), [](Rank& rank) {
-        if (rank.rank() == 2) {
-            throw std::runtime_error("the GPU has gone fishing");
-        }
-        rank.bootstrap().barrier("work");
-    });
-    if (!is_rank_process()) {
-        EXPECT_EQ(error, "rank 2 failed: the GPU has gone fishing");
-    }
-}
-
 TEST(RankProcesses, BadUsageStaysBadUsage) {
     const auto run = [] {
         run_ranks(processes(2), [](Rank&) { throw UsageError("--bytes is too large"); });

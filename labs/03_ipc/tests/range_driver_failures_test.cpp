@@ -6,19 +6,17 @@
 
 #include <cstdlib>
 #include <memory>
-#include <string_view>
 
 #include "common/cuda/driver.hpp"
 #include "common/emu/faults.hpp"
 #include "common/emu/inventory.hpp"
-#include "common/tests/meet.hpp"
 #include "common/tests/run_as.hpp"
 #include "common/tests/sanitized.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
 #include "labs/03_ipc/dma_buf.hpp"
 #include "labs/03_ipc/legacy_ipc.hpp"
-#include "labs/03_ipc/shared_array.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/03_ipc/tests/fail_each_call.hpp"
 #include "labs/03_ipc/tests/segments.hpp"
 
 namespace symm {
@@ -28,95 +26,28 @@ using namespace testing;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-void expect_nothing_left(Rank& rank, const emu::Inventory& before, const std::string& after_what) {
-    rank.bootstrap().barrier("let go");  // threads share one driver: all have released theirs
-    EXPECT_EQ(emu::inventory(), before) << "on rank " << rank.rank() << " after " << after_what;
-    rank.bootstrap().barrier("looked");
-}
-
-// A path by which ranks share memory. Collective: if one rank throws, all throw.
-struct Path {
-    const char* name;
-    void (*walk)(Rank&);
-};
-
 // More segments than three ranks exchange at once.
 constexpr std::size_t kMoreThanABatch = 128 / 3 + 2;
 
-void share_pieces(Rank& rank, std::size_t count) {
+std::shared_ptr<void> share_pieces(Rank& rank, std::size_t count) {
     std::unique_ptr<Segments> pieces;
     rank.bootstrap().together("pieces", [&] {
         pieces = std::make_unique<Segments>(rank.device(), std::vector<std::size_t>(count, 1));
     });
-    const SymmetricRange range(rank, pieces->base(), pieces->size());
+    return std::make_shared<SymmetricRange>(rank, pieces->base(), pieces->size());
 }
 
-const Path kRange{"a range", [](Rank& rank) { const SymmetricRange range(rank, 5000); }};
-const Path kPieces{"a range of two segments", [](Rank& rank) { share_pieces(rank, 2); }};
+const Path kRange{"a range",
+                  [](Rank& rank) { return std::make_shared<SymmetricRange>(rank, 5000); }};
+const Path kPieces{"a range of two segments", [](Rank& rank) { return share_pieces(rank, 2); }};
 const Path kManyPieces{"a range of many segments",
-                       [](Rank& rank) { share_pieces(rank, kMoreThanABatch); }};
-const Path kArray{"an array", [](Rank& rank) { const SharedArray array(rank, 1, 5000); }};
+                       [](Rank& rank) { return share_pieces(rank, kMoreThanABatch); }};
 const Path kDmaBuf{"a dma-buf", [](Rank& rank) {
-                       const SymmetricRange range(rank, 5000);
+                       auto range = std::make_shared<SymmetricRange>(rank, 5000);
                        rank.bootstrap().together(
-                           "dma-buf", [&] { try_dma_buf(range.local(), range.stride()); });
+                           "dma-buf", [&] { try_dma_buf(range->local(), range->stride()); });
+                       return range;
                    }};
-
-// Calls that release something: they fail in destructors, which only log.
-bool gives_back(std::string_view function) {
-    for (const char* part : {"Unmap", "Free", "Release", "Close", "Destroy"}) {
-        if (function.find(part) != std::string_view::npos) {
-            return true;
-        }
-    }
-    return false;
-}
-
-// Makes every driver call that a rank makes on the path fail, one after the other. Each time all
-// ranks throw an error that names the call, and nothing is left. Among threads, which share one
-// driver, the call may be another rank's. Of the calls, only each `every`-th fails.
-void fail_each_call(Rank& rank, int failing, const Path& path, std::size_t every = 1) {
-    path.walk(rank);  // makes the queries that are made only once
-    rank.bootstrap().barrier("start");
-    const emu::Inventory before = emu::inventory();
-    const int descriptors = open_descriptors();
-    rank.bootstrap().barrier("counted");
-    const auto calls = calls_of([&] {
-        path.walk(rank);
-        rank.bootstrap().barrier("all calls made");
-    });
-    // All ranks use the failing rank's list.
-    const auto place = static_cast<std::size_t>(failing);
-    const std::size_t count = rank.bootstrap().allgather("calls", calls.size())[place];
-    EXPECT_GT(count, 0u);
-    for (std::size_t i = 0; i < count; i += every) {
-        const std::string function = rank.bootstrap().allgather_text(
-            "function", i < calls.size() ? calls[i].function : "")[place];
-        if (gives_back(function)) {
-            continue;
-        }
-        if (rank.rank() == failing) {
-            emu::fail_call(function, calls[i].number, kInjected);
-        }
-        rank.bootstrap().barrier("armed");
-        std::string error;
-        try {
-            path.walk(rank);
-        } catch (const std::exception& failure) {
-            error = failure.what();
-        }
-        rank.bootstrap().barrier("tried");
-        emu::clear_failures();
-        const std::string what =
-            fmt::format("{}: call {} of {}, failing on rank {}", path.name,
-                        i < calls.size() ? calls[i].number : 0, function, failing);
-        EXPECT_THAT(error, AllOf(HasSubstr(function), HasSubstr(name_of(kInjected)))) << what;
-        expect_nothing_left(rank, before, what);
-        if (!rank.is_thread()) {
-            EXPECT_EQ(open_descriptors(), descriptors) << what;
-        }
-    }
-}
 
 TEST(RangeFailures, OfThreadsLeaveNothing) {
     if (!is_emulated()) {
@@ -135,7 +66,7 @@ TEST(RangeFailures, OfProcessesLeaveNothing) {
     }
     run_as(RankMode::kProcess, 3, [](Rank& rank) {
         for (const int failing : {0, 2}) {  // the root, and one that is not
-            for (const Path& path : {kRange, kPieces, kArray, kDmaBuf}) {
+            for (const Path& path : {kRange, kPieces, kDmaBuf}) {
                 fail_each_call(rank, failing, path);
             }
             fail_each_call(rank, failing, kManyPieces, 7);

@@ -3,14 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <stdexcept>
 
 #include "common/tests/run_as.hpp"
 #include "common/tests/variable_in_force.hpp"
-#include "labs/01_vmm_alloc/tests/lab_test.hpp"
+#include "labs/03_ipc/tests/fail_each_call.hpp"
 #include "labs/04_shm_transport/host_memory/tests/segment_counts.hpp"
 #include "labs/04_shm_transport/transport/tests/transport_test.hpp"
 
@@ -167,51 +166,16 @@ TEST_P(FailingTransport, FailsOnAllRanksWhereAnyCallFailsOnOne) {
         GTEST_SKIP() << "only the emulated driver fails on demand";
     }
     run_as(GetParam().mode, 2, [](Rank& rank) {
-        const int peer = 1 - rank.rank();
-        const auto build = [&] {
-            const ShmTransport transport(rank, {&peer, 1}, small_slots(GetParam().path));
-        };
-        build();
-        constexpr std::array kCuMem{"cuMemCreate",    "cuMemAddressReserve",
-                                    "cuMemMap",       "cuMemSetAccess",
-                                    "cuMemHostAlloc", "cuMemGetAllocationGranularity"};
-        constexpr std::array kPosix{"cuMemHostRegister", "cuMemHostGetDevicePointer",
-                                    "cuMemHostAlloc"};
-        const std::span<const char* const> calls = GetParam().path == HostPath::kCuMem
-                                                       ? std::span<const char* const>(kCuMem)
-                                                       : std::span<const char* const>(kPosix);
-        for (const char* call : calls) {
-            rank.bootstrap().barrier("next call");
-            const emu::Inventory before = emu::inventory();
-            const SegmentCounts segments = segment_counts();
-            rank.bootstrap().barrier("counted");
-            int failed = 0;
-            for (bool again = true; again && failed < 20;) {
-                if (rank.rank() == 1) {
-                    emu::fail_call(call, failed + 1, CUDA_ERROR_OUT_OF_MEMORY);
-                }
-                rank.bootstrap().barrier("armed");
-                const std::string error = text_thrown_by(build);
-                rank.bootstrap().barrier("tried");
-                if (rank.rank() == 1) {
-                    emu::clear_failures();
-                }
-                const auto errors = rank.bootstrap().allgather_text("errors", error);
-                for (const std::string& one : errors) {
-                    EXPECT_EQ(one.empty(), error.empty()) << "all ranks fail, or none: " << call;
-                }
-                if (!error.empty()) {
-                    EXPECT_THAT(error, HasSubstr(call));
-                    ++failed;
-                }
-                again = !error.empty();
-                EXPECT_EQ(emu::inventory(), before) << call;
-                EXPECT_EQ(segment_counts(), segments) << call;
-                rank.bootstrap().barrier("looked");
-            }
-            EXPECT_GT(failed, 0) << call;
-            EXPECT_LT(failed, 20) << call;
-        }
+        rank.bootstrap().barrier("start");
+        const SegmentCounts segments = segment_counts();
+        rank.bootstrap().barrier("counted");
+        fail_each_call(rank, 1, {"a transport", [](Rank& rank) {
+                                     const int peer = 1 - rank.rank();
+                                     return std::make_shared<ShmTransport>(
+                                         rank, std::span(&peer, 1), small_slots(GetParam().path));
+                                 }});
+        EXPECT_EQ(segment_counts(), segments);
+        rank.bootstrap().barrier("looked");
     });
 }
 
