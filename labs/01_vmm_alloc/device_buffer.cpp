@@ -1,6 +1,7 @@
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/device.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 
 namespace symm {
@@ -22,6 +23,16 @@ void give_access(CUdeviceptr at, std::size_t bytes, int device) {
                                     CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     cu_check(cuMemSetAccess(at, bytes, &access, 1),
              "cuMemSetAccess(address={:#x}, size={}, device={})", at, bytes, device);
+}
+
+std::vector<int> devices_that_reach(int owner) {
+    std::vector<int> devices;
+    for (int device = 0; device < device_count(); ++device) {
+        if (can_access(device, owner)) {
+            devices.push_back(device);
+        }
+    }
+    return devices;
 }
 
 }  // namespace symm

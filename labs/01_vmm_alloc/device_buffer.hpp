@@ -6,6 +6,7 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <vector>
 
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
@@ -51,6 +52,10 @@ public:
     /// At least `bytes` (not 0) of `device`, rounded up to the granularity. Throws CudaError.
     DeviceBuffer(int device, std::size_t bytes);
 };
+
+/// The devices that can be given access to memory of device `owner`: itself, and those that
+/// cuDeviceCanAccessPeer allows. Throws CudaError.
+std::vector<int> devices_that_reach(int owner);
 
 /// Lets `device` read and write the mappings that fill [at, at + bytes): step 5. Lab 02 shows what
 /// else cuMemSetAccess can do. Throws CudaError.

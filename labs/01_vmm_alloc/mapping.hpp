@@ -28,7 +28,7 @@ public:
     /// CudaError.
     Mapping(CUdeviceptr at, std::size_t bytes, const PhysicalMemory& memory);
 
-    /// Where the memory is mapped; 0 when empty.
+    /// The address of the memory; 0 when empty.
     CUdeviceptr address() const { return value_.handle; }
     /// Bytes mapped.
     std::size_t size() const { return value_.bytes; }

@@ -10,10 +10,8 @@
 #include "common/cuda/device.hpp"
 #include "common/sys/environment.hpp"
 #include "common/sys/log.hpp"
-#include "labs/01_vmm_alloc/address_range.hpp"
-#include "labs/01_vmm_alloc/mapping.hpp"
+#include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
-#include "labs/01_vmm_alloc/physical_memory.hpp"
 
 namespace symm {
 
@@ -38,7 +36,7 @@ CUmemAllocationProp shareable_memory(int device) {
     return properties;
 }
 
-// Creates memory, without FABRIC handles where those are refused; afterwards `properties` has the
+// Creates memory, without FABRIC handles if those are refused; afterwards `properties` has the
 // memory's handle types.
 PhysicalMemory create_shareable(CUmemAllocationProp& properties, std::size_t bytes) {
     if ((properties.requestedHandleTypes & kFabric) != 0) {
@@ -53,19 +51,6 @@ PhysicalMemory create_shareable(CUmemAllocationProp& properties, std::size_t byt
         properties.requestedHandleTypes = kPosix;
     }
     return PhysicalMemory::create(properties, bytes);
-}
-
-// The device and its peers, reading and writing.
-std::vector<CUmemAccessDesc> access_for_all(int device) {
-    const int devices = device_count();
-    std::vector<CUmemAccessDesc> all;
-    for (int other = 0; other < devices; ++other) {
-        if (can_access(other, device)) {
-            all.push_back(
-                {{CU_MEM_LOCATION_TYPE_DEVICE, other}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
-        }
-    }
-    return all;
 }
 
 // The memory mapped at `address`, or nothing if none is.
@@ -107,7 +92,10 @@ void* mem_alloc(std::size_t bytes, std::size_t segment_bytes) {
         memory.close();  // the mapping keeps the memory
         offset += size;
     }
-    const std::vector<CUmemAccessDesc> access = access_for_all(device);
+    std::vector<CUmemAccessDesc> access;
+    for (const int user : devices_that_reach(device)) {
+        access.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, user}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+    }
     cu_check(cuMemSetAccess(base, total, access.data(), access.size()),
              "cuMemSetAccess(address={:#x}, size={}, devices={})", base, total, access.size());
 

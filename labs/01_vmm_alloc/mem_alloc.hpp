@@ -35,7 +35,7 @@ struct Segment {
 
 /// Allocates at least `bytes` (not 0) of the current context's device, in segments of at most
 /// `segment_bytes` (0: segment_size()). The device and all its peers may read and write the
-/// memory. Its handles can be exported as POSIX descriptors, and as FABRIC handles where the system
+/// memory. Its handles can be exported as POSIX descriptors, and as FABRIC handles if the system
 /// permits. With SYMM_CUMEM_ENABLE=0, or on a device without virtual memory management, the memory
 /// comes from cuMemAlloc, as NCCL's does. Throws CudaError, and then leaves nothing behind.
 void* mem_alloc(std::size_t bytes, std::size_t segment_bytes = 0);

@@ -33,8 +33,8 @@ public:
     static PhysicalMemory adopt(CUmemGenericAllocationHandle handle, std::size_t bytes);
 
     /// Another reference to the memory that is mapped at `address`; size() is the length of that
-    /// mapping, which the driver reports only where a device has access, and only to a thread with
-    /// a current context (any). Throws CudaError where nothing made by cuMemCreate is mapped.
+    /// mapping, which the driver reports only if a device has access, and only to a thread with
+    /// a current context (any). Throws CudaError if nothing made by cuMemCreate is mapped.
     static PhysicalMemory mapped_at(CUdeviceptr address);
 
     /// The driver's handle; 0 when empty.

@@ -46,16 +46,6 @@ std::string_view name_of(CUmemAccess_flags flags) {
                                                     : "read/write";
 }
 
-std::vector<int> devices_that_reach(int owner) {
-    std::vector<int> devices;
-    for (int device = 0; device < device_count(); ++device) {
-        if (can_access(device, owner)) {
-            devices.push_back(device);
-        }
-    }
-    return devices;
-}
-
 int host_node_of(int device) {
     // -1 means one node, or a driver that cannot tell
     return std::max(0, device_attribute(device, CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID));

@@ -48,11 +48,7 @@ CUmemAccess_flags access_of(CUdeviceptr at, int id,
 /// `none`, `read`, `read/write`.
 std::string_view name_of(CUmemAccess_flags flags);
 
-/// The devices that can be given access to memory of device `owner`: itself, and those that
-/// cuDeviceCanAccessPeer allows.
-std::vector<int> devices_that_reach(int owner);
-
-/// The host's NUMA node nearest to `device` (CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID); 0 where the driver
+/// The host's NUMA node nearest to `device` (CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID); 0 if the driver
 /// names none. Throws CudaError.
 int host_node_of(int device);
 

@@ -74,6 +74,9 @@ int run(const Options& options) {
             run_forbidden(kind);
         }
     }
+    if (!options.forbidden.empty()) {
+        throw UsageError(fmt::format("{} {}: unknown", kForbiddenOption, options.forbidden));
+    }
     const int devices = device_count();
     if (options.owner >= devices) {
         throw UsageError(fmt::format("--owner {}: this machine has {} devices, numbered from 0",
@@ -128,12 +131,6 @@ int main(int argc, char** argv) {
         ->default_str("")
         ->check(not_zero)
         ->needs(bandwidth);
-    std::vector<std::string> kinds;
-    for (const Forbidden& kind : kForbidden) {
-        kinds.emplace_back(kind.name);
-    }
-    app.add_option(std::string(kForbiddenOption), options.forbidden)
-        ->check(CLI::IsMember(kinds))
-        ->group("");
+    app.add_option(std::string(kForbiddenOption), options.forbidden)->group("");
     return run_main(app, argc, argv, [&] { return run(options); });
 }
