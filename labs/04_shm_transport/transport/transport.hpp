@@ -50,9 +50,10 @@ struct TransportOptions {
     std::uint64_t slot_bytes = 0;  ///< A multiple of 128; 0: chosen.
     std::uint64_t staging_bytes = 0;          ///< Bytes of staging(), a multiple of 128.
     Locality locality = Locality::kReceiver;  ///< The side whose segment holds the slots.
-    ProxySide proxy = ProxySide::kNone;       ///< Where this rank uses its copy engine.
-    std::optional<HostPath> path = {};        ///< Empty: cuMem if all ranks can use it.
-    std::optional<std::chrono::nanoseconds> limit = {};  ///< Of a wait for the peer at one slot.
+    ProxySide proxy = ProxySide::kNone;  ///< The sides on which this rank uses its copy engine.
+    std::optional<HostPath> path = {};   ///< Empty: cuMem if all ranks can use it.
+    std::optional<std::chrono::nanoseconds> limit =
+        {};  ///< The longest wait for the peer at a slot.
 };
 
 /// The data that a rank sends or receives: `bytes` (may be 0) at `data`, memory that its device
@@ -90,7 +91,7 @@ public:
     ~ShmTransport();
 
     /// Queues a send. The data may be changed once the stream has executed it. Throws CudaError,
-    /// and std::invalid_argument where `to.peer` does not receive from this rank.
+    /// and std::invalid_argument if `to.peer` does not receive from this rank.
     void send(const Transfer& to, CUstream stream);
     /// Queues a receive. Throws as send().
     void receive(const Transfer& from, CUstream stream);
@@ -100,13 +101,13 @@ public:
 
     /// Host memory of the connection to `peer`, for kernels and copies of this rank to write. Data
     /// sent from there is not copied into slots, unless this rank has a sender's proxy. Its size is
-    /// the receiver's `staging_bytes`. Throws std::invalid_argument where `peer` does not receive
+    /// the receiver's `staging_bytes`. Throws std::invalid_argument if `peer` does not receive
     /// from this rank.
     CUdeviceptr staging(int peer) const;
 
     /// Waits for all that was queued on `stream`; with a sender's proxy, also until it has handed
     /// over all that kernels of this rank have sent, on any stream. Throws std::runtime_error
-    /// where a transfer failed. The error names the peer: the wait for it timed out, or it has
+    /// if a transfer failed. The error names the peer: the wait for it timed out, or it has
     /// failed, is gone, or sent another number of bytes; or it is the proxy's. The received data is
     /// then undefined and the counters of the two sides differ, so every later call throws the
     /// same. Throws std::invalid_argument, and changes nothing, if the stream is being captured.
@@ -155,7 +156,7 @@ private:
     std::unique_ptr<KernelTimeout> timeout_;
     Links out_;
     Links in_;
-    std::string broken_;  // why a transfer failed; empty where none has
+    std::string broken_;  // why a transfer failed; empty if none has
 };
 
 }  // namespace symm

@@ -21,7 +21,9 @@ constexpr std::uint64_t kMostSlotBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMostStagingBytes = std::uint64_t{1} << 34;
 static_assert(kMaxRanks <= 64, "a set of ranks is the bits of one word");
 
-std::uint64_t set_of(const Rank& rank, std::span<const int> senders) {
+// This rank's plan, with the defaults filled in.
+ConnectionPlan plan_of(const Rank& rank, std::span<const int> senders,
+                       const TransportOptions& options) {
     std::uint64_t set = 0;
     for (const int sender : senders) {
         if (sender < 0 || sender >= rank.size()) {
@@ -31,26 +33,23 @@ std::uint64_t set_of(const Rank& rank, std::span<const int> senders) {
         }
         set |= std::uint64_t{1} << sender;
     }
-    return set;
-}
-
-TransportOptions completed(TransportOptions options, int ranks_on_a_device) {
-    if (options.limit && options.limit->count() <= 0) {
-        throw std::invalid_argument("the limit of a transport's waits has to be above 0");
+    if (static_cast<unsigned>(options.proxy) > static_cast<unsigned>(ProxySide::kBoth) ||
+        static_cast<unsigned>(options.locality) > static_cast<unsigned>(Locality::kReceiver)) {
+        throw std::invalid_argument("TransportOptions has an unknown ProxySide or Locality");
     }
     // Measured on H200s. On an emulated GPU each thread is a host thread, so more channels gain
-    // nothing.
+    // nothing. With a proxy, slots are larger: each copy costs the copy engine 2 us more.
     const bool by_kernels = options.proxy == ProxySide::kNone;
-    if (options.channels == 0) {
-        const unsigned all = by_kernels ? 32 : 4;
-        options.channels =
-            is_emulated() ? 2 : std::max(1U, all / static_cast<unsigned>(ranks_on_a_device));
-    }
-    if (options.slot_bytes == 0) {
-        // Each copy costs the copy engine 2 us more.
-        options.slot_bytes = std::uint64_t{by_kernels || is_emulated() ? 64U : 2048U} << 10;
-    }
-    return options;
+    const unsigned all = by_kernels ? 32 : 4;
+    const unsigned channels =
+        is_emulated() ? 2 : std::max(1U, all / static_cast<unsigned>(rank.most_on_a_device()));
+    const std::uint64_t slot_bytes = std::uint64_t{by_kernels || is_emulated() ? 64U : 2048U} << 10;
+    return {set,
+            options.slot_bytes == 0 ? slot_bytes : options.slot_bytes,
+            options.staging_bytes,
+            options.channels == 0 ? channels : options.channels,
+            options.locality,
+            rank.device()};
 }
 
 // Also for the plans of other ranks, which come from other processes.
@@ -78,11 +77,13 @@ ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
     rank.bootstrap().together("04: options", [&] {
         current.emplace(rank.gpu());
         relaxed.emplace();  // a user may be capturing
-        const TransportOptions all = completed(options, rank.most_on_a_device());
-        local = {set_of(rank, senders), all.slot_bytes, all.staging_bytes,
-                 all.channels,          all.locality,   rank.device()};
+        local = plan_of(rank, senders, options);
         require_in_range(local);
-        timeout_ = std::make_unique<KernelTimeout>(all.limit.value_or(Deadline::standard_limit()));
+        const auto limit = options.limit.value_or(Deadline::standard_limit());
+        if (limit.count() <= 0) {
+            throw std::invalid_argument("the limit of a transport's waits has to be above 0");
+        }
+        timeout_ = std::make_unique<KernelTimeout>(limit);
     });
     path_ = agree_on_host_path(rank, options.path);
     const auto plans = rank.bootstrap().allgather("04: plans", local);
