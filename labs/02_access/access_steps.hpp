@@ -3,7 +3,7 @@
 /// Every way to give and take access, each shown by kernels that use it.
 ///
 /// In all steps the buffer is memory of one device, the *owner*; its *users* are the owner and its
-/// peers. Where a step lets a user read or write, a kernel on that device does it, and every word
+/// peers. If a step lets a user read or write, a kernel on that device does it, and every word
 /// read is compared.
 
 #include <array>

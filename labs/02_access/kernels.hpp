@@ -16,8 +16,8 @@
 
 namespace symm {
 
-/// Queues a copy by loads and stores of 16 bytes. Addresses and `bytes` are multiples of 16. Where
-/// `from` is remote, it measures loads over the link; where `to` is remote, it measures stores.
+/// Queues a copy by loads and stores of 16 bytes. Addresses and `bytes` are multiples of 16. If
+/// `from` is remote, it measures loads over the link; if `to` is remote, it measures stores.
 void queue_copy(CUstream stream, LaunchShape shape, CUdeviceptr to, CUdeviceptr from,
                 std::size_t bytes);
 

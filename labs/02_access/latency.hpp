@@ -25,7 +25,7 @@ inline constexpr std::size_t kWordsOfLine = 32;
 std::vector<std::uint32_t> make_chain(std::size_t lines, std::uint32_t seed);
 
 /// Nanoseconds per load of the accessor from the owner's memory, on average over `hops` (not 0) in
-/// a chain of `lines` (not 0). Throws std::runtime_error where the chain ended at a wrong place,
+/// a chain of `lines` (not 0). Throws std::runtime_error if the chain ended at a wrong place,
 /// CudaError.
 double load_latency_ns(const Gpu& accessor, const Gpu& owner, std::size_t lines,
                        std::uint32_t hops);

@@ -31,7 +31,7 @@
 namespace symm {
 
 /// Tests one pair with `bytes` (a multiple of 4, not 0). Returns which step went wrong and what was
-/// seen, or nothing where all data arrived. A driver call that fails throws CudaError.
+/// seen, or nothing if all data arrived. A driver call that fails throws CudaError.
 std::string check_pair(const Gpu& accessor, const Gpu& owner, std::size_t bytes);
 
 /// Tests all usable pairs of the matrix, excludes those that fail, and returns them. `gpus[i]` is

@@ -2,7 +2,7 @@
 /// \file
 /// Which device can use which device's memory, and how well the two are connected.
 ///
-/// A device is a *peer* of another where its kernels and copies can access the other's memory. Four
+/// A device is a *peer* of another if its kernels and copies can access the other's memory. Four
 /// GPUs, all peers of each other, of which pair 3 -> 1 was found broken:
 ///
 ///     device         memory of 0         memory of 1         memory of 2         memory of 3

@@ -15,7 +15,7 @@
 
 namespace symm {
 
-/// Exports [at, at + bytes) as a dma-buf; `at` and `bytes` are multiples of the page size. Where
+/// Exports [at, at + bytes) as a dma-buf; `at` and `bytes` are multiples of the page size. If
 /// the kernel allows it, maps the dma-buf on the host and compares it with a copy made by the
 /// driver. Returns what happened, with the reason if the machine refuses a step. Throws
 /// CudaError for an error that is not a refusal, std::runtime_error if the data differs. Needs a

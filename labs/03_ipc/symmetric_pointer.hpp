@@ -16,8 +16,8 @@ namespace symm {
 /// A pointer to every rank's T, in the address space of this process.
 template <class T>
 struct SymmetricPointer {
-    T* first;            ///< Rank 0's.
-    std::size_t stride;  ///< From one rank's to the next, bytes.
+    T* first;            ///< Rank 0's object.
+    std::size_t stride;  ///< Bytes from one rank's object to the next.
 
     __host__ __device__ T* of(int rank) const {
         return reinterpret_cast<T*>(reinterpret_cast<char*>(first) +

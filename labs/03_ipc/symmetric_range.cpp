@@ -68,8 +68,8 @@ std::vector<PhysicalMemory> find_segments(CUdeviceptr begin, std::size_t bytes) 
 // Step 2: a rank's description of its memory for the others. The sizes of its segments are sent
 // separately.
 struct Description {
-    std::size_t bytes = 0;         // asked for
-    std::size_t granularity = 0;   // of its device
+    std::size_t bytes = 0;         // requested
+    std::size_t granularity = 0;   // its device's
     unsigned long long kinds = 0;  // set of CUmemAllocationHandleType that all segments have
 };
 

@@ -51,7 +51,7 @@ struct SegmentLayout {
         std::size_t buffer;   ///< In the segment of buffer_owner.
         int buffer_owner;
     };
-    std::vector<std::size_t> bytes;              ///< Of each rank's segment; 0 without connections.
+    std::vector<std::size_t> bytes;  ///< Each rank's segment; 0 if it has no connection.
     std::map<std::pair<int, int>, Parts> parts;  ///< By sender and receiver.
 
     /// `plans` has the plans of all ranks, by rank.

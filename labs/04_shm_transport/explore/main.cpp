@@ -15,7 +15,7 @@ using explore::Scene;
 using simt::ThreadBlock;
 
 constexpr std::uint64_t kSlotBytes = 128;
-constexpr std::uint64_t kLastBytes = 16;  ///< Of a message's last chunk.
+constexpr std::uint64_t kLastBytes = 16;  ///< The size of a message's last chunk.
 
 /// Rank 0 sends messages of `chunks` chunks to rank 1, from step `first` on. Staged: they lie in
 /// the connection's buffer, one after the other in three places.
@@ -71,7 +71,7 @@ void messages(Scene& scene, unsigned threads, unsigned chunks, unsigned count, s
 /// Rank 0 plays the host thread, and does what its table says: it receives `pieces` pieces
 /// into two parts of a bounce buffer in turn, and describes them. The kernel has `blocks` blocks.
 void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t pieces) {
-    constexpr std::uint64_t kWords = 8;  // of a piece: with 16 bytes for each thread
+    constexpr std::uint64_t kWords = 8;  // in a piece: with 16 bytes for each thread
     constexpr std::uint64_t kParts = 2;
     constexpr std::uint64_t kBytes = kWords * sizeof(std::uint64_t);
     auto* const queue = scene.allocate<UnpackQueue>(1, "queue", 0);

@@ -33,14 +33,14 @@ std::string_view name_of(HostPath path);
 /// A path and, if it is not cuMem, the reason.
 struct HostPathChoice {
     HostPath path = HostPath::kCuMem;
-    std::string why_not_cumem;  ///< Empty where the path is cuMem.
+    std::string why_not_cumem;  ///< Empty if the path is cuMem.
 };
 
 /// Tries cuMem for `device`: makes a granule on its NUMA node, maps it, writes to it from the host,
 /// exports and imports it. Leaves nothing behind. Throws CudaError for any error but a refusal.
 HostPathChoice probe_host_path(int device);
 
-/// Collective: cuMem where the probe of every rank succeeded, else POSIX, with the reason of the
+/// Collective: cuMem if the probe of every rank succeeded, else POSIX, with the reason of the
 /// first rank that cannot use cuMem. All ranks must take the same path: the file descriptor that
 /// one rank sends is useless to a rank on the other path. With `wanted` this rank does not probe.
 HostPathChoice agree_on_host_path(Rank& rank, std::optional<HostPath> wanted = {});

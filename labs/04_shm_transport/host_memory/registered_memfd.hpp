@@ -32,8 +32,8 @@ public:
     /// allocated here, so a lack of memory is an error here, not a SIGBUS later. The size can never
     /// change. Throws std::system_error.
     static SharedMemoryFile create(std::size_t bytes);
-    /// Maps the memory of a file descriptor. Throws std::runtime_error where create() did not
-    /// make it, or where its size is not `bytes`.
+    /// Maps the memory of a file descriptor. Throws std::runtime_error if create() did not
+    /// make it, or if its size is not `bytes`.
     static SharedMemoryFile attach(UniqueFd fd, std::size_t bytes);
 
     void* data() const { return value_.handle; }

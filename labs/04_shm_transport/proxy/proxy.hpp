@@ -79,7 +79,7 @@ public:
     /// CudaError.
     Proxy(int device, const std::vector<ProxyRoute>& routes, std::function<void()> on_failure);
 
-    /// The error that ended the thread; empty where none has.
+    /// The error that ended the thread; empty if none has.
     std::string failure() const { return thread_.failure(); }
 
 private:

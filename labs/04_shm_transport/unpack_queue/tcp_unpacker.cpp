@@ -21,12 +21,12 @@
 namespace symm {
 namespace {
 
-constexpr std::uint64_t kUnit = 16;  // of the padding
+constexpr std::uint64_t kUnit = 16;  // pieces are padded to whole units
 
 // How often the thread checks whether it must end.
 constexpr timeval kLookEvery{.tv_sec = 0, .tv_usec = 20'000};
 
-// One system call where the socket takes all at once.
+// One system call if the socket takes all at once.
 void send_all(int socket, std::span<iovec> parts) {
     const Deadline deadline = Deadline::standard();
     for (;;) {

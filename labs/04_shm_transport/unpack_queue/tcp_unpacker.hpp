@@ -38,7 +38,7 @@ std::pair<UniqueFd, UniqueFd> loopback_tcp_pair();
 
 /// The header before the data of a piece.
 struct PieceHeader {
-    std::uint64_t destination;  ///< From the start of the user's buffer, bytes.
+    std::uint64_t destination;  ///< Bytes from the start of the user's buffer.
     std::uint64_t length;       ///< Bytes of data.
 };
 
@@ -55,9 +55,9 @@ public:
                 std::chrono::nanoseconds limit = Deadline::standard_limit());
 
     /// Queues the kernel that stores the next `bytes` bytes of pieces in `user`, which has
-    /// `user_bytes`. Fast where `user` is a multiple of 16. Throws CudaError.
+    /// `user_bytes`. Fast if `user` is a multiple of 16. Throws CudaError.
     void receive(CUdeviceptr user, std::size_t user_bytes, std::size_t bytes, CUstream stream);
-    /// Waits for all that was queued. Throws std::runtime_error where a piece was refused, a wait
+    /// Waits for all that was queued. Throws std::runtime_error if a piece was refused, a wait
     /// timed out or the sender is gone.
     void finish(const Stream& stream);
 
@@ -85,8 +85,7 @@ private:
     std::uint64_t described_ = 0;  ///< The first data or header that is not yet described.
     PieceHeader rest_{};           ///< What is left of the current piece; length 0: nothing.
     std::uint64_t next_ = 0;       ///< The next descriptor.
-    /// Of each part of the ring: it may be overwritten when all descriptors before this one have
-    /// been read.
+    /// A part of the ring may be overwritten when all descriptors before this one have been read.
     std::array<std::uint64_t, kParts> read_before_{};
     ServiceThread thread_;
 };

@@ -43,9 +43,9 @@ inline constexpr unsigned kUnpackBlocks = 4;
 
 /// One piece.
 struct UnpackDescriptor {
-    std::uint64_t source;       ///< From the start of the bounce buffer, bytes.
+    std::uint64_t source;       ///< Bytes from the start of the bounce buffer.
     std::uint64_t length;       ///< Bytes.
-    std::uint64_t destination;  ///< From the start of the user's buffer, bytes.
+    std::uint64_t destination;  ///< Bytes from the start of the user's buffer.
 };
 
 /// In pinned host memory, zeroed before the first use.
