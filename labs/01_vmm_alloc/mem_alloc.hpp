@@ -3,13 +3,10 @@
 /// An allocation for which the program keeps only the pointer, made and freed by the driver calls
 /// that ncclMemAlloc and ncclMemFree make.
 ///
-/// A library that returns a `void*` cannot return owners. To free the memory again it asks the
-/// driver, which finds everything from the address: which handle is mapped here
-/// (cuMemRetainAllocationHandle), how long the mapping is (cuMemGetAddressRange), how the memory
-/// was made (cuMemGetAllocationPropertiesFromHandle). An allocation may consist of several
-/// segments, each with physical memory of its own, side by side in one reservation. A granule of
-/// addresses at either end stays unmapped: the one at the end tells mem_free where to stop,
-/// and a kernel that runs beyond either end faults.
+/// mem_free gets no owners: it asks the driver for everything that it needs (MEM_ALLOC.md). An
+/// allocation may consist of several segments, each with physical memory of its own, side by side
+/// in one reservation. A granule of addresses at either end stays unmapped: the one at the end
+/// tells mem_free where to stop, and a kernel that runs beyond either end faults.
 ///
 ///          reservation
 ///     |<------------------------------------------------->|

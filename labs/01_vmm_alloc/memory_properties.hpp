@@ -39,9 +39,8 @@ std::size_t granularity(
 std::size_t round_up(std::size_t bytes, std::size_t unit);
 
 /// The size of the pieces in which `bytes` of shared memory should be created, a multiple of
-/// `unit`: 256 MiB, or a 64th of `bytes` if that is more. On an H200, giving a peer access
-/// takes 10 ms if the memory is made in one piece of 512 MiB or more, and 2 ms if it is made in any
-/// number of smaller pieces.
+/// `unit`: 256 MiB, or a 64th of `bytes` if that is more. On an H200, giving a peer access takes
+/// 10 ms for one piece of 512 MiB or more, and 2 ms for any number of smaller pieces.
 std::size_t segment_size(std::size_t bytes, std::size_t unit);
 
 /// Where the memory lies, for messages: `device`, `host NUMA node`.

@@ -29,9 +29,7 @@ struct SymmetricRange::Mapped {
 
 namespace {
 
-// Step 1, new memory. Each segment is one cuMemCreate with a handle of its own. On H200s
-// cuMemSetAccess takes 10 ms if a segment has 512 MiB or more, else 2 ms for any number of segments
-// (segment_size() in lab 01).
+// Step 1, new memory. Each segment is one cuMemCreate with a handle of its own.
 std::vector<PhysicalMemory> create_segments(const CUmemAllocationProp& properties,
                                             std::size_t bytes) {
     const std::size_t unit = granularity(properties);

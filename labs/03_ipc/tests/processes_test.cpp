@@ -65,30 +65,26 @@ TEST(RankProcesses, AKilledRankIsNoticedWhileAChildThatItHasForkedLives) {
     }
 }
 
-TEST(RankProcesses, AKilledRankIsNamedWithItsSignalAtEveryStage) {
-    for (const int lost : {0, 2}) {
-        for (int stage = 0; stage < 3; ++stage) {
-            const int death =
-                std::stoi(told_to_ranks("SYMM_TEST_STAGE", std::to_string(lost * 10 + stage)));
-            const std::string error = error_of(processes(3), [&](Rank& rank) {
-                const auto stage_reached = [&](int reached) {
-                    if (rank.rank() == death / 10 && death % 10 == reached) {
-                        ::raise(SIGKILL);
-                    }
-                };
-                stage_reached(0);
-                rank.bootstrap().barrier("first");
-                stage_reached(1);
-                const SymmetricRange range(rank, 4096);
-                stage_reached(2);
-                rank.bootstrap().barrier("last");
-            });
-            if (is_rank_process()) {
-                return;
-            }
-            EXPECT_THAT(error, AllOf(HasSubstr(fmt::format("rank {} (pid", lost)),
-                                     HasSubstr("was killed by signal 9 (Killed)")));
+TEST(RankProcesses, AKilledRootIsNamedWithItsSignalAtEveryStage) {
+    for (const char* stage : {"before", "between", "after"}) {
+        const std::string fatal = told_to_ranks("SYMM_TEST_STAGE", stage);
+        const std::string error = error_of(processes(3), [&](Rank& rank) {
+            const auto reached = [&](std::string_view here) {
+                if (rank.rank() == 0 && here == fatal) {
+                    ::raise(SIGKILL);
+                }
+            };
+            reached("before");
+            rank.bootstrap().barrier("first");
+            reached("between");
+            const SymmetricRange range(rank, 4096);
+            reached("after");
+            rank.bootstrap().barrier("last");
+        });
+        if (is_rank_process()) {
+            return;
         }
+        EXPECT_THAT(error, AllOf(HasSubstr("rank 0 (pid"), HasSubstr("signal 9 (Killed)")));
     }
 }
 

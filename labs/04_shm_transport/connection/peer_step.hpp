@@ -3,10 +3,10 @@
 /// A count of steps that one side stores and the other side polls: NCCL's `postPeer` and
 /// `waitPeer`.
 ///
-/// | side   | does                         | to what                   | order | guarantee                         |
-/// |--------|------------------------------|---------------------------|-------|-----------------------------------|
-/// | poster | post_peer(): stores n        | the counter near its peer | kPost | with kRelease: a peer that waits for n with kAcquire sees what the poster did before |
-/// | waiter | wait_peer(): polls until >= n| the counter near itself   | kWait | with kAcquire: what it does next comes after what the peer did before posting n |
+/// - The poster stores n in the counter near its peer, post_peer(). With kRelease, a peer that waits
+///   for n with kAcquire sees what the poster did before.
+/// - The waiter polls the counter near itself until it is at least n, wait_peer(). With kAcquire,
+///   what it does next comes after what the peer did before posting n.
 ///
 /// Relaxed orders are faster, but guarantee nothing beyond the count itself.
 ///

@@ -2,16 +2,10 @@
 /// \file
 /// The two ways to make host memory that GPUs of several processes share; how ranks agree on one.
 ///
-/// - cuMem: memory of a NUMA node, made by `cuMemCreate` (CU_MEM_LOCATION_TYPE_HOST_NUMA). It has a
-///   handle, and the same calls export, import and map it as for device memory.
-/// - POSIX: shared memory of the operating system, mapped with mmap and then registered with the
-///   driver (`cuMemHostRegister`). It works with every driver.
-///
+/// "Two paths" in README.md shows the calls of both: cuMem, and POSIX, which works with every driver.
 /// cuMem is preferred. Some machines and containers refuse it, so probe_host_path() tries all steps
 /// once with one granule. Only the refusals listed in host_path.cpp lead to POSIX; every other
-/// error is thrown.
-///
-/// `SYMM_CUMEM_HOST_ENABLE=0` selects POSIX without a probe.
+/// error is thrown. `SYMM_CUMEM_HOST_ENABLE=0` selects POSIX without a probe.
 ///
 /// Source: NCCL's ncclCuMemHostEnable in src/misc/cudawrap.cc (NCCL_CUMEM_HOST_ENABLE), which tries
 /// cuMemCreate in the same way, but each rank by itself.

@@ -3,14 +3,11 @@
 /// Zeroed pinned host memory that may be allocated while a stream is being captured.
 ///
 /// While a stream is captured into a graph, the driver forbids calls that might queue work of their
-/// own (the manual: "potentially unsafe"); cuMemAlloc and cuMemHostAlloc are among them. A library
-/// allocates when it needs memory, for example at the first call with a new peer, and its user may
-/// be capturing just then. A capture in mode GLOBAL, the default, forbids such calls even to
-/// other threads. The call fails, and the whole capture is lost.
+/// own; cuMemAlloc and cuMemHostAlloc are among them. A capture in mode GLOBAL, the default, forbids
+/// them even to other threads. The call fails, and the whole capture is lost.
 ///
-/// Each thread has a mode of its own for this, GLOBAL at first, and can exchange it. A thread in
-/// mode RELAXED may make the calls. That is safe here, since nothing is queued: the host writes
-/// the zeros.
+/// A thread that is itself in mode RELAXED may make the calls. That is safe here, since nothing is
+/// queued: the host writes the zeros.
 ///
 ///     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 ///     cuThreadExchangeStreamCaptureMode(&mode);   // mode now holds the previous one

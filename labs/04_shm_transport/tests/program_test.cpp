@@ -1,10 +1,6 @@
 // The program 04_shm_transport: its output, its exit codes, what it leaves behind.
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <csignal>
-#include <thread>
 
 #include "common/tests/program_case.hpp"
 
@@ -12,7 +8,6 @@ namespace symm {
 namespace {
 
 using namespace testing;
-using ::testing::IsEmpty;
 
 TEST(Program, EndsAsItShouldAndLeavesNothing) {
     const std::string right = "All checks passed.";
@@ -63,21 +58,6 @@ TEST(Program, FailsWithTheCauseWhereARankSendsNothingOrTheProbeFails) {
                       1,
                       {"cuMemSetAccess", "CUDA_ERROR_UNKNOWN"},
                       {"SYMM_EMU_FAIL=cuMemSetAccess:3:CUDA_ERROR_UNKNOWN"}}});
-    }
-}
-
-TEST(Program, LeavesNothingWhenItIsInterrupted) {
-    for (const char* mode : {"process", "thread"}) {
-        Running running({binary_directory() + "/04_shm_transport", "--silent", "0", "--mode", mode},
-                        {"SYMM_TIMEOUT=60"});
-        const Deadline deadline = Deadline::after(std::chrono::seconds(60));
-        while (running.output().find("3. A ring") == std::string::npos) {
-            ASSERT_FALSE(deadline.passed()) << running.errors();
-            std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        }
-        running.process.signal(SIGINT);
-        EXPECT_EQ(running.end().signal, SIGINT);
-        EXPECT_THAT(running.left(), IsEmpty());
     }
 }
 
