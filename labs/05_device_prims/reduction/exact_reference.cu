@@ -41,8 +41,8 @@ struct CheckKernel {
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         std::uint64_t found = 0;
         for (std::size_t i = block.grid_rank(); i < call.output_count(); i += block.grid_size()) {
-            const auto expected = detail::widened(call.output<T>(rank, i));
-            const auto got = detail::widened(output[i]);
+            const auto expected = static_cast<Wide<T>>(call.output<T>(rank, i));
+            const auto got = static_cast<Wide<T>>(output[i]);
             if (!(got == expected)) {  // a NaN is wrong, too
                 ++found;
                 if (simt::claim(&report->claimed, std::uint32_t{0}, std::uint32_t{1})) {

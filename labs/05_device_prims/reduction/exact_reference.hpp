@@ -50,7 +50,7 @@ struct CheckedCall {
         if constexpr (std::is_integral_v<T>) {
             return static_cast<T>(drawn);
         } else {
-            return detail::narrowed<T>(whole<T>(drawn));
+            return static_cast<T>(static_cast<Wide<T>>(whole<T>(drawn)));
         }
     }
 
@@ -120,14 +120,14 @@ private:
             all = two(all, static_cast<Exact>(input<T>(rank, index)));
         }
         if (op != ReduceOp::kAvg) {
-            return detail::narrowed<T>(all);
+            return static_cast<T>(static_cast<Wide<T>>(all));
         }
         if constexpr (std::is_integral_v<T>) {
             return static_cast<T>(all / static_cast<T>(ranks));
         } else if constexpr (sizeof(T) == 8) {
             return all * (1.0 / ranks);
         } else {
-            return detail::narrowed<T>(static_cast<float>(all) * static_cast<float>(1.0 / ranks));
+            return static_cast<T>(static_cast<float>(all) * static_cast<float>(1.0 / ranks));
         }
     }
 };

@@ -24,36 +24,10 @@
 
 namespace symm {
 
-namespace detail {
-
 /// The type in which an element is computed.
 template <class T>
 using Wide =
     std::conditional_t<std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, float, T>;
-
-template <class T>
-__host__ __device__ Wide<T> widened(T value) {
-    if constexpr (std::is_same_v<T, __half>) {
-        return __half2float(value);
-    } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-        return __bfloat162float(value);
-    } else {
-        return value;
-    }
-}
-
-template <class T, class From>
-__host__ __device__ T narrowed(From value) {
-    if constexpr (std::is_same_v<T, __half>) {
-        return __float2half_rn(static_cast<float>(value));
-    } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
-        return __float2bfloat16_rn(static_cast<float>(value));
-    } else {
-        return static_cast<T>(value);
-    }
-}
-
-}  // namespace detail
 
 /// The operation of a call.
 struct Reduction {
@@ -65,100 +39,98 @@ struct Reduction {
     __host__ __device__ Reduction(ReduceOp operation, int of_ranks, bool signed_integers = false)
         : op(operation), ranks(of_ranks), is_signed(signed_integers), inverse(1.0 / of_ranks) {}
 
-    /// Combines two packs into one.
+    /// The packs of the first `count` ranks become one, element by element, in their order. Rounded
+    /// once. `finishes`: they are all ranks' packs, so an average is divided.
+    template <class T, class Pack, int kMost>
+    __host__ __device__ Pack reduce(const Pack (&packs)[kMost], int count,
+                                    bool finishes = true) const {
+        if (sums()) [[likely]] {
+            return combined<true, T>(packs, count, finishes);
+        }
+        return combined<false, T>(packs, count, finishes);
+    }
+
+    /// Calls `use(reduce)`, once for any number of packs: `reduce(packs, count)` is the function
+    /// above. For loops, which then choose the operation outside.
+    template <class T, class Use>
+    __host__ __device__ void with_reduce(const Use& use) const {
+        if (sums()) [[likely]] {
+            use([this](const auto& packs, int count) {
+                return combined<true, T>(packs, count, true);
+            });
+        } else {
+            use([this](const auto& packs, int count) {
+                return combined<false, T>(packs, count, true);
+            });
+        }
+    }
+
+    /// Combines two packs into one, and does not finish.
     template <class T, class Pack>
     __host__ __device__ Pack combine(const Pack& a, const Pack& b) const {
         const Pack packs[2] = {a, b};
-        return with_operation([&](const auto& operation) {
-            return narrowed<T, Pack>(folded<T>(packs, 2, operation));
-        });
+        return reduce<T>(packs, 2, false);
     }
 
     /// The last step, after all ranks' elements have been combined.
     template <class T, class Pack>
     __host__ __device__ Pack finish(const Pack& pack) const {
-        if (op != ReduceOp::kAvg) {
-            return pack;
-        }
-        return narrowed<T, Pack>(averaged(widened<T>(pack)));
-    }
-
-    /// Calls `use(reduce)`, once for any number of packs: `reduce(packs, count)` combines the packs
-    /// of the first `count` ranks into one, in their order: rounded once, and finished.
-    template <class T, class Use>
-    __host__ __device__ void with_reduce(const Use& use) const {
-        with_operation([&](const auto& operation) {
-            use([&]<class Pack, int kMost>(const Pack(&packs)[kMost], int count) {
-                const auto all = folded<T>(packs, count, operation);
-                return narrowed<T, Pack>(op == ReduceOp::kAvg ? averaged(all) : all);
-            });
-        });
-    }
-
-    /// The same for one pack.
-    template <class T, class Pack, int kMost>
-    __host__ __device__ Pack reduce(const Pack (&packs)[kMost], int count) const {
-        Pack result;
-        with_reduce<T>([&](const auto& reduce) { result = reduce(packs, count); });
-        return result;
+        const Pack packs[1] = {pack};
+        return op == ReduceOp::kAvg ? combined<true, T>(packs, 1, true) : pack;
     }
 
 private:
-    template <class T, class Pack>
-    struct WidePack {
-        detail::Wide<T> at[kPerPack<T, Pack>];
-    };
+    __host__ __device__ bool sums() const { return op == ReduceOp::kSum || op == ReduceOp::kAvg; }
 
-    template <class T, class Pack>
-    __host__ __device__ static WidePack<T, Pack> widened(const Pack& pack) {
-        const auto elements = cuda::std::bit_cast<Elements<T, Pack>>(pack);
-        WidePack<T, Pack> wide;
+    template <bool kSums, class T, class Pack, int kMost>
+    __host__ __device__ Pack combined(const Pack (&packs)[kMost], int count, bool finishes) const {
+        constexpr std::size_t kPer = kPerPack<T, Pack>;
+        Wide<T> all[kPer] = {};
         SYMM_UNROLL
-        for (std::size_t i = 0; i < kPerPack<T, Pack>; ++i) {
-            wide.at[i] = detail::widened(elements.at[i]);
-        }
-        return wide;
-    }
-
-    template <class T, class Pack>
-    __host__ __device__ static Pack narrowed(const WidePack<T, Pack>& wide) {
-        Elements<T, Pack> elements;
-        SYMM_UNROLL
-        for (std::size_t i = 0; i < kPerPack<T, Pack>; ++i) {
-            elements.at[i] = detail::narrowed<T>(wide.at[i]);
-        }
-        return cuda::std::bit_cast<Pack>(elements);
-    }
-
-    /// One branch for sums, one for all other operations, which choose element by element. `use`
-    /// should produce packs: wide elements that outlive the branch take more registers.
-    template <class Use>
-    __host__ __device__ auto with_operation(const Use& use) const {
-        if (op == ReduceOp::kSum || op == ReduceOp::kAvg) [[likely]] {
-            return use([](auto x, auto y) { return x + y; });
-        }
-        const Reduction& self = *this;
-        return use([&self](auto x, auto y) {
-            return self.op == ReduceOp::kProd ? static_cast<decltype(x)>(x * y)
-                                              : self.least_or_greatest(x, y);
-        });
-    }
-
-    template <class T, class Pack, int kMost, class Operation>
-    __host__ __device__ static WidePack<T, Pack> folded(const Pack (&packs)[kMost], int count,
-                                                        const Operation& operation) {
-        WidePack<T, Pack> all = widened<T>(packs[0]);
-        SYMM_UNROLL
-        for (int p = 1; p < kMost; ++p) {
-            if (p < count) {
-                const WidePack<T, Pack> next = widened<T>(packs[p]);
+        for (int p = 0; p < kMost; ++p) {
+            if (p == 0 || p < count) {
+                const auto elements = cuda::std::bit_cast<Elements<T, Pack>>(packs[p]);
                 SYMM_UNROLL
-                for (std::size_t i = 0; i < kPerPack<T, Pack>; ++i) {
-                    all.at[i] = static_cast<detail::Wide<T>>(operation(all.at[i], next.at[i]));
+                for (std::size_t i = 0; i < kPer; ++i) {
+                    const auto next = static_cast<Wide<T>>(elements.at[i]);
+                    all[i] = p == 0 ? next : two<kSums>(all[i], next);
                 }
             }
         }
-        return all;
+        if (finishes && op == ReduceOp::kAvg) {
+            SYMM_UNROLL
+            for (std::size_t i = 0; i < kPer; ++i) {
+                all[i] = average(all[i]);
+            }
+        }
+        Elements<T, Pack> result;
+        SYMM_UNROLL
+        for (std::size_t i = 0; i < kPer; ++i) {
+            result.at[i] = static_cast<T>(all[i]);
+        }
+        return cuda::std::bit_cast<Pack>(result);
+    }
+
+    /// Two elements become one. Sums are compiled apart from the other operations, which are chosen
+    /// element by element.
+    template <bool kSums, class T>
+    __host__ __device__ T two(T x, T y) const {
+        if constexpr (kSums) {
+            return static_cast<T>(x + y);
+        } else {
+            return op == ReduceOp::kProd ? static_cast<T>(x * y) : least_or_greatest(x, y);
+        }
+    }
+
+    /// The sum of all ranks' elements, divided by their number.
+    template <class T>
+    __host__ __device__ T average(T sum) const {
+        if constexpr (std::is_integral_v<T>) {
+            return is_signed ? static_cast<T>(static_cast<std::make_signed_t<T>>(sum) / ranks)
+                             : static_cast<T>(sum / static_cast<T>(ranks));
+        } else {
+            return sum * static_cast<T>(inverse);
+        }
     }
 
     /// Where a value is in an order of all floats, which ends with the wanted one: NaNs, then
@@ -189,23 +161,6 @@ private:
             NV_IF_TARGET(NV_IS_DEVICE, (return least ? ::fmin(x, y) : ::fmax(x, y);))
             return place(x, least) < place(y, least) ? y : x;
         }
-    }
-
-    /// Sums of all ranks' elements, divided by their number.
-    template <class T, class Pack>
-    __host__ __device__ WidePack<T, Pack> averaged(WidePack<T, Pack> sums) const {
-        SYMM_UNROLL
-        for (std::size_t i = 0; i < kPerPack<T, Pack>; ++i) {
-            if constexpr (std::is_integral_v<T>) {
-                using Signed = std::make_signed_t<T>;
-                sums.at[i] = static_cast<T>(
-                    is_signed ? static_cast<T>(static_cast<Signed>(sums.at[i]) / ranks)
-                              : sums.at[i] / static_cast<T>(ranks));
-            } else {
-                sums.at[i] *= static_cast<detail::Wide<T>>(inverse);
-            }
-        }
-        return sums;
     }
 };
 

@@ -50,7 +50,7 @@ public:
             for (std::size_t at = 0; at < elements.size(); at += sizeof(T)) {
                 T element;
                 std::memcpy(&element, &elements[at], sizeof(T));
-                if (const auto wide = detail::widened(element); wide != wide) {
+                if (const auto wide = static_cast<Wide<T>>(element); wide != wide) {
                     std::memset(&elements[at], 0xff, sizeof(T));
                 }
             }
@@ -73,8 +73,8 @@ private:
             using T = decltype(zero);
             for (std::size_t i = 0; i < count_; ++i) {
                 const std::size_t at = place_at(i);
-                const T element = detail::narrowed<T>(
-                    at == 0 ? std::numeric_limits<double>::quiet_NaN() : kValues.at(at));
+                const T element = static_cast<T>(static_cast<Wide<T>>(
+                    at == 0 ? std::numeric_limits<double>::quiet_NaN() : kValues.at(at)));
                 std::memcpy(&all[i * sizeof(T)], &element, sizeof(T));
                 if (at == 1) {  // the sentinel's bits
                     std::memset(&all[i * sizeof(T)], 0xff, sizeof(T));
