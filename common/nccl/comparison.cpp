@@ -90,10 +90,21 @@ double TurnTimer::time(const std::function<void()>& call,
     return *std::max_element(all.begin(), all.end());
 }
 
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+std::vector<double> medians_in_turn(std::size_t candidates, int rounds,
+                                    const std::function<double(std::size_t c)>& turn) {
+    std::vector<std::vector<double>> times(candidates);
+    for (int round = 0; round < rounds; ++round) {
+        for (std::size_t c = 0; c < candidates; ++c) {
+            times[c].push_back(turn(c));
+        }
+    }
+    std::vector<double> medians;
+    for (auto& all : times) {
+        const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+        std::nth_element(all.begin(), middle, all.end());
+        medians.push_back(*middle);
+    }
+    return medians;
 }
 
 }  // namespace symm

@@ -49,7 +49,9 @@ private:
     Event end_;
 };
 
-/// The middle one of the values, of which there is at least one.
-double median(std::vector<double> values);
+/// Lets candidates take turns, `rounds` times: `turn(c)` makes one of candidate c and returns its
+/// time. Returns the median of each candidate's times.
+std::vector<double> medians_in_turn(std::size_t candidates, int rounds,
+                                    const std::function<double(std::size_t c)>& turn);
 
 }  // namespace symm

@@ -8,10 +8,10 @@
 #include "common/cli/cli.hpp"
 #include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/sys/bytes.hpp"
 #include "common/sys/environment.hpp"
+#include "common/cli/rank_options.hpp"
+#include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
-#include "labs/06_allreduce/communicator/result_check.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"
 #include "labs/06_allreduce/machines/machine_calls.hpp"
 

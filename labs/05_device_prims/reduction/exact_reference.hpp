@@ -7,15 +7,10 @@
 /// is rounded as the kernel rounds it. So results must be equal. NaNs and zeros of both signs are
 /// in tests/extremes.hpp.
 
-#include <cuda.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <type_traits>
 
-#include "common/cuda/device_memory.hpp"
-#include "common/cuda/stream.hpp"
 #include "labs/05_device_prims/reduction/collective.hpp"
 #include "labs/05_device_prims/reduction/reduction.hpp"
 
@@ -130,24 +125,6 @@ private:
             return static_cast<T>(static_cast<float>(all) * static_cast<float>(1.0 / ranks));
         }
     }
-};
-
-/// Fills the input of a rank. Queued on the stream. Throws CudaError.
-void queue_fill(CUstream stream, DataType type, const CheckedCall& call, int rank,
-                CUdeviceptr input);
-
-/// Compares outputs with their expected values.
-class OutputCheck {
-public:
-    OutputCheck();
-
-    /// The errors in a rank's output, or an empty text: `rank 1: 3 of 100 elements are wrong,
-    /// element 51 among them: 7 instead of 9`. Waits for the stream. Throws CudaError.
-    std::string run(const Stream& stream, DataType type, const CheckedCall& call, int rank,
-                    CUdeviceptr output) const;
-
-private:
-    DeviceMemory report_;
 };
 
 }  // namespace symm

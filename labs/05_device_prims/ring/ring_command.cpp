@@ -5,11 +5,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <optional>
-#include <stdexcept>
 #include <vector>
 
-#include "common/cuda/check.hpp"
+#include "common/sys/bytes.hpp"
+#include "common/sys/table.hpp"
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/nccl/comparison.hpp"
@@ -18,7 +17,7 @@
 #include "common/sys/table.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/05_device_prims/reduction/exact_reference.hpp"
+#include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/05_device_prims/ring/ring_communicator.hpp"
 #include "labs/05_device_prims/ring/ring_trace.hpp"
 #include "labs/05_device_prims/ring/trace_files.hpp"
@@ -26,55 +25,44 @@
 namespace symm {
 namespace {
 
-/// The parsed options.
+/// The options, parsed.
 struct Request {
-    Collective collective;
-    std::vector<Protocol> protocols;
+    RingCommandOptions options;
+    Arithmetic arithmetic;
+    std::vector<Protocol> protocols{kProtocols.begin(), kProtocols.end()};
     RingOptions ring;
-    DataType type;
-    ReduceOp op;
     ByteRange bytes;
-    std::size_t factor;
     int iterations;
     int rounds;
-    bool direct;
-    bool graph;
     std::string why_no_nccl;  ///< Why NCCL is not compared; empty if it is.
-    std::filesystem::path trace;
 };
 
 Request read(const RingCommandOptions& options) {
-    Request request{};
-    request.collective = collective_named(options.collective);
+    Request request{.options = options};
+    request.arithmetic = {data_type(options.type), reduce_op(options.op),
+                          collective_named(options.collective)};
+    const auto& [type, op, collective] = request.arithmetic;
     request.ring.memory = ring_memory_named(options.memory);
     request.ring.channels = options.channels;
     if (options.protocols != "all") {
         request.protocols = {protocol_named(options.protocols)};
-    } else {
-        request.protocols = {kProtocols.begin(), kProtocols.end()};
     }
-    request.type = data_type(options.type);
-    request.op = reduce_op(options.op);
     request.bytes = parse_byte_range("--bytes", options.bytes);
-    if (request.bytes.first % size_of(request.type) != 0) {
+    if (request.bytes.first % size_of(type) != 0) {
         throw UsageError(fmt::format("--bytes {} is not a whole number of {}s of {} bytes each",
-                                     options.bytes, options.type, size_of(request.type)));
+                                     options.bytes, options.type, size_of(type)));
     }
-    request.factor = options.factor;
     request.iterations = options.iterations != 0 ? options.iterations : is_emulated() ? 2 : 20;
     request.rounds = is_emulated() ? 1 : options.rounds;
-    request.direct = options.direct;
     if (options.direct && (options.memory == "host" || options.protocols.starts_with("ll"))) {
         throw UsageError("--direct is for --protocol simple with --memory peer");
     }
-    request.graph = options.graph;
-    request.trace = options.trace;
     if (!options.trace.empty()) {
         if (request.protocols.size() > 1 || request.bytes.first != request.bytes.last) {
             throw UsageError(
                 "--trace shows one call: pass one size, such as --bytes 64K, and one --protocol");
         }
-        if (request.trace.extension() == ".svg") {
+        if (options.trace.ends_with(".svg")) {
             throw UsageError(fmt::format(
                 "--trace {}: name the JSON file, such as ring.json; the picture is written beside "
                 "it",
@@ -83,8 +71,8 @@ Request read(const RingCommandOptions& options) {
     }
     if (options.no_nccl) {
         request.why_no_nccl = "as requested";
-    } else if (request.collective != Collective::kAllReduce || request.type != DataType::kFloat ||
-               request.op != ReduceOp::kSum) {
+    } else if (collective != Collective::kAllReduce || type != DataType::kFloat ||
+               op != ReduceOp::kSum) {
         request.why_no_nccl = "only a float sum by AllReduce is compared";
     }
     return request;
@@ -113,7 +101,8 @@ public:
           ring_(rank, request.ring),
           input_(most_bytes(Collective::kReduceScatter)),
           window_(rank, most_bytes(Collective::kAllGather)),
-          timer_(rank, stream_, request.iterations, request.graph,
+          verifier_(rank.rank(), rank.size()),
+          timer_(rank, stream_, request.iterations, request.options.graph ? 1 : 0,
                  [this](std::string_view what) { ring_.synchronize(stream_, what); }),
           library_(load_nccl(rank, request_.why_no_nccl)) {
         if (!ring_.why_no_ll128().empty()) {
@@ -127,10 +116,11 @@ public:
     void print_head() const {
         rank_.headline("{}\n", describe_driver());
         rank_.headline("{} on a ring of {} ranks ({} mode) over {} memory, {}, {}, {}{}\n",
-                       name_of(request_.collective), rank_.size(), name_of(rank_.mode()),
-                       name_of(request_.ring.memory), name_of(request_.type), name_of(request_.op),
-                       request_.graph ? "in a graph" : "one by one",
-                       request_.direct ? ", direct" : "");
+                       name_of(arithmetic_.collective), rank_.size(), name_of(rank_.mode()),
+                       name_of(request_.ring.memory), name_of(arithmetic_.type),
+                       name_of(arithmetic_.op),
+                       request_.options.graph ? "in a graph" : "one by one",
+                       request_.options.direct ? ", direct" : "");
         if (!ring_.why_no_ll128().empty()) {
             rank_.headline("Without LL128: {}\n", ring_.why_no_ll128());
         }
@@ -147,28 +137,28 @@ public:
         for (const Protocol protocol : request_.protocols) {
             const auto nccl = library_ ? nccl_ring(rank_, *library_, protocol) : nullptr;
             for (std::size_t bytes = request_.bytes.first; bytes <= request_.bytes.last;
-                 bytes *= request_.factor) {
-                table.push_back(row(protocol, bytes, nccl.get()));
+                 bytes *= request_.options.factor) {
+                table.add(row(protocol, bytes, nccl.get()));
             }
         }
-        rank_.headline("{}", table_text(table));
-        if (!request_.trace.empty()) {
+        rank_.headline("{}", table.text());
+        if (!request_.options.trace.empty()) {
             trace();
         }
     }
 
 private:
     std::size_t most_bytes(Collective with_parts) const {
-        const bool parts = request_.collective == with_parts;
+        const bool parts = arithmetic_.collective == with_parts;
         return request_.bytes.last * static_cast<std::size_t>(parts ? rank_.size() : 1);
     }
 
     RingRequest call_of(Protocol protocol, std::size_t bytes) const {
-        RingRequest call{request_.collective, protocol, request_.type, request_.op};
-        call.count = bytes / size_of(request_.type);
+        RingRequest call{arithmetic_.collective, protocol, arithmetic_.type, arithmetic_.op};
+        call.count = bytes / size_of(call.type);
         call.input = input_.address();
         call.output = window_.local();
-        if (request_.direct) {
+        if (request_.options.direct) {
             call.next_output = window_.peer((rank_.rank() + 1) % rank_.size());
         }
         return call;
@@ -181,66 +171,54 @@ private:
             nccl->all_reduce(call.input, call.output, call.count, static_cast<int>(call.type),
                              static_cast<int>(call.op), stream_.get());
         };
-        std::vector<double> our_times;
-        std::vector<double> their_times;
-        for (int round = 0; round < request_.rounds; ++round) {
-            our_times.push_back(timed(call, ours));
-            if (nccl != nullptr) {
-                their_times.push_back(timed(call, theirs));
-            }
-        }
-        const double time = median(our_times);
+        const std::vector<double> times =
+            medians_in_turn(nccl != nullptr ? 2 : 1, request_.rounds, [&](std::size_t candidate) {
+                double time = 0;
+                checked(call, [&] {
+                    const auto poison = [&] { queue_poison(call); };
+                    time = candidate == 0 ? timer_.time(ours, poison) : timer_.time(theirs, poison);
+                });
+                return time;
+            });
         const auto cell = [](const char* format, double value) {
             return is_emulated() ? "(emulated)" : fmt::format(fmt::runtime(format), value);
         };
-        const double theirs_us = nccl != nullptr ? median(their_times) : 0;
         return {std::string(name_of(protocol)),
                 format_bytes(bytes),
                 std::to_string(ring_.channels_of(call)),
                 "right",
-                cell("{:.1f}", time),
-                cell("{:.1f}", static_cast<double>(bytes) / (time * 1e3) * bus_factor()),
-                nccl != nullptr ? fmt::format("{:.1f}", theirs_us) : "-",
-                nccl != nullptr ? fmt::format("{:.2f}", theirs_us / time) : "-"};
+                cell("{:.1f}", times[0]),
+                cell("{:.1f}", static_cast<double>(bytes) / (times[0] * 1e3) * bus_factor()),
+                nccl != nullptr ? fmt::format("{:.1f}", times[1]) : "-",
+                nccl != nullptr ? fmt::format("{:.2f}", times[1] / times[0]) : "-"};
     }
 
     /// Bytes that a link carries per byte of the buffer that `--bytes` names, as nccl-tests counts.
     double bus_factor() const {
         const double ranks = rank_.size();
-        switch (request_.collective) {
-            case Collective::kAllReduce:
-                return 2 * (ranks - 1) / ranks;
-            case Collective::kReduceScatter:
-            case Collective::kAllGather:
-                return ranks - 1;
-            case Collective::kBroadcast:
-            case Collective::kReduce:
-                break;
-        }
-        return 1;
+        return arithmetic_.collective == Collective::kAllReduce ? 2 * (ranks - 1) / ranks
+               : arithmetic_.parts(rank_.size()) > 1            ? ranks - 1
+                                                                : 1;
     }
 
-    /// Fills the input with new numbers, poisons the output and runs `make`, which
-    /// makes the call; then checks the result.
+    void queue_poison(const RingRequest& call) {
+        verifier_.poison(stream_, arithmetic_, call.output, call.count);
+    }
+
+    /// Fills the input with new numbers, runs `make`, which poisons the output and makes the call,
+    /// and checks the result.
     template <class Make>
     void checked(const RingRequest& call, const Make& make) {
-        const CheckedCall checked{call.collective, call.op,      call.count,
-                                  call.root,       rank_.size(), ++salt_};
-        queue_fill(stream_.get(), call.type, checked, rank_.rank(), call.input);
+        verifier_.fill(stream_, arithmetic_, call.input, call.count);
         make();
-        rank_.bootstrap().together("result", [&] { check(call, checked); });
-    }
-
-    void queue_poison() {
-        cu_check(cuMemsetD8Async(window_.local(), 0xa5, window_.size(), stream_.get()),
-                 "cuMemsetD8Async(size={})", window_.size());
-    }
-
-    /// The time of one call in microseconds.
-    double timed(const RingRequest& call, const std::function<void()>& make) {
-        double time = 0;
-        checked(call, [&] { time = timer_.time(make, [&] { queue_poison(); }); });
-        return time;
+        rank_.bootstrap().together("result", [&] {
+            try {
+                verifier_.check(stream_, arithmetic_, call.output, call.count);
+            } catch (const std::runtime_error& wrong) {
+                throw std::runtime_error(fmt::format("{} by {}: {}", name_of(call.collective),
+                                                     name_of(call.protocol), wrong.what()));
+            }
+        });
     }
 
     /// One more call, which is recorded. Rank 0 writes the files.
@@ -248,45 +226,34 @@ private:
         const RingRequest call = call_of(request_.protocols.front(), request_.bytes.first);
         std::vector<TraceSlice> slices;
         checked(call, [&] {
-            queue_poison();
+            queue_poison(call);
             slices = record_call(rank_, ring_, stream_, call);
         });
         rank_.bootstrap().together("trace", [&] {
             if (rank_.rank() == 0) {
-                std::filesystem::path picture = request_.trace;
+                const std::filesystem::path file = request_.options.trace;
+                std::filesystem::path picture = file;
                 picture.replace_extension(".svg");
                 write_file(picture, trace_picture(slices, rank_.size()), "--trace");
-                write_file(request_.trace, chrome_trace(slices, rank_.size()), "--trace");
+                write_file(file, chrome_trace(slices, rank_.size()), "--trace");
                 rank_.headline(
                     "\n{} slices of one call: {} (open it in https://ui.perfetto.dev), "
                     "{} (a picture)\n",
-                    slices.size(), request_.trace.string(), picture.string());
+                    slices.size(), file.string(), picture.string());
             }
         });
     }
 
-    void check(const RingRequest& call, const CheckedCall& checked) {
-        if (!checked.writes(rank_.rank())) {
-            return;
-        }
-        const std::string wrong =
-            output_check_.run(stream_, call.type, checked, rank_.rank(), call.output);
-        if (!wrong.empty()) {
-            throw std::runtime_error(fmt::format("{} by {}: {}", name_of(call.collective),
-                                                 name_of(call.protocol), wrong));
-        }
-    }
-
     Rank& rank_;
     Request request_;
+    Arithmetic arithmetic_ = request_.arithmetic;
     RingCommunicator ring_;
     DeviceMemory input_;
     SymmetricRange window_;
-    OutputCheck output_check_;
+    Verifier verifier_;
     Stream stream_;
     TurnTimer timer_;
     std::unique_ptr<NcclLibrary> library_;
-    std::uint32_t salt_ = 0;
 };
 
 }  // namespace

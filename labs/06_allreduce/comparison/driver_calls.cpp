@@ -21,8 +21,8 @@
 #include "common/sys/error_text.hpp"
 #include "common/sys/file.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
+#include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
-#include "labs/06_allreduce/communicator/result_check.hpp"
 
 namespace {
 

@@ -176,50 +176,43 @@ Measured NcclComparison::run(std::size_t count, bool in_place, Algorithm algorit
     Measured measured;
     const auto [type, op, collective] = options_.arithmetic;
     const auto at = verifier_.places(options_.arithmetic, in_, in_place ? in_ : out_, count);
-    struct Candidate {
-        Call call;
-        std::vector<double> times;
+    // The candidates, and where their medians go.
+    std::vector<Call> calls;
+    std::vector<std::optional<double>*> times;
+    const auto add = [&](std::optional<double>& time, std::function<void()> make) {
+        calls.push_back({count, at, in_place, std::move(make)});
+        times.push_back(&time);
     };
-    std::vector<Candidate> candidates;
-    const auto add = [&](std::function<void()> make) {
-        candidates.push_back({{count, at, in_place, std::move(make)}, {}});
-    };
-    add([&, type = type, op = op, collective = collective] {
+    std::optional<double> ours;
+    add(ours, [&, type = type, op = op, collective = collective] {
         measured.plan = communicator_.call(collective, at.in, at.out, count, type, op,
                                            stream_.get(), algorithm);
     });
-    for (NcclCommunicator* nccl : {nccl_.get(), nccl_symmetric_.get()}) {
-        if (nccl != nullptr) {
-            add([=, this] { queue(*nccl, count, at); });
-        }
+    if (nccl_) {
+        add(measured.nccl, [=, this] { queue(*nccl_, count, at); });
+    }
+    if (nccl_symmetric_) {
+        add(measured.nccl_symmetric, [=, this] { queue(*nccl_symmetric_, count, at); });
     }
     if (nccl_device_) {
         const LaunchShape shape = communicator_.two_shot_shape(type, count);
-        add([=, this] { nccl_device_->all_reduce(stream_.get(), shape, count, in_place); });
+        add(measured.nccl_device,
+            [=, this] { nccl_device_->all_reduce(stream_.get(), shape, count, in_place); });
     }
-    const Call& ours = candidates[0].call;
     if (options_.check) {
-        check_call(ours);
+        check_call(calls[0]);
     } else {
         verifier_.fill(stream_, options_.arithmetic, at.in, count);
     }
     measured.iterations =
-        options_.iterations != 0 ? options_.iterations : calls_per_turn(time_turn(ours, 5));
-    for (int round = 0; round < options_.rounds; ++round) {
-        for (Candidate& candidate : candidates) {
-            candidate.times.push_back(time_turn(candidate.call, measured.iterations));
-        }
+        options_.iterations != 0 ? options_.iterations : calls_per_turn(time_turn(calls[0], 5));
+    const std::vector<double> medians =
+        medians_in_turn(calls.size(), options_.rounds,
+                        [&](std::size_t c) { return time_turn(calls[c], measured.iterations); });
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+        *times[c] = medians[c];
     }
-    measured.ours = median(candidates[0].times);
-    if (nccl_) {
-        measured.nccl = median(candidates[1].times);
-    }
-    if (nccl_symmetric_) {
-        measured.nccl_symmetric = median(candidates[2].times);
-    }
-    if (nccl_device_) {
-        measured.nccl_device = median(candidates[3].times);
-    }
+    measured.ours = ours.value();
     return measured;
 }
 

@@ -10,7 +10,7 @@
 
 #include "common/nccl/comparison.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
-#include "labs/06_allreduce/communicator/result_check.hpp"
+#include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/comparison/nccl_device.hpp"
 
 namespace symm {

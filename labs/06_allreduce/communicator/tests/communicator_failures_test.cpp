@@ -16,8 +16,8 @@
 #include "common/ranks/ranks.hpp"
 #include "common/tests/run_as.hpp"
 #include "common/tests/variable_in_force.hpp"
+#include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
-#include "labs/06_allreduce/communicator/result_check.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
 
 namespace symm {

@@ -7,8 +7,8 @@
 #include "common/cuda/device_memory.hpp"
 #include "common/ranks/ranks.hpp"
 #include "common/tests/variable_in_force.hpp"
+#include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
-#include "labs/06_allreduce/communicator/result_check.hpp"
 
 namespace symm {
 namespace {

@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "common/ranks/ranks.hpp"
+#include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
-#include "labs/06_allreduce/communicator/result_check.hpp"
 
 namespace symm {
 namespace {

@@ -9,8 +9,8 @@
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
 #include "common/tests/sanitized.hpp"
+#include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
-#include "labs/06_allreduce/communicator/result_check.hpp"
 
 namespace symm {
 

@@ -1,6 +1,8 @@
-#include "labs/05_device_prims/reduction/exact_reference.hpp"
+#include "labs/05_device_prims/reduction/result_check.hpp"
 
 #include <fmt/core.h>
+
+#include <stdexcept>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
@@ -65,35 +67,56 @@ void launch_wide(CUstream stream, const Kernel& kernel) {
 
 }  // namespace
 
-void queue_fill(CUstream stream, DataType type, const CheckedCall& call, int rank,
-                CUdeviceptr input) {
-    with_type(type, [&](auto zero) {
+Verifier::Verifier(int rank, int ranks) : rank_(rank), ranks_(ranks), report_(sizeof(Report)) {}
+
+void Verifier::fill(const Stream& stream, const Arithmetic& arithmetic, CUdeviceptr in,
+                    std::size_t count) {
+    ++salt_;
+    with_type(arithmetic.type, [&](auto zero) {
         using T = decltype(zero);
-        launch_wide(stream, FillKernel<T>{call, rank, reinterpret_cast<T*>(input)});
+        launch_wide(stream.get(),
+                    FillKernel<T>{call(arithmetic, count), rank_, reinterpret_cast<T*>(in)});
     });
 }
 
-OutputCheck::OutputCheck() : report_(sizeof(Report)) {}
+Verifier::Places Verifier::places(const Arithmetic& arithmetic, CUdeviceptr in, CUdeviceptr out,
+                                  std::size_t count) const {
+    const std::size_t own =
+        in == out ? count * size_of(arithmetic.type) * static_cast<std::size_t>(rank_) : 0;
+    return {in + (arithmetic.collective == Collective::kAllGather ? own : 0),
+            out + (arithmetic.collective == Collective::kReduceScatter ? own : 0)};
+}
 
-std::string OutputCheck::run(const Stream& stream, DataType type, const CheckedCall& call, int rank,
-                             CUdeviceptr output) const {
+void Verifier::poison(const Stream& stream, CUdeviceptr out, std::size_t bytes) {
+    cu_check(cuMemsetD8Async(out, 0xff, bytes, stream.get()), "cuMemsetD8Async(size={})", bytes);
+}
+
+void Verifier::poison(const Stream& stream, const Arithmetic& arithmetic, CUdeviceptr out,
+                      std::size_t count) const {
+    poison(stream, out, call(arithmetic, count).output_count() * size_of(arithmetic.type));
+}
+
+void Verifier::check(const Stream& stream, const Arithmetic& arithmetic, CUdeviceptr out,
+                     std::size_t count) const {
+    const CheckedCall checked = call(arithmetic, count);
+    if (!checked.writes(rank_)) {
+        return;
+    }
     cu_check(cuMemsetD8Async(report_.address(), 0, sizeof(Report), stream.get()),
              "cuMemsetD8Async(size={})", sizeof(Report));
-    with_type(type, [&](auto zero) {
+    with_type(arithmetic.type, [&](auto zero) {
         using T = decltype(zero);
-        launch_wide(stream.get(), CheckKernel<T>{call, rank, reinterpret_cast<const T*>(output),
+        launch_wide(stream.get(), CheckKernel<T>{checked, rank_, reinterpret_cast<const T*>(out),
                                                  report_.as<Report>()});
     });
     stream.synchronize("checking the result");
     Report report;
     copy_to_host(&report, report_.address(), sizeof(report));
-    if (report.wrong == 0) {
-        return "";
+    if (report.wrong != 0) {
+        throw std::runtime_error(fmt::format(
+            "rank {}: {} of {} elements are wrong, element {} among them: {} instead of {}", rank_,
+            report.wrong, checked.output_count(), report.index, report.got, report.expected));
     }
-    return fmt::format(
-        "rank {}: {} of {} elements are wrong, element {} among them: {} instead of "
-        "{}",
-        rank, report.wrong, call.output_count(), report.index, report.got, report.expected);
 }
 
 }  // namespace symm

@@ -1,15 +1,14 @@
 // The check itself: it must find every error that an AllReduce could make.
 
-#include "labs/06_allreduce/communicator/result_check.hpp"
+#include "labs/05_device_prims/reduction/result_check.hpp"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
-#include "common/ranks/ranks.hpp"
-#include "labs/06_allreduce/communicator/communicator.hpp"
+#include "common/cuda/device.hpp"
+#include "common/tests/text_thrown_by.hpp"
 
 namespace symm {
 namespace {
@@ -17,23 +16,16 @@ namespace {
 /// One rank's sum is its input. Spoils it, and returns the check's error.
 template <class Spoil>
 std::string complaint(DataType type, std::size_t count, const Spoil& spoil) {
-    std::string text;
-    run_ranks({1, RankMode::kThread, {}}, [&](Rank& rank) {
-        Communicator communicator(rank);
-        const CUdeviceptr buffer = communicator.allocate(count * size_of(type));
-        Verifier verifier(0, 1);
-        const Stream stream;
-        verifier.fill(stream, {type}, buffer, count);
-        stream.synchronize();
-        EXPECT_NO_THROW(verifier.check(stream, {type}, buffer, count));
-        spoil(buffer, stream, verifier);
-        try {
-            verifier.check(stream, {type}, buffer, count);
-        } catch (const std::runtime_error& error) {
-            text = error.what();
-        }
-    });
-    return text;
+    const Device device(0);
+    const DeviceMemory memory(count * size_of(type));
+    const CUdeviceptr buffer = memory.address();
+    Verifier verifier(0, 1);
+    const Stream stream;
+    verifier.fill(stream, {type}, buffer, count);
+    stream.synchronize();
+    EXPECT_NO_THROW(verifier.check(stream, {type}, buffer, count));
+    spoil(buffer, stream, verifier);
+    return testing::text_thrown_by([&] { verifier.check(stream, {type}, buffer, count); });
 }
 
 TEST(Verifier, FindsOneChangedElement) {
