@@ -35,6 +35,7 @@ namespace symm {
 template <class T, class Group>
 class LL {
 public:
+    using Element = T;
     using Shared = typename LLSteps<Group>::Shared;
 
     /// All threads of the group construct it together, and make all calls together. LL has no

@@ -38,6 +38,7 @@ namespace symm {
 template <class T, class Group>
 class LL128 {
 public:
+    using Element = T;
     using Shared = typename LLSteps<Group>::Shared;
 
     /// All threads of the group construct it together, and make all calls together. The group is

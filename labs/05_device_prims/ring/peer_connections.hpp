@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "labs/03_ipc/symmetric_range.hpp"
-#include "labs/04_shm_transport/connection/fifo.hpp"
+#include "labs/04_shm_transport/connection/fifo_memory.hpp"
 
 namespace symm {
 

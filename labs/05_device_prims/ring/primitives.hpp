@@ -22,11 +22,27 @@
 ///
 /// Source: NCCL's `Primitives` (src/device/primitives.h).
 
+#include <cuda_runtime.h>
+
 #include <cstddef>
 
-#include "labs/05_device_prims/ring/ring_ends.hpp"
-
 namespace symm {
+
+/// The parts of one step, which the primitive's name lists.
+struct Move {
+    bool receive = false;
+    bool send = false;
+    bool source = false;  ///< Reads the user's input.
+    bool output = false;  ///< Writes the user's output.
+    /// The received data is already in the output: the sender stored it there.
+    bool received_in_place = false;
+    /// The sent data is stored into the next rank's output.
+    bool sent_in_place = false;
+
+    /// All ranks' elements have been combined: in these collectives the rank that adds the last
+    /// elements writes the result to its output.
+    __host__ __device__ constexpr bool completes() const { return receive && source && output; }
+};
 
 /// `Protocol` is Simple<T, Group>, LL<T, Group> or LL128<T, Group>.
 template <class Protocol, class T>

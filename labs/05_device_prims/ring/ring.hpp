@@ -43,8 +43,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "labs/05_device_prims/ring/primitives.hpp"
-#include "labs/05_device_prims/ring/ring_request.hpp"
+#include "labs/05_device_prims/reduction/collective.hpp"
+#include "labs/05_device_prims/ring/ring_ends.hpp"
 
 namespace symm {
 

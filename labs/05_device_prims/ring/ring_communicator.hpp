@@ -16,7 +16,7 @@
 #include "common/ranks/call_count.hpp"
 #include "labs/04_shm_transport/transport/transport.hpp"
 #include "labs/05_device_prims/ring/peer_connections.hpp"
-#include "labs/05_device_prims/ring/ring_kernel.hpp"
+#include "labs/05_device_prims/ring/ring_request.hpp"
 
 namespace symm {
 

@@ -4,7 +4,6 @@
 
 #include "labs/04_shm_transport/connection/fifo.hpp"
 #include "labs/05_device_prims/reduction/reduction.hpp"
-#include "labs/05_device_prims/ring/move.hpp"
 #include "labs/05_device_prims/ring/trace.hpp"
 
 namespace symm {

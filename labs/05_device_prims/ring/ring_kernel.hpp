@@ -1,41 +1,28 @@
 #pragma once
 /// \file
-/// One launch of a ring collective: its parameters, and the kernel.
+/// The kernel of a ring collective. Only .cu files may include this.
 ///
 /// A kernel is compiled per protocol and element type. The collective, the operation and the number
 /// of ranks are parameters, so 21 kernels serve all calls.
 
-#include <cuda.h>
+#include <algorithm>
+#include <limits>
 
-#include <cstddef>
-
-#include "common/simt/thread_block.hpp"
+#include "common/cuda/launch.hpp"
+#include "common/cuda/occupancy.hpp"
 #include "labs/05_device_prims/ring/ring.hpp"
+#include "labs/05_device_prims/ring/ring_request.hpp"
 
 namespace symm {
 
-/// A launch: the parameters of all kernels, for any type.
-struct RingLaunch {
-    /// AllGather and Broadcast only copy: their type is kUint8, their count in bytes.
-    RingRequest request;
-    int rank;
-    int ranks;
-    /// Blocks. All must be resident (running on the GPU) at once, on all ranks.
-    std::uint32_t channels;
-    unsigned threads;  ///< Of a block: a multiple of 32.
-    Connection from_prev;
-    Connection to_next;
-    simt::Timeout timeout;
-};
-
 /// The kernel: block b serves channel b.
-template <template <class, class> class ProtocolOf, class T>
+template <class Protocol>
 struct RingKernel {
     static constexpr unsigned kMaxThreads = 512;
-    using Proto = ProtocolOf<T, simt::ThreadBlock>;
+    using T = typename Protocol::Element;
 
     struct Shared {
-        typename Proto::Shared protocol;
+        typename Protocol::Shared protocol;
         std::uint32_t traced;
     };
 
@@ -47,6 +34,29 @@ struct RingKernel {
     simt::Timeout timeout;
     TraceBuffers trace;
 
+    /// The kernel of a launch.
+    static RingKernel of(const RingLaunch& ring) {
+        const RingRequest& request = ring.request;
+        const std::size_t chunks =
+            request.collective == Collective::kAllReduce ? static_cast<std::size_t>(ring.ranks) : 1;
+        auto* const output = reinterpret_cast<T*>(request.output);
+        return {{request.collective,
+                 {request.op, ring.ranks, is_signed_integer(request.type)},
+                 reinterpret_cast<const T*>(request.input),
+                 output,
+                 request.count,
+                 ring_chunk(request.count, ring.channels, chunks,
+                            Protocol::step_elements(ring.to_next.slot_bytes), 128 / sizeof(T)),
+                 request.root,
+                 {output, reinterpret_cast<T*>(request.next_output)}},
+                ring.from_prev,
+                ring.to_next,
+                ring.rank,
+                ring.ranks,
+                ring.timeout,
+                request.trace};
+    }
+
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         const unsigned channel = block.group_index();
         auto* const shared = block.shared<Shared>();
@@ -57,22 +67,33 @@ struct RingKernel {
                             (rank + 1) % ranks,
                             timeout,
                             Tracer(block, trace, channel, &shared->traced)};
-        Proto protocol(block, ends, call.reduction, call.direct, &shared->protocol);
-        Ring<Proto, T>(protocol, call, channel, block.dim_blocks(), rank, ranks).run();
+        Protocol protocol(block, ends, call.reduction, call.direct, &shared->protocol);
+        Ring<Protocol, T>(protocol, call, channel, block.dim_blocks(), rank, ranks).run();
         protocol.finish();
     }
 };
 
-/// The kernels of a protocol, one per element type. Each protocol's are in a .cu file of their own.
-struct RingKernels {
-    /// Queues a launch. Throws CudaError.
-    void (*launch)(CUstream stream, const RingLaunch& launch);
-    /// How many blocks of any of the kernels the current device keeps resident.
-    unsigned (*resident_blocks)(unsigned threads);
-};
-
-extern const RingKernels kSimpleKernels;
-extern const RingKernels kLLKernels;
-extern const RingKernels kLL128Kernels;
+/// A protocol's kernels, for all element types.
+template <template <class, class> class ProtocolOf>
+constexpr RingKernels kernels_of() {
+    return {[](CUstream stream, const RingLaunch& ring) {
+                with_kernel_type(ring.request.type, [&](auto zero) {
+                    using Kernel = RingKernel<ProtocolOf<decltype(zero), simt::ThreadBlock>>;
+                    launch(stream, ring.channels, ring.threads, Kernel::of(ring),
+                           sizeof(typename Kernel::Shared));
+                });
+            },
+            [](unsigned threads) {
+                unsigned fewest = std::numeric_limits<unsigned>::max();
+                for (const DataType type : kDataTypes) {
+                    with_kernel_type(type, [&](auto zero) {
+                        using Kernel = RingKernel<ProtocolOf<decltype(zero), simt::ThreadBlock>>;
+                        fewest = std::min(fewest, resident_blocks<Kernel>(
+                                                      threads, sizeof(typename Kernel::Shared)));
+                    });
+                }
+                return fewest;
+            }};
+}
 
 }  // namespace symm

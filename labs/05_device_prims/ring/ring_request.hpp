@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// A call of a ring: the collective, the protocol, and the buffers.
+/// A call of a ring: the collective, the protocol, and the buffers; and its launch on one rank.
 
 #include <cuda.h>
 
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "labs/04_shm_transport/connection/fifo_memory.hpp"
 #include "labs/05_device_prims/reduction/collective.hpp"
 #include "labs/05_device_prims/reduction/data_type.hpp"
 #include "labs/05_device_prims/ring/trace.hpp"
@@ -63,5 +64,31 @@ struct RingRequest {
 
 /// Throws std::invalid_argument for a number that is no collective, protocol, type or operation.
 void require_known(const RingRequest& call);
+
+/// A launch: the parameters of all kernels, for any type.
+struct RingLaunch {
+    /// AllGather and Broadcast only copy: their type is kUint8, their count in bytes.
+    RingRequest request;
+    int rank;
+    int ranks;
+    /// Blocks. All must be resident (running on the GPU) at once, on all ranks.
+    std::uint32_t channels;
+    unsigned threads;  ///< Of a block: a multiple of 32.
+    Connection from_prev;
+    Connection to_next;
+    simt::Timeout timeout;
+};
+
+/// The kernels of a protocol, one per element type. Each protocol's are in a .cu file of their own.
+struct RingKernels {
+    /// Queues a launch. Throws CudaError.
+    void (*launch)(CUstream stream, const RingLaunch& launch);
+    /// How many blocks of any of the kernels the current device keeps resident.
+    unsigned (*resident_blocks)(unsigned threads);
+};
+
+extern const RingKernels kSimpleKernels;
+extern const RingKernels kLLKernels;
+extern const RingKernels kLL128Kernels;
 
 }  // namespace symm

@@ -34,6 +34,7 @@ namespace symm {
 template <class T, class Group>
 class Simple {
 public:
+    using Element = T;
     /// In the block's shared memory, one per object.
     struct Shared {
         EndState receive;

@@ -16,7 +16,7 @@
 #include <cstdint>
 
 #include "common/simt/waiter.hpp"
-#include "labs/05_device_prims/ring/move.hpp"
+#include "labs/05_device_prims/ring/primitives.hpp"
 
 namespace symm {
 

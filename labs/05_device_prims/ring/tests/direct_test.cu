@@ -29,27 +29,14 @@ protected:
 
     template <class T>
     void start(int rank, Collective collective) {
-        using Kernel = RingKernel<Simple, T>;
+        using Kernel = RingKernel<Simple<T, simt::ThreadBlock>>;
         const int next = 1 - rank;
-        const bool all_ranks_parts = collective == Collective::kAllReduce;
-        const std::size_t chunk =
-            ring_chunk(kCount, 1, all_ranks_parts ? kRanks : 1,
-                       Kernel::Proto::step_elements(kSlotBytes), 128 / sizeof(T));
-        const RingCall<T> ring{collective,
-                               {ReduceOp::kSum, kRanks},
-                               input<T>(rank),
-                               output<T>(rank),
-                               kCount,
-                               chunk,
-                               0,
-                               {output<T>(rank), output<T>(next)}};
-        sides[rank]->start(Kernel{ring,
-                                  channel(next).from_prev(),
-                                  channel(rank).to_next(),
-                                  rank,
-                                  kRanks,
-                                  sides[rank]->timeout.timeout(),
-                                  {}},
+        RingRequest request{.collective = collective, .count = kCount};
+        request.input = reinterpret_cast<CUdeviceptr>(input<T>(rank));
+        request.output = reinterpret_cast<CUdeviceptr>(output<T>(rank));
+        request.next_output = reinterpret_cast<CUdeviceptr>(output<T>(next));
+        sides[rank]->start(Kernel::of({request, rank, kRanks, 1, 8, channel(next).from_prev(),
+                                       channel(rank).to_next(), sides[rank]->timeout.timeout()}),
                            8, sizeof(typename Kernel::Shared));
     }
 

@@ -21,7 +21,7 @@ constexpr std::size_t kCount = 100;
 
 // Each names the rank before it. Rank 0, which has not called, is the one that reports nothing.
 TEST(MissingRank, IsNamedByTheNextOneOnly) {
-    using Kernel = RingKernel<LL, std::uint32_t>;
+    using Kernel = RingKernel<LL<std::uint32_t, simt::ThreadBlock>>;
     const Device device(0);
     const PinnedMemory memory(kRanks * sizeof(Channel));
     auto* channels = memory.as<Channel>();
@@ -29,25 +29,14 @@ TEST(MissingRank, IsNamedByTheNextOneOnly) {
     for (int rank = 0; rank < kRanks; ++rank) {
         sides.push_back(std::make_unique<Side>(rank, 2s));
     }
-    const std::size_t chunk = ring_chunk(
-        kCount, 1, kRanks, Kernel::Proto::step_elements(kSlotBytes), 128 / sizeof(std::uint32_t));
     for (int rank = 1; rank < kRanks; ++rank) {
         Side& side = *sides[rank];
         auto* data = side.data.as<std::uint32_t>();
-        side.start(Kernel{{Collective::kAllReduce,
-                           {ReduceOp::kSum, kRanks},
-                           data,
-                           data + kCount,
-                           kCount,
-                           chunk,
-                           0,
-                           {}},
-                          channels[rank - 1].from_prev(),
-                          channels[rank].to_next(),
-                          rank,
-                          kRanks,
-                          side.timeout.timeout(),
-                          {}},
+        RingRequest request{.protocol = Protocol::kLL, .type = DataType::kUint32, .count = kCount};
+        request.input = reinterpret_cast<CUdeviceptr>(data);
+        request.output = reinterpret_cast<CUdeviceptr>(data + kCount);
+        side.start(Kernel::of({request, rank, kRanks, 1, 8, channels[rank - 1].from_prev(),
+                               channels[rank].to_next(), side.timeout.timeout()}),
                    8, sizeof(typename Kernel::Shared));
     }
     for (int rank = 1; rank < kRanks; ++rank) {

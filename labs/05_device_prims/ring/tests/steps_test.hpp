@@ -18,7 +18,7 @@
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/tests/text_thrown_by.hpp"
-#include "labs/05_device_prims/ring/primitives.hpp"
+#include "labs/05_device_prims/ring/ring_ends.hpp"
 
 namespace symm::testing {
 
