@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -20,7 +19,6 @@
 #include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/05_device_prims/ring/ring_communicator.hpp"
 #include "labs/05_device_prims/ring/ring_trace.hpp"
-#include "labs/05_device_prims/ring/trace_files.hpp"
 
 namespace symm {
 namespace {
@@ -57,17 +55,10 @@ Request read(const RingCommandOptions& options) {
     if (options.direct && (options.memory == "host" || options.protocols.starts_with("ll"))) {
         throw UsageError("--direct is for --protocol simple with --memory peer");
     }
-    if (!options.trace.empty()) {
-        if (request.protocols.size() > 1 || request.bytes.first != request.bytes.last) {
-            throw UsageError(
-                "--trace shows one call: pass one size, such as --bytes 64K, and one --protocol");
-        }
-        if (options.trace.ends_with(".svg")) {
-            throw UsageError(fmt::format(
-                "--trace {}: name the JSON file, such as ring.json; the picture is written beside "
-                "it",
-                options.trace));
-        }
+    if (!options.trace.empty() &&
+        (request.protocols.size() > 1 || request.bytes.first != request.bytes.last)) {
+        throw UsageError(
+            "--trace shows one call: pass one size, such as --bytes 64K, and one --protocol");
     }
     if (options.no_nccl) {
         request.why_no_nccl = "as requested";
@@ -221,7 +212,7 @@ private:
         });
     }
 
-    /// One more call, which is recorded. Rank 0 writes the files.
+    /// One more call, which is recorded. Rank 0 writes the file.
     void trace() {
         const RingRequest call = call_of(request_.protocols.front(), request_.bytes.first);
         std::vector<TraceSlice> slices;
@@ -231,15 +222,10 @@ private:
         });
         rank_.bootstrap().together("trace", [&] {
             if (rank_.rank() == 0) {
-                const std::filesystem::path file = request_.options.trace;
-                std::filesystem::path picture = file;
-                picture.replace_extension(".svg");
-                write_file(picture, trace_picture(slices, rank_.size()), "--trace");
+                const std::string& file = request_.options.trace;
                 write_file(file, chrome_trace(slices, rank_.size()), "--trace");
-                rank_.headline(
-                    "\n{} slices of one call: {} (open it in https://ui.perfetto.dev), "
-                    "{} (a picture)\n",
-                    slices.size(), file.string(), picture.string());
+                rank_.headline("\n{} slices of one call: {} (open it in https://ui.perfetto.dev)\n",
+                               slices.size(), file);
             }
         });
     }
@@ -294,7 +280,7 @@ CLI::App& add_ring_command(CLI::App& app, RingCommandOptions& options) {
     add_number_option(command, "--rounds", options.rounds, 1, 1000,
                       "Turns of ours and NCCL's (emulated 1)");
     add_output_option(command, "--trace", options.trace,
-                      "Record one call: a JSON file for https://ui.perfetto.dev, and a picture");
+                      "Record one call: a JSON file for https://ui.perfetto.dev");
     command.add_flag("--no-nccl", options.no_nccl, "Do not compare with NCCL");
     command.footer(
         "Try: 05_device_prims --ranks 3 ring --dtype half --op max --bytes 1002\n"

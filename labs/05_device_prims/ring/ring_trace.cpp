@@ -1,5 +1,8 @@
 #include "labs/05_device_prims/ring/ring_trace.hpp"
 
+#include <fmt/core.h>
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -10,6 +13,22 @@
 #include "common/ranks/rank.hpp"
 
 namespace symm {
+namespace {
+
+std::string name_of(const TraceSlice& slice) {
+    switch (slice.event) {
+        case TraceEvent::kWaitData:
+            return "wait for data";
+        case TraceEvent::kWaitSpace:
+            return "wait for space";
+        case TraceEvent::kMove:
+        case TraceEvent::kEnd:
+            break;
+    }
+    return primitive_name(slice.move);
+}
+
+}  // namespace
 
 std::string primitive_name(const Move& move) {
     std::string name;
@@ -130,6 +149,41 @@ std::vector<TraceSlice> record_call(Rank& rank, RingCommunicator& ring, const St
         }
     }
     return slices;
+}
+
+std::string chrome_trace(std::span<const TraceSlice> slices, int ranks) {
+    std::uint64_t start = std::numeric_limits<std::uint64_t>::max();
+    for (const TraceSlice& slice : slices) {
+        start = std::min(start, slice.begin_ns);
+    }
+    const auto us = [start](std::uint64_t ns) { return static_cast<double>(ns - start) / 1e3; };
+    std::vector<std::string> events;
+    for (int rank = 0; rank < ranks; ++rank) {
+        events.push_back(fmt::format(
+            R"({{"ph":"M","name":"process_name","pid":{0},"args":{{"name":"rank {0}"}}}})", rank));
+    }
+    for (const TraceSlice& slice : slices) {
+        events.push_back(fmt::format(
+            R"({{"ph":"X","name":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},)"
+            R"("args":{{"from rank":{},"step received":{},"to rank":{},"step sent":{}}}}})",
+            name_of(slice), slice.rank, slice.channel, us(slice.begin_ns),
+            us(slice.end_ns) - us(slice.begin_ns), (slice.rank + ranks - 1) % ranks, slice.received,
+            (slice.rank + 1) % ranks, slice.sent));
+    }
+    int id = 0;
+    for_steps(slices, ranks, [&](const TraceSlice& from, const TraceSlice& to) {
+        const auto flow = [&](const char* phase, const TraceSlice& slice, std::uint64_t ns) {
+            events.push_back(fmt::format(
+                R"({{{},"name":"step","cat":"step","id":{},"pid":{},"tid":{},"ts":{:.3f}}})", phase,
+                id, slice.rank, slice.channel, us(ns)));
+        };
+        flow(R"("ph":"s")", from, from.begin_ns);
+        // "bp":"e" ties the arrow to the slice around this time, not to the next one.
+        flow(R"("ph":"f","bp":"e")", to, std::max(to.begin_ns, to.end_ns - 1));
+        ++id;
+    });
+    return fmt::format("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]}}\n",
+                       fmt::join(events, ",\n"));
 }
 
 }  // namespace symm

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The host's side of a trace: memory for the blocks' records, and their evaluation.
+/// The host's side of a trace: memory for the blocks' records, their evaluation, and the file.
 
 #include <cstdint>
 #include <map>
@@ -84,5 +84,11 @@ std::vector<std::int64_t> clock_offsets(std::span<const TraceSlice> slices, int 
 /// Collective. Needs the rank's context current, as RingTrace does.
 std::vector<TraceSlice> record_call(Rank& rank, RingCommunicator& ring, const Stream& stream,
                                     RingRequest call);
+
+/// Chrome's trace format, which https://ui.perfetto.dev opens: a process per rank, a thread per
+/// channel, a slice per TraceSlice, and an arrow from the step that sends to the one that receives.
+/// Times are microseconds since the first slice. `ranks` is the size of the ring.
+/// Source: "Trace Event Format" (JSON object format; phases M, X, s and f).
+std::string chrome_trace(std::span<const TraceSlice> slices, int ranks);
 
 }  // namespace symm

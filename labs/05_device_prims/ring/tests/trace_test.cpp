@@ -5,7 +5,6 @@
 
 #include "labs/05_device_prims/ring/ring_trace.hpp"
 #include "labs/05_device_prims/ring/tests/ring_test.hpp"
-#include "labs/05_device_prims/ring/trace_files.hpp"
 
 namespace symm {
 namespace {
@@ -143,7 +142,7 @@ TEST(ClockOffsets, AreFoundFromTheFastestStepsOnceAroundTheRing) {
     EXPECT_THAT(clock_offsets(slices, 3), ElementsAre(0, 40'000, -3'000));
 }
 
-TEST(TraceFiles, ChromeTraceHasASlicePerSliceAndAnArrowPerStep) {
+TEST(ChromeTrace, HasASlicePerSliceAndAnArrowPerStep) {
     const std::string json = chrome_trace(kSlices, 2);
     EXPECT_THAT(json,
                 HasSubstr(R"({"ph":"X","name":"send","pid":0,"tid":1,"ts":0.000,"dur":1.500)"));
@@ -151,14 +150,6 @@ TEST(TraceFiles, ChromeTraceHasASlicePerSliceAndAnArrowPerStep) {
                 HasSubstr(R"("name":"wait for data","pid":1,"tid":1,"ts":0.500,"dur":1.500)"));
     EXPECT_THAT(json, HasSubstr(R"({"ph":"s","name":"step","cat":"step","id":0,"pid":0)"));
     EXPECT_THAT(json, HasSubstr(R"({"ph":"f","bp":"e","name":"step","cat":"step","id":0,"pid":1)"));
-}
-
-TEST(TraceFiles, PictureHasABoxPerSliceAndALinePerStep) {
-    const std::string svg = trace_picture(kSlices, 2);
-    EXPECT_THAT(svg, HasSubstr("<title>recv, 1.00 us</title>"));
-    EXPECT_THAT(svg, HasSubstr("channel 1, rank 1"));
-    EXPECT_THAT(svg, HasSubstr("stroke=\"#c00\""));
-    EXPECT_THAT(trace_picture(kSlices, 2, 1), Not(HasSubstr("recv, 1.00")));  // only channel 0
 }
 
 }  // namespace
