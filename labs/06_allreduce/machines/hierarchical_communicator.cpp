@@ -12,23 +12,6 @@
 
 namespace symm {
 
-struct HierarchicalCommunicator::Call {
-    CUdeviceptr in;
-    CUdeviceptr out;
-    RailCall rail;
-    CUstream stream;
-    /// Inside a machine: an average is a sum until all machines are added up.
-    ReduceOp op_inside;
-
-    std::size_t bytes(std::size_t elements) const { return elements * size_of(rail.type); }
-    RailCall part(std::size_t begin, std::size_t count) const {
-        RailCall part = rail;
-        part.begin = begin;
-        part.count = count;
-        return part;
-    }
-};
-
 namespace {
 
 /// Throws if the elements from `begin` on reach beyond the end of the memory there. Of memory that
@@ -86,11 +69,7 @@ void HierarchicalCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::
         require_memory(out, count, type);
     });
     try {
-        queue({in,
-               out,
-               {calls_, count, 0, count, type, op, ranks()},
-               stream,
-               op == ReduceOp::kAvg ? ReduceOp::kSum : op});
+        queue(in, out, {calls_, count, 0, count, type, op, ranks()}, stream);
     } catch (const std::exception& error) {  // some steps are queued, and others are not
         inside_.abort();
         across_.fail(fmt::format("rank {} of machine {}: {}", inside_.rank(), across_.machine(),
@@ -99,55 +78,54 @@ void HierarchicalCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::
     }
 }
 
-void HierarchicalCommunicator::queue(const Call& call) {
-    const std::size_t count = call.rail.all;
+void HierarchicalCommunicator::queue(CUdeviceptr in, CUdeviceptr out, const RailCall& call,
+                                     CUstream stream) {
+    const std::size_t size = size_of(call.type);
     const auto n = static_cast<std::size_t>(inside_.ranks());
-    const std::size_t most = part_bytes() / size_of(call.rail.type);
-    const std::size_t parted = count / n * n;
+    const std::size_t parted = call.all / n * n;
+    // An average is a sum until all machines are added up.
+    const ReduceOp op_inside = call.op == ReduceOp::kAvg ? ReduceOp::kSum : call.op;
     // The part of each rank in the piece that starts at `begin`.
-    const auto part_at = [&](std::size_t begin) { return std::min(most, (parted - begin) / n); };
+    const auto part_at = [&](std::size_t begin) {
+        return std::min(part_bytes() / size, (parted - begin) / n);
+    };
+    const auto start = [&](CUdeviceptr buffer, std::size_t begin, std::size_t count) {
+        RailCall part = call;
+        part.begin = begin;
+        part.count = count;
+        across_.start(part, buffer, stream, inside_.timeout());
+    };
     std::size_t gathered = 0;
+    const auto finish_and_gather = [&] {
+        const std::size_t part = part_at(gathered);
+        across_.finish(stream);
+        inside_.all_gather(parts_[finished_++ % parts_.size()], out + gathered * size, part,
+                           call.type, stream);
+        gathered += part * n;
+    };
     for (std::size_t begin = 0; begin < parted; begin += part_at(begin) * n) {
-        scatter_and_start(call, begin, part_at(begin));
+        const CUdeviceptr buffer = parts_[started_++ % parts_.size()];
+        inside_.reduce_scatter(in + begin * size, buffer, part_at(begin), call.type, op_inside,
+                               stream);
+        start(buffer, begin, part_at(begin));
         if (started_ - finished_ == across_.depth()) {
-            finish_and_gather(call, gathered, part_at(gathered));
-            gathered += part_at(gathered) * n;
+            finish_and_gather();
         }
     }
     while (gathered < parted) {
-        finish_and_gather(call, gathered, part_at(gathered));
-        gathered += part_at(gathered) * n;
+        finish_and_gather();
     }
-    if (parted < count) {
-        reduce_rest(call, parted, count - parted);
+    if (const std::size_t rest = call.all - parted; rest > 0) {
+        const CUdeviceptr buffer = parts_[started_++ % parts_.size()];
+        // By packets, which work with any memory.
+        inside_.all_reduce(in + parted * size, buffer, rest, call.type, op_inside, stream,
+                           Algorithm::kOneShot);
+        start(buffer, parted, rest);
+        across_.finish(stream);
+        ++finished_;
+        cu_check(cuMemcpyAsync(out + parted * size, buffer, rest * size, stream),
+                 "cuMemcpyAsync(size={})", rest * size);
     }
-}
-
-void HierarchicalCommunicator::scatter_and_start(const Call& call, std::size_t begin,
-                                                 std::size_t part) {
-    const CUdeviceptr buffer = parts_[started_++ % parts_.size()];
-    inside_.reduce_scatter(call.in + call.bytes(begin), buffer, part, call.rail.type,
-                           call.op_inside, call.stream);
-    across_.start(call.part(begin, part), buffer, call.stream, inside_.timeout());
-}
-
-void HierarchicalCommunicator::finish_and_gather(const Call& call, std::size_t begin,
-                                                 std::size_t part) {
-    across_.finish(call.stream);
-    inside_.all_gather(parts_[finished_++ % parts_.size()], call.out + call.bytes(begin), part,
-                       call.rail.type, call.stream);
-}
-
-void HierarchicalCommunicator::reduce_rest(const Call& call, std::size_t begin, std::size_t count) {
-    const CUdeviceptr buffer = parts_[started_++ % parts_.size()];
-    // By packets, which work with any memory.
-    inside_.all_reduce(call.in + call.bytes(begin), buffer, count, call.rail.type, call.op_inside,
-                       call.stream, Algorithm::kOneShot);
-    across_.start(call.part(begin, count), buffer, call.stream, inside_.timeout());
-    across_.finish(call.stream);
-    ++finished_;
-    cu_check(cuMemcpyAsync(call.out + call.bytes(begin), buffer, call.bytes(count), call.stream),
-             "cuMemcpyAsync(size={})", call.bytes(count));
 }
 
 void HierarchicalCommunicator::synchronize(const Stream& stream, std::string_view what) {

@@ -14,17 +14,12 @@
 /// | finish k - 1             | goes on when that part is reduced on all machines | rail r (the exchange's table) |
 /// | AllGather of piece k - 1 | `part[(k - 1) % depth]` of all local ranks to `out` | the machine's ranks   |
 ///
-/// - The pipeline: while piece k - 1 is between the machines, the GPUs work on piece k. With an
-///   exchange of depth 1 the steps follow each other.
 /// - No deadlock: all ranks queue the same steps in the same order, and each step waits only for
 ///   the same step of other ranks, or for an earlier one.
 /// - The next call, or piece k + depth, cannot overtake: `part` is written again by a later kernel
 ///   of the stream, after the AllGather that read it. In place, the AllGather of piece k writes
 ///   where no rank reads any more: the ReduceScatter of k has ended on all ranks of the machine.
 /// - The last elements, fewer than n, have no parts: each local rank reduces all of them.
-/// - Bits: the same on all ranks and in all runs. An element's values are added up in the order of
-///   the ranks inside each machine, then in the order of the machines if the exchange promises that
-///   (staged_exchange.hpp). half and bfloat16 are rounded after each of these two sums.
 
 #include <vector>
 
@@ -70,11 +65,7 @@ public:
     void synchronize(const Stream& stream, std::string_view what);
 
 private:
-    struct Call;
-    void queue(const Call& call);
-    void scatter_and_start(const Call& call, std::size_t begin, std::size_t part);
-    void finish_and_gather(const Call& call, std::size_t begin, std::size_t part);
-    void reduce_rest(const Call& call, std::size_t begin, std::size_t count);
+    void queue(CUdeviceptr in, CUdeviceptr out, const RailCall& call, CUstream stream);
 
     Exchange& across_;
     Communicator inside_;

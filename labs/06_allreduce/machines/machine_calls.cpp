@@ -113,7 +113,7 @@ int run_thread_machines(int machines, int ranks, const MachineCalls& calls) {
     // Ranks that share a GPU have many streams. A stream must not wait for another stream's kernel
     // just because they share a hardware queue. CUDA reads this variable when it starts.
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    return run_on_machines(std::vector<int>(static_cast<std::size_t>(machines), ranks / machines),
+    return run_on_machines(machines, ranks / machines,
                            [&](Rank& inside, std::unique_ptr<Rail> rail) {
                                make_calls(inside, std::move(rail), calls);
                            });

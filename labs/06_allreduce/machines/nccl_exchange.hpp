@@ -3,11 +3,7 @@
 /// An exchange by NCCL: one communicator for each rail, whose ranks NCCL treats as hosts.
 ///
 /// NCCL's kernels run in the caller's stream, between ours. So a part is finished when the stream
-/// reaches it, and no thread and no staging is needed. But there is no pipeline either: in a stream
-/// of its own, NCCL's kernel could take multiprocessors that a kernel of ours needs. Suppose
-/// machines 0 and 1 have ranks 0 and 1 each. On rank 0 of machine 0 and rank 1 of machine 1 NCCL's
-/// kernel comes first, on the other two ours. NCCL's wait for their rails, ours for the other rank
-/// of their machine, and all four for a place that another kernel holds.
+/// reaches it, and no thread and no staging is needed. But there is no pipeline either (README.md).
 ///
 /// NCCL chooses the order in which it adds up the machines. If NCCL's communicator is aborted, its
 /// kernels end with any data in the buffer. So the abort is first told to a kernel queued after

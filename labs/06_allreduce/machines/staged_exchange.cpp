@@ -23,8 +23,8 @@ void order(CUstream earlier, CUstream later, const Event& event) {
     cu_check(cuStreamWaitEvent(later, event.get(), 0), "cuStreamWaitEvent()");
 }
 
-std::size_t bytes_of(const RailCall& call) {
-    return call.count * size_of(call.type);
+void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
+    cu_check(cuMemcpyAsync(to, from, bytes, stream), "cuMemcpyAsync(size={})", bytes);
 }
 
 }  // namespace
@@ -77,21 +77,18 @@ void StagedExchange::require_possible(std::size_t bytes, CUstream stream) {
 
 void StagedExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
                            const simt::Timeout& kernels) {
-    require_possible(bytes_of(call), stream);
+    const std::size_t bytes = call.count * size_of(call.type);
+    require_possible(bytes, stream);
     Part part{started_ + 1, call};
     const auto stage = reinterpret_cast<CUdeviceptr>(stage_of(part.number));
     order(stream, out_.get(), ready_);
-    cu_check(cuMemcpyAsync(stage, buffer, bytes_of(call), out_.get()), "cuMemcpyAsync(size={})",
-             bytes_of(call));
-    cu_check(cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(gave_up(part.number)),
-                           reinterpret_cast<CUdeviceptr>(kernels.gave_up), sizeof(std::uint32_t),
-                           out_.get()),
-             "cuMemcpyAsync(size={})", sizeof(std::uint32_t));
+    copy(stage, buffer, bytes, out_.get());
+    copy(reinterpret_cast<CUdeviceptr>(gave_up(part.number)),
+         reinterpret_cast<CUdeviceptr>(kernels.gave_up), sizeof(std::uint32_t), out_.get());
     order(out_.get(), in_.get(), part.copied_out);
     launch_await_part(in_.get(), timeout_.timeout(), kernels, rank_, memory_.as<std::uint32_t>(),
                       part.number);
-    cu_check(cuMemcpyAsync(buffer, stage, bytes_of(call), in_.get()), "cuMemcpyAsync(size={})",
-             bytes_of(call));
+    copy(buffer, stage, bytes, in_.get());
     copied_in_[part.number % kDepth].record(in_.get());
     {
         const std::lock_guard lock(mutex_);

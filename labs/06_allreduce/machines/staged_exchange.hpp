@@ -15,21 +15,11 @@
 /// | finish   | the caller's stream | goes on                                  |         | copy in (event)           |
 ///
 /// - No deadlock: an exchange waits for the kernels that made part k, on all machines, and for
-///   nothing else that needs a multiprocessor. (If a kernel posted part k, it might not fit beside
-///   the blocks of the next call. Those blocks may wait for another rank, whose own blocks do not
-///   fit beside its kernel that waits for part k. So the thread checks the event instead.)
+///   nothing else that needs a multiprocessor.
 /// - Part k + depth cannot overtake part k: it is started after the caller's stream has passed
 ///   finish of part k, and copy out waits for that stream.
-/// - The bits are the same on all machines: each machine adds up a chunk for all of them, in the
-///   order of the machines.
-/// - Every wait ends: the thread has a limit for each part, fails if a machine has not arrived by
-///   then, and notifies the waiting kernel, which ends. Then the contents of buffers are undefined,
-///   and throw_if_failed() throws.
-/// - A rank that has not given up has right results. If the kernels that make part k have given up,
-///   the thread fails the rail instead of sending the part, so no machine adds it up. The kernel
-///   that waits for a failed part makes its rank's communicator give up before it ends. So the
-///   AllGather queued after it sends nothing, and the other ranks of the machine, whose parts may
-///   be right, wait for this one until they hear of its failure or reach their limit.
+/// - The bits are the same on all machines: each machine adds up a chunk for all of them.
+/// - Every wait ends, and a rank that has not given up has right results (README.md).
 ///
 /// Source: NCCL's proxy thread (src/proxy.cc), which also sends for kernels; lab 04's proxy.hpp.
 

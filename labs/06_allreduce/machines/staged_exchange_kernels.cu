@@ -61,18 +61,14 @@ void reduce_on_host(const RailCall& call, const std::vector<const std::byte*>& s
         if (sources.size() > kMost) {
             throw std::invalid_argument("too many machines for one sum");
         }
-        const auto element = [](auto* bytes, std::size_t i) {
-            using Byte = std::remove_pointer_t<decltype(bytes)>;
-            using Element = std::conditional_t<std::is_const_v<Byte>, const T, T>;
-            return reinterpret_cast<Element*>(bytes) + i;
-        };
         for (std::size_t i = 0; i < count; i += kPerPack<T, Pack>) {
             Pack packs[kMost] = {};
             for (std::size_t m = 0; m < sources.size(); ++m) {
-                packs[m] = load_elements<Pack>(element(sources[m], i), count - i);
+                packs[m] =
+                    load_elements<Pack>(reinterpret_cast<const T*>(sources[m]) + i, count - i);
             }
             const Pack all = reduction.reduce<T>(packs, static_cast<int>(sources.size()));
-            store_elements(element(to, i), all, count - i);
+            store_elements(reinterpret_cast<T*>(to) + i, all, count - i);
         }
     });
 }

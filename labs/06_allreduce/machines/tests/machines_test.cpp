@@ -10,8 +10,8 @@
 #include "common/cuda/copy.hpp"
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/graph.hpp"
-#include "common/sys/usage_error.hpp"
 #include "common/tests/sanitized.hpp"
+#include "common/tests/text_thrown_by.hpp"
 #include "common/tests/variable_in_force.hpp"
 #include "labs/05_device_prims/reduction/tests/extremes.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
@@ -46,8 +46,8 @@ struct MachineSide {
 
     CUdeviceptr allocate(std::size_t bytes) { return communicator.inside().allocate(bytes); }
 
-    void reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
-                          ReduceOp op) {
+    void reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count,
+                          DataType type = DataType::kFloat, ReduceOp op = ReduceOp::kSum) {
         if (in != out) {
             Verifier::poison(stream, out, count * size_of(type));
         }
@@ -67,12 +67,11 @@ struct MachineSide {
 template <class Body>
 void on_machines(const Shape& shape, const Body& body,
                  std::chrono::nanoseconds limit = Deadline::standard_limit()) {
-    run_on_machines(std::vector<int>(static_cast<std::size_t>(shape.machines), shape.ranks),
-                    [&](Rank& inside, std::unique_ptr<Rail> rail) {
-                        MachineSide side(inside, std::move(rail), limit);
-                        body(side);
-                        inside.bootstrap().barrier("done");
-                    });
+    run_on_machines(shape.machines, shape.ranks, [&](Rank& inside, std::unique_ptr<Rail> rail) {
+        MachineSide side(inside, std::move(rail), limit);
+        body(side);
+        inside.bootstrap().barrier("done");
+    });
 }
 
 class Machines : public ::testing::TestWithParam<Shape> {};
@@ -87,8 +86,8 @@ TEST_P(Machines, ReduceAnyCountCallAfterCall) {
         const CUdeviceptr out = side.allocate(most * sizeof(float));
         for (const std::size_t count :
              {std::size_t{1}, std::size_t{7}, most, piece, std::size_t{1000}, piece + 1}) {
-            side.reduce_and_check(in, out, count, DataType::kFloat, ReduceOp::kSum);
-            side.reduce_and_check(in, in, count, DataType::kFloat, ReduceOp::kSum);
+            side.reduce_and_check(in, out, count);
+            side.reduce_and_check(in, in, count);
         }
     });
 }
@@ -97,7 +96,7 @@ TEST_P(Machines, TakeMemoryInNoWindow) {
     on_machines(GetParam(), [](MachineSide& side) {
         const DeviceMemory in(40004);
         const DeviceMemory out(40004);
-        side.reduce_and_check(in.address(), out.address(), 10001, DataType::kFloat, ReduceOp::kSum);
+        side.reduce_and_check(in.address(), out.address(), 10001);
     });
 }
 
@@ -158,29 +157,15 @@ TEST(MachinesExtremes, AreReducedInsideAndByMachine) {
     });
 }
 
-TEST(MachinesErrors, DifferentNumbersOfRanks) {
-    try {
-        run_on_machines({2, 3}, [](Rank&, std::unique_ptr<Rail>) { FAIL(); });
-        ADD_FAILURE() << "no error";
-    } catch (const UsageError& error) {
-        EXPECT_THAT(error.what(), ::testing::HasSubstr("but they have 2, 3"));
-    }
-}
-
 /// The error that the run throws.
 template <class Body>
 std::string error_of(const Shape& shape, std::chrono::nanoseconds limit, const Body& body) {
-    try {
-        on_machines(shape, body, limit);
-    } catch (const std::exception& error) {
-        return error.what();
-    }
-    return "no error";
+    return testing::text_thrown_by([&] { on_machines(shape, body, limit); });
 }
 
 void call(MachineSide& side, std::size_t count) {
     const CUdeviceptr buffer = side.allocate(1 << 20);
-    side.reduce_and_check(buffer, buffer, count, DataType::kFloat, ReduceOp::kSum);
+    side.reduce_and_check(buffer, buffer, count);
 }
 
 TEST(MachinesErrors, DifferentCalls) {
@@ -232,17 +217,6 @@ TEST(MachinesErrors, ARankThatFailsEndsAll) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
-/// The error that `body` throws.
-template <class Body>
-std::string refused(const Body& body) {
-    try {
-        body();
-    } catch (const std::invalid_argument& error) {
-        return error.what();
-    }
-    return "not refused";
-}
-
 TEST(MachinesErrors, ARefusedCallIsNotCounted) {
     using ::testing::HasSubstr;
     on_machines({2, 2}, [](MachineSide& side) {
@@ -251,13 +225,11 @@ TEST(MachinesErrors, ARefusedCallIsNotCounted) {
         const Stream other;
         const auto call = [&](CUdeviceptr in, CUdeviceptr out, std::size_t count,
                               DataType type = DataType::kFloat) {
-            return refused([&] {
+            return testing::text_thrown_by([&] {
                 side.communicator.all_reduce(in, out, count, type, ReduceOp::kSum, other.get());
             });
         };
-        const auto next = [&] {
-            side.reduce_and_check(window, window, 5001, DataType::kFloat, ReduceOp::kSum);
-        };
+        const auto next = [&] { side.reduce_and_check(window, window, 5001); };
         EXPECT_THAT(call(window + 2, window + 2, 3000), HasSubstr("aligned"));
         next();
         EXPECT_THAT(call(window, window, 3000, static_cast<DataType>(77)), HasSubstr("DataType"));
@@ -317,8 +289,7 @@ TEST(MachinesErrors, ACallThatOneRankOrMachineRefusesEndsAll) {
                                                  ReduceOp::kSum, side.stream.get()),
                                              std::invalid_argument);
                             }
-                            side.reduce_and_check(window, window, 1000, DataType::kFloat,
-                                                  ReduceOp::kSum);
+                            side.reduce_and_check(window, window, 1000);
                             ADD_FAILURE() << "a call met another one";
                         }),
             std::runtime_error);
@@ -377,14 +348,11 @@ TEST(MachinesErrors, WhereOneRailFailsNoRankTakesAWrongResultForRight) {
             ended += is_guilty ? 1 : 0;  // the others may have all that they need already
             inside.bootstrap().barrier("done");
         };
-        EXPECT_THAT(
-            [&] {
-                run_on_machines({2, 2}, body);
-            },
-            // The second one is how another rank of that machine fails its rail, then.
-            ::testing::ThrowsMessage<std::runtime_error>(
-                ::testing::AnyOf(::testing::HasSubstr("the rail failed"),
-                                 ::testing::HasSubstr("gave up before it had made its part"))))
+        EXPECT_THAT([&] { run_on_machines(2, 2, body); },
+                    // The second one is how another rank of that machine fails its rail, then.
+                    ::testing::ThrowsMessage<std::runtime_error>(::testing::AnyOf(
+                        ::testing::HasSubstr("the rail failed"),
+                        ::testing::HasSubstr("gave up before it had made its part"))))
             << round;
         EXPECT_EQ(ended, 0) << round;
     }
@@ -394,18 +362,6 @@ TEST(MachinesErrors, WhereLimitsPassNoRankTakesAWrongResultForRight) {
     for (int round = 0; round < 6; ++round) {
         error_of({3, 3}, std::chrono::microseconds(300 << round), expect_right_or_throw);
     }
-}
-
-TEST(MachinesErrors, ACaptureIsRefused) {
-    EXPECT_THAT(error_of({2, 1}, Deadline::standard_limit(),
-                         [](MachineSide& side) {
-                             const CUdeviceptr buffer = side.allocate(4096);
-                             Graph::capture(side.stream.get(), [&] {
-                                 side.communicator.all_reduce(buffer, buffer, 10, DataType::kFloat,
-                                                              ReduceOp::kSum, side.stream.get());
-                             });
-                         }),
-                ::testing::HasSubstr("cannot be captured"));
 }
 
 }  // namespace
