@@ -1,10 +1,10 @@
 // The driver calls behind NCCL's functions and behind ours, from allocating memory to an AllReduce
 // and back. Without GPUs or NCCL, NCCL's calls are read from a recording.
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <array>
-#include <chrono>
 #include <ctime>
 #include <fstream>
 #include <map>
@@ -187,13 +187,6 @@ std::string driver_version() {
     return "of an unknown version";
 }
 
-std::string today() {
-    const std::time_t now = std::time(nullptr);
-    std::array<char, 11> text{};
-    std::strftime(text.data(), text.size(), "%F", std::gmtime(&now));
-    return text.data();
-}
-
 struct Options {
     RankOptions ranks;
     std::string step;
@@ -229,9 +222,10 @@ void run(Rank& rank, const Options& options) {
     }
     Recording nccl;
     if (library != nullptr) {
-        nccl = {fmt::format("NCCL {}, driver {}, {} x {}, {}", library->version(), driver_version(),
-                            rank.size(), rank.gpu().name(), today()),
-                trace_nccl(rank, *library)};
+        nccl = {
+            fmt::format("NCCL {}, driver {}, {} x {}, {:%F}", library->version(), driver_version(),
+                        rank.size(), rank.gpu().name(), fmt::gmtime(std::time(nullptr))),
+            trace_nccl(rank, *library)};
         if (!options.record.empty() && rank.rank() == 0) {
             write(options.record, nccl);
         }

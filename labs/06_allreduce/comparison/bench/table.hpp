@@ -38,14 +38,12 @@ public:
 
     bool ReportContext(const Context& context) override;
     void ReportRuns(const std::vector<Run>& runs) override;
-    /// Throws std::runtime_error if not all JSON could be written.
     void Finalize() override;
 
 private:
     const Rank& rank_;
     Arithmetic arithmetic_;
     std::string head_;
-    std::ostream* file_;
     std::optional<benchmark::JSONReporter> json_;
 };
 
