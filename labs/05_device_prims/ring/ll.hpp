@@ -12,13 +12,10 @@
 /// | receiver    | both flags of a packet      | relaxed | uses its 8 bytes; gives the slot back (ll_steps.hpp) |
 ///
 /// - No order is needed for the data: the flags are in the same 8-byte words.
-/// - Packets are overwritten without being cleared: for 2^32 steps flag s + 1 differs from all
-///   others in the slot. After that, two kinds of packets could pass for a new one: one that short
-///   messages have not overwritten since, and one that was never written, which holds flag 0. So in
-///   the eight steps before each multiple of 2^31 the sender overwrites the whole slot: of 2^31,
-///   because flag 0 itself comes up before a multiple of 2^32.
+/// - Packets are overwritten without being cleared. Before flags repeat, after 2^32 steps, the
+///   sender overwrites whole slots (README.md).
 /// - No deadlock and no overtaking, as for the connection: the receiver gives a credit only for a
-///   step that it has emptied, so in any call the sender overwrites only slots that have been read.
+///   step that it has emptied.
 ///
 /// `./lab explore ll` runs every execution that the memory model allows.
 ///

@@ -25,24 +25,13 @@ public:
     /// throws on all ranks.
     PeerConnections(Rank& rank, std::uint32_t channels, std::uint64_t slot_bytes);
 
-    Connection to_next() const;
-    Connection from_prev() const;
+    const Connection& to_next() const { return to_next_; }
+    const Connection& from_prev() const { return from_prev_; }
 
 private:
-    /// The connection from `sender`, as seen by this rank, one of its two ends.
-    Connection connection(int sender, bool sends) const;
-    std::size_t offset_of_receive() const { return channels_ * sizeof(SendMem); }
-    std::size_t offset_of_steps() const {
-        return offset_of_receive() + channels_ * sizeof(RecvMem);
-    }
-    std::size_t offset_of_slots() const;
-    std::size_t bytes() const;
-
-    int rank_;
-    int ranks_;
-    std::uint32_t channels_;
-    std::uint64_t slot_bytes_;
     SymmetricRange range_;
+    Connection to_next_;
+    Connection from_prev_;
 };
 
 }  // namespace symm

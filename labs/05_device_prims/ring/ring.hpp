@@ -22,13 +22,8 @@
 /// rest an AllGather (step n belongs to both: it ends the ReduceScatter, and its send begins the
 /// AllGather). Broadcast is a chain that begins at the root, Reduce one that ends there.
 ///
-/// - No deadlock, if all blocks of all ranks run at the same time. Order all ranks' steps by their
-///   number in the call; in Broadcast and Reduce, steps with the same number by their place in the
-///   chain. Each step waits only for earlier ones: for the step that sent the data it receives, and
-///   for the step in which the next rank emptied the slot that it needs. So the earliest unfinished
-///   step can always go on. (Steps of earlier calls are earlier.)
-/// - The number of steps depends only on numbers that are the same on all ranks: count, ranks,
-///   channels, slots.
+/// - No deadlock, if all blocks of all ranks run at the same time: a step waits only for earlier
+///   ones (README.md).
 /// - The direct sends of AllReduce store into the next rank's output. That rank is ready: the
 ///   complete chunk has its contribution in it, so its kernel has begun, and it has read this chunk
 ///   of its input, which may be the same memory. Neither holds for AllGather and Broadcast.
