@@ -74,7 +74,6 @@ unsigned resident_blocks_of_all() {
 /// attribute for it. NCCL uses LL128 over NVLink, and NVLink carries atomic operations, which PCIe
 /// between GPUs does not.
 std::string why_no_lines(const Rank& rank, RingMemory memory) {
-    require_known(memory);
     if (memory == RingMemory::kHost) {
         return "the bus to host memory may divide them";
     }

@@ -16,9 +16,6 @@ std::string_view name_of(Protocol protocol) {
 std::string_view name_of(RingMemory memory) {
     return name_among(kMemoryNames, "RingMemory", memory);
 }
-void require_known(RingMemory memory) {
-    require_named(kMemoryNames, "RingMemory", memory);
-}
 void require_known(const RingRequest& call) {
     require_known(call.collective);
     require_named(kProtocolNames, "Protocol", call.protocol);

@@ -29,8 +29,6 @@ std::string_view name_of(RingMemory memory);
 /// By their names. Throw UsageError for an unknown one, listing the known ones.
 Protocol protocol_named(std::string_view name);
 RingMemory ring_memory_named(std::string_view name);
-/// Throws std::invalid_argument for a number that is neither.
-void require_known(RingMemory memory);
 
 /// A call. Everything but the addresses is the same on all ranks. The buffers that a rank reads and
 /// writes do not overlap, or the call is in place: they are the same, or one is the rank's own part

@@ -42,7 +42,7 @@ struct ThreadSpan {
 };
 
 /// Copies `count` structs with all threads of the group. A group has thread_rank() and size(): a
-/// simt::ThreadBlock, a simt::WarpSpan or a ThreadSpan. Does not sync: the caller syncs before any
+/// simt::ThreadBlock or a ThreadSpan. Does not sync: the caller syncs before any
 /// thread reads, once for several copies.
 template <class T, class Group>
 __host__ __device__ void load_parallel(const Group& group, T* shared, const T* source,

@@ -86,49 +86,30 @@ TEST_F(GivingUp, TakesNothingWhereAHalfOfAPacketIsMissing) {
     EXPECT_EQ(relay.elements()[0], 0) << "it took a part of the packet";
 }
 
-// The lanes of the line that is there give up with the others of their warp.
-TEST_F(GivingUp, TakesNothingWhereALineOfAWarpIsMissing) {
-    auto* packs = reinterpret_cast<simt::Pack16*>(channel().slots);
-    for (const std::size_t line : {0, 4}) {  // the first line of either round
-        for (std::size_t i = 0; i < simt::kLineLanes; ++i) {
-            packs[line * simt::kLineLanes + i] = {{~std::uint64_t{0}, 1}};  // with flag 1
+class GivingUpLines : public GivingUp {
+protected:
+    // Only these lines of a unit have arrived. Its rounds begin with lines 0 and 4.
+    void take_nothing(std::initializer_list<std::size_t> lines) {
+        auto* packs = reinterpret_cast<simt::Pack16*>(channel().slots);
+        for (const std::size_t line : lines) {
+            for (std::size_t i = 0; i < simt::kLineLanes; ++i) {
+                packs[line * simt::kLineLanes + i] = {{~std::uint64_t{0}, 1}};  // with flag 1
+            }
         }
-    }
-    start<LL128>(relay, 0, 1, kMost, 32);
-    EXPECT_THAT(relay.error(), ::testing::HasSubstr("rank 1 waited 0.3 s in a kernel"));
-    const std::int32_t* output = relay.elements();
-    EXPECT_TRUE(std::all_of(output, output + kMost, [](std::int32_t i) { return i == 0; }))
-        << "it took a part of the lines";
-}
-
-// Each thread notes how many steps it made until it knew. The wait of thread 1 gives up.
-struct LeaveKernel {
-    using Steps = LLSteps<SlowBlock>;
-
-    Connection connection;
-    std::int32_t* made;
-    simt::Timeout timeout;
-
-    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        const RingEnds ends{connection.end(0), connection.end(0), 1, 0, 0, timeout};
-        Steps steps(SlowBlock(block), ends, block.shared<Steps::Shared>());
-        std::int32_t step = 0;
-        for (int i = 0; i < 20; ++i) {
-            steps.step<Move{.receive = true}>(
-                [&] { return ++step != 11 || block.thread_rank() != 1; });
-        }
-        made[block.thread_rank()] = step;
+        start<LL128>(relay, 0, 1, kMost, 32);
+        EXPECT_THAT(relay.error(), ::testing::HasSubstr("rank 1 waited 0.3 s in a kernel"));
+        const std::int32_t* output = relay.elements();
+        EXPECT_TRUE(std::all_of(output, output + kMost, [](std::int32_t i) { return i == 0; }))
+            << "it took a part of the lines";
     }
 };
 
-// The slow thread reads whether it must leave when others are already in the next step.
-TEST_F(GivingUp, IsDoneByAllThreadsInTheSameStep) {
-    relay.start(LeaveKernel{channel().from_prev(), relay.elements(), relay.timeout.timeout()}, 8,
-                sizeof(LeaveKernel::Steps::Shared));
-    relay.wait("leaving");
-    for (unsigned thread = 0; thread < 8; ++thread) {
-        EXPECT_EQ(relay.elements()[thread], 11) << "thread " << thread << " left in another step";
-    }
+// The lanes of the line that is there give up with the others of their warp.
+TEST_F(GivingUpLines, TakeNothingWhereALineOfAWarpIsMissing) {
+    take_nothing({0, 4});
+}
+TEST_F(GivingUpLines, TakeNothingWhereTheSecondRoundIsMissing) {
+    take_nothing({0, 1, 2, 3});
 }
 
 // The sender names a different number of elements than the receiver.

@@ -39,16 +39,7 @@ struct SpansKernel {
     }
 };
 
-// What fits into eight slots is sent at once; the ninth step waits until the first has been read.
-TEST_F(SingleSteps, WaitForTheirCredit) {
-    start<LL>(sender, 0, 20, 33, 8);
-    std::this_thread::sleep_for(100ms);
-    EXPECT_FALSE(sender.stream.finished());
-    start<LL>(receiver, 0, 20, 33, 8);
-    finish(0, 20, 33);
-}
-
-// A new launch does not know yet that all slots are full.
+// What fits into eight slots is sent at once. A new launch does not know yet that all are full.
 TEST_F(SingleSteps, WaitForTheCreditOfAnEarlierLaunch) {
     start<LL>(sender, 0, kSteps, 33, 8);
     sender.wait("what the slots hold");
@@ -57,21 +48,6 @@ TEST_F(SingleSteps, WaitForTheCreditOfAnEarlierLaunch) {
     EXPECT_FALSE(sender.stream.finished());
     start<LL>(receiver, 0, kSteps, 33, 8);
     finish(0, kSteps, 33);
-}
-
-// One packet per step, by thread 0. A slow thread learns of a credit when thread 0 may already wait
-// for the next one.
-TEST_F(SingleSteps, KnowTheSameCreditOnAllThreads) {
-    start<LL>(receiver, 0, 40, 2, 8);
-    start<LL, SlowBlock>(sender, 0, 40, 2, 8);
-    finish(0, 40, 2);
-}
-
-// Thread 0 of the receiver has its packets long before the slow thread has.
-TEST_F(SingleSteps, GiveASlotBackWhenAllThreadsHaveRead) {
-    start<LL>(sender, 0, 40, 16, 8);
-    start<LL, SlowBlock>(receiver, 0, 40, 16, 8);
-    finish(0, 40, 16);
 }
 
 // The slots still hold the packets of the last launch, with the flags of its steps.
@@ -109,20 +85,6 @@ TEST_F(SingleSteps, TakeLinesWhole) {
         start<LL128>(sender, turn * 50, 50, kMost - 5, 32);
         finish(turn * 50, 50, kMost - 5);
     }
-}
-
-// The slow lane stores later than the lane that has the flag of its line.
-TEST_F(SingleSteps, TakeLinesOfASlowLaneWhole) {
-    start<LL128>(receiver, 0, 20, kMost, 32);
-    start<LL128, SlowBlock>(sender, 0, 20, kMost, 32);
-    finish(0, 20, kMost);
-}
-
-// In Simple, threads other than the one that posts still move data when it is done.
-TEST_F(SingleSteps, MoveASlotBeforeTheyPostIt) {
-    start<Simple, SlowBlock>(receiver, 0, 20, kMost, 8);
-    start<Simple, SlowBlock>(sender, 0, 20, kMost, 8);
-    finish(0, 20, kMost);
 }
 
 template <template <class, class> class ProtocolOf>

@@ -27,28 +27,6 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kSlotBytes = 2048;
 constexpr std::size_t kMost = 480;  ///< Elements of a step of LL128, which has the most.
 
-/// A block in which one thread is slow, neither the first nor the last: the others make a step, or
-/// leave a sync, before it does.
-struct SlowBlock : simt::ThreadBlock {
-    __host__ __device__ explicit SlowBlock(const simt::ThreadBlock& block)
-        : simt::ThreadBlock(block) {}
-    __host__ __device__ unsigned thread_rank() const {
-        pause();
-        return simt::ThreadBlock::thread_rank();
-    }
-    __host__ __device__ void sync() const {
-        simt::ThreadBlock::sync();
-        pause();
-    }
-
-private:
-    __host__ __device__ void pause() const {
-        NV_IF_TARGET(NV_IS_HOST, (if (simt::ThreadBlock::thread_rank() == size() - 2) {
-                         std::this_thread::sleep_for(1ms);
-                     }))
-    }
-};
-
 /// A channel of a connection from one side to the other.
 struct Channel {
     SendMem send;
@@ -101,15 +79,13 @@ __host__ __device__ void make_steps(const Group& group, const StepsCall& call, b
 }
 
 /// A block makes the steps: rank 0 sends, rank 1 receives.
-template <template <class, class> class ProtocolOf, class Group>
+template <class Proto>
 struct StepsKernel {
-    using Proto = ProtocolOf<std::int32_t, Group>;
-
     StepsCall call;
     std::int32_t* data;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        make_steps<Proto>(Group(block), call, call.rank == 0, data,
+        make_steps<Proto>(block, call, call.rank == 0, data,
                           block.shared<typename Proto::Shared>());
     }
 };
@@ -165,13 +141,13 @@ protected:
         }
     }
 
-    template <template <class, class> class ProtocolOf, class Group = simt::ThreadBlock>
+    template <template <class, class> class ProtocolOf>
     void start(Side& side, std::uint32_t first, std::uint32_t steps, std::size_t count,
                unsigned threads) {
         fill(side, first, steps);
-        using Kernel = StepsKernel<ProtocolOf, Group>;
-        side.start(Kernel{call(side, steps, count), side.elements()}, threads,
-                   sizeof(typename Kernel::Proto::Shared));
+        using Proto = ProtocolOf<std::int32_t, simt::ThreadBlock>;
+        side.start(StepsKernel<Proto>{call(side, steps, count), side.elements()}, threads,
+                   sizeof(typename Proto::Shared));
     }
 
     /// Waits for both sides and checks what rank 1 received.
