@@ -148,11 +148,4 @@ struct BarrierRounds {
     }
 };
 
-/// Queue the kernels. Throw CudaError. (In a .cu file, so that other files need no nvcc.)
-void launch_ping_pong(CUstream stream, const PingPong& kernel);
-void launch_barrier_rounds(CUstream stream, const BarrierRounds& kernel, unsigned blocks,
-                           unsigned threads);
-/// How many blocks of BarrierRounds, of `threads` threads each, the current device keeps resident.
-unsigned resident_barrier_blocks(unsigned threads);
-
 }  // namespace symm

@@ -38,6 +38,9 @@ public:
     /// time of one barrier in microseconds, checks included. Throws std::runtime_error for a wrong
     /// value.
     double barriers(std::uint32_t rounds, unsigned blocks, unsigned threads);
+    /// How many blocks of barriers()'s kernel, of `threads` threads each, the current device keeps
+    /// resident.
+    static unsigned resident_blocks(unsigned threads);
 
 private:
     /// Waits for the kernel, throws if it found wrong values, and returns its time per round in

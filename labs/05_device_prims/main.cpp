@@ -24,8 +24,8 @@ struct Options {
 
 /// Blocks wait for each other: all ranks' blocks on a device must be resident at once.
 void require_resident(const Rank& rank, const Options& options) {
-    const unsigned most =
-        resident_barrier_blocks(options.threads) / static_cast<unsigned>(rank.most_on_a_device());
+    const unsigned most = LatencyMeter::resident_blocks(options.threads) /
+                          static_cast<unsigned>(rank.most_on_a_device());
     if (options.blocks > most) {
         throw UsageError(
             fmt::format("--blocks {}: device {} keeps {} blocks of {} threads resident at once per "

@@ -44,16 +44,6 @@ TEST_P(Barriers, ShowEachRankWhatAllWrote) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Barriers, ::testing::Values(1, 2, 3, 5, 8));
 
-TEST(Packet, IsWholeOnlyWithBothFlags) {
-    Packet slot{};
-    write_packet(&slot, 0x1122334455667788U, 9);
-    EXPECT_TRUE(slot.has_flag(9));
-    EXPECT_EQ(slot.data(), 0x1122334455667788U);
-    EXPECT_FALSE(slot.has_flag(8));
-    slot.flag1 = 0;
-    EXPECT_FALSE(slot.has_flag(9));
-}
-
 // One rank stays away: the other's kernel has to end, and name the missing rank.
 TEST(LatencyMeter, NamesThePeerThatNeverAnswers) {
     std::string told;
@@ -73,24 +63,6 @@ TEST(LatencyMeter, NamesThePeerThatNeverAnswers) {
         told.find("rank 0 waited 0.3 s in a kernel for a signal from rank 1: expected 1, saw 0"),
         std::string::npos)
         << told;
-}
-
-TEST(LatencyMeter, NamesTheRankMissingAtABarrier) {
-    std::string told;
-    run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
-        LatencyMeter meter(rank, std::chrono::milliseconds{300});
-        if (rank.rank() != 2) {
-            try {
-                meter.barriers(1, 1, 4);
-            } catch (const std::runtime_error& error) {
-                if (rank.rank() == 0) {
-                    told = error.what();
-                }
-            }
-        }
-        rank.bootstrap().barrier("told");
-    });
-    EXPECT_NE(told.find("barrier arrival from rank 2"), std::string::npos) << told;
 }
 
 TEST(LatencyMeter, RefusesMoreBlocksThanItHasFlagsFor) {

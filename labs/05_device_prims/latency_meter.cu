@@ -6,7 +6,8 @@
 #include <stdexcept>
 
 #include "common/cuda/copy.hpp"
-#include "labs/05_device_prims/latency_kernels.hpp"
+#include "common/cuda/launch.hpp"
+#include "common/cuda/occupancy.hpp"
 
 namespace symm {
 
@@ -52,9 +53,9 @@ double LatencyMeter::ping_pong(Carrier carrier, std::uint32_t rounds) {
         }
         const int peer = 1 - rank_.rank();
         start_.record(stream_.get());
-        launch_ping_pong(stream_.get(),
-                         {memory_of(rank_.rank()), memory_of(peer), timeout_.timeout(), carrier,
-                          rank_.rank(), peer, first, rounds});
+        launch(stream_.get(), 1, 1,
+               PingPong{memory_of(rank_.rank()), memory_of(peer), timeout_.timeout(), carrier,
+                        rank_.rank(), peer, first, rounds});
         end_.record(stream_.get());
         microseconds = finish(fmt::format("ping-pong by {}", name_of(carrier)), rounds) / 2;
     });
@@ -69,12 +70,15 @@ double LatencyMeter::barriers(std::uint32_t rounds, unsigned blocks, unsigned th
     const std::uint32_t first = barriers_ + 1;
     barriers_ += rounds;
     start_.record(stream_.get());
-    launch_barrier_rounds(stream_.get(),
-                          {range_.pointer<LatencyMemory>(), rank_.rank(), rank_.size(),
-                           timeout_.timeout(), first, rounds},
-                          blocks, threads);
+    launch(stream_.get(), blocks, threads,
+           BarrierRounds{range_.pointer<LatencyMemory>(), rank_.rank(), rank_.size(),
+                         timeout_.timeout(), first, rounds});
     end_.record(stream_.get());
     return finish("barriers", rounds);
+}
+
+unsigned LatencyMeter::resident_blocks(unsigned threads) {
+    return symm::resident_blocks<BarrierRounds>(threads);
 }
 
 double LatencyMeter::finish(std::string_view what, std::uint32_t rounds) {
