@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <array>
 #include <cstddef>
 #include <stdexcept>
 
@@ -12,15 +13,8 @@
 namespace symm {
 
 std::string_view name_of(Carrier carrier) {
-    switch (carrier) {
-        case Carrier::kSignal:
-            return "signal";
-        case Carrier::kRelaxed:
-            return "relaxed";
-        case Carrier::kPacket:
-            return "packet";
-    }
-    return "unknown";
+    constexpr std::array<std::string_view, 3> kNames{"signal", "relaxed", "packet"};
+    return kNames.at(static_cast<std::size_t>(carrier));
 }
 
 LatencyMeter::LatencyMeter(Rank& rank, std::chrono::nanoseconds limit)

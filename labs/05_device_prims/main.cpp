@@ -85,19 +85,17 @@ int main(int argc, char** argv) {
         "What to look for: data followed by a signal takes two trips over the link, a packet one.\n"
         "A barrier of all ranks takes only a little longer than a signal, since all ranks store\n"
         "at the same time. SYMM_TIMEOUT is the limit of every wait, in seconds.");
-    KernelsOptions kernels_options;
-    const CLI::App& kernels = add_kernels_command(app, kernels_options);
+    const auto run_kernels = add_kernels_command(app);
+    const auto run_ring = add_ring_command(app);
     app.require_subcommand(0, 1);
-    RingCommandOptions ring_options;
-    const CLI::App& ring = add_ring_command(app, ring_options);
     return run_main(app, argc, argv, [&] {
-        if (kernels.parsed()) {
+        if (app.got_subcommand("kernels")) {
             require_unused(app, {"--ranks", "--mode", "--rounds", "--blocks", "--threads"});
-            return run_kernels_command(kernels_options);
+            return run_kernels();
         }
-        if (ring.parsed()) {
+        if (app.got_subcommand("ring")) {
             require_unused(app, {"--rounds", "--blocks", "--threads"});
-            return run_ring_command(options.ranks, ring_options);
+            return run_ring(options.ranks);
         }
         return run_ranks(options.ranks, [&](Rank& rank) {
             require_resident(rank, options);

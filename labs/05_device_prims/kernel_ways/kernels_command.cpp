@@ -1,6 +1,7 @@
 #include "labs/05_device_prims/kernel_ways/kernels_command.hpp"
 
 #include <chrono>
+#include <memory>
 
 #include "common/cuda/driver.hpp"
 #include "common/sys/table.hpp"
@@ -8,6 +9,11 @@
 
 namespace symm {
 namespace {
+
+struct KernelsOptions {
+    std::uint32_t count = 100'003;
+    std::uint32_t launches = 100;
+};
 
 template <class Work>
 double microseconds_of(const Work& work) {
@@ -59,26 +65,7 @@ private:
     TableRows table_{{"way", "checked", "find", "find again", "first launch", "launch"}};
 };
 
-}  // namespace
-
-CLI::App& add_kernels_command(CLI::App& app, KernelsOptions& options) {
-    CLI::App& command = *app.add_subcommand(
-        "kernels", "Three ways to a kernel: from PTX, by its symbol, through a table of functions");
-    add_number_option(command, "--count", options.count, 0U, 1U << 28, "Numbers to compute");
-    add_number_option(command, "--launches", options.launches, 1U, 1'000'000U,
-                      "Launches to time, after the first");
-    command.footer(
-        "PTX: the driver compiles a text in the program, and the kernel is found by its name.\n"
-        "Symbol: the kernel is linked into the program and found by its address. Table: one\n"
-        "kernel, which calls the function at an index that the host chooses.\n"
-        "What to look for: the columns 'find' and 'first launch'. PTX is compiled in one of them\n"
-        "(the driver keeps the result in ~/.nv/ComputeCache: compare a second run). Later "
-        "launches\n"
-        "do not depend on how the kernel was found.");
-    return command;
-}
-
-int run_kernels_command(const KernelsOptions& options) {
+int run_kernels(const KernelsOptions& options) {
     fmt::print("{}\n\n", describe_driver());
     add_kernel_twins();
     Walk walk(options);
@@ -96,6 +83,27 @@ int run_kernels_command(const KernelsOptions& options) {
     }
     fmt::print("{}", walk.text());
     return kExitRight;
+}
+
+}  // namespace
+
+std::function<int()> add_kernels_command(CLI::App& app) {
+    const auto given = std::make_shared<KernelsOptions>();
+    KernelsOptions& options = *given;
+    CLI::App& command = *app.add_subcommand(
+        "kernels", "Three ways to a kernel: from PTX, by its symbol, through a table of functions");
+    add_number_option(command, "--count", options.count, 0U, 1U << 28, "Numbers to compute");
+    add_number_option(command, "--launches", options.launches, 1U, 1'000'000U,
+                      "Launches to time, after the first");
+    command.footer(
+        "PTX: the driver compiles a text in the program, and the kernel is found by its name.\n"
+        "Symbol: the kernel is linked into the program and found by its address. Table: one\n"
+        "kernel, which calls the function at an index that the host chooses.\n"
+        "What to look for: the columns 'find' and 'first launch'. PTX is compiled in one of them\n"
+        "(the driver keeps the result in ~/.nv/ComputeCache: compare a second run). Later "
+        "launches\n"
+        "do not depend on how the kernel was found.");
+    return [given] { return run_kernels(*given); };
 }
 
 }  // namespace symm

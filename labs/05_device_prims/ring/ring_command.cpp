@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/sys/bytes.hpp"
@@ -22,6 +23,23 @@
 
 namespace symm {
 namespace {
+
+struct RingCommandOptions {
+    std::string collective = "allreduce";
+    std::string protocols = "all";
+    std::string memory = "peer";
+    std::string type = "float";
+    std::string op = "sum";
+    std::string bytes = "64K";
+    std::size_t factor = 4;
+    int iterations = 0;
+    int rounds = 5;
+    std::uint32_t channels = 0;
+    bool direct = false;
+    bool graph = false;
+    bool no_nccl = false;
+    std::string trace;
+};
 
 /// The options, parsed.
 struct Request {
@@ -244,7 +262,9 @@ private:
 
 }  // namespace
 
-CLI::App& add_ring_command(CLI::App& app, RingCommandOptions& options) {
+std::function<int(const RankOptions&)> add_ring_command(CLI::App& app) {
+    const auto given = std::make_shared<RingCommandOptions>();
+    RingCommandOptions& options = *given;
     CLI::App& command = *app.add_subcommand(
         "ring", "Collectives on a ring with Simple, LL and LL128, compared with NCCL's");
     command
@@ -287,16 +307,14 @@ CLI::App& add_ring_command(CLI::App& app, RingCommandOptions& options) {
         "     05_device_prims --ranks 2 --mode thread ring --bytes 1K:1G --graph   (on two GPUs)\n"
         "What to look for: LL is the fastest for small sizes, Simple for large ones, LL128\n"
         "in between. NCCL is compared for an allreduce of floats by sum.");
-    return command;
-}
-
-int run_ring_command(const RankOptions& ranks, const RingCommandOptions& options) {
-    const Request request = read(options);
-    return run_ranks(ranks, [&](Rank& rank) {
-        RingRun run(rank, request);
-        run.print_head();
-        run.run();
-    });
+    return [given](const RankOptions& ranks) {
+        const Request request = read(*given);
+        return run_ranks(ranks, [&](Rank& rank) {
+            RingRun run(rank, request);
+            run.print_head();
+            run.run();
+        });
+    };
 }
 
 }  // namespace symm

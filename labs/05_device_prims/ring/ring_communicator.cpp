@@ -17,34 +17,24 @@
 namespace symm {
 namespace {
 
-/// Settings of a protocol. A channel should have at least `least_bytes` of data: then small calls
-/// do not start blocks for nothing. On emulated GPUs slots are small, so that tests use them all.
-struct Tuning {
+/// A protocol's kernels and settings. A channel should have at least `least_bytes` of data: then
+/// small calls do not start blocks for nothing. On emulated GPUs slots are small, so that tests use
+/// them all. LL128 works in warps.
+struct Settings {
+    const RingKernels* kernels;
     std::uint64_t slot_bytes;
     std::uint64_t emulated_slot_bytes;
     std::size_t least_bytes;
+    unsigned emulated_threads;  ///< Of a block.
+
+    unsigned threads() const { return is_emulated() ? emulated_threads : 512; }
 };
+constexpr std::array kSettings{Settings{&kSimpleKernels, 256 * 1024, 512, 64 * 1024, 8},
+                               Settings{&kLLKernels, 16 * 1024, 512, 2 * 1024, 8},
+                               Settings{&kLL128Kernels, 32 * 1024, 2048, 16 * 1024, 32}};
 
-Tuning tuning_of(Protocol protocol) {
-    switch (protocol) {
-        case Protocol::kLL:
-            return {16 * 1024, 512, 2 * 1024};
-        case Protocol::kLL128:
-            return {32 * 1024, 2048, 16 * 1024};
-        case Protocol::kSimple:
-            break;
-    }
-    return {256 * 1024, 512, 64 * 1024};
-}
-
-/// Threads of a block. LL128 works in warps.
-unsigned threads_of(Protocol protocol) {
-    return !is_emulated() ? 512 : protocol == Protocol::kLL128 ? 32 : 8;
-}
-
-const RingKernels& kernels_of(Protocol protocol) {
-    constexpr std::array kAll{&kSimpleKernels, &kLLKernels, &kLL128Kernels};
-    return *kAll.at(static_cast<std::size_t>(protocol));
+const Settings& settings_of(Protocol protocol) {
+    return kSettings.at(static_cast<std::size_t>(protocol));
 }
 
 bool is_copy(Collective collective) {
@@ -64,8 +54,8 @@ auto made_on_all(Rank& rank, std::string_view name, const Make& make) {
 /// The number of blocks that the current device keeps resident, whatever the kernel.
 unsigned resident_blocks_of_all() {
     unsigned resident = std::numeric_limits<unsigned>::max();
-    for (const Protocol protocol : kProtocols) {
-        resident = std::min(resident, kernels_of(protocol).resident_blocks(threads_of(protocol)));
+    for (const Settings& settings : kSettings) {
+        resident = std::min(resident, settings.kernels->resident_blocks(settings.threads()));
     }
     return resident;
 }
@@ -152,9 +142,9 @@ void RingCommunicator::connect(std::uint32_t channels) {
     channels_ = channels;
     const std::array prev{(rank_.rank() + rank_.size() - 1) % rank_.size()};
     for (const Protocol protocol : kProtocols) {
-        const Tuning tuning = tuning_of(protocol);
+        const Settings& settings = settings_of(protocol);
         const std::uint64_t slot_bytes =
-            is_emulated() ? tuning.emulated_slot_bytes : tuning.slot_bytes;
+            is_emulated() ? settings.emulated_slot_bytes : settings.slot_bytes;
         if (options_.memory == RingMemory::kPeer) {
             peers_.emplace(std::piecewise_construct, std::forward_as_tuple(protocol),
                            std::forward_as_tuple(rank_, channels, slot_bytes));
@@ -192,7 +182,7 @@ Connection RingCommunicator::from_prev(Protocol protocol) const {
 
 std::uint32_t RingCommunicator::channels_of(const RingRequest& call) const {
     const std::size_t bytes = call.count * size_of(call.type);
-    const std::size_t least = is_emulated() ? 128 : tuning_of(call.protocol).least_bytes;
+    const std::size_t least = is_emulated() ? 128 : settings_of(call.protocol).least_bytes;
     return static_cast<std::uint32_t>(
         std::clamp<std::size_t>(bytes / least, 1, std::size_t{channels_}));
 }
@@ -247,7 +237,7 @@ void RingCommunicator::launch(const RingRequest& call, CUstream stream) {
                       rank_.rank(),
                       rank_.size(),
                       channels_of(call),
-                      threads_of(call.protocol),
+                      settings_of(call.protocol).threads(),
                       from_prev(call.protocol),
                       to_next(call.protocol),
                       timeout_.timeout()};
@@ -255,7 +245,7 @@ void RingCommunicator::launch(const RingRequest& call, CUstream stream) {
         launch.request.type = DataType::kUint8;
         launch.request.count *= size;
     }
-    kernels_of(call.protocol).launch(stream, launch);
+    settings_of(call.protocol).kernels->launch(stream, launch);
 }
 
 void RingCommunicator::synchronize(const Stream& stream, std::string_view what) {

@@ -2,14 +2,6 @@
 /// \file
 /// How a kernel begins: data that all its threads read many times is copied to shared memory.
 ///
-/// A block's shared memory is on the chip, close to its threads. A load from the GPU's memory takes
-/// much longer, and one over the bus from pinned host memory longer still. So the block copies such
-/// data once, with all its threads, 16 bytes per thread and turn: their loads are on the way at the
-/// same time, and take little longer together than a single one.
-///
-/// A kernel's parameters lie in constant memory, which is fast only while all threads of a warp
-/// read the same word. Data that threads read by an index, such as a list of work, is copied too.
-///
 /// Several structs are copied at the same time, each by different warps, and one sync ends all the
 /// copies (load_args):
 ///

@@ -20,16 +20,10 @@
 ///   work: its parameters hold the number of items.
 /// - (3) with (1): the host overwrites an entry only when all blocks have loaded it. The sync
 ///   extends the order from thread 0, which stores the word, to all threads of the block.
-/// - If a launch has only B blocks, fewer than there are words, block b also writes words b + B,
-///   b + 2B and so on, so that every word stays up to date.
-/// - No deadlock: a kernel waits for nothing here. The host waits for kernels that are already
-///   launched. They may wait for other ranks, so a thread that drives several ranks launches a
-///   batch on all of them before it stores the next one.
+/// - No deadlock: a kernel waits for nothing here, and the host only for kernels that are already
+///   launched (README.md).
 /// - Batches do not overtake each other: each is launched once, in the order of store(), on one
 ///   stream (or on streams that events order). A batch that is never launched keeps its entries.
-/// - Counters have 32 bits and wrap. Only differences are used, and `entries` is a power of two.
-/// - A graph replays a launch with the same parameters, when the entries hold other items. So while
-///   the stream is being captured, a batch must fit into the parameters (work_batch.hpp).
 ///
 /// Explored: `./lab explore work_fifo` runs the block's side in every execution, beside a host that
 /// follows the table (docs/EXPLORE.md).
