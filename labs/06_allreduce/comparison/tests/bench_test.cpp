@@ -116,17 +116,6 @@ TEST(BenchProgram, LaunchesGraphs) {
     EXPECT_EQ(bench("-G 2 -n 3 -w 1 -e 4K").rows.size(), 2U);
 }
 
-TEST(BenchProgram, ReducesEachTypeByEachOperation) {
-    for (const char* type : {"int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float",
-                             "double", "bfloat16"}) {
-        for (const char* op : {"sum", "prod", "min", "max", "avg"}) {
-            const Benched benched = bench(std::string("-e 64 -n 1 -w 1 -d ") + type + " -o " + op);
-            EXPECT_EQ(column(benched, kType), Cells{type});
-            EXPECT_EQ(column(benched, kOp), Cells{op});
-        }
-    }
-}
-
 TEST(BenchProgram, MeasuresAHalf) {
     for (const char* half : {"reducescatter", "allgather"}) {
         const Benched benched =
