@@ -11,7 +11,7 @@
 namespace symm {
 namespace {
 
-std::set<std::uint32_t> returned;  ///< By the load, in any execution.
+std::set<std::uint32_t> returned;  ///< All values that the load returned.
 
 void three_rounds(explore::Scene& scene) {
     auto* const data = scene.allocate<std::uint32_t>(1, "data", 1);

@@ -25,7 +25,7 @@ struct Settings {
     std::uint64_t slot_bytes;
     std::uint64_t emulated_slot_bytes;
     std::size_t least_bytes;
-    unsigned emulated_threads;  ///< Of a block.
+    unsigned emulated_threads;  ///< Threads per block on emulated GPUs.
 
     unsigned threads() const { return is_emulated() ? emulated_threads : 512; }
 };

@@ -71,7 +71,7 @@ struct RingLaunch {
     int ranks;
     /// Blocks. All must be resident (running on the GPU) at once, on all ranks.
     std::uint32_t channels;
-    unsigned threads;  ///< Of a block: a multiple of 32.
+    unsigned threads;  ///< Threads per block, a multiple of 32.
     Connection from_prev;
     Connection to_next;
     simt::Timeout timeout;

@@ -27,7 +27,7 @@ struct StepPingPong {
     Connection to_next;
     int rank;
     std::uint32_t rounds;
-    std::uint64_t* wrong;  ///< In device memory: the number of wrong payloads.
+    std::uint64_t* wrong;  ///< Wrong payloads so far, in device memory.
     simt::Timeout timeout;
 };
 

@@ -32,14 +32,14 @@ struct TraceRecord {
     std::uint64_t received;  ///< Steps that came from the previous rank so far.
     std::uint64_t sent;      ///< Steps that went to the next rank so far.
     TraceEvent event;
-    Move move;  ///< For kMove.
+    Move move;  ///< What the activity moves, if it is kMove.
 };
 
 /// Where the blocks of one rank write. A parameter of the kernel; the memory must live until the
 /// kernel has ended.
 struct TraceBuffers {
     TraceRecord* records = nullptr;   ///< `capacity` per block; null: nothing is recorded.
-    std::uint32_t* counts = nullptr;  ///< Per block: the records written so far.
+    std::uint32_t* counts = nullptr;  ///< Records written so far, per block.
     std::uint32_t capacity = 0;
 };
 

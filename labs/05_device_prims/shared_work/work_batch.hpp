@@ -40,7 +40,7 @@ struct WorkBatch {
     std::uint32_t entries;    ///< Entries of the ring: a power of two.
     std::uint32_t channels;   ///< Words of `consumed`.
     const Work* ring;         ///< Null: the items are in `args`.
-    std::uint32_t* consumed;  ///< Per channel: items loaded so far, in pinned host memory.
+    std::uint32_t* consumed;  ///< Items loaded so far, per channel, in pinned memory.
     Work args[kArgs];
 
     /// Copies the items from number `from` of the batch on, as many as there is room for. All

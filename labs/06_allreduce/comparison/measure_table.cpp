@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <list>
 #include <stdexcept>
@@ -98,13 +97,8 @@ TuningRow best_row(int ranks, bool floating, const std::vector<TunedSize>& sizes
     return row;
 }
 
-void tune(Rank& rank, Communicator& communicator, ByteRange sizes, const std::string& file) {
-    TuningTable table = TuningTable::from_environment();
-    rank.bootstrap().together("tuning table", [&] {
-        if (rank.rank() == 0 && std::filesystem::exists(file)) {
-            table = TuningTable::read(file, file);
-        }
-    });
+void tune(Rank& rank, Communicator& communicator, ByteRange sizes, TuningTable table,
+          const std::string& file) {
     std::string head = fmt::format("{:>9} {:>8}", "type", "bytes");
     for (std::size_t column = 0; column < kColumns; ++column) {
         head += fmt::format(" {:>9}", name_of(algorithm_of(column)));

@@ -24,9 +24,9 @@ struct TunedSize {
 /// sizes grow.
 TuningRow best_row(int ranks, bool floating, const std::vector<TunedSize>& sizes);
 
-/// Measures powers of two from `sizes.first` to `sizes.last` for float and for int32, and adds the
-/// two rows to the table in the file, or makes a new one. Prints a line per size. Collective;
-/// rank 0 reads and writes the file. Throws UsageError for a file that is no table.
-void tune(Rank& rank, Communicator& communicator, ByteRange sizes, const std::string& file);
+/// Measures powers of two from `sizes.first` to `sizes.last` for float and for int32, and writes
+/// `table` with these two rows to the file. Prints a line per size. Collective; rank 0 writes.
+void tune(Rank& rank, Communicator& communicator, ByteRange sizes, TuningTable table,
+          const std::string& file);
 
 }  // namespace symm

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "common/nccl/comparison.hpp"
-#include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
+#include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/comparison/nccl_device.hpp"
 
 namespace symm {
@@ -18,7 +18,7 @@ namespace symm {
 /// How to measure.
 struct ComparisonOptions {
     Arithmetic arithmetic;
-    std::size_t most_bytes = 1 << 20;  ///< Of the largest call: the size of the buffers.
+    std::size_t most_bytes = 1 << 20;  ///< Size of each buffer.
     int iterations = 20;     ///< Calls per turn. 0: as many as take about 20 ms, from 5 to 200.
     int warm_ups = 1;        ///< Calls before each turn that are not timed, at least 1.
     int graph_launches = 0;  ///< 0: calls are launched one by one. Else they are one graph, which

@@ -30,15 +30,15 @@ int main(int argc, char** argv) {
             bytes = is_emulated() ? "1K:1M" : "1K:1G";
         }
         const ByteRange sizes = parse_byte_range("--bytes", bytes);
-        if (std::filesystem::exists(file)) {  // report a bad table once, not on each rank
-            TuningTable::read(file, file);
+        TuningTable table = TuningTable::from_environment();
+        if (std::filesystem::exists(file)) {
+            table = TuningTable::read(file, file);
         }
-        TuningTable::from_environment();
         return run_ranks(ranks, [&](Rank& rank) {
             require_room(rank, sizes.last, "--bytes");
             Communicator communicator(rank, {.limit = Deadline::standard_limit()});
             rank.headline("{}\n", describe_driver());
-            tune(rank, communicator, sizes, file);
+            tune(rank, communicator, sizes, table, file);
         });
     });
 }

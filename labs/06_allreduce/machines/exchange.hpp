@@ -21,13 +21,13 @@ namespace symm {
 
 /// The reduction that a rail's ranks do, and the call that it belongs to. The same on all of them.
 struct RailCall {
-    std::size_t number;  ///< Of the AllReduce, from 1 on.
+    std::size_t number;  ///< The number of the AllReduce, from 1 on.
     std::size_t all;     ///< Elements of the AllReduce.
-    std::size_t begin;   ///< Of the part in it: elements.
-    std::size_t count;   ///< Of the part: elements.
+    std::size_t begin;   ///< The part's first element.
+    std::size_t count;   ///< Elements of the part.
     DataType type;
     ReduceOp op;
-    int ranks;  ///< Of all machines, for kAvg.
+    int ranks;  ///< All machines' ranks together, for kAvg.
     bool operator==(const RailCall&) const = default;
 };
 

@@ -59,7 +59,7 @@ struct MpiPlace {
     int machines = 1;
     int rank = 0;  ///< Inside of the machine.
     int ranks = 1;
-    std::string name;  ///< Of the machine in this run, for join().
+    std::string name;  ///< The machine's name in this run, for join().
     MPI_Comm rail = MPI_COMM_NULL;
 
     /// Collective. Throws UsageError if the machines have different numbers of ranks.

@@ -42,8 +42,8 @@ private:
     int machine_;
     int machines_;
     NcclCommunicator communicator_;
-    KernelTimeout timeout_;  ///< Of kernels that wait for nothing; aborted before NCCL's kernels.
-    DeviceMemory epochs_;    ///< Of the kernel that divides sums.
+    KernelTimeout timeout_;  ///< Aborted before NCCL's kernels; no kernel waits with it.
+    DeviceMemory epochs_;    ///< For the kernel that divides sums.
     std::string failure_;
 };
 

@@ -114,7 +114,7 @@ private:
     std::uint32_t finished_ = 0;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<Part> queue_;  ///< For the thread.
+    std::deque<Part> queue_;  ///< Parts that the thread has not taken.
     std::string failure_;
     bool ends_ = false;
     bool uses_stage_ = false;

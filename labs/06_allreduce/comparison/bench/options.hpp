@@ -11,10 +11,10 @@
 
 namespace symm {
 
-/// The options as given. 0 or empty, where that is the default: not given.
+/// The options as given. 0 or empty, if that is the default: not given.
 struct BenchOptions {
     int threads = 0;
-    int gpus = 0;  ///< Per thread.
+    int gpus = 0;  ///< GPUs per thread.
     std::size_t min_bytes = 0;
     std::size_t max_bytes = 0;
     std::size_t step_bytes = 0;  ///< From one size to the next, instead of the factor.
