@@ -17,14 +17,6 @@
 
 #include "common/sys/sanitizer.hpp"
 
-/// A function that ThreadSanitizer does not look into: for what the fibers of a thread share with
-/// each other and with the thread, its thread_local objects and whose turn it is.
-#ifdef SYMM_TSAN
-#define SYMM_UNSEEN __attribute__((no_sanitize("thread"), noinline))
-#else
-#define SYMM_UNSEEN
-#endif
-
 namespace symm::simt {
 
 /// Yields with `round` 0 to 15; later calls sleep: 20 us, 40 us, 60 us and so on up to 1 ms.

@@ -11,3 +11,11 @@
 #define SYMM_ASAN 1
 #endif
 #endif
+
+/// A function that ThreadSanitizer does not look into: for what the fibers of a thread share with
+/// each other and with the thread, its thread_local objects and whose turn it is.
+#ifdef SYMM_TSAN
+#define SYMM_UNSEEN __attribute__((no_sanitize("thread"), noinline))
+#else
+#define SYMM_UNSEEN
+#endif

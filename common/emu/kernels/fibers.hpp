@@ -1,13 +1,12 @@
 #pragma once
 /// \file
-/// Fibers: the CUDA threads of an emulated block, which take turns on one thread of the operating
-/// system.
+/// The CUDA threads of an emulated block: fibers (common/sys/fiber.hpp), which take turns on one
+/// thread of the operating system.
 ///
-/// A fiber has a stack of its own, and runs until it waits: at a barrier of its block
-/// (block_barrier.hpp), or after a poll that found nothing. Then the next one goes on. (Each block
-/// of a launch has a thread of its own: launch.hpp.) When all fibers of a block wait, its thread
-/// pauses. Switching fibers takes some nanoseconds, switching threads microseconds: with a thread
-/// for each CUDA thread, tests took twice as long.
+/// Each runs until it waits: at a barrier of its block (block_barrier.hpp), or after a poll that
+/// found nothing. Then the next one goes on. (Each block of a launch has a thread of its own:
+/// launch.hpp.) When all fibers of a block wait, its thread pauses. With a thread for each CUDA
+/// thread, tests took twice as long.
 ///
 /// | context                  | what it does                  | ordered for ThreadSanitizer             |
 /// |--------------------------|-------------------------------|-----------------------------------------|
@@ -28,9 +27,9 @@ void happens_before(void* address);
 void happens_after(void* address);
 
 /// Runs `body(argument, 0)` to `body(argument, count - 1)`, each in a fiber, until all have
-/// returned. A body begins with happens_after(argument), and must not throw. Returns 0, or errno if
-/// there is no memory for the stacks; then none has run.
-int run_in_turns(unsigned count, void (*body)(void* argument, unsigned number), void* argument);
+/// returned. A body must not throw. Returns false if there is no memory for the stacks; then none
+/// has run.
+bool run_in_turns(unsigned count, void (*body)(void* argument, unsigned number), void* argument);
 
 /// Called in a fiber: lets the others go on. Returns after their turns, or later.
 /// `idle`: it has found no work since its last call.

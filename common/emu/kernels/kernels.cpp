@@ -192,8 +192,8 @@ void Block::run() {
     const auto body = [](void* block, unsigned rank) {
         static_cast<Block*>(block)->run_thread(rank);
     };
-    if (const int error = run_in_turns(host.size, body, this); error != 0) {
-        running.fail_to_start("mmap", error);
+    if (!run_in_turns(host.size, body, this)) {
+        running.fail_to_start("mmap", ENOMEM);
     }
     running.block_ended();  // the last use of the block
 }
