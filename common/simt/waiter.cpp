@@ -1,6 +1,6 @@
 #include "common/simt/waiter.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <stdexcept>
 
@@ -9,8 +9,9 @@
 namespace symm::simt {
 namespace {
 
-std::string_view words(Wait wait) {
-    switch (wait) {
+// A sentence for each event; for a wait, only what did not come.
+const char* text_of(Wait what) {
+    switch (what) {
         case Wait::kSignal:
             return "a signal";
         case Wait::kBarrier:
@@ -24,17 +25,28 @@ std::string_view words(Wait wait) {
         case Wait::kFifoSpace:
             return "a free FIFO slot";
         case Wait::kFifoMessage:
+            return "rank {rank} expected {expected} more bytes of a message from rank {peer}, "
+                   "which sends {seen}: both sides must pass the same number of bytes, in the same "
+                   "order of calls";
         case Wait::kFifoEntry:
+            return "rank {rank} refused a step of rank {peer}: its data at offset {seen} does not "
+                   "lie in the connection's buffer of {expected} bytes";
         case Wait::kTrust:
+            return "rank {peer} gave up, so rank {rank} cannot trust its own result: data of a "
+                   "later call of rank {peer} may have replaced data of this one";
         case Wait::kMachines:
+            return "rank {rank} did not get its part of the sum from the other machines";
         case Wait::kDescriptor:
+            return "rank {rank} refused a piece from rank {peer} for offset {seen}: it does not "
+                   "fit into the bounce buffer or the message, or lies outside the user's buffer "
+                   "of {expected} bytes";
         case Wait::kNothing:
             break;
     }
     return "nothing";
 }
 
-/// The likely cause where the environment has one: then no rank has failed.
+// The likely cause if the environment has one: then no rank has failed.
 std::string likely_cause() {
     const std::string blocking = env::foreign("CUDA_LAUNCH_BLOCKING");
     return blocking.empty() || blocking == "0"
@@ -48,8 +60,6 @@ std::string likely_cause() {
 }  // namespace
 
 void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
-    const Waiting& waiting = report.waiting;
-    const double seconds = static_cast<double>(limit_ns) * 1e-9;
     // The abort flag may be set by any thread, at any time.
     if (report.failed == 0 && load(&report.abort, Order::kRelaxed) == 0) {
         return;
@@ -57,44 +67,21 @@ void throw_if_gave_up(const WaitReport& report, std::uint64_t limit_ns) {
     if (report.failed == 0) {
         throw std::runtime_error("the kernel was aborted before any of its waits had timed out");
     }
-    if (waiting.what == Wait::kFifoMessage) {
-        throw std::runtime_error(fmt::format(
-            "rank {} expected {} more bytes of a message from rank {}, which sends {}: both sides "
-            "must pass the same number of bytes, in the same order of calls",
-            waiting.rank, waiting.expected, waiting.peer, report.seen));
-    }
-    if (waiting.what == Wait::kFifoEntry) {
-        throw std::runtime_error(fmt::format(
-            "rank {} refused a step of rank {}: its data at offset {} does not lie in the "
-            "connection's buffer of {} bytes",
-            waiting.rank, waiting.peer, report.seen, waiting.expected));
-    }
-    if (waiting.what == Wait::kTrust) {
-        throw std::runtime_error(fmt::format(
-            "rank {} gave up, so rank {} cannot trust its own result: data of a later call of rank "
-            "{} may have replaced data of this one",
-            waiting.peer, waiting.rank, waiting.peer));
-    }
-    if (waiting.what == Wait::kMachines) {
-        throw std::runtime_error(fmt::format(
-            "rank {} did not get its part of the sum from the other machines", waiting.rank));
-    }
-    if (waiting.what == Wait::kDescriptor) {
-        throw std::runtime_error(fmt::format(
-            "rank {} refused a piece from rank {} for offset {}: it does not fit into the bounce "
-            "buffer or the message, or lies outside the user's buffer of {} bytes",
-            waiting.rank, waiting.peer, report.seen, waiting.expected));
+    const auto& [what, rank, peer, expected, block, step] = report.waiting;
+    if (what >= Wait::kFifoMessage) {
+        throw std::runtime_error(fmt::format(fmt::runtime(text_of(what)), fmt::arg("rank", rank),
+                                             fmt::arg("peer", peer), fmt::arg("expected", expected),
+                                             fmt::arg("seen", report.seen)));
     }
     std::string where;
-    if (waiting.block >= 0) {
-        where = waiting.step == Waiting::kNoStep
-                    ? fmt::format(" (block {})", waiting.block)
-                    : fmt::format(" (block {}, step {})", waiting.block, waiting.step);
+    if (block >= 0) {
+        where = step == Waiting::kNoStep ? fmt::format(" (block {})", block)
+                                         : fmt::format(" (block {}, step {})", block, step);
     }
     throw std::runtime_error(fmt::format(
-        "rank {} waited {:.3g} s in a kernel for {} from rank {}: expected {}, saw {}{}{}",
-        waiting.rank, seconds, words(waiting.what), waiting.peer, waiting.expected, report.seen,
-        where, likely_cause()));
+        "rank {} waited {:.3g} s in a kernel for {} from rank {}: expected {}, saw {}{}{}", rank,
+        static_cast<double>(limit_ns) * 1e-9, text_of(what), peer, expected, report.seen, where,
+        likely_cause()));
 }
 
 }  // namespace symm::simt
