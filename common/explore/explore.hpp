@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "common/simt/explored.hpp"
 #include "common/simt/thread_block.hpp"
 
 namespace symm::explore {
@@ -57,8 +58,11 @@ private:
                            const std::string& name, int rank);
 };
 
-/// The end of a kernel of the calling thread's rank: all of its threads call it.
+/// The end of a kernel of the calling thread's rank: all of its threads call it. What the rank has
+/// done and seen comes before what they do next, as CUDA's streams promise.
 void kernel_end();
+/// For what is no kernel, and has no Waiter.
+using simt::await;
 /// Called in a body: the execution is wrong.
 void fail(const std::string& why);
 
@@ -66,34 +70,24 @@ void fail(const std::string& why);
 /// compare them.
 enum class Reduction { kNone, kSleepSets, kSourceSets };
 
-/// Memory order at the end of a kernel, whose threads always end before those of the next begin.
-enum class KernelEnd {
-    kFence,    ///< All that the rank has done and seen: what CUDA's streams promise.
-    kRelease,  ///< What the rank has written.
-    kNothing,
-};
-
 struct Options {
     bool may_give_up = false;  ///< Each wait may also end because its time is over.
     std::uint64_t most_executions = 2'000'000;
     double seconds = 60;
-    std::uint64_t random = 0;  ///< Not 0: random executions instead of all, from this seed.
     Reduction reduction = Reduction::kSourceSets;
-    KernelEnd kernel_end = KernelEnd::kFence;
     bool collect = false;  ///< Report::graphs.
     std::function<void(std::uint64_t executions, double seconds)> progress;
 };
 
 /// One step of the failing execution.
-struct Step {
+struct ReportedStep {
     int rank = -1, block = 0, thread = 0;
     std::string what;         ///< `load`, `store`, `block.sync` ...
     std::string order;        ///< `acquire` ...; empty where it has none.
-    std::string location;     ///< `r1.scratch+8`, `r1.out[2]`
-    std::uint64_t value = 0;  ///< Of a sync: how often its threads have passed it before.
-    long from = -1;    ///< Of a load: the step that stored the value; -1: it was there at first.
-    long newest = -1;  ///< Of a load: the newest store there, if it is another one.
-    bool accesses = false;            ///< A load or a store.
+    std::string location;     ///< `r1.scratch+8`, `r1.out[2]`; empty: it accesses nothing.
+    std::uint64_t value = 0;  ///< For a sync: how often its threads have passed it before.
+    long from = -1;    ///< For a load: the step that stored the value; -1: it was there at first.
+    long newest = -1;  ///< For a load: the newest store there, if it is another one.
     std::vector<std::string> places;  ///< `one_shot.hpp:58`, innermost first.
 };
 
@@ -105,8 +99,8 @@ struct Report {
     std::uint64_t cut_off = 0;  ///< Given up before their end: something equivalent was visited.
     double seconds = 0;
     int threads = 0;
-    std::vector<Step> steps;                      ///< Of the failing execution.
-    std::vector<std::size_t> involved;            ///< Those that the failure is about.
+    std::vector<ReportedStep> steps;              ///< Of the failing execution.
+    std::vector<long> involved;                   ///< Those that the failure is about.
     std::set<std::vector<std::uint64_t>> graphs;  ///< Which store each load read; store orders.
 };
 

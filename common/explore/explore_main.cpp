@@ -12,25 +12,14 @@
 #include <iterator>
 #include <system_error>
 
+#include "common/cli/cli.hpp"
 #include "common/explore/story.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/file.hpp"
-#include "common/sys/number.hpp"
-#include "common/sys/print.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm::explore {
 namespace {
-
-/// The check of an option that is a number from `least` to `most`.
-template <class T>
-auto in_range(T least, T most) {
-    return [=](const std::string& text) {
-        return number_in(text, least, most)
-                   ? std::string()
-                   : fmt::format("'{}' is not a number from {} to {}", text, least, most);
-    };
-}
 
 /// Prints lines to stdout. Throws std::system_error if they cannot be written.
 void print(const std::string& lines) {
@@ -39,24 +28,70 @@ void print(const std::string& lines) {
     }
 }
 
+struct ProgramOptions {
+    std::vector<std::string> names = {""};
+    std::size_t lines = 24;
+    std::string json;
+    bool trace = false;
+    bool compare = false;
+    bool list = false;
+    Options search;
+};
+
 /// Whether all three searches visit the same executions, as far as the searches end.
 bool agree(const Protocol& protocol, Options options) {
     options.collect = true;
     std::array<Report, 3> reports;
+    std::array<std::string, 3> executions;
     for (std::size_t i = 0; i < reports.size(); ++i) {
         options.reduction = static_cast<Reduction>(i);
         reports[i] = explore(options, protocol.setup);
+        executions[i] = reports[i].exhausted ? std::to_string(reports[i].executions) : "too many";
     }
     const auto& [plain, sleeping, reduced] = reports;
     const bool same = (!plain.exhausted || plain.graphs == reduced.graphs) &&
                       (!sleeping.exhausted || sleeping.graphs == reduced.graphs);
-    print(fmt::format("{:<24} {:<9} {:>11} {:>11} {:>11} {:>9}  {}", protocol.name,
-                      options.may_give_up ? "give up" : "end",
-                      plain.exhausted ? std::to_string(plain.executions) : "too many",
-                      sleeping.exhausted ? std::to_string(sleeping.executions) : "too many",
-                      reduced.exhausted ? std::to_string(reduced.executions) : "too many",
+    print(fmt::format("{:<24} {:<9} {:>11} {:>9}  {}", protocol.name,
+                      options.may_give_up ? "give up" : "end", fmt::join(executions, " "),
                       reduced.graphs.size(), same ? "same" : "DIFFERENT"));
     return same;
+}
+
+/// Prints a protocol's row of the table, and the story of a failure. Returns whether it is right.
+bool is_right(const Protocol& protocol, const ProgramOptions& program) {
+    const bool tells = ::isatty(STDERR_FILENO) != 0;
+    Options options = program.search;
+    options.progress = [&](std::uint64_t executions, double seconds) {
+        if (tells) {
+            fmt::print(stderr, "\r{}: {} executions in {:.0f} s ", protocol.name, executions,
+                       seconds);
+        }
+    };
+    Report report;
+    try {
+        report = explore(options, protocol.setup);
+    } catch (const std::exception& error) {  // the scene is invalid
+        report.failed = true;
+        report.why = error.what();
+    }
+    if (tells) {
+        fmt::print(stderr, "\r\033[K");
+    }
+    print(fmt::format("{:<24} {:<9} {:>7} {:>11} {:>8.2f}  {}", protocol.name,
+                      options.may_give_up ? "give up" : "end", report.threads, report.executions,
+                      report.seconds,
+                      report.failed      ? "WRONG"
+                      : report.exhausted ? "exhausted"
+                                         : report.why));
+    if (!program.json.empty() &&
+        !(std::ofstream(program.json, std::ios::app)
+          << as_json(report, protocol.name, options.may_give_up) << std::endl)) {
+        throw std::runtime_error(fmt::format("cannot write to {}", program.json));
+    }
+    if (report.failed) {
+        print(fmt::format("\n{}", story(report, program.trace, program.lines)));
+    }
+    return !report.failed;
 }
 
 int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protocols) {
@@ -64,30 +99,22 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
         "Explores protocols: every order of their threads, and every value that a load may "
         "return.\nExit status: 0 if nothing was wrong, 1 if something was, 2 for bad usage.");
     constexpr std::uint64_t kMost = 1'000'000'000'000;
-    std::vector<std::string> only = {""};
-    std::size_t lines = 24;
-    Options options;
-    std::string json;
-    bool trace = false;
-    bool compare = false;
-    bool list = false;
-    app.add_option("protocol", only, "Only protocols whose names begin with this; default: all");
-    app.add_option("--lines", lines, "Print at most this many steps of a failing execution")
-        ->check(in_range<std::uint64_t>(0, kMost));
-    app.add_option("--seconds", options.seconds, "Stop each search after this many seconds")
-        ->check(in_range(0.001, 1e6));
-    app.add_option("--executions", options.most_executions,
-                   "Stop each search after this many executions")
-        ->check(in_range<std::uint64_t>(1, kMost));
-    app.add_option("--random", options.random,
-                   "Try random executions from this seed, instead of all")
-        ->check(in_range<std::uint64_t>(0, kMost));
-    app.add_flag("--trace", trace, "Print every step of a failing execution");
-    app.add_option("--json", json, "Append the results to a file, one line of JSON per search");
-    app.add_flag("--compare", compare,
+    ProgramOptions program;
+    app.add_option("protocol", program.names,
+                   "Only protocols whose names begin with this; default: all");
+    add_number_option(app, "--lines", program.lines, std::size_t{0}, std::size_t{kMost},
+                      "Print at most this many steps of a failing execution");
+    add_number_option(app, "--seconds", program.search.seconds, 0.001, 1e6,
+                      "Stop each search after this many seconds");
+    add_number_option(app, "--executions", program.search.most_executions, std::uint64_t{1}, kMost,
+                      "Stop each search after this many executions");
+    app.add_flag("--trace", program.trace, "Print every step of a failing execution");
+    app.add_option("--json", program.json,
+                   "Append the results to a file, one line of JSON per search");
+    app.add_flag("--compare", program.compare,
                  "Search without reduction, with sleep sets and with source sets, and compare the "
                  "executions visited");
-    app.add_flag("--list", list, "List the protocols' names");
+    app.add_flag("--list", program.list, "List the protocols' names");
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success&) {
@@ -96,72 +123,34 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
     }
     std::vector<std::string> names;
     std::ranges::transform(protocols, std::back_inserter(names), &Protocol::name);
-    if (list) {
+    if (program.list) {
         print(fmt::format("{}", fmt::join(names, "\n")));
         return kExitRight;
     }
     std::vector<Protocol> chosen;
-    for (const std::string& name : only) {
+    for (const std::string& name : program.names) {
         std::ranges::copy_if(protocols, std::back_inserter(chosen),
                              [&](const Protocol& one) { return one.name.starts_with(name); });
     }
     if (chosen.empty()) {
         throw UsageError(fmt::format("there is no protocol '{}': choose one of {}",
-                                     fmt::join(only, " "), fmt::join(names, " ")));
+                                     fmt::join(program.names, " "), fmt::join(names, " ")));
     }
-    std::ofstream rows;
-    if (!json.empty()) {
-        require_output_file(json, fmt::format("--json {}", json));
-        rows.open(json, std::ios::app);
+    if (!program.json.empty()) {
+        require_output_file(program.json, fmt::format("--json {}", program.json));
     }
-    if (compare) {
-        print(fmt::format("{:<24} {:<9} {:>11} {:>11} {:>11} {:>9}", "protocol", "waits", "all",
-                          "sleep sets", "source sets", "different"));
-    } else {
-        print(fmt::format("{:<24} {:<9} {:>7} {:>11} {:>8}", "protocol", "waits", "threads",
-                          "executions", "seconds"));
-    }
+    print(program.compare ? fmt::format("{:<24} {:<9} {:>11} {:>11} {:>11} {:>9}", "protocol",
+                                        "waits", "all", "sleep sets", "source sets", "different")
+                          : fmt::format("{:<24} {:<9} {:>7} {:>11} {:>8}", "protocol", "waits",
+                                        "threads", "executions", "seconds"));
     for (const Protocol& protocol : chosen) {
         for (const bool may_give_up : {false, true}) {
+            program.search.may_give_up = may_give_up;
             if (may_give_up && !protocol.may_give_up) {
                 continue;
             }
-            options.may_give_up = may_give_up;
-            if (compare) {
-                if (!agree(protocol, options)) {
-                    return kExitFailed;
-                }
-                continue;
-            }
-            const bool tells = ::isatty(STDERR_FILENO) != 0;
-            options.progress = [&](std::uint64_t executions, double seconds) {
-                if (tells) {
-                    fmt::print(stderr, "\r{}: {} executions in {:.0f} s ", protocol.name,
-                               executions, seconds);
-                }
-            };
-            Report report;
-            try {
-                report = explore(options, protocol.setup);
-            } catch (const std::exception& error) {  // the scene is invalid
-                report.failed = true;
-                report.why = error.what();
-            }
-            if (tells) {
-                fmt::print(stderr, "\r\033[K");
-            }
-            print(fmt::format("{:<24} {:<9} {:>7} {:>11} {:>8.2f}  {}", protocol.name,
-                              may_give_up ? "give up" : "end", report.threads, report.executions,
-                              report.seconds,
-                              report.failed      ? "WRONG"
-                              : report.exhausted ? "exhausted"
-                                                 : report.why));
-            if (!json.empty() &&
-                !(rows << as_json(report, protocol.name, may_give_up) << std::endl)) {
-                throw std::runtime_error(fmt::format("cannot write to {}", json));
-            }
-            if (report.failed) {
-                print(fmt::format("\n{}", story(report, trace, lines)));
+            if (!(program.compare ? agree(protocol, program.search)
+                                  : is_right(protocol, program))) {
                 return kExitFailed;
             }
         }

@@ -2,11 +2,66 @@
 // end of each function, and in place of each atomic access. (libtsan has them too; it is not
 // linked.)
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+#include <optional>
 
-#include "common/explore/runtime.hpp"
+#include "common/explore/exploration.hpp"
+
+namespace symm::explore {
+namespace {
+
+void plain(const void* address, std::size_t size, bool store, void* place) {
+    if (is_running() && size != 0) {
+        running->plain(const_cast<void*>(address), size, store, place);
+    }
+}
+
+// Outside of a scene, and in the explorer itself, these are ordinary accesses.
+template <class T>
+bool is_explored(const volatile T* p) {
+    return is_running() && running->holds(p);
+}
+template <class T>
+AtomicAccess access_to(const volatile T* p, int order, void* place) {
+    return {reinterpret_cast<std::uintptr_t>(p), sizeof(T), static_cast<std::memory_order>(order),
+            place};
+}
+
+template <class T>
+T load(const volatile T* p, int order, void* place) {
+    return is_explored(p) ? static_cast<T>(running->load(access_to(p, order, place))) : *p;
+}
+
+template <class T>
+void store(volatile T* p, T value, int order, void* place) {
+    if (is_explored(p)) {
+        running->store(access_to(p, order, place), value);
+    } else {
+        *p = value;
+    }
+}
+
+// Adds, ors and so on; with `expected`, only to that value.
+template <class T, class Change>
+T update(volatile T* p, int order, void* place, const Change& change,
+         std::optional<T> expected = {}, int failure = 0) {
+    if (is_explored(p)) {
+        return static_cast<T>(running->update(
+            access_to(p, order, place),
+            [&](std::uint64_t old) { return std::uint64_t{change(static_cast<T>(old))}; }, expected,
+            static_cast<std::memory_order>(failure)));
+    }
+    const T old = *p;
+    if (!expected || old == *expected) {
+        *p = change(old);
+    }
+    return old;
+}
+
+}  // namespace
+}  // namespace symm::explore
 
 using namespace symm::explore;
 
@@ -17,100 +72,71 @@ extern "C" {
 
 void __tsan_init() {}
 void __tsan_func_entry(void* place) {
-    enter_function(place);
+    if (is_running()) {
+        running->enter(place);
+    }
 }
 void __tsan_func_exit() {
-    leave_function();
+    if (is_running()) {
+        running->leave();
+    }
 }
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 
-#define SYMM_PLAIN(bytes)                              \
-    void __tsan_read##bytes(void* p) {                 \
-        plain_access(p, bytes, false, PLACE);          \
-    }                                                  \
-    void __tsan_write##bytes(void* p) {                \
-        plain_access(p, bytes, true, PLACE);           \
-    }                                                  \
-    void __tsan_unaligned_read##bytes(void* p) {       \
-        plain_access(p, bytes, false, PLACE);          \
-    }                                                  \
-    void __tsan_unaligned_write##bytes(void* p) {      \
-        plain_access(p, bytes, true, PLACE);           \
-    }                                                  \
-    void __tsan_read_write##bytes(void* p) {           \
-        plain_access(p, bytes, false, PLACE);          \
-        plain_access(p, bytes, true, PLACE);           \
-    }                                                  \
-    void __tsan_unaligned_read_write##bytes(void* p) { \
-        plain_access(p, bytes, false, PLACE);          \
-        plain_access(p, bytes, true, PLACE);           \
+#define SYMM_PLAIN(kind, bytes)                      \
+    void __tsan_##kind##read##bytes(void* p) {       \
+        plain(p, bytes, false, PLACE);               \
+    }                                                \
+    void __tsan_##kind##write##bytes(void* p) {      \
+        plain(p, bytes, true, PLACE);                \
+    }                                                \
+    void __tsan_##kind##read_write##bytes(void* p) { \
+        plain(p, bytes, false, PLACE);               \
+        plain(p, bytes, true, PLACE);                \
     }
-SYMM_PLAIN(1)
-SYMM_PLAIN(2)
-SYMM_PLAIN(4)
-SYMM_PLAIN(8)
-SYMM_PLAIN(16)
-void __tsan_read_range(void* p, std::size_t size) {
-    plain_access(p, size, false, PLACE);
-}
-void __tsan_write_range(void* p, std::size_t size) {
-    plain_access(p, size, true, PLACE);
-}
+SYMM_PLAIN(, 1)
+SYMM_PLAIN(, 2)
+SYMM_PLAIN(, 4)
+SYMM_PLAIN(, 8)
+SYMM_PLAIN(, 16)
+SYMM_PLAIN(unaligned_, 2)
+SYMM_PLAIN(unaligned_, 4)
+SYMM_PLAIN(unaligned_, 8)
+SYMM_PLAIN(unaligned_, 16)
 
-// Outside of a scene, and in the explorer itself, these are ordinary accesses.
-#define SYMM_UPDATE(bits, T, name, result)                                                \
-    T __tsan_atomic##bits##_##name(volatile T* p, T operand, int order) {                 \
-        if (!is_running() || !is_in_scene(p)) {                                           \
-            const T old = *p;                                                             \
-            *p = static_cast<T>(result);                                                  \
-            return old;                                                                   \
-        }                                                                                 \
-        return static_cast<T>(atomic_update(                                              \
-            reinterpret_cast<std::uintptr_t>(p), sizeof(T), order, order, PLACE, nullptr, \
-            [](std::uint64_t old, std::uint64_t operand) -> std::uint64_t {               \
-                return static_cast<T>(result);                                            \
-            },                                                                            \
-            operand));                                                                    \
-    }
-#define SYMM_ATOMIC(bits, T)                                                                      \
-    T __tsan_atomic##bits##_load(const volatile T* p, int order) {                                \
-        return is_running() && is_in_scene(p)                                                     \
-                   ? static_cast<T>(atomic_load(reinterpret_cast<std::uintptr_t>(p), sizeof(T),   \
-                                                order, PLACE))                                    \
-                   : *p;                                                                          \
-    }                                                                                             \
-    void __tsan_atomic##bits##_store(volatile T* p, T value, int order) {                         \
-        if (is_running() && is_in_scene(p)) {                                                     \
-            atomic_store(reinterpret_cast<std::uintptr_t>(p), sizeof(T), value, order, PLACE);    \
-        } else {                                                                                  \
-            *p = value;                                                                           \
-        }                                                                                         \
-    }                                                                                             \
-    SYMM_UPDATE(bits, T, fetch_add, old + operand)                                                \
-    SYMM_UPDATE(bits, T, fetch_sub, old - operand)                                                \
-    SYMM_UPDATE(bits, T, fetch_or, old | operand)                                                 \
-    SYMM_UPDATE(bits, T, exchange, (static_cast<void>(old), operand))                             \
-    T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T desired, int order, \
-                                                 int failure) {                                   \
-        if (!is_running() || !is_in_scene(p)) {                                                   \
-            const T old = *p;                                                                     \
-            if (old == expected) {                                                                \
-                *p = desired;                                                                     \
-            }                                                                                     \
-            return old;                                                                           \
-        }                                                                                         \
-        const std::uint64_t wanted = expected;                                                    \
-        return static_cast<T>(atomic_update(                                                      \
-            reinterpret_cast<std::uintptr_t>(p), sizeof(T), order, failure, PLACE, &wanted,       \
-            [](std::uint64_t, std::uint64_t operand) { return operand; }, desired));              \
+#define SYMM_ATOMIC(bits, T)                                                                    \
+    T __tsan_atomic##bits##_load(const volatile T* p, int order) {                              \
+        return load(p, order, PLACE);                                                           \
+    }                                                                                           \
+    void __tsan_atomic##bits##_store(volatile T* p, T value, int order) {                       \
+        store(p, value, order, PLACE);                                                          \
+    }                                                                                           \
+    T __tsan_atomic##bits##_fetch_add(volatile T* p, T by, int order) {                         \
+        return update(p, order, PLACE, [=](T old) { return static_cast<T>(old + by); });        \
+    }                                                                                           \
+    T __tsan_atomic##bits##_fetch_sub(volatile T* p, T by, int order) {                         \
+        return update(p, order, PLACE, [=](T old) { return static_cast<T>(old - by); });        \
+    }                                                                                           \
+    T __tsan_atomic##bits##_fetch_or(volatile T* p, T with, int order) {                        \
+        return update(p, order, PLACE, [=](T old) { return static_cast<T>(old | with); });      \
+    }                                                                                           \
+    T __tsan_atomic##bits##_exchange(volatile T* p, T value, int order) {                       \
+        return update(p, order, PLACE, [=](T) { return value; });                               \
+    }                                                                                           \
+    T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T value, int order, \
+                                                 int failure) {                                 \
+        return update(                                                                          \
+            p, order, PLACE, [=](T) { return value; }, std::optional(expected), failure);       \
     }
 SYMM_ATOMIC(8, std::uint8_t)
 SYMM_ATOMIC(16, std::uint16_t)
 SYMM_ATOMIC(32, std::uint32_t)
 SYMM_ATOMIC(64, std::uint64_t)
 void __tsan_atomic_thread_fence(int order) {
-    atomic_fence(order);
+    if (is_running()) {
+        running->fence(static_cast<std::memory_order>(order));
+    }
 }
 void __tsan_atomic_signal_fence(int) {}
 
@@ -119,17 +145,17 @@ void* __real_memcpy(void* to, const void* from, std::size_t size);
 void* __real_memmove(void* to, const void* from, std::size_t size);
 void* __real_memset(void* to, int value, std::size_t size);
 void* __wrap_memcpy(void* to, const void* from, std::size_t size) {
-    plain_access(const_cast<void*>(from), size, false, PLACE);
-    plain_access(to, size, true, PLACE);
+    plain(from, size, false, PLACE);
+    plain(to, size, true, PLACE);
     return __real_memcpy(to, from, size);
 }
 void* __wrap_memmove(void* to, const void* from, std::size_t size) {
-    plain_access(const_cast<void*>(from), size, false, PLACE);
-    plain_access(to, size, true, PLACE);
+    plain(from, size, false, PLACE);
+    plain(to, size, true, PLACE);
     return __real_memmove(to, from, size);
 }
 void* __wrap_memset(void* to, int value, std::size_t size) {
-    plain_access(to, size, true, PLACE);
+    plain(to, size, true, PLACE);
     return __real_memset(to, value, size);
 }
 

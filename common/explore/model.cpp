@@ -96,7 +96,8 @@ std::vector<StoreRecord*> Memory::readable(std::size_t number, const Mind& mind)
     return {location.stores.rbegin(), location.stores.rend() - first};
 }
 
-void Memory::read(std::size_t location, const StoreRecord& store, int order, Mind& mind) {
+void Memory::read(std::size_t location, const StoreRecord& store, std::memory_order order,
+                  Mind& mind) {
     mind.now.know(location, &store);
     mind.acquirable.join(store.released);
     if (acquires(order)) {
@@ -118,8 +119,8 @@ std::vector<std::size_t> Memory::places(std::size_t number, const Mind& mind) {
     return places;
 }
 
-StoreRecord& Memory::store(std::size_t number, std::uint64_t value, int order, int thread,
-                           std::size_t before, const StoreRecord* behind, Mind& mind) {
+StoreRecord& Memory::store(std::size_t number, std::uint64_t value, std::memory_order order,
+                           int thread, std::size_t before, const StoreRecord* behind, Mind& mind) {
     Location& location = locations_[number];
     if (used_ == records_.size()) {
         records_.emplace_back();
@@ -152,7 +153,7 @@ StoreRecord& Memory::store(std::size_t number, std::uint64_t value, int order, i
     return store;
 }
 
-void Memory::fence(int order, int thread, Mind& mind) {
+void Memory::fence(std::memory_order order, int thread, Mind& mind) {
     if (acquires(order)) {
         mind.now.join(mind.acquirable);
     }

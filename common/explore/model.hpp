@@ -20,6 +20,7 @@
 /// before. A plain access is a race where the other one is not among them.
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -29,7 +30,7 @@
 namespace symm::explore {
 
 /// A set of small numbers.
-class Set {
+class NumberSet {
 public:
     void insert(std::size_t number) {
         if (number / 64 >= words_.size()) {
@@ -40,7 +41,7 @@ public:
     bool contains(std::size_t number) const {
         return number / 64 < words_.size() && (words_[number / 64] >> number % 64 & 1) != 0;
     }
-    bool intersects(const Set& other) const {
+    bool intersects(const NumberSet& other) const {
         const std::size_t both = std::min(words_.size(), other.words_.size());
         for (std::size_t i = 0; i < both; ++i) {
             if ((words_[i] & other.words_[i]) != 0) {
@@ -49,7 +50,7 @@ public:
         }
         return false;
     }
-    void insert(const Set& other) {
+    void insert(const NumberSet& other) {
         words_.resize(std::max(words_.size(), other.words_.size()));
         for (std::size_t i = 0; i < other.words_.size(); ++i) {
             words_[i] |= other.words_[i];
@@ -84,7 +85,7 @@ struct StoreRecord {
     std::uint64_t generation = 0;  ///< Of its location.
     long step = -1;                ///< In the log; -1: the initial value.
     bool updated = false;  ///< An addition or a swap has read it, and comes directly after it.
-    Set past;              ///< The choices that it depends on.
+    NumberSet past;        ///< The choices that it depends on.
     Knowledge released;
 };
 
@@ -94,7 +95,7 @@ struct Location {
     unsigned size = 0;
     std::vector<StoreRecord*> stores;  ///< In their order. Empty: not accessed yet.
     std::uint64_t generation = 0;      ///< Plain stores, each of which begins a new history.
-    Set writers;                       ///< Threads that store to it in some execution.
+    NumberSet writers;                 ///< Threads that store to it in some execution.
 };
 
 /// The threads' part in the model.
@@ -102,17 +103,15 @@ struct Mind {
     Knowledge now;
     Knowledge acquirable;  ///< What an acquire fence would add.
     Knowledge released;    ///< What a relaxed store releases: `now` at the last release fence.
-    Set past;              ///< The choices that its next step depends on.
+    NumberSet past;        ///< The choices that its next step depends on.
     std::uint32_t stores = 0;
 };
 
-/// The orders, as clang numbers them.
-enum Order { kRelaxed, kConsume, kAcquire, kRelease, kAcquireRelease, kSequential };
-inline bool acquires(int order) {
-    return order == kConsume || order == kAcquire || order >= kAcquireRelease;
+inline bool acquires(std::memory_order order) {
+    return order != std::memory_order_relaxed && order != std::memory_order_release;
 }
-inline bool releases(int order) {
-    return order >= kRelease;
+inline bool releases(std::memory_order order) {
+    return order >= std::memory_order_release;
 }
 
 /// All locations, and the rules of the table.
@@ -134,13 +133,14 @@ public:
 
     /// The stores that a load may read, the newest first.
     std::vector<StoreRecord*> readable(std::size_t location, const Mind& mind);
-    static void read(std::size_t location, const StoreRecord& store, int order, Mind& mind);
+    static void read(std::size_t location, const StoreRecord& store, std::memory_order order,
+                     Mind& mind);
     /// Before how many of the newest stores a new one may come: all possible numbers, 0 first.
     std::vector<std::size_t> places(std::size_t location, const Mind& mind);
     /// Puts a store before the `before` newest ones. `behind`: the store that an add or swap read.
-    StoreRecord& store(std::size_t location, std::uint64_t value, int order, int thread,
-                       std::size_t before, const StoreRecord* behind, Mind& mind);
-    static void fence(int order, int thread, Mind& mind);
+    StoreRecord& store(std::size_t location, std::uint64_t value, std::memory_order order,
+                       int thread, std::size_t before, const StoreRecord* behind, Mind& mind);
+    static void fence(std::memory_order order, int thread, Mind& mind);
     /// Plain stores begin new histories.
     void forget(std::uintptr_t address, std::size_t size);
 

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -17,19 +18,15 @@ namespace {
 using Lines = std::map<void*, std::vector<std::string>>;
 
 bool is_below_kernels(const std::string& line) {
-    for (const char* part :
-         {"/cuda", "/c++/", "/fmt/", "/common/simt/", "/common/explore/", "??"}) {
-        if (line.find(part) != std::string::npos) {
-            return true;
-        }
-    }
-    return false;
+    static constexpr const char* kParts[] = {
+        "/cuda", "/c++/", "/fmt/", "/common/simt/", "/common/explore/", "??"};
+    return std::ranges::any_of(
+        kParts, [&](const char* part) { return line.find(part) != std::string::npos; });
 }
 
 /// The output of a command that ran well, at its start; else nothing.
-std::ifstream output_of(const Command& command_without_output) {
+std::ifstream output_of(Command command) {
     const UniqueFd output(::memfd_create("symm_explore", MFD_CLOEXEC));
-    Command command = command_without_output;
     command.standard_output = output.get();
     try {
         const auto status = Process(command).wait(Deadline::standard());

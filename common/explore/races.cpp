@@ -2,8 +2,8 @@
 
 namespace symm::explore {
 
-std::optional<AccessRecord> Races::access(std::size_t at, std::size_t size, Kind kind, int thread,
-                                          const Mind& mind, long step) {
+std::optional<AccessRecord> Races::access(std::size_t at, std::size_t size, AccessKind kind,
+                                          int thread, const Mind& mind, long step) {
     const auto bytes = static_cast<std::uint8_t>(((1U << size) - 1) << at % 8);
     if (at / 8 >= words_.size()) {
         words_.resize(at / 8 + 1);

@@ -12,7 +12,7 @@
 
 namespace symm::explore {
 
-struct Kind {
+struct AccessKind {
     bool store;
     bool atomic;
 };
@@ -20,7 +20,7 @@ struct Kind {
 /// An access as the log has it.
 struct AccessRecord {
     int thread;
-    Kind kind;
+    AccessKind kind;
     std::uint8_t bytes;   ///< Of eight: a bit for each.
     std::uint32_t clock;  ///< Its thread's steps.
     long step;            ///< In the log.
@@ -32,8 +32,8 @@ public:
     void clear() { ++execution_; }
     /// Records an access of at most 8 bytes of one word, `at` bytes after the start of the scene,
     /// and returns an earlier one with which it is a race.
-    std::optional<AccessRecord> access(std::size_t at, std::size_t size, Kind kind, int thread,
-                                       const Mind& mind, long step);
+    std::optional<AccessRecord> access(std::size_t at, std::size_t size, AccessKind kind,
+                                       int thread, const Mind& mind, long step);
 
 private:
     struct Word {

@@ -26,9 +26,9 @@
 #include <optional>
 #include <vector>
 
-#include "common/explore/await.hpp"
 #include "common/explore/explore.hpp"
 #include "common/explore/model.hpp"
+#include "common/simt/explored.hpp"
 
 namespace symm::explore {
 
@@ -37,36 +37,36 @@ inline constexpr std::size_t kMostThreads = 256;
 using Threads = std::bitset<kMostThreads>;
 
 /// How a wait may end.
-struct Move {
+struct ThreadMove {
     int thread = -1;
-    Awaited how = Awaited::kTrue;
+    simt::Awaited how = simt::Awaited::kTrue;
     bool misses = false;               ///< It does not end: its poll came too late.
     std::vector<std::uint64_t> reads;  ///< The ids of the stores that its loads read, in turn.
-    bool operator==(const Move&) const = default;
+    bool operator==(const ThreadMove&) const = default;
 };
 
 class Search {
 public:
-    explicit Search(const Options& options) : options_(options), random_(options.random) {}
+    explicit Search(const Options& options) : reduction_(options.reduction) {}
 
     void begin_execution();
     /// One of `count` possibilities.
     std::size_t choose(std::size_t count);
     /// One of the moves, or null where all are asleep: something equivalent was visited. `polled`
     /// has the locations that each thread's poll reads.
-    const Move* next(const std::vector<Move>& moves,
-                     const std::map<int, std::vector<std::size_t>>& polled);
+    const ThreadMove* next(const std::vector<ThreadMove>& moves,
+                           const std::map<int, std::vector<std::size_t>>& polled);
     /// To be called before each move. Returns its number.
     std::size_t moved(int thread);
     /// To be called after it, with what it depended on, what it has read included.
-    void depends(std::size_t move, const Set& past) { made_[move].past = past; }
+    void depends(std::size_t move, const NumberSet& past) { made_[move].past = past; }
     /// To be called for each store: which earlier moves could have read it?
-    void stored(std::size_t location, int thread, const Set& past) {
+    void stored(std::size_t location, int thread, const NumberSet& past) {
         add_races(location, thread, past, true);
     }
     /// To be called for the last move, if it was an addition or a swap: which earlier ones have
     /// taken what it could have read? `past`: what it depends on beside what it has read.
-    void updated(std::size_t location, Set past) {
+    void updated(std::size_t location, NumberSet past) {
         Made& move = made_.back();
         move.updates = location;
         past.insert(made_.size() - 1);
@@ -81,32 +81,28 @@ public:
 
 private:
     struct Node {
-        std::size_t count = 0;    ///< Of a choice; 0: a move.
-        std::size_t index = 0;    ///< What is taken.
-        std::vector<Move> taken;  ///< Moves tried before, the present one, and those to come.
-        std::vector<Move> all;
-        std::vector<Move> asleep;
+        std::size_t count = 0;          ///< Of a choice; 0: a move.
+        std::size_t index = 0;          ///< What is taken.
+        std::vector<ThreadMove> taken;  ///< Moves tried before, the present one, and those to come.
+        std::vector<ThreadMove> all;
+        std::vector<ThreadMove> asleep;
         std::map<int, std::vector<std::size_t>> polled;
         Threads wanted, begun;
     };
     struct Made {
         int thread;
-        Set past;
+        NumberSet past;
         std::size_t node;
         std::optional<std::size_t> updates = {};
     };
-    void add_races(std::size_t location, int thread, const Set& past, bool with_loads);
-    std::uint64_t random(std::size_t below);
-    bool is_asleep(const std::vector<Move>& asleep, const Move& move) const;
+    void add_races(std::size_t location, int thread, const NumberSet& past, bool with_loads);
 
-    const Options& options_;
-    std::uint64_t random_;
+    const Reduction reduction_;
     std::vector<Node> path_;
     std::vector<Made> made_;
-    std::vector<Move> asleep_;  ///< At the present depth.
+    std::vector<ThreadMove> asleep_;  ///< At the present depth.
     std::size_t depth_ = 0;
     std::size_t new_from_ = 0;  ///< Nodes before this one had the same stores after them last time.
-    Move random_move_;
 };
 
 }  // namespace symm::explore

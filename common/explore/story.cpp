@@ -4,32 +4,29 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <set>
 #include <string_view>
 
 namespace symm::explore {
 namespace {
 
-bool is_load(const Step& step) {
-    return step.accesses && step.what.find("load") != std::string::npos;
-}
+using Steps = std::vector<ReportedStep>;
 
-std::string who(const Step& step) {
-    return fmt::format("r{}.b{}.t{}", step.rank, step.block, step.thread);
-}
-
-std::string line_of(const std::vector<Step>& steps, std::size_t number) {
-    const Step& step = steps[number];
-    std::string line = fmt::format("{:>4}  {:<9} {:<13}", number, who(step),
+std::string line_of(const Steps& steps, std::size_t number) {
+    const ReportedStep& step = steps[number];
+    std::string line = fmt::format("{:>4}  {:<9} {:<13}", number,
+                                   fmt::format("r{}.b{}.t{}", step.rank, step.block, step.thread),
                                    step.order.empty() ? step.what : step.what + ' ' + step.order);
-    if (!step.accesses) {
+    if (step.location.empty()) {
         return line.substr(0, line.find_last_not_of(' ') + 1);
     }
-    line += fmt::format(" {}", step.location);
-    if (step.what == "load" || step.what == "store") {
-        line += fmt::format(" {} {:#x}", is_load(step) ? "=" : ":=", step.value);
+    line += ' ' + step.location;
+    if (step.what == "store") {
+        line += fmt::format(" := {:#x}", step.value);
     }
     if (step.what == "load") {
+        line += fmt::format(" = {:#x}", step.value);
         line += step.from < 0 ? ", the initial value" : fmt::format(", of step {}", step.from);
         if (step.newest >= 0) {
             line += fmt::format("; {} is newer", step.newest);
@@ -41,94 +38,84 @@ std::string line_of(const std::vector<Step>& steps, std::size_t number) {
     return line;
 }
 
-}  // namespace
-
-namespace {
-
-bool same_thread(const Step& a, const Step& b) {
+bool same_thread(const ReportedStep& a, const ReportedStep& b) {
     return a.rank == b.rank && a.block == b.block && a.thread == b.thread;
 }
-bool is_sync(const Step& step) {
+bool is_sync(const ReportedStep& step) {
     return step.what.ends_with("sync");
 }
 
 /// The steps of a failing execution that the story tells, each with those that led to it.
 class Told {
 public:
-    explicit Told(const std::vector<Step>& steps) : steps_(steps) {}
+    explicit Told(const Steps& steps) : steps_(steps) {}
 
-    std::set<std::size_t> numbers;
+    std::set<long> numbers;
 
-    /// Adds a step, the store that it read, and the newest one if it read an older one.
-    void tell(std::size_t number) {
-        numbers.insert(number);
-        for (const long stored : {steps_[number].from, steps_[number].newest}) {
-            if (stored >= 0) {
-                numbers.insert(static_cast<std::size_t>(stored));
-            }
+    /// Adds a step, the store that it read, and the newest one if it read an older one. Not a step:
+    /// -1.
+    void tell(long number) {
+        if (number >= 0) {
+            numbers.insert({number, step(number).from, step(number).newest});
+            numbers.erase(-1);
         }
     }
     /// Whether a step loads what another thread has stored.
-    bool is_news(const Step& step) const {
-        return step.what == "load" &&
-               (step.newest >= 0 ||
-                (step.from >= 0 &&
-                 !same_thread(step, steps_[static_cast<std::size_t>(step.from)])));
+    bool is_news(const ReportedStep& one) const {
+        return one.what == "load" &&
+               (one.newest >= 0 || (one.from >= 0 && !same_thread(one, step(one.from))));
     }
-    /// The last step of the thread before its step `number` for which `is_so` is true; or -1.
+    /// The last step of the thread of step `number`, before that, for which `is_so` is true; or -1.
     template <class Is>
-    long last_before(std::size_t number, Is&& is_so) const {
-        for (std::size_t i = number; i-- > 0;) {
-            if (same_thread(steps_[i], steps_[number]) && is_so(steps_[i])) {
-                return static_cast<long>(i);
-            }
+    long last_before(long number, const Is& is_so) const {
+        long before = number - 1;
+        while (before >= 0 && !(same_thread(step(before), step(number)) && is_so(step(before)))) {
+            --before;
         }
-        return -1;
+        return before;
     }
+    const ReportedStep& step(long number) const { return steps_[static_cast<std::size_t>(number)]; }
 
 private:
-    const std::vector<Step>& steps_;
+    const Steps& steps_;
 };
 
 // Two accesses that nothing orders: the first thread's next step that could order others' steps,
 // and what the second one had learned before, by itself or from its block.
-void tell_race(const std::vector<Step>& steps, const std::vector<std::size_t>& involved,
-               Told& told) {
-    const std::size_t earlier = involved.front();
-    const std::size_t later = involved.back();
+void tell_race(long earlier, long later, Told& told) {
     told.tell(earlier);
     told.tell(later);
     bool synced = false;
-    for (std::size_t i = earlier + 1; i < later; ++i) {
-        if (same_thread(steps[i], steps[earlier])) {
-            if (steps[i].what == "store") {
-                told.tell(i);
-                break;
-            }
-            if (is_sync(steps[i]) && !synced) {
-                synced = true;
-                told.tell(i);
-            }
+    for (long i = earlier + 1; i < later; ++i) {
+        const ReportedStep& step = told.step(i);
+        if (!same_thread(step, told.step(earlier))) {
+            continue;
+        }
+        if (step.what == "store") {
+            told.tell(i);
+            break;
+        }
+        if (is_sync(step) && !synced) {
+            synced = true;
+            told.tell(i);
         }
     }
-    const auto news = [&](const Step& step) { return told.is_news(step); };
-    if (const long learnt = told.last_before(later, news); learnt >= 0) {
-        told.tell(static_cast<std::size_t>(learnt));
-    }
+    const auto news = [&](const ReportedStep& step) { return told.is_news(step); };
+    told.tell(told.last_before(later, news));
     const long sync = told.last_before(later, is_sync);
     if (sync < 0) {
         return;
     }
-    told.tell(static_cast<std::size_t>(sync));
-    const Step& at = steps[static_cast<std::size_t>(sync)];
-    for (std::size_t i = 0; i < later; ++i) {
-        const Step& other = steps[i];
+    told.tell(sync);
+    const ReportedStep& at = told.step(sync);
+    for (long i = 0; i < later; ++i) {
+        const ReportedStep& other = told.step(i);
         if (other.rank == at.rank && other.block == at.block && other.what == at.what &&
             other.value == at.value && !same_thread(other, at)) {
             const long learnt =
-                told.last_before(i, [&](const Step& s) { return news(s) || is_sync(s); });
-            if (learnt >= 0 && news(steps[static_cast<std::size_t>(learnt)])) {
-                told.tell(static_cast<std::size_t>(learnt));
+                told.last_before(i, [&](const ReportedStep& s) { return news(s) || is_sync(s); });
+            if (learnt >= 0 && news(told.step(learnt))) {
+                told.tell(learnt);
             }
         }
     }
@@ -136,28 +123,24 @@ void tell_race(const std::vector<Step>& steps, const std::vector<std::size_t>& i
 
 // Goes back from each step that the failure is about: to what its thread had read before, the store
 // of that, what that thread had read before, and so on.
-void tell_from_the_end(const std::vector<Step>& steps, std::vector<std::size_t> open, Told& told) {
+void tell_from_the_end(std::vector<long> open, Told& told) {
     // Also what the thread has stored itself: perhaps it should not have.
-    const auto news = [&](const Step& step) {
+    const auto news = [](const ReportedStep& step) {
         return step.what == "load" && (step.from >= 0 || step.newest >= 0);
     };
-    std::set<std::size_t> followed;
+    std::set<long> followed = {-1};
     while (!open.empty()) {
-        const std::size_t number = open.back();
+        const long number = open.back();
         open.pop_back();
         if (!followed.insert(number).second) {
             continue;
         }
         told.tell(number);
-        const Step& step = steps[number];
-        for (const long next : {step.from, step.newest, told.last_before(number, news)}) {
-            if (next >= 0) {
-                open.push_back(static_cast<std::size_t>(next));
-            }
-        }
+        const ReportedStep& step = told.step(number);
+        open.insert(open.end(), {step.from, step.newest, told.last_before(number, news)});
         // For a plain load: the last plain store to its location.
-        for (std::size_t i = number; step.what == "plain load" && i-- > 0;) {
-            if (steps[i].location == step.location && steps[i].what == "plain store") {
+        for (long i = number; step.what == "plain load" && i-- > 0;) {
+            if (told.step(i).location == step.location && told.step(i).what == "plain store") {
                 open.push_back(i);
                 break;
             }
@@ -165,77 +148,18 @@ void tell_from_the_end(const std::vector<Step>& steps, std::vector<std::size_t> 
     }
 }
 
-}  // namespace
-
-std::vector<std::size_t> steps_that_matter(const Report& report) {
-    Told told(report.steps);
-    if (report.involved.size() == 2 && report.why.starts_with("data race")) {
-        tell_race(report.steps, report.involved, told);
-    } else {
-        tell_from_the_end(report.steps, report.involved, told);
-    }
-    for (std::size_t i = 0; i < report.steps.size(); ++i) {
-        if (report.steps[i].what == "polls too late" || report.steps[i].what == "gives up") {
-            told.numbers.insert(i);
-        }
-    }
-    return {told.numbers.begin(), told.numbers.end()};
-}
-
-namespace {
-
 /// The name of the memory, without the place in it.
-std::string_view memory_of(const Step& step) {
+std::string_view memory_of(const ReportedStep& step) {
     return std::string_view(step.location).substr(0, step.location.find_first_of("+["));
 }
 
 /// Whether the second step is the same plain access, by the same thread, of the same memory.
-bool goes_on(const Step& step, const Step& next) {
+bool goes_on(const ReportedStep& step, const ReportedStep& next) {
     return same_thread(step, next) && step.what.starts_with("plain") && step.what == next.what &&
            memory_of(step) == memory_of(next) && step.places == next.places;
 }
 
-}  // namespace
-
-std::string story(const Report& report, bool all, std::size_t most) {
-    std::vector<std::size_t> numbers;
-    if (all) {
-        for (std::size_t i = 0; i < report.steps.size(); ++i) {
-            numbers.push_back(i);
-        }
-    } else {
-        numbers = steps_that_matter(report);
-    }
-    std::size_t left_out = 0;
-    for (; !all && numbers.size() > most; ++left_out) {
-        const auto first = std::ranges::find_if(
-            numbers, [&](std::size_t number) { return report.steps[number].what != "gives up"; });
-        numbers.erase(first == numbers.end() ? numbers.begin() : first);
-    }
-    std::string text;
-    if (left_out != 0) {
-        text += fmt::format("      ({} earlier steps that matter are left out)\n", left_out);
-    }
-    for (std::size_t i = 0; i < numbers.size();) {
-        std::size_t run = 1;  // steps that are told in one line
-        while (all && i + run < numbers.size() &&
-               goes_on(report.steps[numbers[i]], report.steps[numbers[i + run]])) {
-            ++run;
-        }
-        text += line_of(report.steps, numbers[i]);
-        if (run > 1) {
-            const std::string& last = report.steps[numbers[i + run - 1]].location;
-            text += fmt::format(" ... {} ({} steps)", last, run);
-        }
-        text += '\n';
-        i += run;
-    }
-    return text + fmt::format("      => {}\n", report.why);
-}
-
-namespace {
-
-/// No text of a report has a control character.
+/// A JSON string. No text of a report has a control character.
 std::string quoted(const std::string& text) {
     std::string result = "\"";
     for (const char c : text) {
@@ -244,23 +168,67 @@ std::string quoted(const std::string& text) {
     return result + '"';
 }
 
-std::string as_json(const Step& step, bool matters) {
-    std::vector<std::string> places;
-    std::ranges::transform(step.places, std::back_inserter(places), quoted);
-    return fmt::format(
-        R"({{"rank":{},"block":{},"thread":{},"what":{},"order":{},"location":{},"value":{},)"
-        R"("from":{},"newest":{},"places":[{}],"matters":{}}})",
-        step.rank, step.block, step.thread, quoted(step.what), quoted(step.order),
-        quoted(step.location), step.value, step.from, step.newest, fmt::join(places, ","), matters);
+std::vector<std::size_t> steps_that_matter(const Report& report) {
+    Told told(report.steps);
+    if (report.involved.size() == 2 && report.why.starts_with("data race")) {
+        tell_race(report.involved.front(), report.involved.back(), told);
+    } else {
+        tell_from_the_end(report.involved, told);
+    }
+    for (std::size_t i = 0; i < report.steps.size(); ++i) {
+        if (report.steps[i].what == "polls too late" || report.steps[i].what == "gives up") {
+            told.numbers.insert(static_cast<long>(i));
+        }
+    }
+    return {told.numbers.begin(), told.numbers.end()};
 }
 
 }  // namespace
 
+std::string story(const Report& report, bool all, std::size_t most) {
+    const auto& steps = report.steps;
+    std::vector<std::size_t> numbers(all ? steps.size() : 0);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    std::string text;
+    if (!all) {
+        numbers = steps_that_matter(report);
+        const std::size_t left_out = numbers.size() - std::min(numbers.size(), most);
+        for (std::size_t i = 0; i < left_out; ++i) {
+            const auto first = std::ranges::find_if(
+                numbers, [&](std::size_t number) { return steps[number].what != "gives up"; });
+            numbers.erase(first == numbers.end() ? numbers.begin() : first);
+        }
+        if (left_out != 0) {
+            text = fmt::format("      ({} earlier steps that matter are left out)\n", left_out);
+        }
+    }
+    for (std::size_t i = 0; i < numbers.size();) {
+        std::size_t run = 1;  // steps that are told in one line
+        while (all && i + run < numbers.size() && goes_on(steps[i], steps[i + run])) {
+            ++run;
+        }
+        text += line_of(steps, numbers[i]);
+        if (run > 1) {
+            text += fmt::format(" ... {} ({} steps)", steps[i + run - 1].location, run);
+        }
+        text += '\n';
+        i += run;
+    }
+    return text + fmt::format("      => {}\n", report.why);
+}
+
 std::string as_json(const Report& report, const std::string& protocol, bool may_give_up) {
     std::vector<std::string> steps;
     const std::vector<std::size_t> matter = steps_that_matter(report);
-    for (std::size_t i = 0; i < report.steps.size(); ++i) {
-        steps.push_back(as_json(report.steps[i], std::ranges::binary_search(matter, i)));
+    for (const ReportedStep& step : report.steps) {
+        std::vector<std::string> places;
+        std::ranges::transform(step.places, std::back_inserter(places), quoted);
+        steps.push_back(fmt::format(
+            R"({{"rank":{},"block":{},"thread":{},"what":{},"order":{},"location":{},"value":{},)"
+            R"("from":{},"newest":{},"places":[{}],"matters":{}}})",
+            step.rank, step.block, step.thread, quoted(step.what), quoted(step.order),
+            quoted(step.location), step.value, step.from, step.newest, fmt::join(places, ","),
+            std::ranges::binary_search(matter, steps.size())));
     }
     return fmt::format(
         R"({{"protocol":{},"may_give_up":{},"threads":{},"executions":{},"seconds":{:.3f},)"

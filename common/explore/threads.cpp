@@ -1,59 +1,45 @@
-// Threads that take turns: each has a stack of its own, and runs until it waits.
+// Threads that take turns: each is a fiber, and runs until it waits.
 
-#include "common/explore/execution.hpp"
-
-#include <cstdlib>
+#include <algorithm>
 #include <stdexcept>
 
-asm(R"(
-    .text
-    .globl symm_explore_switch
-    .type symm_explore_switch, @function
-symm_explore_switch:
-    pushq %rbp
-    pushq %rbx
-    pushq %r12
-    pushq %r13
-    pushq %r14
-    pushq %r15
-    movq %rsp, (%rdi)
-    movq %rsi, %rsp
-    popq %r15
-    popq %r14
-    popq %r13
-    popq %r12
-    popq %rbx
-    popq %rbp
-    ret
-    .size symm_explore_switch, .-symm_explore_switch
-)");
+#include "common/explore/exploration.hpp"
 
 namespace symm::explore {
 
-void Runtime::live() {
-    Thread& thread = *running->current_;
+void Exploration::live(void* thread) {
     try {
         running->inside_ = false;
-        thread.body();
+        static_cast<Thread*>(thread)->body();
     } catch (...) {  // the explorer's: kernels throw nothing
         running->error_ = std::current_exception();
     }
     running->inside_ = true;
-    thread.state = State::kEnded;
-    symm_explore_switch(&thread.sp, running->scheduler_sp_);
-    std::abort();
+    static_cast<Thread*>(thread)->state = ThreadState::kEnded;
 }
 
-void Runtime::resume(Thread& thread) {
+void Exploration::resume(Thread& thread) {
     current_ = &thread;
-    symm_explore_switch(&scheduler_sp_, thread.sp);
+    thread.fiber->resume();
     current_ = nullptr;
     if (error_) {
         std::rethrow_exception(std::exchange(error_, nullptr));
     }
 }
 
-void* Runtime::allocate(std::size_t count, std::size_t size, const std::string& of, int rank) {
+void Exploration::run_ready() {
+    for (bool again = true; again;) {
+        again = false;
+        for (std::size_t i = 0; i < thread_count_; ++i) {
+            if (threads_[i].state == ThreadState::kReady) {
+                again = true;
+                resume(threads_[i]);
+            }
+        }
+    }
+}
+
+void* Exploration::allocate(std::size_t count, std::size_t size, const std::string& of, int rank) {
     const std::size_t bytes = count * size;
     used_ = (used_ + 127) / 128 * 128;
     if (bytes > kSceneBytes - used_) {
@@ -65,120 +51,104 @@ void* Runtime::allocate(std::size_t count, std::size_t size, const std::string& 
     return memory;
 }
 
-void Runtime::name(const void* memory, std::size_t count, std::size_t size, const std::string& name,
-                   int rank) {
+void Exploration::name(const void* memory, std::size_t count, std::size_t size,
+                       const std::string& name, int rank) {
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
     names_.push_back(
         {begin, begin + count * size, size, rank < 0 ? name : fmt::format("r{}.{}", rank, name)});
 }
 
-void Runtime::launch(int rank, const Shape& shape,
-                     const std::function<void(const simt::ThreadBlock&)>& body) {
-    Barrier& end = kernel_ends_[rank];
-    end.name = "kernel end";
+void Exploration::launch(int rank, const Shape& shape,
+                         const std::function<void(const simt::ThreadBlock&)>& body) {
+    MeetingPoint& end =
+        kernel_ends_.try_emplace(rank, MeetingPoint{"kernel end", 0, true}).first->second;
     end.expected += std::size_t{shape.blocks} * shape.threads;
-    end.ends_kernel = true;
     for (unsigned b = 0; b < shape.blocks; ++b) {
-        simt::HostBlock& block = blocks_.emplace_back();
+        SceneBlock& block = blocks_.emplace_back();
         block.group_index = dim3(b);
         block.grid_dim = dim3(shape.blocks);
         block.size = shape.threads;
+        block.exchange.resize(shape.threads);
         if (shape.shared_bytes != 0) {
             block.shared = allocate(1, shape.shared_bytes, fmt::format("shared{}", b), rank);
         }
-        Barrier& whole = barriers_.emplace_back();
-        whole.name = "block.sync";
-        whole.expected = shape.threads;
-        block.sync = [](void* barrier, bool vote) {
-            return running->pass_barrier(*static_cast<Barrier*>(barrier), vote);
-        };
-        block.sync_state = &whole;
-        auto& warps = warps_.emplace_back((shape.threads + simt::kWarpSize - 1) / simt::kWarpSize);
-        for (unsigned w = 0; w < warps.size(); ++w) {
-            Barrier& warp = barriers_.emplace_back();
-            warp.name = "warp.sync";
-            warp.expected = std::min(simt::kWarpSize, shape.threads - w * simt::kWarpSize);
-            warps[w].sync = [](void* barrier) {
-                running->pass_barrier(*static_cast<Barrier*>(barrier), false);
-            };
-            warps[w].state = &warp;
+        block.whole.expected = shape.threads;
+        for (unsigned first = 0; first < shape.threads; first += simt::kWarpSize) {
+            block.warps.push_back({"warp.sync", std::min(simt::kWarpSize, shape.threads - first)});
         }
-        block.warps = warps.data();
-        auto& named = named_barriers_.emplace_back();
-        block.named_state = &named;
-        block.named_sync = [](void* state, unsigned number, unsigned threads) {
-            Barrier& barrier =
-                (*static_cast<std::array<Barrier, simt::kNamedBarriers>*>(state)).at(number);
-            barrier.name = "named sync";
-            barrier.expected = threads;
-            running->pass_barrier(barrier, false);
-        };
         for (unsigned t = 0; t < shape.threads; ++t) {
-            if (thread_count_ == kMostThreads) {
-                throw std::runtime_error(fmt::format("more than {} threads", kMostThreads));
-            }
-            Thread& thread = threads_[thread_count_++];
-            if (thread.stack == nullptr) {
-                thread.stack = {new char[kStackBytes], [](char* stack) { delete[] stack; }};
-            }
-            thread.rank = rank;
-            thread.block = static_cast<int>(b);
-            thread.number = static_cast<int>(t);
-            thread.state = State::kReady;
-            thread.mind = {};
-            thread.mind.now.step(number_of(thread));
-            thread.call = nullptr;
-            thread.handle = simt::ThreadBlock(&block, t);
-            thread.body = [body, &thread] { body(thread.handle); };
-            // As symm_explore_switch leaves a stack: six registers, and the address to continue at.
-            auto** top = reinterpret_cast<void**>(
-                             reinterpret_cast<std::uintptr_t>(thread.stack.get() + kStackBytes) &
-                             ~std::uintptr_t{15}) -
-                         8;
-            std::fill(top, top + 8, nullptr);
-            top[6] = reinterpret_cast<void*>(&live);
-            thread.sp = top;
+            add_thread(rank, block, t, body);
         }
     }
 }
 
-bool Runtime::pass_barrier(Barrier& barrier, bool vote) {
-    const Inside inside(*this);
-    log(barrier.name.c_str(), -1, 0, barrier.passed, nullptr);
-    barrier.vote |= vote;
-    barrier.waiting.push_back(number_of(*current_));
-    if (barrier.waiting.size() < barrier.expected) {
-        current_->state = State::kAtBarrier;
-        symm_explore_switch(&current_->sp, scheduler_sp_);
-        return barrier.result;
+void Exploration::add_thread(int rank, SceneBlock& block, unsigned number,
+                             const std::function<void(const simt::ThreadBlock&)>& body) {
+    if (thread_count_ == kMostThreads) {
+        throw std::runtime_error(fmt::format("more than {} threads", kMostThreads));
     }
-    const bool fences = barrier.ends_kernel && options_.kernel_end == KernelEnd::kFence;
-    const bool releases = barrier.ends_kernel && options_.kernel_end != KernelEnd::kNothing;
+    Thread& thread = threads_[thread_count_++];
+    if (thread.fiber == nullptr) {
+        thread.fiber = std::make_unique<Fiber>();
+    }
+    thread.rank = rank;
+    thread.block = static_cast<int>(block.group_index.x);
+    thread.number = static_cast<int>(number);
+    thread.state = ThreadState::kReady;
+    thread.mind = {};
+    thread.mind.now.step(number_of(thread));
+    thread.reads.clear();
+    thread.frame = nullptr;
+    thread.body = [body, handle = simt::ThreadBlock(&block, number)] { body(handle); };
+    thread.fiber->start(live, &thread);
+}
+
+bool SceneBlock::sync(bool vote) {
+    return running->meet(whole, vote);
+}
+void SceneBlock::sync_warp(unsigned warp) {
+    running->meet(warps[warp]);
+}
+void SceneBlock::sync_named(unsigned number, unsigned threads) {
+    MeetingPoint& point = named.try_emplace(number, MeetingPoint{"named sync"}).first->second;
+    point.expected = threads;
+    running->meet(point);
+}
+
+bool Exploration::meet(MeetingPoint& point, bool vote) {
+    const Inside inside(*this);
+    log({.what = point.name, .value = point.passed});
+    point.vote |= vote;
+    point.waiting.push_back(number_of(*current_));
+    if (point.waiting.size() < point.expected) {
+        current_->state = ThreadState::kAtBarrier;
+        current_->fiber->suspend();
+        return point.result;
+    }
     Knowledge all;
-    Set past;
-    for (const int i : barrier.waiting) {
+    NumberSet past;
+    for (const int i : point.waiting) {
         const Mind& mind = threads_[static_cast<std::size_t>(i)].mind;
         all.join(mind.now);
-        if (fences) {
+        if (point.ends_kernel) {
             all.join(mind.acquirable);
         }
         past.insert(mind.past);
     }
-    for (const int i : barrier.waiting) {
+    for (const int i : point.waiting) {
         Thread& thread = threads_[static_cast<std::size_t>(i)];
         thread.mind.now = all;
         thread.mind.past = past;
         thread.mind.now.step(i);
-        if (releases) {
+        if (point.ends_kernel) {
             thread.mind.released = all;
         }
-        thread.state = State::kReady;
+        thread.state = ThreadState::kReady;
     }
-    barrier.waiting.clear();
-    ++barrier.passed;
-    barrier.result = barrier.vote;
-    barrier.vote = false;
-    return barrier.result;
+    point.waiting.clear();
+    ++point.passed;
+    point.result = std::exchange(point.vote, false);
+    return point.result;
 }
 
 }  // namespace symm::explore

@@ -1,37 +1,37 @@
 // Waits: all ways in which one may end, and the one that is taken.
 
-#include "common/explore/execution.hpp"
-
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <stdexcept>
 
+#include "common/explore/exploration.hpp"
+
 namespace symm::explore {
 
-Awaited Runtime::await(bool (*poll)(void*), void* context, const std::uint32_t* gave_up) {
+using simt::Awaited;
+
+Awaited Exploration::await(const std::function<bool()>& poll, const std::uint32_t* gave_up) {
     const Inside inside(*this);
-    current_->wait = {};
-    current_->wait.poll = poll;
-    current_->wait.context = context;
-    current_->wait.gave_up = options_.may_give_up ? gave_up : nullptr;
-    current_->state = State::kWaits;
-    symm_explore_switch(&current_->sp, scheduler_sp_);
+    current_->wait = {&poll, options_.may_give_up ? gave_up : nullptr};
+    current_->state = ThreadState::kWaits;
+    current_->fiber->suspend();
     return current_->wait.how;
 }
 
-bool Runtime::call_poll(Thread& thread) {
+bool Exploration::call_poll(Thread& thread) {
     loads_ = 0;
     read_.clear();
     current_ = &thread;
     poll_frame_ = __builtin_frame_address(0);
     inside_ = false;
-    const bool ended = thread.wait.poll(thread.wait.context);
+    const bool ended = (*thread.wait.poll)();
     inside_ = true;
     current_ = nullptr;
     return ended;
 }
 
-void Runtime::undo() {
+void Exploration::undo() {
     for (auto change = overwritten_.rbegin(); change != overwritten_.rend(); ++change) {
         std::memcpy(change->first, change->second.data(), change->second.size());
     }
@@ -40,8 +40,8 @@ void Runtime::undo() {
 
 // Calls the poll with all combinations of values that its loads may return, each time as if for the
 // first time.
-void Runtime::add_moves(Thread& thread) {
-    Wait& wait = thread.wait;
+void Exploration::add_moves(Thread& thread) {
+    PendingWait& wait = thread.wait;
     wait.moves.clear();
     wait.polled.clear();
     wait.tried = true;
@@ -77,7 +77,7 @@ void Runtime::add_moves(Thread& thread) {
         read_.clear();
         add(Awaited::kTimeIsOver, false);
         const std::size_t flag = memory_.at(reinterpret_cast<std::uintptr_t>(wait.gave_up), 4);
-        wait.polled.emplace_back(flag, 0);
+        wait.polled.push_back({flag});
         for (const StoreRecord* store : memory_.readable(flag, thread.mind)) {
             if (store->value != 0) {
                 read_ = {store->id};
@@ -90,15 +90,14 @@ void Runtime::add_moves(Thread& thread) {
     }
 }
 
-bool Runtime::is_stale(const Thread& thread) {
-    return !thread.wait.tried || std::any_of(thread.wait.polled.begin(), thread.wait.polled.end(),
-                                             [&](const auto& polled) {
-                                                 return version_of(polled.first) != polled.second;
-                                             });
+bool Exploration::is_stale(const Thread& thread) {
+    return !thread.wait.tried || std::ranges::any_of(thread.wait.polled, [&](const auto& polled) {
+        return version_of(polled.location) != polled.version;
+    });
 }
 
-void Runtime::make(Thread& thread, const Move& move) {
-    Wait& wait = thread.wait;
+void Exploration::make(Thread& thread, const ThreadMove& move) {
+    PendingWait& wait = thread.wait;
     making_ = &move;
     const std::size_t number = search_.moved(number_of(thread));
     if (move.how == Awaited::kTrue) {
@@ -110,7 +109,7 @@ void Runtime::make(Thread& thread, const Move& move) {
         read_.clear();
         loads_ = 0;
         const std::size_t flag = memory_.at(reinterpret_cast<std::uintptr_t>(wait.gave_up), 4);
-        Memory::read(flag, chosen(flag, false), kRelaxed, thread.mind);
+        Memory::read(flag, chosen(flag, false), std::memory_order_relaxed, thread.mind);
         current_ = nullptr;
     }
     making_ = nullptr;
@@ -119,23 +118,24 @@ void Runtime::make(Thread& thread, const Move& move) {
     wait.tried = false;
     if (move.misses || move.how == Awaited::kTimeIsOver) {
         current_ = &thread;
-        log(move.misses ? "polls too late" : "gives up", -1, 0, 0, nullptr);
+        log({.what = move.misses ? "polls too late" : "gives up"});
         current_ = nullptr;
     }
     if (move.misses) {  // it polls again
         return;
     }
     wait.how = move.how;
-    thread.state = State::kReady;
+    thread.state = ThreadState::kReady;
 }
 
 // The store that this load of a poll reads: the one whose turn it is, or the one that was chosen.
 // A store has at most one update; a swap that fails is none.
-StoreRecord& Runtime::chosen(std::size_t location, bool for_update, const std::uint64_t* expected) {
+StoreRecord& Exploration::chosen(std::size_t location, bool for_update,
+                                 std::optional<std::uint64_t> expected) {
     std::vector<StoreRecord*> stores = memory_.readable(location, current_->mind);
     if (for_update) {
         std::erase_if(stores, [&](const StoreRecord* store) {
-            return store->updated && (expected == nullptr || store->value == *expected);
+            return store->updated && (!expected || store->value == *expected);
         });
     }
     StoreRecord* store = nullptr;
@@ -146,14 +146,11 @@ StoreRecord& Runtime::chosen(std::size_t location, bool for_update, const std::u
         }
         store = stores.at(digits_[loads_]);
         auto& polled = current_->wait.polled;
-        if (std::none_of(polled.begin(), polled.end(),
-                         [&](const auto& one) { return one.first == location; })) {
-            polled.emplace_back(location, 0);
+        if (std::ranges::find(polled, location, &PendingWait::Polled::location) == polled.end()) {
+            polled.push_back({location});
         }
     } else {
-        const auto found = std::find_if(stores.begin(), stores.end(), [&](const StoreRecord* one) {
-            return one->id == making_->reads.at(loads_);
-        });
+        const auto found = std::ranges::find(stores, making_->reads.at(loads_), &StoreRecord::id);
         if (found == stores.end()) {
             throw std::runtime_error("the scene is not deterministic");
         }

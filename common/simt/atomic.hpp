@@ -10,6 +10,7 @@
 #include <nv/target>
 
 #include "common/simt/back_off.hpp"
+#include "common/simt/explored.hpp"
 
 namespace symm::simt {
 
@@ -29,11 +30,9 @@ namespace detail {
 /// The order as libcu++ names it.
 __host__ __device__ constexpr cuda::std::memory_order native(Order order) {
     if (order == Order::kReleasedByStream) {
-#ifdef SYMM_EXPLORE  // here the end of a kernel orders as on a GPU
-        return cuda::std::memory_order_relaxed;
-#endif
-        NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return cuda::std::memory_order_relaxed;),
-                          (return cuda::std::memory_order_release;))
+        NV_IF_ELSE_TARGET(
+            NV_IS_DEVICE, (return cuda::std::memory_order_relaxed;),
+            (return kExplored ? cuda::std::memory_order_relaxed : cuda::std::memory_order_release;))
     }
     return order == Order::kAcquire   ? cuda::std::memory_order_acquire
            : order == Order::kRelease ? cuda::std::memory_order_release

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nv/target>
+#include <vector>
 
 namespace symm::simt {
 
@@ -23,26 +24,24 @@ inline constexpr unsigned kWarpSize = 32;
 /// Named barriers of a block; number 0 is ThreadBlock::sync()'s.
 inline constexpr unsigned kNamedBarriers = 16;
 
-/// State shared by the threads of one emulated warp.
-struct HostWarp {
-    void (*sync)(void*) = nullptr;  ///< Waits until every thread of the warp has called it.
-    void* state = nullptr;          ///< What `sync` works on.
-    mutable std::uint64_t exchange[kWarpSize] = {};  ///< A value per lane, for shuffles and votes.
-};
-
-/// State shared by the threads of one emulated block. The emulator fills it in; no kernel sees it.
-struct HostBlock {
-    dim3 group_index{};      ///< Which block of the grid this is.
-    dim3 grid_dim{1, 1, 1};  ///< Blocks in the grid.
-    unsigned size = 1;       ///< Threads in the block.
-    void* shared = nullptr;  ///< The block's dynamic shared memory.
+/// A block on the host, which the emulator or the explorer implements. No kernel sees it.
+class HostBlock {
+public:
     /// Waits until every thread of the block has called it; returns whether any voted true.
-    bool (*sync)(void*, bool vote) = nullptr;
-    void* sync_state = nullptr;  ///< What `sync` works on.
-    const HostWarp* warps = nullptr;
-    /// Waits until `threads` threads have called it for barrier `number`.
-    void (*named_sync)(void* block, unsigned number, unsigned threads) = nullptr;
-    void* named_state = nullptr;  ///< The `block` of named_sync.
+    virtual bool sync(bool vote) = 0;
+    /// Waits until every thread of the warp has called it.
+    virtual void sync_warp(unsigned warp) = 0;
+    /// Waits until `threads` threads have called it for this number.
+    virtual void sync_named(unsigned number, unsigned threads) = 0;
+
+    dim3 group_index{};                   ///< Which block of the grid this is.
+    dim3 grid_dim{1, 1, 1};               ///< Blocks in the grid.
+    unsigned size = 1;                    ///< Threads in the block.
+    void* shared = nullptr;               ///< The block's dynamic shared memory.
+    std::vector<std::uint64_t> exchange;  ///< A value per thread, for shuffles and votes.
+
+protected:
+    ~HostBlock() = default;
 };
 
 /// A one-dimensional block of threads (no kernel here has others). Cheap to copy; valid inside a
@@ -50,8 +49,7 @@ struct HostBlock {
 class ThreadBlock {
 public:
     ThreadBlock() = default;
-    __host__ __device__ ThreadBlock(const HostBlock* host, unsigned rank)
-        : host_(host), rank_(rank) {}
+    __host__ __device__ ThreadBlock(HostBlock* host, unsigned rank) : host_(host), rank_(rank) {}
 
     /// This thread's number in its block, 0 to size() - 1.
     __host__ __device__ unsigned thread_rank() const {
@@ -71,12 +69,12 @@ public:
     }
     /// Waits for every thread of the block; afterwards all see what each wrote before.
     __host__ __device__ void sync() const {
-        NV_IF_TARGET(NV_IS_DEVICE, (__syncthreads();), (host_->sync(host_->sync_state, false);))
+        NV_IF_TARGET(NV_IS_DEVICE, (__syncthreads();), (host_->sync(false);))
     }
     /// Like sync(), and tells every thread whether any of them voted true.
     __host__ __device__ bool sync_or(bool vote) const {
         NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return __syncthreads_or(vote) != 0;),
-                          (return host_->sync(host_->sync_state, vote);))
+                          (return host_->sync(vote);))
     }
     /// The block's dynamic shared memory, 16-byte aligned, as large as the launch asked for.
     template <class T>
@@ -95,13 +93,10 @@ public:
     __host__ __device__ std::size_t grid_size() const { return std::size_t{dim_blocks()} * size(); }
 
     /// For Warp and WarpSpan (warp.hpp), on the host.
-    __host__ const HostWarp* host_warps() const { return host_->warps; }
-    __host__ void host_named_sync(unsigned number, unsigned threads) const {
-        host_->named_sync(host_->named_state, number, threads);
-    }
+    __host__ HostBlock& host() const { return *host_; }
 
 private:
-    const HostBlock* host_ = nullptr;
+    HostBlock* host_ = nullptr;
     unsigned rank_ = 0;
 };
 

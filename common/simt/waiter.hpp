@@ -29,26 +29,24 @@
 
 #include "common/simt/atomic.hpp"
 #include "common/simt/back_off.hpp"
-#ifdef SYMM_EXPLORE
-#include "common/explore/await.hpp"
-#endif
 
 namespace symm::simt {
 
 /// The event that a kernel was waiting for (waiter.cpp turns it into a sentence).
 enum class Wait : std::uint32_t {
     kNothing,
-    kSignal,       ///< A flag that a peer writes.
-    kBarrier,      ///< The arrival of all ranks.
-    kPacket,       ///< Data that carries its own flag.
-    kLine,         ///< Eight lanes' data with one flag.
-    kFifoData,     ///< A filled slot of a FIFO.
-    kFifoSpace,    ///< A free slot of a FIFO.
-    kFifoMessage,  ///< No wait: the FIFO brought a message of unexpected length.
-    kFifoEntry,    ///< No wait: a FIFO entry points outside the buffer.
-    kTrust,        ///< No wait: the peer gave up, and may have spoilt what this rank was using.
-    kMachines,     ///< No wait: the exchange with other machines failed (lab 06).
-    kDescriptor,   ///< No wait: an entry of lab 04's unpack queue points outside the buffers.
+    kSignal,     ///< A flag that a peer writes.
+    kBarrier,    ///< The arrival of all ranks.
+    kPacket,     ///< Data that carries its own flag.
+    kLine,       ///< Eight lanes' data with one flag.
+    kFifoData,   ///< A filled slot of a FIFO.
+    kFifoSpace,  ///< A free slot of a FIFO.
+    // No waits from here on.
+    kFifoMessage,  ///< The FIFO brought a message of unexpected length.
+    kFifoEntry,    ///< A FIFO entry points outside the buffer.
+    kTrust,        ///< The peer gave up, and may have spoilt what this rank was using.
+    kMachines,     ///< The exchange with other machines failed (lab 06).
+    kDescriptor,   ///< An entry of lab 04's unpack queue points outside the buffers.
 };
 
 /// Which rank waits for what.
@@ -108,16 +106,15 @@ public:
     template <class Poll>
     __host__ __device__ bool until(const Waiting& waiting, Poll&& poll) {
         std::uint64_t seen = 0;
-#ifdef SYMM_EXPLORE  // not one poll after the other, but every way in which the wait may end
-        const auto poll_once = [&] { return poll(seen); };
-        const auto ended =
-            gave_up_ ? explore::Awaited::kAnother : explore::await(poll_once, timeout_.gave_up);
-        if (ended == explore::Awaited::kTimeIsOver) {
-            fail(waiting, seen);
+        if constexpr (kExplored) {  // instead of polls, every way in which the wait may end
+            const Awaited ended =
+                gave_up_ ? Awaited::kAnother : await([&] { return poll(seen); }, timeout_.gave_up);
+            if (ended == Awaited::kTimeIsOver) {
+                fail(waiting, seen);
+            }
+            gave_up_ = ended != Awaited::kTrue;
+            return !gave_up_;
         }
-        gave_up_ = ended != explore::Awaited::kTrue;
-        return !gave_up_;
-#else
         std::uint64_t start = 0;  // read at the first host look: most waits end before that
         [[maybe_unused]] int round = 0;
         count_ += kPollsPerWait;
@@ -138,7 +135,6 @@ public:
             NV_IF_TARGET(NV_IS_DEVICE, (if (start != 0) { __nanosleep(500); }))
         }
         return false;
-#endif
     }
 
     /// Ends the waits of this rank's kernels. The first call fills in the report.

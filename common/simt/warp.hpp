@@ -41,7 +41,8 @@ public:
 
     /// Waits for all lanes; afterwards all see what each wrote before.
     __host__ __device__ void sync() const {
-        NV_IF_TARGET(NV_IS_DEVICE, (__syncwarp(mask());), (host().sync(host().state);))
+        NV_IF_TARGET(NV_IS_DEVICE, (__syncwarp(mask());),
+                     (block_.host().sync_warp(meta_group_rank());))
     }
     /// The `value` of lane `source`, which is below size(). T has 4 or 8 bytes.
     template <class T>
@@ -50,19 +51,11 @@ public:
                           (return __shfl_sync(mask(), value, static_cast<int>(source));),
                           (return host_shfl(value, source);))
     }
-    /// The `value` of the lane whose number differs from this lane's in the bits of `lanes`. Needs
-    /// 32 lanes.
-    template <class T>
-    __host__ __device__ T shfl_xor(T value, unsigned lanes) const {
-        return shfl(value, thread_rank() ^ lanes);
-    }
     /// A bit per lane: 1 where it voted true.
     __host__ __device__ std::uint32_t ballot(bool vote) const {
         NV_IF_ELSE_TARGET(NV_IS_DEVICE, (return __ballot_sync(mask(), vote);),
                           (return host_ballot(vote);))
     }
-    /// Whether any lane voted true.
-    __host__ __device__ bool any(bool vote) const { return ballot(vote) != 0; }
     /// Whether all lanes voted true.
     __host__ __device__ bool all(bool vote) const { return ballot(!vote) == 0; }
 
@@ -71,24 +64,27 @@ private:
     __host__ __device__ std::uint32_t mask() const {
         return size() == kSize ? 0xffffffffU : (1U << size()) - 1;
     }
-    __host__ const HostWarp& host() const { return block_.host_warps()[meta_group_rank()]; }
+    /// On the host: a value per lane.
+    __host__ std::uint64_t* exchange() const {
+        return &block_.host().exchange[meta_group_rank() * kSize];
+    }
 
     template <class T>
     __host__ T host_shfl(T value, unsigned source) const {
         static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-        std::memcpy(&host().exchange[thread_rank()], &value, sizeof(T));
+        std::memcpy(&exchange()[thread_rank()], &value, sizeof(T));
         sync();
         T result;
-        std::memcpy(&result, &host().exchange[source], sizeof(T));
+        std::memcpy(&result, &exchange()[source], sizeof(T));
         sync();  // no lane writes before all have read
         return result;
     }
     __host__ std::uint32_t host_ballot(bool vote) const {
-        host().exchange[thread_rank()] = vote ? 1 : 0;
+        exchange()[thread_rank()] = vote ? 1 : 0;
         sync();
         std::uint32_t votes = 0;
         for (unsigned lane = 0; lane < size(); ++lane) {
-            votes |= static_cast<std::uint32_t>(host().exchange[lane]) << lane;
+            votes |= static_cast<std::uint32_t>(exchange()[lane]) << lane;
         }
         sync();
         return votes;
@@ -116,7 +112,7 @@ public:
         NV_IF_TARGET(NV_IS_DEVICE,
                      (asm volatile("bar.sync %0, %1;" ::"r"(barrier_), "r"(size())
                                    : "memory");),
-                     (block_.host_named_sync(barrier_, size());))
+                     (block_.host().sync_named(barrier_, size());))
     }
 
     /// The warp of the calling thread.

@@ -32,13 +32,8 @@ struct Exchange {
             wrong += warp.shfl(small, source) != round * 100 + source;
             const float real = 0.5F * static_cast<float>(me);
             wrong += warp.shfl(real, 0) != 0.0F;
-            if (warp.size() == simt::Warp::kSize) {
-                wrong += warp.shfl_xor(small, 5) != round * 100 + (me ^ 5U);
-            }
             const unsigned chosen = round % warp.size();
             wrong += warp.ballot(me == chosen) != 1U << chosen;
-            wrong += !warp.any(me == chosen);
-            wrong += warp.any(false);
             wrong += warp.all(me != chosen);
             wrong += !warp.all(true);
         }

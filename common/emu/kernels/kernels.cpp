@@ -43,58 +43,38 @@ std::shared_ptr<void> new_shared_memory(std::size_t bytes) {
     return memory;
 }
 
-// CUDA threads of all devices that are resident. ThreadSanitizer can follow 8,128 threads and
-// fibers; blocks, streams and the program itself need some of them.
-constexpr int kMaxThreads = 6000;
-std::atomic<int> resident{0};
-
-// A block, whose threads are fibers of one thread of the operating system.
-struct Block {
+// A block, whose threads are fibers of one thread of the pool.
+struct Block final : Task, simt::HostBlock {
     Block(Running& in, const KernelLaunch& launch, unsigned index)
-        : running(in),
-          barrier(launch.block.x),
-          warps((launch.block.x + simt::kWarpSize - 1) / simt::kWarpSize),
-          shared(new_shared_memory(launch.shared_bytes)) {
-        for (unsigned rest = launch.block.x, i = 0; rest > 0; ++i) {
-            const unsigned lanes = std::min(rest, simt::kWarpSize);
-            BlockBarrier& of_warp = warp_barriers.emplace_back(lanes);
-            warps[i].sync = [](void* state) {
-                static_cast<BlockBarrier*>(state)->arrive_and_wait();
-            };
-            warps[i].state = &of_warp;
-            rest -= lanes;
+        : running(in), whole(launch.block.x), memory(new_shared_memory(launch.shared_bytes)) {
+        group_index = dim3(index, 0, 0);
+        grid_dim = launch.grid;
+        size = launch.block.x;
+        shared = memory.get();
+        exchange.resize(size);
+        for (unsigned first = 0; first < size; first += simt::kWarpSize) {
+            warps.emplace_back(std::min(size - first, simt::kWarpSize));
         }
-        host.warps = warps.data();
-        host.named_sync = [](void* block, unsigned number, unsigned threads) {
-            static_cast<Block*>(block)->named(number, threads).arrive_and_wait();
-        };
-        host.named_state = this;
-        host.group_index = dim3(index, 0, 0);
-        host.grid_dim = launch.grid;
-        host.size = launch.block.x;
-        host.shared = shared.get();
-        host.sync = [](void* state, bool vote) {
-            return static_cast<BlockBarrier*>(state)->arrive_and_wait(vote);
-        };
-        host.sync_state = &barrier;
     }
-    // The named barrier of this number, for the number of threads that its first user passes.
-    BlockBarrier& named(unsigned number, unsigned threads) {
-        BlockBarrier& one = named_barriers.at(number);
-        if (const unsigned expected = one.expect(threads); expected != threads) {
+    bool sync(bool vote) override { return whole.arrive_and_wait(vote); }
+    void sync_warp(unsigned warp) override { warps[warp].arrive_and_wait(); }
+    // A barrier is for the number of threads that its first user passes.
+    void sync_named(unsigned number, unsigned threads) override {
+        BlockBarrier& barrier = named.at(number);
+        if (const unsigned expected = barrier.expect(threads); expected != threads) {
             throw std::logic_error(
                 fmt::format("named barrier {} is for {} threads, but a thread waits there for {}",
                             number, expected, threads));
         }
-        return one;
+        barrier.arrive_and_wait();
     }
     void abandon() {
-        barrier.abandon();
-        for (BlockBarrier& one : warp_barriers) {
-            one.abandon();
+        whole.abandon();
+        for (BlockBarrier& barrier : warps) {
+            barrier.abandon();
         }
-        for (BlockBarrier& one : named_barriers) {
-            one.abandon();
+        for (BlockBarrier& barrier : named) {
+            barrier.abandon();
         }
     }
 
@@ -104,12 +84,10 @@ struct Block {
     void run_thread(unsigned rank);
 
     Running& running;
-    simt::HostBlock host;
-    BlockBarrier barrier;
-    std::deque<BlockBarrier> warp_barriers;
-    std::vector<simt::HostWarp> warps;
-    std::array<BlockBarrier, simt::kNamedBarriers> named_barriers;
-    std::shared_ptr<void> shared;
+    BlockBarrier whole;
+    std::deque<BlockBarrier> warps;
+    std::array<BlockBarrier, simt::kNamedBarriers> named;
+    std::shared_ptr<void> memory;
 };
 
 // A running launch, from the start of its first thread to the end of its last.
@@ -192,7 +170,7 @@ void Block::run() {
     const auto body = [](void* block, unsigned rank) {
         static_cast<Block*>(block)->run_thread(rank);
     };
-    if (!run_in_turns(host.size, body, this)) {
+    if (!run_in_turns(size, body, this)) {
         running.fail_to_start("mmap", ENOMEM);
     }
     running.block_ended();  // the last use of the block
@@ -201,7 +179,7 @@ void Block::run() {
 void Block::run_thread(unsigned rank) {
     const auto fault = run_guarded([this, rank] {
         try {
-            running.launch().thread(simt::ThreadBlock(&host, rank));
+            running.launch().thread(simt::ThreadBlock(this, rank));
         } catch (const LaunchAbandoned&) {
         } catch (const std::bad_alloc&) {
             running.fail(shortage("a kernel's thread", ENOMEM), "it ran out of memory");
@@ -212,10 +190,10 @@ void Block::run_thread(unsigned rank) {
     if (fault) {
         running.fail(CUDA_ERROR_ILLEGAL_ADDRESS,
                      Text("thread {} of block {} touched {:#x}, which its device may not access",
-                          rank, host.group_index.x, *fault));
+                          rank, group_index.x, *fault));
     }
-    barrier.leave();
-    warp_barriers[rank / simt::kWarpSize].leave();
+    whole.leave();
+    warps[rank / simt::kWarpSize].leave();
     running.thread_ended();
 }
 

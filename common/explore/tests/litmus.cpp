@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "common/explore/await.hpp"
 #include "common/explore/explore.hpp"
 
 namespace symm::explore {

@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "common/explore/await.hpp"
 #include "common/explore/explore_main.hpp"
 #include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"

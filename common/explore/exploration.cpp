@@ -1,6 +1,6 @@
 // Runs one execution after another, until all were visited or one has failed.
 
-#include "common/explore/execution.hpp"
+#include "common/explore/exploration.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -12,33 +12,21 @@
 
 namespace symm::explore {
 
-Runtime* running = nullptr;
+Exploration* running = nullptr;
 
-void Runtime::fail(const std::string& why) {
+void Exploration::fail(const std::string& why) {
     inside_ = true;
     why_ = why;
     siglongjmp(failed_, 1);
 }
 
-void Runtime::run_ready() {
-    for (bool again = true; again;) {
-        again = false;
-        for (std::size_t i = 0; i < thread_count_; ++i) {
-            if (threads_[i].state == State::kReady) {
-                again = true;
-                resume(threads_[i]);
-            }
-        }
-    }
-}
-
-std::string Runtime::deadlock() {
+std::string Exploration::deadlock() {
     std::string text = "no thread can go on:";
     for (std::size_t i = 0; i < thread_count_; ++i) {
         const Thread& thread = threads_[i];
-        if (thread.state == State::kAtBarrier) {
+        if (thread.state == ThreadState::kAtBarrier) {
             text += fmt::format(" {} waits at a barrier;", name_of(thread));
-        } else if (thread.state == State::kWaits) {
+        } else if (thread.state == ThreadState::kWaits) {
             text += fmt::format(" {} polls", name_of(thread));
             for (const auto& [location, version] : thread.wait.polled) {
                 const auto& stores = memory_[location].stores;
@@ -50,7 +38,7 @@ std::string Runtime::deadlock() {
                 text += ',';
                 for (std::size_t i = stores.size(); i > 0 && i + 2 > stores.size(); --i) {
                     if (const long step = stores[i - 1]->step; step >= 0) {  // the newest two
-                        involved_.push_back(static_cast<std::size_t>(step));
+                        involved_.push_back(step);
                     }
                 }
             }
@@ -61,19 +49,15 @@ std::string Runtime::deadlock() {
     return text;
 }
 
-End Runtime::execute() {
+void Exploration::begin_execution() {
     std::memset(scene_, 0, used_);
     used_ = 0;
     names_.clear();
     thread_count_ = 0;
-    barriers_.clear();
     kernel_ends_.clear();
     blocks_.clear();
-    warps_.clear();
-    named_barriers_.clear();
     log_.clear();
-    calls_.clear();
-    reads_.assign(kMostThreads, {});
+    frames_.clear();
     overwritten_.clear();
     memory_.clear();
     races_.clear();
@@ -82,30 +66,32 @@ End Runtime::execute() {
     making_ = nullptr;
     trying_ = false;
     inside_ = true;
+}
+
+Exploration::End Exploration::execute() {
+    begin_execution();
     if (sigsetjmp(failed_, 1) != 0) {
-        trying_ = false;
-        making_ = nullptr;
         return End::kFailed;
     }
     Scene scene;
     setup_(scene);
     while (true) {
         run_ready();
-        std::vector<Move> moves;
+        std::vector<ThreadMove> moves;
         std::map<int, std::vector<std::size_t>> polled;
         bool ended = true;
         for (std::size_t i = 0; i < thread_count_; ++i) {
             Thread& thread = threads_[i];
-            ended = ended && thread.state == State::kEnded;
-            if (thread.state != State::kWaits) {
+            ended = ended && thread.state == ThreadState::kEnded;
+            if (thread.state != ThreadState::kWaits) {
                 continue;
             }
             if (is_stale(thread)) {
                 add_moves(thread);
             }
             moves.insert(moves.end(), thread.wait.moves.begin(), thread.wait.moves.end());
-            for (const auto& [location, version] : thread.wait.polled) {
-                polled[static_cast<int>(i)].push_back(location);
+            for (const auto& one : thread.wait.polled) {
+                polled[static_cast<int>(i)].push_back(one.location);
             }
         }
         if (ended) {
@@ -114,7 +100,7 @@ End Runtime::execute() {
         if (moves.empty()) {
             fail(deadlock());
         }
-        const Move* const move = search_.next(moves, polled);
+        const ThreadMove* const move = search_.next(moves, polled);
         if (move == nullptr) {
             return End::kAsleep;
         }
@@ -124,11 +110,11 @@ End Runtime::execute() {
 
 // Which store each load read, and the order of the stores: executions that agree in both are the
 // same.
-std::vector<std::uint64_t> Runtime::graph() {
+std::vector<std::uint64_t> Exploration::graph() {
     std::vector<std::uint64_t> graph;
     for (std::size_t i = 0; i < thread_count_; ++i) {
         graph.push_back(~std::uint64_t{0});
-        graph.insert(graph.end(), reads_[i].begin(), reads_[i].end());
+        graph.insert(graph.end(), threads_[i].reads.begin(), threads_[i].reads.end());
     }
     std::map<std::uintptr_t, std::vector<std::uint64_t>> orders;
     memory_.each([&](const Location& location) {
@@ -143,8 +129,8 @@ std::vector<std::uint64_t> Runtime::graph() {
     return graph;
 }
 
-std::string Runtime::name_of(std::uintptr_t address) const {
-    const auto named = std::find_if(names_.rbegin(), names_.rend(), [&](const Named& one) {
+std::string Exploration::name_of(std::uintptr_t address) const {
+    const auto named = std::find_if(names_.rbegin(), names_.rend(), [&](const NamedMemory& one) {
         return address >= one.begin && address < one.end;
     });
     if (named == names_.rend()) {
@@ -159,39 +145,34 @@ std::string Runtime::name_of(std::uintptr_t address) const {
     return at == 0 ? text : fmt::format("{}+{}", text, at);
 }
 
-std::vector<Step> Runtime::steps() const {
+std::vector<ReportedStep> Exploration::steps() const {
     static constexpr std::array kOrders{"relaxed", "consume", "acquire",
                                         "release", "acq_rel", "seq_cst"};
-    std::vector<Step> steps;
-    std::vector<std::vector<void*>> calls;  // of each step that accesses memory
-    for (const Logged& logged : log_) {
+    std::vector<ReportedStep> steps;
+    std::vector<std::vector<void*>> calls;  // of each step: its place, and those of its callers
+    for (const LoggedStep& logged : log_) {
         const Thread& thread = threads_[static_cast<std::size_t>(logged.thread)];
-        Step& step = steps.emplace_back();
+        ReportedStep& step = steps.emplace_back();
         step.rank = thread.rank;
         step.block = thread.block;
         step.thread = thread.number;
         step.what = logged.what;
-        step.order = logged.order < 0 ? "" : kOrders.at(static_cast<std::size_t>(logged.order));
+        step.order = logged.order ? kOrders.at(static_cast<std::size_t>(*logged.order)) : "";
         step.value = logged.value;
-        step.accesses = logged.address != 0;
-        if (step.accesses) {
+        step.from = logged.from;
+        step.newest = logged.newest;
+        auto& places = calls.emplace_back();
+        if (logged.address != 0) {
             step.location = name_of(logged.address);
-            step.from = logged.from;
-            step.newest = logged.newest;
-            std::vector<void*> callers;
-            for (const Call* call = logged.call; call != nullptr; call = call->caller) {
-                callers.push_back(call->place);
+            places.push_back(logged.place);
+            for (const Frame* frame = logged.frame; frame != nullptr; frame = frame->caller) {
+                places.push_back(frame->place);
             }
-            callers.insert(callers.begin(), logged.place);
-            calls.push_back(std::move(callers));
         }
     }
     const auto places = places_of(calls);
-    std::size_t next = 0;
-    for (Step& step : steps) {
-        if (step.accesses) {
-            step.places = places[next++];
-        }
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        steps[i].places = places[i];
     }
     return steps;
 }
@@ -205,7 +186,7 @@ void on_fault(int, siginfo_t* info, void*) {
     running->crash(info->si_addr);
 }
 
-Report Runtime::explore() {
+Report Exploration::explore() {
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&] {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -222,7 +203,7 @@ Report Runtime::explore() {
             report.steps = steps();
             report.involved = involved_;
             if (report.involved.empty() && !report.steps.empty()) {
-                report.involved = {report.steps.size() - 1};
+                report.involved = {static_cast<long>(report.steps.size()) - 1};
             }
             break;
         }
@@ -271,43 +252,44 @@ void Scene::name_bytes(const void* memory, std::size_t count, std::size_t size,
     running->name(memory, count, size, name, rank);
 }
 void kernel_end() {
-    running->pass_kernel_end();
+    running->end_kernel();
 }
 void fail(const std::string& why) {
     running->fail(why);
 }
-void acquire_both() {
-    running->acquire_both();
-}
-Awaited await(bool (*poll)(void*), void* context, const std::uint32_t* gave_up) {
-    return running->await(poll, context, gave_up);
-}
 
 Report explore(const Options& options, const std::function<void(Scene&)>& setup) {
-    const auto runtime = std::make_unique<Runtime>(options, setup);
+    Exploration exploration(options, setup);
     static std::array<char, 64 * 1024> alternate;
     const stack_t stack{alternate.data(), 0, alternate.size()};
     ::sigaltstack(&stack, nullptr);
     struct sigaction action {};
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    std::array<struct sigaction, 2> before{};
-    ::sigaction(SIGSEGV, &action, &before[0]);
-    ::sigaction(SIGBUS, &action, &before[1]);
-    running = runtime.get();
-    const auto end = [&] {
-        running = nullptr;
-        ::sigaction(SIGSEGV, &before[0], nullptr);
-        ::sigaction(SIGBUS, &before[1], nullptr);
-    };
-    try {
-        Report report = runtime->explore();
-        end();
-        return report;
-    } catch (...) {
-        end();
-        throw;
-    }
+    struct Handlers {
+        ~Handlers() {
+            running = nullptr;
+            ::sigaction(SIGSEGV, &segv, nullptr);
+            ::sigaction(SIGBUS, &bus, nullptr);
+        }
+        struct sigaction segv {
+        }, bus{};
+    } before;
+    ::sigaction(SIGSEGV, &action, &before.segv);
+    ::sigaction(SIGBUS, &action, &before.bus);
+    running = &exploration;
+    return exploration.explore();
 }
 
 }  // namespace symm::explore
+
+namespace symm::simt {
+
+Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up) {
+    return explore::running->await(poll, gave_up);
+}
+void acquire_both() {
+    explore::running->acquire_both();
+}
+
+}  // namespace symm::simt

@@ -1,0 +1,255 @@
+#pragma once
+/// \file
+/// An exploration: its threads, their waits, and what the accesses of an execution have done.
+/// threads.cpp lets them take turns, waits.cpp tries and ends their waits, accesses.cpp makes their
+/// accesses, exploration.cpp runs one execution after the other.
+
+#include <fmt/core.h>
+#include <sys/mman.h>
+
+#include <array>
+#include <atomic>
+#include <csetjmp>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/explore/explore.hpp"
+#include "common/explore/model.hpp"
+#include "common/explore/races.hpp"
+#include "common/explore/search.hpp"
+#include "common/sys/fiber.hpp"
+
+namespace symm::explore {
+
+constexpr std::size_t kSceneBytes = std::size_t{64} << 20;
+
+enum class ThreadState { kReady, kWaits, kAtBarrier, kEnded };
+
+/// A wait of a thread: the poll, and the words that it read when it was last tried.
+struct PendingWait {
+    const std::function<bool()>* poll = nullptr;
+    const std::uint32_t* gave_up = nullptr;    ///< Null: this wait cannot give up.
+    simt::Awaited how = simt::Awaited::kTrue;  ///< How it ended.
+    bool tried = false;
+    struct Polled {
+        std::size_t location;
+        std::uint64_t version = 0;
+    };
+    std::vector<Polled> polled = {};
+    std::vector<ThreadMove> moves = {};
+};
+
+/// Where threads wait for each other. All then know what each of them knew.
+struct MeetingPoint {
+    const char* name;
+    std::size_t expected = 0;
+    bool ends_kernel = false;
+    std::vector<int> waiting = {};
+    bool vote = false, result = false;
+    std::uint64_t passed = 0;  ///< How often all have passed it.
+};
+
+struct SceneBlock final : simt::HostBlock {
+    bool sync(bool vote) override;
+    void sync_warp(unsigned warp) override;
+    void sync_named(unsigned number, unsigned threads) override;
+
+    MeetingPoint whole{"block.sync"};
+    std::vector<MeetingPoint> warps;
+    std::map<unsigned, MeetingPoint> named;  ///< By number.
+};
+
+/// A function that a thread is in, and those that called it.
+struct Frame {
+    void* place;
+    const Frame* caller;
+};
+
+struct Thread {
+    int rank = 0, block = 0, number = 0;
+    ThreadState state = ThreadState::kReady;
+    std::unique_ptr<Fiber> fiber;
+    std::function<void()> body;
+    Mind mind;
+    PendingWait wait;
+    std::array<const StoreRecord*, 2> last_reads{};  ///< The newest first.
+    std::vector<std::uint64_t> reads;                ///< The ids of all stores that it has read.
+    const Frame* frame = nullptr;                    ///< The function that it is in.
+};
+
+/// An atomic access.
+struct AtomicAccess {
+    std::uintptr_t address;
+    unsigned size;
+    std::memory_order order;
+    void* place;  ///< In the code.
+};
+
+/// A step as the log stores it; reports turn it into a ReportedStep.
+struct LoggedStep {
+    const char* what;
+    std::optional<std::memory_order> order = {};
+    std::uintptr_t address = 0;  ///< 0: no access.
+    std::uint64_t value = 0;
+    void* place = nullptr;
+    long from = -1, newest = -1;
+    int thread = -1;
+    const Frame* frame = nullptr;
+};
+
+/// A part of the scene's memory that has a name.
+struct NamedMemory {
+    std::uintptr_t begin, end;
+    std::size_t element;  ///< Bytes.
+    std::string name;
+};
+
+/// There is one exploration at a time: `running`.
+class Exploration {
+public:
+    Exploration(const Options& options, const std::function<void(Scene&)>& setup)
+        : options_(options), setup_(setup), search_(options_) {
+        if (scene_ == MAP_FAILED) {
+            throw std::runtime_error("no memory for a scene");
+        }
+    }
+    ~Exploration() { ::munmap(scene_, kSceneBytes); }
+
+    Report explore();
+
+    // For Scene and the threads.
+    void* allocate(std::size_t count, std::size_t size, const std::string& name, int rank);
+    void name(const void* memory, std::size_t count, std::size_t size, const std::string& name,
+              int rank);
+    void launch(int rank, const Shape& shape,
+                const std::function<void(const simt::ThreadBlock&)>& body);
+    bool meet(MeetingPoint& point, bool vote = false);
+    void end_kernel() { meet(kernel_ends_.at(current_->rank)); }
+    simt::Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up);
+    void acquire_both();
+    [[noreturn]] void fail(const std::string& why);
+    void crash(void* address) {
+        fail(fmt::format("{} accesses address {}", name_of(*current_), address));
+    }
+
+    // For the instrumentation.
+    bool runs_thread() const { return current_ != nullptr && !inside_; }
+    bool holds(const volatile void* address) const {
+        return reinterpret_cast<std::uintptr_t>(address) -
+                   reinterpret_cast<std::uintptr_t>(scene_) <
+               kSceneBytes;
+    }
+    void plain(void* address, std::size_t size, bool store, void* place);
+    std::uint64_t load(const AtomicAccess& access);
+    void store(const AtomicAccess& access, std::uint64_t value);
+    /// Loads, then stores `change(old)` directly after; only loads, with the order `failure`, if
+    /// the old value is not the expected one. Returns the old value.
+    std::uint64_t update(const AtomicAccess& access,
+                         const std::function<std::uint64_t(std::uint64_t)>& change,
+                         std::optional<std::uint64_t> expected, std::memory_order failure);
+    void fence(std::memory_order order);
+    void enter(void* place);
+    void leave();
+
+private:
+    enum class End { kComplete, kAsleep, kFailed };
+    /// While one lives, the explorer's own accesses are not the scene's.
+    class Inside {
+    public:
+        explicit Inside(Exploration& all) : all_(all), before_(all.inside_) { all.inside_ = true; }
+        ~Inside() { all_.inside_ = before_; }
+
+    private:
+        Exploration& all_;
+        bool before_;
+    };
+
+    End execute();
+    void begin_execution();
+    void run_ready();
+    void add_thread(int rank, SceneBlock& block, unsigned number,
+                    const std::function<void(const simt::ThreadBlock&)>& body);
+    static void live(void* thread);
+    void resume(Thread& thread);
+    void add_moves(Thread& thread);
+    bool is_stale(const Thread& thread);
+    void make(Thread& thread, const ThreadMove& move);
+    std::uint64_t version_of(std::size_t location) {
+        return memory_[location].stores.size() + (memory_[location].generation << 32);
+    }
+    bool call_poll(Thread& thread);
+    bool is_polling() const { return trying_ || making_ != nullptr; }
+    StoreRecord& chosen(std::size_t location, bool for_update,
+                        std::optional<std::uint64_t> expected = {});
+    void undo();
+    bool has_other_writer(std::size_t location);
+    void read(std::size_t location, const StoreRecord& store, const AtomicAccess& access,
+              std::memory_order order, long newest);
+    void check_races(std::uintptr_t address, std::size_t size, AccessKind kind, const char* what,
+                     long step);
+    void put(std::size_t location, std::uint64_t value, const AtomicAccess& access,
+             const StoreRecord* behind);
+    int number_of(const Thread& thread) const {
+        return static_cast<int>(&thread - threads_.data());
+    }
+    long log(LoggedStep step);
+    static std::string name_of(const Thread& thread) {
+        return fmt::format("r{}.b{}.t{}", thread.rank, thread.block, thread.number);
+    }
+    std::string name_of(std::uintptr_t address) const;
+    std::string deadlock();
+    std::vector<ReportedStep> steps() const;
+    std::vector<std::uint64_t> graph();
+
+    Options options_;
+    const std::function<void(Scene&)>& setup_;
+    Search search_;
+    char* const scene_ =
+        static_cast<char*>(::mmap(nullptr, kSceneBytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    Memory memory_{scene_};
+    Races races_;
+    std::size_t used_ = 0;
+    std::vector<NamedMemory> names_;
+    std::vector<Thread> threads_ = std::vector<Thread>(kMostThreads);
+    std::size_t thread_count_ = 0;
+    std::map<int, MeetingPoint> kernel_ends_;  ///< By rank.
+    std::deque<SceneBlock> blocks_;
+    std::vector<LoggedStep> log_;
+    std::deque<Frame> frames_;
+
+    Thread* current_ = nullptr;
+    bool inside_ = false;
+    sigjmp_buf failed_{};
+    std::string why_;
+    std::vector<long> involved_;
+    std::exception_ptr error_;
+    bool begin_again_ = false;  ///< A location has a writer that was not known.
+
+    // While a poll is tried or made.
+    const ThreadMove* making_ = nullptr;  ///< Null: it is tried.
+    bool trying_ = false;
+    std::size_t loads_ = 0;            ///< Of this call.
+    std::vector<std::size_t> digits_;  ///< Of each load: which of the possible stores is tried.
+    std::vector<std::size_t> counts_;  ///< How many there are.
+    std::vector<std::uint64_t> read_;
+    const void* poll_frame_ = nullptr;  ///< The poll's own variables lie below, and end with it.
+    std::vector<std::pair<char*, std::vector<char>>> overwritten_;
+};
+
+extern Exploration* running;  ///< Null if there is none.
+
+/// Whether a thread of a scene runs, and not the explorer itself.
+inline bool is_running() {
+    return running != nullptr && running->runs_thread();
+}
+
+}  // namespace symm::explore
