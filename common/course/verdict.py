@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import json
 import os
 import re
 import resource
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import exercises
@@ -46,6 +47,8 @@ class Ended:
     status: int  # as subprocess reports it: negative for a signal
     output: str
     stopped: str = ""  # why it was stopped, if it was
+    tests: dict = field(default_factory=dict)  # GoogleTest's report: whether each test failed
+    rows: list = field(default_factory=list)  # the explorer's report: what it has explored
 
 
 def run(command: list, limit: float, environment: dict | None = None) -> Ended:
@@ -138,16 +141,6 @@ def build(exercise: Exercise, target: str) -> Verdict | None:
                    "\n".join(lines[first:first + 6]), raw=output)
 
 
-def runner() -> list:
-    """ThreadSanitizer's shadow memory does not fit if more than 28 bits of addresses are
-    random."""
-    try:
-        with open("/proc/sys/vm/mmap_rnd_bits", encoding="ascii") as bits:
-            return ["setarch", "-R"] if int(bits.read()) > 28 else []
-    except OSError:
-        return []
-
-
 def environment_of(exercise: Exercise) -> dict:
     """The variables of its programs. They start their own ranks, also if the learner's shell is a
     rank of a launcher's. Waits end after 5 s, so that a hang is reported soon."""
@@ -188,12 +181,15 @@ def explore(exercise: Exercise, answer: str) -> Verdict:
     if verdict is not None:
         return verdict
     doing(f"{exercise.id}: exploring {' and '.join(protocols)} in every execution")
-    ended = run([str(BUILD / "bin" / program), *protocols, f"--lines={STORY_LINES}",
-                 f"--seconds={EXPLORED_FOR}"], exercise.seconds)
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "rows.json"
+        ended = run([str(BUILD / "bin" / program), *protocols, f"--lines={STORY_LINES}",
+                     f"--seconds={EXPLORED_FOR}", f"--json={report}"], exercise.seconds)
+        if report.exists():  # a line for each row; one that was stopped may have written half of it
+            ended.rows = [json.loads(row) for row in report.read_text().split("\n")[:-1]]
     if ended.status == 0 and not ended.stopped:
-        rows = re.findall(r" (\d+) +\d+\.\d\d  (.*)", ended.output)
-        number = sum(int(executions) for executions, _ in rows)
-        which = "All" if all(how == "exhausted" for _, how in rows) else "The first"
+        number = sum(row["executions"] for row in ended.rows)
+        which = "All" if all(row["exhausted"] for row in ended.rows) else "The first"
         return Verdict(True, f" {which} {number} executions of {' and '.join(protocols)} "
                              "are right.")
     return explain(exercise, ended, answer)
@@ -215,11 +211,23 @@ def test(exercise: Exercise, answer: str) -> Verdict:
 
 def test_once(exercise: Exercise, answer: str) -> Verdict:
     """The verdict of one run of the tests."""
-    command = [*runner(), str(program_of(exercise)), f"--gtest_filter={exercise.filter}",
-               "--gtest_brief=1"]
-    ended = run(command, exercise.seconds, environment_of(exercise))
-    verdict = explain(exercise, ended, answer)
-    return beyond_tests(exercise, answer, verdict) if verdict.passed else verdict
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "tests.json"
+        ended = run([str(program_of(exercise)), f"--gtest_filter={exercise.filter}",
+                     "--gtest_brief=1", f"--gtest_output=json:{report}"], exercise.seconds,
+                    environment_of(exercise))
+        if report.exists():  # as it does if the program has ended by itself, after its tests
+            ended.tests = {f"{suite['name']}.{test['name']}": "failures" in test
+                           for suite in json.loads(report.read_text())["testsuites"]
+                           for test in suite["testsuite"] if test["status"] == "RUN"}
+    if ended.status == 0 and not ended.stopped:
+        if not ended.tests:
+            return Verdict(False, "It ended before its tests did, though without an error.",
+                           ended.output, raw=ended.output)
+        number = f"{len(ended.tests)} test{'s' if len(ended.tests) > 1 else ''}"
+        verdict = Verdict(True, f"Right: {number}, under ThreadSanitizer.", raw=ended.output)
+        return beyond_tests(exercise, answer, verdict)
+    return explain(exercise, ended, answer)
 
 
 def beyond_tests(exercise: Exercise, answer: str, verdict: Verdict) -> Verdict:
@@ -241,8 +249,7 @@ def answer_of(course: list, exercise: Exercise) -> str:
         verdict = build(exercise, exercise.target)
         if verdict is not None:
             raise CourseError(f"{verdict.say}\n{verdict.output}")
-        under_tsan = [] if exercise.gpus else runner()
-        command = [*under_tsan, str(program_of(exercise)), *exercise.command]
+        command = [str(program_of(exercise)), *exercise.command]
         ended = run(command, exercise.seconds, environment_of(exercise))
     if exercise.count:
         return str(len(re.findall(exercise.count, ended.output, re.MULTILINE)))
@@ -297,46 +304,41 @@ def judge_number(course: list, exercise: Exercise, given: float) -> Verdict:
 
 
 def explain(exercise: Exercise, ended: Ended, answer: str) -> Verdict:
-    """The verdict on a run of the explorer or of the tests."""
-    verdict = explain_output(exercise, ended, answer)
-    verdict.raw = ended.output
-    return verdict
-
-
-def explain_output(exercise: Exercise, ended: Ended, answer: str) -> Verdict:
+    """The verdict on a run of the explorer or of the tests that has failed."""
     output = ended.output
-    if ended.status == 0 and not ended.stopped:
-        counts = re.findall(r"\[==========\] (\d+ tests?) from", output)  # ranks print theirs first
-        if counts and counts[-1] != "0 tests":
-            return Verdict(True, f"Right: {counts[-1]}, under ThreadSanitizer.")
-        return Verdict(False, "It ended before its tests did, though without an error.", output)
     missing = re.search(r"exercise (\S+) is not written yet: follow (.*)", output)
     if missing:
-        return Verdict(False, f"Exercise {missing[1]} is not written yet: follow {missing[2]}.")
+        return Verdict(False, f"Exercise {missing[1]} is not written yet: follow {missing[2]}.",
+                       raw=output)
     for wrong in exercise.wrong:
         if (wrong.shows and re.search(wrong.shows, output, re.DOTALL)
                 and re.search(wrong.has, answer, re.DOTALL)):
-            return Verdict(False, exercise.wrong[wrong.told].say, evidence(output),
-                           wrong=wrong.told, is_guess=not wrong.has)
-    return Verdict(False, in_general(ended), evidence(output))
+            return Verdict(False, exercise.wrong[wrong.told].say, evidence(ended),
+                           wrong=wrong.told, is_guess=not wrong.has, raw=output)
+    why = next((row["why"] for row in ended.rows if row["failed"]), None)
+    say = in_general(ended) if why is None else of_execution(why)
+    return Verdict(False, say, evidence(ended), raw=output)
+
+
+def of_execution(why: str) -> str:
+    """A sentence about a failing execution for which the exercise has no verdict."""
+    if why.startswith("data race"):
+        return ("There is an execution with a data race: one thread reads or writes what another "
+                "one writes, and nothing orders the two. The last steps before it:")
+    if why.startswith("no thread can go on:") and " polls " not in why:
+        return ("There is an execution that does not end: threads wait at a barrier that others do "
+                "not reach. Which thread left, or took another way? The last steps:")
+    if why.startswith("no thread can go on"):
+        return ("There is an execution that does not end: every thread waits. Which thread should "
+                "have stored what they wait for? The last steps:")
+    if "with several sizes" in why:
+        return ("A word is accessed as a whole and in parts. C++ has no rule for which bytes such "
+                "a load returns: use the functions that load and store whole words.")
+    return "There is an execution that goes wrong. The last steps before it:"
 
 
 def in_general(ended: Ended) -> str:
-    """A sentence about a failure for which the exercise has no verdict."""
-    if "=> data race" in ended.output:
-        return ("There is an execution with a data race: one thread reads or writes what another "
-                "one writes, and nothing orders the two. The last steps before it:")
-    if re.search("=> no thread can go on:(?!.* polls )", ended.output):
-        return ("There is an execution that does not end: threads wait at a barrier that others do "
-                "not reach. Which thread left, or took another way? The last steps:")
-    if "=> no thread can go on" in ended.output:
-        return ("There is an execution that does not end: every thread waits. Which thread should "
-                "have stored what they wait for? The last steps:")
-    if "with several sizes" in ended.output:
-        return ("A word is accessed as a whole and in parts. C++ has no rule for which bytes such "
-                "a load returns: use the functions that load and store whole words.")
-    if "  => " in ended.output:
-        return "There is an execution that goes wrong. The last steps before it:"
+    """A sentence about a failed run for which the exercise has no verdict."""
     if "ThreadSanitizer: data race" in ended.output:
         return ("A data race: one thread reads or writes what another one writes, and nothing "
                 "orders the two. Both are named below.")
@@ -349,9 +351,10 @@ def in_general(ended: Ended) -> str:
             and "thrown in the test body" not in ended.output):
         return ("Something that was acquired is never released: memory, addresses, a mapping or a "
                 "handle. The tests count what is left.")
-    failed = re.search(r"\[  FAILED  \] ([\w./]+)", ended.output)
+    failed = [name for name, has_failed in ended.tests.items() if has_failed] or re.findall(
+        r"\[  FAILED  \] ([\w./]+)", ended.output)  # of a program that crashed in a later test
     if failed:
-        return f"It compiles and ends, but the test {failed[1]} fails:"
+        return f"It compiles and ends, but the test {failed[0]} fails:"
     if "terminate called after throwing" in ended.output:
         return ("An exception left a function that must not throw, such as a destructor. The lines "
                 "below have its text, or the call that failed:")
@@ -365,14 +368,14 @@ def in_general(ended: Ended) -> str:
     return f"It ended with status {ended.status}."
 
 
-def evidence(output: str) -> str:
-    """The most telling lines of a test's output."""
+def evidence(ended: Ended) -> str:
+    """The most telling lines of the output: an execution's story, or what a test has printed."""
+    if any(row["failed"] for row in ended.rows):
+        return ended.output.partition("\n\n")[2].rstrip("\n")
     # The ranks have printed their errors before the test says that there were some.
     output = re.sub(r".*run_as\.hpp:\d+: Failure\n.*\n  run_ranks.*\n    Which is: 1\n  0\n", "",
-                    output)
+                    ended.output)
     lines = output.splitlines()
-    if re.match("protocol +waits", output):  # the explorer's
-        return "\n".join(lines[lines.index("") + 1:]) if "" in lines else output
     for i, line in enumerate(lines):
         if "WARNING: ThreadSanitizer" in line:
             return race(lines[i:])
