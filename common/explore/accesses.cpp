@@ -25,21 +25,23 @@ long Exploration::log(LoggedStep step) {
     return static_cast<long>(log_.size()) - 1;
 }
 
-void Exploration::check_races(std::uintptr_t address, std::size_t size, AccessKind kind,
-                              const char* what, long step) {
-    for (std::uintptr_t at = address; at < address + size;) {
-        const std::uintptr_t end = std::min(address + size, (at / 8 + 1) * 8);
-        const auto race = races_.access(at - reinterpret_cast<std::uintptr_t>(scene_), end - at,
-                                        kind, number_of(*current_), current_->mind, step);
+void Exploration::check_races(const Access& access, bool store, long step) {
+    const std::uintptr_t end = access.address + access.size;
+    for (std::uintptr_t at = access.address, next = 0; at < end; at = next) {
+        next = std::min(end, (at / 8 + 1) * 8);
+        const auto race = races_.access(at - reinterpret_cast<std::uintptr_t>(scene_), next - at,
+                                        {store, access.order.has_value()}, number_of(*current_),
+                                        current_->mind, step);
         if (race) {
-            const Thread& other = threads_[static_cast<std::size_t>(race->thread)];
-            const LoggedStep& earlier = log_[static_cast<std::size_t>(race->step)];
+            const auto described = [&](long number) {
+                const LoggedStep& one = log_[static_cast<std::size_t>(number)];
+                return fmt::format("{} by {} (step {})", one.what,
+                                   name_of(threads_[static_cast<std::size_t>(one.thread)]), number);
+            };
             involved_ = {race->step, step};
-            fail(fmt::format("data race on {}: {} by {} (step {}), {} by {} (step {})", name_of(at),
-                             earlier.what, name_of(other), race->step, what, name_of(*current_),
-                             step));
+            fail(fmt::format("data race on {}: {}, {}", name_of(at), described(race->step),
+                             described(step)));
         }
-        at = end;
     }
 }
 
@@ -56,12 +58,10 @@ void Exploration::plain(void* address, std::size_t size, bool store, void* place
     if (!holds(address)) {
         return;
     }
-    const char* const what = store ? "plain store" : "plain load";
-    const auto begin = reinterpret_cast<std::uintptr_t>(address);
-    const long step = log({.what = what, .address = begin, .place = place});
-    check_races(begin, size, {store, false}, what, step);
+    const Access access{reinterpret_cast<std::uintptr_t>(address), size, place};
+    check_races(access, store, log({store ? "plain store" : "plain load", access}));
     if (store) {
-        memory_.forget(begin, size);
+        memory_.forget(access.address, size);
     }
 }
 
@@ -74,24 +74,17 @@ bool Exploration::has_other_writer(std::size_t location) {
     return false;
 }
 
-void Exploration::read(std::size_t location, const StoreRecord& store, const AtomicAccess& access,
-                       std::memory_order order, long newest) {
-    Memory::read(location, store, order, current_->mind);
+void Exploration::read(std::size_t location, const StoreRecord& store, const Access& access,
+                       long newest) {
+    Memory::read(location, store, *access.order, current_->mind);
     current_->last_reads = {&store, current_->last_reads[0]};
     if (!trying_) {
-        const long step = log({.what = "load",
-                               .order = order,
-                               .address = access.address,
-                               .value = store.value,
-                               .place = access.place,
-                               .from = store.step,
-                               .newest = newest});
-        check_races(access.address, access.size, {false, true}, "load", step);
+        check_races(access, false, log({"load", access, store.value, store.step, newest}));
         current_->reads.push_back(store.id);
     }
 }
 
-std::uint64_t Exploration::load(const AtomicAccess& access) {
+std::uint64_t Exploration::load(const Access& access) {
     std::size_t location = 0;
     bool is_choice = false;
     {
@@ -112,11 +105,11 @@ std::uint64_t Exploration::load(const AtomicAccess& access) {
     const Inside inside(*this);
     const StoreRecord& newest = *memory_[location].stores.back();
     const StoreRecord& store = is_polling() ? chosen(location, false) : newest;
-    read(location, store, access, access.order, &newest != &store ? newest.step : -1);
+    read(location, store, access, &newest != &store ? newest.step : -1);
     return store.value;
 }
 
-void Exploration::put(std::size_t location, std::uint64_t value, const AtomicAccess& access,
+void Exploration::put(std::size_t location, std::uint64_t value, const Access& access,
                       const StoreRecord* behind) {
     const int me = number_of(*current_);
     Location& word = memory_[location];
@@ -129,17 +122,13 @@ void Exploration::put(std::size_t location, std::uint64_t value, const AtomicAcc
         const auto places = memory_.places(location, current_->mind);
         before = places[search_.choose(places.size())];
     }
-    const long step = log({.what = "store",
-                           .order = access.order,
-                           .address = word.address,
-                           .value = value,
-                           .place = access.place});
-    check_races(word.address, word.size, {true, true}, "store", step);
-    memory_.store(location, value, access.order, me, before, behind, current_->mind).step = step;
+    const long step = log({"store", access, value});
+    check_races(access, true, step);
+    memory_.store(location, value, *access.order, me, before, behind, current_->mind).step = step;
     search_.stored(location, me, current_->mind.past);
 }
 
-void Exploration::store(const AtomicAccess& access, std::uint64_t value) {
+void Exploration::store(const Access& access, std::uint64_t value) {
     const Inside inside(*this);
     if (is_polling()) {
         throw std::runtime_error("a poll must not store");
@@ -147,7 +136,7 @@ void Exploration::store(const AtomicAccess& access, std::uint64_t value) {
     put(memory_.at(access.address, access.size), value, access, nullptr);
 }
 
-std::uint64_t Exploration::update(const AtomicAccess& access,
+std::uint64_t Exploration::update(const Access& access,
                                   const std::function<std::uint64_t(std::uint64_t)>& change,
                                   std::optional<std::uint64_t> expected,
                                   std::memory_order failure) {
@@ -160,7 +149,9 @@ std::uint64_t Exploration::update(const AtomicAccess& access,
         const std::size_t location = memory_.at(access.address, access.size);
         old = &chosen(location, true, expected);
         if (!trying_) {
-            read(location, *old, access, succeeds() ? access.order : failure, -1);
+            Access done = access;
+            done.order = succeeds() ? access.order : failure;
+            read(location, *old, done, -1);
         }
         return true;
     };
@@ -185,7 +176,7 @@ void Exploration::fence(std::memory_order order) {
     const Inside inside(*this);
     Memory::fence(order, number_of(*current_), current_->mind);
     if (!trying_) {
-        log({.what = "fence", .order = order});
+        log({"fence", {.order = order}});
     }
 }
 

@@ -14,6 +14,19 @@ namespace symm::explore {
 
 Exploration* running = nullptr;
 
+Exploration::Exploration(const Options& options, const std::function<void(Scene&)>& setup)
+    : options_(options), setup_(setup), search_(options) {
+    if (scene_ == MAP_FAILED) {
+        throw std::runtime_error("no memory for a scene");
+    }
+    running = this;
+}
+
+Exploration::~Exploration() {
+    running = nullptr;
+    ::munmap(scene_, kSceneBytes);
+}
+
 void Exploration::fail(const std::string& why) {
     inside_ = true;
     why_ = why;
@@ -73,8 +86,7 @@ Exploration::End Exploration::execute() {
     if (sigsetjmp(failed_, 1) != 0) {
         return End::kFailed;
     }
-    Scene scene;
-    setup_(scene);
+    setup_(*this);
     while (true) {
         run_ready();
         std::vector<ThreadMove> moves;
@@ -117,11 +129,11 @@ std::vector<std::uint64_t> Exploration::graph() {
         graph.insert(graph.end(), threads_[i].reads.begin(), threads_[i].reads.end());
     }
     std::map<std::uintptr_t, std::vector<std::uint64_t>> orders;
-    memory_.each([&](const Location& location) {
+    for (const Location& location : memory_.locations()) {
         for (const StoreRecord* store : location.stores) {
             orders[location.address].push_back(store->id);
         }
-    });
+    }
     for (const auto& [address, order] : orders) {
         graph.push_back(~std::uint64_t{0} - 1);
         graph.insert(graph.end(), order.begin(), order.end());
@@ -157,14 +169,16 @@ std::vector<ReportedStep> Exploration::steps() const {
         step.block = thread.block;
         step.thread = thread.number;
         step.what = logged.what;
-        step.order = logged.order ? kOrders.at(static_cast<std::size_t>(*logged.order)) : "";
+        if (logged.access.order) {
+            step.order = kOrders.at(static_cast<std::size_t>(*logged.access.order));
+        }
         step.value = logged.value;
         step.from = logged.from;
         step.newest = logged.newest;
         auto& places = calls.emplace_back();
-        if (logged.address != 0) {
-            step.location = name_of(logged.address);
-            places.push_back(logged.place);
+        if (logged.access.address != 0) {
+            step.location = name_of(logged.access.address);
+            places.push_back(logged.access.place);
             for (const Frame* frame = logged.frame; frame != nullptr; frame = frame->caller) {
                 places.push_back(frame->place);
             }
@@ -177,13 +191,11 @@ std::vector<ReportedStep> Exploration::steps() const {
     return steps;
 }
 
-void on_fault(int, siginfo_t* info, void*) {
-    if (running == nullptr) {
-        std::signal(SIGSEGV, SIG_DFL);
-        std::raise(SIGSEGV);
-        return;
+void on_fault(int signal, siginfo_t* info, void*) {
+    if (running != nullptr) {
+        running->crash(info->si_addr);
     }
-    running->crash(info->si_addr);
+    std::signal(signal, SIG_DFL);  // the access is repeated, and faults again
 }
 
 Report Exploration::explore() {
@@ -192,7 +204,8 @@ Report Exploration::explore() {
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     };
     Report report;
-    double told = 0;
+    std::uint64_t visited =
+        0;  // with those that were given up, since an equivalent one was visited
     while (true) {
         const End end = execute();
         report.threads = static_cast<int>(thread_count_);
@@ -210,11 +223,12 @@ Report Exploration::explore() {
         if (begin_again_) {  // loads of a location with a new writer were no choices so far
             begin_again_ = false;
             search_.restart();
-            report.executions = report.cut_off = 0;
+            report.executions = visited = 0;
             report.graphs.clear();
             continue;
         }
-        ++(end == End::kComplete ? report.executions : report.cut_off);
+        ++visited;
+        report.executions += end == End::kComplete ? 1 : 0;
         if (options_.collect && end == End::kComplete) {
             report.graphs.insert(graph());
         }
@@ -222,7 +236,7 @@ Report Exploration::explore() {
             report.exhausted = true;
             break;
         }
-        if (report.executions + report.cut_off >= options_.most_executions) {
+        if (visited >= options_.most_executions) {
             report.why = fmt::format("stopped after {} executions", options_.most_executions);
             break;
         }
@@ -230,27 +244,11 @@ Report Exploration::explore() {
             report.why = fmt::format("stopped after {} s", options_.seconds);
             break;
         }
-        if (options_.progress && seconds() - told > 1) {
-            told = seconds();
-            options_.progress(report.executions + report.cut_off, told);
-        }
     }
     report.seconds = seconds();
     return report;
 }
 
-void Scene::launch(int rank, const Shape& shape,
-                   const std::function<void(const simt::ThreadBlock&)>& body) {
-    running->launch(rank, shape, body);
-}
-void* Scene::allocate_bytes(std::size_t count, std::size_t size, const std::string& name,
-                            int rank) {
-    return running->allocate(count, size, name, rank);
-}
-void Scene::name_bytes(const void* memory, std::size_t count, std::size_t size,
-                       const std::string& name, int rank) {
-    running->name(memory, count, size, name, rank);
-}
 void kernel_end() {
     running->end_kernel();
 }
@@ -259,26 +257,25 @@ void fail(const std::string& why) {
 }
 
 Report explore(const Options& options, const std::function<void(Scene&)>& setup) {
-    Exploration exploration(options, setup);
-    static std::array<char, 64 * 1024> alternate;
+    static std::array<char, 64 * 1024> alternate;  // for the fault of a thread without stack
     const stack_t stack{alternate.data(), 0, alternate.size()};
     ::sigaltstack(&stack, nullptr);
     struct sigaction action {};
     action.sa_sigaction = on_fault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    struct Handlers {
-        ~Handlers() {
-            running = nullptr;
-            ::sigaction(SIGSEGV, &segv, nullptr);
-            ::sigaction(SIGBUS, &bus, nullptr);
-        }
-        struct sigaction segv {
-        }, bus{};
-    } before;
-    ::sigaction(SIGSEGV, &action, &before.segv);
-    ::sigaction(SIGBUS, &action, &before.bus);
-    running = &exploration;
-    return exploration.explore();
+    ::sigaction(SIGSEGV, &action, nullptr);
+    ::sigaction(SIGBUS, &action, nullptr);
+    return Exploration(options, setup).explore();
+}
+
+std::array<Report, 3> explore_each_way(Options options, const std::function<void(Scene&)>& setup) {
+    options.collect = true;
+    std::array<Report, 3> reports;
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+        options.reduction = static_cast<Reduction>(i);
+        reports[i] = explore(options, setup);
+    }
+    return reports;
 }
 
 }  // namespace symm::explore

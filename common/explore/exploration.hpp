@@ -85,21 +85,19 @@ struct Thread {
     const Frame* frame = nullptr;                    ///< The function that it is in.
 };
 
-/// An atomic access.
-struct AtomicAccess {
-    std::uintptr_t address;
-    unsigned size;
-    std::memory_order order;
-    void* place;  ///< In the code.
+/// An access, or none.
+struct Access {
+    std::uintptr_t address = 0;  ///< 0: none.
+    std::size_t size = 0;
+    void* place = nullptr;                        ///< In the code.
+    std::optional<std::memory_order> order = {};  ///< Nothing: a plain access.
 };
 
 /// A step as the log stores it; reports turn it into a ReportedStep.
 struct LoggedStep {
     const char* what;
-    std::optional<std::memory_order> order = {};
-    std::uintptr_t address = 0;  ///< 0: no access.
+    Access access = {};
     std::uint64_t value = 0;
-    void* place = nullptr;
     long from = -1, newest = -1;
     int thread = -1;
     const Frame* frame = nullptr;
@@ -113,24 +111,22 @@ struct NamedMemory {
 };
 
 /// There is one exploration at a time: `running`.
-class Exploration {
+class Exploration final : public Scene {
 public:
-    Exploration(const Options& options, const std::function<void(Scene&)>& setup)
-        : options_(options), setup_(setup), search_(options_) {
-        if (scene_ == MAP_FAILED) {
-            throw std::runtime_error("no memory for a scene");
-        }
-    }
-    ~Exploration() { ::munmap(scene_, kSceneBytes); }
+    Exploration(const Options& options, const std::function<void(Scene&)>& setup);
+    ~Exploration();
 
     Report explore();
 
-    // For Scene and the threads.
-    void* allocate(std::size_t count, std::size_t size, const std::string& name, int rank);
-    void name(const void* memory, std::size_t count, std::size_t size, const std::string& name,
-              int rank);
+    // For the scene's setup.
     void launch(int rank, const Shape& shape,
-                const std::function<void(const simt::ThreadBlock&)>& body);
+                const std::function<void(const simt::ThreadBlock&)>& body) override;
+    void* allocate_bytes(std::size_t count, std::size_t size, const std::string& name,
+                         int rank) override;
+    void name_bytes(const void* memory, std::size_t count, std::size_t size,
+                    const std::string& name, int rank) override;
+
+    // For the threads.
     bool meet(MeetingPoint& point, bool vote = false);
     void end_kernel() { meet(kernel_ends_.at(current_->rank)); }
     simt::Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up);
@@ -148,11 +144,11 @@ public:
                kSceneBytes;
     }
     void plain(void* address, std::size_t size, bool store, void* place);
-    std::uint64_t load(const AtomicAccess& access);
-    void store(const AtomicAccess& access, std::uint64_t value);
+    std::uint64_t load(const Access& access);
+    void store(const Access& access, std::uint64_t value);
     /// Loads, then stores `change(old)` directly after; only loads, with the order `failure`, if
     /// the old value is not the expected one. Returns the old value.
-    std::uint64_t update(const AtomicAccess& access,
+    std::uint64_t update(const Access& access,
                          const std::function<std::uint64_t(std::uint64_t)>& change,
                          std::optional<std::uint64_t> expected, std::memory_order failure);
     void fence(std::memory_order order);
@@ -191,11 +187,9 @@ private:
                         std::optional<std::uint64_t> expected = {});
     void undo();
     bool has_other_writer(std::size_t location);
-    void read(std::size_t location, const StoreRecord& store, const AtomicAccess& access,
-              std::memory_order order, long newest);
-    void check_races(std::uintptr_t address, std::size_t size, AccessKind kind, const char* what,
-                     long step);
-    void put(std::size_t location, std::uint64_t value, const AtomicAccess& access,
+    void read(std::size_t location, const StoreRecord& store, const Access& access, long newest);
+    void check_races(const Access& access, bool store, long step);
+    void put(std::size_t location, std::uint64_t value, const Access& access,
              const StoreRecord* behind);
     int number_of(const Thread& thread) const {
         return static_cast<int>(&thread - threads_.data());
@@ -209,7 +203,7 @@ private:
     std::vector<ReportedStep> steps() const;
     std::vector<std::uint64_t> graph();
 
-    Options options_;
+    const Options& options_;
     const std::function<void(Scene&)>& setup_;
     Search search_;
     char* const scene_ =

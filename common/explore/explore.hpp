@@ -13,6 +13,7 @@
 ///         }
 ///     });
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -48,14 +49,17 @@ public:
     }
     /// Adds the threads of a rank. Each calls `body`, which may run several kernels one after
     /// another, with kernel_end() between them.
-    void launch(int rank, const Shape& shape,
-                const std::function<void(const simt::ThreadBlock&)>& body);
+    virtual void launch(int rank, const Shape& shape,
+                        const std::function<void(const simt::ThreadBlock&)>& body) = 0;
+
+protected:
+    ~Scene() = default;
 
 private:
-    static void* allocate_bytes(std::size_t count, std::size_t size, const std::string& name,
-                                int rank);
-    static void name_bytes(const void* memory, std::size_t count, std::size_t size,
-                           const std::string& name, int rank);
+    virtual void* allocate_bytes(std::size_t count, std::size_t size, const std::string& name,
+                                 int rank) = 0;
+    virtual void name_bytes(const void* memory, std::size_t count, std::size_t size,
+                            const std::string& name, int rank) = 0;
 };
 
 /// The end of a kernel of the calling thread's rank: all of its threads call it. What the rank has
@@ -76,7 +80,6 @@ struct Options {
     double seconds = 60;
     Reduction reduction = Reduction::kSourceSets;
     bool collect = false;  ///< Report::graphs.
-    std::function<void(std::uint64_t executions, double seconds)> progress;
 };
 
 /// One step of the failing execution.
@@ -96,7 +99,6 @@ struct Report {
     bool exhausted = false;  ///< Everything was visited; else a bound ended the search.
     std::string why;         ///< Of the failure, or the bound.
     std::uint64_t executions = 0;
-    std::uint64_t cut_off = 0;  ///< Given up before their end: something equivalent was visited.
     double seconds = 0;
     int threads = 0;
     std::vector<ReportedStep> steps;              ///< Of the failing execution.
@@ -107,5 +109,7 @@ struct Report {
 /// Explores. `setup` is called at the start of each execution. Throws std::runtime_error where the
 /// scene is too large or not deterministic.
 Report explore(const Options& options, const std::function<void(Scene&)>& setup);
+/// Explores with each Reduction, in their order. The reports have graphs.
+std::array<Report, 3> explore_each_way(Options options, const std::function<void(Scene&)>& setup);
 
 }  // namespace symm::explore

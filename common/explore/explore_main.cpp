@@ -39,16 +39,13 @@ struct ProgramOptions {
 };
 
 /// Whether all three searches visit the same executions, as far as the searches end.
-bool agree(const Protocol& protocol, Options options) {
-    options.collect = true;
-    std::array<Report, 3> reports;
-    std::array<std::string, 3> executions;
-    for (std::size_t i = 0; i < reports.size(); ++i) {
-        options.reduction = static_cast<Reduction>(i);
-        reports[i] = explore(options, protocol.setup);
-        executions[i] = reports[i].exhausted ? std::to_string(reports[i].executions) : "too many";
-    }
+bool agree(const Protocol& protocol, const Options& options) {
+    const auto reports = explore_each_way(options, protocol.setup);
     const auto& [plain, sleeping, reduced] = reports;
+    std::vector<std::string> executions;
+    for (const Report& report : reports) {
+        executions.push_back(report.exhausted ? std::to_string(report.executions) : "too many");
+    }
     const bool same = (!plain.exhausted || plain.graphs == reduced.graphs) &&
                       (!sleeping.exhausted || sleeping.graphs == reduced.graphs);
     print(fmt::format("{:<24} {:<9} {:>11} {:>9}  {}", protocol.name,
@@ -59,33 +56,22 @@ bool agree(const Protocol& protocol, Options options) {
 
 /// Prints a protocol's row of the table, and the story of a failure. Returns whether it is right.
 bool is_right(const Protocol& protocol, const ProgramOptions& program) {
-    const bool tells = ::isatty(STDERR_FILENO) != 0;
-    Options options = program.search;
-    options.progress = [&](std::uint64_t executions, double seconds) {
-        if (tells) {
-            fmt::print(stderr, "\r{}: {} executions in {:.0f} s ", protocol.name, executions,
-                       seconds);
-        }
-    };
+    const bool may_give_up = program.search.may_give_up;
     Report report;
     try {
-        report = explore(options, protocol.setup);
+        report = explore(program.search, protocol.setup);
     } catch (const std::exception& error) {  // the scene is invalid
         report.failed = true;
         report.why = error.what();
     }
-    if (tells) {
-        fmt::print(stderr, "\r\033[K");
-    }
     print(fmt::format("{:<24} {:<9} {:>7} {:>11} {:>8.2f}  {}", protocol.name,
-                      options.may_give_up ? "give up" : "end", report.threads, report.executions,
+                      may_give_up ? "give up" : "end", report.threads, report.executions,
                       report.seconds,
                       report.failed      ? "WRONG"
                       : report.exhausted ? "exhausted"
                                          : report.why));
-    if (!program.json.empty() &&
-        !(std::ofstream(program.json, std::ios::app)
-          << as_json(report, protocol.name, options.may_give_up) << std::endl)) {
+    if (!program.json.empty() && !(std::ofstream(program.json, std::ios::app)
+                                   << as_json(report, protocol.name, may_give_up) << std::endl)) {
         throw std::runtime_error(fmt::format("cannot write to {}", program.json));
     }
     if (report.failed) {
@@ -161,19 +147,14 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
 }  // namespace
 
 int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) {
-    const auto fail_usage = [&](const std::exception& error) {
-        report_error(fmt::format("{} (see {} --help)", error_text(error), argv[0]));
-        return kExitUsage;
-    };
     try {
         return explore_protocols(argc, argv, protocols);
-    } catch (const CLI::ParseError& error) {
-        return fail_usage(error);
-    } catch (const UsageError& error) {
-        return fail_usage(error);
     } catch (const std::exception& error) {
-        report_error(error_text(error));
-        return kExitFailed;
+        const bool is_usage = dynamic_cast<const CLI::ParseError*>(&error) != nullptr ||
+                              dynamic_cast<const UsageError*>(&error) != nullptr;
+        report_error(error_text(error) +
+                     (is_usage ? fmt::format(" (see {} --help)", argv[0]) : ""));
+        return is_usage ? kExitUsage : kExitFailed;
     }
 }
 

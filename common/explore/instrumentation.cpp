@@ -24,9 +24,9 @@ bool is_explored(const volatile T* p) {
     return is_running() && running->holds(p);
 }
 template <class T>
-AtomicAccess access_to(const volatile T* p, int order, void* place) {
-    return {reinterpret_cast<std::uintptr_t>(p), sizeof(T), static_cast<std::memory_order>(order),
-            place};
+Access access_to(const volatile T* p, int order, void* place) {
+    return {reinterpret_cast<std::uintptr_t>(p), sizeof(T), place,
+            static_cast<std::memory_order>(order)};
 }
 
 template <class T>
@@ -114,15 +114,6 @@ SYMM_PLAIN(unaligned_, 16)
     }                                                                                           \
     T __tsan_atomic##bits##_fetch_add(volatile T* p, T by, int order) {                         \
         return update(p, order, PLACE, [=](T old) { return static_cast<T>(old + by); });        \
-    }                                                                                           \
-    T __tsan_atomic##bits##_fetch_sub(volatile T* p, T by, int order) {                         \
-        return update(p, order, PLACE, [=](T old) { return static_cast<T>(old - by); });        \
-    }                                                                                           \
-    T __tsan_atomic##bits##_fetch_or(volatile T* p, T with, int order) {                        \
-        return update(p, order, PLACE, [=](T old) { return static_cast<T>(old | with); });      \
-    }                                                                                           \
-    T __tsan_atomic##bits##_exchange(volatile T* p, T value, int order) {                       \
-        return update(p, order, PLACE, [=](T) { return value; });                               \
     }                                                                                           \
     T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T value, int order, \
                                                  int failure) {                                 \

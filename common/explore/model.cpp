@@ -6,7 +6,7 @@
 namespace symm::explore {
 namespace {
 
-std::uint64_t value_at(std::uintptr_t address, unsigned size) {
+std::uint64_t value_at(std::uintptr_t address, std::size_t size) {
     std::uint64_t value = 0;
     std::memcpy(&value, reinterpret_cast<const void*>(address), size);
     return value;
@@ -64,7 +64,14 @@ void Memory::clear() {
     used_ = 0;
 }
 
-std::size_t Memory::at(std::uintptr_t address, unsigned size) {
+StoreRecord& Memory::new_record() {
+    if (used_ == records_.size()) {
+        records_.emplace_back();
+    }
+    return records_[used_++] = {};
+}
+
+std::size_t Memory::at(std::uintptr_t address, std::size_t size) {
     const auto [found, is_new] = numbers_.try_emplace(address, locations_.size());
     if (is_new) {
         locations_.emplace_back();
@@ -77,11 +84,7 @@ std::size_t Memory::at(std::uintptr_t address, unsigned size) {
             "a word is accessed with several sizes, which the model does not support");
     }
     if (location.stores.empty()) {
-        if (used_ == records_.size()) {
-            records_.emplace_back();
-        }
-        StoreRecord& initial = records_[used_++];
-        initial = {};
+        StoreRecord& initial = new_record();
         initial.value = value_at(address, size);
         initial.id = std::uint64_t{1} << 63 | location.generation << 32 | (address - origin_);
         initial.generation = location.generation;
@@ -122,11 +125,7 @@ std::vector<std::size_t> Memory::places(std::size_t number, const Mind& mind) {
 StoreRecord& Memory::store(std::size_t number, std::uint64_t value, std::memory_order order,
                            int thread, std::size_t before, const StoreRecord* behind, Mind& mind) {
     Location& location = locations_[number];
-    if (used_ == records_.size()) {
-        records_.emplace_back();
-    }
-    StoreRecord& store = records_[used_++];
-    store = {};
+    StoreRecord& store = new_record();
     store.value = value;
     store.id = (static_cast<std::uint64_t>(thread) << 32) | mind.stores++;
     store.generation = location.generation;

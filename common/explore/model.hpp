@@ -92,7 +92,7 @@ struct StoreRecord {
 /// A word that is accessed atomically.
 struct Location {
     std::uintptr_t address = 0;
-    unsigned size = 0;
+    std::size_t size = 0;
     std::vector<StoreRecord*> stores;  ///< In their order. Empty: not accessed yet.
     std::uint64_t generation = 0;      ///< Plain stores, each of which begins a new history.
     NumberSet writers;                 ///< Threads that store to it in some execution.
@@ -123,13 +123,10 @@ public:
     void clear();
     /// The number of the location at `address`, which is created where it is new. Throws
     /// std::runtime_error where it was accessed with another size.
-    std::size_t at(std::uintptr_t address, unsigned size);
+    std::size_t at(std::uintptr_t address, std::size_t size);
     Location& operator[](std::size_t location) { return locations_[location]; }
 
-    template <class Use>
-    void each(const Use& use) const {
-        std::for_each(locations_.begin(), locations_.end(), use);
-    }
+    const std::deque<Location>& locations() const { return locations_; }
 
     /// The stores that a load may read, the newest first.
     std::vector<StoreRecord*> readable(std::size_t location, const Mind& mind);
@@ -145,6 +142,8 @@ public:
     void forget(std::uintptr_t address, std::size_t size);
 
 private:
+    StoreRecord& new_record();
+
     std::uintptr_t origin_;
     std::unordered_map<std::uintptr_t, std::size_t> numbers_;
     std::deque<Location> locations_;

@@ -39,7 +39,8 @@ void Exploration::run_ready() {
     }
 }
 
-void* Exploration::allocate(std::size_t count, std::size_t size, const std::string& of, int rank) {
+void* Exploration::allocate_bytes(std::size_t count, std::size_t size, const std::string& name,
+                                  int rank) {
     const std::size_t bytes = count * size;
     used_ = (used_ + 127) / 128 * 128;
     if (bytes > kSceneBytes - used_) {
@@ -47,12 +48,12 @@ void* Exploration::allocate(std::size_t count, std::size_t size, const std::stri
     }
     char* const memory = scene_ + used_;
     used_ += bytes;
-    name(memory, count, size, of, rank);
+    name_bytes(memory, count, size, name, rank);
     return memory;
 }
 
-void Exploration::name(const void* memory, std::size_t count, std::size_t size,
-                       const std::string& name, int rank) {
+void Exploration::name_bytes(const void* memory, std::size_t count, std::size_t size,
+                             const std::string& name, int rank) {
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
     names_.push_back(
         {begin, begin + count * size, size, rank < 0 ? name : fmt::format("r{}.{}", rank, name)});
@@ -70,7 +71,7 @@ void Exploration::launch(int rank, const Shape& shape,
         block.size = shape.threads;
         block.exchange.resize(shape.threads);
         if (shape.shared_bytes != 0) {
-            block.shared = allocate(1, shape.shared_bytes, fmt::format("shared{}", b), rank);
+            block.shared = allocate_bytes(1, shape.shared_bytes, fmt::format("shared{}", b), rank);
         }
         block.whole.expected = shape.threads;
         for (unsigned first = 0; first < shape.threads; first += simt::kWarpSize) {
@@ -117,7 +118,7 @@ void SceneBlock::sync_named(unsigned number, unsigned threads) {
 
 bool Exploration::meet(MeetingPoint& point, bool vote) {
     const Inside inside(*this);
-    log({.what = point.name, .value = point.passed});
+    log({point.name, {}, point.passed});
     point.vote |= vote;
     point.waiting.push_back(number_of(*current_));
     if (point.waiting.size() < point.expected) {

@@ -118,7 +118,7 @@ void Exploration::make(Thread& thread, const ThreadMove& move) {
     wait.tried = false;
     if (move.misses || move.how == Awaited::kTimeIsOver) {
         current_ = &thread;
-        log({.what = move.misses ? "polls too late" : "gives up"});
+        log({move.misses ? "polls too late" : "gives up"});
         current_ = nullptr;
     }
     if (move.misses) {  // it polls again
