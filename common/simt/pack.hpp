@@ -6,9 +6,10 @@
 /// PTX promises that each 8-byte element of such an access arrives whole, never that the 16 bytes
 /// arrive together, so a reader has to check both elements (PTX ISA, memory consistency model,
 /// "Vector Data-types"). The host version promises the same: it makes two relaxed accesses of 8
-/// bytes. With SYMM_EMU_TORN_PACKS=1 it makes them in either order and with a pause in between: no
-/// GPU that we know does that, and a host thread does it too rarely for a test. A reader that checks
-/// the flag of one half only would pass.
+/// bytes. With SYMM_EMU_TORN_PACKS=1 it makes them in either order, with a pause in between. No GPU
+/// that we know does that, and a host thread does it too rarely for a test: without the variable, a
+/// reader that checks the flag of one half only would pass.
+///
 /// Data that is ordered by flags is read and written plainly, by assignment of a Pack16. For
 /// unaligned memory, and the rest after the last whole pack, see lab 05's elements.hpp.
 
