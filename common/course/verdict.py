@@ -403,7 +403,7 @@ def race(lines: list) -> str:
             break
     kept = []
     for access, frames in accesses:
-        of_labs = [frame for frame in frames if not re.match(r" *common/(emu|cuda)/", frame)]
+        of_labs = [frame for frame in frames if not re.match(r" *common/(emu|cuda|sys)/", frame)]
         kept += [access, *(of_labs[:3] or frames[:1])]
     return "\n".join(kept)
 
