@@ -16,6 +16,7 @@
 #include "common/explore/story.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/file.hpp"
+#include "common/sys/print.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm::explore {

@@ -1,4 +1,5 @@
 #include "common/profile/arguments.hpp"
+#include "common/sys/bytes.hpp"
 
 #include <cxxabi.h>
 #include <fmt/format.h>

@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[2]
 # A floor is a folder, or patterns that match several (a|b*). Folders of one floor may include each
 # other.
 ORDER = """
-common/sys common/simt*|common/explore* common/driver*|common/emu*|common/cuda*
+common/sys common/simt common/driver common/emu|common/emu/* common/cuda
 common/test_pattern common/profile common/bootstrap common/ranks common/nccl
-common/cli common/bench common/course
+common/cli common/explore common/bench common/course
 labs/01_vmm_alloc labs/02_access labs/03_ipc
 labs/04_shm_transport/host_memory labs/04_shm_transport/connection labs/04_shm_transport/proxy
 labs/04_shm_transport/transport labs/04_shm_transport/unpack_queue
@@ -24,8 +24,8 @@ labs/05_device_prims/reduction labs/05_device_prims labs/05_device_prims/ring
 labs/05_device_prims/shared_work labs/05_device_prims/kernel_ways
 labs/06_allreduce/algorithms labs/06_allreduce/algorithms/one_shot
 labs/06_allreduce/algorithms/sentinel labs/06_allreduce/algorithms/two_shot
-labs/06_allreduce/algorithms/two_shot_push labs/06_allreduce/algorithms/two_shot_copy
-labs/06_allreduce/algorithms/two_shot_chunks
+labs/06_allreduce/algorithms/two_shot_push labs/06_allreduce/algorithms/peer_slots
+labs/06_allreduce/algorithms/two_shot_copy labs/06_allreduce/algorithms/two_shot_chunks
 labs/06_allreduce/halves labs/06_allreduce/tuning labs/06_allreduce/communicator
 labs/06_allreduce/machines labs/06_allreduce/comparison labs/06_allreduce/comparison/bench
 """.split()

@@ -13,6 +13,7 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/sys/bytes.hpp"
 #include "common/test_pattern/test_pattern.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/growable_buffer.hpp"
@@ -57,7 +58,7 @@ void draw(const AddressRange& range, const char* arrow, const std::string& users
 
 // Whether all words are as they were written. Prints the first that is wrong.
 bool holds(const Gpu& gpu, CUdeviceptr base, std::size_t bytes, std::uint32_t seed) {
-    const pattern::Result result = pattern::compare(gpu, {base, bytes / kWord, seed});
+    const test_pattern::Result result = test_pattern::compare(gpu, {base, bytes / kWord, seed});
     if (!result.right()) {
         fmt::print("   WRONG: at {:#x}, {}\n", base, result.describe());
     }
@@ -132,7 +133,7 @@ bool show_allocation(const Gpu& gpu, std::size_t bytes) {
     fmt::print("\n   A buffer.\n");
     draw(range, "------>", place, place);
 
-    pattern::fill(gpu, {range.base(), size / kWord, 1});
+    test_pattern::fill(gpu, {range.base(), size / kWord, 1});
     const bool right = holds(gpu, range.base(), size, 1);
     fmt::print(
         "   Written and read back from the first byte to the last: {}.\n\n"
@@ -179,7 +180,7 @@ bool show_growth(const Gpu& gpu, std::size_t bytes, std::size_t to) {
         const std::size_t before = buffer.size();
         buffer.resize(wanted);
         const std::size_t kept = std::min(before, buffer.size());
-        pattern::fill(gpu, {base + kept, (buffer.size() - kept) / kWord, 2, kept / kWord});
+        test_pattern::fill(gpu, {base + kept, (buffer.size() - kept) / kWord, 2, kept / kWord});
         right = right && buffer.base() == base && holds(gpu, base, buffer.size(), 2);
         fmt::print("[{}] {:<11} {:>8} at {:#x}\n", bar(buffer), what, format_bytes(buffer.size()),
                    buffer.base());

@@ -88,7 +88,7 @@ std::string PeerMatrix::text() const {
     for (int owner = 0; owner < devices_; ++owner) {
         header.push_back(fmt::format("memory of {}", owner));
     }
-    Table table(header);
+    TableRows table{header};
     for (int accessor = 0; accessor < devices_; ++accessor) {
         std::vector<std::string> row{std::to_string(accessor)};
         for (int owner = 0; owner < devices_; ++owner) {

@@ -74,7 +74,7 @@ void ring(Rank& rank, const Options& options) {
         DeviceBuffer destination;
         Gpu gpu;
     };
-    const auto [source, destination, gpu] = rank.bootstrap().together("04: buffers", [&] {
+    const Buffers buffers = rank.bootstrap().together("04: buffers", [&] {
         return Buffers{DeviceBuffer(rank.device(), options.bytes),
                        DeviceBuffer(rank.device(), options.bytes), Gpu(rank.device())};
     });
@@ -108,18 +108,20 @@ void ring(Rank& rank, const Options& options) {
                     static_cast<std::uint32_t>(sender + i * kMaxRanks)};
         };
         rank.bootstrap().together("04: transfer", [&] {
-            test_pattern::fill(gpu, words(source, rank.rank()));
+            test_pattern::fill(buffers.gpu, words(buffers.source, rank.rank()));
             if (rank.rank() == options.silent) {
                 return;
             }
             const auto start = std::chrono::steady_clock::now();
-            transport.send_receive({next, source.base(), options.bytes},
-                                   {previous, destination.base(), options.bytes}, gpu.stream());
-            transport.finish(gpu.owned_stream());
+            transport.send_receive({next, buffers.source.base(), options.bytes},
+                                   {previous, buffers.destination.base(), options.bytes},
+                                   buffers.gpu.stream());
+            transport.finish(buffers.gpu.owned_stream());
             const std::chrono::duration<double, std::micro> took =
                 std::chrono::steady_clock::now() - start;
             microseconds = took.count();
-            const auto result = test_pattern::compare(gpu, words(destination, previous));
+            const auto result =
+                test_pattern::compare(buffers.gpu, words(buffers.destination, previous));
             if (!result.right()) {
                 throw std::runtime_error(
                     fmt::format("from rank {}: {}", previous, result.describe()));

@@ -10,7 +10,7 @@
 #include "common/emu/memory/access.hpp"
 #include "common/emu/streams/events.hpp"
 #include "common/emu/streams/graphs.hpp"
-#include "common/simt/torn_pack.hpp"
+#include "common/simt/pack.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm::emu {

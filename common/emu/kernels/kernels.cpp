@@ -43,8 +43,13 @@ std::shared_ptr<void> new_shared_memory(std::size_t bytes) {
     return memory;
 }
 
-// A block, whose threads are fibers of one thread of the pool.
-struct Block final : Task, simt::HostBlock {
+// CUDA threads of all devices that are resident. ThreadSanitizer can follow 8,128 threads and
+// fibers; blocks, streams and the program itself need some of them.
+constexpr int kMaxThreads = 6000;
+std::atomic<int> resident{0};
+
+// A block, whose threads are fibers of one thread of the operating system.
+struct Block final : simt::HostBlock {
     Block(Running& in, const KernelLaunch& launch, unsigned index)
         : running(in), whole(launch.block.x), memory(new_shared_memory(launch.shared_bytes)) {
         group_index = dim3(index, 0, 0);

@@ -147,10 +147,10 @@ public:
             const auto nccl = library_ ? nccl_ring(rank_, *library_, protocol) : nullptr;
             for (std::size_t bytes = request_.bytes.first; bytes <= request_.bytes.last;
                  bytes *= request_.options.factor) {
-                table.add(row(protocol, bytes, nccl.get()));
+                table.push_back(row(protocol, bytes, nccl.get()));
             }
         }
-        rank_.headline("{}", table.text());
+        rank_.headline("{}", table_text(table));
         if (!request_.options.trace.empty()) {
             trace();
         }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/ranks/rank.hpp"
+#include "common/sys/bytes.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/machines/exchange.hpp"
 #include "labs/06_allreduce/machines/rail.hpp"
