@@ -146,9 +146,9 @@ std::optional<double> TransferBench::run(Method method, std::span<const Route> t
         slowest_us = std::max(slowest_us, elapsed_us(one.start, one.end));
     }
     for (const Running& one : all) {
-        const test_pattern::Result result =
-            test_pattern::compare(one.destination, {one.to, bytes_ / sizeof(std::uint32_t),
-                                               static_cast<std::uint32_t>(one.transfer.source)});
+        const test_pattern::Result result = test_pattern::compare(
+            one.destination, {one.to, bytes_ / sizeof(std::uint32_t),
+                              static_cast<std::uint32_t>(one.transfer.source)});
         if (!result.right()) {
             throw std::runtime_error(
                 fmt::format("{} delivered wrong data: {}", one.describe(), result.describe()));

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "common/sys/bytes.hpp"
-#include "common/sys/table.hpp"
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/nccl/comparison.hpp"

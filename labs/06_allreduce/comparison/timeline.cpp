@@ -10,7 +10,6 @@
 #include "common/profile/gpu_work.hpp"
 #include "common/sys/bytes.hpp"
 #include "common/sys/file.hpp"
-#include "common/profile/gpu_work.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 
