@@ -22,6 +22,7 @@
 #include <compare>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace symm {
@@ -30,7 +31,10 @@ namespace symm {
 struct Pair {
     int accessor;  ///< The device that runs the kernel (or copy).
     int owner;     ///< The device whose memory it is.
-    friend auto operator<=>(const Pair&, const Pair&) = default;
+    friend bool operator==(const Pair&, const Pair&) = default;
+    friend bool operator<(const Pair& a, const Pair& b) {
+        return std::pair(a.accessor, a.owner) < std::pair(b.accessor, b.owner);
+    }
 };
 
 /// `device 2 -> memory of device 1`.

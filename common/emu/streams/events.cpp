@@ -83,7 +83,7 @@ void cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
     refuse_if(milliseconds == nullptr);
     const auto timed = [](CUevent handle) {
         const auto event = find_in(emulator().events, handle);
-        const Moment moment = latest_moment(*event);
+        Moment moment = latest_moment(*event);
         refuse_if(!moment.valid() || (event->flags & CU_EVENT_DISABLE_TIMING) != 0,
                   CUDA_ERROR_INVALID_HANDLE);
         return moment;
