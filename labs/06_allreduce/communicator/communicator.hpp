@@ -123,8 +123,8 @@ public:
         return call(Collective::kReduceScatter, in, out, count, type, op, stream, asked);
     }
     /// Queues an AllGather: `out` gets each rank's `in`, of `count` elements, in the order of the
-    /// ranks. In place, `in` is this rank's part of `out`. oneshot and copy take any memory; twoshot
-    /// needs `out` in a window.
+    /// ranks. In place, `in` is this rank's part of `out`. oneshot and copy take any memory;
+    /// twoshot needs `out` in a window.
     CallPlan all_gather(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         CUstream stream, Algorithm asked = Algorithm::kAuto) {
         return call(Collective::kAllGather, in, out, count, type, ReduceOp::kSum, stream, asked);

@@ -1,6 +1,6 @@
 // Calls through the slots that chunks and the copy engine share, of which some fail at random
-// moments: a rank is late, stops calling, or aborts. A rank that was told nothing has right results,
-// and no rank's memory changes but for the outputs of its own calls. For 1,000 rounds:
+// moments: a rank is late, stops calling, or aborts. A rank that was told nothing has right
+// results, and no rank's memory changes but for the outputs of its own calls. For 1,000 rounds:
 // 06_allreduce_test --gtest_filter=RandomFailures.* --gtest_shuffle --gtest_repeat=100
 
 #include <fmt/core.h>
