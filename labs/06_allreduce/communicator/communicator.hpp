@@ -116,8 +116,8 @@ public:
 
     /// Queues a ReduceScatter: `in` has a part of `count` elements for each rank, in their order,
     /// and `out`, of `count` elements, becomes the reduction of all ranks' parts for this rank. In
-    /// place, `out` is this rank's part of `in`. oneshot and copy take any memory; twoshot needs `in`
-    /// in a window. Everything else is as in all_reduce(), including the bits of an element.
+    /// place, `out` is this rank's part of `in`. oneshot and copy take any memory; twoshot needs
+    /// `in` in a window. Everything else is as in all_reduce(), including the bits of an element.
     CallPlan reduce_scatter(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                             ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto) {
         return call(Collective::kReduceScatter, in, out, count, type, op, stream, asked);

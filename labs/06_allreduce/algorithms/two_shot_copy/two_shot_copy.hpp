@@ -35,8 +35,8 @@
 ///   kernels in the same order. Each tells its peers before it waits for the same kernel of theirs,
 ///   and its copies wait for this rank's earlier kernels only. No block waits for another block of
 ///   its rank.
-/// - In place, unpack overwrites part p of `in`, which has been pushed before: reduce k, which comes
-///   first, waits for push k.
+/// - In place, unpack overwrites part p of `in`, which has been pushed before: reduce k, which
+///   comes first, waits for push k.
 /// - The next round cannot overtake this one: it begins after the end. A rank arrives there when it
 ///   has read its slots.
 /// - A call that is too large for the slots is done in rounds, each with an end.
