@@ -5,8 +5,8 @@
 ///
 /// A load crosses the link twice, as a request and as data; a store crosses it once. Between two
 /// H100s, loads reach 337 GB/s, and stores 366. In two_shot.hpp, each rank loads its peers' inputs.
-/// Here the peers push them instead: rank p adds up part p, and has a slot for part p of each peer's
-/// input, in scratch memory that it shares with the copy engine's calls (peer_slots.hpp).
+/// Here the peers push them instead: rank p adds up part p, and has a slot for each peer's part p,
+/// in scratch memory that it shares with the copy engine's calls (peer_slots.hpp).
 ///
 /// Each part is cut into chunks. Block b of every rank handles chunks b, b + G, b + 2G and so on of
 /// all parts, where G is the number of blocks in the grid. The rendezvous and the end happen once
