@@ -168,8 +168,8 @@ std::string bar(const GrowableBuffer& buffer) {
     return columns;
 }
 
-// Grows a buffer of `bytes` in place to `to` bytes and shrinks it again. Returns whether its address
-// never changed and every piece held what was written to it.
+// Grows a buffer of `bytes` in place to `to` bytes and shrinks it again. Returns whether its
+// address never changed and every piece held what was written to it.
 bool show_growth(const Gpu& gpu, std::size_t bytes, std::size_t to) {
     GrowableBuffer buffer(gpu.ordinal(), to);
     const CUdeviceptr base = buffer.base();

@@ -2,8 +2,8 @@
 /// \file
 /// The self-test: does data really arrive between two devices that the driver calls peers?
 ///
-/// On some machines the driver says yes, yet writes are lost, and no call fails (PEER_MATRIX.md). So
-/// each pair is tested before it is used, in every way that the labs use it:
+/// On some machines the driver says yes, yet writes are lost, and no call fails (PEER_MATRIX.md).
+/// So each pair is tested before it is used, in every way that the labs use it:
 ///
 /// | step | accessor | owner | catches |
 /// |---|---|---|---|

@@ -2,9 +2,9 @@
 /// \file
 /// Which kind of handle the ranks use: FABRIC if all of them can, else file descriptors.
 ///
-/// A device attribute tells only what the hardware supports, so each rank tries to create and export
-/// memory for FABRIC. All ranks must agree: a rank that chose without asking the others would wait
-/// for handles that they never send.
+/// A device attribute tells only what the hardware supports, so each rank tries to create and
+/// export memory for FABRIC. All ranks must agree: a rank that chose without asking the others
+/// would wait for handles that they never send.
 ///
 /// Source: CUDA Driver API, CUmemAllocationHandleType; NCCL's `ncclCuMemHandleType`
 /// (src/misc/cudawrap.cc), which src/mnnvl.cc sets to FABRIC after it has tried in the same way.

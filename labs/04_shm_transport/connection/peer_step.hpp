@@ -3,8 +3,8 @@
 /// A count of steps that one side stores and the other side polls: NCCL's `postPeer` and
 /// `waitPeer`.
 ///
-/// - The poster stores n in the counter near its peer, post_peer(). With kRelease, a peer that waits
-///   for n with kAcquire sees what the poster did before.
+/// - The poster stores n in the counter near its peer, post_peer(). With kRelease, a peer that
+///   waits for n with kAcquire sees what the poster did before.
 /// - The waiter polls the counter near itself until it is at least n, wait_peer(). With kAcquire,
 ///   what it does next comes after what the peer did before posting n.
 ///

@@ -2,10 +2,10 @@
 /// \file
 /// The two ways to make host memory that GPUs of several processes share; how ranks agree on one.
 ///
-/// "Two paths" in README.md shows the calls of both: cuMem, and POSIX, which works with every driver.
-/// cuMem is preferred. Some machines and containers refuse it, so probe_host_path() tries all steps
-/// once with one granule. Only the refusals listed in host_path.cpp lead to POSIX; every other
-/// error is thrown. `SYMM_CUMEM_HOST_ENABLE=0` selects POSIX without a probe.
+/// "Two paths" in README.md shows the calls of both: cuMem, and POSIX, which works with every
+/// driver. cuMem is preferred. Some machines and containers refuse it, so probe_host_path() tries
+/// all steps once with one granule. Only the refusals listed in host_path.cpp lead to POSIX; every
+/// other error is thrown. `SYMM_CUMEM_HOST_ENABLE=0` selects POSIX without a probe.
 ///
 /// Source: NCCL's ncclCuMemHostEnable in src/misc/cudawrap.cc (NCCL_CUMEM_HOST_ENABLE), which tries
 /// cuMemCreate in the same way, but each rank by itself.

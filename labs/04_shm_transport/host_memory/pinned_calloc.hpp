@@ -3,8 +3,8 @@
 /// Zeroed pinned host memory that may be allocated while a stream is being captured.
 ///
 /// While a stream is captured into a graph, the driver forbids calls that might queue work of their
-/// own; cuMemAlloc and cuMemHostAlloc are among them. A capture in mode GLOBAL, the default, forbids
-/// them even to other threads. The call fails, and the whole capture is lost.
+/// own; cuMemAlloc and cuMemHostAlloc are among them. A capture in mode GLOBAL, the default,
+/// forbids them even to other threads. The call fails, and the whole capture is lost.
 ///
 /// A thread that is itself in mode RELAXED may make the calls. That is safe here, since nothing is
 /// queued: the host writes the zeros.
