@@ -34,7 +34,8 @@ CopyCall copy_call(const SymmetricRange& range, int rank, std::size_t count,
             timeout};
 }
 
-// In rounds: slots of 32 bytes, of which an AllReduce uses 16. Across the wrap of the counters.
+// In rounds: slots of 64 bytes, of which an AllReduce uses 48, a pack for each piece. Across the
+// wrap of the counters.
 TEST(TwoShotCopy, IsRightCallAfterCall) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
         const SymmetricRange range(rank, sizeof(ProtocolMemory));
@@ -44,7 +45,7 @@ TEST(TwoShotCopy, IsRightCallAfterCall) {
         auto* local = range.at<ProtocolMemory>(rank.rank());
         launch_reset(stream.get(), local, 0xfffffff8U, 0);
         stream.synchronize();
-        TwoShotCopy two_shot = two_shot_copy(rank, range, 64);
+        TwoShotCopy two_shot = two_shot_copy(rank, range, 128);
         for (unsigned call = 0; call < 10; ++call) {
             const std::size_t count = ProtocolMemory::kElements - 23 * call;
             launch_prepare(stream.get(), local, rank.rank(), call);
