@@ -41,9 +41,6 @@ void initialize(const SymmetricRange& memory, int ranks) {
     const std::size_t zeros = scratch_place(Algorithm::kSentinel, ranks).offset;
     zero(memory.local(), zeros);
     fill(memory.local() + zeros, 0xff, memory.size() - zeros);  // the sentinel
-    constexpr std::uint32_t kFirstRound = 1;
-    copy_to_device(memory.local() + offsetof(CommunicatorMemory, copy.round), &kFirstRound,
-                   sizeof(kFirstRound));
 }
 
 }  // namespace symm

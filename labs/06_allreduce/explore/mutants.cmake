@@ -125,8 +125,8 @@ symm_explored_mutant(06_windows copy_no_end reduce_scatter/copy/2x1 "data race o
 # The ranks count rounds differently.
 symm_explored_mutant(06_windows copy_rounds_differ copy/2x1 "no thread can go on|data race"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[++memory.of(barrier.rank)->round;]]
-  NEW [[memory.of(barrier.rank)->round += barrier.rank;]])
+  OLD [[++memory.of(barrier.rank)->rounds;]]
+  NEW [[memory.of(barrier.rank)->rounds += barrier.rank;]])
 
 # Two shots in chunks. A chunk may be read before it has arrived: the wait does not acquire, or
 # threads do not wait for the block's other threads, which push or poll.

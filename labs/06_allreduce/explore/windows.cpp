@@ -137,7 +137,6 @@ void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Colle
         auto* const pushed = scene.allocate<std::uint32_t>(1, "pushed", rank);
         auto* const summed = scene.allocate<std::uint32_t>(1, "summed", rank);
         auto* const sent = scene.allocate<std::uint32_t>(1, "sent", rank);
-        memory.of(rank)->round = 1;
         const int peer = 1 - rank;
         const auto part_of = [](CUdeviceptr buffer, int part) {
             return buffer + static_cast<std::size_t>(part) * kPart * sizeof(float);

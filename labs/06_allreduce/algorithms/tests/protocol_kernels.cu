@@ -30,7 +30,7 @@ struct Reset {
                 write_packet(&memory->rendezvous.inbox[b][p][1], 0, epoch);
             }
         }
-        memory->copy.round = epoch + 1;
+        memory->copy.rounds = epoch;
         for (int k = 0; k < CopyMemory::kMostPieces; ++k) {
             for (int p = 0; p < kMaxBarrierRanks; ++p) {
                 memory->copy.inputs[k][p] = memory->copy.sums[k][p] = epoch;

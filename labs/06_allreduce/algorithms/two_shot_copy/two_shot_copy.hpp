@@ -71,7 +71,7 @@
 
 namespace symm {
 
-/// Each rank's memory for these calls: symmetric, zeroed before the first use, but for `round`.
+/// Each rank's memory for these calls: symmetric, zeroed before the first use.
 struct CopyMemory {
     static constexpr int kMostPieces = 3;  ///< Of a part.
     using Flags = std::uint32_t[kMostPieces][kMaxBarrierRanks];
@@ -79,7 +79,7 @@ struct CopyMemory {
     Flags inputs;
     Flags sums;
     // Written by this rank:
-    std::uint32_t round;  ///< The number of this round, modulo 2^32. Before the first use: 1.
+    std::uint32_t rounds;  ///< That it has ended, modulo 2^32. The next one has this number + 1.
 };
 
 /// A part of a rank's buffer.
@@ -122,7 +122,7 @@ struct EndOfRound {
         }
         end.store_epoch();
         if (block.thread_rank() == 0) {
-            ++memory.of(barrier.rank)->round;
+            ++memory.of(barrier.rank)->rounds;
         }
         trust.require(block, timeout);
     }
@@ -166,7 +166,7 @@ private:
     /// all threads of the block, if one gave up.
     __host__ __device__ bool meet_peers(const simt::ThreadBlock& block) const {
         simt::Waiter waiter(timeout);
-        const std::uint32_t round = memory.of(rank)->round;
+        const std::uint32_t round = memory.of(rank)->rounds + 1;
         const int first = static_cast<int>(block.thread_rank());
         const int step = static_cast<int>(block.size());
         for (int p = first; p < ranks && block.group_index() == 0; p += step) {
@@ -217,7 +217,7 @@ struct Unpack {
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         simt::Waiter waiter(timeout);
-        const std::uint32_t round = memory.of(rank)->round;
+        const std::uint32_t round = memory.of(rank)->rounds + 1;
         bool is_here = true;
         if (block.thread_rank() == 0) {
             if (block.group_index() == 0 && !waiter.gave_up()) {
