@@ -78,9 +78,8 @@ void require_possible(const Options& options) {
         throw UsageError(fmt::format("--dtype {}: integers have no sentinel", name_of(type)));
     }
     const Collective collective = options.arithmetic.collective;
-    if (collective != Collective::kAllReduce && wanted != Algorithm::kAuto &&
-        wanted != Algorithm::kOneShot && wanted != Algorithm::kTwoShot) {
-        throw UsageError(fmt::format("--collective {} supports oneshot and twoshot, not {}",
+    if (collective != Collective::kAllReduce && !makes_halves(wanted)) {
+        throw UsageError(fmt::format("--collective {} supports oneshot, twoshot and copy, not {}",
                                      name_of(collective), name_of(wanted)));
     }
     if (options.sizes.first % size_of(type) != 0) {

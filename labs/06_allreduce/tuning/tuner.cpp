@@ -208,8 +208,7 @@ CallPlan plan_call(const CallSize& call, Algorithm asked, const Tuner& tuner) {
                           : is_half                 ? choose_half(call, tuner)
                                                     : choose(call, tuner);
     asked = choice.algorithm;
-    if (is_half && asked != Algorithm::kOneShot && asked != Algorithm::kTwoShot &&
-        asked != Algorithm::kCopy) {
+    if (is_half && !makes_halves(asked)) {
         throw std::invalid_argument(
             fmt::format("{} does not support {}: use oneshot, twoshot or copy",
                         name_of(call.collective), name_of(asked)));

@@ -93,6 +93,10 @@ bool is_floating_only(Algorithm algorithm) {
     return algorithm == Algorithm::kSentinel || algorithm == Algorithm::kPush;
 }
 
+bool makes_halves(Algorithm algorithm) {
+    return !is_floating_only(algorithm) && algorithm != Algorithm::kChunks;
+}
+
 Algorithm TuningRow::algorithm(std::size_t bytes) const {
     for (std::size_t i = 0; i < kTuned.size(); ++i) {
         if (bytes <= up_to.at(i)) {

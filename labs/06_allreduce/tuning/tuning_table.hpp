@@ -30,6 +30,8 @@ void require_known(Algorithm algorithm);
 Algorithm algorithm_named(std::string_view name);
 /// Whether it is for floating types only: it needs the sentinel, which integers do not have.
 bool is_floating_only(Algorithm algorithm);
+/// Whether it also makes a ReduceScatter and an AllGather: kAuto, kOneShot, kTwoShot and kCopy.
+bool makes_halves(Algorithm algorithm);
 
 /// The algorithms that have a column.
 inline constexpr std::array kTuned{Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
