@@ -26,7 +26,7 @@ struct LossyPair {
 struct Configuration {
     int devices = 0;
     std::size_t memory = 0;   ///< Bytes of each device.
-    int multiprocessors = 0;  ///< Of each device.
+    int multiprocessors = 0;  ///< A device has this many.
     bool peer_access = true;
     bool peer_atomics = true;  ///< Over NVLink, not over PCIe.
     bool fabric = false;

@@ -231,8 +231,8 @@ private:
     // While a poll is tried or made.
     const ThreadMove* making_ = nullptr;  ///< Null: it is tried.
     bool trying_ = false;
-    std::size_t loads_ = 0;            ///< Of this call.
-    std::vector<std::size_t> digits_;  ///< Of each load: which of the possible stores is tried.
+    std::size_t loads_ = 0;            ///< Made in this call.
+    std::vector<std::size_t> digits_;  ///< For each load, which of the possible stores is tried.
     std::vector<std::size_t> counts_;  ///< How many there are.
     std::vector<std::uint64_t> read_;
     const void* poll_frame_ = nullptr;  ///< The poll's own variables lie below, and end with it.

@@ -30,7 +30,7 @@ namespace symm::explore {
 struct Shape {
     unsigned blocks = 1;
     unsigned threads = 1;
-    std::size_t shared_bytes = 0;  ///< Of each block.
+    std::size_t shared_bytes = 0;  ///< Each block has this many.
 };
 
 /// The initial state of an execution. Memory is zeroed; all threads see what the setup stores.
@@ -97,11 +97,11 @@ struct ReportedStep {
 struct Report {
     bool failed = false;
     bool exhausted = false;  ///< Everything was visited; else a bound ended the search.
-    std::string why;         ///< Of the failure, or the bound.
+    std::string why;         ///< Names the failure, or the bound.
     std::uint64_t executions = 0;
     double seconds = 0;
     int threads = 0;
-    std::vector<ReportedStep> steps;              ///< Of the failing execution.
+    std::vector<ReportedStep> steps;              ///< What the failing execution did.
     std::vector<long> involved;                   ///< Those that the failure is about.
     std::set<std::vector<std::uint64_t>> graphs;  ///< Which store each load read; store orders.
 };

@@ -82,7 +82,7 @@ struct StoreRecord {
     std::uint64_t value = 0;
     std::uint64_t id = 0;          ///< The same in each execution where its thread did the same.
     std::size_t position = 0;      ///< In the order of its location's stores.
-    std::uint64_t generation = 0;  ///< Of its location.
+    std::uint64_t generation = 0;  ///< Its location had it then.
     long step = -1;                ///< In the log; -1: the initial value.
     bool updated = false;  ///< An addition or a swap has read it, and comes directly after it.
     NumberSet past;        ///< The choices that it depends on.

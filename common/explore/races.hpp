@@ -21,7 +21,7 @@ struct AccessKind {
 struct AccessRecord {
     int thread;
     AccessKind kind;
-    std::uint8_t bytes;   ///< Of eight: a bit for each.
+    std::uint8_t bytes;   ///< A bit for each of eight.
     std::uint32_t clock;  ///< Its thread's steps.
     long step;            ///< In the log.
 };

@@ -81,7 +81,7 @@ public:
 
 private:
     struct Node {
-        std::size_t count = 0;          ///< Of a choice; 0: a move.
+        std::size_t count = 0;          ///< A choice has this many ways; 0: a move.
         std::size_t index = 0;          ///< What is taken.
         std::vector<ThreadMove> taken;  ///< Moves tried before, the present one, and those to come.
         std::vector<ThreadMove> all;

@@ -56,7 +56,7 @@ struct Waiting {
     int peer;
     std::uint64_t expected;
     int block = -1;                ///< -1: not given. On a GPU fail() fills it in.
-    std::uint64_t step = kNoStep;  ///< Of a connection (lab 04), if there is one.
+    std::uint64_t step = kNoStep;  ///< A connection's (lab 04), if there is one.
     static constexpr std::uint64_t kNoStep = ~std::uint64_t{0};
 };
 

@@ -33,7 +33,7 @@ struct Expected {
 };
 struct Litmus {
     Expected expected;
-    std::vector<std::function<void()>> bodies;  ///< Of the threads.
+    std::vector<std::function<void()>> bodies;  ///< Each thread runs one.
 };
 
 /// Returns when all `done` words are 1: the thread then knows what their writers knew.

@@ -25,7 +25,7 @@ struct Op {
     int value;     ///< Stored, added, or swapped in.
     int expected;  ///< By kSwap.
     std::memory_order order;
-    std::memory_order failure;  ///< Of kSwap.
+    std::memory_order failure;  ///< Used by kSwap.
 
     bool reads() const { return kind != Kind::kStore; }
 };
@@ -157,7 +157,7 @@ private:
 
     const Program& program_;
     std::vector<std::size_t> from_;                 ///< The write that an operation reads.
-    std::vector<std::size_t> place_;                ///< Of a write, among its word's.
+    std::vector<std::size_t> place_;                ///< Where a write stands among its word's.
     std::vector<std::vector<std::size_t>> writes_;  ///< Operations that write to each word.
     std::vector<std::uint32_t> before_;             ///< Bits: the operations before each.
     std::size_t count_ = 0;

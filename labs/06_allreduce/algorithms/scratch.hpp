@@ -44,7 +44,7 @@
 
 namespace symm {
 
-inline constexpr unsigned kMaxBlocks = 264;  ///< Of a launch.
+inline constexpr unsigned kMaxBlocks = 264;  ///< A launch has no more.
 
 /// The calls that a rank has made by one algorithm: in its device memory, zeroed before the first.
 /// One counter per block, all equal between kernels. Block b reads counter b only, so that no block

@@ -219,8 +219,8 @@ private:
     std::optional<ResidencyShare> share_;
     Windows windows_;
     Event last_call_;
-    std::optional<CUstream> last_stream_;  ///< Of a call that was not captured.
-    std::thread::id last_thread_;          ///< Of that call.
+    std::optional<CUstream> last_stream_;  ///< The last call was in it, not captured.
+    std::thread::id last_thread_;          ///< It made that call.
     bool check_ = false;                   ///< SYMM_CHECK of rank 0.
     CallCount calls_;
     /// Made with the first window that is large enough for it.

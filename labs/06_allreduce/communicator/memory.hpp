@@ -34,9 +34,9 @@ struct CommunicatorMemory {
 /// Where an algorithm's part of the memory is.
 struct ScratchPlace {
     Epochs CommunicatorMemory::*epochs;
-    std::size_t offset;   ///< Of its first slot in each rank's memory, in bytes.
+    std::size_t offset;   ///< Where its first slot is in each rank's memory, in bytes.
     unsigned per_sender;  ///< Slots of one sender in one bank, or one region of a bank.
-    unsigned regions;     ///< Of a bank.
+    unsigned regions;     ///< A bank has this many.
 
     std::size_t end(int ranks) const {
         return offset + std::size_t{ScratchCall::kBanks} * regions *

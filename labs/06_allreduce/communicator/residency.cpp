@@ -20,8 +20,8 @@ std::mutex mutex;
 
 /// The number of blocks of `threads` threads that the device keeps resident.
 struct Resident {
-    unsigned any = std::numeric_limits<unsigned>::max();  ///< Of any algorithm's largest kernel.
-    unsigned sentinel = any;  ///< Of the largest kernel with the sentinel.
+    unsigned any = std::numeric_limits<unsigned>::max();  ///< Any algorithm's largest kernel.
+    unsigned sentinel = any;                              ///< The largest one with the sentinel.
 };
 
 Resident resident_blocks(int ranks, unsigned threads) {

@@ -67,7 +67,7 @@ struct CallPlan {
     Algorithm algorithm;  ///< Never kAuto.
     LaunchShape shape;
     TunerReason reason;
-    std::size_t limit;  ///< Of the table, in bytes: the size up to which, or above which, it chose.
+    std::size_t limit;  ///< The table's, in bytes: the size up to which, or above which, it chose.
     /// The most elements of one launch: a larger call takes several, one after the other.
     std::size_t piece;
 };

@@ -45,7 +45,7 @@ inline const Stream& stream_of(const Rank& rank) {
 /// One rank's side of checked calls.
 class RingSide {
 public:
-    static constexpr std::size_t kMostBytes = 64 * 1024;  ///< Of an input or an output.
+    static constexpr std::size_t kMostBytes = 64 * 1024;  ///< An input or an output has no more.
     static constexpr std::size_t kGuard = 256;            ///< Bytes before and after the output.
 
     explicit RingSide(Rank& rank, const RingOptions& options = {})

@@ -20,7 +20,7 @@ namespace symm {
 struct ProtocolMemory {
     static constexpr int kPushRanks = 3;  ///< With two, no result is for two peers.
     static constexpr unsigned kElements = 256;
-    static constexpr std::size_t kPackets = 16;  ///< Of one sender in one bank.
+    static constexpr std::size_t kPackets = 16;  ///< A bank has this many for a sender.
     BarrierMemory barrier;
     RendezvousMemory rendezvous;
     CopyMemory copy;

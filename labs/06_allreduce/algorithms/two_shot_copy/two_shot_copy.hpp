@@ -73,13 +73,13 @@ namespace symm {
 
 /// Each rank's memory for these calls: symmetric, zeroed before the first use.
 struct CopyMemory {
-    static constexpr int kMostPieces = 3;  ///< Of a part.
+    static constexpr int kMostPieces = 3;  ///< A part is sent in no more.
     using Flags = std::uint32_t[kMostPieces][kMaxBarrierRanks];
     // Written by peers: the last round in which their piece has arrived.
     Flags inputs;
     Flags sums;
     // Written by this rank:
-    std::uint32_t rounds;  ///< That it has ended, modulo 2^32. The next one has this number + 1.
+    std::uint32_t rounds;  ///< Ended so far, modulo 2^32. The next one has this number + 1.
 };
 
 /// A part of a rank's buffer.

@@ -46,7 +46,7 @@ struct Round {
     int what;          ///< 0: it is late, 1: it stops calling, 2: it aborts.
     std::size_t when;  ///< Before this call.
     std::chrono::microseconds delay;
-    std::chrono::milliseconds limit;  ///< Of waits in kernels.
+    std::chrono::milliseconds limit;  ///< No wait in a kernel is longer.
     bool one_by_one;                  ///< Each call is awaited before the next.
     std::array<Algorithm, kCalls> algorithm;
     std::array<std::size_t, kCalls> count;

@@ -51,7 +51,7 @@ std::vector<std::byte> random_input(const Format& format, int rank) {
 struct Placement {
     std::size_t first;  ///< Element of the input.
     std::size_t count;
-    std::size_t shift;  ///< Of the output, in elements.
+    std::size_t shift;  ///< Where the output begins, in elements.
     bool in_place;
 };
 constexpr std::array<Placement, 5> kPlacements{{{0, kMost, 0, false},
