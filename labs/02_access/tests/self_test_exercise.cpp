@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "common/test_pattern/test_pattern.hpp"
 #include "labs/02_access/peer_check.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
 #include "labs/02_access/tests/watch.hpp"
@@ -26,7 +27,7 @@ protected:
     // The number of wrong words that the first block of this device's last comparison found.
     // test_pattern::compare leaves it at the start of the device's results.
     static std::uint64_t& wrong_words(int device) {
-        return *static_cast<std::uint64_t*>(gpu(device).results());
+        return static_cast<test_pattern::Result*>(gpu(device).results())->wrong;
     }
 };
 

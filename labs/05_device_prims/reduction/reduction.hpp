@@ -56,11 +56,11 @@ struct Reduction {
     __host__ __device__ void with_reduce(const Use& use) const {
         if (sums()) [[likely]] {
             use([this](const auto& packs, int count) {
-                return combined<true, T>(packs, count, true);
+                return this->combined<true, T>(packs, count, true);
             });
         } else {
             use([this](const auto& packs, int count) {
-                return combined<false, T>(packs, count, true);
+                return this->combined<false, T>(packs, count, true);
             });
         }
     }
