@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <exception>
 #include <fstream>
@@ -26,6 +25,13 @@ namespace {
 void print(const std::string& lines) {
     if (!print_lines(STDOUT_FILENO, "", lines)) {
         throw std::system_error(errno, std::generic_category(), "cannot write to stdout");
+    }
+}
+
+/// Writes over the line of a terminal. Nothing if stderr is none.
+void tell(std::string_view line) {
+    if (::isatty(STDERR_FILENO) != 0) {
+        fmt::print(stderr, "\r{}\033[K", line);
     }
 }
 
@@ -58,6 +64,7 @@ bool agree(const Protocol& protocol, const Options& options) {
 /// Prints a protocol's row of the table, and the story of a failure. Returns whether it is right.
 bool is_right(const Protocol& protocol, const ProgramOptions& program) {
     const bool may_give_up = program.search.may_give_up;
+    tell(fmt::format("{}: searching, at most {} s", protocol.name, program.search.seconds));
     Report report;
     try {
         report = explore(program.search, protocol.setup);
@@ -65,6 +72,7 @@ bool is_right(const Protocol& protocol, const ProgramOptions& program) {
         report.failed = true;
         report.why = error.what();
     }
+    tell("");
     print(fmt::format("{:<24} {:<9} {:>7} {:>11} {:>8.2f}  {}", protocol.name,
                       may_give_up ? "give up" : "end", report.threads, report.executions,
                       report.seconds,
