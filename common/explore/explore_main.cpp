@@ -128,8 +128,8 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
                              [&](const Protocol& one) { return one.name.starts_with(name); });
     }
     if (chosen.empty()) {
-        throw UsageError(fmt::format("there is no protocol '{}': choose one of {}",
-                                     fmt::join(program.names, " "), fmt::join(names, " ")));
+        throw UsageError("there is no protocol '{}': choose one of {}",
+                         fmt::join(program.names, " "), fmt::join(names, " "));
     }
     if (!program.json.empty()) {
         require_output_file(program.json, fmt::format("--json {}", program.json));

@@ -227,8 +227,7 @@ int run(const Options& options) {
         throw UsageError("--size must be at least 1 byte, for example --size 64M");
     }
     if (options.grow != 0 && options.grow < options.size) {
-        throw UsageError(
-            fmt::format("--grow must be at least --size, {}", format_bytes(options.size)));
+        throw UsageError("--grow must be at least --size, {}", format_bytes(options.size));
     }
     fmt::print("{}\n", describe_driver());
     if (is_emulated()) {
@@ -236,8 +235,8 @@ int run(const Options& options) {
     }
     const int devices = device_count();
     if (options.device >= devices) {
-        throw UsageError(fmt::format("there is no device {}: use --device 0 to {}", options.device,
-                                     devices - 1));
+        throw UsageError("there is no device {}: use --device 0 to {}", options.device,
+                         devices - 1);
     }
     const Gpu gpu(options.device);
     fmt::print("device {}: {}, {} of memory\n\n", options.device, gpu.device().name(),

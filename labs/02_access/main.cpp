@@ -75,12 +75,12 @@ int run(const Options& options) {
         }
     }
     if (!options.forbidden.empty()) {
-        throw UsageError(fmt::format("{} {}: unknown", kForbiddenOption, options.forbidden));
+        throw UsageError("{} {}: unknown", kForbiddenOption, options.forbidden);
     }
     const int devices = device_count();
     if (options.owner >= devices) {
-        throw UsageError(fmt::format("--owner {}: this machine has {} devices, numbered from 0",
-                                     options.owner, devices));
+        throw UsageError("--owner {}: this machine has {} devices, numbered from 0", options.owner,
+                         devices);
     }
     const std::size_t bytes = round_up(options.size, sizeof(std::uint32_t));
     fmt::print("{}\n", describe_driver());

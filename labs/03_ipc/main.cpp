@@ -22,14 +22,13 @@ using namespace symm;
 
 void check_bytes(const Rank& rank, std::size_t bytes) {
     if (bytes < 4 || bytes % 4 != 0) {
-        throw UsageError(fmt::format(
-            "--bytes {} is not a positive multiple of 4; pass, for example, --bytes 1M", bytes));
+        throw UsageError(
+            "--bytes {} is not a positive multiple of 4; pass, for example, --bytes 1M", bytes);
     }
     const std::size_t memory = rank.gpu().total_memory();
     if (bytes > memory) {
-        throw UsageError(
-            fmt::format("--bytes {} is more than the {} of device {}: pass a smaller size",
-                        format_bytes(bytes), format_bytes(memory), rank.device()));
+        throw UsageError("--bytes {} is more than the {} of device {}: pass a smaller size",
+                         format_bytes(bytes), format_bytes(memory), rank.device());
     }
 }
 

@@ -51,18 +51,18 @@ void add_choice(CLI::App& app, const std::string& option, Value& value,
 
 void require_sizes(const Rank& rank, const Options& options) {
     if (options.bytes == 0 || options.bytes % 4 != 0) {
-        throw UsageError(fmt::format(
-            "--bytes {} is not a multiple of 4: pass, for example, --bytes 1M", options.bytes));
+        throw UsageError("--bytes {} is not a multiple of 4: pass, for example, --bytes 1M",
+                         options.bytes);
     }
     const std::size_t memory = rank.gpu().total_memory();
     if (options.bytes > memory / 2) {
-        throw UsageError(fmt::format(
+        throw UsageError(
             "--bytes {} twice, to send and to receive, is more than the {} of device {}",
-            format_bytes(options.bytes), format_bytes(memory), rank.device()));
+            format_bytes(options.bytes), format_bytes(memory), rank.device());
     }
     if (options.silent >= rank.size()) {
-        throw UsageError(fmt::format("--silent {} is not a rank: the ranks are 0 to {}",
-                                     options.silent, rank.size() - 1));
+        throw UsageError("--silent {} is not a rank: the ranks are 0 to {}", options.silent,
+                         rank.size() - 1);
     }
 }
 

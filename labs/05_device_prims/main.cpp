@@ -28,9 +28,9 @@ void require_resident(const Rank& rank, const Options& options) {
                           static_cast<unsigned>(rank.most_on_a_device());
     if (options.blocks > most) {
         throw UsageError(
-            fmt::format("--blocks {}: device {} keeps {} blocks of {} threads resident at once per "
-                        "rank. Use fewer blocks or fewer threads",
-                        options.blocks, rank.device(), most, options.threads));
+            "--blocks {}: device {} keeps {} blocks of {} threads resident at once per "
+            "rank. Use fewer blocks or fewer threads",
+            options.blocks, rank.device(), most, options.threads);
     }
 }
 
@@ -38,8 +38,7 @@ void require_resident(const Rank& rank, const Options& options) {
 void require_unused(const CLI::App& app, std::initializer_list<const char*> options) {
     for (const char* option : options) {
         if (app.count(option) != 0) {
-            throw UsageError(
-                fmt::format("{} is for the tests without a command: leave it out", option));
+            throw UsageError("{} is for the tests without a command: leave it out", option);
         }
     }
 }

@@ -1,8 +1,6 @@
 // Lab 06: an AllReduce on symmetric memory. Shows each step of a program that makes one, and checks
 // every element of the result.
 
-#include <fmt/core.h>
-
 #include <limits>
 
 #include "common/cli/cli.hpp"
@@ -37,8 +35,8 @@ void run(Rank& rank, const Options& options) {
     const ByteRange sizes =
         options.count != 0 ? ByteRange{options.count * unit, options.count * unit} : options.sizes;
     if (sizes.first < unit) {
-        throw UsageError(fmt::format("--bytes {} is less than one element for each of {} ranks",
-                                     format_bytes(sizes.first), rank.size()));
+        throw UsageError("--bytes {} is less than one element for each of {} ranks",
+                         format_bytes(sizes.first), rank.size());
     }
     require_room(rank, sizes.last, "--bytes");
     Communicator communicator(rank, {.limit = Deadline::standard_limit()});
@@ -75,17 +73,16 @@ void require_possible(const Options& options) {
                                  ? TunerOverrides::from_environment().algorithm
                                  : options.algorithm;
     if (!is_floating(type) && is_floating_only(wanted)) {
-        throw UsageError(fmt::format("--dtype {}: integers have no sentinel", name_of(type)));
+        throw UsageError("--dtype {}: integers have no sentinel", name_of(type));
     }
     const Collective collective = options.arithmetic.collective;
     if (collective != Collective::kAllReduce && !makes_halves(wanted)) {
-        throw UsageError(fmt::format("--collective {} supports oneshot, twoshot and copy, not {}",
-                                     name_of(collective), name_of(wanted)));
+        throw UsageError("--collective {} supports oneshot, twoshot and copy, not {}",
+                         name_of(collective), name_of(wanted));
     }
     if (options.sizes.first % size_of(type) != 0) {
-        throw UsageError(fmt::format("--bytes {} is not a multiple of {}, the size of {}",
-                                     format_bytes(options.sizes.first), size_of(type),
-                                     name_of(type)));
+        throw UsageError("--bytes {} is not a multiple of {}, the size of {}",
+                         format_bytes(options.sizes.first), size_of(type), name_of(type));
     }
     if (env::is_set("SYMM_TUNING")) {  // else the ranks alone need a driver
         TuningTable::from_environment();

@@ -63,8 +63,8 @@ Request read(const RingCommandOptions& options) {
     }
     request.bytes = parse_byte_range("--bytes", options.bytes);
     if (request.bytes.first % size_of(type) != 0) {
-        throw UsageError(fmt::format("--bytes {} is not a whole number of {}s of {} bytes each",
-                                     options.bytes, options.type, size_of(type)));
+        throw UsageError("--bytes {} is not a whole number of {}s of {} bytes each", options.bytes,
+                         options.type, size_of(type));
     }
     request.iterations = options.iterations != 0 ? options.iterations : is_emulated() ? 2 : 20;
     request.rounds = is_emulated() ? 1 : options.rounds;

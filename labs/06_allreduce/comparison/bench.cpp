@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
         int count = static_cast<int>(theirs.size());
         benchmark::Initialize(&count, theirs.data());
         if (count > 1) {
-            throw UsageError(fmt::format("Google Benchmark has no option {}", theirs[1]));
+            throw UsageError("Google Benchmark has no option {}", theirs[1]);
         }
         options.complete();
         // Written as a whole after all measurements: a failed run leaves an old file unchanged.

@@ -256,7 +256,7 @@ int main(int argc, char** argv) {
         "step",
         [&](const std::string& name) {
             if (!is_step(name)) {
-                throw UsageError(fmt::format("there is no step '{}': use one of {}", name, steps));
+                throw UsageError("there is no step '{}': use one of {}", name, steps);
             }
             options.step = name;
         },

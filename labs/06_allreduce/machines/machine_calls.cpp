@@ -106,9 +106,9 @@ void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const MachineCalls& ca
 int run_thread_machines(int machines, int ranks, const MachineCalls& calls) {
     if (ranks % machines != 0) {
         throw UsageError(
-            fmt::format("--ranks {} is not a multiple of --nodes {}: all machines need "
-                        "the same number of ranks",
-                        ranks, machines));
+            "--ranks {} is not a multiple of --nodes {}: all machines need the same number of "
+            "ranks",
+            ranks, machines);
     }
     // Ranks that share a GPU have many streams. A stream must not wait for another stream's kernel
     // just because they share a hardware queue. CUDA reads this variable when it starts.

@@ -49,8 +49,7 @@ struct Model {
 
 Link link_of(const std::vector<double>& values, const char* option) {
     if (values.size() != 2 || values[0] <= 0 || values[1] <= 0) {
-        throw UsageError(
-            fmt::format("{}: pass a latency in us and a bandwidth in GB/s, as in 5,45", option));
+        throw UsageError("{}: pass a latency in us and a bandwidth in GB/s, as in 5,45", option);
     }
     return {values[0], values[1]};
 }

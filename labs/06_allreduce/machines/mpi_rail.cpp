@@ -131,10 +131,8 @@ MpiPlace MpiPlace::find(MpiSession& session) {
     std::erase(sizes, 0);
     for (const int size : sizes) {
         if (size != sizes[0]) {
-            throw UsageError(
-                fmt::format("all machines need the same number of ranks, but they "
-                            "have {}",
-                            fmt::join(sizes, ", ")));
+            throw UsageError("all machines need the same number of ranks, but they have {}",
+                             fmt::join(sizes, ", "));
         }
     }
     return place;

@@ -126,10 +126,10 @@ private:
 
 int run_on_machines(int machines, int ranks, const OnMachine& body) {
     if (const auto place = placement_from_environment()) {  // its ranks are processes
-        throw UsageError(fmt::format(
+        throw UsageError(
             "{} started this process as rank {} of {}, but threads of one process act as machines "
             "here: use 06_allreduce_mpi, or set SYMM_LAUNCHER=none",
-            place->launcher, place->rank, place->size));
+            place->launcher, place->rank, place->size);
     }
     std::vector<std::vector<Connections>> connections;  // by machine
     for (int m = 0; m < machines; ++m) {

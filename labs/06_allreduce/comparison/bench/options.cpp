@@ -91,12 +91,11 @@ void BenchOptions::complete() {
         step_factor = is_emulated() ? 4 : 2;
     }
     if (min_bytes > max_bytes) {
-        throw UsageError(fmt::format("-b {} is more than -e {}", format_bytes(min_bytes),
-                                     format_bytes(max_bytes)));
+        throw UsageError("-b {} is more than -e {}", format_bytes(min_bytes),
+                         format_bytes(max_bytes));
     }
     if (step_bytes != 0 && (max_bytes - min_bytes) / step_bytes >= kMostSizes) {
-        throw UsageError(
-            fmt::format("-i {} makes more than {} sizes", format_bytes(step_bytes), kMostSizes));
+        throw UsageError("-i {} makes more than {} sizes", format_bytes(step_bytes), kMostSizes);
     }
     if (threads == 0 && gpus == 0) {
         gpus = is_emulated() ? 2 : std::min(device_count(), kMaxRanksOnGpus);
@@ -104,8 +103,8 @@ void BenchOptions::complete() {
     threads = std::max(threads, 1);
     gpus = std::max(gpus, 1);
     if (ranks() > kMaxAllReduceRanks) {
-        throw UsageError(fmt::format("-t {} -g {} make {} ranks, more than {}", threads, gpus,
-                                     ranks(), kMaxAllReduceRanks));
+        throw UsageError("-t {} -g {} make {} ranks, more than {}", threads, gpus, ranks(),
+                         kMaxAllReduceRanks);
     }
     if (rounds != 0) {
         comparison.rounds = rounds;
@@ -113,9 +112,9 @@ void BenchOptions::complete() {
         comparison.rounds = 1;
     }
     if (min_bytes < unit()) {
-        throw UsageError(fmt::format("-b {} is less than {} bytes, the size of one {}{}",
-                                     format_bytes(min_bytes), unit(), type,
-                                     collective == "allreduce" ? "" : " for each rank"));
+        throw UsageError("-b {} is less than {} bytes, the size of one {}{}",
+                         format_bytes(min_bytes), unit(), type,
+                         collective == "allreduce" ? "" : " for each rank");
     }
     comparison.check = check != 0;
     comparison.nccl = !no_nccl;
