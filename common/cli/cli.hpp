@@ -10,6 +10,7 @@
 #include <limits>
 #include <string>
 
+#include "common/sys/named.hpp"
 #include "common/sys/number.hpp"
 #include "common/sys/usage_error.hpp"
 
@@ -45,6 +46,17 @@ CLI::Option* add_number_option(CLI::App& app, const std::string& name, T& number
             description)
         ->type_name("NUMBER")
         ->default_str(fmt::format("{}", number));
+}
+
+/// Adds an option that takes one of an enumeration's names (named.hpp).
+template <Named Enum>
+CLI::Option* add_choice(CLI::App& app, const std::string& name, Enum& value,
+                        const std::string& description) {
+    return app
+        .add_option_function<std::string>(
+            name, [&value, name](const std::string& text) { value = named<Enum>(name, text); },
+            description)
+        ->default_str(std::string(name_of(value)));
 }
 
 /// Adds `--driver auto|native|emulated` to the program and its subcommands, parses the command

@@ -7,11 +7,9 @@ void add_rank_options(CLI::App& app, RankOptions& options, int most) {
         app, "--ranks", options.ranks, 1, most,
         fmt::format("Number of ranks, 1 to {}; if there are more ranks than GPUs, ranks share GPUs",
                     most));
-    app.add_option_function<std::string>(
-           "--mode", [&options](const std::string& name) { options.mode = rank_mode(name); },
-           "Run each rank as a process, or as a thread of one process")
-        ->type_name("process|thread")
-        ->default_str(std::string(name_of(options.mode)));
+    add_choice(app, "--mode", options.mode,
+               "Run each rank as a process, or as a thread of one process")
+        ->type_name("process|thread");
 }
 
 }  // namespace symm

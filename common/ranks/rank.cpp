@@ -10,7 +10,6 @@
 #include <string>
 
 #include "common/cuda/driver.hpp"
-#include "common/sys/named.hpp"
 #include "common/sys/print.hpp"
 
 namespace symm {
@@ -35,14 +34,6 @@ bool same(const CUuuid& a, const CUuuid& b) {
 }
 
 }  // namespace
-
-std::string_view name_of(RankMode mode) {
-    return name_among(kRankModes, "RankMode", mode);
-}
-
-RankMode rank_mode(std::string_view name) {
-    return named<RankMode>(kRankModes, "--mode", name);
-}
 
 Rank::Rank(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device)
     : bootstrap_(std::move(bootstrap)), mode_(mode), gpu_(take_gpu(*bootstrap_, device)) {

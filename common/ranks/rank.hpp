@@ -13,17 +13,17 @@
 
 #include "common/bootstrap/bootstrap.hpp"
 #include "common/cuda/device.hpp"
+#include "common/sys/named.hpp"
 
 namespace symm {
 
 /// The kind of a rank: a process of its own, or a thread of one process.
 enum class RankMode { kProcess, kThread };
-inline constexpr std::array<std::string_view, 2> kRankModes{"process", "thread"};
-
-/// `process` or `thread`.
-std::string_view name_of(RankMode mode);
-/// The mode with this name. Throws UsageError if none.
-RankMode rank_mode(std::string_view name);
+template <>
+struct Names<RankMode> {
+    static constexpr std::string_view kEnum = "RankMode";
+    static constexpr std::array<std::string_view, 2> kNames{"process", "thread"};
+};
 
 /// One rank of a run, given to the body by run_ranks(). Used by its own thread only.
 class Rank {

@@ -16,7 +16,6 @@
 #include "common/ranks/rank_failure.hpp"
 #include "common/ranks/spawn.hpp"
 #include "common/sys/log.hpp"
-#include "common/sys/named.hpp"
 #include "common/sys/print.hpp"
 #include "common/sys/system_error.hpp"
 #include "common/sys/usage_error.hpp"
@@ -170,7 +169,7 @@ std::vector<RankFailure> run_threads(const RankOptions& options, const Body& bod
 }  // namespace
 
 int run_ranks(const RankOptions& options, const Body& body) {
-    require_named(kRankModes, "RankMode", options.mode);
+    require_known(options.mode);
     if (has_been_a_rank) {
         throw std::logic_error("run_ranks() in process mode works only once per program");
     }

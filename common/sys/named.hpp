@@ -1,48 +1,52 @@
 #pragma once
 /// \file
-/// The values of an enumeration by the names that people type.
+/// The names of an enumeration's values, as people type and read them.
 
-#include <fmt/core.h>
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <stdexcept>
 #include <string_view>
-
-#include "common/sys/usage_error.hpp"
 
 namespace symm {
 
-/// The value with this name. `names` lists all of them, in the order of the enumeration, which
-/// begins with 0. Throws UsageError for another name: `--op mean: choose one of sum, prod`.
-template <class Enum, std::size_t kCount>
-Enum named(const std::array<std::string_view, kCount>& names, std::string_view option,
-           std::string_view name) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) {
-        throw UsageError("{} {}: choose one of {}", option, name, fmt::join(names, ", "));
-    }
-    return static_cast<Enum>(found - names.begin());
+/// An enumeration whose values count from 0 has names if it specializes this:
+///
+///     template <>
+///     struct Names<ReduceOp> {
+///         static constexpr std::string_view kEnum = "ReduceOp";
+///         static constexpr std::string_view kNames[] = {"sum", "prod"};
+///     };
+template <class Enum>
+struct Names;
+
+template <class Enum>
+concept Named = requires {
+    Names<Enum>::kNames;
+};
+
+/// The position of a name. Throws UsageError for another: `--op mean: choose one of sum, prod`.
+std::size_t find_name(std::span<const std::string_view> names, std::string_view option,
+                      std::string_view name);
+/// The name at a position. Throws std::invalid_argument if none: `99 is not a valid DataType`.
+std::string_view name_at(std::span<const std::string_view> names, std::string_view what,
+                         std::int64_t position);
+
+/// The value with this name. Throws as find_name().
+template <Named Enum>
+Enum named(std::string_view option, std::string_view name) {
+    return static_cast<Enum>(find_name(Names<Enum>::kNames, option, name));
 }
 
-/// Throws std::invalid_argument for a number that has no name: `99 is not a valid DataType`.
-template <class Enum>
-void require_named(std::span<const std::string_view> names, const char* what, Enum value) {
-    if (static_cast<std::size_t>(value) >= names.size()) {
-        throw std::invalid_argument(
-            fmt::format("{} is not a valid {}", static_cast<std::int64_t>(value), what));
-    }
+/// The value's name. Throws as name_at().
+template <Named Enum>
+std::string_view name_of(Enum value) {
+    return name_at(Names<Enum>::kNames, Names<Enum>::kEnum, static_cast<std::int64_t>(value));
 }
 
-/// The value's name. Throws as require_named().
-template <class Enum>
-std::string_view name_among(std::span<const std::string_view> names, const char* what, Enum value) {
-    require_named(names, what, value);
-    return names[static_cast<std::size_t>(value)];
+/// Throws std::invalid_argument for a number that is no value of its enumeration.
+template <Named... Enum>
+void require_known(Enum... values) {
+    (static_cast<void>(name_of(values)), ...);
 }
 
 }  // namespace symm

@@ -61,9 +61,9 @@ TEST(Ranks, NoneAndTooManyAreRefused) {
 }
 
 TEST(Ranks, AnUnknownModeIsRefused) {
-    EXPECT_EQ(rank_mode("thread"), RankMode::kThread);
-    EXPECT_EQ(rank_mode("process"), RankMode::kProcess);
-    EXPECT_THROW(rank_mode("fibre"), UsageError);
+    EXPECT_EQ(named<RankMode>("--mode", "thread"), RankMode::kThread);
+    EXPECT_EQ(named<RankMode>("--mode", "process"), RankMode::kProcess);
+    EXPECT_THROW(named<RankMode>("--mode", "fibre"), UsageError);
 }
 
 TEST(Ranks, TheCauseIsToldToAllRanksAndReportedNotItsConsequences) {

@@ -26,28 +26,13 @@ using namespace symm;
 struct Options {
     RankOptions ranks;
     TransportOptions transport;
-    unsigned path = 0;  // in kPaths
+    std::string path = "auto";
     std::size_t bytes = 1 << 20;
     int iterations = 3;
     int silent = -1;
 };
 
-// The values of options, by their numbers. kPaths begins with one more than HostPath has.
 constexpr std::array<std::string_view, 3> kPaths{"auto", "cumem", "posix"};
-constexpr std::array<std::string_view, 2> kLocalities{"sender", "receiver"};
-constexpr std::array<std::string_view, 4> kProxies{"none", "sender", "receiver", "both"};
-
-template <class Value, std::size_t kCount>
-void add_choice(CLI::App& app, const std::string& option, Value& value,
-                const std::array<std::string_view, kCount>& names, const std::string& meaning) {
-    app.add_option_function<std::string>(
-           option,
-           [&value, &names, option](const std::string& name) {
-               value = named<Value>(names, option, name);
-           },
-           meaning)
-        ->default_str(std::string(names[static_cast<std::size_t>(value)]));
-}
 
 void require_sizes(const Rank& rank, const Options& options) {
     if (options.bytes == 0 || options.bytes % 4 != 0) {
@@ -86,8 +71,7 @@ void ring(Rank& rank, const Options& options) {
         rank.headline("   not cuMem: {}", path.why_not_cumem);
     }
     rank.headline("\n2. Each rank owns a segment. Slots: near the {}; copy engine: {}",
-                  kLocalities[static_cast<std::size_t>(options.transport.locality)],
-                  kProxies[static_cast<std::size_t>(options.transport.proxy)]);
+                  name_of(options.transport.locality), name_of(options.transport.proxy));
     const HostSegment& segment = transport.segment();
     const std::string node = path.path == HostPath::kCuMem
                                  ? fmt::format(" on NUMA node {}", host_node_of(rank.device()))
@@ -152,9 +136,10 @@ int main(int argc, char** argv) {
     add_bytes_option(app, "--bytes", options.bytes, "Bytes of each message, a multiple of 4");
     add_number_option(app, "--iters", options.iterations, 1, std::numeric_limits<int>::max(),
                       "Number of messages, one after the other");
-    add_choice(app, "--path", options.path, kPaths,
-               "The path to shared host memory: auto (cuMem if all ranks can), cumem\n"
-               "(cuMemCreate on a NUMA node) or posix (memfd and cuMemHostRegister)");
+    app.add_option("--path", options.path,
+                   "The path to shared host memory: auto (cuMem if all ranks can), cumem\n"
+                   "(cuMemCreate on a NUMA node) or posix (memfd and cuMemHostRegister)")
+        ->capture_default_str();
     add_number_option(app, "--channels", transport.channels, 0U,
                       std::numeric_limits<std::uint32_t>::max(),
                       "Channels from one rank to another, each served by a block; 0: 32, with a\n"
@@ -162,17 +147,17 @@ int main(int argc, char** argv) {
     add_bytes_option(app, "--slot", transport.slot_bytes,
                      "Bytes of each of a channel's eight slots, a multiple of 128; 0: 64K, with a\n"
                      "proxy on a GPU 2M");
-    add_choice(app, "--locality", transport.locality, kLocalities,
+    add_choice(app, "--locality", transport.locality,
                "Side whose segment holds the slots: sender or receiver");
-    add_choice(app, "--proxy", transport.proxy, kProxies,
+    add_choice(app, "--proxy", transport.proxy,
                "Side whose copy engine moves the data, run by a host thread: none, sender,\n"
                "receiver or both");
     add_number_option(app, "--silent", options.silent, 0, kMaxRanks - 1,
                       "This rank sends and receives nothing, to see what the others report")
         ->default_str("");
     return run_main(app, argc, argv, [&] {
-        if (options.path > 0) {
-            transport.path = static_cast<HostPath>(options.path - 1);
+        if (const std::size_t path = find_name(kPaths, "--path", options.path); path > 0) {
+            transport.path = static_cast<HostPath>(path - 1);
         }
         return run_ranks(options.ranks, [&](Rank& rank) {
             require_sizes(rank, options);

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <array>
 #include <cstddef>
 #include <stdexcept>
 
@@ -11,11 +10,6 @@
 #include "common/cuda/occupancy.hpp"
 
 namespace symm {
-
-std::string_view name_of(Carrier carrier) {
-    constexpr std::array<std::string_view, 3> kNames{"signal", "relaxed", "packet"};
-    return kNames.at(static_cast<std::size_t>(carrier));
-}
 
 LatencyMeter::LatencyMeter(Rank& rank, std::chrono::nanoseconds limit)
     : rank_(rank), range_(rank, sizeof(LatencyMemory)), timeout_(limit) {

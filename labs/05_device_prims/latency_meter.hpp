@@ -3,19 +3,24 @@
 /// The latency test: sets up symmetric memory of all ranks, runs the primitives on it, checks what
 /// arrives and measures the time.
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
 #include "common/cuda/event.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
+#include "common/sys/named.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/05_device_prims/latency_kernels.hpp"
 
 namespace symm {
 
-/// `signal`, `relaxed` or `packet`.
-std::string_view name_of(Carrier carrier);
+template <>
+struct Names<Carrier> {
+    static constexpr std::string_view kEnum = "Carrier";
+    static constexpr std::array<std::string_view, 3> kNames{"signal", "relaxed", "packet"};
+};
 
 /// One rank's latency test. Construction and all calls are collective: all ranks make them, in the
 /// same order.

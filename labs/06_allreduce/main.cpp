@@ -111,10 +111,6 @@ int main(int argc, char** argv) {
         "06_allreduce");
     Options options;
     std::string bytes = "1M";
-    std::string dtype = "float";
-    std::string op = "sum";
-    std::string algo = "auto";
-    std::string collective = "allreduce";
     add_rank_options(app, options.ranks, kMaxAllReduceRanks);
     auto* bytes_option =
         app.add_option("--bytes", bytes, "Size of a buffer, such as 64K, or a range, such as 1K:1G")
@@ -126,18 +122,15 @@ int main(int argc, char** argv) {
                                    "Number of elements, instead of --bytes")
         ->default_str("")
         ->excludes(bytes_option);
-    app.add_option("--dtype", dtype,
-                   "Type: float, half, bfloat16, double, int8, uint8, int32, uint32, int64, uint64")
-        ->capture_default_str();
-    app.add_option("--op", op, "Operation: sum, prod, min, max or avg")->capture_default_str();
-    app.add_option(
-           "--collective", collective,
-           "allreduce, reducescatter or allgather; --bytes is the larger buffer's size, --count "
-           "the elements of a rank's part")
-        ->capture_default_str();
-    app.add_option("--algo", algo,
-                   "Algorithm: auto, oneshot, sentinel, push, twoshot, chunks or copy")
-        ->capture_default_str();
+    auto& [type, op, collective] = options.arithmetic;
+    add_choice(app, "--dtype", type,
+               "Type: float, half, bfloat16, double, int8, uint8, int32, uint32, int64, uint64");
+    add_choice(app, "--op", op, "Operation: sum, prod, min, max or avg");
+    add_choice(app, "--collective", collective,
+               "allreduce, reducescatter or allgather; --bytes is the larger buffer's size, "
+               "--count the elements of a rank's part");
+    add_choice(app, "--algo", options.algorithm,
+               "Algorithm: auto, oneshot, sentinel, push, twoshot, chunks or copy");
     app.add_flag("--inplace", options.in_place, "Input and output are the same buffer");
     add_number_option(app, "--nodes", options.nodes, 1, kMaxAllReduceRanks,
                       "Number of machines: groups of threads, all with the same number of ranks");
@@ -153,11 +146,10 @@ int main(int argc, char** argv) {
         "with NCCL's;\n"
         "06_allreduce_tune measures the fastest algorithm for each size.");
     return run_main(app, argc, argv, [&] {
-        options.arithmetic = {data_type(dtype), reduce_op(op), collective_named(collective)};
         if (options.arithmetic.collective > Collective::kAllGather) {
-            throw UsageError("--collective " + collective + ": only lab 05's ring supports it");
+            throw UsageError("--collective {}: only lab 05's ring supports it",
+                             name_of(options.arithmetic.collective));
         }
-        options.algorithm = algorithm_named(algo);
         options.sizes = parse_byte_range("--bytes", bytes);
         require_possible(options);
         if (options.nodes == 1 && !engine_option->empty()) {

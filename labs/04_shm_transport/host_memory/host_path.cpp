@@ -23,10 +23,6 @@ constexpr std::initializer_list<CUresult> kRefusals{
 
 }  // namespace
 
-std::string_view name_of(HostPath path) {
-    return path == HostPath::kCuMem ? "cuMem" : "POSIX";
-}
-
 HostPathChoice probe_host_path(int device) {
     if (env::number("SYMM_CUMEM_HOST_ENABLE") == 0) {
         return {HostPath::kPosix, "SYMM_CUMEM_HOST_ENABLE=0"};

@@ -16,6 +16,7 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/cuda/device_memory.hpp"
@@ -31,6 +33,7 @@
 #include "common/cuda/stream.hpp"
 #include "common/ranks/rank.hpp"
 #include "common/sys/deadline.hpp"
+#include "common/sys/named.hpp"
 #include "labs/04_shm_transport/connection/fifo.hpp"
 #include "labs/04_shm_transport/connection/segment_layout.hpp"
 #include "labs/04_shm_transport/host_memory/host_path.hpp"
@@ -42,6 +45,11 @@ namespace symm {
 
 /// On which side the copy engine moves the data (NCCL_SHM_MEMCPY_MODE 1, 2, 3).
 enum class ProxySide : unsigned { kNone, kSender, kReceiver, kBoth };
+template <>
+struct Names<ProxySide> {
+    static constexpr std::string_view kEnum = "ProxySide";
+    static constexpr std::array<std::string_view, 4> kNames{"none", "sender", "receiver", "both"};
+};
 
 /// How a transport is built: the table of knobs in README.md. A connection takes the first four of
 /// its receiver; its sender's are ignored.

@@ -2,8 +2,11 @@
 /// \file
 /// The collectives: what becomes of all ranks' inputs.
 
+#include <array>
 #include <cstdint>
 #include <string_view>
+
+#include "common/sys/named.hpp"
 
 namespace symm {
 
@@ -20,13 +23,18 @@ constexpr int trips_of(Collective collective) {
     return collective == Collective::kAllReduce ? 2 : 1;
 }
 
-/// `allreduce`, `reducescatter`, `allgather`, `broadcast` or `reduce`.
-std::string_view name_of(Collective collective);
+template <>
+struct Names<Collective> {
+    static constexpr std::string_view kEnum = "Collective";
+    static constexpr std::array<std::string_view, 5> kNames{"allreduce", "reducescatter",
+                                                            "allgather", "broadcast", "reduce"};
+};
+
 /// `AllReduce`, and so on, as written in pages and output.
-std::string_view title_of(Collective collective);
-/// The collective by its name. Throws UsageError for an unknown one, listing the known ones.
-Collective collective_named(std::string_view name);
-/// Throws std::invalid_argument for a number that is no collective.
-void require_known(Collective collective);
+inline std::string_view title_of(Collective collective) {
+    constexpr std::array<std::string_view, 5> kTitles{"AllReduce", "ReduceScatter", "AllGather",
+                                                      "Broadcast", "Reduce"};
+    return name_at(kTitles, "Collective", static_cast<std::int64_t>(collective));
+}
 
 }  // namespace symm

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/sys/named.hpp"
+
 namespace symm {
 
 /// The numbers are those of nccl.h (ncclDataType_t).
@@ -62,14 +64,23 @@ constexpr bool is_signed_integer(DataType type) {
     return type == DataType::kInt8 || type == DataType::kInt32 || type == DataType::kInt64;
 }
 
-/// `int8`, `uint8`, `int32`, `uint32`, `int64`, `uint64`, `half`, `float`, `double` or `bfloat16`.
-std::string_view name_of(DataType type);
-/// `sum`, `prod`, `max`, `min` or `avg`.
-std::string_view name_of(ReduceOp op);
-/// Throws std::invalid_argument for a number that is no type or no operation.
-void require_known(DataType type, ReduceOp op);
-/// The type or operation by its name. Throws UsageError for another, naming those there are.
-DataType data_type(std::string_view name);
-ReduceOp reduce_op(std::string_view name);
+template <>
+struct Names<DataType> {
+    static constexpr std::string_view kEnum = "DataType";
+    static constexpr std::array<std::string_view, 10> kNames{"int8",   "uint8",   "int32", "uint32",
+                                                             "int64",  "uint64",  "half",  "float",
+                                                             "double", "bfloat16"};
+};
+/// Also takes `bf16`.
+template <>
+inline DataType named<DataType>(std::string_view option, std::string_view name) {
+    return static_cast<DataType>(
+        find_name(Names<DataType>::kNames, option, name == "bf16" ? "bfloat16" : name));
+}
+template <>
+struct Names<ReduceOp> {
+    static constexpr std::string_view kEnum = "ReduceOp";
+    static constexpr std::array<std::string_view, 5> kNames{"sum", "prod", "max", "min", "avg"};
+};
 
 }  // namespace symm

@@ -23,16 +23,13 @@ namespace symm {
 namespace {
 
 struct RingCommandOptions {
-    std::string collective = "allreduce";
+    Arithmetic arithmetic;
+    RingOptions ring;
     std::string protocols = "all";
-    std::string memory = "peer";
-    std::string type = "float";
-    std::string op = "sum";
     std::string bytes = "64K";
     std::size_t factor = 4;
     int iterations = 0;
     int rounds = 5;
-    std::uint32_t channels = 0;
     bool direct = false;
     bool graph = false;
     bool no_nccl = false;
@@ -42,9 +39,7 @@ struct RingCommandOptions {
 /// The options, parsed.
 struct Request {
     RingCommandOptions options;
-    Arithmetic arithmetic;
     std::vector<Protocol> protocols{kProtocols.begin(), kProtocols.end()};
-    RingOptions ring;
     ByteRange bytes;
     int iterations;
     int rounds;
@@ -53,22 +48,19 @@ struct Request {
 
 Request read(const RingCommandOptions& options) {
     Request request{.options = options};
-    request.arithmetic = {data_type(options.type), reduce_op(options.op),
-                          collective_named(options.collective)};
-    const auto& [type, op, collective] = request.arithmetic;
-    request.ring.memory = ring_memory_named(options.memory);
-    request.ring.channels = options.channels;
+    const auto& [type, op, collective] = options.arithmetic;
     if (options.protocols != "all") {
-        request.protocols = {protocol_named(options.protocols)};
+        request.protocols = {named<Protocol>("--protocol", options.protocols)};
     }
     request.bytes = parse_byte_range("--bytes", options.bytes);
     if (request.bytes.first % size_of(type) != 0) {
         throw UsageError("--bytes {} is not a whole number of {}s of {} bytes each", options.bytes,
-                         options.type, size_of(type));
+                         name_of(type), size_of(type));
     }
     request.iterations = options.iterations != 0 ? options.iterations : is_emulated() ? 2 : 20;
     request.rounds = is_emulated() ? 1 : options.rounds;
-    if (options.direct && (options.memory == "host" || options.protocols.starts_with("ll"))) {
+    if (options.direct &&
+        (options.ring.memory == RingMemory::kHost || options.protocols.starts_with("ll"))) {
         throw UsageError("--direct is for --protocol simple with --memory peer");
     }
     if (!options.trace.empty() &&
@@ -105,7 +97,7 @@ public:
     RingRun(Rank& rank, const Request& request)
         : rank_(rank),
           request_(request),
-          ring_(rank, request.ring),
+          ring_(rank, request.options.ring),
           input_(most_bytes(Collective::kReduceScatter)),
           window_(rank, most_bytes(Collective::kAllGather)),
           verifier_(rank.rank(), rank.size()),
@@ -124,7 +116,7 @@ public:
         rank_.headline("{}\n", describe_driver());
         rank_.headline("{} on a ring of {} ranks ({} mode) over {} memory, {}, {}, {}{}\n",
                        name_of(arithmetic_.collective), rank_.size(), name_of(rank_.mode()),
-                       name_of(request_.ring.memory), name_of(arithmetic_.type),
+                       name_of(request_.options.ring.memory), name_of(arithmetic_.type),
                        name_of(arithmetic_.op),
                        request_.options.graph ? "in a graph" : "one by one",
                        request_.options.direct ? ", direct" : "");
@@ -248,7 +240,7 @@ private:
 
     Rank& rank_;
     Request request_;
-    Arithmetic arithmetic_ = request_.arithmetic;
+    Arithmetic arithmetic_ = request_.options.arithmetic;
     RingCommunicator ring_;
     DeviceMemory input_;
     SymmetricRange window_;
@@ -265,28 +257,22 @@ std::function<int(const RankOptions&)> add_ring_command(CLI::App& app) {
     RingCommandOptions& options = *given;
     CLI::App& command = *app.add_subcommand(
         "ring", "Collectives on a ring with Simple, LL and LL128, compared with NCCL's");
-    command
-        .add_option("--collective", options.collective,
-                    "allreduce, reducescatter, allgather, broadcast or reduce")
-        ->capture_default_str();
+    add_choice(command, "--collective", options.arithmetic.collective,
+               "allreduce, reducescatter, allgather, broadcast or reduce");
     command.add_option("--protocol", options.protocols, "simple, ll, ll128 or all")
         ->capture_default_str();
-    command
-        .add_option("--memory", options.memory,
-                    "Where the slots lie: peer (the GPUs' memory) or host (lab 04)")
-        ->capture_default_str();
+    add_choice(command, "--memory", options.ring.memory,
+               "Where the slots lie: peer (the GPUs' memory) or host (lab 04)");
     command
         .add_option("--bytes", options.bytes,
                     "Size of a rank's part, such as 64K, or a range, such as 1K:64M")
         ->capture_default_str();
     add_number_option<std::size_t>(command, "--factor", options.factor, 2, 1024,
                                    "Factor from one size of a range to the next");
-    command
-        .add_option("--dtype", options.type,
-                    "float, half, bfloat16, double, int8, uint8, int32, uint32, int64, uint64")
-        ->capture_default_str();
-    command.add_option("--op", options.op, "sum, prod, min, max or avg")->capture_default_str();
-    add_number_option(command, "--channels", options.channels, 1U, 128U,
+    add_choice(command, "--dtype", options.arithmetic.type,
+               "float, half, bfloat16, double, int8, uint8, int32, uint32, int64, uint64");
+    add_choice(command, "--op", options.arithmetic.op, "sum, prod, min, max or avg");
+    add_number_option(command, "--channels", options.ring.channels, 1U, 128U,
                       "Most blocks (default: as suits the memory)")
         ->default_str("");
     command.add_flag("--direct", options.direct,

@@ -199,7 +199,7 @@ void RingCommunicator::queue(const RingRequest& call, CUstream stream) {
 }
 
 void RingCommunicator::require_possible(const RingRequest& call) const {
-    require_known(call);
+    require_known(call.collective, call.protocol, call.type, call.op);
     const std::size_t size = size_of(call.type);
     const auto ranks = static_cast<std::size_t>(rank_.size());
     if (call.count > std::numeric_limits<std::size_t>::max() / size / ranks) {

@@ -22,13 +22,16 @@ inline constexpr std::array kProtocols{Protocol::kSimple, Protocol::kLL, Protoco
 /// Where the connections lie: in the GPUs' memory, or in host memory (lab 04).
 enum class RingMemory { kPeer, kHost };
 
-/// `simple`, `ll` or `ll128`.
-std::string_view name_of(Protocol protocol);
-/// `peer` or `host`.
-std::string_view name_of(RingMemory memory);
-/// By their names. Throw UsageError for an unknown one, listing the known ones.
-Protocol protocol_named(std::string_view name);
-RingMemory ring_memory_named(std::string_view name);
+template <>
+struct Names<Protocol> {
+    static constexpr std::string_view kEnum = "Protocol";
+    static constexpr std::array<std::string_view, 3> kNames{"simple", "ll", "ll128"};
+};
+template <>
+struct Names<RingMemory> {
+    static constexpr std::string_view kEnum = "RingMemory";
+    static constexpr std::array<std::string_view, 2> kNames{"peer", "host"};
+};
 
 /// A call. Everything but the addresses is the same on all ranks. The buffers that a rank reads and
 /// writes do not overlap, or the call is in place: they are the same, or one is the rank's own part
@@ -59,9 +62,6 @@ struct RingRequest {
     CUdeviceptr next_output = 0;
     TraceBuffers trace;  ///< Where blocks record their steps, if anywhere.
 };
-
-/// Throws std::invalid_argument for a number that is no collective, protocol, type or operation.
-void require_known(const RingRequest& call);
 
 /// A launch: the parameters of all kernels, for any type.
 struct RingLaunch {

@@ -125,9 +125,7 @@ TwoShotCall Communicator::two_shot_call(const CollectiveCall& call, const Places
 
 Communicator::Checked Communicator::check(const CollectiveCall& call, CUstream stream,
                                           Algorithm asked) const {
-    require_known(call.collective);
-    require_known(call.type, call.op);
-    require_known(asked);
+    require_known(call.collective, call.type, call.op, asked);
     if (call.collective > Collective::kAllGather) {
         throw std::invalid_argument(
             fmt::format("a communicator does not support {}", name_of(call.collective)));

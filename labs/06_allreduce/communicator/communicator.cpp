@@ -117,7 +117,7 @@ std::size_t Communicator::state_bytes(int ranks) {
 }
 
 LaunchShape Communicator::two_shot_shape(DataType type, std::size_t count) const {
-    require_known(type, ReduceOp::kSum);
+    require_known(type);
     return plan_call({type, count, ranks(), true}, Algorithm::kTwoShot, tuner_).shape;
 }
 

@@ -20,7 +20,7 @@ using namespace symm;
 struct Options {
     RankOptions ranks{.mode = RankMode::kThread};  ///< One process, so that one clock is enough.
     std::size_t bytes = 256 << 20;
-    std::string algorithm = "auto";
+    Algorithm algorithm = Algorithm::kAuto;
     std::string rows;
 };
 
@@ -67,7 +67,7 @@ void run(Rank& rank, const Options& options) {
         rank.bootstrap().barrier("begin");
         for (int i = 0; i < 2; ++i) {
             communicator.all_reduce(in, out, count, kSum.type, kSum.op, stream.get(),
-                                    algorithm_named(options.algorithm));
+                                    options.algorithm);
         }
         communicator.synchronize(stream, "the AllReduce");
         rank.bootstrap().barrier("end");
@@ -91,8 +91,7 @@ int main(int argc, char** argv) {
     add_number_option(app, "--ranks", options.ranks.ranks, 1, kMaxAllReduceRanks,
                       "Ranks; each is a thread");
     add_bytes_option(app, "--bytes", options.bytes, "Size of a buffer");
-    app.add_option("--algo", options.algorithm, "Algorithm, as for 06_allreduce")
-        ->capture_default_str();
+    add_choice(app, "--algo", options.algorithm, "Algorithm, as for 06_allreduce");
     add_output_option(app, "rows", options.rows, "The file to write")->required();
     app.footer(
         "Needs GPUs, and CUPTI of the CUDA Toolkit. To draw it: ROWS=ROWS gnuplot -c "

@@ -66,16 +66,14 @@ void abort_all(const std::string& text, int exit_code) {
 int main(int argc, char** argv) {
     CLI::App app("AllReduce over several machines, connected by MPI.", "06_allreduce_mpi");
     std::string bytes = "64K";
-    std::string dtype = "float";
-    std::string op = "sum";
     std::string engine = "mpi";
     MachineCalls calls{.factor = 4};
     app.add_option("--bytes", bytes, "Size of a buffer, such as 64K, or a range, such as 1K:1M")
         ->capture_default_str();
     add_number_option<std::size_t>(app, "--factor", calls.factor, 2, 1024,
                                    "Factor from one size of a range to the next");
-    app.add_option("--dtype", dtype, "Type of the elements")->capture_default_str();
-    app.add_option("--op", op, "Operation: sum, prod, min, max or avg")->capture_default_str();
+    add_choice(app, "--dtype", calls.arithmetic.type, "Type of the elements");
+    add_choice(app, "--op", calls.arithmetic.op, "Operation: sum, prod, min, max or avg");
     app.add_flag("--inplace", calls.in_place, "Input and output are the same buffer");
     add_number_option(app, "-n,--iterations", calls.iterations, 1, 100'000'000,
                       "Calls of each size");
@@ -86,7 +84,6 @@ int main(int argc, char** argv) {
         "Try: mpirun --oversubscribe -np 4 -x SYMM_RANKS_PER_NODE=2 06_allreduce_mpi\n"
         "SYMM_RANKS_PER_NODE splits one machine into several.");
     return run_main(app, argc, argv, [&] {
-        calls.arithmetic = {data_type(dtype), reduce_op(op)};
         calls.sizes = parse_byte_range("--bytes", bytes);
         calls.by_nccl = engine == "nccl";
         if (mpi_type(calls.arithmetic.type) != MPI_DATATYPE_NULL &&

@@ -193,7 +193,7 @@ std::string describe(const CallPlan& plan, int ranks) {
 }
 
 TunerOverrides TunerOverrides::from_environment() {
-    return {algorithm_named(env::choice("SYMM_ALGO")),
+    return {named<Algorithm>("--algo", env::choice("SYMM_ALGO")),
             static_cast<unsigned>(env::number("SYMM_BLOCKS")),
             static_cast<unsigned>(env::number("SYMM_THREADS"))};
 }

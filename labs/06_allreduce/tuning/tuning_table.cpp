@@ -11,14 +11,11 @@
 #include "common/sys/bytes.hpp"
 #include "common/sys/environment.hpp"
 #include "common/sys/file.hpp"
-#include "common/sys/named.hpp"
 #include "common/sys/usage_error.hpp"
 
 namespace symm {
 namespace {
 
-constexpr std::array<std::string_view, 7> kAlgorithmNames{"auto",    "oneshot", "sentinel", "push",
-                                                          "twoshot", "chunks",  "copy"};
 constexpr std::size_t kMostRows = 256;  // of 68 bytes each: the ranks exchange one text
 constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
 
@@ -76,18 +73,6 @@ TuningRow parse_row(const std::string& line) {
 }
 
 }  // namespace
-
-std::string_view name_of(Algorithm algorithm) {
-    return name_among(kAlgorithmNames, "Algorithm", algorithm);
-}
-
-void require_known(Algorithm algorithm) {
-    require_named(kAlgorithmNames, "Algorithm", algorithm);
-}
-
-Algorithm algorithm_named(std::string_view name) {
-    return named<Algorithm>(kAlgorithmNames, "--algo", name);
-}
 
 bool is_floating_only(Algorithm algorithm) {
     return algorithm == Algorithm::kSentinel || algorithm == Algorithm::kPush;

@@ -17,17 +17,19 @@
 #include <string_view>
 #include <vector>
 
+#include "common/sys/named.hpp"
+
 namespace symm {
 
 /// The algorithms of a call, in the order in which sizes grow. kAuto leaves it to the tuner.
 enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kChunks, kCopy };
 
-/// `auto`, `oneshot`, `sentinel`, `push`, `twoshot`, `chunks`, `copy`.
-std::string_view name_of(Algorithm algorithm);
-/// Throws std::invalid_argument for a number that is no algorithm.
-void require_known(Algorithm algorithm);
-/// The algorithm by its name. Throws UsageError for an unknown one.
-Algorithm algorithm_named(std::string_view name);
+template <>
+struct Names<Algorithm> {
+    static constexpr std::string_view kEnum = "Algorithm";
+    static constexpr std::array<std::string_view, 7> kNames{
+        "auto", "oneshot", "sentinel", "push", "twoshot", "chunks", "copy"};
+};
 /// Whether it is for floating types only: it needs the sentinel, which integers do not have.
 bool is_floating_only(Algorithm algorithm);
 /// Whether it also makes a ReduceScatter and an AllGather: kAuto, kOneShot, kTwoShot and kCopy.

@@ -15,13 +15,9 @@ namespace {
 constexpr std::size_t kMostSizes = 100'000;
 constexpr int kMost = 100'000;  // calls, launches and turns
 
-template <class List>
-std::vector<std::string> names(const List& values) {
-    std::vector<std::string> names;
-    for (const auto value : values) {
-        names.emplace_back(name_of(value));
-    }
-    return names;
+template <class Enum>
+std::vector<std::string> names() {
+    return {Names<Enum>::kNames.begin(), Names<Enum>::kNames.end()};
 }
 
 }  // namespace
@@ -48,10 +44,10 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
         ->check(CLI::IsMember({"allreduce", "reducescatter", "allgather"}))
         ->capture_default_str();
     app.add_option("-d,--datatype", options.type, "Type of the elements")
-        ->check(CLI::IsMember(names(kDataTypes)))
+        ->check(CLI::IsMember(names<DataType>()))
         ->capture_default_str();
     app.add_option("-o,--op", options.op, "Operation")
-        ->check(CLI::IsMember(names(kReduceOps)))
+        ->check(CLI::IsMember(names<ReduceOp>()))
         ->capture_default_str();
     comparison.iterations = 0;
     comparison.warm_ups = 5;
@@ -82,7 +78,8 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
 }
 
 void BenchOptions::complete() {
-    comparison.arithmetic = {data_type(type), reduce_op(op), collective_named(collective)};
+    comparison.arithmetic = {named<DataType>("--dtype", type), named<ReduceOp>("--op", op),
+                             named<Collective>("--collective", collective)};
     constexpr std::size_t kLeast = 1024;
     const std::size_t most = std::size_t{1} << (is_emulated() ? 16 : 30);
     max_bytes = max_bytes != 0 ? max_bytes : std::max(most, min_bytes);

@@ -194,12 +194,12 @@ TEST(Tuner, IsOverruled) {
 }
 
 TEST(Names, AreReadAndRefused) {
-    EXPECT_EQ(algorithm_named("twoshot"), Algorithm::kTwoShot);
-    EXPECT_THROW(algorithm_named("ring"), UsageError);
-    EXPECT_EQ(data_type("bf16"), DataType::kBfloat16);
-    EXPECT_THROW(data_type("int"), UsageError);
-    EXPECT_EQ(reduce_op("max"), ReduceOp::kMax);
-    EXPECT_THROW(reduce_op("mean"), UsageError);
+    EXPECT_EQ(named<Algorithm>("--algo", "twoshot"), Algorithm::kTwoShot);
+    EXPECT_THROW(named<Algorithm>("--algo", "ring"), UsageError);
+    EXPECT_EQ(named<DataType>("--dtype", "bf16"), DataType::kBfloat16);
+    EXPECT_THROW(named<DataType>("--dtype", "int"), UsageError);
+    EXPECT_EQ(named<ReduceOp>("--op", "max"), ReduceOp::kMax);
+    EXPECT_THROW(named<ReduceOp>("--op", "mean"), UsageError);
 }
 
 }  // namespace

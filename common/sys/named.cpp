@@ -1,0 +1,29 @@
+#include "common/sys/named.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "common/sys/usage_error.hpp"
+
+namespace symm {
+
+std::size_t find_name(std::span<const std::string_view> names, std::string_view option,
+                      std::string_view name) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+        throw UsageError("{} {}: choose one of {}", option, name, fmt::join(names, ", "));
+    }
+    return static_cast<std::size_t>(found - names.begin());
+}
+
+std::string_view name_at(std::span<const std::string_view> names, std::string_view what,
+                         std::int64_t position) {
+    if (static_cast<std::size_t>(position) >= names.size()) {
+        throw std::invalid_argument(fmt::format("{} is not a valid {}", position, what));
+    }
+    return names[static_cast<std::size_t>(position)];
+}
+
+}  // namespace symm
