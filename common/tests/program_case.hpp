@@ -47,4 +47,15 @@ inline void expect_runs(const std::string& program, const std::vector<ProgramCas
     }
 }
 
+/// Expects that `program` refuses each of the command lines in `arguments`, which '|' separates,
+/// with one line of errors.
+inline void expect_refused(const std::string& program, const std::string& arguments) {
+    std::vector<ProgramCase> cases;
+    std::istringstream lines(arguments);
+    for (std::string line; std::getline(lines, line, '|');) {
+        cases.push_back({line, 2, {"error: "}});
+    }
+    expect_runs(program, cases);
+}
+
 }  // namespace symm::testing

@@ -1,76 +1,59 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
-#include <iterator>
+#include <regex>
 
 #include "common/sys/process.hpp"
 #include "common/tests/full_pipe.hpp"
-#include "common/tests/run_program.hpp"
+#include "common/tests/program_case.hpp"
 #include "common/tests/special_files.hpp"
 #include "common/tests/temporary_directory.hpp"
 
 namespace symm {
 namespace {
 
-class Checked : public ::testing::TestWithParam<const char*> {};
+using namespace testing;
 
-TEST_P(Checked, AndRight) {
-    const Finished run = run_program(std::string("06_allreduce ") + GetParam());
-    EXPECT_EQ(run.exit_code, 0) << run.output;
-    EXPECT_NE(run.output.find("All results are right."), std::string::npos) << run.output;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Program, Checked,
-    ::testing::Values("--bytes 64K", "--ranks 4 --mode thread --bytes 1K:16K",
-                      "--mode process --count 4097",
-                      "--ranks 3 --mode process --dtype bfloat16 --algo oneshot --count 1",
-                      "--ranks 2 --mode process --algo twoshot --bytes 256K --inplace",
-                      "--ranks 5 --mode thread --dtype bfloat16 --count 3", "--ranks 1 --bytes 8K",
-                      "--mode thread --bytes 64K",
-                      "--ranks 3 --collective reducescatter --bytes 1K:64K --dtype half",
-                      "--ranks 3 --collective allgather --bytes 1K:64K --inplace",
-                      "--ranks 2 --collective reducescatter --count 777 --inplace --op avg",
-                      "--ranks 8 --mode thread --bytes 32K",
-                      "--nodes 2 --ranks 4 --mode thread --engine host --bytes 1K"));
-
-class Refused : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(Refused, WithOneLineThatSaysWhatToType) {
-    const Finished run = run_program(std::string("06_allreduce ") + GetParam());
-    EXPECT_EQ(run.exit_code, 2) << run.output;
-    EXPECT_EQ(std::count(run.output.begin(), run.output.end(), '\n'), 1) << run.output;
-    EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Program, Refused,
-    ::testing::Values("--ranks 0", "--ranks 17", "--ranks -1", "--bytes 12Q", "--bytes 4K:1K",
-                      "--bytes 0", "--bytes 3", "--collective broadcast",
-                      "--collective allgather --bytes 4", "--collective allgather --algo push",
-                      "--bytes 7", "--bytes 2G", "--bytes 2G --mode thread",
-                      "--ranks 8 --mode thread --bytes 300M", "--ranks two", "--mode 'a\nb'",
-                      "--count 0x10", "--count 1.5", "--count 0", "--count -1",
-                      "--count 4611686018427387904", "--dtype int", "--algo ring", "--mode fiber",
-                      "--driver cuda", "--bytes 1K --count 3", "--algo sentinel --dtype int8",
-                      "--algo push --dtype int8", "--op mean", "--unknown", "extra",
-                      "--nodes 2 --mode process", "--engine host", "--nodes 1 --engine nccl"));
-
-TEST(Program, RefusesNonsenseInTheEnvironment) {
-    for (const char* setting :
-         {"SYMM_DRIVER=foo", "SYMM_TIMEOUT=soon", "SYMM_TIMEOUT=0", "SYMM_TIMEOUT=-1",
-          "SYMM_EMU_DEVICES=x", "SYMM_EMU_MEMORY=much", "SYMM_EMU_SMS=0", "SYMM_EMU_P2P=3",
-          "SYMM_EMU_FAIL=cuMemMap", "SYMM_CUMEM_ENABLE=yes", "SYMM_FABRIC_ENABLE=2",
-          "SYMM_CUMEM_HOST_ENABLE=-1", "SYMM_DEBUG=loud", "SYMM_LAUNCHER=mpi"}) {
-        const Finished run = run_program("06_allreduce --bytes 1K", setting);
-        EXPECT_EQ(run.exit_code, 2) << setting << run.output;
-        EXPECT_EQ(run.output.find("error: " + std::string(setting)), 0U) << run.output;
-        EXPECT_EQ(run.output.find('\n'), run.output.size() - 1) << run.output;
+TEST(Program, ChecksItsResults) {
+    std::vector<ProgramCase> cases;
+    for (const char* arguments :
+         {"--bytes 64K", "--ranks 4 --mode thread --bytes 1K:16K", "--mode process --count 4097",
+          "--ranks 3 --mode process --dtype bfloat16 --algo oneshot --count 1",
+          "--ranks 2 --mode process --algo twoshot --bytes 256K --inplace",
+          "--ranks 5 --mode thread --dtype bfloat16 --count 3", "--ranks 1 --bytes 8K",
+          "--ranks 3 --collective reducescatter --bytes 1K:64K --dtype half",
+          "--ranks 3 --collective allgather --bytes 1K:64K --inplace",
+          "--ranks 2 --collective reducescatter --count 777 --inplace --op avg",
+          "--ranks 8 --mode thread --bytes 32K",
+          "--nodes 2 --ranks 4 --mode thread --engine host --bytes 1K"}) {
+        cases.push_back({arguments, 0, {"All results are right."}});
     }
-    EXPECT_EQ(run_program("06_allreduce --bytes 1K", "SYMM_TIMEOUT= SYMM_EMU_SMS=").exit_code, 0);
+    expect_runs("06_allreduce", cases);
+}
+
+TEST(Program, RefusesBadUsage) {
+    expect_refused(
+        "06_allreduce",
+        "--ranks 0 | --ranks 17 | --ranks -1 | --bytes 12Q | --bytes 4K:1K | --bytes 0 | "
+        "--bytes 3 | --collective broadcast | --collective allgather --bytes 4 | "
+        "--collective allgather --algo push | --bytes 7 | --bytes 2G | "
+        "--bytes 2G --mode thread | --ranks 8 --mode thread --bytes 300M | --ranks two | "
+        "--count 0x10 | --count 1.5 | --count 0 | --count -1 | --count 4611686018427387904 | "
+        "--dtype int | --algo ring | --mode fiber | --driver cuda | --bytes 1K --count 3 | "
+        "--algo sentinel --dtype int8 | --algo push --dtype int8 | --op mean | --unknown | "
+        "extra | --nodes 2 --mode process | --engine host | --nodes 1 --engine nccl");
+    expect_refused_in_one_line(run_program("06_allreduce --mode 'a\nb'"), "two lines");
+    std::vector<ProgramCase> cases;
+    for (const char* setting :
+         {"SYMM_TIMEOUT=soon", "SYMM_TIMEOUT=0", "SYMM_TIMEOUT=-1", "SYMM_EMU_DEVICES=x",
+          "SYMM_EMU_MEMORY=much", "SYMM_EMU_SMS=0", "SYMM_EMU_P2P=3", "SYMM_EMU_FAIL=cuMemMap",
+          "SYMM_CUMEM_ENABLE=yes", "SYMM_FABRIC_ENABLE=2", "SYMM_CUMEM_HOST_ENABLE=-1",
+          "SYMM_DEBUG=loud", "SYMM_LAUNCHER=mpi", "SYMM_TUNING=/dev/zero", "SYMM_TUNING=/tmp",
+          "SYMM_TUNING=/nowhere"}) {
+        cases.push_back({"--bytes 1K", 2, {"error: " + std::string(setting)}, {setting}});
+    }
+    expect_runs("06_allreduce", cases);
 }
 
 TEST(Program, WritesAndReadsTheTunersTable) {
@@ -86,71 +69,38 @@ TEST(Program, WritesAndReadsTheTunersTable) {
     EXPECT_EQ(run_program("06_allreduce --bytes 1K", "SYMM_TUNING=" + file).exit_code, 2);
 }
 
-TEST(Program, TunesSizesThatFitByDefault) {
-    const TemporaryDirectory directory;
+TEST(Program, SaysWhy) {
+    expect_runs("06_allreduce",
+                {{"--help", 0, {"--dtype", "06_allreduce_bench"}},
+                 {"--count 010", 0, {"40           10   oneshot"}},  // decimal
+                 {"--bytes 1K", 0, {}, {"SYMM_TIMEOUT=", "SYMM_EMU_SMS="}},
+                 {"--bytes 1M",
+                  1,
+                  {"cuMemCreate(size=", "CUDA_ERROR_OUT_OF_MEMORY"},
+                  {"SYMM_EMU_FAIL=cuMemCreate:3:CUDA_ERROR_OUT_OF_MEMORY"}},
+                 {"--nodes 2 --ranks 4 --bytes 1K",
+                  2,
+                  {"06_allreduce_mpi"},
+                  {"SYMM_LAUNCHER=", "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2"}},
+                 {"--bytes 1K", 2, {"too little"}, {"SYMM_EMU_MEMORY=1M"}}});
     // Ends as soon as the sizes have been accepted: to measure them all takes ten seconds.
-    const Finished run =
-        run_program("06_allreduce_tune " + (directory.path() / "table.txt").string(),
-                    "SYMM_EMU_FAIL=cuStreamCreate:1:CUDA_ERROR_UNKNOWN");
-    EXPECT_NE(run.output.find("cuStreamCreate"), std::string::npos) << run.output;
-}
-
-TEST(Program, UnderALauncherNamesTheProgramForMachines) {
-    const Finished run =
-        run_program("06_allreduce --nodes 2 --ranks 4 --bytes 1K",
-                    "SYMM_LAUNCHER= OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2");
-    EXPECT_EQ(run.exit_code, 2) << run.output;
-    EXPECT_NE(run.output.find("06_allreduce_mpi"), std::string::npos) << run.output;
-}
-
-TEST(Program, TakesNumbersInDecimal) {
-    const Finished run = run_program("06_allreduce --count 010");
-    EXPECT_EQ(run.exit_code, 0) << run.output;
-    EXPECT_NE(run.output.find("40           10   oneshot"), std::string::npos) << run.output;
-}
-
-TEST(Program, SaysWhenMemoryRunsOut) {
-    const Finished run = run_program("06_allreduce --bytes 1M",
-                                     "SYMM_EMU_FAIL=cuMemCreate:3:CUDA_ERROR_OUT_OF_MEMORY");
-    EXPECT_EQ(run.exit_code, 1) << run.output;
-    EXPECT_NE(run.output.find("cuMemCreate(size="), std::string::npos) << run.output;
-    EXPECT_NE(run.output.find("CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos) << run.output;
+    expect_runs("06_allreduce_tune", {{"table.txt",
+                                       1,
+                                       {"cuStreamCreate"},
+                                       {"SYMM_EMU_FAIL=cuStreamCreate:1:CUDA_ERROR_UNKNOWN"}}});
 }
 
 TEST(Program, SaysHowMuchWouldFit) {
-    const auto refused = [](const char* size, const char* memory) {
-        const Finished run = run_program(std::string("06_allreduce --bytes ") + size,
-                                         std::string("SYMM_EMU_MEMORY=") + memory);
-        EXPECT_EQ(run.exit_code, 2) << run.output;
-        return run.output;
-    };
-    const std::string told = refused("31M", "64M");
-    const std::string say = "use --bytes ";
-    const std::size_t at = told.find(say);
-    ASSERT_NE(at, std::string::npos) << told;
-    const std::string most =
-        told.substr(at + say.size(), told.find(' ', at + say.size()) - at - say.size());
-    const Finished run = run_program("06_allreduce --bytes " + most, "SYMM_EMU_MEMORY=64M");
-    EXPECT_EQ(run.exit_code, 0) << most << run.output;
-    EXPECT_NE(refused("1K", "1M").find("too little"), std::string::npos);
-}
-
-TEST(Program, TeachesWithHelp) {
-    const Finished run = run_program("06_allreduce --help");
-    EXPECT_EQ(run.exit_code, 0);
-    EXPECT_NE(run.output.find("--dtype"), std::string::npos);
-    EXPECT_NE(run.output.find("06_allreduce_bench"), std::string::npos);
+    const std::string told = run_program("06_allreduce --bytes 31M", "SYMM_EMU_MEMORY=64M").output;
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(told, found, std::regex("use --bytes (\\S+)"))) << told;
+    expect_runs("06_allreduce", {{"--bytes 31M", 2, {}, {"SYMM_EMU_MEMORY=64M"}},
+                                 {"--bytes " + found.str(1), 0, {}, {"SYMM_EMU_MEMORY=64M"}}});
 }
 
 TEST(Program, TakesRegularFilesOnly) {
     expect_regular_files_only(
         [](const std::string& file) { return "06_allreduce_tune --ranks 2 --bytes 1K " + file; });
-    for (const char* file : {"/dev/zero", "/tmp", "/nowhere"}) {
-        const std::string variable = std::string("SYMM_TUNING=") + file;
-        const Finished run = run_program("06_allreduce --bytes 1K", variable, 20);
-        EXPECT_EQ(run.exit_code, 2) << run.output;
-        EXPECT_EQ(run.output.find("error: " + variable), 0U) << run.output;
-    }
 }
 
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {
@@ -172,45 +122,45 @@ TEST(Program, EndsWithItsExitCodeWhereNobodyHearsWhy) {
     }
 }
 
-// Its messages to stderr are lost, but its work is done.
-TEST(Program, DoesNotWaitForAReaderOfItsDiagnostics) {
-    for (const auto& [arguments, code] :
-         {std::pair(std::vector<std::string>{"--bytes", "1K", "--mode", "process"}, 0),
-          std::pair(std::vector<std::string>{"--bytes", "1K", "--mode", "thread"}, 0),
-          std::pair(std::vector<std::string>{"--bytes", "nothing"}, 2)}) {
-        const FullPipe pipe;
-        const UniqueFd output(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-        Command command;
-        command.arguments = arguments;
-        command.arguments.insert(command.arguments.begin(), binary_directory() + "/06_allreduce");
-        command.environment = {"SYMM_DRIVER=emulated", "SYMM_TIMEOUT=4", "SYMM_DEBUG=debug"};
-        command.standard_output = output.get();
-        command.standard_error = pipe.writer.get();
-        Process program(command);
-        const auto status = program.wait(Deadline::after(std::chrono::seconds(60)));
-        ASSERT_TRUE(status) << arguments.back();
-        EXPECT_EQ(status->code, code) << arguments.back();
-    }
+/// The exit status of 06_allreduce with the arguments, if nobody reads one of its outputs.
+int status_without_reader(std::vector<std::string> arguments, bool of_errors, int other) {
+    const FullPipe pipe;
+    Command command;
+    command.arguments = std::move(arguments);
+    command.arguments.insert(command.arguments.begin(), binary_directory() + "/06_allreduce");
+    command.environment = {"SYMM_DRIVER=emulated", "SYMM_TIMEOUT=5", "SYMM_DEBUG=debug"};
+    command.standard_output = of_errors ? other : pipe.writer.get();
+    command.standard_error = of_errors ? pipe.writer.get() : other;
+    Process program(command);
+    const auto status = program.wait(Deadline::after(std::chrono::seconds(60)));
+    EXPECT_TRUE(status) << "it did not end";
+    return status ? status->code : -1;
 }
 
-TEST(Program, DoesNotWaitForAReaderForEver) {
+TEST(Program, DoesNotWaitForAReader) {
+    const TemporaryDirectory directory;
     for (const char* mode : {"process", "thread"}) {
-        const FullPipe pipe;
-        const TemporaryDirectory directory;
-        const auto errors = directory.path() / "errors";
-        const UniqueFd error(::open(errors.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-        Command command;
-        command.arguments = {binary_directory() + "/06_allreduce", "--bytes", "1K", "--mode", mode};
-        command.environment = {"SYMM_DRIVER=emulated", "SYMM_TIMEOUT=5"};
-        command.standard_output = pipe.writer.get();
-        command.standard_error = error.get();
-        Process program(command);
-        const auto status = program.wait(Deadline::after(std::chrono::seconds(60)));
-        ASSERT_TRUE(status) << mode;
-        EXPECT_EQ(status->code, 1) << mode;
-        std::ifstream file(errors);
-        const std::string text(std::istreambuf_iterator<char>(file), {});
-        EXPECT_NE(text.find("cannot write to stdout"), std::string::npos) << mode << text;
+        const auto errors = directory.path() / mode;
+        const UniqueFd file(::open(errors.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        const std::vector<std::string> arguments{"--bytes", "1K", "--mode", mode};
+        // Its messages to stderr are lost, but its work is done.
+        EXPECT_EQ(status_without_reader(arguments, true, file.get()), 0) << mode;
+        EXPECT_EQ(status_without_reader(arguments, false, file.get()), 1) << mode;
+        EXPECT_NE(text_of(errors).find("cannot write to stdout"), std::string::npos) << mode;
+    }
+    EXPECT_EQ(status_without_reader({"--bytes", "nothing"}, true, -1), 2);
+}
+
+// Launchers start each rank in its own session. The kernel gives every session an equal share of
+// the processors, so a waiting rank that only yields would starve the others.
+TEST(Program, OfRanksInSessionsOfTheirOwnDoesNotStarve) {
+    const std::string ranks =
+        "for rank in 0 1 2 3; do RANK=$rank WORLD_SIZE=4 setsid -w " + binary_directory() +
+        "/06_allreduce --driver emulated --count 1009 & ranks=\"$ranks $!\"; done; "
+        "for rank in $ranks; do wait $rank || exit 1; done";
+    for (int round = 0; round < 5; ++round) {
+        Running run({"/bin/sh", "-c", ranks}, {"SYMM_LAUNCHER="});
+        ASSERT_TRUE(run.end().success()) << "round " << round << run.output() << run.errors();
     }
 }
 

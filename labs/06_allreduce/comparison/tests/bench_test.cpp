@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "common/sys/file.hpp"
-#include "common/tests/run_program.hpp"
+#include "common/tests/program_case.hpp"
 #include "common/tests/special_files.hpp"
 #include "common/tests/temporary_directory.hpp"
 
 namespace symm {
 namespace {
+
+using namespace testing;
 
 // The positions of a row's columns.
 enum Column { kSize, kCount, kType, kOp, kOutTime, kOutWrong = 7, kInTime, kInWrong = 11, kNccl };
@@ -47,15 +49,15 @@ Benched bench(const std::string& arguments) {
     return benched;
 }
 
-std::vector<std::string> column(const Benched& benched, Column number) {
-    std::vector<std::string> cells;
+using Cells = std::vector<std::string>;
+
+Cells column(const Benched& benched, Column number) {
+    Cells cells;
     for (const auto& row : benched.rows) {
         cells.push_back(row[number]);
     }
     return cells;
 }
-
-using Cells = std::vector<std::string>;
 
 TEST(BenchProgram, PrintsTheColumnsOfNcclTests) {
     const Benched benched = bench("");
@@ -77,43 +79,35 @@ TEST(BenchProgram, PrintsTheColumnsOfNcclTests) {
     EXPECT_EQ(benched.rows.back()[17], "sentinel");
 }
 
-TEST(BenchProgram, ComparesNoEmulatedTimes) {
-    const Benched benched = bench("-e 1K");
+TEST(BenchProgram, ComparesNoEmulatedTimesNorChecksIfAskedNotTo) {
+    const Benched benched = bench("-e 1K -c 0");
     EXPECT_NE(benched.output.find("not performance figures"), std::string::npos) << benched.output;
-    for (std::size_t i = kNccl; i < kNccl + 5; ++i) {
+    for (const std::size_t i :
+         {+kOutWrong, +kInWrong, +kNccl, kNccl + 1, kNccl + 2, kNccl + 3, kNccl + 4}) {
         EXPECT_EQ(benched.rows.at(0)[i], "-");
     }
 }
 
-TEST(BenchProgram, StepsByBytesOrByAFactor) {
-    EXPECT_EQ(column(bench("-b 8 -e 47 -i 16 -d half -n 1"), kSize), (Cells{"8", "24", "40"}));
-    EXPECT_EQ(column(bench("-b 1K -e 9K -f 3 -n 1"), kSize), (Cells{"1024", "3072", "9216"}));
-    EXPECT_EQ(column(bench("--minbytes 16 --maxbytes 32 --stepbytes 8 --iters 1"), kSize),
-              (Cells{"16", "24", "32"}));
-}
-
-TEST(BenchProgram, RoundsSizesDownToWholeElements) {
-    const Benched benched = bench("-b 17 -e 17 -d int64 -n 1");
-    EXPECT_EQ(column(benched, kSize), Cells{"16"});
-    EXPECT_EQ(column(benched, kCount), Cells{"2"});
-}
-
-TEST(BenchProgram, TakesALargestSizeBelowTheDefaultSmallest) {
-    EXPECT_EQ(column(bench("-e 32 -n 1"), kSize), Cells{"32"});
-    EXPECT_EQ(column(bench("-b 256K -n 1"), kSize), Cells{"262144"});
-}
-
-TEST(BenchProgram, HasARankForEachGpuOfEachThread) {
-    for (const auto& [arguments, ranks] :
-         {std::pair("-t 3 -g 2", "# 6 ranks,"), std::pair("-t 1", "# 1 ranks,"),
-          std::pair("-g 4", "# 4 ranks,"), std::pair("", "# 2 ranks,")}) {
-        const Benched benched = bench(std::string(arguments) + " -e 1K -n 1");
-        EXPECT_NE(benched.output.find(ranks), std::string::npos) << benched.output;
+TEST(BenchProgram, MeasuresTheSizesThatAreAskedFor) {
+    for (const auto& [arguments, sizes] : std::vector<std::pair<std::string, Cells>>{
+             {"-b 8 -e 47 -i 16 -d half", {"8", "24", "40"}},
+             {"-b 1K -e 9K -f 3", {"1024", "3072", "9216"}},
+             {"--minbytes 16 --maxbytes 32 --stepbytes 8", {"16", "24", "32"}},
+             {"-b 17 -e 17 -d int64", {"16"}},  // whole elements
+             {"-e 32", {"32"}},                 // below the default smallest
+             {"-b 256K", {"262144"}},
+             {"-G 2 -w 1 -e 4K", {"1024", "4096"}},
+             {"--benchmark_filter=/4K/", {"4096"}},
+             {"--benchmark_repetitions=3 -e 1K", {"1024", "1024", "1024"}}}) {
+        EXPECT_EQ(column(bench(arguments + " -n 1"), kSize), sizes) << arguments;
     }
 }
 
-TEST(BenchProgram, LaunchesGraphs) {
-    EXPECT_EQ(bench("-G 2 -n 3 -w 1 -e 4K").rows.size(), 2U);
+TEST(BenchProgram, HasARankForEachGpuOfEachThread) {
+    expect_runs("06_allreduce_bench", {{"-e 1K -n 1 -t 3 -g 2", 0, {"# 6 ranks,"}},
+                                       {"-e 1K -n 1 -t 1", 0, {"# 1 ranks,"}},
+                                       {"-e 1K -n 1 -g 4", 0, {"# 4 ranks,"}},
+                                       {"-e 1K -n 1", 0, {"# 2 ranks,"}}});
 }
 
 TEST(BenchProgram, MeasuresAHalf) {
@@ -128,72 +122,23 @@ TEST(BenchProgram, MeasuresAHalf) {
     }
 }
 
-TEST(BenchProgram, EndsWithAnErrorInTheMiddleOfASize) {
-    const Finished run =
-        run_program("06_allreduce_bench -e 1K -G 1",
-                    "SYMM_EMU_FAIL=cuStreamEndCapture:2:CUDA_ERROR_INVALID_VALUE SYMM_TIMEOUT=5");
-    EXPECT_EQ(run.exit_code, 1) << run.output;
-    EXPECT_NE(run.output.find("error: "), std::string::npos) << run.output;
-    EXPECT_NE(run.output.find("CUDA_ERROR_INVALID_VALUE"), std::string::npos) << run.output;
-}
-
-TEST(BenchProgram, DoesNotCheckIfAskedNotTo) {
-    const Benched benched = bench("-e 1K -c 0");
-    EXPECT_EQ(benched.rows.at(0)[kOutWrong], "-");
-    EXPECT_EQ(benched.rows.at(0)[kInWrong], "-");
-}
-
-TEST(BenchProgram, TakesGoogleBenchmarksOptions) {
-    EXPECT_EQ(column(bench("--benchmark_filter=/4K/ -n 1"), kSize), Cells{"4096"});
-    EXPECT_EQ(bench("--benchmark_repetitions=3 -e 1K -n 1").rows.size(), 3U);
-    const Finished list = run_program("06_allreduce_bench --benchmark_list_tests -e 1K");
-    EXPECT_EQ(list.exit_code, 0);
-    EXPECT_EQ(list.output.find("allreduce/float/sum/1K"), 0U) << list.output;
-    const Finished none = run_program("06_allreduce_bench --benchmark_filter=zzz");
-    EXPECT_EQ(none.exit_code, 2) << none.output;
-}
-
-TEST(BenchProgram, RefusesBadUsageInOneLine) {
-    for (const char* arguments : {"-b 3",
-                                  "-b 4 -t 2 --collective allgather",
-                                  "--collective broadcast",
-                                  "-b 12Q",
-                                  "-b 2K -e 1K",
-                                  "-e 3G",
-                                  "-b 0x10 -e 1K",
-                                  "-b 0",
-                                  "-e 0",
-                                  "-i 0",
-                                  "-i 8 -f 2",
-                                  "-i 1 -e 64M",
-                                  "-f 1",
-                                  "-d int",
-                                  "-d all",
-                                  "-o mean",
-                                  "-n 0",
-                                  "-w 0",
-                                  "-c 2",
-                                  "-G -1",
-                                  "-t 0",
-                                  "-g 17",
-                                  "-t 5 -g 5",
-                                  "--rounds 0",
-                                  "--json /no/such/folder/x.json",
-                                  "--benchmark_no_such_flag",
-                                  "--driver cuda",
-                                  "-x",
-                                  "extra"}) {
-        expect_refused_in_one_line(run_program(std::string("06_allreduce_bench ") + arguments),
-                                   arguments);
-    }
-}
-
-TEST(BenchProgram, TeachesWithHelp) {
-    const Finished run = run_program("06_allreduce_bench --help");
-    EXPECT_EQ(run.exit_code, 0);
-    for (const char* text : {"-b,--minbytes", "-G,--cudagraph", "20 ms", "--benchmark_"}) {
-        EXPECT_NE(run.output.find(text), std::string::npos) << text;
-    }
+TEST(BenchProgram, SaysWhy) {
+    expect_runs(
+        "06_allreduce_bench",
+        {{"--help", 0, {"-b,--minbytes", "20 ms", "-G,--cudagraph", "--benchmark_"}},
+         {"--benchmark_list_tests -e 1K", 0, {"allreduce/float/sum/1K"}},
+         {"-e 1K -G 1",  // in the middle of a size
+          1,
+          {"error: ", "CUDA_ERROR_INVALID_VALUE"},
+          {"SYMM_EMU_FAIL=cuStreamEndCapture:2:CUDA_ERROR_INVALID_VALUE", "SYMM_TIMEOUT=5"}}});
+    expect_refused(
+        "06_allreduce_bench",
+        "-b 3 | -b 4 -t 2 --collective allgather | --collective broadcast | -b 12Q | "
+        "-b 2K -e 1K | -e 3G | -b 0x10 -e 1K | -b 0 | -e 0 | -i 0 | -i 8 -f 2 | -i 1 -e 64M | "
+        "-f 1 | -d int | -d all | -o mean | -n 0 | -w 0 | -c 2 | -G -1 | -t 0 | -g 17 | "
+        "-t 5 -g 5 | --rounds 0 | --json /no/such/folder/x.json | --benchmark_no_such_flag | "
+        "--driver cuda | -x | extra");
+    EXPECT_EQ(run_program("06_allreduce_bench --benchmark_filter=zzz").exit_code, 2);
 }
 
 TEST(BenchProgram, FailsWhereItsOutputCannotBeWritten) {

@@ -2,30 +2,24 @@
 
 #include <fstream>
 
-#include "common/tests/run_program.hpp"
+#include "common/tests/program_case.hpp"
 #include "common/tests/special_files.hpp"
 #include "common/tests/temporary_directory.hpp"
 
 namespace symm {
 namespace {
 
-Finished traced(const std::string& arguments) {
-    return run_program("06_allreduce_trace --driver emulated " + arguments);
-}
+using testing::expect_runs;
 
 TEST(TraceProgram, ShowsTheCallsOfEachStep) {
-    for (const char* mode : {"process", "thread"}) {
-        const Finished run = traced(std::string("--ranks 3 --mode ") + mode);
-        EXPECT_EQ(run.exit_code, 0) << run.output;
-        for (const char* line :
-             {"NCCL's calls are not shown: it needs GPUs", "== alloc\nours: mem_alloc(4M)",
-              "    cuMemMap(va1+2M, 4M, 0, mem1, 0)",
-              "    cuMemAddressReserve(&va2, 12M, 2M, 0, 0)", "    cuLaunchKernel(",
-              "    cuMemAddressFree(va1, 8M)"}) {
-            EXPECT_NE(run.output.find(line), std::string::npos) << mode << ": " << line << "\n"
-                                                                << run.output;
-        }
-    }
+    const std::vector<std::string> lines{"NCCL's calls are not shown: it needs GPUs",
+                                         "== alloc\nours: mem_alloc(4M)",
+                                         "    cuMemMap(va1+2M, 4M, 0, mem1, 0)",
+                                         "    cuMemAddressReserve(&va2, 12M, 2M, 0, 0)",
+                                         "    cuLaunchKernel(",
+                                         "    cuMemAddressFree(va1, 8M)"};
+    expect_runs("06_allreduce_trace",
+                {{"--ranks 3 --mode process", 0, lines}, {"--ranks 3 --mode thread", 0, lines}});
 }
 
 TEST(TraceProgram, ShowsOneStepBesideARecording) {
@@ -33,7 +27,7 @@ TEST(TraceProgram, ShowsOneStepBesideARecording) {
     const std::string path = directory.path() / "calls.txt";
     std::ofstream(path)
         << "NCCL 9.9, somewhere\n\n== alloc: x\n    first()\n\n== free: y\n    last()\n";
-    const Finished run = traced("free --recording " + path);
+    const Finished run = run_program("06_allreduce_trace free --recording " + path);
     EXPECT_EQ(run.exit_code, 0) << run.output;
     EXPECT_NE(run.output.find("NCCL 9.9, somewhere, recorded\n"), std::string::npos) << run.output;
     EXPECT_NE(run.output.find("== free\nNCCL: ncclMemFree\n    last()\nours: mem_free"),
@@ -43,16 +37,11 @@ TEST(TraceProgram, ShowsOneStepBesideARecording) {
 }
 
 TEST(TraceProgram, SaysWhatIsWrongWithItsArguments) {
-    const std::pair<const char*, const char*> cases[] = {
-        {"fre", "there is no step 'fre': use one of alloc, "},
-        {"''", "there is no step '': use one of alloc, "},
-        {"--recording /nowhere", "--recording /nowhere: "},
-        {"--record /tmp/calls.txt", "--record: it needs GPUs"}};
-    for (const auto& [arguments, message] : cases) {
-        const Finished run = traced(arguments);
-        EXPECT_EQ(run.exit_code, 2) << run.output;
-        EXPECT_NE(run.output.find(message), std::string::npos) << run.output;
-    }
+    expect_runs("06_allreduce_trace",
+                {{"fre", 2, {"there is no step 'fre': use one of alloc, "}},
+                 {"--recording /nowhere", 2, {"--recording /nowhere: "}},
+                 {"--record /tmp/calls.txt", 2, {"--record: it needs GPUs"}}});
+    expect_runs("06_allreduce_timeline", {{"rows.tsv", 2, {"it needs GPUs: emulated ones"}}});
 }
 
 TEST(TraceProgram, ReadsItsOwnFilesOnly) {
@@ -63,16 +52,9 @@ TEST(TraceProgram, ReadsItsOwnFilesOnly) {
     for (const char* text :
          {"", "\x1b[31m\n", "NCCL\n\n== alloc: x\n\x1b[31m\n", "NCCL\nfirst()\n"}) {
         std::ofstream(path) << text;
-        const Finished run = traced("--recording " + path);
-        EXPECT_EQ(run.exit_code, 2) << text << run.output;
-        EXPECT_NE(run.output.find("not written by --record"), std::string::npos) << run.output;
+        expect_runs("06_allreduce_trace",
+                    {{"--recording " + path, 2, {"not written by --record"}}});
     }
-}
-
-TEST(TimelineProgram, NeedsGpus) {
-    const Finished run = run_program("06_allreduce_timeline --driver emulated rows.tsv");
-    EXPECT_EQ(run.exit_code, 2) << run.output;
-    EXPECT_NE(run.output.find("it needs GPUs: emulated ones"), std::string::npos) << run.output;
 }
 
 }  // namespace
