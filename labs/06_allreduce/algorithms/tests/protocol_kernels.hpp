@@ -5,10 +5,17 @@
 /// which is compiled only once, for all types.
 
 #include <cuda.h>
+#include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstddef>
 
+#include "common/cuda/copy.hpp"
+#include "common/cuda/device_memory.hpp"
+#include "common/cuda/kernel_timeout.hpp"
+#include "common/ranks/ranks.hpp"
 #include "common/simt/waiter.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/06_allreduce/algorithms/scratch.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/rendezvous.hpp"
@@ -56,5 +63,38 @@ void launch_protocol_two_shot(CUstream stream, SymmetricPointer<ProtocolMemory> 
 /// sum of `ranks` ranks, the others poison.
 void launch_compare(CUstream stream, const ProtocolMemory* memory, int ranks, std::size_t count,
                     unsigned call, unsigned* wrong);
+
+/// A rank and its symmetric memory, after launch_reset() and the preparation of call 0.
+struct ProtocolSide {
+    explicit ProtocolSide(Rank& r, std::chrono::nanoseconds limit = Deadline::standard_limit(),
+                          std::uint32_t epoch = 0, std::uint32_t stale = 0)
+        : rank(r), range(r, sizeof(ProtocolMemory)), timeout(limit) {
+        launch_reset(stream.get(), local, epoch, stale);
+        prepare(0);
+        stream.synchronize();
+        rank.bootstrap().barrier("reset");
+    }
+
+    void prepare(unsigned call) { launch_prepare(stream.get(), local, rank.rank(), call); }
+    void compare(int ranks, std::size_t count, unsigned call) {
+        launch_compare(stream.get(), local, ranks, count, call, wrong.as<unsigned>());
+    }
+    void synchronize() { timeout.synchronize(stream, "the AllReduces"); }
+    /// Waits for all calls, which must have been right.
+    void expect_right() {
+        synchronize();
+        unsigned errors = 0;
+        copy_to_host(&errors, wrong.address(), sizeof(errors));
+        EXPECT_EQ(errors, 0U) << "wrong values on rank " << rank.rank();
+        rank.bootstrap().barrier("done");
+    }
+
+    Rank& rank;
+    SymmetricRange range;
+    KernelTimeout timeout;
+    Stream stream;
+    DeviceMemory wrong{sizeof(unsigned)};
+    ProtocolMemory* local = range.at<ProtocolMemory>(rank.rank());
+};
 
 }  // namespace symm

@@ -11,11 +11,6 @@
 #include <cmath>
 #include <functional>
 
-#include "common/cuda/copy.hpp"
-#include "common/cuda/device_memory.hpp"
-#include "common/cuda/kernel_timeout.hpp"
-#include "common/ranks/ranks.hpp"
-#include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp"
 #include "labs/06_allreduce/algorithms/tests/protocol_kernels.hpp"
 
@@ -28,31 +23,24 @@ constexpr std::size_t kMost = 2 * ProtocolMemory::kPackets;  // elements of one 
 
 using Launch = decltype(&launch_protocol_one_shot);
 
+void call_by(Launch launch, ProtocolSide& side, std::size_t count) {
+    launch(side.stream.get(), side.range.pointer<ProtocolMemory>(), side.rank.rank(), count,
+           side.timeout.timeout());
+}
+
 /// Calls `launch` on `ranks` ranks, `calls` times without waiting in between; call i has `count(i)`
 /// elements.
 void call_on_ranks(int ranks, Launch launch, unsigned calls,
                    const std::function<std::size_t(unsigned)>& count, std::uint32_t epoch = 0,
                    std::uint32_t stale = 0) {
     run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
-        const SymmetricRange range(rank, sizeof(ProtocolMemory));
-        KernelTimeout timeout;
-        const DeviceMemory wrong(sizeof(unsigned));
-        const Stream stream;
-        auto* local = range.at<ProtocolMemory>(rank.rank());
-        launch_reset(stream.get(), local, epoch, stale);
-        stream.synchronize();
-        rank.bootstrap().barrier("reset");
+        ProtocolSide side(rank, Deadline::standard_limit(), epoch, stale);
         for (unsigned call = 0; call < calls; ++call) {
-            launch_prepare(stream.get(), local, rank.rank(), call);
-            launch(stream.get(), range.pointer<ProtocolMemory>(), rank.rank(), count(call),
-                   timeout.timeout());
-            launch_compare(stream.get(), local, ranks, count(call), call, wrong.as<unsigned>());
+            side.prepare(call);
+            call_by(launch, side, count(call));
+            side.compare(ranks, count(call), call);
         }
-        timeout.synchronize(stream, "the AllReduces");
-        unsigned errors = 0;
-        copy_to_host(&errors, wrong.address(), sizeof(errors));
-        EXPECT_EQ(errors, 0U) << "wrong values on rank " << rank.rank();
-        rank.bootstrap().barrier("done");
+        side.expect_right();
     });
 }
 
@@ -67,19 +55,14 @@ TEST(TwoShot, IsRightCallAfterCall) {
 /// blocks still count it, so that no later call has its number.
 void expect_nothing_written(Launch launch, std::size_t count) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-        const SymmetricRange range(rank, sizeof(ProtocolMemory));
-        KernelTimeout timeout(300ms);
-        const Stream stream;
-        auto* local = range.at<ProtocolMemory>(rank.rank());
-        launch_reset(stream.get(), local, 0, 0);
-        launch_prepare(stream.get(), local, rank.rank(), 0);
-        stream.synchronize();
+        ProtocolSide side(rank, 300ms);
+        const ProtocolMemory* local = side.local;
         std::array<float, ProtocolMemory::kElements> before{};
         copy_to_host(before.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(before));
-        rank.bootstrap().barrier("reset");
+        rank.bootstrap().barrier("read");
         if (rank.rank() == 0) {
-            launch(stream.get(), range.pointer<ProtocolMemory>(), 0, count, timeout.timeout());
-            EXPECT_THROW(timeout.synchronize(stream, "a call"), std::runtime_error);
+            call_by(launch, side, count);
+            EXPECT_THROW(side.synchronize(), std::runtime_error);
         }
         rank.bootstrap().barrier("given up");
         auto after = before;
@@ -134,23 +117,17 @@ constexpr std::uint32_t kNan = 0xffffffff;
 void expect_nans(int ranks, Launch launch,
                  const std::function<std::uint32_t(int, unsigned)>& input) {
     run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
-        const SymmetricRange range(rank, sizeof(ProtocolMemory));
-        KernelTimeout timeout(2s);
-        const Stream stream;
-        auto* local = range.at<ProtocolMemory>(rank.rank());
-        launch_reset(stream.get(), local, 0, 0);
-        stream.synchronize();
+        ProtocolSide side(rank, 2s);
         std::array<std::uint32_t, 50> in{};
         for (unsigned i = 0; i < in.size(); ++i) {
             in.at(i) = input(rank.rank(), i);
         }
-        copy_to_device(reinterpret_cast<CUdeviceptr>(local->in), in.data(), sizeof(in));
-        rank.bootstrap().barrier("reset");
-        launch(stream.get(), range.pointer<ProtocolMemory>(), rank.rank(), in.size(),
-               timeout.timeout());
-        timeout.synchronize(stream, "the AllReduce");
+        copy_to_device(reinterpret_cast<CUdeviceptr>(side.local->in), in.data(), sizeof(in));
+        rank.bootstrap().barrier("written");
+        call_by(launch, side, in.size());
+        side.synchronize();
         std::array<float, in.size()> out{};
-        copy_to_host(out.data(), reinterpret_cast<CUdeviceptr>(local->out), sizeof(out));
+        copy_to_host(out.data(), reinterpret_cast<CUdeviceptr>(side.local->out), sizeof(out));
         for (const float sum : out) {
             EXPECT_TRUE(std::isnan(sum));
         }
@@ -202,25 +179,18 @@ TEST(Sentinel, IsSentAsANanOfEveryType) {
 void expect_one_call_sent(int ranks, Launch launch, std::size_t count, std::size_t bank,
                           const std::array<float, 4>& first_pack) {
     run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
-        const SymmetricRange range(rank, sizeof(ProtocolMemory));
-        KernelTimeout timeout(300ms);
-        const Stream stream;
-        auto* local = range.at<ProtocolMemory>(rank.rank());
-        launch_reset(stream.get(), local, 0, 0);
-        stream.synchronize();
-        rank.bootstrap().barrier("reset");
+        ProtocolSide side(rank, 300ms);
         if (rank.rank() != 1) {
             for (unsigned call = 0; call < 3; ++call) {
-                launch_prepare(stream.get(), local, rank.rank(), call);
-                launch(stream.get(), range.pointer<ProtocolMemory>(), rank.rank(), count,
-                       timeout.timeout());
+                side.prepare(call);
+                call_by(launch, side, count);
             }
-            EXPECT_THROW(timeout.synchronize(stream, "three calls"), std::runtime_error);
+            EXPECT_THROW(side.synchronize(), std::runtime_error);
         }
         rank.bootstrap().barrier("given up");
         if (rank.rank() == 1) {
             std::array<float, 4> arrived{};
-            copy_to_host(arrived.data(), range.peer(1) + bank, sizeof(arrived));
+            copy_to_host(arrived.data(), side.range.peer(1) + bank, sizeof(arrived));
             EXPECT_EQ(arrived, first_pack);
         }
         rank.bootstrap().barrier("looked");
