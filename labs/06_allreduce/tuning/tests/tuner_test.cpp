@@ -20,9 +20,12 @@ Tuner tuner(const MostShapes& most = kMost, const TunerOverrides& overrides = {}
             most, overrides};
 }
 
+CallPlan plan(const CallSize& size, Algorithm asked = Algorithm::kAuto, const Tuner& by = tuner()) {
+    return plan_call(size, asked, by);
+}
+
 Algorithm chosen(std::size_t bytes, int ranks, DataType type = DataType::kFloat) {
-    return plan_call({type, bytes / size_of(type), ranks, kInWindows}, Algorithm::kAuto, tuner())
-        .algorithm;
+    return plan({type, bytes / size_of(type), ranks, kInWindows}).algorithm;
 }
 
 TEST(Tuner, FollowsItsTable) {
@@ -71,12 +74,12 @@ TEST(TuningTable, SaysWhatIsWrong) {
 TEST(Tuner, FillsNoMoreThanTheDevice) {
     constexpr LaunchShape kFew{7, 96};
     for (const std::size_t count : {1UL, 31UL, 4097UL, 1UL << 15, 1UL << 16, 1UL << 28}) {
-        const CallPlan plan = plan_call({DataType::kBfloat16, count, 8, kInWindows},
-                                        Algorithm::kAuto, tuner({kFew, kFew, true}));
-        EXPECT_GE(plan.shape.blocks, 1U);
-        EXPECT_LE(plan.shape.blocks, 7U);
-        EXPECT_LE(plan.shape.threads, 96U);
-        EXPECT_EQ(plan.shape.threads % 32, 0U);
+        const CallPlan few = plan({DataType::kBfloat16, count, 8, kInWindows}, Algorithm::kAuto,
+                                  tuner({kFew, kFew, true}));
+        EXPECT_GE(few.shape.blocks, 1U);
+        EXPECT_LE(few.shape.blocks, 7U);
+        EXPECT_LE(few.shape.threads, 96U);
+        EXPECT_EQ(few.shape.threads % 32, 0U);
     }
 }
 
@@ -84,8 +87,7 @@ TEST(Tuner, FillsNoMoreThanTheDevice) {
 TEST(Tuner, TakesTwoShotsWhereOthersHaveTooFewBlocks) {
     constexpr MostShapes kFew{{16, 512}, {16, 512}, true};
     const auto with_few = [&](std::size_t bytes, bool in_windows, int ranks = 2) {
-        return plan_call({DataType::kFloat, bytes / 4, ranks, in_windows}, Algorithm::kAuto,
-                         tuner(kFew))
+        return plan({DataType::kFloat, bytes / 4, ranks, in_windows}, Algorithm::kAuto, tuner(kFew))
             .algorithm;
     };
     EXPECT_EQ(with_few(1 << 20, kInWindows), Algorithm::kSentinel);
@@ -113,35 +115,28 @@ TEST(Tuner, SaysWhetherScratchMemoryIsNeeded) {
 
 TEST(Tuner, SaysAboveWhichSizeItChose) {
     const auto said = [](std::size_t bytes, int ranks) {
-        return describe(
-            plan_call({DataType::kFloat, bytes / 4, ranks, kInWindows}, Algorithm::kAuto, tuner()),
-            ranks);
+        return describe(plan({DataType::kFloat, bytes / 4, ranks, kInWindows}), ranks);
     };
     EXPECT_EQ(said(32 << 20, 2), "above 16M: stores cross a link faster than loads");
     EXPECT_EQ(said(32 << 20, 8), "above 4M: stores cross a link faster than loads");
     EXPECT_EQ(said(128 << 20, 2), "above 96M: the copy engine moves more bytes per second");
-}
-
-TEST(Tuner, SaysWhatTwoShotsSave) {
-    const CallPlan pushed =
-        plan_call({DataType::kFloat, 1 << 20, 8, kInWindows}, Algorithm::kAuto, tuner());
-    EXPECT_EQ(describe(pushed, 8), "above 160K: one shot would send 4 times as many bytes");
+    EXPECT_EQ(said(4 << 20, 8), "above 160K: one shot would send 4 times as many bytes");
 }
 
 TEST(Tuner, SaysWhatCannotBeDone) {
-    EXPECT_THROW(plan_call({DataType::kFloat, 10, 2, !kInWindows}, Algorithm::kTwoShot, tuner()),
+    EXPECT_THROW(plan({DataType::kFloat, 10, 2, !kInWindows}, Algorithm::kTwoShot),
                  std::invalid_argument);
-    EXPECT_THROW(plan_call({DataType::kInt32, 10, 2, kInWindows}, Algorithm::kSentinel, tuner()),
+    EXPECT_THROW(plan({DataType::kInt32, 10, 2, kInWindows}, Algorithm::kSentinel),
                  std::invalid_argument);
-    EXPECT_THROW(plan_call({DataType::kInt32, 10, 3, !kInWindows}, Algorithm::kPush, tuner()),
+    EXPECT_THROW(plan({DataType::kInt32, 10, 3, !kInWindows}, Algorithm::kPush),
                  std::invalid_argument);
     MostShapes shared = kMost;
     shared.copy_engine = false;
-    EXPECT_THROW(plan_call({DataType::kFloat, 10, 2, kInWindows}, Algorithm::kCopy, tuner(shared)),
+    EXPECT_THROW(plan({DataType::kFloat, 10, 2, kInWindows}, Algorithm::kCopy, tuner(shared)),
                  std::invalid_argument);
     const CallSize largest{DataType::kFloat, std::size_t{100} << 20, 2, kInWindows};
-    EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner()).algorithm, Algorithm::kCopy);
-    EXPECT_EQ(plan_call(largest, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kTwoShot);
+    EXPECT_EQ(plan(largest).algorithm, Algorithm::kCopy);
+    EXPECT_EQ(plan(largest, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kTwoShot);
 }
 
 // The copy engine writes to scratch memory only.
@@ -149,47 +144,46 @@ TEST(Tuner, TakesTheCopyEngineFromAnyMemory) {
     MostShapes shared = kMost;
     shared.copy_engine = false;
     const CallSize elsewhere{DataType::kFloat, std::size_t{100} << 20, 2, !kInWindows};
-    EXPECT_EQ(plan_call(elsewhere, Algorithm::kAuto, tuner()).algorithm, Algorithm::kCopy);
-    EXPECT_EQ(plan_call(elsewhere, Algorithm::kAuto, tuner(shared)).algorithm,
-              Algorithm::kSentinel);
+    EXPECT_EQ(plan(elsewhere).algorithm, Algorithm::kCopy);
+    EXPECT_EQ(plan(elsewhere, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kSentinel);
     for (const Collective half : {Collective::kReduceScatter, Collective::kAllGather}) {
         for (const bool in_windows : {true, false}) {
             const CallSize part{DataType::kFloat, std::size_t{80} << 20, 2, in_windows, half};
-            EXPECT_EQ(plan_call(part, Algorithm::kAuto, tuner()).algorithm, Algorithm::kCopy);
-            EXPECT_NE(plan_call(part, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kCopy);
+            EXPECT_EQ(plan(part).algorithm, Algorithm::kCopy);
+            EXPECT_NE(plan(part, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kCopy);
         }
     }
 }
 
 // Scratch memory holds one piece. Memory outside windows can be reduced only in one shot.
 TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
-    const auto plan = [](DataType type, std::size_t count, Algorithm asked) {
-        return plan_call({type, count, 2, !kInWindows}, asked, tuner());
+    const auto outside = [](DataType type, std::size_t count, Algorithm asked = Algorithm::kAuto) {
+        return plan({type, count, 2, !kInWindows}, asked);
     };
     const std::size_t most = sentinel_limit(2) / 4;
-    const CallPlan floats = plan(DataType::kFloat, 8 << 20, Algorithm::kAuto);
+    const CallPlan floats = outside(DataType::kFloat, 8 << 20);
     EXPECT_EQ(floats.algorithm, Algorithm::kSentinel);
     EXPECT_EQ(floats.reason, TunerReason::kNoWindow);
     EXPECT_EQ(floats.piece, most);
-    const CallPlan bytes = plan(DataType::kUint8, std::size_t{1} << 26, Algorithm::kAuto);
+    const CallPlan bytes = outside(DataType::kUint8, std::size_t{1} << 26);
     EXPECT_EQ(bytes.algorithm, Algorithm::kOneShot);
     EXPECT_EQ(bytes.piece, kOneShotLimit);
-    EXPECT_EQ(plan(DataType::kFloat, 7, Algorithm::kOneShot).piece, 7U);
-    const CallPlan pushed = plan(DataType::kFloat, push_limit(2), Algorithm::kPush);
+    EXPECT_EQ(outside(DataType::kFloat, 7, Algorithm::kOneShot).piece, 7U);
+    const CallPlan pushed = outside(DataType::kFloat, push_limit(2), Algorithm::kPush);
     EXPECT_EQ(pushed.piece, push_limit(2) / 4);
-    EXPECT_EQ(plan(DataType::kDouble, 7, Algorithm::kPush).piece, 7U);
+    EXPECT_EQ(outside(DataType::kDouble, 7, Algorithm::kPush).piece, 7U);
     const CallSize chunks{DataType::kFloat, chunks_limit(2), 2, kInWindows};
-    EXPECT_EQ(plan_call(chunks, Algorithm::kChunks, tuner()).piece, chunks_limit(2) / 4);
+    EXPECT_EQ(plan(chunks, Algorithm::kChunks).piece, chunks_limit(2) / 4);
 }
 
 TEST(Tuner, IsOverruled) {
     TunerOverrides overrides{Algorithm::kTwoShot, 1000, 70};
     const CallSize small{DataType::kFloat, 100, 2, kInWindows};
-    const CallPlan plan = plan_call(small, Algorithm::kAuto, tuner(kMost, overrides));
-    EXPECT_EQ(plan.algorithm, Algorithm::kTwoShot);
-    EXPECT_EQ(plan.shape.blocks, 128U);
-    EXPECT_EQ(plan.shape.threads, 64U);
-    EXPECT_EQ(plan_call(small, Algorithm::kSentinel, tuner(kMost, overrides)).algorithm,
+    const CallPlan overruled = plan(small, Algorithm::kAuto, tuner(kMost, overrides));
+    EXPECT_EQ(overruled.algorithm, Algorithm::kTwoShot);
+    EXPECT_EQ(overruled.shape.blocks, 128U);
+    EXPECT_EQ(overruled.shape.threads, 64U);
+    EXPECT_EQ(plan(small, Algorithm::kSentinel, tuner(kMost, overrides)).algorithm,
               Algorithm::kSentinel);
 }
 
