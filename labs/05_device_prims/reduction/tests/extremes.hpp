@@ -2,6 +2,8 @@
 /// \file
 /// Inputs with NaNs, infinities and zeros of both signs, and what max and min make of them.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "common/cuda/copy.hpp"
 #include "labs/05_device_prims/reduction/elements.hpp"
 #include "labs/05_device_prims/reduction/reduction.hpp"
 
@@ -88,5 +91,23 @@ private:
     int ranks_;
     std::size_t count_;
 };
+
+/// Calls `reduce(count, type, op)` for each floating type, max and min, and compares the result at
+/// `out` with what the inputs of `ranks` ranks at their `in` give. Both are device memory of 64 KiB.
+template <class Reduce>
+void expect_extremes(int rank, int ranks, CUdeviceptr in, CUdeviceptr out, const Reduce& reduce) {
+    for (const DataType type : kFloatingTypes) {
+        const Extremes extremes(type, ranks);
+        ASSERT_LE(extremes.bytes(), std::size_t{1} << 16);
+        for (const ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin}) {
+            copy_to_device(in, extremes.input(rank).data(), extremes.bytes());
+            reduce(extremes.count(), type, op);
+            std::vector<std::byte> result(extremes.bytes());
+            copy_to_host(result.data(), out, result.size());
+            EXPECT_EQ(extremes.with_one_nan(result), extremes.output(op))
+                << name_of(op) << " of " << name_of(type);
+        }
+    }
+}
 
 }  // namespace symm::testing

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 
-#include <optional>
 #include <random>
 
 #include "common/cuda/graph.hpp"
@@ -12,7 +11,7 @@
 #include "common/tests/variable_in_force.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/physical_memory.hpp"
-#include "labs/01_vmm_alloc/tests/lab_test.hpp"
+#include "labs/03_ipc/tests/fail_each_call.hpp"
 #include "labs/05_device_prims/ring/tests/ring_test.hpp"
 
 namespace symm {
@@ -37,9 +36,6 @@ std::string built(Rank& rank, RingMemory memory) {
     return error;
 }
 
-// Parts of the names of calls that release something: they fail in destructors, which only log.
-constexpr std::array kGiveBack{"Unmap", "Free", "Release", "Destroy", "Unregister"};
-
 class RingConstruction : public ::testing::TestWithParam<std::tuple<RankMode, RingMemory>> {
 protected:
     void SetUp() override {
@@ -60,38 +56,10 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_P(RingConstruction, FailsOnAllRanksWhereAnyCallFailsOnOne) {
     const auto [mode, memory] = GetParam();
     run_as(mode, 2, [memory = memory](Rank& rank) {
-        built(rank, memory);  // makes the queries that are made only once
-        rank.bootstrap().barrier("first");
-        std::optional<RingCommunicator> ring;  // its destructor swallows errors
-        const std::vector<CallOfPath> own = calls_of([&] {
-            ring.emplace(rank, RingOptions{memory});
-            rank.bootstrap().barrier("all calls made");
-        });
-        rank.bootstrap().barrier("all counted");
-        ring.reset();
-        const std::size_t count = rank.bootstrap().allgather("calls", own.size())[1];
-        EXPECT_GT(count, 10U);
-        for (std::size_t i = 0; i < count; ++i) {
-            // All ranks use rank 1's list.
-            const std::string function = rank.bootstrap().allgather_text(
-                "function", i < own.size() ? own[i].function : "")[1];
-            const long number =
-                rank.bootstrap().allgather("number", i < own.size() ? own[i].number : 0)[1];
-            const bool gives_back = std::any_of(
-                kGiveBack.begin(), kGiveBack.end(),
-                [&](const char* part) { return function.find(part) != std::string::npos; });
-            if (gives_back || (function == "cuThreadExchangeStreamCaptureMode" && number > 1)) {
-                continue;
-            }
-            rank.bootstrap().barrier("next");
-            if (rank.rank() == 1) {
-                emu::fail_call(function, number, kInjected);
-            }
-            EXPECT_THAT(built(rank, memory),
-                        AllOf(HasSubstr(function), HasSubstr(std::string(name_of(kInjected)))))
-                << "call " << number;
-            emu::clear_failures();
-        }
+        fail_each_call(rank, 1, {"a ring", [&](Rank& r) {
+                                     return std::make_shared<RingCommunicator>(r,
+                                                                               RingOptions{memory});
+                                 }});
         EXPECT_EQ(built(rank, memory), "");
     });
 }

@@ -11,6 +11,7 @@
 #include "common/cuda/graph.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/launch.hpp"
+#include "common/tests/text_thrown_by.hpp"
 #include "labs/05_device_prims/abort_barrier.hpp"
 #include "labs/05_device_prims/shared_work/work_fifo.hpp"
 #include "labs/05_device_prims/signal.hpp"
@@ -70,7 +71,7 @@ struct ExecuteKernel {
     }
 };
 
-class WorkFifoTest : public testing::Test {
+class WorkFifoTest : public ::testing::Test {
 protected:
     void SetUp() override { std::fill_n(output(), kElements, kPoison); }
     std::uint64_t* output() const { return memory_.as<std::uint64_t>(); }
@@ -111,15 +112,6 @@ protected:
         for (std::uint32_t i = 0; i < kElements; ++i) {
             ASSERT_EQ(output()[i], expected_[i]) << "element " << i << " after item " << number_;
         }
-    }
-    template <class Call>
-    static std::string failure_of(const Call& call) {
-        try {
-            call();
-        } catch (const std::exception& error) {
-            return error.what();
-        }
-        return "no failure";
     }
 
     Device device_{0};
@@ -185,7 +177,7 @@ TEST_F(WorkFifoTest, NamesTheBlockThatDoesNotLoadItsItems) {
     launch_items(fifo, items, 2);
     launch_items(fifo, next_items(kRoom), 2);
     const std::vector<Item> more = next_items(4);
-    EXPECT_EQ(failure_of([&] { fifo.store(more, stream_.get()); }),
+    EXPECT_EQ(testing::text_thrown_by([&] { fifo.store(more, stream_.get()); }),
               "waited 2 s for 4 free entries of the work FIFO: 8 of 8 are in use, since block 0 "
               "has not loaded the items from number 8 on. Its kernel failed, still waits for "
               "something else, or was never launched");
@@ -208,9 +200,9 @@ TEST_F(WorkFifoTest, LeavesABatchBeforeItsEnd) {
 
 TEST_F(WorkFifoTest, RefusesMoreItemsThanItHasEntries) {
     WorkFifo<Item> fifo({.entries = 64, .channels = 1});
-    EXPECT_EQ(failure_of([&] { fifo.store(next_items(65), stream_.get()); }),
+    EXPECT_EQ(testing::text_thrown_by([&] { fifo.store(next_items(65), stream_.get()); }),
               "65 work items in one launch, and the work FIFO has 64 entries");
-    EXPECT_EQ(failure_of([] { WorkFifo<Item>({.entries = 48}); }),
+    EXPECT_EQ(testing::text_thrown_by([] { WorkFifo<Item>({.entries = 48}); }),
               "a work FIFO has a power of two of entries and at least one channel, not 48 and 64");
 }
 
@@ -232,7 +224,7 @@ TEST_F(WorkFifoTest, RefusesToStoreWhatAGraphWouldReplay) {
     WorkFifo<Item> fifo({.entries = 64, .channels = 2});
     const std::vector<Item> many = next_items(kArgs + 1);
     const Graph graph = Graph::capture(stream_.get(), [&] {
-        EXPECT_EQ(failure_of([&] { fifo.store(many, stream_.get()); }),
+        EXPECT_EQ(testing::text_thrown_by([&] { fifo.store(many, stream_.get()); }),
                   std::to_string(kArgs + 1) +
                       " work items in one launch of a captured stream: only " +
                       std::to_string(kArgs) +
