@@ -46,10 +46,11 @@ struct CopySide : ProtocolSide {
     TwoShotCopy two_shot;
 };
 
-// In rounds: slots of 32 bytes, of which an AllReduce uses 16. Across the wrap of the counters.
+// In rounds: slots of 64 bytes, of which an AllReduce uses 48, a pack for each piece. Across the
+// wrap of the counters.
 TEST(TwoShotCopy, IsRightCallAfterCall) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-        CopySide side(rank, 64, Deadline::standard_limit(), 0xfffffff8U);
+        CopySide side(rank, 128, Deadline::standard_limit(), 0xfffffff8U);
         for (unsigned call = 0; call < 10; ++call) {
             const std::size_t count = ProtocolMemory::kElements - 23 * call;
             side.prepare(call);

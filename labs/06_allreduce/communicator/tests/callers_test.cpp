@@ -63,7 +63,7 @@ TEST(Callers, MayUseAnyThreadAndContext) {
                     std::make_unique<Communicator>(rank, CommunicatorOptions{.max_blocks = 1});
                 window = communicator->allocate(kCount * sizeof(float));
             });
-            for (const Algorithm algorithm : all_algorithms(2)) {
+            for (const Algorithm algorithm : algorithms_of(2)) {
                 verifier.fill(stream, {}, window, kCount);
                 as_caller([&] {
                     communicator->all_reduce(window, window, kCount, DataType::kFloat,
@@ -239,19 +239,15 @@ TEST(Callers, UseTheVariablesOfRankZero) {
 // A rank that has made all its calls may end, long before the others.
 TEST(Callers, MayEndWhenTheirCallsAreDone) {
     run_ranks({2, RankMode::kThread, {}}, [](Rank& rank) {
-        Communicator communicator(rank);
-        const Stream stream;
-        const CUdeviceptr window = communicator.allocate(4096);
-        communicator.all_reduce(window, window, kCount, DataType::kFloat, ReduceOp::kSum,
-                                stream.get());
-        communicator.synchronize(stream, "the call");
-        if (rank.rank() == 1) {
-            const auto start = std::chrono::steady_clock::now();
-            while (std::chrono::steady_clock::now() - start <
-                   4s) {  // rank 0 counts as gone after 3
-                communicator.synchronize(stream, "work of this rank alone", [] {});
-                std::this_thread::sleep_for(20ms);
-            }
+        Side side(rank, {});
+        const CUdeviceptr window = side.allocate(4096);
+        side.call(window, window, kCount);
+        side.synchronize();
+        const auto start = std::chrono::steady_clock::now();
+        while (rank.rank() == 1 &&
+               std::chrono::steady_clock::now() - start < 4s) {  // rank 0 counts as gone after 3
+            side.communicator.synchronize(side.stream, "work of this rank alone", [] {});
+            std::this_thread::sleep_for(20ms);
         }
     });
 }
@@ -260,17 +256,15 @@ TEST(Callers, MayEndWhenTheirCallsAreDone) {
 TEST(Callers, NeedNotLookForARankThatIsGone) {
     const auto start = std::chrono::steady_clock::now();
     error_of(ranks_of_this_test(2, RankMode::kProcess), [&](Rank& rank) {
-        Communicator communicator(rank, {.limit = 60s});
-        const Stream stream;
-        const CUdeviceptr window = communicator.allocate(4096);
+        Side side(rank, {.limit = 60s});
+        const CUdeviceptr window = side.allocate(4096);
         rank.bootstrap().barrier("all there");
         if (rank.rank() == 1) {
             ::raise(SIGKILL);
         }
-        communicator.all_reduce(window, window, kCount, DataType::kFloat, ReduceOp::kSum,
-                                stream.get());
-        stream.synchronize("a sum that cannot be", Deadline::after(20s));
-        EXPECT_THAT(communicator.async_error(), HasSubstr("rank 1"));
+        side.call(window, window, kCount);
+        side.stream.synchronize("a sum that cannot be", Deadline::after(20s));
+        EXPECT_THAT(side.communicator.async_error(), HasSubstr("rank 1"));
     });
     if (!is_rank_process()) {
         EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);

@@ -10,14 +10,8 @@
 #include <thread>
 
 #include "common/cuda/copy.hpp"
-#include "common/cuda/device.hpp"
-#include "common/cuda/device_memory.hpp"
-#include "common/cuda/driver.hpp"
-#include "common/ranks/ranks.hpp"
 #include "common/tests/run_as.hpp"
 #include "common/tests/variable_in_force.hpp"
-#include "labs/05_device_prims/reduction/result_check.hpp"
-#include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
 
 namespace symm {
@@ -25,31 +19,25 @@ namespace {
 
 using namespace testing;
 using namespace std::chrono_literals;
+using ::testing::HasSubstr;
 
 // The kernel ends by itself, and names the rank that it waited for.
 TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
     const auto start = std::chrono::steady_clock::now();
     std::latch queued(2);  // so that rank 1 leaves while the others' kernels wait for it
-    std::string error;
-    try {
-        run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank, {.limit = 20s});
-            const Stream stream;
-            const CUdeviceptr window = communicator.allocate(4096);
-            if (rank.rank() == 1) {
-                while (!queued.try_wait() && std::chrono::steady_clock::now() - start < 15s) {
-                    std::this_thread::sleep_for(1ms);
-                }
-                throw std::runtime_error("the GPU has gone fishing");
+    const std::string error = error_of({3, RankMode::kThread, {}}, [&](Rank& rank) {
+        Side side(rank, {.limit = 20s});
+        const CUdeviceptr window = side.allocate(4096);
+        if (rank.rank() == 1) {
+            while (!queued.try_wait() && std::chrono::steady_clock::now() - start < 15s) {
+                std::this_thread::sleep_for(1ms);
             }
-            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
-                                    stream.get());
-            queued.count_down();
-            communicator.synchronize(stream, "a sum that cannot be");
-        });
-    } catch (const std::exception& thrown) {
-        error = thrown.what();
-    }
+            throw std::runtime_error("the GPU has gone fishing");
+        }
+        side.call(window, window, 1024);
+        queued.count_down();
+        side.synchronize();
+    });
     EXPECT_EQ(error, "rank 1 failed: the GPU has gone fishing");
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds{10});
 }
@@ -57,17 +45,15 @@ TEST(Communicator, EndsItsKernelsWhenARankHasFailed) {
 /// The error of run_ranks() if rank 1 of three processes gets a signal before it calls.
 std::string error_where_rank_1_gets(int signal, std::chrono::nanoseconds limit) {
     return error_of(ranks_of_this_test(3, RankMode::kProcess), [&](Rank& rank) {
-        Communicator communicator(rank, {.limit = limit});
-        const Stream stream;
-        const CUdeviceptr window = communicator.allocate(4096);
+        Side side(rank, {.limit = limit});
+        const CUdeviceptr window = side.allocate(4096);
         rank.bootstrap().barrier("all there");
         if (rank.rank() == 1) {
             ::raise(signal);
         }
         rank.bootstrap().together("checked call", [&] {
-            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
-                                    stream.get());
-            communicator.synchronize(stream, "a sum that cannot be");
+            side.call(window, window, 1024);
+            side.synchronize();
         });
     });
 }
@@ -96,67 +82,56 @@ TEST(Communicator, EndsItsKernelsWhenARankIsKilled) {
 }
 
 TEST(Communicator, IsAbortedByAnotherThread) {
-    run_ranks({2, RankMode::kThread, {}}, [](Rank& rank) {
-        Communicator communicator(rank, {.limit = 20s});
-        const Stream stream;
-        const CUdeviceptr window = communicator.allocate(4096);
-        EXPECT_EQ(communicator.async_error(), "");
-        if (rank.rank() == 0) {
+    const auto body = [](Side& side) {
+        const CUdeviceptr window = side.allocate(4096);
+        EXPECT_EQ(side.communicator.async_error(), "");
+        if (side.rank.rank() == 0) {
             const auto start = std::chrono::steady_clock::now();
-            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
-                                    stream.get());
+            side.call(window, window, 1024);
             std::jthread other([&] {
                 std::this_thread::sleep_for(100ms);
-                communicator.abort();
+                side.communicator.abort();
             });
-            EXPECT_THROW(communicator.synchronize(stream, "a sum that cannot be"),
-                         std::runtime_error);
-            EXPECT_NE(communicator.async_error().find("aborted"), std::string::npos);
-            communicator.all_reduce(window, window, 1024, DataType::kFloat, ReduceOp::kSum,
-                                    stream.get());
-            EXPECT_THROW(communicator.synchronize(stream, "one more"), std::runtime_error);
+            EXPECT_THROW(side.synchronize(), std::runtime_error);
+            EXPECT_NE(side.communicator.async_error().find("aborted"), std::string::npos);
+            side.call(window, window, 1024);
+            EXPECT_THROW(side.synchronize(), std::runtime_error);
             EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
         }
-        rank.bootstrap().barrier("aborted");
-    });
+    };
+    on_ranks(2, body, {.limit = 20s});
 }
 
 // Rank 1 does not call, and uses its memory for something else. The calls that rank 0 has queued
 // must not write there.
 TEST(Communicator, WritesNothingToARankThatDoesNotCall) {
     constexpr std::size_t kBytes = 1 << 16;
-    for (const Algorithm algorithm : all_algorithms(2)) {
+    for (const Algorithm algorithm : algorithms_of(2)) {
         SCOPED_TRACE(name_of(algorithm));
-        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank, {.limit = kShortLimit});
-            const Stream stream;
-            const CUdeviceptr in = communicator.allocate(kBytes);
-            const CUdeviceptr out = communicator.allocate(kBytes);
-            first_call(communicator, out, stream, algorithm);
-            const auto call = [&](std::size_t count, CUdeviceptr to) {
-                communicator.all_reduce(in, to, count, DataType::kFloat, ReduceOp::kSum,
-                                        stream.get(), algorithm);
-            };
-            const auto mine = static_cast<unsigned char>(rank.rank() + 1);
+        const auto body = [&](Side& side) {
+            const CUdeviceptr in = side.allocate(kBytes);
+            const CUdeviceptr out = side.allocate(kBytes);
+            side.first_call(out, algorithm);
+            const auto mine = static_cast<unsigned char>(side.rank.rank() + 1);
             fill(in, mine, kBytes);
             fill(out, mine, kBytes);
-            rank.bootstrap().barrier("filled");
-            if (rank.rank() == 0) {
+            side.rank.bootstrap().barrier("filled");
+            if (side.rank.rank() == 0) {
                 for (int i = 0; i < 3; ++i) {
-                    call(kBytes / sizeof(float), out);
+                    side.call(in, out, kBytes / sizeof(float), {}, algorithm);
                 }
-                EXPECT_THROW(communicator.synchronize(stream, "one call"), std::runtime_error);
+                EXPECT_THROW(side.synchronize(), std::runtime_error);
             }
-            rank.bootstrap().barrier("gave up");
-            if (rank.rank() == 1) {
-                std::vector<unsigned char> seen(kBytes);
-                copy_to_host(seen.data(), in, kBytes);
-                EXPECT_THAT(seen, ::testing::Each(mine));
-                copy_to_host(seen.data(), out, kBytes);
-                EXPECT_THAT(seen, ::testing::Each(mine));
+            side.rank.bootstrap().barrier("gave up");
+            for (const CUdeviceptr buffer : {in, out}) {
+                if (side.rank.rank() == 1) {
+                    std::vector<unsigned char> seen(kBytes);
+                    copy_to_host(seen.data(), buffer, kBytes);
+                    EXPECT_THAT(seen, ::testing::Each(mine));
+                }
             }
-            rank.bootstrap().barrier("looked");
-        });
+        };
+        on_ranks(2, body, {.limit = kShortLimit});
     }
 }
 
@@ -164,84 +139,65 @@ TEST(Communicator, WritesNothingToARankThatDoesNotCall) {
 TEST(Communicator, WaitsForARankThatIsLate) {
     // On GPUs, each rank has its own: next to a waiting kernel a late one may not start.
     const int ranks = is_emulated() ? 3 : std::min(device_count(), 3);
-    run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
-        Communicator communicator(rank, {.limit = 20s});
-        const Stream stream;
-        const CUdeviceptr window = communicator.allocate(1 << 12);
-        for (const Algorithm algorithm : all_algorithms(ranks)) {
-            if (rank.rank() == 1) {
+    const auto body = [&](Side& side) {
+        const CUdeviceptr window = side.allocate(1 << 12);
+        for (const Algorithm algorithm : algorithms_of(ranks)) {
+            if (side.rank.rank() == 1) {
                 std::this_thread::sleep_for(1s);
             }
-            communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
-                                    stream.get(), algorithm);
+            side.call(window, window, 100, {}, algorithm);
         }
-        communicator.synchronize(stream, "calls of a late rank");
-        rank.bootstrap().barrier("done");
-    });
+        side.synchronize();
+    };
+    on_ranks(ranks, body, {.limit = 20s});
 }
 
 // One communicator fails on both ranks and is destroyed; the other one goes on.
 TEST(Communicator, LeavesOthersUnharmed) {
-    run_ranks({2, RankMode::kThread, {}}, [](Rank& rank) {
-        Communicator healthy(rank, {.limit = 20s, .max_blocks = 1});
+    const auto body = [](Side& healthy) {
+        const int rank = healthy.rank.rank();
         const CUdeviceptr window = healthy.allocate(1 << 12);
-        const Stream stream;
-        Verifier verifier(rank.rank(), rank.size());
-        const auto is_right = [&](Algorithm algorithm) {
-            verifier.fill(stream, {}, window, 1000);
-            healthy.all_reduce(window, window, 1000, DataType::kFloat, ReduceOp::kSum, stream.get(),
-                               algorithm);
-            healthy.synchronize(stream, "a healthy call");
-            verifier.check(stream, {}, window, 1000);
-        };
         {
-            Communicator failing(rank, {.limit = kShortLimit, .max_blocks = 1});
+            Side failing(healthy.rank, {.limit = kShortLimit, .max_blocks = 1});
             const CUdeviceptr other = failing.allocate(1 << 12);
-            const Stream waiting;
-            if (rank.rank() == 0) {
-                failing.all_reduce(other, other, 1000, DataType::kFloat, ReduceOp::kSum,
-                                   waiting.get());
+            if (rank == 0) {
+                failing.call(other, other, 1000);
             }
-            is_right(Algorithm::kTwoShot);  // while the failing call waits
-            if (rank.rank() == 0) {
-                EXPECT_THROW(failing.synchronize(waiting, "a call of one rank"),
-                             std::runtime_error);
+            // While the failing call waits.
+            healthy.reduce_and_check(window, window, 1000, {}, Algorithm::kTwoShot);
+            if (rank == 0) {
+                EXPECT_THROW(failing.synchronize(), std::runtime_error);
             }
-            rank.bootstrap().barrier("failed");
+            healthy.rank.bootstrap().barrier("failed");
         }
         // Freeing memory waits for all kernels of the device, including other ranks'.
-        rank.bootstrap().barrier("destroyed");
+        healthy.rank.bootstrap().barrier("destroyed");
         for (const Algorithm algorithm :
              {Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kTwoShot}) {
-            is_right(algorithm);
+            healthy.reduce_and_check(window, window, 1000, {}, algorithm);
         }
-        rank.bootstrap().barrier("done");
-    });
+    };
+    on_ranks(2, body, {.limit = 20s, .max_blocks = 1});
 }
 
 TEST(Communicator, NamesTheRankThatDoesNotCall) {
-    for (const Algorithm algorithm : all_algorithms(3)) {
-        std::string told;
-        run_ranks({3, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank, {.limit = kShortLimit});
-            const Stream stream;
-            const CUdeviceptr window = communicator.allocate(1 << 12);
-            first_call(communicator, window, stream, algorithm);
-            if (rank.rank() != 1) {
-                communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
-                                        stream.get(), algorithm);
-                try {
-                    communicator.synchronize(stream, "the AllReduce");
-                } catch (const std::runtime_error& error) {
-                    if (rank.rank() == 0) {
-                        told = error.what();
-                    }
+    for (const Collective collective : kCollectives) {
+        for (const Algorithm algorithm : algorithms_of(3, {.collective = collective})) {
+            SCOPED_TRACE(fmt::format("{} by {}", name_of(collective), name_of(algorithm)));
+            const auto body = [&](Side& side) {
+                const CUdeviceptr in = side.allocate(1 << 12);
+                const CUdeviceptr out = side.allocate(1 << 12);
+                side.first_call(in, algorithm);
+                if (side.rank.rank() != 1) {
+                    side.call(in, out, 100, {.collective = collective}, algorithm);
+                    const std::string told = text_thrown_by([&] { side.synchronize(); });
+                    // Rank 2 may have waited for rank 0, which waited for rank 1.
+                    EXPECT_THAT(
+                        told, HasSubstr(side.rank.rank() == 0 ? "from rank 1: expected" : "rank"));
                 }
-            }
-            rank.bootstrap().barrier("told");
-        });
-        EXPECT_NE(told.find("from rank 1: expected"), std::string::npos)
-            << name_of(algorithm) << ": " << told;
+            };
+            on_ranks(3, body, {.limit = kShortLimit});
+        }
     }
 }
 

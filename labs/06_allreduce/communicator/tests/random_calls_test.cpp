@@ -1,4 +1,4 @@
-// Calls of random size, type, operation, algorithm, place and stream, some of them in graphs, up to
+// Calls of random size, type, operation, collective, algorithm, place and stream, some of them in graphs, up to
 // four at once. For 100,000 calls on GPUs: SYMM_DRIVER=native 06_allreduce_test, with the arguments
 // --gtest_filter=RandomCalls.* --gtest_shuffle --gtest_repeat=80
 
@@ -45,11 +45,8 @@ public:
         constexpr std::size_t kMostShift = 17;
         constexpr std::size_t kMostByPackets = std::size_t{1} << 20;
         Drawn drawn{};
-        drawn.arithmetic = {one_of(kDataTypes), one_of(kReduceOps)};
-        std::vector<Algorithm> algorithms = all_algorithms(ranks);
-        if (!is_floating(drawn.arithmetic.type)) {
-            std::erase_if(algorithms, is_floating_only);
-        }
+        drawn.arithmetic = {one_of(kDataTypes), one_of(kReduceOps), one_of(kCollectives)};
+        std::vector<Algorithm> algorithms = algorithms_of(ranks, drawn.arithmetic);
         algorithms.push_back(Algorithm::kAuto);
         drawn.algorithm = one_of(algorithms);
         const std::size_t most =
@@ -60,7 +57,8 @@ public:
         }
         const std::size_t size = size_of(drawn.arithmetic.type);
         const std::size_t limit = bytes / size - (bytes == room ? kMostShift : 0);
-        drawn.count = limit - below(limit / 2);
+        const std::size_t parts = drawn.arithmetic.parts(ranks);
+        drawn.count = std::max((limit - below(limit / 2)) / parts, std::size_t{1});
         drawn.in = below(kMostShift);
         drawn.out = below(kMostShift);
         drawn.in_place = below(4) == 0;
@@ -89,26 +87,27 @@ TEST(RandomCalls, AreAllRight) {
         }
         side.rank.bootstrap().barrier("streams");
         if (has_copy(ranks)) {
-            first_call(side.communicator, out, streams[0], Algorithm::kCopy);
+            side.first_call(out, Algorithm::kCopy);
         }
         for (int round = 0; round < rounds; ++round) {
             std::vector<Drawn> calls;
+            std::vector<CUdeviceptr> outputs;
             std::vector<Graph> graphs;
             for (std::size_t i = 0; i < 1 + round % kAtOnce; ++i) {
                 const Drawn& call = calls.emplace_back(draw.call(room, ranks));
                 const DataType type = call.arithmetic.type;
-                const ReduceOp op = call.arithmetic.op;
                 const Stream& stream = streams.at(call.stream);
                 const CUdeviceptr to = out + i * room + call.out * size_of(type);
-                const CUdeviceptr from =
-                    call.in_place ? to : in + i * room + call.in * size_of(type);
-                verifiers[i].fill(stream, call.arithmetic, from, call.count);
-                if (!call.in_place) {
-                    Verifier::poison(stream, to, call.count * size_of(type));
-                }
+                const auto places = verifiers[i].places(
+                    call.arithmetic, call.in_place ? to : in + i * room + call.in * size_of(type),
+                    to, call.count);
+                outputs.push_back(places.out);
+                verifiers[i].poison(stream, call.arithmetic, places.out, call.count);
+                verifiers[i].fill(stream, call.arithmetic, places.in, call.count);
                 const auto reduce = [&] {
-                    side.communicator.all_reduce(from, to, call.count, type, op, stream.get(),
-                                                 call.algorithm);
+                    side.communicator.call(call.arithmetic.collective, places.in, places.out,
+                                           call.count, call.arithmetic.type, call.arithmetic.op,
+                                           stream.get(), call.algorithm);
                 };
                 if (call.in_graph && calls.size() == 1) {  // the caller orders graphs
                     graphs.push_back(Graph::capture(stream.get(), reduce));
@@ -120,12 +119,9 @@ TEST(RandomCalls, AreAllRight) {
             }
             side.rank.bootstrap().together("checked", [&] {
                 for (std::size_t i = 0; i < calls.size(); ++i) {
-                    const Drawn& call = calls[i];
-                    const Stream& stream = streams.at(call.stream);
-                    side.communicator.synchronize(stream, "the AllReduce");
-                    verifiers[i].check(stream, call.arithmetic,
-                                       out + i * room + call.out * size_of(call.arithmetic.type),
-                                       call.count);
+                    const Stream& stream = streams.at(calls[i].stream);
+                    side.communicator.synchronize(stream, "the call");
+                    verifiers[i].check(stream, calls[i].arithmetic, outputs[i], calls[i].count);
                 }
             });
         }

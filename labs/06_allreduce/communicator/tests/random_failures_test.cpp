@@ -99,7 +99,9 @@ void run_round(Rank& rank, const Round& round) {
     const Stream stream;
     bool failed = false;
     try {  // it allocates the slots, and so waits for all ranks on the host
-        first_call(communicator, from, stream, Algorithm::kChunks);
+        communicator.all_reduce(from, from, 1, DataType::kFloat, ReduceOp::kSum, stream.get(),
+                                Algorithm::kChunks);
+        communicator.synchronize(stream, "the first call");
     } catch (const std::runtime_error&) {  // on a busy machine, the limit may pass
         failed = true;
     }

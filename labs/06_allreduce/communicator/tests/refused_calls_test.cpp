@@ -1,11 +1,10 @@
-// Calls that a rank refuses: nothing is queued for them, and no later call gets their data.
+// Calls that a rank refuses, or that differ from other ranks': nothing is queued for them, and no
+// later call gets their data; or the limit ends them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <chrono>
-#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -26,51 +25,59 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kBytes = 1 << 14;
 
-/// Calls that no rank can make.
-std::vector<std::function<void(Side&, CUdeviceptr, CUdeviceptr)>> impossible_calls() {
-    const auto of_floats = [](std::size_t in, std::size_t out, std::size_t count,
-                              Algorithm algorithm) {
-        return [=](Side& side, CUdeviceptr a, CUdeviceptr b) {
-            side.call(a + in, b + out, count, {}, algorithm);
-        };
-    };
-    return {of_floats(2, 0, 100, Algorithm::kAuto),
-            of_floats(0, 1, 100, Algorithm::kTwoShot),
-            of_floats(0, 0, kBytes, Algorithm::kTwoShot),  // beyond the window
-            of_floats(0, 0, ~std::size_t{0}, Algorithm::kAuto),
-            of_floats(0, 0, 100, static_cast<Algorithm>(77)),
-            [](Side& side, CUdeviceptr a, CUdeviceptr) {
-                side.call(a, a + 8, 100, {}, Algorithm::kAuto);  // overlapping
-            },
-            [](Side& side, CUdeviceptr a, CUdeviceptr) {
-                side.call(a, 0, 100, {}, Algorithm::kOneShot);
-            },
-            [](Side& side, CUdeviceptr a, CUdeviceptr b) {
-                side.call(a, b, 10, {static_cast<DataType>(99)}, Algorithm::kAuto);
-            },
-            [](Side& side, CUdeviceptr a, CUdeviceptr b) {
-                side.call(a, b, 10, {DataType::kInt32}, Algorithm::kSentinel);
-            },
-            [](Side& side, CUdeviceptr a, CUdeviceptr b) {
-                side.communicator.call(static_cast<Collective>(99), a, b, 10, DataType::kFloat,
-                                       ReduceOp::kSum, side.stream.get());
-            }};
-}
+/// A call that no rank can make, by the offsets of its buffers in their windows.
+struct Impossible {
+    const char* why;
+    std::size_t in;
+    std::size_t out;
+    std::size_t count;
+    Arithmetic arithmetic = {};
+    Algorithm algorithm = Algorithm::kAuto;
+    bool one_window = false;
+};
+
+const std::vector<Impossible> kImpossible{
+    {"aligned", 2, 0, 100},
+    {"aligned", 0, 1, 100, {}, Algorithm::kTwoShot},
+    {"window", 0, 0, kBytes, {}, Algorithm::kTwoShot},
+    {"", 0, 0, ~std::size_t{0}},
+    {"overlap", 0, 8, 100, {}, Algorithm::kAuto, true},
+    {"", 0, ~std::size_t{0}, 100, {}, Algorithm::kOneShot},
+    {"", 0, 0, 10, {DataType::kInt32}, Algorithm::kSentinel},
+    {"DataType", 0, 0, 10, {static_cast<DataType>(99)}},
+    {"ReduceOp", 0, 0, 10, {DataType::kFloat, static_cast<ReduceOp>(99)}},
+    {"99 is not a valid Collective", 0, 0, 10, {.collective = static_cast<Collective>(99)}},
+    {"Algorithm", 0, 0, 100, {}, static_cast<Algorithm>(99)},
+    {"Algorithm", 0, 0, 100, {}, static_cast<Algorithm>(-1)},
+    {"overlap", 0, 40, 100, {.collective = Collective::kReduceScatter}, Algorithm::kAuto, true},
+    {"overlap", 0, 40, 100, {.collective = Collective::kAllGather}, Algorithm::kAuto, true},
+    {"aligned", 2, 0, 10, {.collective = Collective::kAllGather}},
+    {"", 0, 0, ~std::size_t{0} / 8 + 1, {.collective = Collective::kReduceScatter}},
+    {"", 0, 0, ~std::size_t{0} / 8 + 1, {.collective = Collective::kAllGather}},
+    {"", 0, 0, 10, {.collective = Collective::kAllGather}, Algorithm::kSentinel},
+    {"", 0, 0, 10, {.collective = Collective::kReduceScatter}, Algorithm::kSentinel},
+};
 
 TEST(RefusedCalls, LeaveLaterCallsRight) {
     on_ranks(2, [](Side& side) {
         const CUdeviceptr in = side.allocate(kBytes);
         const CUdeviceptr out = side.allocate(kBytes);
-        const auto impossible = impossible_calls();
+        const auto algorithms = algorithms_of(2);
         std::mt19937 random(1);  // the same calls on all ranks
-        for (int call = 0; call < 150; ++call) {
-            if (random() % 3 != 0) {
-                EXPECT_THROW(impossible.at(random() % impossible.size())(side, in, out),
-                             std::invalid_argument);
-            } else {
-                const auto algorithms = all_algorithms(2);
-                side.reduce_and_check(in, out, 1 + random() % 1000, {},
-                                      algorithms.at(random() % algorithms.size()));
+        for (int round = 0; round < 3; ++round) {
+            for (const Impossible& call : kImpossible) {
+                SCOPED_TRACE(fmt::format("offsets {} and {}, {} elements: {}", call.in, call.out,
+                                         call.count, call.why));
+                const CUdeviceptr to = (call.one_window ? in : out) + call.out;
+                EXPECT_THAT(
+                    [&] {
+                        side.call(in + call.in, to, call.count, call.arithmetic, call.algorithm);
+                    },
+                    ::testing::ThrowsMessage<std::invalid_argument>(HasSubstr(call.why)));
+                if (random() % 2 == 0) {
+                    side.reduce_and_check(in, out, 1 + random() % 1000, {},
+                                          algorithms.at(random() % algorithms.size()));
+                }
             }
         }
     });
@@ -80,19 +87,15 @@ TEST(RefusedCalls, LeaveLaterCallsRight) {
 TEST(RefusedCalls, OfOneRankEndTheCommunicator) {
     const VariableInForce timeout("SYMM_TIMEOUT", "0.1");
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-        Communicator communicator(rank, {.limit = 20s});
-        const Stream stream;
-        const CUdeviceptr window = communicator.allocate(kBytes);
-        const auto call = [&](CUdeviceptr buffer) {
-            communicator.all_reduce(buffer, buffer, 100, DataType::kFloat, ReduceOp::kSum,
-                                    stream.get());
-        };
+        Side side(rank, {.limit = 20s});
+        const CUdeviceptr window = side.allocate(kBytes);
         if (rank.rank() == 1) {
-            EXPECT_THROW(call(window + 2), std::invalid_argument);
-            EXPECT_THAT(text_thrown_by([&] { call(window); }), HasSubstr("no word from rank 0"));
+            EXPECT_THROW(side.call(window + 2, window + 2, 100), std::invalid_argument);
+            EXPECT_THAT(text_thrown_by([&] { side.call(window, window, 100); }),
+                        HasSubstr("no word from rank 0"));
         } else {
-            call(window);
-            EXPECT_THROW(communicator.synchronize(stream, "the call"), std::runtime_error);
+            side.call(window, window, 100);
+            EXPECT_THROW(side.synchronize(), std::runtime_error);
         }
     });
 }
@@ -120,7 +123,7 @@ TEST(RefusedCalls, AreNotThoseOfNoElements) {
         on_ranks(2, [](Side& side) {
             const CUdeviceptr window = side.allocate(kBytes);
             const CUdeviceptr buffer = side.rank.rank() == 1 ? 0 : window;
-            for (const Algorithm algorithm : all_algorithms(2)) {
+            for (const Algorithm algorithm : algorithms_of(2)) {
                 side.call(buffer, buffer + 1, 0, {}, algorithm);
             }
             side.reduce_and_check(window, window, 100, {}, Algorithm::kTwoShot);
@@ -133,27 +136,84 @@ TEST(RefusedCalls, OfTheDriverFailOnAllRanks) {
     if (!is_emulated()) {
         return;  // failures are injected into the emulated driver
     }
-    for (const Algorithm algorithm : all_algorithms(2)) {
+    for (const Algorithm algorithm : algorithms_of(2)) {
         const auto start = std::chrono::steady_clock::now();
         run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-            Communicator communicator(rank, {.limit = 20s});
-            const Stream stream;
-            const CUdeviceptr window = communicator.allocate(kBytes);
-            first_call(communicator, window, stream, algorithm);
+            Side side(rank, {.limit = 20s});
+            const CUdeviceptr window = side.allocate(kBytes);
+            side.first_call(window, algorithm);
             rank.bootstrap().barrier("before");
             if (rank.rank() == 0) {
                 emu::fail_call("cuLaunchKernel", 1, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
             }
             rank.bootstrap().barrier("armed");
             const auto call = [&] {
-                communicator.all_reduce(window, window, 100, DataType::kFloat, ReduceOp::kSum,
-                                        stream.get(), algorithm);
-                communicator.synchronize(stream, "the call");
+                side.call(window, window, 100, {}, algorithm);
+                side.synchronize();
             };
             EXPECT_THAT(text_thrown_by(call), HasSubstr("LAUNCH_OUT_OF_RESOURCES"));
         });
         emu::clear_failures();
         EXPECT_LT(std::chrono::steady_clock::now() - start, 15s);
+    }
+}
+
+// Each difference of rank 1's call from rank 0's, and the error on both.
+TEST(Communicator, NamesCallsThatDiffer) {
+    struct Difference {
+        std::size_t count;
+        Arithmetic arithmetic;
+        bool window;
+        std::string told;
+    };
+    const VariableInForce check("SYMM_CHECK", "1");
+    for (const Difference& other :
+         {Difference{99, {}, true, "rank 1 makes call 2: 99 x float"},
+          Difference{100, {DataType::kInt32}, true, "100 x int32, sum"},
+          Difference{100, {DataType::kFloat, ReduceOp::kMax}, true, "100 x float, max"},
+          Difference{100,
+                     {.collective = Collective::kReduceScatter},
+                     true,
+                     "call 2: reducescatter of 100 x float"},
+          Difference{100, {}, false, "buffers in no windows"}}) {
+        on_ranks(2, [&](Side& side) {
+            const CUdeviceptr window = side.allocate(1 << 12);
+            const DeviceMemory no_window(1 << 12);
+            const auto call = [&](const Difference& how) {
+                const CUdeviceptr buffer = how.window ? window : no_window.address();
+                side.call(buffer, buffer + 2048, how.count, how.arithmetic);
+                side.synchronize();
+            };
+            const Difference same{100, {}, true, ""};
+            call(same);
+            EXPECT_THAT(
+                [&] { call(side.rank.rank() == 1 ? other : same); },
+                ::testing::ThrowsMessage<std::invalid_argument>(::testing::AllOf(
+                    HasSubstr(other.told), HasSubstr("rank 0 makes call 2: 100 x float, sum"))));
+            call(same);  // nothing was queued, so the communicator can still be used
+        });
+    }
+}
+
+// Without SYMM_CHECK the calls wait for each other until the limit, with any algorithms. None
+// returns a sum.
+TEST(Communicator, EndsCallsThatDiffer) {
+    for (const auto& algorithms : {std::pair{Algorithm::kTwoShot, Algorithm::kSentinel},
+                                   std::pair{Algorithm::kOneShot, Algorithm::kTwoShot},
+                                   std::pair{Algorithm::kPush, Algorithm::kSentinel},
+                                   std::pair{Algorithm::kChunks, Algorithm::kSentinel},
+                                   std::pair{Algorithm::kCopy, Algorithm::kSentinel}}) {
+        if (algorithms.first == Algorithm::kCopy && !has_copy(2)) {
+            continue;
+        }
+        const auto body = [&algorithms](Side& side) {
+            const CUdeviceptr window = side.allocate(1 << 12);
+            side.first_call(window, algorithms.first);
+            side.call(window, window, 100, {},
+                      side.rank.rank() == 0 ? algorithms.first : algorithms.second);
+            EXPECT_THROW(side.synchronize(), std::runtime_error);
+        };
+        on_ranks(2, body, {.limit = kShortLimit});
     }
 }
 

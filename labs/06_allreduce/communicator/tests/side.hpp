@@ -2,6 +2,7 @@
 /// \file
 /// Ranks that make checked AllReduce calls.
 
+#include <array>
 #include <chrono>
 #include <vector>
 
@@ -14,16 +15,17 @@
 
 namespace symm {
 
+inline constexpr std::array kCollectives{Collective::kAllReduce, Collective::kReduceScatter,
+                                         Collective::kAllGather};
+
 /// A limit that is over soon, and that a call of all ranks stays below, also where many tests share
 /// two cores.
 inline constexpr std::chrono::milliseconds kShortLimit{testing::kSanitized ? 2000 : 500};
 
 /// One rank with all it needs for a checked call.
 struct Side {
-    explicit Side(Rank& r)
-        : rank(r),
-          communicator(r, {.limit = Deadline::standard_limit()}),
-          verifier(r.rank(), r.size()) {}
+    explicit Side(Rank& r, const CommunicatorOptions& options = {Deadline::standard_limit()})
+        : rank(r), verifier(r.rank(), r.size()), communicator(r, options) {}
 
     /// Fills the input, poisons the output, reduces, compares. Throws on all ranks where one is
     /// wrong.
@@ -36,14 +38,20 @@ struct Side {
         return plan;
     }
     /// Queues the call.
-    CallPlan call(CUdeviceptr in, CUdeviceptr out, std::size_t count, const Arithmetic& arithmetic,
-                  Algorithm algorithm) {
+    CallPlan call(CUdeviceptr in, CUdeviceptr out, std::size_t count,
+                  const Arithmetic& arithmetic = {}, Algorithm algorithm = Algorithm::kAuto) {
         const auto [type, op, collective] = arithmetic;
         return communicator.call(collective, in, out, count, type, op, stream.get(), algorithm);
     }
+    void synchronize() { communicator.synchronize(stream, "the call"); }
+    /// A call that all ranks make and that succeeds: a rank's first one may wait for all others.
+    void first_call(CUdeviceptr window, Algorithm algorithm) {
+        call(window, window, 1, {}, algorithm);
+        synchronize();
+    }
     void check(CUdeviceptr out, std::size_t count, const Arithmetic& arithmetic) {
         rank.bootstrap().together("checked", [&] {
-            communicator.synchronize(stream, "the AllReduce");
+            synchronize();
             verifier.check(stream, arithmetic, out, count);
         });
     }
@@ -51,8 +59,8 @@ struct Side {
     CUdeviceptr allocate(std::size_t bytes) { return communicator.allocate(bytes); }
 
     Rank& rank;
+    Verifier verifier;  // outlives the communicator: to free its memory waits for all kernels
     Communicator communicator;
-    Verifier verifier;
     Stream stream;
 };
 
@@ -61,29 +69,27 @@ inline bool has_copy(int ranks) {
     return is_emulated() || device_count() >= ranks;
 }
 
-/// For tests of ranks that fail; on GPUs, calls by the copy engine need one for each rank.
-inline std::vector<Algorithm> all_algorithms(int ranks) {
-    std::vector<Algorithm> all{Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
-                               Algorithm::kTwoShot, Algorithm::kChunks};
+/// The algorithms by which `ranks` ranks can make the call.
+inline std::vector<Algorithm> algorithms_of(int ranks, const Arithmetic& arithmetic = {}) {
+    std::vector<Algorithm> all{Algorithm::kOneShot, Algorithm::kTwoShot};
+    if (arithmetic.collective == Collective::kAllReduce) {
+        all.push_back(Algorithm::kChunks);
+        if (is_floating(arithmetic.type)) {
+            all.insert(all.end(), {Algorithm::kSentinel, Algorithm::kPush});
+        }
+    }
     if (has_copy(ranks)) {
         all.push_back(Algorithm::kCopy);
     }
     return all;
 }
 
-/// A call that all ranks make and that succeeds: a rank's first one may wait for all others.
-inline void first_call(Communicator& communicator, CUdeviceptr window, const Stream& stream,
-                       Algorithm algorithm) {
-    communicator.all_reduce(window, window, 1, DataType::kFloat, ReduceOp::kSum, stream.get(),
-                            algorithm);
-    communicator.synchronize(stream, "the first call");
-}
-
 /// Runs `body(side)` on every rank, and keeps all until the last has done.
 template <class Body>
-void on_ranks(int ranks, const Body& body) {
+void on_ranks(int ranks, const Body& body,
+              const CommunicatorOptions& options = {Deadline::standard_limit()}) {
     run_ranks({ranks, RankMode::kThread, {}}, [&](Rank& rank) {
-        Side side(rank);
+        Side side(rank, options);
         body(side);
         rank.bootstrap().barrier("done");
     });

@@ -46,15 +46,18 @@ struct MachineSide {
 
     CUdeviceptr allocate(std::size_t bytes) { return communicator.inside().allocate(bytes); }
 
+    /// Queues the call.
+    void call(CUdeviceptr in, CUdeviceptr out, std::size_t count, const Arithmetic& what = {}) {
+        communicator.all_reduce(in, out, count, what.type, what.op, stream.get());
+    }
+    void synchronize() { communicator.synchronize(stream, "the AllReduce"); }
     void reduce_and_check(CUdeviceptr in, CUdeviceptr out, std::size_t count,
-                          DataType type = DataType::kFloat, ReduceOp op = ReduceOp::kSum) {
-        if (in != out) {
-            Verifier::poison(stream, out, count * size_of(type));
-        }
-        verifier.fill(stream, {type, op}, in, count);
-        communicator.all_reduce(in, out, count, type, op, stream.get());
-        communicator.synchronize(stream, "the AllReduce");
-        verifier.check(stream, {type, op}, out, count);
+                          const Arithmetic& what = {}) {
+        verifier.poison(stream, what, out, count);
+        verifier.fill(stream, what, in, count);
+        call(in, out, count, what);
+        synchronize();
+        verifier.check(stream, what, out, count);
     }
 
     Rank& rank;
@@ -112,7 +115,7 @@ TEST(MachinesTypes, AreAllReduced) {
         const CUdeviceptr out = side.allocate(8 * 4099);
         for (const DataType type : kDataTypes) {
             for (const ReduceOp op : kReduceOps) {
-                side.reduce_and_check(in, out, 4099, type, op);
+                side.reduce_and_check(in, out, 4099, {type, op});
             }
         }
     });
@@ -126,9 +129,8 @@ TEST(MachinesBits, AreAddedUpInsideThenByMachine) {
         const float mine = kValues[side.exchange.machine()][side.rank.rank()];
         const std::vector<float> all(999, mine);
         copy_to_device(buffer, all.data(), 999 * sizeof(float));
-        side.communicator.all_reduce(buffer, buffer, 999, DataType::kFloat, ReduceOp::kSum,
-                                     side.stream.get());
-        side.communicator.synchronize(side.stream, "the AllReduce");
+        side.call(buffer, buffer, 999);
+        side.synchronize();
         const auto inside = [&](int m) { return kValues[m][0] + kValues[m][1]; };
         const float expected = (inside(0) + inside(1)) + inside(2);
         std::vector<float> sums(999);
@@ -139,21 +141,12 @@ TEST(MachinesBits, AreAddedUpInsideThenByMachine) {
 
 TEST(MachinesExtremes, AreReducedInsideAndByMachine) {
     on_machines({3, 1}, [](MachineSide& side) {
-        for (const DataType type : testing::kFloatingTypes) {
-            const testing::Extremes extremes(type, side.communicator.ranks());
-            const CUdeviceptr buffer = side.allocate(extremes.bytes());
-            for (const ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin}) {
-                copy_to_device(buffer, extremes.input(side.communicator.rank()).data(),
-                               extremes.bytes());
-                side.communicator.all_reduce(buffer, buffer, extremes.count(), type, op,
-                                             side.stream.get());
-                side.communicator.synchronize(side.stream, "the AllReduce");
-                std::vector<std::byte> result(extremes.bytes());
-                copy_to_host(result.data(), buffer, result.size());
-                EXPECT_EQ(extremes.with_one_nan(result), extremes.output(op))
-                    << name_of(op) << " of " << name_of(type);
-            }
-        }
+        const CUdeviceptr buffer = side.allocate(1 << 16);
+        testing::expect_extremes(side.communicator.rank(), side.communicator.ranks(), buffer,
+                                 buffer, [&](std::size_t count, DataType type, ReduceOp op) {
+                                     side.call(buffer, buffer, count, {type, op});
+                                     side.synchronize();
+                                 });
     });
 }
 
@@ -251,25 +244,22 @@ TEST(MachinesErrors, ARefusedCallIsNotCounted) {
 TEST(MachinesErrors, WhereOneKernelGivesUpNoRankTakesAWrongResultForRight) {
     for (int round = 0; round < 4; ++round) {
         std::latch called(3);
-        EXPECT_THROW(
-            on_machines({2, 2},
-                        [&](MachineSide& side) {
-                            const CUdeviceptr window = side.allocate(1 << 16);
-                            side.verifier.fill(side.stream, {}, window, 1000);
-                            if (side.communicator.rank() ==
-                                2) {  // late: aborted while its machine's rank waits
-                                called.wait();
-                                side.communicator.inside().abort();
-                            }
-                            side.communicator.all_reduce(window, window, 1000, DataType::kFloat,
-                                                         ReduceOp::kSum, side.stream.get());
-                            if (side.communicator.rank() != 2) {
-                                called.count_down();
-                            }
-                            side.communicator.synchronize(side.stream, "the AllReduce");
-                            EXPECT_NO_THROW(side.verifier.check(side.stream, {}, window, 1000));
-                        }),
-            std::runtime_error);
+        const auto body = [&](MachineSide& side) {
+            const bool late = side.communicator.rank() == 2;
+            const CUdeviceptr window = side.allocate(1 << 16);
+            side.verifier.fill(side.stream, {}, window, 1000);
+            if (late) {  // aborted while its machine's rank waits
+                called.wait();
+                side.communicator.inside().abort();
+            }
+            side.call(window, window, 1000);
+            if (!late) {
+                called.count_down();
+            }
+            side.synchronize();
+            EXPECT_NO_THROW(side.verifier.check(side.stream, {}, window, 1000));
+        };
+        EXPECT_THROW(on_machines({2, 2}, body), std::runtime_error);
     }
 }
 
@@ -277,22 +267,16 @@ TEST(MachinesErrors, WhereOneKernelGivesUpNoRankTakesAWrongResultForRight) {
 TEST(MachinesErrors, ACallThatOneRankOrMachineRefusesEndsAll) {
     const VariableInForce timeout("SYMM_TIMEOUT", "0.3");
     for (const bool whole_machine : {false, true}) {
-        EXPECT_THROW(
-            on_machines({2, 2},
-                        [&](MachineSide& side) {
-                            const CUdeviceptr window = side.allocate(1 << 16);
-                            const bool refuses = side.communicator.rank() == 1 ||
-                                                 (whole_machine && side.communicator.rank() == 0);
-                            if (refuses) {
-                                EXPECT_THROW(side.communicator.all_reduce(
-                                                 window + 2, window + 2, 1000, DataType::kFloat,
-                                                 ReduceOp::kSum, side.stream.get()),
-                                             std::invalid_argument);
-                            }
-                            side.reduce_and_check(window, window, 1000);
-                            ADD_FAILURE() << "a call met another one";
-                        }),
-            std::runtime_error);
+        const auto body = [&](MachineSide& side) {
+            const CUdeviceptr window = side.allocate(1 << 16);
+            const int rank = side.communicator.rank();
+            if (rank == 1 || (whole_machine && rank == 0)) {
+                EXPECT_THROW(side.call(window + 2, window + 2, 1000), std::invalid_argument);
+            }
+            side.reduce_and_check(window, window, 1000);
+            ADD_FAILURE() << "a call met another one";
+        };
+        EXPECT_THROW(on_machines({2, 2}, body), std::runtime_error);
     }
 }
 
@@ -328,7 +312,7 @@ void expect_right_or_throw(MachineSide& side) {
     side.stream.synchronize("the input", Deadline::standard());
     side.communicator.all_reduce(window, window, 9001, DataType::kFloat, ReduceOp::kSum,
                                  side.stream.get());
-    side.communicator.synchronize(side.stream, "the AllReduce");
+    side.synchronize();
     EXPECT_NO_THROW(side.verifier.check(side.stream, {}, window, 9001));
 }
 
