@@ -93,7 +93,8 @@ private:
 };
 
 /// Calls `reduce(count, type, op)` for each floating type, max and min, and compares the result at
-/// `out` with what the inputs of `ranks` ranks at their `in` give. Both are device memory of 64 KiB.
+/// `out` with what the inputs of `ranks` ranks at their `in` give. Both are device memory of 64
+/// KiB.
 template <class Reduce>
 void expect_extremes(int rank, int ranks, CUdeviceptr in, CUdeviceptr out, const Reduce& reduce) {
     for (const DataType type : kFloatingTypes) {

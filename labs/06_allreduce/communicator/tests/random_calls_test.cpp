@@ -1,6 +1,6 @@
-// Calls of random size, type, operation, collective, algorithm, place and stream, some of them in graphs, up to
-// four at once. For 100,000 calls on GPUs: SYMM_DRIVER=native 06_allreduce_test, with the arguments
-// --gtest_filter=RandomCalls.* --gtest_shuffle --gtest_repeat=80
+// Calls of random size, type, operation, collective, algorithm, place and stream, some of them in
+// graphs, up to four at once. For 100,000 calls on GPUs: SYMM_DRIVER=native 06_allreduce_test, with
+// the arguments --gtest_filter=RandomCalls.* --gtest_shuffle --gtest_repeat=80
 
 #include <gtest/gtest.h>
 
