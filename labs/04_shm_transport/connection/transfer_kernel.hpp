@@ -12,50 +12,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/simt/pack.hpp"
 #include "common/simt/thread_block.hpp"
+#include "labs/04_shm_transport/connection/copy_bytes.hpp"
 #include "labs/04_shm_transport/connection/fifo.hpp"
 
 namespace symm {
-
-/// The share of thread `thread` when `threads` threads copy `count` words together.
-template <class Word>
-__host__ __device__ void copy_words(std::uint64_t thread, std::uint64_t threads, Word* to,
-                                    const Word* from, std::uint64_t count) {
-    constexpr unsigned kAtOnce = 4;  // loads in flight per thread, to hide the latency of the bus
-    std::uint64_t i = thread;
-    for (; i + (kAtOnce - 1) * threads < count; i += kAtOnce * threads) {
-        Word piece[kAtOnce];
-        for (unsigned j = 0; j < kAtOnce; ++j) {
-            piece[j] = from[i + j * threads];
-        }
-        for (unsigned j = 0; j < kAtOnce; ++j) {
-            to[i + j * threads] = piece[j];
-        }
-    }
-    for (; i < count; i += threads) {
-        to[i] = from[i];
-    }
-}
-
-/// The same for bytes: 16 at once if the two addresses are equal modulo 16.
-__host__ __device__ inline void copy_bytes(std::uint64_t thread, std::uint64_t threads,
-                                           std::byte* destination, const std::byte* source,
-                                           std::uint64_t bytes) {
-    constexpr std::uint64_t kWide = sizeof(simt::Pack16);
-    const auto to = reinterpret_cast<std::uintptr_t>(destination);
-    const auto from = reinterpret_cast<std::uintptr_t>(source);
-    std::uint64_t done = 0;
-    if ((to - from) % kWide == 0 && bytes >= kWide) {
-        done = (0 - to) % kWide;  // to the first multiple of 16
-        copy_words(thread, threads, destination, source, done);
-        const std::uint64_t packs = (bytes - done) / kWide;
-        copy_words(thread, threads, reinterpret_cast<simt::Pack16*>(destination + done),
-                   reinterpret_cast<const simt::Pack16*>(source + done), packs);
-        done += packs * kWide;
-    }
-    copy_words(thread, threads, destination + done, source + done, bytes - done);
-}
 
 /// One direction of a transfer.
 template <class Byte>

@@ -64,6 +64,7 @@
 #include "common/cuda/gpu.hpp"
 #include "common/cuda/stream.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/04_shm_transport/connection/copy_bytes.hpp"
 #include "labs/05_device_prims/abort_barrier.hpp"
 #include "labs/05_device_prims/reduction/collective.hpp"
 #include "labs/06_allreduce/algorithms/peer_slots/peer_slots.hpp"
@@ -73,7 +74,7 @@ namespace symm {
 
 /// Each rank's memory for these calls: symmetric, zeroed before the first use.
 struct CopyMemory {
-    static constexpr int kMostPieces = 3;  ///< A part is sent in no more.
+    static constexpr int kMostPieces = 3;  ///< A part has no more.
     using Flags = std::uint32_t[kMostPieces][kMaxBarrierRanks];
     // Written by peers: the last round in which their piece has arrived.
     Flags inputs;
@@ -229,42 +230,9 @@ struct Unpack {
         if (!AbortBarrier(block).sync(is_here)) {
             return;
         }
-        // In packs if the target is aligned, else in words, if possible.
-        std::size_t done = 0;
-        if (out % sizeof(simt::Pack16) == 0) {
-            done = copy<simt::Pack16>(block, 0);
-        } else if (out % sizeof(std::uint32_t) == 0) {
-            done = copy<std::uint32_t>(block, 0);
-        }
-        copy<std::uint8_t>(block, done);
-    }
-
-private:
-    /// Copies what follows the first `done` bytes, as far as it has whole units. Returns the bytes
-    /// up to there.
-    template <class Unit>
-    __host__ __device__ std::size_t copy(const simt::ThreadBlock& block, std::size_t done) const {
-        constexpr int kAtOnce = 8;  // loads in flight
-        const std::size_t units = (bytes - done) / sizeof(Unit);
-        const std::size_t step = block.grid_size();
-        const auto* source = reinterpret_cast<const Unit*>(slot + done);
-        auto* target = reinterpret_cast<Unit*>(out + done);
-        std::size_t i = block.grid_rank();
-        for (; i + (kAtOnce - 1) * step < units; i += kAtOnce * step) {
-            Unit loaded[kAtOnce];
-            SYMM_UNROLL
-            for (int v = 0; v < kAtOnce; ++v) {
-                loaded[v] = source[i + v * step];
-            }
-            SYMM_UNROLL
-            for (int v = 0; v < kAtOnce; ++v) {
-                target[i + v * step] = loaded[v];
-            }
-        }
-        for (; i < units; i += step) {
-            target[i] = source[i];
-        }
-        return done + units * sizeof(Unit);
+        constexpr unsigned kAtOnce = 8;  // loads in flight per thread
+        copy_bytes<kAtOnce>(block.grid_rank(), block.grid_size(), reinterpret_cast<std::byte*>(out),
+                            reinterpret_cast<const std::byte*>(slot), bytes);
     }
 };
 
