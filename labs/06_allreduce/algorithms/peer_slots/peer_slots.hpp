@@ -1,14 +1,15 @@
 #pragma once
 /// \file
-/// Scratch memory with a slot for each peer's part, shared by chunks and the copy engine, and the
-/// word that a rank gave up.
+/// Scratch memory with a slot for each peer's part, shared by chunks and the copy engine, and how a
+/// rank tells its peers that it gave up waiting.
 ///
 /// In two shots, rank p adds up part p. Its peers push their part p into its slots, one for each of
 /// them, instead of being read. Every call ends with a barrier, at which each rank arrives when it
 /// has read its slots. So at the start of a call the slots of all ranks are free.
 ///
-/// Copies run even after a wait has given up. So a rank that gave up in a call's last barrier may
-/// overwrite slots that a peer still reads: the peer has its arrival, and goes on. Therefore:
+/// But copies are queued before, and run even after a wait has given up. So if a rank has arrived
+/// at that barrier and then gives up there, its next copies may overwrite slots that a peer still
+/// reads; and the peer, which has this rank's arrival, passes the barrier. Therefore:
 ///
 /// | who                        | does                                                       | why |
 /// |----------------------------|------------------------------------------------------------|-----|
@@ -30,7 +31,7 @@ namespace symm {
 /// All ranks' slots: `[ranks - 1][packs]` on each.
 struct PeerSlots {
     SymmetricPointer<simt::Pack16> memory;
-    std::size_t packs;  ///< In a slot.
+    std::size_t packs;  ///< A slot has this many.
 
     /// The slot of rank `sender` in the memory of rank `receiver`.
     __host__ __device__ simt::Pack16* of(int receiver, int sender) const {
@@ -39,7 +40,7 @@ struct PeerSlots {
     }
 };
 
-/// Each rank's memory for its peers' word: symmetric, zeroed before the first use.
+/// Where a rank's peers tell it that they gave up: symmetric, zeroed before the first use.
 struct TrustMemory {
     std::uint32_t gave_up[kMaxBarrierRanks];  ///< Written by peers. Not 0: that peer gave up.
 };
