@@ -22,9 +22,10 @@ labs/04_shm_transport/host_memory labs/04_shm_transport/connection labs/04_shm_t
 labs/04_shm_transport/transport labs/04_shm_transport/unpack_queue
 labs/05_device_prims/reduction labs/05_device_prims labs/05_device_prims/ring
 labs/05_device_prims/shared_work labs/05_device_prims/kernel_ways
+labs/06_allreduce/algorithms/peer_slots
 labs/06_allreduce/algorithms labs/06_allreduce/algorithms/one_shot
 labs/06_allreduce/algorithms/sentinel labs/06_allreduce/algorithms/two_shot
-labs/06_allreduce/algorithms/two_shot_push labs/06_allreduce/algorithms/peer_slots
+labs/06_allreduce/algorithms/two_shot_push
 labs/06_allreduce/algorithms/two_shot_copy labs/06_allreduce/algorithms/two_shot_chunks
 labs/06_allreduce/halves labs/06_allreduce/tuning labs/06_allreduce/communicator
 labs/06_allreduce/machines labs/06_allreduce/comparison labs/06_allreduce/comparison/bench

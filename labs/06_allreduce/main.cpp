@@ -55,7 +55,7 @@ void run(Rank& rank, const Options& options) {
         const auto [from, to] = verifier.places(options.arithmetic, in, out, count);
         Verifier::poison(stream, out, bytes);
         verifier.fill(stream, options.arithmetic, from, count);
-        const CallPlan plan = communicator.call(collective, from, to, count, type, op, stream.get(),
+        const CallPlan plan = communicator.call({options.arithmetic, from, to, count}, stream.get(),
                                                 options.algorithm);
         communicator.synchronize(stream, "the call");
         rank.bootstrap().together(
@@ -68,17 +68,17 @@ void run(Rank& rank, const Options& options) {
 
 /// Reports some mistakes once, before each rank would report them.
 void require_possible(const Options& options) {
-    const DataType type = options.arithmetic.type;
+    const auto [type, op, collective] = options.arithmetic;
     const Algorithm wanted = options.algorithm == Algorithm::kAuto
                                  ? TunerOverrides::from_environment().algorithm
                                  : options.algorithm;
-    if (!is_floating(type) && is_floating_only(wanted)) {
-        throw UsageError("--dtype {}: integers have no sentinel", name_of(type));
+    const AlgorithmRow* row = find_row(collective, wanted);
+    if (row == nullptr && wanted != Algorithm::kAuto) {
+        throw UsageError("--collective {} supports {}, not {}", name_of(collective),
+                         alternatives(collective), name_of(wanted));
     }
-    const Collective collective = options.arithmetic.collective;
-    if (collective != Collective::kAllReduce && !makes_halves(wanted)) {
-        throw UsageError("--collective {} supports oneshot, twoshot and copy, not {}",
-                         name_of(collective), name_of(wanted));
+    if (row != nullptr && row->floating_only && !is_floating(type)) {
+        throw UsageError("--dtype {}: integers have no sentinel", name_of(type));
     }
     if (options.sizes.first % size_of(type) != 0) {
         throw UsageError("--bytes {} is not a multiple of {}, the size of {}",
@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
                "allreduce, reducescatter or allgather; --bytes is the larger buffer's size, "
                "--count the elements of a rank's part");
     add_choice(app, "--algo", options.algorithm,
-               "Algorithm: auto, oneshot, sentinel, push, twoshot, chunks or copy");
+               "Algorithm: auto, " + alternatives(Collective::kAllReduce));
     app.add_flag("--inplace", options.in_place, "Input and output are the same buffer");
     add_number_option(app, "--nodes", options.nodes, 1, kMaxAllReduceRanks,
                       "Number of machines: groups of threads, all with the same number of ranks");

@@ -12,23 +12,10 @@
 
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/stream.hpp"
+#include "labs/05_device_prims/reduction/arithmetic.hpp"
 #include "labs/05_device_prims/reduction/exact_reference.hpp"
 
 namespace symm {
-
-/// The collective, the element type and the operation.
-struct Arithmetic {
-    DataType type = DataType::kFloat;
-    ReduceOp op = ReduceOp::kSum;
-    Collective collective = Collective::kAllReduce;
-
-    /// How many parts of `count` elements the larger buffer has: one for each rank, or one.
-    std::size_t parts(int ranks) const {
-        const bool has_parts =
-            collective == Collective::kReduceScatter || collective == Collective::kAllGather;
-        return has_parts ? static_cast<std::size_t>(ranks) : 1;
-    }
-};
 
 /// Fills inputs and checks outputs of one rank; `count` as in CheckedCall, the root is rank 0. All
 /// work is queued on the given stream; `check` waits. Functions throw CudaError.

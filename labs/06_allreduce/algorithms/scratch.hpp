@@ -31,8 +31,6 @@
 ///
 /// Source: NCCL's src/include/nccl_device/ll_a2a.h, which also has slots and epochs.
 
-#include <cuda.h>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -40,7 +38,7 @@
 #include "common/simt/thread_block.hpp"
 #include "common/simt/waiter.hpp"
 #include "labs/03_ipc/symmetric_pointer.hpp"
-#include "labs/05_device_prims/reduction/reduction.hpp"
+#include "labs/06_allreduce/algorithms/call.hpp"
 
 namespace symm {
 
@@ -71,20 +69,13 @@ struct Epochs {
 };
 
 /// Parameters of the kernel of a call through scratch memory, for any type and algorithm.
-struct ScratchCall {
+struct ScratchCall : KernelCall {
     static constexpr unsigned kBanks = 2;
 
-    CUdeviceptr in;  ///< `in` and `out` need only the alignment of an element; 16 is faster.
-    CUdeviceptr out;
-    std::size_t count;  ///< Elements, from 1.
-    Reduction reduction;
     Epochs* epochs;  ///< This rank's; each algorithm has its own.
     /// `[kBanks][kRegions][ranks - 1][per_sender]` slots of each rank.
     SymmetricPointer<simt::Pack16> scratch;
     unsigned per_sender;
-    simt::Timeout timeout;
-    int rank;
-    int ranks;
     /// Distance from one rank's part to the next, in elements, if `in` or `out` has a part for each
     /// rank (halves/packets.hpp).
     std::size_t stride = 0;

@@ -19,23 +19,20 @@ std::string text_of(const std::exception_ptr& error) {
 
 }  // namespace
 
-void compare_calls(Bootstrap& bootstrap, std::uint64_t number, const CallSize& call, ReduceOp op,
+void compare_calls(Bootstrap& bootstrap, std::uint64_t number, const Call& call, bool in_windows,
                    Algorithm asked, const std::exception_ptr& refusal) {
-    struct Call {
+    struct OneCall {
         std::uint64_t number;
-        std::uint64_t count;
-        DataType type;
-        ReduceOp op;
+        Call call;  ///< Without addresses.
         Algorithm asked;
         std::uint32_t in_windows;
-        Collective collective;
         std::uint32_t refused;
-        bool operator==(const Call&) const = default;
+        bool operator==(const OneCall&) const = default;
     };
-    const auto all = bootstrap.allgather(
-        "all_reduce", Call{number, call.count, call.type, op, asked, std::uint32_t{call.in_windows},
-                           call.collective, std::uint32_t{refusal != nullptr}});
-    if (std::any_of(all.begin(), all.end(), [](const Call& one) { return one.refused != 0; })) {
+    OneCall mine{number, call, asked, std::uint32_t{in_windows}, std::uint32_t{refusal != nullptr}};
+    mine.call.in = mine.call.out = 0;
+    const auto all = bootstrap.allgather("all_reduce", mine);
+    if (std::any_of(all.begin(), all.end(), [](const OneCall& one) { return one.refused != 0; })) {
         const auto reasons =
             bootstrap.allgather_text("refusal", refusal ? text_of(refusal).substr(0, 4096) : "");
         if (refusal) {
@@ -49,14 +46,14 @@ void compare_calls(Bootstrap& bootstrap, std::uint64_t number, const CallSize& c
         }
     }
     const auto text = [&](std::size_t of) {
-        const Call& one = all[of];
-        return fmt::format("rank {} makes call {}: {}{} x {}, {}, by {}, buffers {}", of,
-                           one.number,
-                           one.collective == Collective::kAllReduce
-                               ? ""
-                               : fmt::format("{} of ", name_of(one.collective)),
-                           one.count, name_of(one.type), name_of(one.op), name_of(one.asked),
-                           one.in_windows != 0 ? "in windows" : "in no windows");
+        const OneCall& one = all[of];
+        return fmt::format(
+            "rank {} makes call {}: {}{} x {}, {}, by {}, buffers {}", of, one.number,
+            one.call.collective == Collective::kAllReduce
+                ? ""
+                : fmt::format("{} of ", name_of(one.call.collective)),
+            one.call.count, name_of(one.call.type), name_of(one.call.op), name_of(one.asked),
+            one.in_windows != 0 ? "in windows" : "in no windows");
     };
     for (std::size_t p = 1; p < all.size(); ++p) {
         if (all[p] != all[0]) {

@@ -14,7 +14,7 @@ namespace symm {
 /// Collective. `number` is the call's on this rank, and `refusal` why this rank refuses it, if it
 /// does. Throws on each rank if a rank refuses its call, or if the calls differ: the refusal, on
 /// all other ranks std::invalid_argument.
-void compare_calls(Bootstrap& bootstrap, std::uint64_t number, const CallSize& call, ReduceOp op,
+void compare_calls(Bootstrap& bootstrap, std::uint64_t number, const Call& call, bool in_windows,
                    Algorithm asked, const std::exception_ptr& refusal);
 
 }  // namespace symm

@@ -12,18 +12,22 @@
 #include "common/cuda/graph.hpp"
 #include "common/sys/environment.hpp"
 #include "common/sys/log.hpp"
-#include "labs/06_allreduce/communicator/memory.hpp"
+#include "labs/06_allreduce/algorithms/kernels.hpp"
 
 namespace symm {
 namespace {
 
-/// Returns `ranks`, if an AllReduce supports that many. Else throws.
-int possible(int ranks, int most) {
+/// Throws if an AllReduce does not support that many ranks.
+void require_ranks(int ranks, int most) {
     if (ranks < 1 || ranks > most) {
         throw std::invalid_argument(
             fmt::format("an AllReduce takes 1 to {} ranks, not {}", most, ranks));
     }
-    return ranks;
+}
+
+Rank& possible(Rank& rank) {
+    require_ranks(rank.size(), is_emulated() ? kMaxAllReduceRanks : kMaxRanksOnGpus);
+    return rank;
 }
 
 std::chrono::nanoseconds limit_of(const CommunicatorOptions& options) {
@@ -83,11 +87,10 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     : rank_(rank),
       current_(rank.gpu()),
       relaxed_(std::in_place),
-      memory_(rank, state_bytes(possible(rank.size(),
-                                         is_emulated() ? kMaxAllReduceRanks : kMaxRanksOnGpus))),
+      workspace_(std::make_unique<Workspace>(possible(rank))),
       timeout_(rank.bootstrap().together("kernel timeout",
                                          [&] { return KernelTimeout(limit_of(options)); })),
-      tuner_{common_table(rank), {}, {}},
+      tuner_{common_table(rank), rank.size(), {}, {}},
       last_call_(
           rank.bootstrap().together("event", [] { return Event(CU_EVENT_DISABLE_TIMING); })) {
     const Settings settings = common_settings(rank);
@@ -95,8 +98,11 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     tuner_.overrides = settings.overrides;
     tuner_.most = agree_on_shapes(
         rank, options.max_blocks != 0 ? options.max_blocks : settings.max_blocks, share_);
-    rank_.bootstrap().together("communicator's memory", [&] {
-        initialize(memory_, rank_.size());
+    workspace_->throw_if_failed = [this] {
+        rank_.bootstrap().throw_async_error("the next piece");
+        timeout_.throw_if_gave_up();
+    };
+    rank_.bootstrap().together("watch over peers", [&] {
         watch_ = std::make_unique<PeerWatch>(rank_.bootstrap(), timeout_);
     });
     relaxed_.reset();
@@ -112,35 +118,33 @@ Communicator::~Communicator() {
 }
 
 std::size_t Communicator::state_bytes(int ranks) {
-    possible(ranks, kMaxAllReduceRanks);
-    return scratch_place(Algorithm::kPush, ranks).end(ranks);  // the last one
+    require_ranks(ranks, kMaxAllReduceRanks);
+    return Workspace::bytes(ranks);
+}
+
+std::size_t Communicator::most_state_bytes(int ranks) {
+    return state_bytes(ranks) + SlotMemory::bytes(ranks);
 }
 
 LaunchShape Communicator::two_shot_shape(DataType type, std::size_t count) const {
     require_known(type);
-    return plan_call({type, count, ranks(), true}, Algorithm::kTwoShot, tuner_).shape;
+    return tuner_.plan({{type}, 0, 0, count}, true, Algorithm::kTwoShot).shape;
 }
 
-SymmetricPointer<CommunicatorMemory> Communicator::memory() const {
-    return memory_.pointer<CommunicatorMemory>();
-}
-
-void Communicator::prepare_copy() {
-    if (copy_ == nullptr) {
+void Communicator::prepare(const AlgorithmKernels& kernels) {
+    bool& is_prepared = prepared_.at(static_cast<std::size_t>(kernels.algorithm));
+    if (!is_prepared) {
         const RelaxedCapture relaxed;  // the user may be capturing
-        // First, and not inside of together(): it is collective itself.
-        SymmetricRange scratch(rank_, TwoShotCopy::scratch_bytes(ranks()));
-        copy_ = rank_.bootstrap().together("streams of copies", [&] {
-            return std::make_unique<TwoShotCopy>(rank_, memory().member(&CommunicatorMemory::copy),
-                                                 memory().member(&CommunicatorMemory::trust),
-                                                 std::move(scratch));
-        });
+        kernels.prepare(*workspace_);
+        is_prepared = true;
     }
 }
 
 CUdeviceptr Communicator::add_window(SymmetricRange range, CUdeviceptr registered) {
-    if (may_use_chunks_or_copy(range.size(), ranks(), tuner_)) {
-        prepare_copy();  // first: if it throws, there is no window
+    for (const AlgorithmRow& row : algorithm_rows()) {
+        if (tuner_.may_take(row, range.size())) {
+            prepare(kernels_of(row.collective, row.algorithm));  // if it throws, there is no window
+        }
     }
     return windows_.add(rank_, std::move(range), registered).local();
 }

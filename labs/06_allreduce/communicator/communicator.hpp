@@ -4,6 +4,7 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -24,10 +25,9 @@
 namespace symm {
 
 // Declared only: users need not include these.
-struct CommunicatorMemory;
-struct Reduction;
-struct TwoShotCall;
-class TwoShotCopy;
+struct AlgorithmKernels;
+struct QueuedCall;
+class Workspace;
 
 /// How a communicator is built. The same on all ranks.
 struct CommunicatorOptions {
@@ -66,10 +66,11 @@ public:
     ~Communicator();
 
     /// Bytes of device memory that a communicator of `ranks` ranks takes on each rank, in addition
-    /// to its windows and to TwoShotCopy::scratch_bytes(), which it takes with the first window
-    /// that is large enough for chunks or the copy engine, or with a call that asks for one of
-    /// them. Throws std::invalid_argument for an impossible number of ranks.
+    /// to its windows. Throws std::invalid_argument for an impossible number of ranks.
     static std::size_t state_bytes(int ranks);
+    /// The same with what it takes for large calls: with the first window that is large enough for
+    /// chunks or the copy engine, or with a call that asks for one of them.
+    static std::size_t most_state_bytes(int ranks);
 
     int rank() const { return rank_.rank(); }
     int ranks() const { return rank_.size(); }
@@ -111,7 +112,7 @@ public:
     /// all ranks. Keep the stream at least until the next call, which may have to wait for it.
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto) {
-        return call(Collective::kAllReduce, in, out, count, type, op, stream, asked);
+        return call({{type, op, Collective::kAllReduce}, in, out, count}, stream, asked);
     }
 
     /// Queues a ReduceScatter: `in` has a part of `count` elements for each rank, in their order,
@@ -120,30 +121,29 @@ public:
     /// `in` in a window. Everything else is as in all_reduce(), including the bits of an element.
     CallPlan reduce_scatter(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                             ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto) {
-        return call(Collective::kReduceScatter, in, out, count, type, op, stream, asked);
+        return call({{type, op, Collective::kReduceScatter}, in, out, count}, stream, asked);
     }
     /// Queues an AllGather: `out` gets each rank's `in`, of `count` elements, in the order of the
     /// ranks. In place, `in` is this rank's part of `out`. oneshot and copy take any memory;
     /// twoshot needs `out` in a window.
     CallPlan all_gather(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         CUstream stream, Algorithm asked = Algorithm::kAuto) {
-        return call(Collective::kAllGather, in, out, count, type, ReduceOp::kSum, stream, asked);
+        return call({{type, ReduceOp::kSum, Collective::kAllGather}, in, out, count}, stream,
+                    asked);
     }
     /// One of the three.
-    CallPlan call(Collective collective, CUdeviceptr in, CUdeviceptr out, std::size_t count,
-                  DataType type, ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto);
+    CallPlan call(Call call, CUstream stream, Algorithm asked = Algorithm::kAuto);
 
     /// Throws what call() would throw to refuse the call, and queues nothing. A call like any other
     /// for the ranks: all make it, and after a refusal the next one waits for them. `also` may
     /// throw what else speaks against it.
-    void require_possible(Collective collective, CUdeviceptr in, CUdeviceptr out, std::size_t count,
-                          DataType type, ReduceOp op, CUstream stream,
+    void require_possible(const Call& call, CUstream stream,
                           const std::function<void()>& also = {});
     /// Passed to a kernel of the caller's that makes the communicator's later kernels give up.
     simt::Timeout timeout() const { return timeout_.timeout(); }
 
-    /// Whether calls by the copy engine are possible.
-    bool has_copy_engine() const { return tuner_.most.copy_engine; }
+    /// Whether each rank has a device of its own, which the copy engine's calls need.
+    bool has_own_devices() const { return tuner_.most.own_devices; }
     /// The launch that twoshot takes for `count` elements.
     LaunchShape two_shot_shape(DataType type, std::size_t count) const;
 
@@ -178,42 +178,25 @@ private:
     /// The call queued in the stream is now the last one.
     void remember_call(CUstream stream);
 
-    SymmetricPointer<CommunicatorMemory> memory() const;
-    /// A call's arguments. `count` is that of one part if the ranks have parts.
-    struct CollectiveCall {
-        Collective collective;
-        CUdeviceptr in;
-        CUdeviceptr out;
-        std::size_t count;
-        DataType type;
-        ReduceOp op;
-    };
     struct Places;
     struct Checked;
-    Places places_of(const CollectiveCall& call) const;
+    Places places_of(const Call& call) const;
     /// Throws what speaks against the call on this rank, and changes nothing.
-    Checked check(const CollectiveCall& call, CUstream stream, Algorithm asked) const;
+    Checked check(const Call& call, CUstream stream, Algorithm asked) const;
     /// Counts the call, and compares it if SYMM_CHECK=1. Throws a refusal.
-    Checked admit(const CollectiveCall& call, CUstream stream, Algorithm asked,
+    Checked admit(const Call& call, CUstream stream, Algorithm asked,
                   const std::function<void()>& also = {});
-    CallPlan queue(const CollectiveCall& call, CUstream stream, Algorithm asked);
-    void launch(const CollectiveCall& call, const Places& places, CUstream stream,
-                const CallPlan& chosen);
-    TwoShotCall two_shot_call(const CollectiveCall& call, const Places& places) const;
-    /// Through scratch memory: one launch per piece of the call.
-    void queue_pieces(const CollectiveCall& call, CUstream stream, const CallPlan& chosen);
+    QueuedCall queued(const Call& call, const Places& places, CUstream stream,
+                      const CallPlan& plan) const;
     CUdeviceptr add_window(SymmetricRange range, CUdeviceptr registered);
-    /// Allocates the scratch memory of chunks and the copy engine, unless that is done already.
-    /// Collective.
-    void prepare_copy();
-    void queue_chunks(const TwoShotCall& call, DataType type, CUstream stream,
-                      const CallPlan& chosen);
+    /// Makes what the algorithm needs for large calls, unless that is done. Collective.
+    void prepare(const AlgorithmKernels& kernels);
 
     Rank& rank_;
     /// While the communicator is made and destroyed, members included.
     std::optional<CurrentContext> current_;
     std::optional<RelaxedCapture> relaxed_;  ///< While it is made: the user may be capturing.
-    SymmetricRange memory_;                  ///< A CommunicatorMemory, then scratch memory.
+    std::unique_ptr<Workspace> workspace_;
     KernelTimeout timeout_;
     Tuner tuner_;
     std::optional<ResidencyShare> share_;
@@ -223,8 +206,7 @@ private:
     std::thread::id last_thread_;          ///< It made that call.
     bool check_ = false;                   ///< SYMM_CHECK of rank 0.
     CallCount calls_;
-    /// Made with the first window that is large enough for it.
-    std::unique_ptr<TwoShotCopy> copy_;
+    std::array<bool, kAlgorithms + 1> prepared_{};
     std::unique_ptr<PeerWatch> watch_;
 };
 

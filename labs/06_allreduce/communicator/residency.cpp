@@ -9,7 +9,7 @@
 
 #include "common/cuda/driver.hpp"
 #include "labs/05_device_prims/barrier.hpp"
-#include "labs/06_allreduce/algorithms/launches.hpp"
+#include "labs/06_allreduce/algorithms/kernels.hpp"
 #include "labs/06_allreduce/algorithms/scratch.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/reduce_packs.hpp"
 
@@ -21,23 +21,21 @@ std::mutex mutex;
 /// The number of blocks of `threads` threads that the device keeps resident.
 struct Resident {
     unsigned any = std::numeric_limits<unsigned>::max();  ///< Any algorithm's largest kernel.
-    unsigned sentinel = any;                              ///< The largest one with the sentinel.
+    unsigned small = any;                                 ///< The largest of the small kernels.
 };
 
 Resident resident_blocks(int ranks, unsigned threads) {
     Resident resident;
-    for (const DataType type : kDataTypes) {
-        if (is_floating(type)) {
-            resident.sentinel =
-                std::min({resident.sentinel, sentinel_resident_blocks(type, ranks, threads),
-                          two_shot_push_resident_blocks(type, ranks, threads)});
+    for (const AlgorithmRow& row : algorithm_rows()) {
+        for (const DataType type : kDataTypes) {
+            const unsigned blocks =
+                kernels_of(row.collective, row.algorithm).resident_blocks(type, ranks, threads);
+            resident.any = std::min(resident.any, blocks);
+            if (row.small_kernels) {
+                resident.small = std::min(resident.small, blocks);
+            }
         }
-        resident.any = std::min({resident.any, one_shot_resident_blocks(type, ranks, threads),
-                                 halves_resident_blocks(type, ranks, threads),
-                                 two_shot_resident_blocks(type, ranks, threads),
-                                 two_shot_chunks_resident_blocks(type, ranks, threads)});
     }
-    resident.any = std::min(resident.any, resident.sentinel);
     return resident;
 }
 
@@ -86,17 +84,17 @@ MostShapes agree_on_shapes(Rank& rank, unsigned max_blocks, std::optional<Reside
     // A process's streams share a few hardware queues. With copies of several ranks on one device,
     // a kernel could block the queue of the work that it waits for.
     MostShapes shapes{most, most, is_emulated() || rank.most_on_a_device() == 1};
-    // More blocks fit of the sentinel's smaller kernels than of the largest kernel. But they spread
+    // More blocks fit of small kernels than of the largest one. But they spread
     // over all multiprocessors, so a communicator that launches them has the device to itself.
     const bool alone = !is_emulated() && max_blocks == 0 && rank.most_on_a_device() == 1;
     if (alone) {
-        shapes.sentinel.blocks = std::min(kMaxBlocks, resident.sentinel);
+        shapes.small.blocks = std::min(kMaxBlocks, resident.small);
     }
     // In two shots, block b of each rank waits for block b of every other. So all ranks launch as
     // many blocks as the rank that can launch the fewest. Packs need not, but this is simpler.
     for (const MostShapes& other : rank.bootstrap().allgather("launch shapes", shapes)) {
         shapes.any.blocks = std::min(shapes.any.blocks, other.any.blocks);
-        shapes.sentinel.blocks = std::min(shapes.sentinel.blocks, other.sentinel.blocks);
+        shapes.small.blocks = std::min(shapes.small.blocks, other.small.blocks);
     }
     rank.bootstrap().together("resident blocks", [&] {
         if (shapes.any.blocks == 0) {

@@ -5,7 +5,6 @@
 #include "common/sys/bytes.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 
 namespace symm {
@@ -14,9 +13,10 @@ void require_room(const Rank& rank, std::size_t bytes, std::string_view option) 
     const std::size_t memory = rank.gpu().total_memory();
     const std::size_t part = memory / static_cast<std::size_t>(rank.most_on_a_device());
     const std::size_t unit = granularity(device_memory(rank.device()));
-    // One more unit for small allocations: words that kernels set, and the result check's report.
-    const std::size_t state = round_up(Communicator::state_bytes(rank.size()), unit) +
-                              round_up(TwoShotCopy::scratch_bytes(rank.size()), unit) + unit;
+    // Two allocations, rounded up, and a unit for small ones: words that kernels set, and the
+    // result check's report.
+    const std::size_t state =
+        round_up(Communicator::most_state_bytes(rank.size()), unit) + 2 * unit;
     const std::size_t most = part > state ? (part - state) / 2 / unit * unit : 0;
     if (most == 0) {
         throw UsageError(

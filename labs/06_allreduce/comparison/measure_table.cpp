@@ -15,27 +15,16 @@ namespace symm {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr std::size_t kColumns = kTuned.size() + 1;
-
 Algorithm algorithm_of(std::size_t column) {
-    return column < kTuned.size() ? kTuned.at(column) : Algorithm::kCopy;
+    return static_cast<Algorithm>(column + 1);
 }
 
-/// Whether to measure it: one shot of much more than scratch memory holds would take forever.
-bool is_possible(Algorithm algorithm, const Communicator& communicator, bool floating,
+/// Whether to measure it: calls of much more than scratch memory holds would take forever.
+bool is_possible(const AlgorithmRow& row, const Communicator& communicator, DataType type,
                  std::size_t bytes) {
-    switch (algorithm) {
-        case Algorithm::kOneShot:
-            return bytes <= kOneShotLimit;
-        case Algorithm::kSentinel:
-            return floating && bytes <= sentinel_limit(communicator.ranks());
-        case Algorithm::kPush:
-            return floating && bytes <= push_limit(communicator.ranks());
-        case Algorithm::kCopy:
-            return communicator.has_copy_engine();
-        default:
-            return true;
-    }
+    return bytes <= row.at_once(communicator.ranks()) &&
+           (!row.floating_only || is_floating(type)) &&
+           (!row.own_device || communicator.has_own_devices());
 }
 
 ComparisonOptions options_for(DataType type, std::size_t most_bytes) {
@@ -53,9 +42,10 @@ std::vector<TunedSize> measure(const Rank& rank, const Communicator& communicato
     for (std::size_t bytes = range.first; bytes <= range.last; bytes *= 2) {
         TunedSize& size = sizes.emplace_back(TunedSize{bytes, {}});
         std::string line = fmt::format("{:>9} {:>8}", name_of(type), format_bytes(bytes));
-        for (std::size_t column = 0; column < kColumns; ++column) {
+        for (std::size_t column = 0; column < kAlgorithms; ++column) {
             const Algorithm algorithm = algorithm_of(column);
-            const bool possible = is_possible(algorithm, communicator, is_floating(type), bytes);
+            const bool possible = is_possible(*find_row(Collective::kAllReduce, algorithm),
+                                              communicator, type, bytes);
             size.times.at(column) =
                 possible ? comparison.run(bytes / size_of(type), false, algorithm).ours : kNever;
             line += possible ? fmt::format(" {:>9.1f}", size.times.at(column))
@@ -70,8 +60,8 @@ std::vector<TunedSize> measure(const Rank& rank, const Communicator& communicato
 
 // The best choice for sizes[0..s] that ends with column c is the cost of s in column c, plus the
 // best choice for sizes[0..s-1] that ends at column c or before.
-TuningRow best_row(int ranks, bool floating, const std::vector<TunedSize>& sizes) {
-    std::vector<std::array<double, kColumns>> cost(sizes.size());
+TuningRow best_row(int ranks, CallKind kind, const std::vector<TunedSize>& sizes) {
+    std::vector<std::array<double, kAlgorithms>> cost(sizes.size());
     const auto cheapest = [&](std::size_t s, std::size_t last) {
         return static_cast<std::size_t>(
             std::min_element(cost[s].begin(),
@@ -80,16 +70,16 @@ TuningRow best_row(int ranks, bool floating, const std::vector<TunedSize>& sizes
     };
     for (std::size_t s = 0; s < sizes.size(); ++s) {
         const double best = *std::min_element(sizes[s].times.begin(), sizes[s].times.end());
-        for (std::size_t c = 0; c < kColumns; ++c) {
+        for (std::size_t c = 0; c < kAlgorithms; ++c) {
             const double before = s == 0 ? 0 : cost[s - 1].at(cheapest(s - 1, c));
             cost[s].at(c) = before + sizes[s].times.at(c) / best;
         }
     }
-    TuningRow row{ranks, floating, {}};
-    std::size_t column = kColumns - 1;
+    TuningRow row{ranks, kind, {}};
+    std::size_t column = kAlgorithms - 1;
     for (std::size_t s = sizes.size(); s-- > 0;) {
         column = cheapest(s, column);
-        if (column < kTuned.size() && row.up_to.at(column) == 0) {
+        if (column < TuningRow::kColumns && row.up_to.at(column) == 0) {
             const bool last = s + 1 == sizes.size();
             row.up_to.at(column) = last ? std::numeric_limits<std::size_t>::max() : sizes[s].bytes;
         }
@@ -100,7 +90,7 @@ TuningRow best_row(int ranks, bool floating, const std::vector<TunedSize>& sizes
 void tune(Rank& rank, Communicator& communicator, ByteRange sizes, TuningTable table,
           const std::string& file) {
     std::string head = fmt::format("{:>9} {:>8}", "type", "bytes");
-    for (std::size_t column = 0; column < kColumns; ++column) {
+    for (std::size_t column = 0; column < kAlgorithms; ++column) {
         head += fmt::format(" {:>9}", name_of(algorithm_of(column)));
     }
     rank.headline("{}\n", head);
@@ -109,7 +99,7 @@ void tune(Rank& rank, Communicator& communicator, ByteRange sizes, TuningTable t
     for (const DataType type : kTypes) {
         NcclComparison& comparison =
             comparisons.emplace_back(rank, communicator, options_for(type, sizes.last));
-        table.set(best_row(rank.size(), is_floating(type),
+        table.set(best_row(rank.size(), kind_of({{type}}),
                            measure(rank, communicator, comparison, sizes, type)));
     }
     rank.bootstrap().together("tuning table", [&] {

@@ -13,16 +13,15 @@
 
 namespace symm {
 
-/// The times of one size by each algorithm of kTuned, and by the copy engine, in microseconds;
-/// infinite if the algorithm cannot do it.
+/// The times of one size by each algorithm, in microseconds; infinite if it cannot do it.
 struct TunedSize {
     std::size_t bytes;
-    std::array<double, kTuned.size() + 1> times;
+    std::array<double, kAlgorithms> times;
 };
 
 /// The row whose choices take the least time, as the sum over all sizes of time / best time. The
 /// sizes grow.
-TuningRow best_row(int ranks, bool floating, const std::vector<TunedSize>& sizes);
+TuningRow best_row(int ranks, CallKind kind, const std::vector<TunedSize>& sizes);
 
 /// Measures powers of two from `sizes.first` to `sizes.last` for float and for int32, and writes
 /// `table` with these two rows to the file. Prints a line per size. Collective; rank 0 writes.

@@ -174,7 +174,7 @@ void NcclComparison::queue(NcclCommunicator& nccl, std::size_t count, const Veri
 
 Measured NcclComparison::run(std::size_t count, bool in_place, Algorithm algorithm) {
     Measured measured;
-    const auto [type, op, collective] = options_.arithmetic;
+    const DataType type = options_.arithmetic.type;
     const auto at = verifier_.places(options_.arithmetic, in_, in_place ? in_ : out_, count);
     // The candidates, and where their medians go.
     std::vector<Call> calls;
@@ -184,8 +184,8 @@ Measured NcclComparison::run(std::size_t count, bool in_place, Algorithm algorit
         times.push_back(&time);
     };
     std::optional<double> ours;
-    add(ours, [&, type = type, op = op, collective = collective] {
-        measured.plan = communicator_.call(collective, at.in, at.out, count, type, op,
+    add(ours, [&] {
+        measured.plan = communicator_.call({options_.arithmetic, at.in, at.out, count},
                                            stream_.get(), algorithm);
     });
     if (nccl_) {

@@ -15,6 +15,9 @@ namespace symm {
 namespace {
 
 constexpr Types kTypes = Types::kFloatAndBfloat16;
+constexpr auto kKernel = []<class T, int kMost>(const NcclTwoShotCall& call) {
+    return NcclTwoShot<T, kMost>{call};
+};
 
 class NcclDeviceOnGpu : public NcclDevice {
 public:
@@ -44,12 +47,11 @@ public:
     }
 
     void all_reduce(CUstream stream, LaunchShape shape, std::size_t count, bool in_place) override {
-        launch_for<NcclTwoShot, kTypes>(
-            stream, shape, options_.type, options_.ranks,
-            NcclTwoShotCall{
-                static_cast<ncclWindow_t>(options_.in),
-                static_cast<ncclWindow_t>(in_place ? options_.in : options_.out), count,
-                Reduction(options_.op, options_.ranks, is_signed_integer(options_.type)), comm_});
+        const NcclTwoShotCall call{
+            static_cast<ncclWindow_t>(options_.in),
+            static_cast<ncclWindow_t>(in_place ? options_.in : options_.out), count,
+            Reduction(options_.op, options_.ranks, is_signed_integer(options_.type)), comm_};
+        launch_for<kTypes>(stream, shape, options_.type, options_.ranks, call, kKernel);
     }
 
 private:
@@ -72,8 +74,8 @@ std::unique_ptr<NcclDevice> NcclDevice::create(NcclCommunicator& nccl,
     if (options.type != DataType::kFloat && options.type != DataType::kBfloat16) {
         throw std::runtime_error("its kernel is compiled for float and bfloat16 only");
     }
-    if (resident_blocks_for<NcclTwoShot, kTypes>(options.type, options.ranks, most.threads) <
-        most.blocks) {
+    if (resident_blocks_for<NcclTwoShotCall, kTypes>(options.type, options.ranks, most.threads,
+                                                     kKernel) < most.blocks) {
         throw std::runtime_error(
             fmt::format("the device cannot keep {} blocks of its kernel resident", most.blocks));
     }

@@ -10,7 +10,7 @@
 
 #include "common/explore/explore.hpp"
 #include "common/explore/timeouts.hpp"
-#include "labs/05_device_prims/reduction/collective.hpp"
+#include "labs/06_allreduce/algorithms/call.hpp"
 
 namespace symm {
 
@@ -35,6 +35,18 @@ T* elements(CUdeviceptr address) {
 template <class T>
 CUdeviceptr buffer(Scene& scene, const std::string& name, int rank) {
     return reinterpret_cast<CUdeviceptr>(scene.allocate<T>(kMostElements, name, rank));
+}
+
+/// A rank's call for a kernel, of sums. Its count is set call by call.
+template <class T>
+KernelCall kernel_call(Collective collective, const Buffers& mine, int rank, int ranks,
+                       const simt::Timeout& timeout) {
+    const DataType type = std::is_integral_v<T> ? DataType::kUint32 : DataType::kFloat;
+    return {{{type, ReduceOp::kSum, collective}, mine.in, mine.out, 0},
+            Reduction(ReduceOp::kSum, ranks),
+            timeout,
+            rank,
+            ranks};
 }
 
 struct Ranks {

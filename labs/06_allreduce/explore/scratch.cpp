@@ -40,11 +40,10 @@ void through_scratch(Scene& scene, const Ranks& who, const std::vector<std::size
         if (2 * kRegions * static_cast<unsigned>(who.ranks - 1) * slots > 64) {
             throw std::logic_error("more slots than a scene has");
         }
-        const ScratchCall call{in,     out,
-                               0,      Reduction(ReduceOp::kSum, who.ranks),
-                               epochs, {scratch.first->pack, scratch.stride},
-                               slots,  timeout,
-                               rank,   who.ranks};
+        const ScratchCall call{kernel_call<T>(collective, {in, out}, rank, who.ranks, timeout),
+                               epochs,
+                               {scratch.first->pack, scratch.stride},
+                               slots};
         scene.launch(rank, {who.blocks, who.threads}, [=](const ThreadBlock& block) {
             make_calls<T>(block, calls, rank, in, out, timeout, [&](std::size_t count) {
                 Kernel<T, kMost> kernel{call};

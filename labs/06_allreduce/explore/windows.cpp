@@ -21,7 +21,7 @@ Buffers seen_by(int p, const Buffers& mine, const Calls& calls, std::size_t coun
             mine.out + (calls.parts_out() > 1 ? part : 0)};
 }
 
-void two_shots(Scene& scene, const Ranks& who, const Calls& calls, Shots shots) {
+void two_shots(Scene& scene, const Ranks& who, const Calls& calls) {
     const auto meeting = explore::symmetric<RendezvousMemory>(scene, who.ranks, "meeting");
     const auto barrier = explore::symmetric<BarrierMemory>(scene, who.ranks, "barrier");
     std::vector<Buffers> buffers;
@@ -31,12 +31,9 @@ void two_shots(Scene& scene, const Ranks& who, const Calls& calls, Shots shots) 
     for (int rank = 0; rank < who.ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const Buffers mine = buffers[static_cast<std::size_t>(rank)];
-        const TwoShotCall call{{meeting, rank, who.ranks, {}},
-                               {barrier, rank, who.ranks},
-                               0,
-                               Reduction(ReduceOp::kSum, who.ranks),
-                               timeout,
-                               shots};
+        const TwoShotCall call{kernel_call<float>(calls.collective, mine, rank, who.ranks, timeout),
+                               {meeting, rank, who.ranks, {}},
+                               {barrier, rank, who.ranks}};
         using Kernel = TwoShot<float, 4>;
         scene.launch(
             rank, {who.blocks, who.threads, Kernel::kSharedBytes}, [=](const ThreadBlock& block) {
@@ -79,11 +76,9 @@ void chunks(Scene& scene, const Ranks& who, const Calls& calls) {
     for (int rank = 0; rank < who.ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const Buffers mine = buffers[static_cast<std::size_t>(rank)];
-        ChunksCall call{{{meeting, rank, who.ranks, {}},
-                         {barrier, rank, who.ranks},
-                         0,
-                         Reduction(ReduceOp::kSum, who.ranks),
-                         timeout},
+        ChunksCall call{{kernel_call<float>(calls.collective, mine, rank, who.ranks, timeout),
+                         {meeting, rank, who.ranks, {}},
+                         {barrier, rank, who.ranks}},
                         steps,
                         {trust, rank, who.ranks},
                         {slots, kSlot},
@@ -225,20 +220,20 @@ void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Colle
 int main(int argc, char** argv) {
     using namespace symm;
     const auto two_shot = [](const Ranks& who, std::vector<std::size_t> counts) {
-        return [=](Scene& scene) { two_shots(scene, who, {counts, who.ranks}, Shots::kBoth); };
+        return [=](Scene& scene) { two_shots(scene, who, {counts, who.ranks}); };
     };
     const auto in_chunks = [](const Ranks& who, std::vector<std::size_t> counts) {
         return [=](Scene& scene) { chunks(scene, who, {counts, who.ranks}); };
     };
     const auto one_half = [](const Ranks& who, std::vector<std::size_t> counts,
-                             Collective collective, Shots shots) {
-        return [=](Scene& scene) { two_shots(scene, who, {counts, who.ranks, collective}, shots); };
+                             Collective collective) {
+        return [=](Scene& scene) { two_shots(scene, who, {counts, who.ranks, collective}); };
     };
     const auto reduce_scatter = [&](const Ranks& who, std::vector<std::size_t> counts) {
-        return one_half(who, std::move(counts), Collective::kReduceScatter, Shots::kReduceScatter);
+        return one_half(who, std::move(counts), Collective::kReduceScatter);
     };
     const auto all_gather = [&](const Ranks& who, std::vector<std::size_t> counts) {
-        return one_half(who, std::move(counts), Collective::kAllGather, Shots::kAllGather);
+        return one_half(who, std::move(counts), Collective::kAllGather);
     };
     const auto by_copies = [](unsigned threads, unsigned calls, int pieces, Collective collective) {
         return [=](Scene& scene) { copies(scene, threads, calls, {pieces}, collective); };

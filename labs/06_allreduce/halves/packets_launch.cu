@@ -1,22 +1,49 @@
 #include "labs/06_allreduce/algorithms/dispatch.hpp"
-#include "labs/06_allreduce/algorithms/launches.hpp"
+#include "labs/06_allreduce/algorithms/one_shot/one_shot_launch.hpp"
 #include "labs/06_allreduce/halves/packets.hpp"
 
 namespace symm {
+namespace {
 
-void launch_reduce_scatter_packets(CUstream stream, LaunchShape shape, DataType type,
-                                   const ScratchCall& call) {
-    launch_for<ReduceScatterPackets>(stream, shape, type, call.ranks, call);
-}
+constexpr auto kScatter = []<class T, int kMost>(const ScratchCall& call) {
+    return ReduceScatterPackets<T, kMost>{{{call}}};
+};
+constexpr auto kGather = []<class T, int kMost>(const ScratchCall& call) {
+    return AllGatherPackets<T, kMost>{{{call}}};
+};
 
-void launch_all_gather_packets(CUstream stream, LaunchShape shape, const ScratchCall& call) {
-    launch_for<AllGatherPackets, Types::kBytes>(stream, shape, DataType::kUint8, call.ranks, call);
-}
+}  // namespace
 
-unsigned halves_resident_blocks(DataType type, int ranks, unsigned threads) {
-    return std::min(
-        resident_blocks_for<ReduceScatterPackets>(type, ranks, threads),
-        resident_blocks_for<AllGatherPackets, Types::kBytes>(DataType::kUint8, ranks, threads));
-}
+extern const AlgorithmKernels kReduceScatterPacketsKernels{
+    .collective = Collective::kReduceScatter,
+    .algorithm = Algorithm::kOneShot,
+    .resident_blocks =
+        [](DataType type, int ranks, unsigned threads) {
+            return resident_blocks_for<ScratchCall>(type, ranks, threads, kScatter);
+        },
+    .queue =
+        [](Workspace& workspace, const QueuedCall& call) {
+            queue_pieces(
+                workspace, Algorithm::kOneShot, kPacketLayout, call, [&](const ScratchCall& piece) {
+                    launch_for(call.stream, call.shape, call.type, call.ranks, piece, kScatter);
+                });
+        }};
+
+extern const AlgorithmKernels kAllGatherPacketsKernels{
+    .collective = Collective::kAllGather,
+    .algorithm = Algorithm::kOneShot,
+    .resident_blocks =
+        [](DataType type, int ranks, unsigned threads) {
+            return resident_blocks_for<ScratchCall, Types::kIntegers>(type, ranks, threads,
+                                                                      kGather);
+        },
+    .queue =
+        [](Workspace& workspace, const QueuedCall& call) {
+            queue_pieces(workspace, Algorithm::kOneShot, kPacketLayout, call,
+                         [&](const ScratchCall& piece) {
+                             launch_for<Types::kIntegers>(call.stream, call.shape, call.type,
+                                                          call.ranks, piece, kGather);
+                         });
+        }};
 
 }  // namespace symm

@@ -63,7 +63,7 @@ void HierarchicalCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::
                                           DataType type, ReduceOp op, CUstream stream) {
     const CurrentContext current(inside_.gpu());
     ++calls_;  // if it is refused, too: then the other machines' next call is another one
-    inside_.require_possible(Collective::kAllReduce, in, out, count, type, op, stream, [&] {
+    inside_.require_possible({{type, op}, in, out, count}, stream, [&] {
         across_.require_possible(part_bytes(), stream);
         require_memory(in, count, type);
         require_memory(out, count, type);

@@ -5,8 +5,7 @@
 
 #include "common/sys/deadline.hpp"
 #include "common/sys/log.hpp"
-#include "labs/06_allreduce/algorithms/launches.hpp"
-#include "labs/06_allreduce/algorithms/scratch.hpp"
+#include "labs/06_allreduce/algorithms/one_shot/one_shot_launch.hpp"
 #include "labs/06_allreduce/machines/staged_exchange.hpp"
 
 namespace symm {
@@ -41,16 +40,14 @@ void NcclExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stre
     communicator_.all_reduce(buffer, buffer, call.count, static_cast<int>(call.type),
                              static_cast<int>(op), stream);
     if (call.op == ReduceOp::kAvg) {  // one shot of a single rank divides the sum
-        launch_one_shot(stream, {.blocks = 32, .threads = 256}, call.type,
-                        {buffer,
-                         buffer,
-                         call.count,
-                         Reduction(call.op, call.ranks, is_signed_integer(call.type)),
+        launch_one_shot(stream, {.blocks = 32, .threads = 256},
+                        {{{{call.type, call.op}, buffer, buffer, call.count},
+                          Reduction(call.op, call.ranks, is_signed_integer(call.type)),
+                          timeout_.timeout(),
+                          0,
+                          1},
                          epochs_.as<Epochs>(),
                          {},
-                         1,
-                         timeout_.timeout(),
-                         0,
                          1});
     }
     launch_require_part(stream, timeout_.timeout(), kernels, rank_);

@@ -1,7 +1,7 @@
 #include "common/cuda/launch.hpp"
 #include "labs/05_device_prims/reduction/reduction.hpp"
 #include "labs/05_device_prims/signal.hpp"
-#include "labs/06_allreduce/algorithms/launches.hpp"
+#include "labs/06_allreduce/algorithms/call.hpp"
 #include "labs/06_allreduce/machines/staged_exchange.hpp"
 
 namespace symm {

@@ -9,42 +9,19 @@
 #include <string>
 #include <string_view>
 
-#include "labs/05_device_prims/reduction/collective.hpp"
-#include "labs/05_device_prims/reduction/data_type.hpp"
-#include "labs/06_allreduce/algorithms/launches.hpp"
+#include "labs/06_allreduce/algorithms/algorithm.hpp"
+#include "labs/06_allreduce/algorithms/call.hpp"
 #include "labs/06_allreduce/tuning/tuning_table.hpp"
 
 namespace symm {
 
-/// The properties of a call.
-struct CallSize {
-    DataType type;
-    std::size_t count;
-    int ranks;
-    bool in_windows;  ///< Input and output both lie in windows; of one half, the larger buffer.
-    Collective collective = Collective::kAllReduce;  ///< Or a half: `count` is one part's.
-};
-
-/// Why the tuner chose as it did.
-enum class TunerReason {
-    kAsked,
-    kSmall,
-    kMiddle,
-    kPushed,
-    kLarge,
-    kChunked,
-    kFewBlocks,
-    kLargest,
-    kNoWindow,
-    kLargeHalf,
-    kLargestHalf
-};
-
 /// The limits of the ranks' devices.
 struct MostShapes {
-    LaunchShape any;       ///< The most blocks and threads of a launch, of any algorithm.
-    LaunchShape sentinel;  ///< Kernels with the sentinel are smaller: more blocks may fit.
-    bool copy_engine;      ///< Calls by the copy engine: each rank has a device of its own.
+    LaunchShape any;    ///< The most blocks and threads of a launch, of any algorithm.
+    LaunchShape small;  ///< Of small kernels (AlgorithmRow).
+    bool own_devices;   ///< Each rank has a device of its own.
+
+    const LaunchShape& of(const AlgorithmRow& row) const { return row.small_kernels ? small : any; }
 };
 
 /// A user's overrides of the tuner's choice: SYMM_ALGO, SYMM_BLOCKS and SYMM_THREADS.
@@ -55,41 +32,32 @@ struct TunerOverrides {
     static TunerOverrides from_environment();
 };
 
-/// The tuner's inputs. The table and `most` are the same on all ranks.
-struct Tuner {
-    TuningTable table;
-    MostShapes most;
-    TunerOverrides overrides;
-};
-
 /// The tuner's choice.
 struct CallPlan {
     Algorithm algorithm;  ///< Never kAuto.
     LaunchShape shape;
-    TunerReason reason;
-    std::size_t limit;  ///< The table's, in bytes: the size up to which, or above which, it chose.
     /// The most elements of one launch: a larger call takes several, one after the other.
     std::size_t piece;
+    std::string_view why;  ///< A format: see describe().
+    std::size_t up_to;     ///< The algorithm's limits in the table, in bytes.
+    std::size_t above;
 };
 
-/// The reason as a sentence.
+/// Why the plan was made, as a sentence.
 std::string describe(const CallPlan& plan, int ranks);
 
-/// A bank's room for one sender's data, in bytes: the most of one launch.
-inline constexpr std::size_t kOneShotLimit = 512 * 1024;
-std::size_t sentinel_limit(int ranks);
-std::size_t push_limit(int ranks);
-/// The most bytes of a call that one launch can reduce in chunks.
-std::size_t chunks_limit(int ranks);
-/// The number of packs in a chunk: the same on all ranks, even if their blocks have different
-/// numbers of threads.
-unsigned chunk_packs(int ranks);
+/// What the tuner knows. The same on all ranks.
+struct Tuner {
+    TuningTable table;
+    int ranks;
+    MostShapes most;
+    TunerOverrides overrides;
 
-/// Whether calls of up to `bytes` bytes may use the scratch memory of chunks and the copy engine.
-bool may_use_chunks_or_copy(std::size_t bytes, int ranks, const Tuner& tuner);
-
-/// Chooses for a call. If `asked` cannot do the call, throws std::invalid_argument that names the
-/// alternatives.
-CallPlan plan_call(const CallSize& call, Algorithm asked, const Tuner& tuner);
+    /// Plans a call. `in_windows`: the buffers that peers use lie in windows. If `asked` cannot make
+    /// the call, throws std::invalid_argument that names the alternatives.
+    CallPlan plan(const Call& call, bool in_windows, Algorithm asked) const;
+    /// Whether calls with buffers of up to `bytes` bytes, in windows, may take the algorithm.
+    bool may_take(const AlgorithmRow& row, std::size_t bytes) const;
+};
 
 }  // namespace symm

@@ -1,9 +1,9 @@
 #include "labs/06_allreduce/tuning/tuning_table.hpp"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <sstream>
 #include <tuple>
 
@@ -16,26 +16,40 @@
 namespace symm {
 namespace {
 
-constexpr std::size_t kMostRows = 256;  // of 68 bytes each: the ranks exchange one text
-constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kMostRows = 256;  // of 72 bytes each: the ranks exchange one text
+constexpr std::size_t kAll = kAnySize;
 
 // H100s, H200s and NVSwitch: what `06_allreduce_tune --mode thread --bytes 1K:1G FILE` measures
-// with `--ranks 2`, 4 and 8.
+// with `--ranks 2`, 4 and 8. Rows of the halves: by the benchmark with SYMM_ALGO.
 constexpr std::string_view kH200 = R"(
-2  floating     -    8M    -  16M  256M
-2  integer   512K     -    -  16M  256M
-4  floating    1K  256K  16M    -  128M
-4  integer   256K     -    -   8M  128M
-8  floating     -  256K  16M    -  256M
-8  integer   128K     -    -  16M  256M
+2  floating         -    8M    -  16M  256M
+2  integer       512K     -    -  16M  256M
+2  reducescatter   1M     -    - 256M     -
+2  allgather       1M     -    - 512M     -
+4  floating        1K  256K  16M    -  128M
+4  integer       256K     -    -   8M  128M
+4  reducescatter   1M     -    - 128M     -
+4  allgather       1M     -    - 256M     -
+8  floating         -  256K  16M    -  256M
+8  integer       128K     -    -  16M  256M
+8  reducescatter   1M     -    - 256M     -
+8  allgather       1M     -    - 256M     -
 )";
 // Low enough for tests to reach every algorithm.
 constexpr std::string_view kEmulated = R"(
-2   floating   16K   1M     -   4M  16M
-2   integer   512K    -     -   4M  16M
-16  floating   16K  64K  256K   4M  16M
-16  integer    64K    -     -   4M  16M
+2   floating       16K   1M     -   4M  16M
+2   integer       512K    -     -   4M  16M
+2   reducescatter   4K    -     -  32M    -
+2   allgather       4K    -     -  32M    -
+16  floating       16K  64K  256K   4M  16M
+16  integer        64K    -     -   4M  16M
+16  reducescatter   8K    -     -  32M    -
+16  allgather       8K    -     -  32M    -
 )";
+
+std::string_view librarys_table() {
+    return is_emulated() ? kEmulated : kH200;
+}
 
 std::string size_text(std::size_t bytes) {
     return bytes == 0 ? "-" : bytes == kAll ? "all" : format_bytes(bytes);
@@ -45,69 +59,82 @@ std::size_t size_of_text(std::string_view text) {
     return text == "-" ? 0 : text == "all" ? kAll : parse_bytes(text);
 }
 
+/// The algorithm of a column.
+Algorithm algorithm_at(std::size_t column) {
+    return static_cast<Algorithm>(column + 1);
+}
+
+bool has_column(CallKind kind, Algorithm algorithm) {
+    const auto rows = algorithm_rows();
+    return std::any_of(rows.begin(), rows.end(), [&](const AlgorithmRow& row) {
+        return row.algorithm == algorithm && kind_makes(kind, row);
+    });
+}
+
 /// Throws UsageError, which does not name the place.
 TuningRow parse_row(const std::string& line) {
     std::istringstream words(line);
     TuningRow row{};
-    std::string types;
-    if (!(words >> row.ranks >> types) || row.ranks < 1 ||
-        (types != "floating" && types != "integer")) {
-        throw UsageError("a row starts with the number of ranks, then `floating` or `integer`");
+    std::string kind;
+    const auto& kinds = Names<CallKind>::kNames;
+    if (!(words >> row.ranks >> kind) || row.ranks < 1 ||
+        std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+        throw UsageError(
+            fmt::format("a row starts with the number of ranks, then {}", fmt::join(kinds, ", ")));
     }
-    row.floating = types == "floating";
-    for (std::size_t& bytes : row.up_to) {
+    row.kind = named<CallKind>("calls", kind);
+    for (std::size_t column = 0; column < TuningRow::kColumns; ++column) {
         std::string word;
         words >> word;
-        bytes = size_of_text(word);
+        row.up_to.at(column) = size_of_text(word);
+        const Algorithm algorithm = algorithm_at(column);
+        if (row.up_to.at(column) != 0 && !has_column(row.kind, algorithm)) {
+            throw UsageError(fmt::format("{} has no {} calls: write `-`", name_of(algorithm),
+                                         name_of(row.kind)));
+        }
     }
     if (std::string more; words >> more) {
         throw UsageError(fmt::format("there is no column for `{}`", more));
-    }
-    for (const Algorithm algorithm : kTuned) {
-        if (!row.floating && is_floating_only(algorithm) && row.limit(algorithm) != 0) {
-            throw UsageError(
-                fmt::format("integers have no sentinel: write `-` for {}", name_of(algorithm)));
-        }
     }
     return row;
 }
 
 }  // namespace
 
-bool is_floating_only(Algorithm algorithm) {
-    return algorithm == Algorithm::kSentinel || algorithm == Algorithm::kPush;
+CallKind kind_of(const Call& call) {
+    return call.collective == Collective::kReduceScatter ? CallKind::kReduceScatter
+           : call.collective == Collective::kAllGather   ? CallKind::kAllGather
+           : is_floating(call.type)                      ? CallKind::kFloating
+                                                         : CallKind::kInteger;
 }
 
-bool makes_halves(Algorithm algorithm) {
-    return !is_floating_only(algorithm) && algorithm != Algorithm::kChunks;
+bool kind_makes(CallKind kind, const AlgorithmRow& row) {
+    const bool floating = kind == CallKind::kFloating;
+    const Call call{
+        {floating ? DataType::kFloat : DataType::kInt32, ReduceOp::kSum, row.collective}};
+    return kind_of(call) == kind && (floating || !row.floating_only);
 }
 
 Algorithm TuningRow::algorithm(std::size_t bytes) const {
-    for (std::size_t i = 0; i < kTuned.size(); ++i) {
-        if (bytes <= up_to.at(i)) {
-            return kTuned.at(i);
-        }
-    }
-    return Algorithm::kCopy;
+    const auto column =
+        std::find_if(up_to.begin(), up_to.end(), [&](std::size_t most) { return bytes <= most; });
+    return algorithm_at(static_cast<std::size_t>(column - up_to.begin()));
 }
 
 std::size_t TuningRow::limit(Algorithm algorithm) const {
-    return up_to.at(static_cast<std::size_t>(std::find(kTuned.begin(), kTuned.end(), algorithm) -
-                                             kTuned.begin()));
+    const auto column = static_cast<std::size_t>(algorithm) - 1;
+    return column < kColumns ? up_to.at(column) : kAll;
 }
 
 std::size_t TuningRow::above(Algorithm algorithm) const {
-    std::size_t most = 0;
-    for (std::size_t i = 0; i < kTuned.size() && kTuned.at(i) < algorithm; ++i) {
-        most = std::max(most, up_to.at(i));
-    }
-    return most;
+    const auto column = static_cast<std::ptrdiff_t>(algorithm) - 1;
+    return column == 0 ? 0 : *std::max_element(up_to.begin(), up_to.begin() + column);
 }
 
 TuningTable TuningTable::from_environment() {
     const std::string path = env::text("SYMM_TUNING");
     if (path.empty()) {
-        return parse(is_emulated() ? kEmulated : kH200, "the library's table");
+        return parse(librarys_table(), "the library's table");
     }
     return read(path, "SYMM_TUNING=" + path);
 }
@@ -135,23 +162,34 @@ TuningTable TuningTable::parse(std::string_view text, std::string_view origin) {
         throw UsageError(fmt::format("{}: {} rows, but at most {} are allowed", origin,
                                      table.rows_.size(), kMostRows));
     }
-    for (const bool floating : {true, false}) {
-        if (std::none_of(table.rows_.begin(), table.rows_.end(),
-                         [&](const TuningRow& row) { return row.floating == floating; })) {
-            throw UsageError(
-                fmt::format("{}: no row for {} types", origin, floating ? "floating" : "integer"));
+    for (const CallKind kind : kCallKinds) {
+        if (table.has(kind)) {
+            continue;
+        }
+        if (kind == CallKind::kFloating || kind == CallKind::kInteger) {
+            throw UsageError(fmt::format("{}: no row for {} types", origin, name_of(kind)));
+        }
+        for (const TuningRow& row : parse(librarys_table(), "the library's table").rows_) {
+            if (row.kind == kind) {
+                table.set(row);
+            }
         }
     }
     return table;
 }
 
+bool TuningTable::has(CallKind kind) const {
+    return std::any_of(rows_.begin(), rows_.end(),
+                       [&](const TuningRow& row) { return row.kind == kind; });
+}
+
 std::string TuningTable::text() const {
-    std::string text = fmt::format("# {:>5} {:>9}", "ranks", "types");
-    for (const Algorithm algorithm : kTuned) {
-        text += fmt::format(" {:>9}", name_of(algorithm));
+    std::string text = fmt::format("# {:>5} {:>13}", "ranks", "calls");
+    for (std::size_t column = 0; column < TuningRow::kColumns; ++column) {
+        text += fmt::format(" {:>9}", name_of(algorithm_at(column)));
     }
     for (const TuningRow& row : rows_) {
-        text += fmt::format("\n{:>7} {:>9}", row.ranks, row.floating ? "floating" : "integer");
+        text += fmt::format("\n{:>7} {:>13}", row.ranks, name_of(row.kind));
         for (const std::size_t bytes : row.up_to) {
             text += fmt::format(" {:>9}", size_text(bytes));
         }
@@ -159,10 +197,10 @@ std::string TuningTable::text() const {
     return text + "\n";
 }
 
-const TuningRow& TuningTable::row(int ranks, bool floating) const {
+const TuningRow& TuningTable::row(int ranks, CallKind kind) const {
     const TuningRow* found = nullptr;  // the last row, if all are for fewer ranks
     for (const TuningRow& row : rows_) {
-        if (row.floating == floating) {
+        if (row.kind == kind) {
             found = &row;
             if (row.ranks >= ranks) {
                 break;
@@ -173,7 +211,7 @@ const TuningRow& TuningTable::row(int ranks, bool floating) const {
 }
 
 void TuningTable::set(const TuningRow& row) {
-    const auto key = [](const TuningRow& of) { return std::tuple(of.ranks, !of.floating); };
+    const auto key = [](const TuningRow& of) { return std::tuple(of.ranks, of.kind); };
     const auto place =
         std::lower_bound(rows_.begin(), rows_.end(), row,
                          [&](const auto& a, const auto& b) { return key(a) < key(b); });

@@ -1,15 +1,16 @@
 #pragma once
 /// \file
 /// The tuner's table: up to which size which algorithm is the fastest. One table per kind of
-/// machine, as text, written by `06_allreduce_tune FILE`:
+/// machine, as text. `06_allreduce_tune FILE` writes the rows of an AllReduce:
 ///
-///     # ranks     types  oneshot  sentinel  push  twoshot  chunks
-///           2  floating      16K        8M     -      16M    256M
-///           2   integer     512K         -     -      16M    256M
+///     # ranks          calls  oneshot  sentinel  push  twoshot  chunks
+///           2       floating      16K        8M     -      16M    256M
+///           2        integer     512K         -     -      16M    256M
+///           2  reducescatter       1M         -     -     256M       -
 ///
-/// A number is the largest call, in bytes, for which its algorithm is taken: the first from the
-/// left whose number is large enough. `-` is never, `all` any size. Larger calls go to the copy
-/// engine. A row is for up to its number of ranks, and more than the previous row's.
+/// A number is the largest call, in bytes of the larger buffer, for which its algorithm is taken:
+/// the first from the left whose number is large enough. `-` is never, `all` any size. Larger calls
+/// go to the copy engine. A row is for up to its number of ranks, and more than the previous row's.
 
 #include <array>
 #include <cstddef>
@@ -18,35 +19,35 @@
 #include <vector>
 
 #include "common/sys/named.hpp"
+#include "labs/06_allreduce/algorithms/algorithm.hpp"
+#include "labs/06_allreduce/algorithms/call.hpp"
 
 namespace symm {
 
-/// The algorithms of a call, in the order in which sizes grow. kAuto leaves it to the tuner.
-enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kChunks, kCopy };
-
+/// Calls that share a row: AllReduces of floating types or of integers, and the two halves of one.
+enum class CallKind { kFloating, kInteger, kReduceScatter, kAllGather };
+inline constexpr std::array kCallKinds{CallKind::kFloating, CallKind::kInteger,
+                                       CallKind::kReduceScatter, CallKind::kAllGather};
 template <>
-struct Names<Algorithm> {
-    static constexpr std::string_view kEnum = "Algorithm";
-    static constexpr std::array<std::string_view, 7> kNames{
-        "auto", "oneshot", "sentinel", "push", "twoshot", "chunks", "copy"};
+struct Names<CallKind> {
+    static constexpr std::string_view kEnum = "CallKind";
+    static constexpr std::array<std::string_view, 4> kNames{"floating", "integer", "reducescatter",
+                                                            "allgather"};
 };
-/// Whether it is for floating types only: it needs the sentinel, which integers do not have.
-bool is_floating_only(Algorithm algorithm);
-/// Whether it also makes a ReduceScatter and an AllGather: kAuto, kOneShot, kTwoShot and kCopy.
-bool makes_halves(Algorithm algorithm);
-
-/// The algorithms that have a column.
-inline constexpr std::array kTuned{Algorithm::kOneShot, Algorithm::kSentinel, Algorithm::kPush,
-                                   Algorithm::kTwoShot, Algorithm::kChunks};
+CallKind kind_of(const Call& call);
+/// Whether the row's algorithm makes such calls.
+bool kind_makes(CallKind kind, const AlgorithmRow& row);
 
 struct TuningRow {
-    int ranks;                                     ///< At most.
-    bool floating;                                 ///< The type; false: integers.
-    std::array<std::size_t, kTuned.size()> up_to;  ///< Bytes; 0: never.
+    static constexpr std::size_t kColumns = kAlgorithms - 1;  ///< The last algorithm needs none.
+
+    int ranks;  ///< At most.
+    CallKind kind;
+    std::array<std::size_t, kColumns> up_to;  ///< Bytes; 0: never.
 
     /// The algorithm for a call of `bytes` bytes.
     Algorithm algorithm(std::size_t bytes) const;
-    /// The largest call for an algorithm of kTuned.
+    /// The largest call for an algorithm.
     std::size_t limit(Algorithm algorithm) const;
     /// The largest call for which an algorithm left of this one in the table is taken.
     std::size_t above(Algorithm algorithm) const;
@@ -59,17 +60,19 @@ public:
     static TuningTable from_environment();
     /// Reads the file; `origin` is named in errors. Throws UsageError.
     static TuningTable read(const std::string& path, const std::string& origin);
-    /// The same for a text.
+    /// The same for a text. Rows that it may lack, of ReduceScatter and AllGather, are the library's.
     static TuningTable parse(std::string_view text, std::string_view origin);
 
     std::string text() const;
     /// The row for a call.
-    const TuningRow& row(int ranks, bool floating) const;
-    /// Adds the row, or replaces the one for these ranks and types.
+    const TuningRow& row(int ranks, CallKind kind) const;
+    /// Adds the row, or replaces the one for these ranks and calls.
     void set(const TuningRow& row);
 
 private:
-    std::vector<TuningRow> rows_;  ///< By ranks; floating before integers.
+    bool has(CallKind kind) const;
+
+    std::vector<TuningRow> rows_;  ///< By ranks, then by kind.
 };
 
 }  // namespace symm

@@ -40,6 +40,9 @@ struct PeerSlots {
     }
 };
 
+/// Bytes of a slot: enough for calls of 1 GiB (512 KiB on emulated GPUs), and a little more.
+std::size_t peer_slot_bytes(int ranks);
+
 /// Where a rank's peers tell it that they gave up: symmetric, zeroed before the first use.
 struct TrustMemory {
     std::uint32_t gave_up[kMaxBarrierRanks];  ///< Written by peers. Not 0: that peer gave up.

@@ -10,22 +10,21 @@ namespace {
 
 /// A rank that makes AllReduces by the copy engine.
 struct CopySide : ProtocolSide {
-    CopySide(Rank& r, std::size_t scratch_bytes, std::chrono::nanoseconds limit,
+    CopySide(Rank& r, std::size_t slot_bytes, std::chrono::nanoseconds limit,
              std::uint32_t epoch = 0)
-        : ProtocolSide(r, limit, epoch),
-          two_shot(r, memory.member(&ProtocolMemory::copy), memory.member(&ProtocolMemory::trust),
-                   SymmetricRange(r, scratch_bytes)) {}
+        : ProtocolSide(r, limit, epoch), slots(r, slot_bytes) {}
 
     void queue(std::size_t count) {
         two_shot.queue(stream.get(), {2, 8},
-                       {Collective::kAllReduce,
-                        reinterpret_cast<CUdeviceptr>(local->in),
-                        reinterpret_cast<CUdeviceptr>(local->out),
-                        count,
-                        DataType::kFloat,
-                        Reduction(ReduceOp::kSum, 2),
-                        {memory.member(&ProtocolMemory::barrier), rank.rank(), 2},
-                        timeout.timeout()});
+                       {{{{},
+                          reinterpret_cast<CUdeviceptr>(local->in),
+                          reinterpret_cast<CUdeviceptr>(local->out),
+                          count},
+                         Reduction(ReduceOp::kSum, 2),
+                         timeout.timeout(),
+                         rank.rank(),
+                         2},
+                        {memory.member(&ProtocolMemory::barrier), rank.rank(), 2}});
     }
     /// Makes a call, and returns its error.
     std::string error_of_call() {
@@ -39,18 +38,20 @@ struct CopySide : ProtocolSide {
     }
     /// Where a peer tells this rank that it gave up.
     CUdeviceptr gave_up(int peer) const {
-        return reinterpret_cast<CUdeviceptr>(&local->trust.gave_up[peer]);
+        const TrustMemory* trust = slots.trust().memory.of(rank.rank());
+        return reinterpret_cast<CUdeviceptr>(&trust->gave_up[peer]);
     }
 
     SymmetricPointer<ProtocolMemory> memory = range.pointer<ProtocolMemory>();
-    TwoShotCopy two_shot;
+    SlotMemory slots;
+    TwoShotCopy two_shot{memory.member(&ProtocolMemory::copy), slots};
 };
 
 // In rounds: slots of 64 bytes, of which an AllReduce uses 48, a pack for each piece. Across the
 // wrap of the counters.
 TEST(TwoShotCopy, IsRightCallAfterCall) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-        CopySide side(rank, 128, Deadline::standard_limit(), 0xfffffff8U);
+        CopySide side(rank, 64, Deadline::standard_limit(), 0xfffffff8U);
         for (unsigned call = 0; call < 10; ++call) {
             const std::size_t count = ProtocolMemory::kElements - 23 * call;
             side.prepare(call);
@@ -64,7 +65,7 @@ TEST(TwoShotCopy, IsRightCallAfterCall) {
 // Copies run even after a wait that gave up, so peers must be notified.
 TEST(TwoShotCopy, TellsPeersThatItGaveUp) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-        CopySide side(rank, TwoShotCopy::scratch_bytes(2), std::chrono::milliseconds{300});
+        CopySide side(rank, peer_slot_bytes(2), std::chrono::milliseconds{300});
         if (rank.rank() == 0) {
             EXPECT_NE(side.error_of_call(), "");
         }
@@ -80,7 +81,7 @@ TEST(TwoShotCopy, TellsPeersThatItGaveUp) {
 
 TEST(TwoShotCopy, DoesNotTrustAResultBesideARankThatGaveUp) {
     run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-        CopySide side(rank, TwoShotCopy::scratch_bytes(2), Deadline::standard_limit());
+        CopySide side(rank, peer_slot_bytes(2), Deadline::standard_limit());
         if (rank.rank() == 1) {
             constexpr std::uint32_t kGaveUp = 1;
             copy_to_device(side.gave_up(0), &kGaveUp, sizeof(kGaveUp));

@@ -6,6 +6,7 @@ symm_mutants(allreduce_mutant LABELS lab06
   algorithms/tests/copy_protocol_test.cpp
   algorithms/tests/protocol_kernels.cu
   algorithms/tests/protocol_test.cpp
+  algorithms/peer_slots/slot_memory.cpp
   algorithms/two_shot_copy/two_shot_copy.cpp
   LINK lab03
   ENVIRONMENT SYMM_EMU_TORN_PACKS=1 SYMM_TIMEOUT=10)

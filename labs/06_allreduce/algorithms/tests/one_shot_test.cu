@@ -51,10 +51,14 @@ float input(int rank, unsigned i) {
 OneShot<__half, 4> kernel_of(const Rank& rank, const SymmetricRange& range, std::size_t count,
                              const KernelTimeout& timeout) {
     const CUdeviceptr local = range.peer(rank.rank());
-    return {{local + offsetof(Memory, in), local + offsetof(Memory, out), count,
-             Reduction(ReduceOp::kAvg, kRanks), &range.at<Memory>(rank.rank())->epochs,
-             range.pointer<simt::Pack16>(offsetof(Memory, scratch)), kPackets, timeout.timeout(),
-             rank.rank(), kRanks}};
+    return {{{{{}, local + offsetof(Memory, in), local + offsetof(Memory, out), count},
+              Reduction(ReduceOp::kAvg, kRanks),
+              timeout.timeout(),
+              rank.rank(),
+              kRanks},
+             &range.at<Memory>(rank.rank())->epochs,
+             range.pointer<simt::Pack16>(offsetof(Memory, scratch)),
+             kPackets}};
 }
 
 TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {

@@ -36,9 +36,6 @@ struct Reset {
                 memory->copy.inputs[k][p] = memory->copy.sums[k][p] = epoch;
             }
         }
-        for (std::uint32_t& peer : memory->trust.gave_up) {
-            peer = 0;
-        }
         for (std::uint32_t& one : memory->one_shot.of_block) {
             one = epoch;
         }
@@ -107,31 +104,32 @@ CUdeviceptr address_of(const void* pointer) {
     return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
-ScratchCall scratch_call(SymmetricPointer<ProtocolMemory> memory, simt::Pack16* first_slot,
-                         Epochs* epochs, int rank, int ranks, std::size_t count,
-                         const simt::Timeout& timeout) {
-    const ProtocolMemory* local = memory.of(rank);
-    return {address_of(local->in),
-            address_of(local->out),
-            count,
+/// The sum of `ranks` ranks.
+KernelCall kernel_call(const ProtocolMemory* local, int rank, int ranks, std::size_t count,
+                       const simt::Timeout& timeout) {
+    return {{{}, address_of(local->in), address_of(local->out), count},
             Reduction(ReduceOp::kSum, ranks),
-            epochs,
-            {first_slot, memory.stride},
-            ProtocolMemory::kPackets,
             timeout,
             rank,
             ranks};
+}
+
+ScratchCall scratch_call(SymmetricPointer<ProtocolMemory> memory, simt::Pack16* first_slot,
+                         Epochs* epochs, int rank, int ranks, std::size_t count,
+                         const simt::Timeout& timeout) {
+    return {kernel_call(memory.of(rank), rank, ranks, count, timeout),
+            epochs,
+            {first_slot, memory.stride},
+            ProtocolMemory::kPackets};
 }
 
 TwoShotCall two_shot_call(SymmetricPointer<ProtocolMemory> memory, int rank, std::size_t count,
                           const simt::Timeout& timeout) {
     const ProtocolMemory* local = memory.of(rank);
     const Buffers mine{address_of(local->in), address_of(local->out)};
-    return {{memory.member(&ProtocolMemory::rendezvous), rank, 2, {mine, mine}},
-            {memory.member(&ProtocolMemory::barrier), rank, 2},
-            count,
-            Reduction(ReduceOp::kSum, 2),
-            timeout};
+    return {kernel_call(local, rank, 2, count, timeout),
+            {memory.member(&ProtocolMemory::rendezvous), rank, 2, {mine, mine}},
+            {memory.member(&ProtocolMemory::barrier), rank, 2}};
 }
 
 }  // namespace

@@ -31,7 +31,6 @@ struct ProtocolMemory {
     BarrierMemory barrier;
     RendezvousMemory rendezvous;
     CopyMemory copy;
-    TrustMemory trust;
     Epochs one_shot;
     alignas(16) simt::Pack16 scratch[2][1][kPackets];
     Epochs sentinel;

@@ -70,7 +70,7 @@ struct InUsedMemory {
     TwoShot<Word, kMostRanks> kernel;
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
         for (int p = kRanks; p < kMostRanks && block.thread_rank() == 0; ++p) {
-            block.shared<Buffers>()[p] = {kernel.rendezvous.rank == 2 ? 1U : 0U, 0};
+            block.shared<Buffers>()[p] = {kernel.rank == 2 ? 1U : 0U, 0};
         }
         block.sync();
         kernel(block);
@@ -103,8 +103,13 @@ void expect_sums(const std::string& unaligned, const Offsets& offsets) {
                               {mine, mine, mine}};
         const BarrierView barrier{range.pointer<BarrierMemory>(offsetof(Memory, barrier)),
                                   rank.rank(), kRanks};
-        const TwoShot<Word, kMostRanks> kernel{
-            {rendezvous, barrier, kCount, Reduction(ReduceOp::kSum, kRanks), timeout.timeout()}};
+        const TwoShot<Word, kMostRanks> kernel{{{{{}, mine.in, mine.out, kCount},
+                                                 Reduction(ReduceOp::kSum, kRanks),
+                                                 timeout.timeout(),
+                                                 rank.rank(),
+                                                 kRanks},
+                                                rendezvous,
+                                                barrier}};
         launch(stream.get(), 2, 4, InUsedMemory{kernel}, TwoShot<Word, kMostRanks>::kSharedBytes);
         timeout.synchronize(stream, "the AllReduce");
         copy_to_host(words.data(), mine.out, sizeof(words));

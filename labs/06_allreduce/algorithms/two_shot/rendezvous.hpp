@@ -30,22 +30,15 @@
 /// `./lab explore two_shot` runs every execution that the memory model allows.
 /// Source: ours. NCCL asks for equal offsets on all ranks (NCCL_WIN_COLL_SYMMETRIC).
 
-#include <cuda.h>
-
 #include <cstddef>
 #include <cstdint>
 
 #include "common/simt/thread_block.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/05_device_prims/ll_packet.hpp"
+#include "labs/06_allreduce/algorithms/call.hpp"
 
 namespace symm {
-
-/// One rank's buffers, as addresses in the reading rank.
-struct Buffers {
-    CUdeviceptr in;
-    CUdeviceptr out;
-};
 
 /// Each rank's memory for its rendezvous: symmetric, zeroed before the first use.
 struct RendezvousMemory {

@@ -27,30 +27,22 @@
 /// `./lab explore two_shot` runs every execution that the memory model allows.
 /// Source: NCCL's src/device/symmetric/all_reduce.cuh (RSxLD_AGxST).
 
-#include <cuda.h>
-
 #include <cstddef>
 
 #include "common/simt/pack.hpp"
 #include "labs/05_device_prims/barrier.hpp"
+#include "labs/06_allreduce/algorithms/call.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/reduce_packs.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/rendezvous.hpp"
 
 namespace symm {
 
-/// Which of the two shots a call makes. One alone is a ReduceScatter or an AllGather: a kernel with
-/// one target or one source, where each rank is told the address of its part (halves/README.md).
-enum class Shots { kBoth, kReduceScatter, kAllGather };
-
-/// Parameters of a call's kernel, for any type. Buffers need only the alignment of an element; 16
-/// is faster.
-struct TwoShotCall {
+/// Parameters of a call's kernel, for any type. A ReduceScatter or an AllGather is one of the two
+/// shots: a kernel with one target or one source, where each rank is told the address of its part
+/// (halves/README.md).
+struct TwoShotCall : KernelCall {
     Rendezvous rendezvous;
     BarrierView barrier;
-    std::size_t count;  ///< Elements.
-    Reduction reduction;
-    simt::Timeout timeout;
-    Shots shots = Shots::kBoth;
 };
 
 /// The kernel, for at most kMost ranks: room for their packs in registers.
@@ -66,7 +58,7 @@ struct TwoShot : TwoShotCall {
             return;
         }
         CUdeviceptr bits = 0;
-        for (int p = 0; p < rendezvous.ranks; ++p) {
+        for (int p = 0; p < ranks; ++p) {
             bits |= all[p].in | all[p].out;
         }
         // Equal on all ranks, so parts match: a buffer's mappings differ by whole granules.
@@ -85,20 +77,18 @@ struct TwoShot : TwoShotCall {
     template <class Pack>
     __host__ __device__ void reduce_part(const simt::ThreadBlock& block, const Buffers* all,
                                          std::size_t begin, std::size_t total) const {
-        const int rank = rendezvous.rank;
-        const int ranks = rendezvous.ranks;
         PackReducer<T, Pack, kMost, kMost> reducer;
-        reducer.sources = shots == Shots::kAllGather ? 1 : ranks;
-        reducer.targets = shots == Shots::kReduceScatter ? 1 : ranks;
+        reducer.sources = collective == Collective::kAllGather ? 1 : ranks;
+        reducer.targets = collective == Collective::kReduceScatter ? 1 : ranks;
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
-            const int source = p < ranks && shots != Shots::kAllGather ? p : rank;
+            const int source = p < ranks && collective != Collective::kAllGather ? p : rank;
             // In this rank's order, so that not all ranks write to the same one at once.
             const int target = p < ranks ? (rank + p) % ranks : rank;
             reducer.source[p] = reinterpret_cast<const Pack*>(all[source].in) + begin;
             reducer.target[p] = reinterpret_cast<Pack*>(all[target].out) + begin;
         }
-        const bool has_parts = shots == Shots::kBoth;  // else `all` points to a part
+        const bool has_parts = collective == Collective::kAllReduce;  // else `all` points to a part
         reducer(block, has_parts ? part_begin(total, rank, ranks) : 0,
                 has_parts ? part_begin(total, rank + 1, ranks) : total, reduction);
     }

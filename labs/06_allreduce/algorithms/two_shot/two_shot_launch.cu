@@ -1,15 +1,45 @@
 #include "labs/06_allreduce/algorithms/dispatch.hpp"
-#include "labs/06_allreduce/algorithms/launches.hpp"
-#include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
+#include "labs/06_allreduce/algorithms/two_shot/two_shot_launch.hpp"
 
 namespace symm {
 
-void launch_two_shot(CUstream stream, LaunchShape shape, DataType type, const TwoShotCall& call) {
-    launch_for<TwoShot>(stream, shape, type, call.rendezvous.ranks, call);
+TwoShotCall two_shot_call(const Workspace& workspace, const QueuedCall& call) {
+    const auto inboxes = workspace.at<RendezvousMemory>(Algorithm::kTwoShot);
+    TwoShotCall two_shots{call, {inboxes, call.rank, call.ranks, {}}, workspace.barrier()};
+    std::copy_n(call.seen, call.ranks, two_shots.rendezvous.mine);
+    return two_shots;
 }
 
-unsigned two_shot_resident_blocks(DataType type, int ranks, unsigned threads) {
-    return resident_blocks_for<TwoShot>(type, ranks, threads);
+namespace {
+
+constexpr auto kKernel = []<class T, int kMost>(const TwoShotCall& call) {
+    return TwoShot<T, kMost>{call};
+};
+
+unsigned resident(DataType type, int ranks, unsigned threads) {
+    return resident_blocks_for<TwoShotCall>(type, ranks, threads, kKernel);
 }
+
+void queue(Workspace& workspace, const QueuedCall& call) {
+    launch_for(call.stream, call.shape, call.type, call.ranks, two_shot_call(workspace, call),
+               kKernel);
+}
+
+}  // namespace
+
+extern const AlgorithmKernels kTwoShotKernels{
+    .collective = Collective::kAllReduce,
+    .algorithm = Algorithm::kTwoShot,
+    .resident_blocks = resident,
+    .queue = queue,
+    .memory = [](int) { return sizeof(RendezvousMemory); }};
+extern const AlgorithmKernels kReduceScatterKernels{.collective = Collective::kReduceScatter,
+                                                    .algorithm = Algorithm::kTwoShot,
+                                                    .resident_blocks = resident,
+                                                    .queue = queue};
+extern const AlgorithmKernels kAllGatherKernels{.collective = Collective::kAllGather,
+                                                .algorithm = Algorithm::kTwoShot,
+                                                .resident_blocks = resident,
+                                                .queue = queue};
 
 }  // namespace symm

@@ -116,7 +116,7 @@ private:
         if (!rendezvous.meet(block, timeout, all)) {
             return false;
         }
-        const std::size_t packs = are_aligned(all, rendezvous.ranks) ? count / kElements : 0;
+        const std::size_t packs = are_aligned(all, ranks) ? count / kElements : 0;
         if (!reduce_chunks(block, all, packs)) {
             return false;
         }
@@ -142,10 +142,10 @@ private:
     /// Makes all steps of the block. Returns false like all_reduce.
     __host__ __device__ bool reduce_chunks(const simt::ThreadBlock& block, const Buffers* all,
                                            std::size_t packs) const {
-        const auto parts = static_cast<std::size_t>(rendezvous.ranks);
+        const auto parts = static_cast<std::size_t>(ranks);
         const Cut cut{packs, (packs + parts - 1) / parts};
         const unsigned b = block.group_index();
-        std::uint32_t* const made = &memory.of(rendezvous.rank)->steps[b];
+        std::uint32_t* const made = &memory.of(rank)->steps[b];
         const std::uint32_t before = *made;
         const std::size_t stride = std::size_t{block.dim_blocks()} * chunk;
         simt::Waiter waiter(timeout);
@@ -176,8 +176,6 @@ private:
     /// Sends the chunk that begins at pack `at` of each peer's part.
     __host__ __device__ void push(const simt::ThreadBlock& block, const Buffers* all,
                                   const Cut& cut, std::size_t at) const {
-        const int rank = rendezvous.rank;
-        const int ranks = rendezvous.ranks;
         const std::size_t step = block.size();
         const auto* in = reinterpret_cast<const simt::Pack16*>(all[rank].in);
         const simt::Pack16* from[kMost];
@@ -216,10 +214,10 @@ private:
     /// Tells the peers that the block's chunks up to step `step` have arrived.
     __host__ __device__ void tell(const simt::ThreadBlock& block, std::uint32_t step) const {
         block.sync();
-        for (int p = static_cast<int>(block.thread_rank()); p < rendezvous.ranks;
+        for (int p = static_cast<int>(block.thread_rank()); p < ranks;
              p += static_cast<int>(block.size())) {
-            if (p != rendezvous.rank) {
-                signal(&memory.of(p)->sent[block.group_index()][rendezvous.rank], step);
+            if (p != rank) {
+                signal(&memory.of(p)->sent[block.group_index()][rank], step);
             }
         }
     }
@@ -227,9 +225,8 @@ private:
     /// Waits for the flags of this thread's peers. Returns false if it gave up.
     __host__ __device__ bool wait(simt::Waiter& waiter, const simt::ThreadBlock& block,
                                   std::uint32_t step) const {
-        const int rank = rendezvous.rank;
         bool arrived = true;
-        for (int p = static_cast<int>(block.thread_rank()); p < rendezvous.ranks;
+        for (int p = static_cast<int>(block.thread_rank()); p < ranks;
              p += static_cast<int>(block.size())) {
             if (p != rank) {
                 arrived &= wait_signal(waiter, &memory.of(rank)->sent[block.group_index()][p],
@@ -242,8 +239,6 @@ private:
     /// Adds up the chunk that begins at pack `at` of this rank's part.
     __host__ __device__ void reduce(const simt::ThreadBlock& block, const Buffers* all,
                                     const Cut& cut, std::size_t at) const {
-        const int rank = rendezvous.rank;
-        const int ranks = rendezvous.ranks;
         PackReducer<T, simt::Pack16, kMost, kMost> reducer;
         reducer.sources = reducer.targets = ranks;
         SYMM_UNROLL

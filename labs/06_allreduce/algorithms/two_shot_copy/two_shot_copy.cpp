@@ -1,11 +1,10 @@
 #include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 
+#include <algorithm>
 #include <stdexcept>
-#include <utility>
 
 #include "common/cuda/check.hpp"
 #include "common/cuda/graph.hpp"
-#include "labs/06_allreduce/algorithms/launches.hpp"
 
 namespace symm {
 namespace {
@@ -32,21 +31,10 @@ CUdeviceptr address_of(const void* pointer) {
     return reinterpret_cast<CUdeviceptr>(pointer);
 }
 
-std::size_t peers_of(const Rank& rank) {
-    return static_cast<std::size_t>(std::max(rank.size() - 1, 1));
-}
-
 }  // namespace
 
-TwoShotCopy::TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory,
-                         SymmetricPointer<TrustMemory> trust, SymmetricRange scratch)
-    : rank_(rank),
-      memory_(memory),
-      trust_{trust, rank.rank(), rank.size()},
-      scratch_(std::move(scratch)),
-      inputs_{{scratch_.pointer<simt::Pack16>(), scratch_.size() / 2 / peers_of(rank) / kPack}},
-      sums_{{scratch_.pointer<simt::Pack16>(inputs_.slots.packs * peers_of(rank) * kPack),
-             inputs_.slots.packs}} {}
+TwoShotCopy::TwoShotCopy(SymmetricPointer<CopyMemory> memory, const SlotMemory& slots)
+    : memory_(memory), trust_(slots.trust()), inputs_{slots.inputs()}, sums_{slots.sums()} {}
 
 void TwoShotCopy::require_turn(CUstream stream) const {
     const bool captured = is_captured(inputs_.stream.get()) || is_captured(sums_.stream.get());
@@ -58,11 +46,11 @@ void TwoShotCopy::require_turn(CUstream stream) const {
 }
 
 void TwoShotCopy::queue(CUstream stream, LaunchShape shape, const CopyCall& call) {
-    const std::size_t bytes = call.count * size_of(call.type);
+    const std::size_t bytes = call.bytes();
     const std::size_t slot = inputs_.slots.packs * kPack;
     // The last part of an AllReduce may be longer than the others, by less than a pack.
     const std::size_t most = call.collective == Collective::kAllReduce
-                                 ? (slot - kPack) * static_cast<std::size_t>(rank_.size())
+                                 ? (slot - kPack) * static_cast<std::size_t>(call.ranks)
                                  : slot;
     for (std::size_t first = 0; first < bytes; first += most) {
         queue_round(stream, shape, call, first, std::min(most, bytes - first));
@@ -72,8 +60,8 @@ void TwoShotCopy::queue(CUstream stream, LaunchShape shape, const CopyCall& call
 
 void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, const CopyCall& call,
                               std::size_t first, std::size_t bytes) {
-    const int rank = rank_.rank();
-    const int ranks = rank_.size();
+    const int rank = call.rank;
+    const int ranks = call.ranks;
     const bool reduces = call.collective != Collective::kAllGather;
     const bool gathers = call.collective != Collective::kReduceScatter;
     const Parts in = parts_of(call, call.in, reduces, first, bytes);
@@ -122,7 +110,7 @@ void TwoShotCopy::queue_round(CUstream stream, LaunchShape shape, const CopyCall
 
 TwoShotCopy::Parts TwoShotCopy::parts_of(const CopyCall& call, CUdeviceptr buffer, bool has_all,
                                          std::size_t first, std::size_t bytes) const {
-    const auto n = static_cast<std::size_t>(rank_.size());
+    const auto n = static_cast<std::size_t>(call.ranks);
     Parts parts{};
     for (std::size_t p = 0; p < n; ++p) {
         if (call.collective == Collective::kAllReduce) {
@@ -131,7 +119,7 @@ TwoShotCopy::Parts TwoShotCopy::parts_of(const CopyCall& call, CUdeviceptr buffe
             };
             parts.at(p) = {buffer + first + begin(p), begin(p + 1) - begin(p)};
         } else {
-            const std::size_t whole = call.count * size_of(call.type);
+            const std::size_t whole = call.bytes();
             parts.at(p) = {buffer + first + (has_all ? p * whole : 0), bytes};
         }
     }
@@ -139,10 +127,10 @@ TwoShotCopy::Parts TwoShotCopy::parts_of(const CopyCall& call, CUdeviceptr buffe
 }
 
 void TwoShotCopy::send(const Trip& trip, int k, int to, const BufferPart& part) const {
-    const Pieces pieces = Pieces::of(rank_.size());
+    const Pieces pieces = Pieces::of(trust_.ranks);
     const BufferPart piece = pieces.of_part(part, k);
     copy(trip.stream.get(),
-         address_of(trip.slots.of(to, rank_.rank())) + pieces.begin(part.bytes, k), piece.address,
+         address_of(trip.slots.of(to, trust_.rank)) + pieces.begin(part.bytes, k), piece.address,
          piece.bytes);
 }
 

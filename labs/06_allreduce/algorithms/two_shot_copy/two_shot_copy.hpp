@@ -47,7 +47,7 @@
 /// round, but its next copies might: peer_slots.hpp says why they do not.
 ///
 /// One copy at a time: on four H200s, copies to three peers at once reach 220 GB/s, one after
-/// another 380. Kernels take few blocks (kBlocks), since more slow the copies down: there, 1G takes
+/// another 380. Kernels take few blocks (algorithm.cpp), since more slow the copies down: there, 1G takes
 /// 4.25 ms with 32 blocks, 4.31 with 64 and 4.37 with 132.
 ///
 /// Source: the arrangement is ours. NCCL has copy engine collectives that need no reduction
@@ -55,19 +55,16 @@
 
 #include <cuda.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 
-#include "common/cuda/driver.hpp"
 #include "common/cuda/event.hpp"
 #include "common/cuda/gpu.hpp"
 #include "common/cuda/stream.hpp"
-#include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/04_shm_transport/connection/copy_bytes.hpp"
 #include "labs/05_device_prims/abort_barrier.hpp"
-#include "labs/05_device_prims/reduction/collective.hpp"
-#include "labs/06_allreduce/algorithms/peer_slots/peer_slots.hpp"
+#include "labs/06_allreduce/algorithms/call.hpp"
+#include "labs/06_allreduce/algorithms/peer_slots/slot_memory.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/reduce_packs.hpp"
 
 namespace symm {
@@ -236,47 +233,22 @@ struct Unpack {
     }
 };
 
-/// Bytes of a slot: enough for calls of 1 GiB (512 KiB on emulated GPUs), and a little more.
-inline std::size_t copy_slot_bytes(int ranks) {
-    const std::size_t unit = std::size_t{1} << (is_emulated() ? 9 : 20);
-    return (1024 / static_cast<std::size_t>(std::max(ranks, 2)) + 1) * unit;
-}
-
-/// A call's arguments. `count` is that of one part if the ranks have parts.
-struct CopyCall {
-    Collective collective;  ///< An AllReduce, a ReduceScatter or an AllGather.
-    CUdeviceptr in;
-    CUdeviceptr out;
-    std::size_t count;
-    DataType type;
-    Reduction reduction;
+/// A call: an AllReduce, a ReduceScatter or an AllGather.
+struct CopyCall : KernelCall {
     BarrierView barrier;
-    simt::Timeout timeout;
 };
 
-/// A rank's side: its slots, and the streams of its copies.
+/// A rank's side: the streams of its copies.
 class TwoShotCopy {
 public:
-    static constexpr unsigned kBlocks = 32;  ///< The most of a kernel.
-
-    /// Bytes of scratch memory on each rank: slots for inputs, and as many for sums.
-    static std::size_t scratch_bytes(int ranks) {
-        return 2 * static_cast<std::size_t>(std::max(ranks - 1, 1)) * copy_slot_bytes(ranks);
-    }
-
-    /// The rank must outlive it. `scratch`: scratch_bytes() or more.
-    TwoShotCopy(Rank& rank, SymmetricPointer<CopyMemory> memory,
-                SymmetricPointer<TrustMemory> trust, SymmetricRange scratch);
+    /// Uses the slots. All must outlive it.
+    TwoShotCopy(SymmetricPointer<CopyMemory> memory, const SlotMemory& slots);
 
     /// Throws std::invalid_argument if a call on the stream would not be captured, but an earlier
     /// one is being captured.
     void require_turn(CUstream stream) const;
     /// Queues a call on the stream, which has its turn. Throws CudaError.
     void queue(CUstream stream, LaunchShape shape, const CopyCall& call);
-
-    const Trust& trust() const { return trust_; }
-    /// The slots of the peers' inputs.
-    const PeerSlots& slots() const { return inputs_.slots; }
 
 private:
     /// The copies of one trip.
@@ -297,10 +269,8 @@ private:
     /// Copies piece k of the part to rank `to`.
     void send(const Trip& trip, int k, int to, const BufferPart& part) const;
 
-    Rank& rank_;
     SymmetricPointer<CopyMemory> memory_;
     Trust trust_;
-    SymmetricRange scratch_;
     Trip inputs_;
     Trip sums_;
     Event begun_{CU_EVENT_DISABLE_TIMING};
@@ -308,5 +278,11 @@ private:
                                                        Event(CU_EVENT_DISABLE_TIMING),
                                                        Event(CU_EVENT_DISABLE_TIMING)};
 };
+
+/// Queue the kernels. Throw CudaError.
+void launch_end_of_round(CUstream stream, const EndOfRound& end);
+void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType type,
+                         const ReducePieceCall& call);
+void launch_unpack(CUstream stream, LaunchShape shape, const Unpack& unpack);
 
 }  // namespace symm

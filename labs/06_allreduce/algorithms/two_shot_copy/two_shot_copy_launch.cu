@@ -1,7 +1,6 @@
-#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
-
 #include "labs/06_allreduce/algorithms/dispatch.hpp"
-#include "labs/06_allreduce/algorithms/launches.hpp"
+#include "labs/06_allreduce/algorithms/kernels.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
 
 namespace symm {
 
@@ -11,11 +10,63 @@ void launch_end_of_round(CUstream stream, const EndOfRound& end) {
 
 void launch_reduce_piece(CUstream stream, LaunchShape shape, DataType type,
                          const ReducePieceCall& call) {
-    launch_for<ReducePiece>(stream, shape, type, call.ranks, call);
+    launch_for(stream, shape, type, call.ranks, call,
+               []<class T, int kMost>(const ReducePieceCall& piece) {
+                   return ReducePiece<T, kMost>{piece};
+               });
 }
 
 void launch_unpack(CUstream stream, LaunchShape shape, const Unpack& unpack) {
     launch(stream, shape.blocks, shape.threads, unpack);
 }
+
+namespace {
+
+/// Its blocks do not wait for each other.
+unsigned any_number(DataType, int, unsigned) {
+    return std::numeric_limits<unsigned>::max();
+}
+
+void prepare(Workspace& workspace) {
+    make_slots(workspace);
+    if (workspace.copy == nullptr) {
+        workspace.copy = workspace.rank.bootstrap().together("streams of copies", [&] {
+            return std::make_shared<TwoShotCopy>(workspace.at<CopyMemory>(Algorithm::kCopy),
+                                                 *workspace.slots);
+        });
+    }
+}
+
+void require_turn(const Workspace& workspace, CUstream stream) {
+    if (workspace.copy != nullptr) {
+        workspace.copy->require_turn(stream);
+    }
+}
+
+void queue(Workspace& workspace, const QueuedCall& call) {
+    workspace.copy->queue(call.stream, call.shape, {call, workspace.barrier()});
+}
+
+}  // namespace
+
+extern const AlgorithmKernels kCopyKernels{.collective = Collective::kAllReduce,
+                                           .algorithm = Algorithm::kCopy,
+                                           .resident_blocks = any_number,
+                                           .queue = queue,
+                                           .memory = [](int) { return sizeof(CopyMemory); },
+                                           .prepare = prepare,
+                                           .require_turn = require_turn};
+extern const AlgorithmKernels kReduceScatterCopyKernels{.collective = Collective::kReduceScatter,
+                                                        .algorithm = Algorithm::kCopy,
+                                                        .resident_blocks = any_number,
+                                                        .queue = queue,
+                                                        .prepare = prepare,
+                                                        .require_turn = require_turn};
+extern const AlgorithmKernels kAllGatherCopyKernels{.collective = Collective::kAllGather,
+                                                    .algorithm = Algorithm::kCopy,
+                                                    .resident_blocks = any_number,
+                                                    .queue = queue,
+                                                    .prepare = prepare,
+                                                    .require_turn = require_turn};
 
 }  // namespace symm

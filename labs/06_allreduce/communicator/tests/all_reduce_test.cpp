@@ -114,8 +114,7 @@ TEST_P(AllReduce, IsInOrderBesideACapture) {
         const CUdeviceptr out = side.allocate(bytes(kCount));
         const Stream captured;
         const auto call = [&](const Stream& stream) {
-            side.communicator.call(what_.collective, in, out, kCount, what_.type, what_.op,
-                                   stream.get(), algorithm_);
+            side.communicator.call({what_, in, out, kCount}, stream.get(), algorithm_);
         };
         side.rank.bootstrap().barrier("streams");
         reduce_and_check(side, in, out, kCount);

@@ -230,7 +230,7 @@ TEST(Callers, UseTheVariablesOfRankZero) {
         for (const CallPlan& other : rank.bootstrap().allgather("plan", plan)) {
             EXPECT_EQ(other.algorithm, plan.algorithm);
             EXPECT_EQ(other.shape.blocks, plan.shape.blocks);
-            EXPECT_EQ(other.reason, plan.reason);
+            EXPECT_EQ(other.piece, plan.piece);
         }
         rank.bootstrap().barrier("done");
     });

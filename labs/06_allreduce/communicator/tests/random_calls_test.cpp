@@ -105,8 +105,7 @@ TEST(RandomCalls, AreAllRight) {
                 verifiers[i].poison(stream, call.arithmetic, places.out, call.count);
                 verifiers[i].fill(stream, call.arithmetic, places.in, call.count);
                 const auto reduce = [&] {
-                    side.communicator.call(call.arithmetic.collective, places.in, places.out,
-                                           call.count, call.arithmetic.type, call.arithmetic.op,
+                    side.communicator.call({call.arithmetic, places.in, places.out, call.count},
                                            stream.get(), call.algorithm);
                 };
                 if (call.in_graph && calls.size() == 1) {  // the caller orders graphs

@@ -40,8 +40,7 @@ struct Side {
     /// Queues the call.
     CallPlan call(CUdeviceptr in, CUdeviceptr out, std::size_t count,
                   const Arithmetic& arithmetic = {}, Algorithm algorithm = Algorithm::kAuto) {
-        const auto [type, op, collective] = arithmetic;
-        return communicator.call(collective, in, out, count, type, op, stream.get(), algorithm);
+        return communicator.call({arithmetic, in, out, count}, stream.get(), algorithm);
     }
     void synchronize() { communicator.synchronize(stream, "the call"); }
     /// A call that all ranks make and that succeeds: a rank's first one may wait for all others.
@@ -71,15 +70,13 @@ inline bool has_copy(int ranks) {
 
 /// The algorithms by which `ranks` ranks can make the call.
 inline std::vector<Algorithm> algorithms_of(int ranks, const Arithmetic& arithmetic = {}) {
-    std::vector<Algorithm> all{Algorithm::kOneShot, Algorithm::kTwoShot};
-    if (arithmetic.collective == Collective::kAllReduce) {
-        all.push_back(Algorithm::kChunks);
-        if (is_floating(arithmetic.type)) {
-            all.insert(all.end(), {Algorithm::kSentinel, Algorithm::kPush});
+    std::vector<Algorithm> all;
+    for (const AlgorithmRow& row : algorithm_rows()) {
+        if (row.collective == arithmetic.collective &&
+            (!row.floating_only || is_floating(arithmetic.type)) &&
+            (!row.own_device || has_copy(ranks))) {
+            all.push_back(row.algorithm);
         }
-    }
-    if (has_copy(ranks)) {
-        all.push_back(Algorithm::kCopy);
     }
     return all;
 }

@@ -59,7 +59,7 @@ TEST(HalvesByCopies, AreRightInRounds) {
         GTEST_SKIP() << "each rank needs its own GPU";
     }
     on_ranks(3, [](Side& side) {
-        const std::size_t count = copy_slot_bytes(3) / sizeof(float) * 9 / 4 + 1;
+        const std::size_t count = peer_slot_bytes(3) / sizeof(float) * 9 / 4 + 1;
         const DeviceMemory in(part_bytes(side, count, DataType::kFloat));
         const DeviceMemory out(part_bytes(side, count, DataType::kFloat));
         for (const Collective half : kHalves) {

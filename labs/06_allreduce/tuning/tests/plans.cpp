@@ -13,11 +13,10 @@ int main(int argc, char** argv) {
     using namespace symm;
     try {
         const std::size_t bytes = parse_bytes(argc > 1 ? argv[1] : "1M");
-        const Tuner tuner{
-            TuningTable::from_environment(), {{2, 32}, {2, 32}, true}, TunerOverrides{}};
-        for (int ranks = 2; ranks <= kMaxAllReduceRanks; ++ranks) {
-            const CallPlan plan = plan_call({DataType::kFloat, bytes / sizeof(float), ranks, true},
-                                            Algorithm::kAuto, tuner);
+        Tuner tuner{TuningTable::from_environment(), 2, {{2, 32}, {2, 32}, true}, {}};
+        for (int& ranks = tuner.ranks; ranks <= kMaxAllReduceRanks; ++ranks) {
+            const CallPlan plan =
+                tuner.plan({{}, 0, 0, bytes / sizeof(float)}, true, Algorithm::kAuto);
             fmt::print("{} ranks: {} ({})\n", ranks, name_of(plan.algorithm),
                        describe(plan, ranks));
         }

@@ -17,11 +17,25 @@ Tuner tuner(const MostShapes& most = kMost, const TunerOverrides& overrides = {}
                                "2 integer 512K - - 16M 96M\n"
                                "8 floating 16K 160K 4M - all\n",
                                "the test"),
-            most, overrides};
+            2, most, overrides};
 }
 
-CallPlan plan(const CallSize& size, Algorithm asked = Algorithm::kAuto, const Tuner& by = tuner()) {
-    return plan_call(size, asked, by);
+struct CallSize {
+    DataType type;
+    std::size_t count;
+    int ranks;
+    bool in_windows;
+    Collective collective = Collective::kAllReduce;
+};
+
+CallPlan plan(const CallSize& size, Algorithm asked = Algorithm::kAuto, Tuner by = tuner()) {
+    by.ranks = size.ranks;
+    return by.plan({{size.type, ReduceOp::kSum, size.collective}, 0, 0, size.count},
+                   size.in_windows, asked);
+}
+
+bool may_take_chunks(std::size_t bytes, const Tuner& by) {
+    return by.may_take(*find_row(Collective::kAllReduce, Algorithm::kChunks), bytes);
 }
 
 Algorithm chosen(std::size_t bytes, int ranks, DataType type = DataType::kFloat) {
@@ -46,9 +60,10 @@ TEST(Tuner, FollowsItsTable) {
 TEST(TuningTable, IsReadAndWritten) {
     const TuningTable table = tuner().table;
     EXPECT_EQ(TuningTable::parse(table.text(), "").text(), table.text());
-    EXPECT_EQ(table.row(3, true).limit(Algorithm::kSentinel), 160U << 10);
-    EXPECT_EQ(table.row(100, true).ranks, 8);
-    EXPECT_EQ(table.row(100, false).ranks, 2);
+    EXPECT_EQ(table.row(3, CallKind::kFloating).limit(Algorithm::kSentinel), 160U << 10);
+    EXPECT_EQ(table.row(100, CallKind::kFloating).ranks, 8);
+    EXPECT_EQ(table.row(100, CallKind::kInteger).ranks, 2);
+    EXPECT_EQ(table.row(2, CallKind::kAllGather).limit(Algorithm::kSentinel), 0U);
 }
 
 TEST(TuningTable, SaysWhatIsWrong) {
@@ -62,10 +77,10 @@ TEST(TuningTable, SaysWhatIsWrong) {
     };
     EXPECT_EQ(told("# nothing"), "a file: no row for floating types");
     EXPECT_EQ(told("\n2 float 1K 1M - 1G 1G"),
-              "a file, line 2: a row starts with the number of ranks, then `floating` or "
-              "`integer`");
+              "a file, line 2: a row starts with the number of ranks, then floating, integer, "
+              "reducescatter, allgather");
     EXPECT_EQ(told("2 integer 1K 1M - 1G 1G"),
-              "a file, line 1: integers have no sentinel: write `-` for sentinel");
+              "a file, line 1: sentinel has no integer calls: write `-`");
     EXPECT_EQ(told("2 integer 1K - - 1G 1G 2G"), "a file, line 1: there is no column for `2G`");
     EXPECT_NE(told("2 floating 1K soon - 1G 1G"), "");
     EXPECT_NE(told("2 floating 1K"), "");
@@ -103,14 +118,17 @@ TEST(Tuner, TakesTwoShotsWhereOthersHaveTooFewBlocks) {
 
 TEST(Tuner, SaysWhetherScratchMemoryIsNeeded) {
     constexpr std::size_t kSmall = 16 << 20;
-    EXPECT_FALSE(may_use_chunks_or_copy(kSmall, 2, tuner()));
-    EXPECT_TRUE(may_use_chunks_or_copy(kSmall + 4, 2, tuner()));
-    EXPECT_TRUE(may_use_chunks_or_copy(kSmall, 2, tuner(kMost, {Algorithm::kCopy})));
+    EXPECT_FALSE(may_take_chunks(kSmall, tuner()));
+    EXPECT_TRUE(may_take_chunks(kSmall + 4, tuner()));
+    EXPECT_TRUE(may_take_chunks(kSmall, tuner(kMost, {Algorithm::kChunks})));
     MostShapes shared = kMost;
-    shared.copy_engine = false;
-    EXPECT_FALSE(may_use_chunks_or_copy(std::size_t{1} << 33, 2, tuner(shared)));
+    shared.own_devices = false;
+    EXPECT_FALSE(may_take_chunks(std::size_t{1} << 33, tuner(shared)));
     constexpr MostShapes kFew{{16, 512}, {16, 512}, true};
-    EXPECT_EQ(may_use_chunks_or_copy(kSmall + 4, 2, tuner(kFew)), is_emulated());
+    EXPECT_EQ(may_take_chunks(kSmall + 4, tuner(kFew)), is_emulated());
+    const AlgorithmRow& gather = *find_row(Collective::kAllGather, Algorithm::kCopy);
+    EXPECT_FALSE(tuner().may_take(gather, 1 << 20));
+    EXPECT_TRUE(tuner().may_take(gather, std::size_t{1} << 30));
 }
 
 TEST(Tuner, SaysAboveWhichSizeItChose) {
@@ -131,7 +149,7 @@ TEST(Tuner, SaysWhatCannotBeDone) {
     EXPECT_THROW(plan({DataType::kInt32, 10, 3, !kInWindows}, Algorithm::kPush),
                  std::invalid_argument);
     MostShapes shared = kMost;
-    shared.copy_engine = false;
+    shared.own_devices = false;
     EXPECT_THROW(plan({DataType::kFloat, 10, 2, kInWindows}, Algorithm::kCopy, tuner(shared)),
                  std::invalid_argument);
     const CallSize largest{DataType::kFloat, std::size_t{100} << 20, 2, kInWindows};
@@ -142,7 +160,7 @@ TEST(Tuner, SaysWhatCannotBeDone) {
 // The copy engine writes to scratch memory only.
 TEST(Tuner, TakesTheCopyEngineFromAnyMemory) {
     MostShapes shared = kMost;
-    shared.copy_engine = false;
+    shared.own_devices = false;
     const CallSize elsewhere{DataType::kFloat, std::size_t{100} << 20, 2, !kInWindows};
     EXPECT_EQ(plan(elsewhere).algorithm, Algorithm::kCopy);
     EXPECT_EQ(plan(elsewhere, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kSentinel);
@@ -163,7 +181,7 @@ TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
     const std::size_t most = sentinel_limit(2) / 4;
     const CallPlan floats = outside(DataType::kFloat, 8 << 20);
     EXPECT_EQ(floats.algorithm, Algorithm::kSentinel);
-    EXPECT_EQ(floats.reason, TunerReason::kNoWindow);
+    EXPECT_EQ(describe(floats, 2), "a buffer is not in a window: it goes through scratch memory");
     EXPECT_EQ(floats.piece, most);
     const CallPlan bytes = outside(DataType::kUint8, std::size_t{1} << 26);
     EXPECT_EQ(bytes.algorithm, Algorithm::kOneShot);

@@ -1,0 +1,173 @@
+#include "labs/06_allreduce/algorithms/algorithm.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "common/cuda/driver.hpp"
+#include "labs/06_allreduce/algorithms/peer_slots/peer_slots.hpp"
+
+namespace symm {
+namespace {
+
+unsigned divide_up(std::size_t items, std::size_t by) {
+    return static_cast<unsigned>(std::min<std::size_t>((items + by - 1) / by, 1U << 30));
+}
+
+/// Of kernels with the sentinel. Measured on two H200s, in packs of 16 bytes.
+LaunchShape sentinel_shape(std::size_t packs, const LaunchShape& most) {
+    const std::size_t once = std::size_t{most.blocks} * 256;  // a pack per thread
+    const unsigned threads = packs > once ? 512 : 256;
+    return shape_for(packs, {most.blocks, std::min(threads, most.threads)});
+}
+
+/// What `blocks` blocks should move by the sentinel: they should push at most twice as much. Two
+/// shots need fewer blocks to fill a link. Measured on two and four H100s with 16, 32 and 64.
+std::size_t enough_for_sentinel(unsigned blocks) {
+    return is_emulated() ? kAnySize : blocks * std::size_t{64} << 10;
+}
+
+/// Fewer than 64 blocks cannot fill a link with chunks, because they also wait for flags. On two
+/// and on four H100s, with 16 blocks two shots take 0.7 to 0.9 times as long, with 32 as long, and
+/// with 64 longer.
+std::size_t enough_for_chunks(unsigned blocks) {
+    return is_emulated() || blocks >= 64 ? kAnySize : 0;
+}
+
+std::size_t packets_at_once(int) {
+    return kOneShotLimit;
+}
+
+constexpr std::string_view kFlagsArrive = "up to {up_to}: one trip, and flags arrive with the data";
+constexpr std::string_view kFlagsCost = "above {above}: half of a packet's bytes are flags";
+constexpr std::string_view kEngine = "above {above}: the copy engine moves more bytes per second";
+
+constexpr unsigned kCopyBlocks = 32;  // more slow the copies down (two_shot_copy.hpp)
+
+const std::array kRows{
+    AlgorithmRow{.collective = Collective::kAllReduce,
+                 .algorithm = Algorithm::kOneShot,
+                 .why = kFlagsArrive,
+                 .bytes_per_thread = 8,
+                 .at_once = packets_at_once},
+    AlgorithmRow{.collective = Collective::kAllReduce,
+                 .algorithm = Algorithm::kSentinel,
+                 .why = "up to {up_to}: one trip takes less time than two barriers",
+                 .floating_only = true,
+                 .small_kernels = true,
+                 .at_once = sentinel_limit,
+                 .enough_for = enough_for_sentinel,
+                 .shape = sentinel_shape},
+    // Per link, one shot sends n - 1 times the bytes, two shots send 2 (n - 1) / n times the bytes.
+    AlgorithmRow{.collective = Collective::kAllReduce,
+                 .algorithm = Algorithm::kPush,
+                 .why = "above {above}: one shot would send {times:g} times as many bytes",
+                 .floating_only = true,
+                 .small_kernels = true,
+                 .by_parts = true,
+                 .at_once = push_limit,
+                 .enough_for = [](unsigned blocks) { return enough_for_sentinel(2 * blocks); },
+                 .shape = sentinel_shape},
+    AlgorithmRow{.collective = Collective::kAllReduce,
+                 .algorithm = Algorithm::kTwoShot,
+                 .why = "above {above}: staging through scratch memory costs an extra pass to "
+                        "clear it",
+                 .in_windows = true,
+                 .by_parts = true},
+    AlgorithmRow{.collective = Collective::kAllReduce,
+                 .algorithm = Algorithm::kChunks,
+                 .why = "above {above}: stores cross a link faster than loads",
+                 .in_windows = true,
+                 .for_links = true,
+                 .by_parts = true,
+                 .at_once = chunks_limit,
+                 .enough_for = enough_for_chunks},
+    AlgorithmRow{.collective = Collective::kAllReduce,
+                 .algorithm = Algorithm::kCopy,
+                 .why = kEngine,
+                 .own_device = true,
+                 .by_parts = true,
+                 .most_blocks = kCopyBlocks},
+
+    AlgorithmRow{.collective = Collective::kReduceScatter,
+                 .algorithm = Algorithm::kOneShot,
+                 .why = kFlagsArrive,
+                 .bytes_per_thread = 8,
+                 .at_once = packets_at_once},
+    AlgorithmRow{.collective = Collective::kReduceScatter,
+                 .algorithm = Algorithm::kTwoShot,
+                 .why = kFlagsCost,
+                 .in_windows = true},
+    AlgorithmRow{.collective = Collective::kReduceScatter,
+                 .algorithm = Algorithm::kCopy,
+                 .why = kEngine,
+                 .own_device = true,
+                 .most_blocks = kCopyBlocks},
+
+    AlgorithmRow{.collective = Collective::kAllGather,
+                 .algorithm = Algorithm::kOneShot,
+                 .why = kFlagsArrive,
+                 .bytes_per_thread = 8,
+                 .at_once = packets_at_once},
+    AlgorithmRow{.collective = Collective::kAllGather,
+                 .algorithm = Algorithm::kTwoShot,
+                 .why = kFlagsCost,
+                 .in_windows = true},
+    AlgorithmRow{.collective = Collective::kAllGather,
+                 .algorithm = Algorithm::kCopy,
+                 .why = kEngine,
+                 .own_device = true,
+                 .most_blocks = kCopyBlocks},
+};
+
+}  // namespace
+
+LaunchShape shape_for(std::size_t items, const LaunchShape& most) {
+    items = std::max<std::size_t>(items, 1);
+    const unsigned threads =
+        std::clamp(std::min(divide_up(items, 32), 32U) * 32, 32U, most.threads);
+    return {std::clamp(divide_up(items, threads), 1U, most.blocks), threads};
+}
+
+std::span<const AlgorithmRow> algorithm_rows() {
+    return kRows;
+}
+
+const AlgorithmRow* find_row(Collective collective, Algorithm algorithm) {
+    const auto found = std::find_if(kRows.begin(), kRows.end(), [&](const AlgorithmRow& row) {
+        return row.collective == collective && row.algorithm == algorithm;
+    });
+    return found == kRows.end() ? nullptr : &*found;
+}
+
+std::string alternatives(Collective collective, bool (*fit)(const AlgorithmRow&)) {
+    std::vector<std::string_view> names;
+    for (const AlgorithmRow& row : kRows) {
+        if (row.collective == collective && fit(row)) {
+            names.push_back(name_of(row.algorithm));
+        }
+    }
+    std::string list;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        list += fmt::format("{}{}", i == 0 ? "" : i + 1 < names.size() ? ", " : " or ", names[i]);
+    }
+    return list;
+}
+
+std::size_t sentinel_limit(int ranks) {
+    const std::size_t most = ranks <= 2 ? 16 * 1024 * 1024 : 1024 * 1024;
+    return is_emulated() ? most / 8 : most;
+}
+
+std::size_t push_limit(int ranks) {
+    // Two ranks have the sentinel, which sends the same bytes in one trip.
+    const std::size_t most = ranks <= 2 ? 512 * 1024 : 16 * 1024 * 1024;
+    return is_emulated() ? most / 32 : most;
+}
+
+std::size_t chunks_limit(int ranks) {
+    return peer_slot_bytes(ranks) * static_cast<std::size_t>(ranks);
+}
+
+}  // namespace symm

@@ -1,0 +1,76 @@
+#pragma once
+/// \file
+/// The algorithms, one row for each collective that they make: what they need, how they are
+/// launched, and why a call takes them. algorithm.cpp has the table. The tuner, the communicator
+/// and the programs go through it; what a row's kernels are is in kernels.hpp.
+
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/cuda/gpu.hpp"
+#include "common/sys/named.hpp"
+#include "labs/05_device_prims/reduction/collective.hpp"
+
+namespace symm {
+
+/// In the order in which sizes grow. kAuto leaves it to the tuner.
+enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kChunks, kCopy };
+
+template <>
+struct Names<Algorithm> {
+    static constexpr std::string_view kEnum = "Algorithm";
+    static constexpr std::array<std::string_view, 7> kNames{
+        "auto", "oneshot", "sentinel", "push", "twoshot", "chunks", "copy"};
+};
+/// kAuto is none of them.
+inline constexpr std::size_t kAlgorithms = Names<Algorithm>::kNames.size() - 1;
+
+inline constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
+
+/// One thread per item, in whole warps, and no more blocks than `most`.
+LaunchShape shape_for(std::size_t items, const LaunchShape& most);
+
+/// One algorithm of one collective. Sizes are bytes of `count` elements.
+struct AlgorithmRow {
+    Collective collective;
+    Algorithm algorithm;
+    /// Why a call takes it. {up_to} and {above} are the tuning table's limits, {times} is ranks / 2.
+    std::string_view why;
+    bool floating_only = false;  ///< It needs the sentinel, which integers do not have.
+    bool in_windows = false;     ///< Peers use a buffer in place, so it lies in a window.
+    bool own_device = false;     ///< Each rank needs a device of its own.
+    bool for_links = false;      ///< It gains nothing where ranks share a device.
+    /// Its kernels need few registers, and none of a rank's blocks waits for one block of a peer.
+    /// So more of its blocks may be launched than of others.
+    bool small_kernels = false;
+    bool by_parts = false;            ///< A rank's threads share one part of the data, not all.
+    unsigned bytes_per_thread = 16;   ///< At a time.
+    unsigned most_blocks = 1U << 30;  ///< Of a launch.
+    /// The most bytes of one launch, for a number of ranks: a larger call takes several.
+    std::size_t (*at_once)(int ranks) = [](int) { return kAnySize; };
+    /// The most bytes that so many blocks should move: above, two shots are faster.
+    std::size_t (*enough_for)(unsigned blocks) = [](unsigned) { return kAnySize; };
+    LaunchShape (*shape)(std::size_t items, const LaunchShape& most) = shape_for;
+};
+
+/// By collective, then in the order of Algorithm.
+std::span<const AlgorithmRow> algorithm_rows();
+/// Null: the algorithm does not make this collective.
+const AlgorithmRow* find_row(Collective collective, Algorithm algorithm);
+/// The names of the algorithms that make a collective and `fit`: "oneshot, twoshot or copy".
+std::string alternatives(
+    Collective collective,
+    bool (*fit)(const AlgorithmRow&) = [](const AlgorithmRow&) { return true; });
+
+/// A bank's room for one sender's data, in bytes: the most of one launch.
+inline constexpr std::size_t kOneShotLimit = 512 * 1024;
+std::size_t sentinel_limit(int ranks);
+std::size_t push_limit(int ranks);
+/// The most bytes of a call that one launch can reduce in chunks.
+std::size_t chunks_limit(int ranks);
+
+}  // namespace symm

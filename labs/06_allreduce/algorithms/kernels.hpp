@@ -1,0 +1,50 @@
+#pragma once
+/// \file
+/// What the communicator needs of an algorithm's kernels: one entry for each row of algorithm.hpp,
+/// defined beside the launches in the algorithm's folder.
+
+#include <span>
+
+#include "labs/06_allreduce/algorithms/algorithm.hpp"
+#include "labs/06_allreduce/algorithms/call.hpp"
+#include "labs/06_allreduce/algorithms/workspace.hpp"
+
+namespace symm {
+
+/// A call that is ready for its launches.
+struct QueuedCall : KernelCall {
+    CUstream stream;
+    LaunchShape shape;
+    std::size_t at_once;  ///< The most elements of one launch.
+    /// This rank's buffers, at the addresses at which each rank has them mapped; of a call with
+    /// parts, what that rank uses of them. For algorithms that need windows.
+    Buffers seen[kMaxBarrierRanks];
+};
+
+struct AlgorithmKernels {
+    Collective collective;
+    Algorithm algorithm;
+    /// How many blocks of the kernel, of `threads` threads each, the current device keeps resident.
+    unsigned (*resident_blocks)(DataType type, int ranks, unsigned threads);
+    /// Queues the call's launches. Throws CudaError.
+    void (*queue)(Workspace& workspace, const QueuedCall& call);
+    /// Bytes of the algorithm's own memory on each rank, zeroed before the first use: Workspace::at.
+    /// Entries of one algorithm share it.
+    std::size_t (*memory)(int ranks) = [](int) { return std::size_t{0}; };
+    /// Gives this rank's memory other contents than zeros.
+    void (*initialize)(CUdeviceptr memory, int ranks) = [](CUdeviceptr, int) {};
+    /// Makes what large calls need besides, unless that is done. Collective.
+    void (*prepare)(Workspace& workspace) = [](Workspace&) {};
+    /// Throws std::invalid_argument if the stream cannot have a call now.
+    void (*require_turn)(const Workspace& workspace, CUstream stream) = [](const Workspace&,
+                                                                           CUstream) {};
+};
+
+/// Makes the memory of peer slots, unless that is done: for AlgorithmKernels::prepare.
+void make_slots(Workspace& workspace);
+
+/// In the order of algorithm_rows().
+std::span<const AlgorithmKernels* const> all_kernels();
+const AlgorithmKernels& kernels_of(Collective collective, Algorithm algorithm);
+
+}  // namespace symm

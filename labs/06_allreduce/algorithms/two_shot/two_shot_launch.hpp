@@ -1,0 +1,12 @@
+#pragma once
+/// \file
+/// The parameters of kernels that use peers' buffers in place: two shots and chunks.
+
+#include "labs/06_allreduce/algorithms/kernels.hpp"
+#include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
+
+namespace symm {
+
+TwoShotCall two_shot_call(const Workspace& workspace, const QueuedCall& call);
+
+}  // namespace symm
