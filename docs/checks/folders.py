@@ -23,7 +23,8 @@ labs/04_shm_transport/transport labs/04_shm_transport/unpack_queue
 labs/05_device_prims/reduction labs/05_device_prims labs/05_device_prims/ring
 labs/05_device_prims/shared_work labs/05_device_prims/kernel_ways
 labs/06_allreduce/algorithms/peer_slots
-labs/06_allreduce/algorithms labs/06_allreduce/algorithms/one_shot
+labs/06_allreduce/algorithms labs/06_allreduce/algorithms/mailbox
+labs/06_allreduce/algorithms/one_shot
 labs/06_allreduce/algorithms/sentinel labs/06_allreduce/algorithms/two_shot
 labs/06_allreduce/algorithms/two_shot_push
 labs/06_allreduce/algorithms/two_shot_copy labs/06_allreduce/algorithms/two_shot_chunks

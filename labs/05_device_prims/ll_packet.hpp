@@ -23,7 +23,7 @@
 ///
 /// A flag must be equal, not just reached: a later one would mean that the data was overwritten.
 /// The protocol around it lets a slot be written again only after it was read (ring/ll.hpp, which
-/// also explains what is done when flags repeat after 2^32 steps; lab 06's scratch.hpp).
+/// also explains what is done when flags repeat after 2^32 steps; lab 06's packets.hpp).
 ///
 /// `./lab explore packet` runs every execution that the memory model allows.
 ///

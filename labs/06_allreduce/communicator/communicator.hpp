@@ -43,7 +43,7 @@ struct CommunicatorOptions {
 /// One rank's communicator, like NCCL's ncclComm. Construction, windows and calls are collective:
 /// all ranks, in the same order. Calls are asynchronous. Calls in several streams still run one
 /// after another, since they share flags; a captured call runs each time its graph is launched
-/// (epochs are counted in device memory: scratch.hpp, barrier.hpp), and then the caller keeps the
+/// (epochs are counted in device memory: mailbox.hpp, barrier.hpp), and then the caller keeps the
 /// order. While a stream is being captured, a call on another one throws std::invalid_argument if
 /// it cannot wait its turn.
 ///

@@ -10,7 +10,7 @@
 #include "common/cuda/driver.hpp"
 #include "labs/05_device_prims/barrier.hpp"
 #include "labs/06_allreduce/algorithms/kernels.hpp"
-#include "labs/06_allreduce/algorithms/scratch.hpp"
+#include "labs/06_allreduce/algorithms/mailbox/mailbox.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/reduce_packs.hpp"
 
 namespace symm {

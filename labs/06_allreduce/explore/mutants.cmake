@@ -29,63 +29,62 @@ symm_explored_mutant(06_windows rendezvous_same_epoch two_shot/2x1 "data race on
 
 # A fast peer overwrites data that has not been read.
 symm_explored_mutant(06 one_bank one_shot/2x1 "no thread can go on"
-  FILE labs/06_allreduce/algorithms/scratch.hpp
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
 # A flag of many calls ago passes for a new one. The scene's epochs wrap early.
 symm_explored_mutant(06 stale_flags one_shot/2x1/clear "instead of"
-  FILE labs/06_allreduce/algorithms/one_shot/one_shot.hpp
-  OLD [[clear_unused(block, epoch, packets);]] NEW ""
-  FILE labs/06_allreduce/algorithms/scratch.hpp
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[            clear_unused(block, used);]] NEW ""
   OLD [[const std::uint32_t epoch = of_block[block.group_index()] + 1;
         return epoch == 0 ? 2 : epoch;]]
   NEW [[const std::uint32_t epoch = of_block[block.group_index()] + 1;
         return epoch == 8 ? 2 : epoch;]])
 symm_explored_mutant(06 clears_used_slot one_shot/2x2 "no thread can go on"
-  FILE labs/06_allreduce/algorithms/one_shot/one_shot.hpp
-  OLD [[if (i >= packets) {]] NEW [[{]])
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[if (i >= used) {]] NEW [[{]])
 symm_explored_mutant(06 epoch_parity one_shot/2x1/wrap "no thread can go on"
-  FILE labs/06_allreduce/algorithms/scratch.hpp
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[epoch == 0 ? 2 : epoch]] NEW [[epoch == 0 ? 1 : epoch]])
 symm_explored_mutant(06 epoch_no_sync one_shot/2x2 "data race on r[01].epochs"
-  FILE labs/06_allreduce/algorithms/scratch.hpp
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[block.sync();
         for]]
   NEW [[for]])
 # A rank gave up, and a peer takes its later data for the data that it never sent.
 symm_explored_mutant(06 one_shot_after_giving_up one_shot/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/one_shot/one_shot.hpp
-  OLD [[ && !waiter.gave_up()]] NEW "")
+  OLD [[ && !mailbox.gave_up()]] NEW "")
 symm_explored_mutant(06 sentinel_after_giving_up sentinel/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp
-  OLD [[ && !waiter.gave_up()]] NEW "")
+  OLD [[ && !mailbox.gave_up()]] NEW "")
 symm_explored_mutant(06 push_after_giving_up push/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
-  OLD [[if (!waiter.gave_up()) {]] NEW [[{]])
+  OLD [[if (!mailbox.gave_up()) {]] NEW [[{]])
 
 # Half of a packet, or of a pack, may arrive without the other.
 symm_explored_mutant(06 one_flag one_shot/2x1 "instead of"
   FILE labs/05_device_prims/ll_packet.hpp
   OLD [[ && flag1 == flag]] NEW "")
 symm_explored_mutant(06 sentinel_one_half sentinel/2x1 "nan instead of"
-  FILE labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp
+  FILE labs/06_allreduce/algorithms/mailbox/sentinel_packs.hpp
   OLD [[ && pack.half[1] != kSentinel]] NEW "")
 symm_explored_mutant(06 push_one_half push/2x1 "nan instead of"
-  FILE labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp
+  FILE labs/06_allreduce/algorithms/mailbox/sentinel_packs.hpp
   OLD [[ && pack.half[1] != kSentinel]] NEW "")
 symm_explored_mutant(06 sentinel_one_bank sentinel/2x1 "instead of|no thread can go on"
-  FILE labs/06_allreduce/algorithms/scratch.hpp
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
 
 # Two calls later these packs pass for new ones.
 symm_explored_mutant(06 sentinel_not_cleared sentinel/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp
-  OLD [[clear(slot_of(p));]] NEW "")
+  OLD [[mailbox.clear(p, i);]] NEW "")
 symm_explored_mutant(06 push_not_cleared push/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
-  OLD [[clear_scattered(cut, j);]] NEW "")
+  OLD [[mailbox.clear(peer(step), j, kScatter);]] NEW "")
 symm_explored_mutant(06 push_gather_not_cleared push/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
-  OLD [[clear(slot_of(p));]] NEW "")
+  OLD [[mailbox.clear(p, j, kGather);]] NEW "")
 # Ranks with empty parts are not ordered: one clears a slot after the other has sent into it.
 symm_explored_mutant(06 push_no_fence push/3x1/mixed "no thread can go on"
   FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
@@ -93,7 +92,7 @@ symm_explored_mutant(06 push_no_fence push/3x1/mixed "no thread can go on"
   NEW "")
 # A fast peer sends into slots that are cleared afterwards.
 symm_explored_mutant(06 push_one_bank push/2x1 "no thread can go on|instead of"
-  FILE labs/06_allreduce/algorithms/scratch.hpp
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
 
 # Two shots by the copy engine. Inputs or sums may be read before they are there.
@@ -158,11 +157,10 @@ symm_explored_mutant(06_windows chunks_no_end chunks/2x1 "data race on r[01].out
 # still reads the input, or has not yet written its part of the output.
 symm_explored_mutant(06 half_after_giving_up reduce_scatter/packets/2x1 "instead of"
   FILE labs/06_allreduce/halves/packets.hpp
-  OLD [[ && !waiter.gave_up()]] NEW "")
+  OLD [[ && !mailbox.gave_up()]] NEW "")
 symm_explored_mutant(06 half_stale_flags all_gather/packets/2x1/clear "instead of"
-  FILE labs/06_allreduce/halves/packets.hpp
-  OLD [[this->clear_unused(block, epoch, packets);]] NEW ""
-  FILE labs/06_allreduce/algorithms/scratch.hpp
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[            clear_unused(block, used);]] NEW ""
   OLD [[const std::uint32_t epoch = of_block[block.group_index()] + 1;
         return epoch == 0 ? 2 : epoch;]]
   NEW [[const std::uint32_t epoch = of_block[block.group_index()] + 1;

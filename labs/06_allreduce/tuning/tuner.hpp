@@ -53,8 +53,8 @@ struct Tuner {
     MostShapes most;
     TunerOverrides overrides;
 
-    /// Plans a call. `in_windows`: the buffers that peers use lie in windows. If `asked` cannot make
-    /// the call, throws std::invalid_argument that names the alternatives.
+    /// Plans a call. `in_windows`: the buffers that peers use lie in windows. If `asked` cannot
+    /// make the call, throws std::invalid_argument that names the alternatives.
     CallPlan plan(const Call& call, bool in_windows, Algorithm asked) const;
     /// Whether calls with buffers of up to `bytes` bytes, in windows, may take the algorithm.
     bool may_take(const AlgorithmRow& row, std::size_t bytes) const;

@@ -60,7 +60,7 @@ public:
     static TuningTable from_environment();
     /// Reads the file; `origin` is named in errors. Throws UsageError.
     static TuningTable read(const std::string& path, const std::string& origin);
-    /// The same for a text. Rows that it may lack, of ReduceScatter and AllGather, are the library's.
+    /// The same for a text. Rows of ReduceScatter and AllGather that it lacks are the library's.
     static TuningTable parse(std::string_view text, std::string_view origin);
 
     std::string text() const;

@@ -49,7 +49,7 @@ symm_mutant(allreduce_mutant copy_no_end TwoShotCopy.* "data race|wrong values"
 
 # The receiver waits forever.
 symm_mutant(allreduce_mutant sentinel_in_input Sentinel.Ends* "in a kernel for a packet"
-  FILE labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp
+  FILE labs/06_allreduce/algorithms/mailbox/sentinel_packs.hpp
   OLD [[return without_sentinel(pack);]] NEW [[return pack;]])
 symm_mutant(allreduce_mutant push_sentinel_in_result TwoShotPush.EndsWhereAResult*
   "in a kernel for a packet"

@@ -114,7 +114,7 @@ KernelCall kernel_call(const ProtocolMemory* local, int rank, int ranks, std::si
             ranks};
 }
 
-ScratchCall scratch_call(SymmetricPointer<ProtocolMemory> memory, simt::Pack16* first_slot,
+MailboxCall scratch_call(SymmetricPointer<ProtocolMemory> memory, simt::Pack16* first_slot,
                          Epochs* epochs, int rank, int ranks, std::size_t count,
                          const simt::Timeout& timeout) {
     return {kernel_call(memory.of(rank), rank, ranks, count, timeout),

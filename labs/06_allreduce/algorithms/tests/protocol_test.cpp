@@ -11,7 +11,7 @@
 #include <cmath>
 #include <functional>
 
-#include "labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp"
+#include "labs/06_allreduce/algorithms/mailbox/sentinel_packs.hpp"
 #include "labs/06_allreduce/algorithms/tests/protocol_kernels.hpp"
 
 namespace symm {

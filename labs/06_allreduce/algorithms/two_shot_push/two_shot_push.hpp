@@ -9,7 +9,7 @@
 /// have arrived (sentinel_packs.hpp), so this is for floating types, in any memory.
 ///
 /// Part p of the data, for rank p to add up, is `per_part` packs long; pack (p, j) is pack j of
-/// part p. In epoch e, which uses bank e % 2 of the scratch memory (scratch.hpp), the threads of
+/// part p. In epoch e, which uses bank e % 2 of the scratch memory (mailbox.hpp), the threads of
 /// rank r that have index j:
 ///
 /// | shot | does                                | to what                                  | order   | why |
@@ -31,7 +31,7 @@
 ///   step, so all packs that any third step waits for are sent, too. All threads of all ranks run
 ///   at the same time, and no thread waits for another one of its rank before its own waits have
 ///   ended.
-/// - The next call cannot overtake this one: see scratch.hpp. A call ends with a result, and each
+/// - The next call cannot overtake this one: see mailbox.hpp. A call ends with a result, and each
 ///   result is made from packs of all ranks.
 /// - A call of a few packs may leave the last parts empty, and two ranks p and r with empty parts
 ///   send each other nothing. Packs of p reach r only through rank q, which loads them and stores
@@ -39,8 +39,6 @@
 ///   of 3, 1 and 3 packs on three ranks, the sentinel that p stores into a slot in the first call
 ///   could overwrite the pack that r sends there in the third. Ranks with a part exchange packs
 ///   with all others.
-/// - A slot that this call does not use holds the sentinel before and after it, so calls may have
-///   different sizes.
 /// - In-place calls need nothing else: the result of pack (p, j) can arrive only after rank r has
 ///   sent its own pack (p, j), and rank r has loaded that before it sent it. Pack (r, j) is loaded
 ///   and stored by the same thread.
@@ -56,11 +54,9 @@
 /// multicast).
 
 #include <cstddef>
-#include <cstdint>
 #include <cuda/atomic>
 
-#include "labs/06_allreduce/algorithms/scratch.hpp"
-#include "labs/06_allreduce/algorithms/sentinel/sentinel_packs.hpp"
+#include "labs/06_allreduce/algorithms/mailbox/sentinel_packs.hpp"
 
 namespace symm {
 
@@ -71,41 +67,42 @@ __host__ __device__ inline unsigned packs_per_part(unsigned packs, int ranks) {
 }
 
 /// The kernel, for at most kMost ranks: room for their packs in registers. Banks have two regions,
-/// scatter and gather. The scratch memory is filled with the sentinel before the first use.
+/// scatter and gather.
 template <class T, int kMost>
-struct TwoShotPush : ScratchCall {
+struct TwoShotPush : MailboxCall {
+    using Format = SentinelPacks;
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        const std::uint32_t epoch = epochs->next(block);
+        Mailbox mailbox(block, *this);
         const auto packs = static_cast<unsigned>((count + kElements - 1) / kElements);
-        const Cut cut{packs, packs_per_part(packs, ranks), epoch};
+        const Cut cut{packs, packs_per_part(packs, ranks)};
         const auto all = static_cast<unsigned>(block.grid_size());
         const auto first = static_cast<unsigned>(block.grid_rank());
-        simt::Waiter waiter(timeout);
-        if (!waiter.gave_up()) {
+        if (!mailbox.gave_up()) {
             for (unsigned j = first; j < cut.per_part; j += all) {
-                scatter(cut, j);
+                scatter(mailbox, cut, j);
             }
             bool arrived = true;
             for (unsigned j = first; arrived && cut.has(rank, j); j += all) {
-                arrived = reduce(waiter, cut, j);
+                arrived = reduce(mailbox, cut, j);
             }
             for (unsigned j = first; arrived && j < cut.per_part; j += all) {
-                arrived = gather(waiter, cut, j);
+                arrived = gather(mailbox, cut, j);
             }
         }
-        epochs->store(block, epoch);
+        mailbox.end(block, packs);
     }
 
 private:
-    enum class Region : unsigned { kScatter, kGather };
+    static constexpr unsigned kScatter = 0;  ///< Regions of a bank.
+    static constexpr unsigned kGather = 1;
+    using Mailbox = MailboxSession<Format, kMost, 2>;
 
     /// How a call's data is cut into parts.
     struct Cut {
         unsigned packs;
         unsigned per_part;
-        std::uint32_t epoch;
 
         /// The number of pack (p, j) in the data.
         __host__ __device__ unsigned pack(int p, unsigned j) const {
@@ -116,14 +113,8 @@ private:
         }
     };
 
-    /// The slot in `receiver`'s memory for pack j from `sender`.
-    __host__ __device__ simt::Pack16* slot(Region region, int receiver, int sender,
-                                           std::uint32_t epoch, unsigned j) const {
-        return ScratchCall::slot<2>(receiver, sender, epoch, j, static_cast<unsigned>(region));
-    }
-
     /// The first shot: sends packs (p, j) of all peers p.
-    __host__ __device__ void scatter(const Cut& cut, unsigned j) const {
+    __host__ __device__ void scatter(const Mailbox& mailbox, const Cut& cut, unsigned j) const {
         simt::Pack16 own[kMost];
         SYMM_UNROLL
         for (int step = 1; step < kMost; ++step) {  // all loads before the first store
@@ -135,25 +126,19 @@ private:
         for (int step = 1; step < kMost; ++step) {
             const int p = peer(step);
             if (step < ranks && cut.has(p, j)) {
-                simt::store_relaxed(slot(Region::kScatter, p, rank, cut.epoch, j), own[step]);
+                mailbox.send(p, j, own[step], kScatter);
             }
         }
     }
 
     /// The second shot: waits for packs (rank, j) of all peers and sends the result. False if the
     /// wait gave up.
-    __host__ __device__ bool reduce(simt::Waiter& waiter, const Cut& cut, unsigned j) const {
+    __host__ __device__ bool reduce(Mailbox& mailbox, const Cut& cut, unsigned j) const {
         const unsigned i = cut.pack(rank, j);
-        // Filled with `own` first: see Sentinel::receive().
         const simt::Pack16 own = load_own(i);
         simt::Pack16 pack[kMost];
-        SYMM_UNROLL
-        for (int p = 0; p < kMost; ++p) {
-            pack[p] = own;
-        }
-        const unsigned peers = ((1U << ranks) - 1) & ~(1U << rank);
-        const auto slot_of = [&](int p) { return slot(Region::kScatter, rank, p, cut.epoch, j); };
-        if (!wait_for_packs(waiter, rank, cut.epoch, peers, slot_of, pack)) {
+        fill_with(pack, own);
+        if (!mailbox.receive(peers(), j, pack, kScatter)) {
             return false;
         }
         if (!cut.has(ranks - 2, 0)) {  // orders ranks that send each other nothing
@@ -161,39 +146,33 @@ private:
         }
         const simt::Pack16 result = without_sentinel(reduction.reduce<T>(pack, ranks));
         for (int step = 1; step < ranks; ++step) {
-            const int p = peer(step);
-            simt::store_relaxed(slot(Region::kGather, p, rank, cut.epoch, j), result);
+            mailbox.send(peer(step), j, result, kGather);
         }
         store_own(i, result);
-        clear_scattered(cut, j);  // or two calls later these packs pass for new ones
+        for (int step = 1; step < ranks; ++step) {  // or two calls later they pass for new ones
+            mailbox.clear(peer(step), j, kScatter);
+        }
         return true;
     }
 
-    __host__ __device__ void clear_scattered(const Cut& cut, unsigned j) const {
-        for (int step = 1; step < ranks; ++step) {
-            clear(slot(Region::kScatter, rank, peer(step), cut.epoch, j));
-        }
-    }
-
     /// Collects the results (p, j) of all peers p. False if the wait gave up.
-    __host__ __device__ bool gather(simt::Waiter& waiter, const Cut& cut, unsigned j) const {
-        unsigned peers = 0;
+    __host__ __device__ bool gather(Mailbox& mailbox, const Cut& cut, unsigned j) const {
+        unsigned senders = 0;
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
             if (p != rank && p < ranks && cut.has(p, j)) {
-                peers |= 1U << p;
+                senders |= 1U << p;
             }
         }
         simt::Pack16 pack[kMost];
-        const auto slot_of = [&](int p) { return slot(Region::kGather, rank, p, cut.epoch, j); };
-        if (!wait_for_packs(waiter, rank, cut.epoch, peers, slot_of, pack)) {
+        if (!mailbox.receive(senders, j, pack, kGather)) {
             return false;
         }
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
-            if ((peers >> p & 1U) != 0) {
+            if ((senders >> p & 1U) != 0) {
                 store_own(cut.pack(p, j), pack[p]);
-                clear(slot_of(p));
+                mailbox.clear(p, j, kGather);
             }
         }
         return true;

@@ -98,9 +98,13 @@ void run_round(Rank& rank, const Round& round) {
     const CUdeviceptr to = communicator.allocate(kCalls * kRoom * sizeof(float));
     const Stream stream;
     bool failed = false;
-    try {  // it allocates the slots, and so waits for all ranks on the host
-        communicator.all_reduce(from, from, 1, DataType::kFloat, ReduceOp::kSum, stream.get(),
-                                Algorithm::kChunks);
+    try {  // an algorithm's first call may wait for all ranks on the host
+        for (const Algorithm algorithm : {Algorithm::kChunks, Algorithm::kCopy}) {
+            if (algorithm != Algorithm::kCopy || has_copy(kRanks)) {
+                communicator.all_reduce(from, from, 1, DataType::kFloat, ReduceOp::kSum,
+                                        stream.get(), algorithm);
+            }
+        }
         communicator.synchronize(stream, "the first call");
     } catch (const std::runtime_error&) {  // on a busy machine, the limit may pass
         failed = true;

@@ -2,7 +2,7 @@
 /// \file
 /// Packs without flags: memory that still holds the *sentinel* has not been written yet.
 ///
-/// A packet (one_shot.hpp) spends half of its bytes on flags. Here all 16 bytes of a pack are data,
+/// A packet (packets.hpp) spends half of its bytes on flags. Here all 16 bytes of a pack are data,
 /// and an 8-byte half has arrived when it is not the sentinel: 64 one bits. In every floating type
 /// these are NaNs, which hardly any operation produces. A half of the input that does hold 64 one
 /// bits (for example, memory filled with 0xff) is sent with its last element's sign flipped: still
@@ -11,8 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/simt/waiter.hpp"
-#include "labs/05_device_prims/reduction/reduction.hpp"
+#include "labs/06_allreduce/algorithms/mailbox/mailbox.hpp"
 
 namespace symm {
 
@@ -38,37 +37,28 @@ __host__ __device__ inline bool has_arrived(const simt::Pack16& pack) {
     return pack.half[0] != kSentinel && pack.half[1] != kSentinel;
 }
 
-/// Polls `slot_of(p)` at once for all ranks p whose bit is set in `missing`, until all have arrived
-/// in `arrived[p]`. False if the wait gave up.
-template <int kMost, class SlotOf>
-__host__ __device__ bool wait_for_packs(simt::Waiter& waiter, int rank, std::uint32_t epoch,
-                                        unsigned missing, const SlotOf& slot_of,
-                                        simt::Pack16 (&arrived)[kMost]) {
-    simt::Waiting waiting{simt::Wait::kPacket, rank, rank, epoch};
-    return missing == 0 || waiter.until(waiting, [&](std::uint64_t&) {
-        SYMM_UNROLL
-        for (int p = 0; p < kMost; ++p) {  // all loads first: their latencies overlap
-            if ((missing >> p & 1U) != 0) {
-                arrived[p] = simt::load_relaxed(slot_of(p));
-            }
-        }
-        SYMM_UNROLL
-        for (int p = 0; p < kMost; ++p) {
-            if ((missing >> p & 1U) != 0) {
-                if (has_arrived(arrived[p])) {
-                    missing &= ~(1U << p);
-                } else {
-                    waiting.peer = p;
-                }
-            }
-        }
-        return missing == 0;
-    });
-}
-
 /// Writes the sentinel back.
 __host__ __device__ inline void clear(simt::Pack16* slot) {
     simt::store_relaxed(slot, simt::Pack16{{kSentinel, kSentinel}});
 }
+
+/// The format of a mailbox of such packs, filled with the sentinel before the first use. A slot that
+/// a call does not use holds the sentinel before and after it, so calls may have different sizes.
+struct SentinelPacks {
+    using Data = simt::Pack16;
+    using Loaded = simt::Pack16;
+    static constexpr bool kHasFlags = false;
+
+    __host__ __device__ static void store(simt::Pack16* slot, const Data& data, std::uint32_t) {
+        simt::store_relaxed(slot, data);
+    }
+    __host__ __device__ static Loaded load(const simt::Pack16* slot) {
+        return simt::load_relaxed(slot);
+    }
+    __host__ __device__ static bool has_arrived(const Loaded& pack, std::uint32_t) {
+        return symm::has_arrived(pack);
+    }
+    __host__ __device__ static void clear(simt::Pack16* slot) { symm::clear(slot); }
+};
 
 }  // namespace symm

@@ -19,7 +19,7 @@ template <template <class, int> class Kernel, class T, int kMost>
 void through_scratch(Scene& scene, const Ranks& who, const std::vector<std::size_t>& counts,
                      unsigned slots, std::uint32_t epoch = 0,
                      Collective collective = Collective::kAllReduce) {
-    constexpr bool kPackets = std::is_base_of_v<OneShot<T, kMost>, Kernel<T, kMost>>;
+    constexpr bool kPackets = std::is_same_v<typename Kernel<T, kMost>::Format, Packets>;
     constexpr unsigned kRegions = std::is_same_v<Kernel<T, kMost>, TwoShotPush<T, kMost>> ? 2 : 1;
     struct Slots {
         simt::Pack16 pack[64];
@@ -40,7 +40,7 @@ void through_scratch(Scene& scene, const Ranks& who, const std::vector<std::size
         if (2 * kRegions * static_cast<unsigned>(who.ranks - 1) * slots > 64) {
             throw std::logic_error("more slots than a scene has");
         }
-        const ScratchCall call{kernel_call<T>(collective, {in, out}, rank, who.ranks, timeout),
+        const MailboxCall call{kernel_call<T>(collective, {in, out}, rank, who.ranks, timeout),
                                epochs,
                                {scratch.first->pack, scratch.stride},
                                slots};

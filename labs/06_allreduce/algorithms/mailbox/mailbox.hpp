@@ -1,0 +1,211 @@
+#pragma once
+/// \file
+/// Mailboxes: memory to which a rank sends before it knows anything of the receiver.
+///
+/// Each algorithm has one on every rank. A launch has a number, its *epoch*. A mailbox has two
+/// *banks*, and the launch of epoch e uses bank e % 2. A bank has a row of *slots* for each peer:
+/// `slots[bank][r]` of rank p is where rank r stores what it sends to rank p. A slot's contents show
+/// by themselves that they have arrived: in packets.hpp by flags that are e, in sentinel_packs.hpp
+/// by being anything but the sentinel.
+///
+/// | who             | does in epoch e                     | to what                        | order   | why |
+/// |-----------------|-------------------------------------|--------------------------------|---------|-----|
+/// | a rank r        | stores data for slot i              | `slots[e % 2][r][i]` of rank p | relaxed | no wait: the bank is free, see below |
+/// | rank p          | polls until the data has arrived    | its own `slots[e % 2][r][i]`   | relaxed | the data shows it by itself |
+/// | p, for packets  | clears one unused slot of each peer | its own `slots[e % 2][r]`      | relaxed | no flag of long ago may pass for a new one after the wrap |
+/// | p, for packs    | stores the sentinel                 | each slot that it has read     | relaxed | nothing there may pass for data of epoch e + 2 |
+/// | all its threads | count the launch, after a sync      | `epochs`                       | plain   | for this rank's next kernel only |
+///
+/// - The next call cannot overtake this one. Kernels of a communicator run one after another, and a
+///   rank's kernel ends only after it has received data from every peer in the same call (push
+///   needs a longer proof). Epoch e + 1 uses the other bank. In order:
+///   (1) p's kernel e reads the bank, stores the sentinel (not for packets), and ends;
+///   (2) p's kernel e + 1 sends to r;
+///   (3) r's kernel e + 1 loads that, and ends;
+///   (4) r's kernel e + 2 stores into the bank again.
+///   The end of a kernel acts as a fence after (1) and (3), so relaxed data orders (2)-(3).
+/// - One bank is not enough: a rank that begins e + 1 has its peers' data of e, but the peers may
+///   not have read its own data yet.
+/// - No deadlock, if a thread sends what its peers' threads of the same index wait for before it
+///   waits itself: all threads of all ranks run at the same time, and none waits for another of its
+///   rank before its own waits have ended.
+/// - Epochs are counted in device memory, so a replayed graph continues the count. They may wrap.
+/// - After a rank gives up, its later kernels send nothing: if rank 0 gave up waiting for rank 1,
+///   which came later and succeeded, rank 0's next input may be the output that it never wrote.
+///
+/// Source: NCCL's src/include/nccl_device/ll_a2a.h, which also has slots and epochs.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/simt/pack.hpp"
+#include "common/simt/thread_block.hpp"
+#include "common/simt/waiter.hpp"
+#include "labs/03_ipc/symmetric_pointer.hpp"
+#include "labs/06_allreduce/algorithms/call.hpp"
+
+namespace symm {
+
+inline constexpr unsigned kMaxBlocks = 264;  ///< A launch has no more.
+
+/// The launches of an algorithm that a rank has made: in its device memory, zeroed before the
+/// first. One counter per block, all equal between kernels. Block b reads counter b only, so that
+/// no block can see another's update too early.
+struct Epochs {
+    std::uint32_t of_block[kMaxBlocks];
+
+    /// The number of this launch. Never 0, the value in zeroed memory. After 2^32 - 1, which is odd,
+    /// comes 2: the lowest bit chooses the bank, and banks must alternate.
+    __host__ __device__ std::uint32_t next(const simt::ThreadBlock& block) const {
+        const std::uint32_t epoch = of_block[block.group_index()] + 1;
+        return epoch == 0 ? 2 : epoch;
+    }
+
+    /// Counts a launch, when all threads of the block have read their counter: sets this block's,
+    /// and those of blocks that this launch does not have.
+    __host__ __device__ void store(const simt::ThreadBlock& block, std::uint32_t epoch) {
+        block.sync();
+        for (unsigned b = block.group_index() + block.thread_rank() * block.dim_blocks();
+             b < kMaxBlocks; b += block.size() * block.dim_blocks()) {
+            of_block[b] = epoch;
+        }
+    }
+};
+
+/// Parameters of a kernel that uses a mailbox, for any type and algorithm.
+struct MailboxCall : KernelCall {
+    static constexpr unsigned kBanks = 2;
+
+    Epochs* epochs;  ///< This rank's.
+    /// `[kBanks][regions][ranks - 1][per_sender]` of each rank.
+    SymmetricPointer<simt::Pack16> slots;
+    unsigned per_sender;
+    /// Distance from one rank's part to the next, in elements, if `in` or `out` has a part for each
+    /// rank (halves/packets.hpp).
+    std::size_t stride = 0;
+
+    /// The peer `step` ranks after this one, cyclic: each rank begins with a different peer.
+    __host__ __device__ int peer(int step) const {
+        return rank + step < ranks ? rank + step : rank + step - ranks;
+    }
+    /// A bit for each peer.
+    __host__ __device__ unsigned peers() const { return ((1U << ranks) - 1) & ~(1U << rank); }
+};
+
+/// A thread's use of the mailbox in one launch, for at most kMost ranks. A bank may have several
+/// regions, for data that is sent at different times. Format: Packets or SentinelPacks.
+template <class Format, int kMost, unsigned kRegions = 1>
+class MailboxSession {
+public:
+    using Data = typename Format::Data;  ///< What a slot carries.
+
+    __host__ __device__ MailboxSession(const simt::ThreadBlock& block, const MailboxCall& call)
+        : call_(call), epoch_(call.epochs->next(block)), waiter_(call.timeout) {}
+
+    /// Whether a wait has given up, in this call or an earlier one. Then the rank sends nothing.
+    __host__ __device__ bool gave_up() const { return waiter_.gave_up(); }
+
+    /// Sends data for slot i of the peer.
+    __host__ __device__ void send(int to, std::size_t i, const Data& data,
+                                  unsigned region = 0) const {
+        Format::store(slot(to, call_.rank, i, region), data, epoch_);
+    }
+
+    /// Polls slot i of all ranks p whose bit is set in `from` until they have arrived in `data[p]`;
+    /// leaves the other entries alone. Returns false if the wait gave up.
+    __host__ __device__ bool receive(unsigned from, std::size_t i, Data (&data)[kMost],
+                                     unsigned region = 0) {
+        simt::Waiting waiting{simt::Wait::kPacket, call_.rank, call_.rank, epoch_};
+        return from == 0 || waiter_.until(waiting, [&]([[maybe_unused]] std::uint64_t& seen) {
+            Loaded fresh[kMost] = {};
+            auto& loaded = loaded_in(data, fresh);
+            SYMM_UNROLL
+            for (int p = 0; p < kMost; ++p) {  // all loads first: their latencies overlap
+                if ((from >> p & 1U) != 0) {
+                    loaded[p] = Format::load(slot(call_.rank, p, i, region));
+                }
+            }
+            SYMM_UNROLL
+            for (int p = 0; p < kMost; ++p) {
+                if ((from >> p & 1U) == 0) {
+                    continue;
+                }
+                if (Format::has_arrived(loaded[p], epoch_)) {
+                    if constexpr (Format::kHasFlags) {  // else `loaded` is `data`
+                        data[p] = Format::data_of(loaded[p]);
+                    }
+                    from &= ~(1U << p);
+                } else {
+                    waiting.peer = p;
+                    if constexpr (Format::kHasFlags) {
+                        seen = loaded[p].flag0;
+                    }
+                }
+            }
+            return from == 0;
+        });
+    }
+
+    /// Makes a slot that has been received ready for epoch e + 2, in a format that needs it.
+    __host__ __device__ void clear(int from, std::size_t i, unsigned region = 0) const {
+        Format::clear(slot(call_.rank, from, i, region));
+    }
+
+    /// Ends the launch, which has used the first `used` slots: each thread calls it, also after a
+    /// wait has given up.
+    __host__ __device__ void end(const simt::ThreadBlock& block, std::size_t used) const {
+        if constexpr (Format::kHasFlags) {
+            clear_unused(block, used);
+        }
+        call_.epochs->store(block, epoch_);
+    }
+
+private:
+    using Loaded = typename Format::Loaded;
+    /// Where receive() puts what it loads. Without flags that is the data already: with another
+    /// array, a kernel for 8 ranks took 128 registers instead of 96.
+    __host__ __device__ static auto& loaded_in(Data (&data)[kMost], Loaded (&fresh)[kMost]) {
+        if constexpr (Format::kHasFlags) {
+            return fresh;
+        } else {
+            return data;
+        }
+    }
+
+    /// The slot in the memory of `receiver`.
+    __host__ __device__ simt::Pack16* slot(int receiver, int sender, std::size_t i,
+                                           unsigned region) const {
+        const unsigned bank = epoch_ % MailboxCall::kBanks * kRegions + region;
+        const auto before = static_cast<unsigned>(sender - (sender > receiver ? 1 : 0));
+        return call_.slots.of(receiver) +
+               ((bank * static_cast<unsigned>(call_.ranks - 1) + before) * call_.per_sender +
+                static_cast<unsigned>(i));
+    }
+
+    /// For each peer, clears the slot whose turn it is, unless this call has just used it.
+    __host__ __device__ void clear_unused(const simt::ThreadBlock& block, std::size_t used) const {
+        const std::size_t i = epoch_ / 2 & (call_.per_sender - 1);
+        for (std::size_t step = 1 + block.grid_rank(); step < static_cast<std::size_t>(call_.ranks);
+             step += block.grid_size()) {
+            if (i >= used) {
+                Format::clear(slot(call_.rank, call_.peer(static_cast<int>(step)), i, 0));
+            }
+        }
+    }
+
+    const MailboxCall& call_;
+    std::uint32_t epoch_;
+    simt::Waiter waiter_;
+};
+
+/// All entries become `own`, for receive() to replace the others. With zeros, or if `own` is chosen
+/// later, nvcc keeps the array on the stack, and 4M took 31 us instead of 14 on two H200s.
+template <class Data, int kMost>
+__host__ __device__ void fill_with(Data (&data)[kMost], const Data& own) {
+    SYMM_UNROLL
+    for (int p = 0; p < kMost; ++p) {
+        data[p] = own;
+    }
+}
+
+}  // namespace symm
