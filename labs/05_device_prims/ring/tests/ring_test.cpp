@@ -7,7 +7,6 @@
 
 #include "common/tests/sanitized.hpp"
 #include "labs/05_device_prims/reduction/tests/extremes.hpp"
-#include "labs/05_device_prims/ring/step_latency.hpp"
 
 namespace symm {
 namespace {
@@ -129,25 +128,6 @@ TEST(RingExtremes, ArePassedOnByEveryProtocol) {
         }
         rank.bootstrap().barrier("done");
     });
-}
-
-TEST(Steps, CarryEightBytesBackAndForth) {
-    for (const RingMemory memory : {RingMemory::kPeer, RingMemory::kHost}) {
-        run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
-            RingOptions options;
-            options.memory = memory;
-            RingCommunicator ring(rank, options);
-            for (int i = 0; i < 3; ++i) {  // one call may begin while another rank ends the last
-                for (const Protocol protocol : kProtocols) {
-                    if (protocol != Protocol::kLL128 || ring.why_no_ll128().empty()) {
-                        step_latency(rank, ring, &protocol, 50);
-                    }
-                }
-            }
-            RingCommunicator for_flags(rank, options);
-            step_latency(rank, for_flags, nullptr, 50);
-        });
-    }
 }
 
 std::string name_of_case(const ::testing::TestParamInfo<Rings::ParamType>& info) {
