@@ -13,7 +13,7 @@
 
 namespace symm {
 
-std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not, int sharing) {
+std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not) {
     std::unique_ptr<NcclLibrary> library;
     if (why_not.empty()) {
         if (is_emulated()) {
@@ -21,7 +21,7 @@ std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not, int sha
         } else {
             library = NcclLibrary::load(why_not);
         }
-        if (library != nullptr && std::max(rank.size(), sharing) > device_count()) {
+        if (library != nullptr && rank.size() > device_count()) {
             // Once, before NCCL reads it: ranks may be threads.
             [[maybe_unused]] static const int set = setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
             if (!library->lets_ranks_share_a_gpu()) {

@@ -19,8 +19,7 @@ class Rank;
 
 /// NCCL on every rank, or null on every rank with the reason in `why_not`. A caller that does not
 /// want NCCL gives its reason there beforehand. Collective.
-/// `sharing`: how many ranks share the devices, if more than this run has.
-std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not, int sharing = 0);
+std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not);
 
 /// A communicator of all ranks. Collective; `library` must outlive it.
 std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& library);

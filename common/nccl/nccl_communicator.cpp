@@ -19,9 +19,7 @@ NcclCommunicator::~NcclCommunicator() {
     // If an exception destroys it, other ranks may never make the calls that are queued here, and
     // ncclCommDestroy would wait for them.
     if (std::uncaught_exceptions() > 0) {
-        abort();
-    }
-    if (comm_ == nullptr) {
+        library_.comm_abort(comm_);
         return;
     }
     for (NcclLibrary::Window window : windows_) {
@@ -31,19 +29,6 @@ NcclCommunicator::~NcclCommunicator() {
     }
     if (library_.comm_destroy(comm_) != 0) {
         log::error("ncclCommDestroy() failed");
-    }
-}
-
-void NcclCommunicator::throw_async_error() {
-    int result = 0;
-    library_.check(library_.comm_get_async_error(comm_, &result), "ncclCommGetAsyncError()");
-    library_.check(result, "an NCCL call");
-}
-
-void NcclCommunicator::abort() noexcept {
-    if (comm_ != nullptr) {
-        library_.comm_abort(comm_);
-        comm_ = nullptr;
     }
 }
 

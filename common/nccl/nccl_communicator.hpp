@@ -28,11 +28,6 @@ public:
     /// The version of the NCCL that made it, such as `2.28.9`.
     std::string version() const { return library_.version(); }
 
-    /// Throws std::runtime_error with what has gone wrong so far. Does not wait.
-    void throw_async_error();
-    /// Ends all calls in flight. After that it can only be destroyed.
-    void abort() noexcept;
-
     /// Registers memory from ncclMemAlloc (or any VMM memory) as a symmetric window, which the
     /// communicator deregisters. Throws std::runtime_error if the library is too old or refuses.
     NcclLibrary::Window register_window(CUdeviceptr pointer, std::size_t bytes);

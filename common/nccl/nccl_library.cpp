@@ -113,7 +113,6 @@ std::unique_ptr<NcclLibrary> NcclLibrary::load(std::string& why_not) {
                           find(library, "ncclCommInitRank", nccl->comm_init_rank) &&
                           find(library, "ncclCommDestroy", nccl->comm_destroy) &&
                           find(library, "ncclCommAbort", nccl->comm_abort) &&
-                          find(library, "ncclCommGetAsyncError", nccl->comm_get_async_error) &&
                           find(library, "ncclAllReduce", nccl->all_reduce) &&
                           find(library, "ncclReduceScatter", nccl->reduce_scatter) &&
                           find(library, "ncclAllGather", nccl->all_gather);

@@ -26,7 +26,6 @@ struct NcclLibrary {
     int (*comm_init_rank)(Comm*, int ranks, UniqueId, int rank) = nullptr;
     int (*comm_destroy)(Comm) = nullptr;
     int (*comm_abort)(Comm) = nullptr;
-    int (*comm_get_async_error)(Comm, int* result) = nullptr;
     int (*all_reduce)(const void*, void*, std::size_t count, int type, int op, Comm,
                       void* stream) = nullptr;
     int (*reduce_scatter)(const void*, void*, std::size_t part, int type, int op, Comm,

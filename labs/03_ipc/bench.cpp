@@ -1,6 +1,6 @@
 // 03_ipc_bench: the time until ranks share memory, compared with NCCL. Each round times a
-// new meeting of the ranks and a symmetric range; then NCCL's ncclCommInitRank, ncclMemAlloc and
-// ncclCommWindowRegister, if its library is found and each rank has a GPU.
+// new meeting of the ranks and a symmetric range; then the same with NCCL, if its library is found:
+// connect_nccl(), and ncclMemAlloc with ncclCommWindowRegister.
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 #include "common/cli/cli.hpp"
 #include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/nccl/nccl_communicator.hpp"
+#include "common/nccl/comparison.hpp"
 #include "common/sys/bytes.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 
@@ -52,13 +52,9 @@ void time_ours(Rank& rank, std::size_t bytes, int round) {
 }
 
 void time_nccl(Rank& rank, const NcclLibrary& library, std::size_t bytes, int round) {
-    const auto local =
-        rank.rank() == 0 ? NcclCommunicator::unique_id(library) : NcclLibrary::UniqueId{};
-    const auto id = rank.bootstrap().allgather("NCCL id", local)[0];
     std::unique_ptr<void, int (*)(void*)> memory(nullptr, library.mem_free);
-    std::optional<NcclCommunicator> communicator;  // destroyed before the memory of its window
-    const double meet =
-        slowest(rank, [&] { communicator.emplace(library, id, rank.size(), rank.rank()); });
+    std::unique_ptr<NcclCommunicator> communicator;  // destroyed before the memory of its window
+    const double meet = slowest(rank, [&] { communicator = connect_nccl(rank, library); });
     const double share = slowest(rank, [&] {
         void* pointer = nullptr;
         library.check(library.mem_alloc(&pointer, bytes), "ncclMemAlloc");
@@ -66,26 +62,6 @@ void time_nccl(Rank& rank, const NcclLibrary& library, std::size_t bytes, int ro
         communicator->register_window(reinterpret_cast<CUdeviceptr>(pointer), bytes);
     });
     print(rank, "NCCL " + library.version(), round, meet, share);
-}
-
-// NCCL's library if all ranks can use it; else null, with the reason in `why_not`.
-std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not) {
-    std::unique_ptr<NcclLibrary> library;
-    if (is_emulated()) {
-        why_not = "the driver is emulated: the times above say nothing about a GPU";
-    } else if (rank.size() > device_count()) {
-        why_not = "NCCL needs a GPU for each rank";
-    } else {
-        library = NcclLibrary::load(why_not);
-    }
-    if (library && (library->window_register == nullptr || library->mem_alloc == nullptr)) {
-        why_not = "NCCL " + library->version() + " has no windows";
-    }
-    // All ranks or none: the others would wait for this one in ncclCommInitRank.
-    for (const std::string& reason : rank.bootstrap().allgather_text("NCCL", why_not)) {
-        why_not = why_not.empty() ? reason : why_not;
-    }
-    return why_not.empty() ? std::move(library) : nullptr;
 }
 
 void time_set_up(Rank& rank, std::size_t bytes) {
@@ -96,7 +72,11 @@ void time_set_up(Rank& rank, std::size_t bytes) {
         time_ours(rank, bytes, round);
     }
     std::string why_not;
-    const auto library = load_nccl(rank, why_not);
+    auto library = load_nccl(rank, why_not);
+    if (library && library->window_register == nullptr) {
+        why_not = "NCCL " + library->version() + " has no windows";
+        library.reset();
+    }
     for (int round = 1; round <= kRounds && library; ++round) {
         time_nccl(rank, *library, bytes, round);
     }

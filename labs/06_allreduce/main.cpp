@@ -26,7 +26,6 @@ struct Options {
     Algorithm algorithm = Algorithm::kAuto;
     bool in_place = false;
     int nodes = 1;
-    std::string engine = "host";
 };
 
 void run(Rank& rank, const Options& options) {
@@ -99,8 +98,7 @@ MachineCalls calls_of(const Options& options) {
     return {.arithmetic = options.arithmetic,
             .sizes = bytes != 0 ? ByteRange{bytes, bytes} : options.sizes,
             .factor = options.factor,
-            .in_place = options.in_place,
-            .by_nccl = options.engine == "nccl"};
+            .in_place = options.in_place};
 }
 
 }  // namespace
@@ -134,10 +132,6 @@ int main(int argc, char** argv) {
     app.add_flag("--inplace", options.in_place, "Input and output are the same buffer");
     add_number_option(app, "--nodes", options.nodes, 1, kMaxAllReduceRanks,
                       "Number of machines: groups of threads, all with the same number of ranks");
-    auto* engine_option =
-        app.add_option("--engine", options.engine, "How data moves between machines, with --nodes")
-            ->check(CLI::IsMember({"host", "nccl"}))
-            ->capture_default_str();
     app.footer(
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
         "     06_allreduce --ranks 8 --mode thread --bytes 1K:1M\n"
@@ -152,9 +146,6 @@ int main(int argc, char** argv) {
         }
         options.sizes = parse_byte_range("--bytes", bytes);
         require_possible(options);
-        if (options.nodes == 1 && !engine_option->empty()) {
-            throw UsageError("--engine is for several machines: pass --nodes 2 or more");
-        }
         if (options.nodes > 1) {
             if (!app.get_option("--mode")->empty() && options.ranks.mode == RankMode::kProcess) {
                 throw UsageError(

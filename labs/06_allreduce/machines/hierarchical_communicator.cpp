@@ -47,7 +47,7 @@ std::size_t HierarchicalCommunicator::part_bytes() {
 HierarchicalCommunicator::HierarchicalCommunicator(Rank& inside, Exchange& across,
                                                    const CommunicatorOptions& options)
     : across_(across), inside_(inside, options) {
-    for (std::size_t i = 0; i < across_.depth(); ++i) {
+    for (std::size_t i = 0; i < Exchange::kDepth; ++i) {
         parts_.push_back(inside_.allocate(part_bytes()));
     }
 }
@@ -108,7 +108,7 @@ void HierarchicalCommunicator::queue(CUdeviceptr in, CUdeviceptr out, const Rail
         inside_.reduce_scatter(in + begin * size, buffer, part_at(begin), call.type, op_inside,
                                stream);
         start(buffer, begin, part_at(begin));
-        if (started_ - finished_ == across_.depth()) {
+        if (started_ - finished_ == Exchange::kDepth) {
             finish_and_gather();
         }
     }

@@ -9,14 +9,14 @@
 ///
 /// | step                     | does                                             | waits for                |
 /// |--------------------------|--------------------------------------------------|--------------------------|
-/// | ReduceScatter of piece k | part r of all local ranks' `in` to `part[k % depth]` | the machine's ranks (communicator.hpp) |
-/// | start k                  | hands `part[k % depth]` to the exchange          | nothing                  |
+/// | ReduceScatter of piece k | part r of all local ranks' `in` to `part[k % kDepth]` | the machine's ranks (communicator.hpp) |
+/// | start k                  | hands `part[k % kDepth]` to the exchange          | nothing                  |
 /// | finish k - 1             | goes on when that part is reduced on all machines | rail r (the exchange's table) |
-/// | AllGather of piece k - 1 | `part[(k - 1) % depth]` of all local ranks to `out` | the machine's ranks   |
+/// | AllGather of piece k - 1 | `part[(k - 1) % kDepth]` of all local ranks to `out` | the machine's ranks   |
 ///
 /// - No deadlock: all ranks queue the same steps in the same order, and each step waits only for
 ///   the same step of other ranks, or for an earlier one.
-/// - The next call, or piece k + depth, cannot overtake: `part` is written again by a later kernel
+/// - The next call, or piece k + kDepth, cannot overtake: `part` is written again by a later kernel
 ///   of the stream, after the AllGather that read it. In place, the AllGather of piece k writes
 ///   where no rank reads any more: the ReduceScatter of k has ended on all ranks of the machine.
 /// - The last elements, fewer than n, have no parts: each local rank reduces all of them.

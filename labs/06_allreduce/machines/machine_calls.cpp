@@ -6,13 +6,11 @@
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/nccl/comparison.hpp"
 #include "common/sys/print.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"
+#include "labs/06_allreduce/machines/exchange.hpp"
 #include "labs/06_allreduce/machines/hierarchical_communicator.hpp"
-#include "labs/06_allreduce/machines/nccl_exchange.hpp"
-#include "labs/06_allreduce/machines/staged_exchange.hpp"
 #include "labs/06_allreduce/machines/thread_rail.hpp"
 
 namespace symm {
@@ -20,31 +18,6 @@ namespace {
 
 /// If ranks of several machines share a device, their kernels must fit on it together.
 constexpr unsigned kBlocksOfSharedDevice = 8;
-constexpr const char* kNcclsBlocks = "2";
-
-struct Engine {
-    std::unique_ptr<NcclLibrary> nccl;  ///< Outlives the exchange.
-    std::unique_ptr<Exchange> exchange;
-};
-
-Engine make_engine(Rank& inside, std::unique_ptr<Rail>& rail, bool by_nccl, int ranks) {
-    Engine engine;
-    if (!by_nccl) {
-        engine.exchange = std::make_unique<StagedExchange>(inside, std::move(rail),
-                                                           HierarchicalCommunicator::part_bytes());
-        return engine;
-    }
-    if (ranks > device_count()) {  // before NCCL reads it
-        [[maybe_unused]] static const int set = setenv("NCCL_MAX_CTAS", kNcclsBlocks, 0);
-    }
-    std::string why_not;
-    engine.nccl = load_nccl(inside, why_not, ranks);
-    if (engine.nccl == nullptr) {
-        throw std::runtime_error("no NCCL: " + why_not);
-    }
-    engine.exchange = std::make_unique<NcclExchange>(inside, *engine.nccl, *rail);
-    return engine;
-}
 
 }  // namespace
 
@@ -62,17 +35,16 @@ void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const MachineCalls& ca
     const Stream stream;
     require_room(inside, calls.sizes.last, "--bytes");
     const bool shared = ranks > device_count();
-    const Engine engine = make_engine(inside, rail, calls.by_nccl, ranks);
+    Exchange exchange(inside, std::move(rail), HierarchicalCommunicator::part_bytes());
     HierarchicalCommunicator communicator(
-        inside, *engine.exchange,
+        inside, exchange,
         {.limit = Deadline::standard_limit(), .max_blocks = shared ? kBlocksOfSharedDevice : 0});
     const CUdeviceptr in = communicator.inside().allocate(calls.sizes.last);
     const CUdeviceptr out = calls.in_place ? in : communicator.inside().allocate(calls.sizes.last);
 
-    print(fmt::format(
-        "{}\nAllReduce, {} machines of {} ranks, {}, {}, {}, between machines: {}\n\n",
-        describe_driver(), machines, inside.size(), name_of(type), name_of(op),
-        calls.in_place ? "in place" : "out of place", calls.by_nccl ? "NCCL" : "host memory"));
+    print(fmt::format("{}\nAllReduce, {} machines of {} ranks, {}, {}, {}\n\n", describe_driver(),
+                      machines, inside.size(), name_of(type), name_of(op),
+                      calls.in_place ? "in place" : "out of place"));
     print(fmt::format("{:>8} {:>12} {:>10}   result\n", "bytes", "count", "us"));
     for (std::size_t bytes = calls.sizes.first; bytes <= calls.sizes.last; bytes *= calls.factor) {
         const std::size_t count = bytes / size_of(type);

@@ -9,7 +9,6 @@
 #include "common/ranks/rank.hpp"
 #include "common/sys/bytes.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
-#include "labs/06_allreduce/machines/exchange.hpp"
 #include "labs/06_allreduce/machines/rail.hpp"
 
 namespace symm {
@@ -21,7 +20,6 @@ struct MachineCalls {
     std::size_t factor;  ///< From one size to the next.
     bool in_place;
     int iterations = 1;  ///< Checked calls of each size.
-    bool by_nccl;        ///< NCCL is the engine; the rail carries only its id.
     /// Checks a result once more, if given: call, input and output.
     std::function<void(std::size_t count, CUdeviceptr in, CUdeviceptr out)> also_check;
 };

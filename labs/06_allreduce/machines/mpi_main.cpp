@@ -66,7 +66,6 @@ void abort_all(const std::string& text, int exit_code) {
 int main(int argc, char** argv) {
     CLI::App app("AllReduce over several machines, connected by MPI.", "06_allreduce_mpi");
     std::string bytes = "64K";
-    std::string engine = "mpi";
     MachineCalls calls{.factor = 4};
     app.add_option("--bytes", bytes, "Size of a buffer, such as 64K, or a range, such as 1K:1M")
         ->capture_default_str();
@@ -77,15 +76,11 @@ int main(int argc, char** argv) {
     app.add_flag("--inplace", calls.in_place, "Input and output are the same buffer");
     add_number_option(app, "-n,--iterations", calls.iterations, 1, 100'000'000,
                       "Calls of each size");
-    app.add_option("--engine", engine, "How data moves between machines")
-        ->check(CLI::IsMember({"mpi", "nccl"}))
-        ->capture_default_str();
     app.footer(
         "Try: mpirun --oversubscribe -np 4 -x SYMM_RANKS_PER_NODE=2 06_allreduce_mpi\n"
         "SYMM_RANKS_PER_NODE splits one machine into several.");
     return run_main(app, argc, argv, [&] {
         calls.sizes = parse_byte_range("--bytes", bytes);
-        calls.by_nccl = engine == "nccl";
         if (mpi_type(calls.arithmetic.type) != MPI_DATATYPE_NULL &&
             mpi_op(calls.arithmetic.op) != MPI_OP_NULL) {
             calls.also_check = [&](std::size_t count, CUdeviceptr in, CUdeviceptr out) {

@@ -25,8 +25,7 @@ TEST(Program, ChecksItsResults) {
           "--ranks 3 --collective reducescatter --bytes 1K:64K --dtype half",
           "--ranks 3 --collective allgather --bytes 1K:64K --inplace",
           "--ranks 2 --collective reducescatter --count 777 --inplace --op avg",
-          "--ranks 8 --mode thread --bytes 32K",
-          "--nodes 2 --ranks 4 --mode thread --engine host --bytes 1K"}) {
+          "--ranks 8 --mode thread --bytes 32K", "--nodes 2 --ranks 4 --mode thread --bytes 1K"}) {
         cases.push_back({arguments, 0, {"All results are right."}});
     }
     expect_runs("06_allreduce", cases);
@@ -42,7 +41,7 @@ TEST(Program, RefusesBadUsage) {
         "--count 0x10 | --count 1.5 | --count 0 | --count -1 | --count 4611686018427387904 | "
         "--dtype int | --algo ring | --mode fiber | --driver cuda | --bytes 1K --count 3 | "
         "--algo sentinel --dtype int8 | --algo push --dtype int8 | --op mean | --unknown | "
-        "extra | --nodes 2 --mode process | --engine host | --nodes 1 --engine nccl");
+        "extra | --nodes 2 --mode process | --nodes 0");
     expect_refused_in_one_line(run_program("06_allreduce --mode 'a\nb'"), "two lines");
     std::vector<ProgramCase> cases;
     for (const char* setting :
@@ -106,7 +105,7 @@ TEST(Program, TakesRegularFilesOnly) {
 TEST(Program, FailsWhereItsOutputCannotBeWritten) {
     for (const char* command :
          {"06_allreduce --bytes 1K --mode thread", "06_allreduce --bytes 1K --mode process",
-          "06_allreduce --bytes 1K --nodes 2", "06_allreduce_model"}) {
+          "06_allreduce --bytes 1K --nodes 2"}) {
         expect_failure_without_stdout(command);
     }
 }

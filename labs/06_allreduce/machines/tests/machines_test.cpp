@@ -15,8 +15,8 @@
 #include "common/tests/variable_in_force.hpp"
 #include "labs/05_device_prims/reduction/tests/extremes.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
+#include "labs/06_allreduce/machines/exchange.hpp"
 #include "labs/06_allreduce/machines/hierarchical_communicator.hpp"
-#include "labs/06_allreduce/machines/staged_exchange.hpp"
 #include "labs/06_allreduce/machines/thread_rail.hpp"
 
 namespace symm {
@@ -63,7 +63,7 @@ struct MachineSide {
     Rank& rank;
     Verifier verifier;
     Stream stream;
-    StagedExchange exchange;
+    Exchange exchange;
     HierarchicalCommunicator communicator;  ///< Destroyed first, and tells the others (Rank).
 };
 

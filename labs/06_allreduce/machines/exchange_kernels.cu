@@ -2,39 +2,24 @@
 #include "labs/05_device_prims/reduction/reduction.hpp"
 #include "labs/05_device_prims/signal.hpp"
 #include "labs/06_allreduce/algorithms/call.hpp"
-#include "labs/06_allreduce/machines/staged_exchange.hpp"
+#include "labs/06_allreduce/machines/exchange.hpp"
 
 namespace symm {
 namespace {
 
-/// Makes a rank's communicator give up. Why the part has failed, the host knows.
-struct Failing {
+/// One thread waits. If it gives up, it makes the rank's communicator give up too. Why the part has
+/// failed, the host knows.
+struct AwaitPart {
     simt::Timeout timeout;
     simt::Timeout kernels;
     int rank;
-
-    __host__ __device__ void fail(std::uint32_t part) const {
-        simt::Waiter(kernels).fail({simt::Wait::kMachines, rank, rank, part}, 0);
-    }
-};
-
-/// One thread waits.
-struct AwaitPart : Failing {
     const std::uint32_t* done;
     std::uint32_t part;
 
     __host__ __device__ void operator()(const simt::ThreadBlock&) const {
         simt::Waiter waiter(timeout);
         if (!wait_signal(waiter, done, {simt::Wait::kSignal, rank, rank, part})) {
-            fail(part);
-        }
-    }
-};
-
-struct RequirePart : Failing {
-    __host__ __device__ void operator()(const simt::ThreadBlock&) const {
-        if (simt::load(&timeout.report->abort, simt::Order::kRelaxed) != 0) {
-            fail(0);
+            simt::Waiter(kernels).fail({simt::Wait::kMachines, rank, rank, part}, 0);
         }
     }
 };
@@ -43,12 +28,7 @@ struct RequirePart : Failing {
 
 void launch_await_part(CUstream stream, const simt::Timeout& timeout, const simt::Timeout& kernels,
                        int rank, const std::uint32_t* done, std::uint32_t part) {
-    launch(stream, 1, 1, AwaitPart{{timeout, kernels, rank}, done, part});
-}
-
-void launch_require_part(CUstream stream, const simt::Timeout& timeout,
-                         const simt::Timeout& kernels, int rank) {
-    launch(stream, 1, 1, RequirePart{{timeout, kernels, rank}});
+    launch(stream, 1, 1, AwaitPart{timeout, kernels, rank, done, part});
 }
 
 void reduce_on_host(const RailCall& call, const std::vector<const std::byte*>& sources,

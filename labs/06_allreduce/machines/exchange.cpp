@@ -1,4 +1,4 @@
-#include "labs/06_allreduce/machines/staged_exchange.hpp"
+#include "labs/06_allreduce/machines/exchange.hpp"
 
 #include <fmt/core.h>
 
@@ -29,8 +29,8 @@ void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) 
 
 }  // namespace
 
-StagedExchange::StagedExchange(const Rank& rank, std::unique_ptr<Rail> rail, std::size_t most_bytes,
-                               std::chrono::nanoseconds limit)
+Exchange::Exchange(const Rank& rank, std::unique_ptr<Rail> rail, std::size_t most_bytes,
+                   std::chrono::nanoseconds limit)
     : rank_(rank.rank()),
       device_(rank.gpu()),
       rail_(std::move(rail)),
@@ -43,7 +43,7 @@ StagedExchange::StagedExchange(const Rank& rank, std::unique_ptr<Rail> rail, std
     thread_ = std::thread([this] { run(); });
 }
 
-StagedExchange::~StagedExchange() {
+Exchange::~Exchange() {
     if (started_ != finished_ || std::uncaught_exceptions() > 0) {
         fail(fmt::format("rank {} of machine {} has ended", rank_, machine()));
     }
@@ -61,7 +61,7 @@ StagedExchange::~StagedExchange() {
     }
 }
 
-void StagedExchange::require_possible(std::size_t bytes, CUstream stream) {
+void Exchange::require_possible(std::size_t bytes, CUstream stream) {
     throw_if_failed();
     if (is_captured(stream)) {
         throw std::invalid_argument(
@@ -75,8 +75,8 @@ void StagedExchange::require_possible(std::size_t bytes, CUstream stream) {
     }
 }
 
-void StagedExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
-                           const simt::Timeout& kernels) {
+void Exchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
+                     const simt::Timeout& kernels) {
     const std::size_t bytes = call.count * size_of(call.type);
     require_possible(bytes, stream);
     Part part{started_ + 1, call};
@@ -98,7 +98,7 @@ void StagedExchange::start(const RailCall& call, CUdeviceptr buffer, CUstream st
     changed_.notify_all();
 }
 
-void StagedExchange::finish(CUstream stream) {
+void Exchange::finish(CUstream stream) {
     if (finished_ == started_) {
         throw std::logic_error("no part was started");
     }
@@ -107,22 +107,22 @@ void StagedExchange::finish(CUstream stream) {
     ++finished_;
 }
 
-std::uint32_t* StagedExchange::gave_up(std::uint32_t part) const {
+std::uint32_t* Exchange::gave_up(std::uint32_t part) const {
     return memory_.as<std::uint32_t>() + 1 + part % kDepth;
 }
 
-std::byte* StagedExchange::stage_of(std::uint32_t part) const {
+std::byte* Exchange::stage_of(std::uint32_t part) const {
     return memory_.as<std::byte>() + kDoneBytes + part % kDepth * most_bytes_;
 }
 
-void StagedExchange::throw_if_failed() {
+void Exchange::throw_if_failed() {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) {
         throw std::runtime_error(failure_);
     }
 }
 
-void StagedExchange::fail(std::string_view text) noexcept {
+void Exchange::fail(std::string_view text) noexcept {
     bool uses_stage = false;
     {
         const std::lock_guard lock(mutex_);
@@ -138,7 +138,7 @@ void StagedExchange::fail(std::string_view text) noexcept {
     changed_.notify_all();
 }
 
-void StagedExchange::run() {
+void Exchange::run() {
     try {
         device_.make_current();
         const RelaxedCapture relaxed;  // a user may be capturing in mode global
@@ -164,13 +164,13 @@ void StagedExchange::run() {
     timeout_.abort();
 }
 
-bool StagedExchange::use_stage(bool uses) {
+bool Exchange::use_stage(bool uses) {
     const std::lock_guard lock(mutex_);
     uses_stage_ = uses;
     return failure_.empty();
 }
 
-std::optional<StagedExchange::Part> StagedExchange::next_part() {
+std::optional<Exchange::Part> Exchange::next_part() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return ends_ || !queue_.empty() || !failure_.empty(); });
     if (ends_ || !failure_.empty()) {
@@ -181,7 +181,7 @@ std::optional<StagedExchange::Part> StagedExchange::next_part() {
     return part;
 }
 
-bool StagedExchange::wait_for_copy(const Part& part) {
+bool Exchange::wait_for_copy(const Part& part) {
     while (true) {
         const CUresult result = cuEventQuery(part.copied_out.get());
         if (result == CUDA_SUCCESS) {
@@ -200,7 +200,7 @@ bool StagedExchange::wait_for_copy(const Part& part) {
     }
 }
 
-void StagedExchange::exchange(const Part& part) {
+void Exchange::exchange(const Part& part) {
     std::byte* const stage = stage_of(part.number);
     const Deadline deadline = Deadline::after(limit_);
     require_same(part.call, deadline);
@@ -217,7 +217,7 @@ void StagedExchange::exchange(const Part& part) {
     rail_->all_gather(own, stage, chunk, deadline);
 }
 
-void StagedExchange::require_same(const RailCall& call, Deadline deadline) {
+void Exchange::require_same(const RailCall& call, Deadline deadline) {
     std::vector<RailCall> calls(static_cast<std::size_t>(machines()));
     rail_->all_gather(reinterpret_cast<const std::byte*>(&call),
                       reinterpret_cast<std::byte*>(calls.data()), sizeof call, deadline);
