@@ -34,6 +34,7 @@ bench bfloat16_graph 120 -G 1 -d bfloat16
 bench float 120
 bench reducescatter_graph 60 -G 1 --collective reducescatter
 bench allgather_graph 60 -G 1 --collective allgather
+SYMM_MAX_BLOCKS=16 bench float_graph_16_blocks 60 -G 1 -b 1M --rounds 3
 SYMM_MAX_BLOCKS=64 bench float_graph_64_blocks 120 -G 1
 forced oneshot 1K 512K
 forced sentinel 1K 16M
