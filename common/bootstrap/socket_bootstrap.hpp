@@ -16,14 +16,8 @@
 /// CALL is BARRIER, ALLGATHER or EXCHANGE. A barrier has one RESULT, the others have one for each
 /// rank. A connection that cannot be a rank of this run gets REFUSED text instead of WELCOME.
 ///
-/// - It cannot deadlock: a rank sends its CALL before it waits, the root reads all CALLs before it
-///   sends a RESULT, and a rank that is sent a RESULT is already reading.
-/// - One call cannot overtake another: a connection keeps the order of its packets, the root takes
-///   exactly one CALL per connection and call, and each CALL has its number and name. If rank 1
-///   is in barrier `a` and rank 2 in allgather `b`, every rank gets an error that says so.
-/// - Every wait ends: a CALL carries its sender's deadline. The root gives up at the earliest of
-///   these deadlines, names the missing ranks, and tells all (FAIL). The other ranks wait
-///   kVerdictGrace longer, and only then blame rank 0.
+/// BOOTSTRAP.md of lab 03 says why ranks cannot deadlock, why calls cannot overtake each other, and
+/// how every wait ends.
 ///
 /// Joining is for ranks that a launcher has started (join()). If one process starts all ranks,
 /// it makes the connections itself (connected_sockets()).

@@ -2,12 +2,10 @@
 /// \file
 /// Handles: how memory leaves one process and arrives in another, and which process frees it.
 ///
-/// An address means something in one process only. What can be sent is a handle of the physical
-/// memory: a file descriptor (POSIX), which a UNIX socket copies into the other process's table of
-/// open files (README.md), or 64 bytes (FABRIC), which may be sent in any way, even to other hosts
-/// of the same NVLink fabric. The memory must have been created for that kind
-/// (CUmemAllocationProp::requestedHandleTypes). A handle does not contain the size of the memory:
-/// send the size as well.
+/// A handle is a file descriptor (POSIX, README.md), or 64 bytes (FABRIC), which may be sent in any
+/// way, even to other hosts of the same NVLink fabric. The memory must have been created for that
+/// kind (CUmemAllocationProp::requestedHandleTypes). A handle does not contain the size of the
+/// memory: send the size as well.
 ///
 /// cuMemImportFromShareableHandle makes a second handle of the same physical memory. The importer
 /// maps it and gives access to it as if it had created it. The driver counts the references of all

@@ -2,12 +2,6 @@
 /// \file
 /// The memory of all ranks, side by side in one range of addresses.
 ///
-///     base                base + stride       base + 2*stride     base + 3*stride
-///     |                   |                   |                   |
-///     +-------------------+-------------------+-------------------+-------------------+
-///     | rank 0's memory   | rank 1's memory   | rank 2's memory   | rank 3's memory   |
-///     +-------------------+-------------------+-------------------+-------------------+
-///
 /// A peer's address is base + rank * stride, without a table: that is what "symmetric" means. Every
 /// process has such a range, each at its own base, with the same physical memory at the same
 /// offset. NCCL builds the same for windows in src/dev_runtime.cc (`lsaFlatBase`, `bigSize`).
@@ -26,11 +20,9 @@
 /// | 4 mappings     | maps rank r's segments from base + r * stride on         | handles            |
 /// | 5 access       | gives its device access to the mappings                  | nothing            |
 ///
-/// Ranks that are threads share one range: if each mapped the same memory again, ThreadSanitizer
-/// would not see that two addresses are the same memory. They need no handles, and create memory
-/// that has none. In step 3 rank 0 reserves for all, and sends the others a number by which they
-/// find the range (common/ranks/registry.hpp). In step 4 each rank maps its own segments, and in
-/// step 5 gives the devices of all ranks access to them.
+/// Ranks that are threads need no handles, and share one range: with several mappings of the same
+/// memory, ThreadSanitizer would not see that two addresses are the same. In step 3 rank 0 reserves
+/// for all, and the others find the range by its number (common/ranks/registry.hpp).
 
 #include <cuda.h>
 

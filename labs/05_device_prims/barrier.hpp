@@ -17,17 +17,10 @@
 ///
 /// - No deadlock: each thread stores to all its peers before it waits for any of them. Block b of
 ///   all ranks must be running at once, which the launch ensures (common/cuda/occupancy.hpp).
-/// - The next barrier cannot overtake this one: a peer may be one barrier ahead, and its e + 1 also
-///   ends a wait for e, which is right, as it has arrived at both. It is never two ahead: to store
-///   e + 2 it must have seen this rank's e + 1, which this rank stores only after all threads of
-///   the block have left barrier e and read the data passed through it. So for data passed from
-///   barrier to barrier, two buffers used in turn are enough.
-/// - If a thread's wait for e gives up, its whole block leaves: e has been stored, e + 1 never
-///   will be. The rank's other waits end when their threads next look at the rank's `*gave_up`
-///   (common/simt/waiter.hpp); a kernel queued later finds it set and sends no signals, since its
-///   epochs would pass for the missing ones. Peers are not told: each passes the barriers for which
-///   it has all signals, and times out at the first for which it does not. So no block uses
-///   incomplete data.
+/// - A peer may be one barrier ahead, never two: for data passed from barrier to barrier, two
+///   buffers used in turn are enough.
+/// - If a thread's wait gives up, its whole block leaves and sends no more signals, so its peers
+///   give up too: no block uses incomplete data. README.md has the proofs.
 /// - Each block counts its own epochs in device memory, so a replayed graph continues the count.
 ///   Epochs wrap; the comparison allows for it.
 ///

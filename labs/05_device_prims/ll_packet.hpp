@@ -7,19 +7,16 @@
 ///     | data 0  | flag    | data 1  | flag    |     16 bytes, one store
 ///     +---------+---------+---------+---------+
 ///
-/// A signal takes two trips, one after the other: first the data, then the flag, once the release
-/// knows that the data has arrived. A packet takes one: the receiver polls the packet itself. It
-/// knows that both data words are there when it sees both flags. But half of the bytes are flags,
-/// so packets are for small sizes.
+/// The receiver polls the packet itself, so a packet takes one trip, where a signal takes two. But
+/// half of the bytes are flags, so packets are for small sizes.
 ///
 /// | who          | does                            | to what             | order             | why  |
 /// |--------------|---------------------------------|---------------------|-------------------|------|
 /// | the sender   | stores the packet with flag f   | the receiver's slot | relaxed, 16 bytes | no other data depends on it |
 /// | the receiver | polls until both flags are f    | its own slot        | relaxed, 16 bytes | each half arrives whole, but the halves may arrive apart |
 ///
-/// No fence is needed, since nothing outside the packet depends on its flags. The memory model
-/// promises that each 8-byte half of a 16-byte access arrives whole: data and flag of one half come
-/// together. The halves may arrive apart, so both flags are checked.
+/// The memory model promises that each 8-byte half of a 16-byte access arrives whole: data and flag
+/// of one half come together. The halves may arrive apart, so both flags are checked.
 ///
 /// A flag must be equal, not just reached: a later one would mean that the data was overwritten.
 /// The protocol around it lets a slot be written again only after it was read (ring/ll.hpp, which

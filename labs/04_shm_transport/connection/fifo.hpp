@@ -1,28 +1,11 @@
 #pragma once
 /// \file
 /// A connection from one GPU to another: one or more channels, each a FIFO of eight slots in memory
-/// that both can reach. This is one channel:
+/// that both can reach. README.md draws a channel, and explains credits, release and acquire.
 ///
-///     sender's GPU               memory near the sender             receiver's GPU
-///                            +--------------------------+
-///       polls head <-------- | SendMem: head            | <-------- writes head
-///                            +--------------------------+
-///                               memory near the receiver
-///                            +--------------------------+
-///       writes tail -------> | RecvMem: tail, fifo[8]   | --------> polls tail
-///                            +--------------------------+
-///                               memory near one of them
-///                            +--------------------------+
-///       data ----stores----> | slot 0 | ... | slot 7    | ---loads---> data
-///                            +--------------------------+
-///
-/// Each side polls a counter near it, and writes the counter near the other. The caller
-/// chooses the memory: this lab takes host memory and, with a proxy, a GPU's memory for some slots.
-///
-/// Data moves in steps, numbered from 0 for as long as the connection lives. Step s uses slot
-/// s mod 8. `tail` is the number of steps that the sender has filled, `head` the number that the
-/// receiver has emptied. The sender's credit, head + 8 - s, is the number of slots that it may
-/// still fill. `fifo[s mod 8]` describes the step's data: how many bytes, and where.
+/// Step s uses slot s mod 8. `tail`, near the receiver, is the number of steps that the sender has
+/// filled; `head`, near the sender, is the number that the receiver has emptied. `fifo[s mod 8]`
+/// describes the step's data: how many bytes, and where.
 ///
 /// | step s: side    | waits for    | order       | then does                   | then stores  | order       |
 /// |-----------------|--------------|-------------|-----------------------------|--------------|-------------|
@@ -38,13 +21,8 @@
 /// - One channel cannot deadlock: head <= tail <= head + 8 always holds, so its two sides never
 ///   both wait.
 ///
-/// README.md explains release and acquire, and what happens to the counters between kernels and
-/// after a timeout.
-///
 /// In *normal mode* a step's data is in its slot. In *offset mode* it is anywhere in the
-/// connection's buffer, and the fifo entry gives its offset: a sender whose data is already there
-/// sends it without a copy. It may overwrite the data once the receiver has emptied the step
-/// (drained()).
+/// connection's buffer: a sender whose data is already there sends it without a copy.
 ///
 /// `./lab explore connection` runs every execution that the memory model allows.
 ///

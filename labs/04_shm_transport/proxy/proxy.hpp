@@ -2,11 +2,7 @@
 /// \file
 /// A proxy: a host thread that lets the copy engine move a connection's data.
 ///
-///     kernel --stores--> [ device slots ] --copy engine--> [ host slots ] --loads--> kernel
-///              connection 1           proxy            connection 2
-///
-/// The proxy is simply the receiver of one connection and the sender of another. The receiving
-/// rank can have one as well, from the host slots to slots in its GPU's memory. Per channel:
+/// It is the receiver of connection 1 and the sender of connection 2 (README.md). Per channel:
 ///
 /// | step s | waits for                | order   | then                                | then stores          | order   |
 /// |--------|--------------------------|---------|-------------------------------------|----------------------|---------|

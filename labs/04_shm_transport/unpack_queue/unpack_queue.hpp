@@ -2,9 +2,7 @@
 /// \file
 /// A network-device queue: a kernel reassembles data that a network delivers in pieces.
 ///
-/// A network card, or TCP, delivers a message in pieces, each somewhere in a bounce buffer in
-/// pinned host memory. A host thread only describes them; a kernel fetches them into the user's
-/// buffer:
+/// A host thread describes the pieces; a kernel fetches them into the user's buffer:
 ///
 ///     TCP --recv--> [ bounce buffer, a ring ] --- loads --> kernel --stores--> user's buffer
 ///     host thread --> [ queue: descriptors, tail | heads ] <--> kernel

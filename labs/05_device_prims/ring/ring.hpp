@@ -2,9 +2,8 @@
 /// \file
 /// Collectives on a ring: rank r receives from rank r - 1 and sends to rank r + 1, modulo n ranks.
 ///
-/// Each block serves a channel, and takes its part of the elements through the ring. In AllReduce,
-/// ReduceScatter and AllGather every rank begins by sending, and n chunks are on their way at the
-/// same time, one per rank and step. The chunk that rank r handles in each step, for n = 4:
+/// Each block serves a channel, and takes its part of the elements through the ring. The chunk that
+/// rank r handles in each step of an AllReduce, for n = 4:
 ///
 ///     AllReduce         rank 0        rank 1        rank 2        rank 3
 ///     send                 3             0             1             2
@@ -22,14 +21,12 @@
 /// rest an AllGather (step n belongs to both: it ends the ReduceScatter, and its send begins the
 /// AllGather). Broadcast is a chain that begins at the root, Reduce one that ends there.
 ///
-/// - No deadlock, if all blocks of all ranks run at the same time: a step waits only for earlier
-///   ones (README.md).
+/// - No deadlock (README.md), if all blocks of all ranks run at the same time.
 /// - The direct sends of AllReduce store into the next rank's output. That rank is ready: the
 ///   complete chunk has its contribution in it, so its kernel has begun, and it has read this chunk
 ///   of its input, which may be the same memory. Neither holds for AllGather and Broadcast.
 ///
-/// Everything is inlined into the kernel, so that the objects stay in registers: a kernel that
-/// needs a stack may have to wait for the whole device before it starts (docs/DESIGN.md).
+/// Everything is inlined into the kernel, so that the objects stay in registers (docs/DESIGN.md).
 ///
 /// `./lab explore ring` runs every execution that the memory model allows.
 ///

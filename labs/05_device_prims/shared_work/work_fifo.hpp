@@ -2,9 +2,8 @@
 /// \file
 /// The host's side of a kernel's work: one launch brings a batch of items to all its blocks.
 ///
-/// A ring of entries in pinned host memory. Items are numbered from 0 for as long as the FIFO
-/// lives; item i is in entry i mod entries. The host counts the items that it has stored. Each
-/// block counts, in a word that only it writes, the items that it has loaded into shared memory:
+/// Items are numbered from 0 for as long as the FIFO lives; item i is in entry i mod entries. Each
+/// block counts, in a word that only it writes, the items that it has loaded:
 ///
 ///     host --items--> [ ring: entries, in pinned host memory ] --loads--> shared memory of block b
 ///     host <------------------ consumed[b] ------------------------------ block b, thread 0
@@ -25,12 +24,10 @@
 /// - Batches do not overtake each other: each is launched once, in the order of store(), on one
 ///   stream (or on streams that events order). A batch that is never launched keeps its entries.
 ///
-/// Explored: `./lab explore work_fifo` runs the block's side in every execution, beside a host that
-/// follows the table (docs/EXPLORE.md).
+/// `./lab explore work_fifo` runs the block's side in every execution, beside a host that follows
+/// the table.
 ///
-/// Source: NCCL's uploadWork and waitWorkFifoAvailable in src/enqueue.cc. NCCL's FIFO counts bytes,
-/// and learns from an event recorded after the kernel that it was read; older versions had a word
-/// per channel (`workFifoDone`), as here.
+/// Source: NCCL's uploadWork and waitWorkFifoAvailable in src/enqueue.cc (README.md).
 
 #include <cuda.h>
 
