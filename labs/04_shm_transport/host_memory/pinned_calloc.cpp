@@ -1,15 +1,12 @@
 #include "labs/04_shm_transport/host_memory/pinned_calloc.hpp"
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/graph.hpp"
 
 namespace symm {
 
-RelaxedCaptureMode::RelaxedCaptureMode() {
-    cu_check(exchange(), "cuThreadExchangeStreamCaptureMode(RELAXED)");
-}
-
 PinnedMemory pinned_calloc(std::size_t bytes) {
-    const RelaxedCaptureMode relaxed;
+    const RelaxedCapture relaxed;
     return PinnedMemory(bytes);  // which zeroes it, by memset
 }
 

@@ -7,7 +7,7 @@
 /// forbids them even to other threads. The call fails, and the whole capture is lost.
 ///
 /// A thread that is itself in mode RELAXED may make the calls. That is safe here, since nothing is
-/// queued: the host writes the zeros.
+/// queued: the host writes the zeros. RelaxedCapture (common/cuda/graph.hpp) does this:
 ///
 ///     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 ///     cuThreadExchangeStreamCaptureMode(&mode);   // mode now holds the previous one
@@ -17,26 +17,11 @@
 /// Source: NCCL's ncclCudaHostCalloc in src/include/alloc.h; CUDA Driver API,
 /// cuThreadExchangeStreamCaptureMode.
 
-#include <cuda.h>
-
 #include <cstddef>
 
 #include "common/cuda/pinned_memory.hpp"
 
 namespace symm {
-
-/// While it lives, the calling thread may make calls that captures forbid.
-class RelaxedCaptureMode {
-public:
-    /// Throws CudaError.
-    RelaxedCaptureMode();
-    RelaxedCaptureMode(const RelaxedCaptureMode&) = delete;
-    ~RelaxedCaptureMode() { exchange(); }
-
-private:
-    CUresult exchange() { return cuThreadExchangeStreamCaptureMode(&mode_); }
-    CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
-};
 
 /// `bytes` (not 0) of zeroed, page-locked memory, the same address on the host and on all devices.
 /// Throws CudaError.

@@ -7,9 +7,9 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/graph.hpp"
 #include "common/simt/atomic.hpp"
 #include "common/simt/back_off.hpp"
-#include "labs/04_shm_transport/host_memory/pinned_calloc.hpp"
 
 namespace symm {
 
@@ -84,7 +84,7 @@ Proxy::Proxy(int device, const std::vector<ProxyRoute>& routes, std::function<vo
 
 void Proxy::run(const ServiceThread& thread) {
     device_.make_current();
-    const RelaxedCaptureMode relaxed;  // a user may be capturing in mode GLOBAL
+    const RelaxedCapture relaxed;  // a user may be capturing in mode GLOBAL
     for (int idle = 0; !thread.stopping();) {
         bool any = false;
         for (ProxyChannel& channel : channels_) {

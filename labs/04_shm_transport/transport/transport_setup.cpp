@@ -8,6 +8,7 @@
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/cuda/graph.hpp"
 #include "common/ranks/rank.hpp"
 #include "common/ranks/registry.hpp"
 #include "labs/04_shm_transport/connection/transfer_kernel.hpp"
@@ -72,7 +73,7 @@ ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
                            const TransportOptions& options)
     : rank_(&rank) {
     std::optional<CurrentContext> current;
-    std::optional<RelaxedCaptureMode> relaxed;
+    std::optional<RelaxedCapture> relaxed;
     ConnectionPlan local{};
     rank.bootstrap().together("04: options", [&] {
         current.emplace(rank.gpu());

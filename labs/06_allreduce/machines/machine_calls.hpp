@@ -2,9 +2,7 @@
 /// \file
 /// Checked AllReduce calls over several machines, run by the programs with any engine.
 
-#include <functional>
 #include <memory>
-#include <optional>
 
 #include "common/ranks/rank.hpp"
 #include "common/sys/bytes.hpp"
@@ -20,8 +18,6 @@ struct MachineCalls {
     std::size_t factor;  ///< From one size to the next.
     bool in_place;
     int iterations = 1;  ///< Checked calls of each size.
-    /// Checks a result once more, if given: call, input and output.
-    std::function<void(std::size_t count, CUdeviceptr in, CUdeviceptr out)> also_check;
 };
 
 /// Makes the calls on one rank, checks every element, and prints a line for each on rank 0 of

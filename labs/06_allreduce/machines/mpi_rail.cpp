@@ -46,8 +46,8 @@ MPI_Comm ranks_of_machine(int rank) {
     return machine;
 }
 
-}  // namespace
-
+/// Waits for a nonblocking call, `what`. Throws std::runtime_error if a machine did not arrive by
+/// the deadline. The call cannot be withdrawn, so the run must end then.
 void wait_for_mpi(MPI_Request request, const char* what, Deadline deadline) {
     int done = 0;
     for (int polls = 0; MPI_Test(&request, &done, MPI_STATUS_IGNORE), done == 0; ++polls) {
@@ -60,6 +60,8 @@ void wait_for_mpi(MPI_Request request, const char* what, Deadline deadline) {
         }
     }
 }
+
+}  // namespace
 
 MpiSession::MpiSession(int& argc, char**& argv)
     : watch_([this](const std::stop_token& ended) { watch(ended); }) {

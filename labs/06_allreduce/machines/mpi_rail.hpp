@@ -49,10 +49,6 @@ private:
     std::jthread watch_;  ///< Ends first.
 };
 
-/// Waits for a nonblocking call, `what`. Throws std::runtime_error if a machine did not arrive by
-/// the deadline. The call cannot be withdrawn, so the run must end then.
-void wait_for_mpi(MPI_Request request, const char* what, Deadline deadline = Deadline::standard());
-
 /// The place of this process among the machines.
 struct MpiPlace {
     int machine = 0;

@@ -4,4 +4,4 @@ symm_mutants(pinned_calloc_mutant LABELS lab04
 symm_mutant(pinned_calloc_mutant no_exchange *LeavesTheCapture*
   CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
   FILE labs/04_shm_transport/host_memory/pinned_calloc.cpp
-  OLD [[const RelaxedCaptureMode relaxed;]] NEW "")
+  OLD [[const RelaxedCapture relaxed;]] NEW "")

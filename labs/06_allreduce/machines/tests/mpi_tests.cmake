@@ -1,5 +1,5 @@
 # Runs of 06_allreduce_mpi, named by machines x ranks of each, on emulated GPUs of one host. Results
-# are compared with the reference and with MPI_Allreduce.
+# are compared with the reference.
 
 # By default, Open MPI refuses root, and more ranks than cores.
 list(APPEND open_mpi OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
