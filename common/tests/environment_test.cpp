@@ -26,10 +26,9 @@ TEST(Environment, IsOnItsPageAsItIsInTheTable) {
     }
     EXPECT_EQ(rows, std::size(env::kVariables)) << "rows of variables that do not exist";
     for (const env::Variable& variable : env::kVariables) {
-        EXPECT_THAT(page,
-                    HasSubstr(fmt::format(
-                        "\n| `{}` | {} | {} | {} |\n", variable.name, env::describe(variable),
-                        *variable.standard == 0 ? "-" : variable.standard, variable.meaning)));
+        EXPECT_THAT(page, HasSubstr(fmt::format(
+                              "\n| `{}` | {} | {} | ", variable.name, env::describe(variable),
+                              *variable.standard == 0 ? "-" : variable.standard)));
     }
 }
 

@@ -25,56 +25,41 @@ namespace {
 struct RingCommandOptions {
     Arithmetic arithmetic;
     RingOptions ring;
-    std::string protocols = "all";
-    std::string bytes = "64K";
+    std::vector<Protocol> protocols{kProtocols.begin(), kProtocols.end()};
+    ByteRange bytes{64 << 10, 64 << 10};
     std::size_t factor = 4;
-    int iterations = 0;
+    int iterations = 0;  ///< 0: to suit the GPUs.
     int rounds = 5;
     bool direct = false;
     bool graph = false;
-    bool no_nccl = false;
+    std::string why_no_nccl;  ///< Why NCCL is not compared; empty if it is.
     std::string trace;
 };
 
-/// The options, parsed.
-struct Request {
-    RingCommandOptions options;
-    std::vector<Protocol> protocols{kProtocols.begin(), kProtocols.end()};
-    ByteRange bytes;
-    int iterations;
-    int rounds;
-    std::string why_no_nccl;  ///< Why NCCL is not compared; empty if it is.
-};
-
-Request read(const RingCommandOptions& options) {
-    Request request{.options = options};
+/// Checks the options together, and fills in what was not given.
+void complete(RingCommandOptions& options) {
     const auto& [type, op, collective] = options.arithmetic;
-    if (options.protocols != "all") {
-        request.protocols = {named<Protocol>("--protocol", options.protocols)};
+    if (options.bytes.first % size_of(type) != 0) {
+        throw UsageError("--bytes {} is not a whole number of {}s of {} bytes each",
+                         format_bytes(options.bytes.first), name_of(type), size_of(type));
     }
-    request.bytes = parse_byte_range("--bytes", options.bytes);
-    if (request.bytes.first % size_of(type) != 0) {
-        throw UsageError("--bytes {} is not a whole number of {}s of {} bytes each", options.bytes,
-                         name_of(type), size_of(type));
+    if (options.iterations == 0) {
+        options.iterations = is_emulated() ? 2 : 20;
     }
-    request.iterations = options.iterations != 0 ? options.iterations : is_emulated() ? 2 : 20;
-    request.rounds = is_emulated() ? 1 : options.rounds;
-    if (options.direct &&
-        (options.ring.memory == RingMemory::kHost || options.protocols.starts_with("ll"))) {
+    options.rounds = is_emulated() ? 1 : options.rounds;
+    if (options.direct && (options.ring.memory == RingMemory::kHost ||
+                           options.protocols.front() != Protocol::kSimple)) {
         throw UsageError("--direct is for --protocol simple with --memory peer");
     }
     if (!options.trace.empty() &&
-        (request.protocols.size() > 1 || request.bytes.first != request.bytes.last)) {
+        (options.protocols.size() > 1 || options.bytes.first != options.bytes.last)) {
         throw UsageError(
             "--trace shows one call: pass one size, such as --bytes 64K, and one --protocol");
     }
-    if (options.no_nccl) {
-        request.why_no_nccl = "as requested";
-    } else if (collective != Collective::kAllReduce || type != DataType::kFloat ||
-               op != ReduceOp::kSum) {
-        request.why_no_nccl = "only a float sum by AllReduce is compared";
+    if (options.why_no_nccl.empty() && (collective != Collective::kAllReduce ||
+                                        type != DataType::kFloat || op != ReduceOp::kSum)) {
+        options.why_no_nccl = "only a float sum by AllReduce is compared";
     }
-    return request;
 }
 
 /// NCCL, restricted to rings and one protocol. It reads the environment when a communicator is
@@ -94,19 +79,19 @@ std::unique_ptr<NcclCommunicator> nccl_ring(Rank& rank, const NcclLibrary& libra
 /// One rank's run through the sizes.
 class RingRun {
 public:
-    RingRun(Rank& rank, const Request& request)
+    RingRun(Rank& rank, const RingCommandOptions& options)
         : rank_(rank),
-          request_(request),
-          ring_(rank, request.options.ring),
+          options_(options),
+          ring_(rank, options.ring),
           input_(most_bytes(Collective::kReduceScatter)),
           window_(rank, most_bytes(Collective::kAllGather)),
           verifier_(rank.rank(), rank.size()),
-          timer_(rank, stream_, request.iterations, request.options.graph ? 1 : 0,
+          timer_(rank, stream_, options.iterations, options.graph ? 1 : 0,
                  [this](std::string_view what) { ring_.synchronize(stream_, what); }),
-          library_(load_nccl(rank, request_.why_no_nccl)) {
+          library_(load_nccl(rank, options_.why_no_nccl)) {
         if (!ring_.why_no_ll128().empty()) {
-            std::erase(request_.protocols, Protocol::kLL128);
-            if (request_.protocols.empty()) {
+            std::erase(options_.protocols, Protocol::kLL128);
+            if (options_.protocols.empty()) {
                 throw UsageError("--protocol ll128: " + ring_.why_no_ll128());
             }
         }
@@ -116,10 +101,9 @@ public:
         rank_.headline("{}\n", describe_driver());
         rank_.headline("{} on a ring of {} ranks ({} mode) over {} memory, {}, {}, {}{}\n",
                        name_of(arithmetic_.collective), rank_.size(), name_of(rank_.mode()),
-                       name_of(request_.options.ring.memory), name_of(arithmetic_.type),
-                       name_of(arithmetic_.op),
-                       request_.options.graph ? "in a graph" : "one by one",
-                       request_.options.direct ? ", direct" : "");
+                       name_of(options_.ring.memory), name_of(arithmetic_.type),
+                       name_of(arithmetic_.op), options_.graph ? "in a graph" : "one by one",
+                       options_.direct ? ", direct" : "");
         if (!ring_.why_no_ll128().empty()) {
             rank_.headline("Without LL128: {}\n", ring_.why_no_ll128());
         }
@@ -127,21 +111,21 @@ public:
                        library_ ? fmt::format("{}, NCCL_ALGO=Ring and the same protocol, without "
                                               "NVLink multicast",
                                               library_->version())
-                                : "comparison skipped: " + request_.why_no_nccl);
+                                : "comparison skipped: " + options_.why_no_nccl);
     }
 
     void run() {
         TableRows table{{"protocol", "bytes", "channels", "checked", "time us", "bus GB/s",
                          "NCCL us", "NCCL / ours"}};
-        for (const Protocol protocol : request_.protocols) {
+        for (const Protocol protocol : options_.protocols) {
             const auto nccl = library_ ? nccl_ring(rank_, *library_, protocol) : nullptr;
-            for (std::size_t bytes = request_.bytes.first; bytes <= request_.bytes.last;
-                 bytes *= request_.options.factor) {
+            for (std::size_t bytes = options_.bytes.first; bytes <= options_.bytes.last;
+                 bytes *= options_.factor) {
                 table.push_back(row(protocol, bytes, nccl.get()));
             }
         }
         rank_.headline("{}", table_text(table));
-        if (!request_.options.trace.empty()) {
+        if (!options_.trace.empty()) {
             trace();
         }
     }
@@ -149,7 +133,7 @@ public:
 private:
     std::size_t most_bytes(Collective with_parts) const {
         const bool parts = arithmetic_.collective == with_parts;
-        return request_.bytes.last * static_cast<std::size_t>(parts ? rank_.size() : 1);
+        return options_.bytes.last * static_cast<std::size_t>(parts ? rank_.size() : 1);
     }
 
     RingRequest call_of(Protocol protocol, std::size_t bytes) const {
@@ -157,7 +141,7 @@ private:
         call.count = bytes / size_of(call.type);
         call.input = input_.address();
         call.output = window_.local();
-        if (request_.options.direct) {
+        if (options_.direct) {
             call.next_output = window_.peer((rank_.rank() + 1) % rank_.size());
         }
         return call;
@@ -171,7 +155,7 @@ private:
                              static_cast<int>(call.op), stream_.get());
         };
         const std::vector<double> times =
-            medians_in_turn(nccl != nullptr ? 2 : 1, request_.rounds, [&](std::size_t candidate) {
+            medians_in_turn(nccl != nullptr ? 2 : 1, options_.rounds, [&](std::size_t candidate) {
                 double time = 0;
                 checked(call, [&] {
                     const auto poison = [&] { queue_poison(call); };
@@ -222,7 +206,7 @@ private:
 
     /// One more call, which is recorded. Rank 0 writes the file.
     void trace() {
-        const RingRequest call = call_of(request_.protocols.front(), request_.bytes.first);
+        const RingRequest call = call_of(options_.protocols.front(), options_.bytes.first);
         std::vector<TraceSlice> slices;
         checked(call, [&] {
             queue_poison(call);
@@ -230,7 +214,7 @@ private:
         });
         rank_.bootstrap().together("trace", [&] {
             if (rank_.rank() == 0) {
-                const std::string& file = request_.options.trace;
+                const std::string& file = options_.trace;
                 write_file(file, chrome_trace(slices, rank_.size()), "--trace");
                 rank_.headline("\n{} slices of one call: {} (open it in https://ui.perfetto.dev)\n",
                                slices.size(), file);
@@ -239,8 +223,8 @@ private:
     }
 
     Rank& rank_;
-    Request request_;
-    Arithmetic arithmetic_ = request_.options.arithmetic;
+    RingCommandOptions options_;
+    Arithmetic arithmetic_ = options_.arithmetic;
     RingCommunicator ring_;
     DeviceMemory input_;
     SymmetricRange window_;
@@ -259,14 +243,26 @@ std::function<int(const RankOptions&)> add_ring_command(CLI::App& app) {
         "ring", "Collectives on a ring with Simple, LL and LL128, compared with NCCL's");
     add_choice(command, "--collective", options.arithmetic.collective,
                "allreduce, reducescatter, allgather, broadcast or reduce");
-    command.add_option("--protocol", options.protocols, "simple, ll, ll128 or all")
-        ->capture_default_str();
+    command
+        .add_option_function<std::string>(
+            "--protocol",
+            [&options](const std::string& text) {
+                if (text != "all") {
+                    options.protocols = {named<Protocol>("--protocol", text)};
+                }
+            },
+            "simple, ll, ll128 or all")
+        ->default_str("all");
     add_choice(command, "--memory", options.ring.memory,
                "Where the slots lie: peer (the GPUs' memory) or host (lab 04)");
     command
-        .add_option("--bytes", options.bytes,
-                    "Size of a rank's part, such as 64K, or a range, such as 1K:64M")
-        ->capture_default_str();
+        .add_option_function<std::string>(
+            "--bytes",
+            [&options](const std::string& text) {
+                options.bytes = parse_byte_range("--bytes", text);
+            },
+            "Size of a rank's part, such as 64K, or a range, such as 1K:64M")
+        ->default_str("64K");
     add_number_option<std::size_t>(command, "--factor", options.factor, 2, 1024,
                                    "Factor from one size of a range to the next");
     add_choice(command, "--dtype", options.arithmetic.type,
@@ -285,16 +281,18 @@ std::function<int(const RankOptions&)> add_ring_command(CLI::App& app) {
                       "Turns of ours and NCCL's (emulated 1)");
     add_output_option(command, "--trace", options.trace,
                       "Record one call: a JSON file for https://ui.perfetto.dev");
-    command.add_flag("--no-nccl", options.no_nccl, "Do not compare with NCCL");
+    command.add_flag_callback(
+        "--no-nccl", [&options] { options.why_no_nccl = "as requested"; },
+        "Do not compare with NCCL");
     command.footer(
         "Try: 05_device_prims --ranks 3 ring --dtype half --op max --bytes 1002\n"
         "     05_device_prims --ranks 2 --mode thread ring --bytes 1K:1G --graph   (on two GPUs)\n"
         "What to look for: LL is the fastest for small sizes, Simple for large ones, LL128\n"
         "in between. NCCL is compared for an allreduce of floats by sum.");
     return [given](const RankOptions& ranks) {
-        const Request request = read(*given);
+        complete(*given);
         return run_ranks(ranks, [&](Rank& rank) {
-            RingRun run(rank, request);
+            RingRun run(rank, *given);
             run.print_head();
             run.run();
         });

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/cuda/graph.hpp"
@@ -39,6 +40,10 @@ const Settings& settings_of(Protocol protocol) {
 
 bool is_copy(Collective collective) {
     return collective == Collective::kAllGather || collective == Collective::kBroadcast;
+}
+
+int previous(const Rank& rank) {
+    return (rank.rank() + rank.size() - 1) % rank.size();
 }
 
 /// Returns the result of `make`, called with the rank's context current. Collective: if it throws
@@ -135,49 +140,66 @@ RingCommunicator::RingCommunicator(Rank& rank, const RingOptions& options)
                         "ranks, or --mode process",
                         rank.device(), resident));
     }
-    connect(channels);
+    channels_ = channels;
+    connect();
 }
 
-void RingCommunicator::connect(std::uint32_t channels) {
-    channels_ = channels;
-    const std::array prev{(rank_.rank() + rank_.size() - 1) % rank_.size()};
+void RingCommunicator::connect() {
     for (const Protocol protocol : kProtocols) {
         const Settings& settings = settings_of(protocol);
         const std::uint64_t slot_bytes =
             is_emulated() ? settings.emulated_slot_bytes : settings.slot_bytes;
         if (options_.memory == RingMemory::kPeer) {
-            peers_.emplace(std::piecewise_construct, std::forward_as_tuple(protocol),
-                           std::forward_as_tuple(rank_, channels, slot_bytes));
+            neighbours_[protocol] = connect_in_peer_memory(slot_bytes);
         } else if (protocol != Protocol::kLL128) {
-            TransportOptions transport;
-            transport.channels = channels;
-            transport.slot_bytes = std::min<std::uint64_t>(slot_bytes, 64 * 1024);
-            transport.limit = options_.limit;
-            try {
-                hosts_.emplace(std::piecewise_construct, std::forward_as_tuple(protocol),
-                               std::forward_as_tuple(rank_, prev, transport));
-            } catch (...) {
-                hosts_.clear();  // here, since an unwinding transport would end the run
-                throw;
-            }
+            neighbours_[protocol] = connect_in_host_memory(slot_bytes);
         }
     }
 }
 
+/// Every rank has in symmetric memory, at the same offsets, the words it polls and the slots it
+/// receives into. So a store crosses the link once, and polls and loads stay local.
+///
+///     rank r:  [ SendMem of r -> r+1 | RecvMem of r-1 -> r | steps of both | slots of r-1 -> r ]
+Neighbours RingCommunicator::connect_in_peer_memory(std::uint64_t slot_bytes) {
+    const std::size_t receive = channels_ * sizeof(SendMem);
+    const std::size_t steps = receive + channels_ * sizeof(RecvMem);
+    const std::size_t slots = (steps + 2 * channels_ * sizeof(std::uint64_t) + 127) / 128 * 128;
+    const SymmetricRange& range =
+        peers_.emplace_back(rank_, slots + channels_ * kSteps * slot_bytes);
+    made_on_all(rank_, "05: zeroed connections", [&] { zero(range.local(), range.size()); });
+    auto* const counts = range.at<std::uint64_t>(rank_.rank(), steps);
+    const auto connection = [&](int sender, std::uint64_t* own_steps) -> Connection {
+        const int receiver = (sender + 1) % rank_.size();
+        return {range.at<SendMem>(sender),
+                range.at<RecvMem>(receiver, receive),
+                own_steps,
+                range.at<std::byte>(receiver, slots),
+                slot_bytes,
+                0,
+                channels_};
+    };
+    return {connection(previous(rank_), counts + channels_), connection(rank_.rank(), counts)};
+}
+
+Neighbours RingCommunicator::connect_in_host_memory(std::uint64_t slot_bytes) {
+    TransportOptions transport;
+    transport.channels = channels_;
+    transport.slot_bytes = std::min<std::uint64_t>(slot_bytes, 64 * 1024);
+    transport.limit = options_.limit;
+    const std::array senders{previous(rank_)};
+    try {
+        hosts_.emplace_back(rank_, senders, transport);
+    } catch (...) {
+        hosts_.clear();  // here, since an unwinding transport would end the run
+        throw;
+    }
+    return {hosts_.back().connection_from(senders[0]),
+            hosts_.back().connection_to((rank_.rank() + 1) % rank_.size())};
+}
+
 RingCommunicator::~RingCommunicator() {
     end_calls(rank_, timeout_);
-}
-
-Connection RingCommunicator::to_next(Protocol protocol) const {
-    return options_.memory == RingMemory::kPeer
-               ? peers_.at(protocol).to_next()
-               : hosts_.at(protocol).connection_to((rank_.rank() + 1) % rank_.size());
-}
-
-Connection RingCommunicator::from_prev(Protocol protocol) const {
-    const int prev = (rank_.rank() + rank_.size() - 1) % rank_.size();
-    return options_.memory == RingMemory::kPeer ? peers_.at(protocol).from_prev()
-                                                : hosts_.at(protocol).connection_from(prev);
 }
 
 std::uint32_t RingCommunicator::channels_of(const RingRequest& call) const {
@@ -238,8 +260,8 @@ void RingCommunicator::launch(const RingRequest& call, CUstream stream) {
                       rank_.size(),
                       channels_of(call),
                       settings_of(call.protocol).threads(),
-                      from_prev(call.protocol),
-                      to_next(call.protocol),
+                      neighbours(call.protocol).from_prev,
+                      neighbours(call.protocol).to_next,
                       timeout_.timeout()};
     if (is_copy(call.collective)) {
         launch.request.type = DataType::kUint8;

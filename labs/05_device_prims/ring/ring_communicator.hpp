@@ -5,17 +5,17 @@
 #include <cuda.h>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
-#include <memory>
+#include <string>
 #include <string_view>
 
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/ranks/call_count.hpp"
+#include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/04_shm_transport/transport/transport.hpp"
-#include "labs/05_device_prims/ring/peer_connections.hpp"
 #include "labs/05_device_prims/ring/ring_request.hpp"
 
 namespace symm {
@@ -27,6 +27,12 @@ struct RingOptions {
     std::uint32_t channels = 0;
     /// How long a kernel waits for a neighbour at one step.
     std::chrono::nanoseconds limit = Deadline::standard_limit();
+};
+
+/// A protocol's connections with both neighbours.
+struct Neighbours {
+    Connection from_prev;
+    Connection to_next;
 };
 
 /// One rank's end of the ring. Construction and calls are collective: all ranks make them in the
@@ -58,15 +64,15 @@ public:
     const std::string& why_no_ll128() const { return why_no_ll128_; }
     /// Blocks of a call.
     std::uint32_t channels_of(const RingRequest& call) const;
-    /// The connections of a protocol, for kernels of the caller.
-    Connection to_next(Protocol protocol) const;
-    Connection from_prev(Protocol protocol) const;
-    simt::Timeout timeout() const { return timeout_.timeout(); }
+    /// The connections of a protocol that the memory allows.
+    const Neighbours& neighbours(Protocol protocol) const { return neighbours_.at(protocol); }
 
 private:
     void require_possible(const RingRequest& call) const;
     void launch(const RingRequest& call, CUstream stream);
-    void connect(std::uint32_t channels);
+    void connect();
+    Neighbours connect_in_peer_memory(std::uint64_t slot_bytes);
+    Neighbours connect_in_host_memory(std::uint64_t slot_bytes);
 
     Rank& rank_;
     RingOptions options_;
@@ -74,8 +80,9 @@ private:
     CallCount calls_;
     std::uint32_t channels_ = 0;
     std::string why_no_ll128_;
-    std::map<Protocol, PeerConnections> peers_;
-    std::map<Protocol, ShmTransport> hosts_;
+    std::deque<SymmetricRange> peers_;  ///< The connections' memory, or:
+    std::deque<ShmTransport> hosts_;
+    std::map<Protocol, Neighbours> neighbours_;
 };
 
 }  // namespace symm

@@ -83,7 +83,7 @@ TEST_P(FailingRing, SendsNothingBehindAKernelThatGaveUp) {
                      "cuMemsetD8Async()");
             side.queue(Collective::kAllReduce, protocol(), 100);
             EXPECT_THAT(text_thrown_by([&] { side.synchronize(); }), HasSubstr("block 0, step 0)"));
-            const Connection sent = side.ring.to_next(protocol());
+            const Connection& sent = side.ring.neighbours(protocol()).to_next;
             std::vector<std::byte> slots(sent.slots_bytes());
             copy_to_host(slots.data(), reinterpret_cast<CUdeviceptr>(sent.buffer), slots.size());
             EXPECT_GE(std::count(slots.begin(), slots.end(), std::byte{0x11}), 128);
