@@ -1,6 +1,5 @@
 #include "common/ranks/ranks.hpp"
 
-#include <cxxabi.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -27,8 +26,6 @@ using Body = std::function<void(Rank&)>;
 
 using MakeBootstrap = std::function<std::unique_ptr<Bootstrap>()>;
 
-constexpr const char* kThreadEnded = "pthread_exit() or pthread_cancel() ended its thread";
-
 void print_error(int rank, std::string_view text) {
     print_lines(STDERR_FILENO, fmt::format("[{}] ", rank), fmt::format("error: {}", text));
 }
@@ -43,9 +40,6 @@ void run_rank(int number, RankMode mode, const MakeBootstrap& make, const RankOp
         try {
             body(rank);
             rank.require_printed();
-        } catch (const abi::__forced_unwind&) {
-            rank.bootstrap().fail(kThreadEnded);
-            throw;
         } catch (const std::exception& error) {
             rank.bootstrap().fail(error.what());
             throw;
@@ -53,10 +47,6 @@ void run_rank(int number, RankMode mode, const MakeBootstrap& make, const RankOp
             rank.bootstrap().fail("unknown error");
             throw;
         }
-    } catch (const abi::__forced_unwind&) {  // must not be swallowed
-        failure = failure_now(number, fmt::format("rank {} failed: {}", number, kThreadEnded));
-        print_error(number, failure->text);
-        throw;
     } catch (...) {
         failure = failure_of(number, std::current_exception());
         if (!failure->usage) {  // bad usage is reported once, by the process that started the ranks
