@@ -30,8 +30,12 @@ def start(program: str, *counts: str) -> subprocess.Popen:
 
 def calling(run: subprocess.Popen) -> subprocess.Popen:
     """Waits for a random moment of the run's calls: what comes before is MPI's own start."""
-    while "bytes" not in run.stdout.readline():
-        pass
+    output = ""
+    while "bytes" not in output:
+        line = run.stdout.readline()
+        if not line:
+            sys.exit(f"the run ended before its first call, status {run.wait()}:\n{output}")
+        output += line
     time.sleep(random.uniform(0, 0.8))
     return run
 
