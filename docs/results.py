@@ -22,7 +22,8 @@ NAMES = {"oneshot": "packets", "twoshot": "two shots", "copy": "copy engine"}
 COLUMNS = [("ours", "out_us", 1), ("bus", "out_busbw", 1), ("NCCL", "out_nccl_us", 1),
            ("NCCL symmetric", "out_nccl_symmetric_us", 1), ("speedup", "out_ratio", 2),
            ("in place", "in_us", 1), ("speedup", "in_ratio", 2)]
-ALGORITHMS = ["oneshot", "sentinel", "push", "twoshot", "chunks", "copy"]
+HEADER = DOCS.parent / "labs/06_allreduce/algorithms/algorithm.hpp"
+ALGORITHMS = re.findall(r'"([a-z]+)"', HEADER.read_text())
 NEEDED = re.compile("run_type|bytes|label|blocks|(out|in)_(us|busbw|ratio|nccl(_symmetric)?_us)")
 
 

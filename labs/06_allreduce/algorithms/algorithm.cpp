@@ -9,6 +9,16 @@
 #include "labs/06_allreduce/algorithms/peer_slots/peer_slots.hpp"
 
 namespace symm {
+
+extern const AlgorithmKernels kOneShotKernels;
+extern const AlgorithmKernels kReduceScatterPacketsKernels;
+extern const AlgorithmKernels kAllGatherPacketsKernels;
+extern const AlgorithmKernels kSentinelKernels;
+extern const AlgorithmKernels kPushKernels;
+extern const AlgorithmKernels kTwoShotKernels;
+extern const AlgorithmKernels kChunksKernels;
+extern const AlgorithmKernels kCopyKernels;
+
 namespace {
 
 unsigned divide_up(std::size_t items, std::size_t by) {
@@ -35,6 +45,11 @@ std::size_t enough_for_chunks(unsigned blocks) {
     return is_emulated() || blocks >= 64 ? kAnySize : 0;
 }
 
+/// What all ranks' slots take of a call with parts.
+std::size_t slots_at_once(int ranks) {
+    return peer_slot_bytes(ranks) * static_cast<std::size_t>(ranks);
+}
+
 std::size_t packets_at_once(int) {
     return kOneShotLimit;
 }
@@ -50,7 +65,8 @@ const std::array kRows{
                  .algorithm = Algorithm::kOneShot,
                  .why = kFlagsArrive,
                  .bytes_per_thread = 8,
-                 .at_once = packets_at_once},
+                 .at_once = packets_at_once,
+                 .kernels = &kOneShotKernels},
     AlgorithmRow{.collective = Collective::kAllReduce,
                  .algorithm = Algorithm::kSentinel,
                  .why = "up to {up_to}: one trip takes less time than two barriers",
@@ -58,7 +74,8 @@ const std::array kRows{
                  .small_kernels = true,
                  .at_once = sentinel_limit,
                  .enough_for = enough_for_sentinel,
-                 .shape = sentinel_shape},
+                 .shape = sentinel_shape,
+                 .kernels = &kSentinelKernels},
     // Per link, one shot sends n - 1 times the bytes, two shots send 2 (n - 1) / n times the bytes.
     AlgorithmRow{.collective = Collective::kAllReduce,
                  .algorithm = Algorithm::kPush,
@@ -68,57 +85,67 @@ const std::array kRows{
                  .by_parts = true,
                  .at_once = push_limit,
                  .enough_for = [](unsigned blocks) { return enough_for_sentinel(2 * blocks); },
-                 .shape = sentinel_shape},
+                 .shape = sentinel_shape,
+                 .kernels = &kPushKernels},
     AlgorithmRow{.collective = Collective::kAllReduce,
                  .algorithm = Algorithm::kTwoShot,
                  .why = "above {above}: staging through scratch memory costs an extra pass to "
                         "clear it",
                  .in_windows = true,
-                 .by_parts = true},
+                 .by_parts = true,
+                 .kernels = &kTwoShotKernels},
     AlgorithmRow{.collective = Collective::kAllReduce,
                  .algorithm = Algorithm::kChunks,
                  .why = "above {above}: stores cross a link faster than loads",
                  .in_windows = true,
                  .for_links = true,
                  .by_parts = true,
-                 .at_once = chunks_limit,
-                 .enough_for = enough_for_chunks},
+                 .at_once = slots_at_once,
+                 .enough_for = enough_for_chunks,
+                 .kernels = &kChunksKernels},
     AlgorithmRow{.collective = Collective::kAllReduce,
                  .algorithm = Algorithm::kCopy,
                  .why = kEngine,
                  .own_device = true,
                  .by_parts = true,
-                 .most_blocks = kCopyBlocks},
+                 .most_blocks = kCopyBlocks,
+                 .kernels = &kCopyKernels},
 
     AlgorithmRow{.collective = Collective::kReduceScatter,
                  .algorithm = Algorithm::kOneShot,
                  .why = kFlagsArrive,
                  .bytes_per_thread = 8,
-                 .at_once = packets_at_once},
+                 .at_once = packets_at_once,
+                 .kernels = &kReduceScatterPacketsKernels},
     AlgorithmRow{.collective = Collective::kReduceScatter,
                  .algorithm = Algorithm::kTwoShot,
                  .why = kFlagsCost,
-                 .in_windows = true},
+                 .in_windows = true,
+                 .kernels = &kTwoShotKernels},
     AlgorithmRow{.collective = Collective::kReduceScatter,
                  .algorithm = Algorithm::kCopy,
                  .why = kEngine,
                  .own_device = true,
-                 .most_blocks = kCopyBlocks},
+                 .most_blocks = kCopyBlocks,
+                 .kernels = &kCopyKernels},
 
     AlgorithmRow{.collective = Collective::kAllGather,
                  .algorithm = Algorithm::kOneShot,
                  .why = kFlagsArrive,
                  .bytes_per_thread = 8,
-                 .at_once = packets_at_once},
+                 .at_once = packets_at_once,
+                 .kernels = &kAllGatherPacketsKernels},
     AlgorithmRow{.collective = Collective::kAllGather,
                  .algorithm = Algorithm::kTwoShot,
                  .why = kFlagsCost,
-                 .in_windows = true},
+                 .in_windows = true,
+                 .kernels = &kTwoShotKernels},
     AlgorithmRow{.collective = Collective::kAllGather,
                  .algorithm = Algorithm::kCopy,
                  .why = kEngine,
                  .own_device = true,
-                 .most_blocks = kCopyBlocks},
+                 .most_blocks = kCopyBlocks,
+                 .kernels = &kCopyKernels},
 };
 
 }  // namespace
@@ -164,10 +191,6 @@ std::size_t push_limit(int ranks) {
     // Two ranks have the sentinel, which sends the same bytes in one trip.
     const std::size_t most = ranks <= 2 ? 512 * 1024 : 16 * 1024 * 1024;
     return is_emulated() ? most / 32 : most;
-}
-
-std::size_t chunks_limit(int ranks) {
-    return peer_slot_bytes(ranks) * static_cast<std::size_t>(ranks);
 }
 
 }  // namespace symm

@@ -1,8 +1,8 @@
 #pragma once
 /// \file
 /// The algorithms, one row for each collective that they make: what they need, how they are
-/// launched, and why a call takes them. algorithm.cpp has the table. The tuner, the communicator
-/// and the programs go through it; what a row's kernels are is in kernels.hpp.
+/// launched, why a call takes them, and their kernels. algorithm.cpp has the table; the tuner, the
+/// communicator and the programs go through it.
 
 #include <array>
 #include <cstddef>
@@ -34,6 +34,8 @@ inline constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
 /// One thread per item, in whole warps, and no more blocks than `most`.
 LaunchShape shape_for(std::size_t items, const LaunchShape& most);
 
+struct AlgorithmKernels;  // kernels.hpp
+
 /// One algorithm of one collective. Sizes are bytes of `count` elements.
 struct AlgorithmRow {
     Collective collective;
@@ -55,6 +57,7 @@ struct AlgorithmRow {
     /// The most bytes that so many blocks should move: above, two shots are faster.
     std::size_t (*enough_for)(unsigned blocks) = [](unsigned) { return kAnySize; };
     LaunchShape (*shape)(std::size_t items, const LaunchShape& most) = shape_for;
+    const AlgorithmKernels* kernels;
 };
 
 /// By collective, then in the order of Algorithm.
@@ -66,11 +69,9 @@ std::string alternatives(
     Collective collective,
     bool (*fit)(const AlgorithmRow&) = [](const AlgorithmRow&) { return true; });
 
-/// A bank's room for one sender's data, in bytes: the most of one launch.
+/// A bank's room for one sender's data, in bytes.
 inline constexpr std::size_t kOneShotLimit = 512 * 1024;
 std::size_t sentinel_limit(int ranks);
 std::size_t push_limit(int ranks);
-/// The most bytes of a call that one launch can reduce in chunks.
-std::size_t chunks_limit(int ranks);
 
 }  // namespace symm

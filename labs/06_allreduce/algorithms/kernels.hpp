@@ -1,9 +1,7 @@
 #pragma once
 /// \file
-/// What the communicator needs of an algorithm's kernels: one entry for each row of algorithm.hpp,
-/// defined beside the launches in the algorithm's folder.
-
-#include <span>
+/// What the communicator needs of an algorithm's kernels: defined beside the launches in the
+/// algorithm's folder, and listed in algorithm.cpp.
 
 #include "labs/06_allreduce/algorithms/algorithm.hpp"
 #include "labs/06_allreduce/algorithms/call.hpp"
@@ -22,14 +20,12 @@ struct QueuedCall : KernelCall {
 };
 
 struct AlgorithmKernels {
-    Collective collective;
-    Algorithm algorithm;
     /// How many blocks of the kernel, of `threads` threads each, the current device keeps resident.
     unsigned (*resident_blocks)(DataType type, int ranks, unsigned threads);
     /// Queues the call's launches. Throws CudaError.
     void (*queue)(Workspace& workspace, const QueuedCall& call);
     /// Bytes of the algorithm's own memory on each rank, zeroed before the first use: Workspace::at.
-    /// Entries of one algorithm share it.
+    /// Rows of one algorithm share it.
     std::size_t (*memory)(int ranks) = [](int) { return std::size_t{0}; };
     /// Gives this rank's memory other contents than zeros.
     void (*initialize)(CUdeviceptr memory, int ranks) = [](CUdeviceptr, int) {};
@@ -39,12 +35,5 @@ struct AlgorithmKernels {
     void (*require_turn)(const Workspace& workspace, CUstream stream) = [](const Workspace&,
                                                                            CUstream) {};
 };
-
-/// Makes the memory of peer slots, unless that is done: for AlgorithmKernels::prepare.
-void make_slots(Workspace& workspace);
-
-/// In the order of algorithm_rows().
-std::span<const AlgorithmKernels* const> all_kernels();
-const AlgorithmKernels& kernels_of(Collective collective, Algorithm algorithm);
 
 }  // namespace symm

@@ -1,5 +1,8 @@
 #include "labs/06_allreduce/algorithms/workspace.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 #include "common/cuda/copy.hpp"
 #include "labs/06_allreduce/algorithms/kernels.hpp"
 
@@ -9,9 +12,9 @@ Workspace::Workspace(Rank& of)
     : rank(of), offsets_(offsets(of.size())), memory_(of, bytes(of.size())) {
     rank.bootstrap().together("communicator's memory", [&] {
         zero(memory_.local(), memory_.size());
-        for (const AlgorithmKernels* kernels : all_kernels()) {
-            kernels->initialize(
-                memory_.local() + offsets_.at(static_cast<std::size_t>(kernels->algorithm)),
+        for (const AlgorithmRow& row : algorithm_rows()) {
+            row.kernels->initialize(
+                memory_.local() + offsets_.at(static_cast<std::size_t>(row.algorithm)),
                 rank.size());
         }
     });
@@ -22,18 +25,20 @@ std::size_t Workspace::bytes(int ranks) {
 }
 
 Workspace::Offsets Workspace::offsets(int ranks) {
-    Offsets offsets{};
-    std::size_t end = whole_lines(sizeof(BarrierMemory));
-    for (std::size_t a = 1; a <= kAlgorithms; ++a) {
-        offsets.at(a) = end;
-        for (const AlgorithmKernels* kernels : all_kernels()) {
-            if (kernels->algorithm == static_cast<Algorithm>(a)) {
-                end += whole_lines(kernels->memory(ranks));
-            }
-        }
+    std::array<std::size_t, kAlgorithms + 1> sizes{whole_lines(sizeof(BarrierMemory))};
+    for (const AlgorithmRow& row : algorithm_rows()) {
+        std::size_t& size = sizes.at(static_cast<std::size_t>(row.algorithm));
+        size = std::max(size, whole_lines(row.kernels->memory(ranks)));
     }
-    offsets.back() = end;
+    Offsets offsets{};
+    std::partial_sum(sizes.begin(), sizes.end(), offsets.begin() + 1);
     return offsets;
+}
+
+void Workspace::make_slots() {
+    if (slots == nullptr) {
+        slots = std::make_unique<SlotMemory>(rank);
+    }
 }
 
 }  // namespace symm

@@ -46,10 +46,13 @@ public:
         return {memory_.pointer<BarrierMemory>(), rank.rank(), rank.size()};
     }
 
+    /// Makes the memory of peer slots, unless that is done. Collective.
+    void make_slots();
+
     Rank& rank;
     /// Throws if a call can no longer succeed.
     std::function<void()> throw_if_failed = [] {};
-    /// Made by the first algorithm that needs it.
+    /// Made by the first algorithms that need them.
     std::unique_ptr<SlotMemory> slots;
     std::shared_ptr<TwoShotCopy> copy;
 

@@ -136,7 +136,7 @@ Communicator::Checked Communicator::check(const Call& call, CUstream stream,
             "would wait for each other for ever: use a stream for each rank");
     }
     require_turn(stream);
-    kernels_of(call.collective, plan.algorithm).require_turn(*workspace_, stream);
+    plan.row->kernels->require_turn(*workspace_, stream);
     return {places, reachable, plan};
 }
 
@@ -178,11 +178,10 @@ CallPlan Communicator::call(Call call, CUstream stream, Algorithm asked) {
     if (call.count == 0) {
         return plan;
     }
-    const AlgorithmKernels& kernels = kernels_of(call.collective, plan.algorithm);
-    prepare(kernels);
+    prepare(*plan.row);
     try {
         follow_last_call(stream);
-        kernels.queue(*workspace_, queued(call, checked.places, stream, plan));
+        plan.row->kernels->queue(*workspace_, queued(call, checked.places, stream, plan));
         remember_call(stream);
     } catch (const std::exception& error) {  // a part may be queued: the ranks cannot go on
         timeout_.abort();

@@ -131,11 +131,11 @@ LaunchShape Communicator::two_shot_shape(DataType type, std::size_t count) const
     return tuner_.plan({{type}, 0, 0, count}, true, Algorithm::kTwoShot).shape;
 }
 
-void Communicator::prepare(const AlgorithmKernels& kernels) {
-    bool& is_prepared = prepared_.at(static_cast<std::size_t>(kernels.algorithm));
+void Communicator::prepare(const AlgorithmRow& row) {
+    bool& is_prepared = prepared_.at(static_cast<std::size_t>(row.algorithm));
     if (!is_prepared) {
         const RelaxedCapture relaxed;  // the user may be capturing
-        kernels.prepare(*workspace_);
+        row.kernels->prepare(*workspace_);
         is_prepared = true;
     }
 }
@@ -143,7 +143,7 @@ void Communicator::prepare(const AlgorithmKernels& kernels) {
 CUdeviceptr Communicator::add_window(SymmetricRange range, CUdeviceptr registered) {
     for (const AlgorithmRow& row : algorithm_rows()) {
         if (tuner_.may_take(row, range.size())) {
-            prepare(kernels_of(row.collective, row.algorithm));  // if it throws, there is no window
+            prepare(row);  // if it throws, there is no window
         }
     }
     return windows_.add(rank_, std::move(range), registered).local();

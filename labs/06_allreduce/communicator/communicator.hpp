@@ -25,7 +25,6 @@
 namespace symm {
 
 // Declared only: users need not include these.
-struct AlgorithmKernels;
 struct QueuedCall;
 class Workspace;
 
@@ -69,7 +68,7 @@ public:
     /// to its windows. Throws std::invalid_argument for an impossible number of ranks.
     static std::size_t state_bytes(int ranks);
     /// The same with what it takes for large calls: with the first window that is large enough for
-    /// chunks or the copy engine, or with a call that asks for one of them.
+    /// them, or with the first call that asks for their algorithm.
     static std::size_t most_state_bytes(int ranks);
 
     int rank() const { return rank_.rank(); }
@@ -97,8 +96,8 @@ public:
     /// same on every rank, for any count, address, algorithm and number of blocks.
     ///
     /// `in` and `out` hold `count` elements each: the same buffer, or two that do not overlap, at
-    /// multiples of the element's size (of 16 bytes for speed). For twoshot and chunks they lie in
-    /// windows. For auto, they lie in windows on all ranks or on none. Returns the chosen plan.
+    /// multiples of the element's size (of 16 bytes for speed). Some
+    /// algorithms need them in windows. For auto, they lie in windows on all ranks or on none. Returns the chosen plan.
     ///
     /// Throws CudaError, and std::invalid_argument for a call that is not possible; it has then
     /// changed nothing. After such a refusal this rank's next call first waits for the other ranks:
@@ -108,8 +107,8 @@ public:
     /// (count, type, operation, windows, order); without it calls that differ may wait until they
     /// time out, or end with wrong results. If the GPU refuses a call's work, all ranks fail.
     ///
-    /// The first call that asks for chunks or copy, without a window large enough for it, waits for
-    /// all ranks. Keep the stream at least until the next call, which may have to wait for it.
+    /// The first call that asks for an algorithm for large sizes, without a window large enough for
+    /// it, waits for all ranks. Keep the stream at least until the next call, which may have to wait for it.
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto) {
         return call({{type, op, Collective::kAllReduce}, in, out, count}, stream, asked);
@@ -190,7 +189,7 @@ private:
                       const CallPlan& plan) const;
     CUdeviceptr add_window(SymmetricRange range, CUdeviceptr registered);
     /// Makes what the algorithm needs for large calls, unless that is done. Collective.
-    void prepare(const AlgorithmKernels& kernels);
+    void prepare(const AlgorithmRow& row);
 
     Rank& rank_;
     /// While the communicator is made and destroyed, members included.

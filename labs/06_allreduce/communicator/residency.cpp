@@ -28,8 +28,7 @@ Resident resident_blocks(int ranks, unsigned threads) {
     Resident resident;
     for (const AlgorithmRow& row : algorithm_rows()) {
         for (const DataType type : kDataTypes) {
-            const unsigned blocks =
-                kernels_of(row.collective, row.algorithm).resident_blocks(type, ranks, threads);
+            const unsigned blocks = row.kernels->resident_blocks(type, ranks, threads);
             resident.any = std::min(resident.any, blocks);
             if (row.small_kernels) {
                 resident.small = std::min(resident.small, blocks);

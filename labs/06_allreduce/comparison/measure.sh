@@ -24,10 +24,6 @@ bench() {  # name, seconds at most, the benchmark's arguments
     run "$1" "$2" "$bin/06_allreduce_bench" --driver native --json "$1.json" "${@:3}"
 }
 
-forced() {  # algorithm, smallest and largest size: only ours, to find the tuner's limits
-    SYMM_ALGO=$1 bench "only_$1" 60 -b "$2" -e "$3" -f 2 -G 1 --rounds 3 --no-nccl
-}
-
 run machine 20 bash -c 'date; nvidia-smi; nvidia-smi topo -m'
 bench float_graph 120 -G 1
 bench bfloat16_graph 120 -G 1 -d bfloat16
@@ -36,12 +32,12 @@ bench reducescatter_graph 60 -G 1 --collective reducescatter
 bench allgather_graph 60 -G 1 --collective allgather
 SYMM_MAX_BLOCKS=16 bench float_graph_16_blocks 60 -G 1 -b 1M --rounds 3
 SYMM_MAX_BLOCKS=64 bench float_graph_64_blocks 120 -G 1
-forced oneshot 1K 512K
-forced sentinel 1K 16M
-forced push 16K 16M
-forced twoshot 32K 1G
-forced chunks 4M 1G
-forced copy 4M 1G
+# Each algorithm alone, to find the tuner's limits.
+for algorithm in $("$bin/06_allreduce" --help | sed -n 's/.*Algorithm: auto, //p' |
+    tr -d ,); do
+    [[ $algorithm == or ]] ||
+        SYMM_ALGO=$algorithm bench "only_$algorithm" 60 -G 1 --rounds 3 --no-nccl
+done
 run tests 120 env SYMM_DRIVER=native "$bin/06_allreduce_test" --gtest_filter='-*Program*'
 bench bfloat16 120 -d bfloat16 -f 4
 [[ $failures -eq 0 ]]

@@ -14,10 +14,8 @@ constexpr auto kGather = []<class T, int kMost>(const MailboxCall& call) {
 }  // namespace
 
 extern const AlgorithmKernels kReduceScatterPacketsKernels =
-    MailboxKernels<Collective::kReduceScatter, Algorithm::kOneShot, packet_layout, Types::kAll,
-                   kScatter>::kSharing;
+    MailboxKernels<Algorithm::kOneShot, packet_layout, Types::kAll, kScatter>::kEntry;
 extern const AlgorithmKernels kAllGatherPacketsKernels =
-    MailboxKernels<Collective::kAllGather, Algorithm::kOneShot, packet_layout, Types::kIntegers,
-                   kGather>::kSharing;
+    MailboxKernels<Algorithm::kOneShot, packet_layout, Types::kIntegers, kGather>::kEntry;
 
 }  // namespace symm

@@ -139,6 +139,7 @@ CallPlan Tuner::plan(const Call& call, bool in_windows, Algorithm asked) const {
     }
     const TuningRow& sizes = table.row(ranks, kind_of(call));
     return {row.algorithm,
+            &row,
             shape,
             piece / size_of(call.type),
             choice.why,

@@ -35,6 +35,7 @@ struct TunerOverrides {
 /// The tuner's choice.
 struct CallPlan {
     Algorithm algorithm;  ///< Never kAuto.
+    const AlgorithmRow* row;
     LaunchShape shape;
     /// The most elements of one launch: a larger call takes several, one after the other.
     std::size_t piece;

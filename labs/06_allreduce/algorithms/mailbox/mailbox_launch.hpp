@@ -36,8 +36,7 @@ inline MailboxLayout packet_layout(int) {
 }
 
 /// The entry for a kernel that uses a mailbox. `kMake` returns it, as for launch_for().
-template <Collective kCollective, Algorithm kAlgorithm, MailboxLayout (*kLayout)(int ranks),
-          Types kTypes, auto kMake>
+template <Algorithm kAlgorithm, MailboxLayout (*kLayout)(int ranks), Types kTypes, auto kMake>
 struct MailboxKernels {
     using Kernel = decltype(kMake.template operator()<float, 2>(std::declval<MailboxCall>()));
 
@@ -68,18 +67,8 @@ struct MailboxKernels {
                  kLayout(ranks).bytes_of_slots(ranks));
         }
     }
-    /// For the first algorithm that uses the mailbox.
-    static constexpr AlgorithmKernels kEntry{.collective = kCollective,
-                                             .algorithm = kAlgorithm,
-                                             .resident_blocks = resident,
-                                             .queue = queue,
-                                             .memory = memory,
-                                             .initialize = initialize};
-    /// For others that share it.
-    static constexpr AlgorithmKernels kSharing{.collective = kCollective,
-                                               .algorithm = kAlgorithm,
-                                               .resident_blocks = resident,
-                                               .queue = queue};
+    static constexpr AlgorithmKernels kEntry{
+        .resident_blocks = resident, .queue = queue, .memory = memory, .initialize = initialize};
 };
 
 }  // namespace symm

@@ -1,5 +1,3 @@
-#include "labs/06_allreduce/algorithms/one_shot/one_shot_launch.hpp"
-
 #include "labs/06_allreduce/algorithms/mailbox/mailbox_launch.hpp"
 #include "labs/06_allreduce/algorithms/one_shot/one_shot.hpp"
 
@@ -12,12 +10,7 @@ constexpr auto kKernel = []<class T, int kMost>(const MailboxCall& call) {
 
 }  // namespace
 
-void launch_one_shot(CUstream stream, LaunchShape shape, const MailboxCall& call) {
-    launch_for(stream, shape, call.type, call.ranks, call, kKernel);
-}
-
 extern const AlgorithmKernels kOneShotKernels =
-    MailboxKernels<Collective::kAllReduce, Algorithm::kOneShot, packet_layout, Types::kAll,
-                   kKernel>::kEntry;
+    MailboxKernels<Algorithm::kOneShot, packet_layout, Types::kAll, kKernel>::kEntry;
 
 }  // namespace symm

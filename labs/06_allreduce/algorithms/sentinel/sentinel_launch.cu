@@ -15,7 +15,6 @@ MailboxLayout layout(int ranks) {
 }  // namespace
 
 extern const AlgorithmKernels kSentinelKernels =
-    MailboxKernels<Collective::kAllReduce, Algorithm::kSentinel, layout, Types::kFloating,
-                   kKernel>::kEntry;
+    MailboxKernels<Algorithm::kSentinel, layout, Types::kFloating, kKernel>::kEntry;
 
 }  // namespace symm

@@ -28,18 +28,8 @@ void queue(Workspace& workspace, const QueuedCall& call) {
 }  // namespace
 
 extern const AlgorithmKernels kTwoShotKernels{
-    .collective = Collective::kAllReduce,
-    .algorithm = Algorithm::kTwoShot,
-    .resident_blocks = resident,
-    .queue = queue,
-    .memory = [](int) { return sizeof(RendezvousMemory); }};
-extern const AlgorithmKernels kReduceScatterKernels{.collective = Collective::kReduceScatter,
-                                                    .algorithm = Algorithm::kTwoShot,
-                                                    .resident_blocks = resident,
-                                                    .queue = queue};
-extern const AlgorithmKernels kAllGatherKernels{.collective = Collective::kAllGather,
-                                                .algorithm = Algorithm::kTwoShot,
-                                                .resident_blocks = resident,
-                                                .queue = queue};
+    .resident_blocks = resident, .queue = queue, .memory = [](int) {
+        return sizeof(RendezvousMemory);
+    }};
 
 }  // namespace symm

@@ -34,15 +34,13 @@ void queue(Workspace& workspace, const QueuedCall& call) {
 
 }  // namespace
 
-extern const AlgorithmKernels kChunksKernels{.collective = Collective::kAllReduce,
-                                             .algorithm = Algorithm::kChunks,
-                                             .resident_blocks =
-                                                 [](DataType type, int ranks, unsigned threads) {
-                                                     return resident_blocks_for<ChunksCall>(
-                                                         type, ranks, threads, kKernel);
-                                                 },
-                                             .queue = queue,
-                                             .memory = [](int) { return sizeof(ChunksMemory); },
-                                             .prepare = make_slots};
+extern const AlgorithmKernels kChunksKernels{
+    .resident_blocks =
+        [](DataType type, int ranks, unsigned threads) {
+            return resident_blocks_for<ChunksCall>(type, ranks, threads, kKernel);
+        },
+    .queue = queue,
+    .memory = [](int) { return sizeof(ChunksMemory); },
+    .prepare = [](Workspace& workspace) { workspace.make_slots(); }};
 
 }  // namespace symm

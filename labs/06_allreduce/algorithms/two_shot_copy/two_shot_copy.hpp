@@ -47,8 +47,8 @@
 /// round, but its next copies might: peer_slots.hpp says why they do not.
 ///
 /// One copy at a time: on four H200s, copies to three peers at once reach 220 GB/s, one after
-/// another 380. Kernels take few blocks (algorithm.cpp), since more slow the copies down: there, 1G takes
-/// 4.25 ms with 32 blocks, 4.31 with 64 and 4.37 with 132.
+/// another 380. Kernels take few blocks (algorithm.cpp), since more slow the copies down: there, 1G
+/// takes 4.25 ms with 32 blocks, 4.31 with 64 and 4.37 with 132.
 ///
 /// Source: the arrangement is ours. NCCL has copy engine collectives that need no reduction
 /// (src/ce_coll.cc).

@@ -28,7 +28,7 @@ unsigned any_number(DataType, int, unsigned) {
 }
 
 void prepare(Workspace& workspace) {
-    make_slots(workspace);
+    workspace.make_slots();
     if (workspace.copy == nullptr) {
         workspace.copy = workspace.rank.bootstrap().together("streams of copies", [&] {
             return std::make_shared<TwoShotCopy>(workspace.at<CopyMemory>(Algorithm::kCopy),
@@ -49,24 +49,10 @@ void queue(Workspace& workspace, const QueuedCall& call) {
 
 }  // namespace
 
-extern const AlgorithmKernels kCopyKernels{.collective = Collective::kAllReduce,
-                                           .algorithm = Algorithm::kCopy,
-                                           .resident_blocks = any_number,
+extern const AlgorithmKernels kCopyKernels{.resident_blocks = any_number,
                                            .queue = queue,
                                            .memory = [](int) { return sizeof(CopyMemory); },
                                            .prepare = prepare,
                                            .require_turn = require_turn};
-extern const AlgorithmKernels kReduceScatterCopyKernels{.collective = Collective::kReduceScatter,
-                                                        .algorithm = Algorithm::kCopy,
-                                                        .resident_blocks = any_number,
-                                                        .queue = queue,
-                                                        .prepare = prepare,
-                                                        .require_turn = require_turn};
-extern const AlgorithmKernels kAllGatherCopyKernels{.collective = Collective::kAllGather,
-                                                    .algorithm = Algorithm::kCopy,
-                                                    .resident_blocks = any_number,
-                                                    .queue = queue,
-                                                    .prepare = prepare,
-                                                    .require_turn = require_turn};
 
 }  // namespace symm

@@ -17,7 +17,6 @@ MailboxLayout layout(int ranks) {
 }  // namespace
 
 extern const AlgorithmKernels kPushKernels =
-    MailboxKernels<Collective::kAllReduce, Algorithm::kPush, layout, Types::kFloating,
-                   kKernel>::kEntry;
+    MailboxKernels<Algorithm::kPush, layout, Types::kFloating, kKernel>::kEntry;
 
 }  // namespace symm

@@ -48,7 +48,10 @@ TEST(Communicator, SendsChunksAndCopiesRoundByRound) {
         }
         on_ranks(ranks, [algorithm = algorithm](Side& side) {
             // Three rounds.
-            const std::size_t count = chunks_limit(side.rank.size()) / sizeof(float) * 5 / 2 + 1;
+            const std::size_t count = static_cast<std::size_t>(side.rank.size()) *
+                                          peer_slot_bytes(side.rank.size()) / sizeof(float) * 5 /
+                                          2 +
+                                      1;
             const CUdeviceptr in = side.allocate(count * sizeof(float));
             const CUdeviceptr out = side.allocate(count * sizeof(float));
             for (const CUdeviceptr to : {out, in, out}) {

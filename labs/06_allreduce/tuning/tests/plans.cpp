@@ -9,6 +9,20 @@
 #include "common/sys/bytes.hpp"
 #include "labs/06_allreduce/tuning/tuner.hpp"
 
+namespace symm {
+
+struct AlgorithmKernels {};  // the tuner runs none
+extern const AlgorithmKernels kOneShotKernels{};
+extern const AlgorithmKernels kReduceScatterPacketsKernels{};
+extern const AlgorithmKernels kAllGatherPacketsKernels{};
+extern const AlgorithmKernels kSentinelKernels{};
+extern const AlgorithmKernels kPushKernels{};
+extern const AlgorithmKernels kTwoShotKernels{};
+extern const AlgorithmKernels kChunksKernels{};
+extern const AlgorithmKernels kCopyKernels{};
+
+}  // namespace symm
+
 int main(int argc, char** argv) {
     using namespace symm;
     try {
