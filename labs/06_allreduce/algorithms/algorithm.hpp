@@ -51,7 +51,7 @@ struct AlgorithmRow {
     bool small_kernels = false;
     bool by_parts = false;            ///< A rank's threads share one part of the data, not all.
     unsigned bytes_per_thread = 16;   ///< At a time.
-    unsigned most_blocks = 1U << 30;  ///< Of a launch.
+    unsigned most_blocks = 1U << 30;  ///< Of a launch, for float; twice for narrower types.
     /// The most bytes of one launch, for a number of ranks: a larger call takes several.
     std::size_t (*at_once)(int ranks) = [](int) { return kAnySize; };
     /// The most bytes that so many blocks should move: above, two shots are faster.

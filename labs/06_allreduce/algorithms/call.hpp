@@ -17,13 +17,18 @@ namespace symm {
 inline constexpr int kMaxRanksOnGpus = 8;
 inline constexpr int kMaxAllReduceRanks = 16;
 
-/// What a rank calls: its operation and types, and its buffers.
-struct Call : Arithmetic {
-    CUdeviceptr in = 0;  ///< Buffers need only the alignment of an element; 16 bytes are faster.
-    CUdeviceptr out = 0;
-    std::size_t count = 0;  ///< Elements, of one part if the ranks have parts.
+struct CallBuffers {
+    CUdeviceptr in;  ///< Buffers need only the alignment of an element; 16 bytes are faster.
+    CUdeviceptr out;
+    std::size_t count;  ///< Elements, of one part if the ranks have parts.
+};
 
-    bool operator==(const Call&) const = default;
+/// What a rank calls.
+struct Call : CallBuffers, Arithmetic {
+    Call(const Arithmetic& arithmetic = {}, CUdeviceptr from = 0, CUdeviceptr to = 0,
+         std::size_t elements = 0)
+        : CallBuffers{from, to, elements}, Arithmetic(arithmetic) {}
+
     std::size_t bytes() const { return count * size_of(type); }
     /// The larger buffer's bytes.
     std::size_t all_bytes(int ranks) const { return bytes() * parts(ranks); }
@@ -52,12 +57,16 @@ struct Buffers {
     CUdeviceptr out;
 };
 
-/// What each kernel of a call is told.
-struct KernelCall : Call {
+/// What kernels are told besides the call.
+struct KernelContext {
     Reduction reduction;
     simt::Timeout timeout;
     int rank;
     int ranks;
 };
+
+/// A call for a kernel, first what each kernel reads: parameters in one cache line more cost a
+/// small call 0.06 us, of 2.3 on two H200s.
+struct KernelCall : KernelContext, Call {};
 
 }  // namespace symm

@@ -23,14 +23,19 @@ void compare_calls(Bootstrap& bootstrap, std::uint64_t number, const Call& call,
                    Algorithm asked, const std::exception_ptr& refusal) {
     struct OneCall {
         std::uint64_t number;
-        Call call;  ///< Without addresses.
+        std::uint64_t count;
+        Arithmetic arithmetic;
         Algorithm asked;
         std::uint32_t in_windows;
         std::uint32_t refused;
         bool operator==(const OneCall&) const = default;
     };
-    OneCall mine{number, call, asked, std::uint32_t{in_windows}, std::uint32_t{refusal != nullptr}};
-    mine.call.in = mine.call.out = 0;
+    const OneCall mine{number,
+                       call.count,
+                       call,
+                       asked,
+                       std::uint32_t{in_windows},
+                       std::uint32_t{refusal != nullptr}};
     const auto all = bootstrap.allgather("all_reduce", mine);
     if (std::any_of(all.begin(), all.end(), [](const OneCall& one) { return one.refused != 0; })) {
         const auto reasons =
@@ -49,10 +54,10 @@ void compare_calls(Bootstrap& bootstrap, std::uint64_t number, const Call& call,
         const OneCall& one = all[of];
         return fmt::format(
             "rank {} makes call {}: {}{} x {}, {}, by {}, buffers {}", of, one.number,
-            one.call.collective == Collective::kAllReduce
+            one.arithmetic.collective == Collective::kAllReduce
                 ? ""
-                : fmt::format("{} of ", name_of(one.call.collective)),
-            one.call.count, name_of(one.call.type), name_of(one.call.op), name_of(one.asked),
+                : fmt::format("{} of ", name_of(one.arithmetic.collective)),
+            one.count, name_of(one.arithmetic.type), name_of(one.arithmetic.op), name_of(one.asked),
             one.in_windows != 0 ? "in windows" : "in no windows");
     };
     for (std::size_t p = 1; p < all.size(); ++p) {

@@ -99,8 +99,9 @@ QueuedCall Communicator::queued(const Call& call, const Places& places, CUstream
                                 const CallPlan& plan) const {
     const bool gathers = call.collective == Collective::kAllGather;
     const Call moved = gathers ? call.as_integers() : call;
-    QueuedCall queued{{moved, Reduction(call.op, ranks(), is_signed_integer(moved.type)),
-                       timeout_.timeout(), rank(), ranks()},
+    QueuedCall queued{{{Reduction(call.op, ranks(), is_signed_integer(moved.type)),
+                        timeout_.timeout(), rank(), ranks()},
+                       moved},
                       stream,
                       plan.shape,
                       plan.piece * size_of(call.type) / size_of(moved.type),

@@ -42,11 +42,8 @@ template <class T>
 KernelCall kernel_call(Collective collective, const Buffers& mine, int rank, int ranks,
                        const simt::Timeout& timeout) {
     const DataType type = std::is_integral_v<T> ? DataType::kUint32 : DataType::kFloat;
-    return {{{type, ReduceOp::kSum, collective}, mine.in, mine.out, 0},
-            Reduction(ReduceOp::kSum, ranks),
-            timeout,
-            rank,
-            ranks};
+    return {{Reduction(ReduceOp::kSum, ranks), timeout, rank, ranks},
+            {{type, ReduceOp::kSum, collective}, mine.in, mine.out, 0}};
 }
 
 struct Ranks {

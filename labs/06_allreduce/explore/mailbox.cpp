@@ -40,10 +40,9 @@ void through_scratch(Scene& scene, const Ranks& who, const std::vector<std::size
         if (2 * kRegions * static_cast<unsigned>(who.ranks - 1) * slots > 64) {
             throw std::logic_error("more slots than a scene has");
         }
-        const MailboxCall call{kernel_call<T>(collective, {in, out}, rank, who.ranks, timeout),
-                               epochs,
-                               {scratch.first->pack, scratch.stride},
-                               slots};
+        const KernelCall basic = kernel_call<T>(collective, {in, out}, rank, who.ranks, timeout);
+        const MailboxCall call{
+            basic, {epochs, {scratch.first->pack, scratch.stride}, slots}, basic};
         scene.launch(rank, {who.blocks, who.threads}, [=](const ThreadBlock& block) {
             make_calls<T>(block, calls, rank, in, out, timeout, [&](std::size_t count) {
                 Kernel<T, kMost> kernel{call};

@@ -130,7 +130,9 @@ CallPlan Tuner::plan(const Call& call, bool in_windows, Algorithm asked) const {
         row.bytes_per_thread * static_cast<std::size_t>(row.by_parts ? ranks : 1);
     const LaunchShape& limit = most.of(row);
     LaunchShape shape = row.shape((piece + unit - 1) / unit, limit);
-    shape.blocks = std::min(shape.blocks, row.most_blocks);
+    // Types that are computed as wider ones take more time.
+    const unsigned most_blocks = row.most_blocks * (size_of(call.type) < sizeof(float) ? 2 : 1);
+    shape.blocks = std::min(shape.blocks, most_blocks);
     if (overrides.threads != 0) {
         shape.threads = std::clamp(overrides.threads / 32 * 32, 32U, limit.threads);
     }

@@ -72,14 +72,18 @@ struct Epochs {
     }
 };
 
-/// Parameters of a kernel that uses a mailbox, for any type and algorithm.
-struct MailboxCall : KernelCall {
+/// An algorithm's mailboxes.
+struct Mailbox {
     static constexpr unsigned kBanks = 2;
 
     Epochs* epochs;  ///< This rank's.
     /// `[kBanks][regions][ranks - 1][per_sender]` of each rank.
     SymmetricPointer<simt::Pack16> slots;
     unsigned per_sender;
+};
+
+/// Parameters of a kernel that uses a mailbox, for any type and algorithm: see KernelCall.
+struct MailboxCall : KernelContext, Mailbox, Call {
     /// Distance from one rank's part to the next, in elements, if `in` or `out` has a part for each
     /// rank (halves/packets.hpp).
     std::size_t stride = 0;
@@ -175,7 +179,7 @@ private:
     /// The slot in the memory of `receiver`.
     __host__ __device__ simt::Pack16* slot(int receiver, int sender, std::size_t i,
                                            unsigned region) const {
-        const unsigned bank = epoch_ % MailboxCall::kBanks * kRegions + region;
+        const unsigned bank = epoch_ % Mailbox::kBanks * kRegions + region;
         const auto before = static_cast<unsigned>(sender - (sender > receiver ? 1 : 0));
         return call_.slots.of(receiver) +
                ((bank * static_cast<unsigned>(call_.ranks - 1) + before) * call_.per_sender +

@@ -24,7 +24,7 @@ struct MailboxLayout {
     unsigned regions = 1;  ///< A bank has this many.
 
     std::size_t bytes_of_slots(int ranks) const {
-        return std::size_t{MailboxCall::kBanks} * regions * static_cast<unsigned>(ranks - 1) *
+        return std::size_t{Mailbox::kBanks} * regions * static_cast<unsigned>(ranks - 1) *
                per_sender * sizeof(simt::Pack16);
     }
 };
@@ -45,16 +45,14 @@ struct MailboxKernels {
     }
     static void queue(Workspace& workspace, const QueuedCall& call) {
         const auto memory = workspace.at<MailboxMemory>(kAlgorithm);
+        const Mailbox mailbox{&memory.of(call.rank)->epochs,
+                              {memory.first->slots, memory.stride},
+                              kLayout(call.ranks).per_sender};
         for (std::size_t done = 0; done < call.count; done += call.at_once) {
             if (done != 0) {
                 workspace.throw_if_failed();
             }
-            MailboxCall piece{call,
-                              &memory.of(call.rank)->epochs,
-                              {memory.first->slots, memory.stride},
-                              kLayout(call.ranks).per_sender,
-                              call.count};
-            static_cast<Call&>(piece) = call.piece(done, call.at_once);
+            const MailboxCall piece{call, mailbox, call.piece(done, call.at_once), call.count};
             launch_for<kTypes>(call.stream, call.shape, call.type, call.ranks, piece, kMake);
         }
     }

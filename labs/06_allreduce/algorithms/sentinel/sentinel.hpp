@@ -39,7 +39,7 @@ struct Sentinel : MailboxCall {
     static constexpr int kUnroll = 4;  ///< Packs that a thread loads before it sends the first.
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        Mailbox mailbox(block, *this);
+        Session mailbox(block, *this);
         const std::size_t packs = (count + kElements - 1) / kElements;
         const std::size_t all = block.grid_size();
         const std::size_t first = block.grid_rank();
@@ -59,13 +59,13 @@ struct Sentinel : MailboxCall {
     }
 
 private:
-    using Mailbox = MailboxSession<Format, kMost>;
+    using Session = MailboxSession<Format, kMost>;
 
     __host__ __device__ simt::Pack16 load_own(std::size_t i) const {
         return load_to_send(reinterpret_cast<const T*>(in), count, i);
     }
 
-    __host__ __device__ void send(const Mailbox& mailbox, std::size_t i,
+    __host__ __device__ void send(const Session& mailbox, std::size_t i,
                                   const simt::Pack16& own) const {
         for (int step = 1; step < ranks; ++step) {
             mailbox.send(peer(step), i, own);
@@ -73,7 +73,7 @@ private:
     }
 
     /// Sends every `all`-th pack from i on.
-    __host__ __device__ void send_from(const Mailbox& mailbox, std::size_t i, std::size_t all,
+    __host__ __device__ void send_from(const Session& mailbox, std::size_t i, std::size_t all,
                                        std::size_t packs) const {
         for (; i + (kUnroll - 1) * all < packs; i += kUnroll * all) {
             simt::Pack16 own[kUnroll];
@@ -93,7 +93,7 @@ private:
 
     /// Waits for pack i of all peers, clears their slots and writes the sum. False if the wait gave
     /// up.
-    __host__ __device__ bool receive(Mailbox& mailbox, std::size_t i,
+    __host__ __device__ bool receive(Session& mailbox, std::size_t i,
                                      const simt::Pack16& own) const {
         simt::Pack16 pack[kMost];
         fill_with(pack, own);

@@ -100,11 +100,8 @@ private:
         const Buffers mine{in(), in_place ? in() : out()};
         constexpr unsigned kChunk = 3;
         launch(stream_.get(), blocks_, 4,
-               Kernel{{{{{{}, mine.in, mine.out, count},
-                         Reduction(ReduceOp::kSum, kRanks),
-                         timeout_.timeout(),
-                         r,
-                         kRanks},
+               Kernel{{{{{Reduction(ReduceOp::kSum, kRanks), timeout_.timeout(), r, kRanks},
+                         {{}, mine.in, mine.out, count}},
                         {range_.pointer<RendezvousMemory>(offsetof(Memory, rendezvous)),
                          r,
                          kRanks,

@@ -16,14 +16,11 @@ struct CopySide : ProtocolSide {
 
     void queue(std::size_t count) {
         two_shot.queue(stream.get(), {2, 8},
-                       {{{{},
+                       {{{Reduction(ReduceOp::kSum, 2), timeout.timeout(), rank.rank(), 2},
+                         {{},
                           reinterpret_cast<CUdeviceptr>(local->in),
                           reinterpret_cast<CUdeviceptr>(local->out),
-                          count},
-                         Reduction(ReduceOp::kSum, 2),
-                         timeout.timeout(),
-                         rank.rank(),
-                         2},
+                          count}},
                         {memory.member(&ProtocolMemory::barrier), rank.rank(), 2}});
     }
     /// Makes a call, and returns its error.

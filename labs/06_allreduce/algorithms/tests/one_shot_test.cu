@@ -51,14 +51,10 @@ float input(int rank, unsigned i) {
 OneShot<__half, 4> kernel_of(const Rank& rank, const SymmetricRange& range, std::size_t count,
                              const KernelTimeout& timeout) {
     const CUdeviceptr local = range.peer(rank.rank());
-    return {{{{{}, local + offsetof(Memory, in), local + offsetof(Memory, out), count},
-              Reduction(ReduceOp::kAvg, kRanks),
-              timeout.timeout(),
-              rank.rank(),
-              kRanks},
-             &range.at<Memory>(rank.rank())->epochs,
-             range.pointer<simt::Pack16>(offsetof(Memory, scratch)),
-             kPackets}};
+    return {{{Reduction(ReduceOp::kAvg, kRanks), timeout.timeout(), rank.rank(), kRanks},
+             {&range.at<Memory>(rank.rank())->epochs,
+              range.pointer<simt::Pack16>(offsetof(Memory, scratch)), kPackets},
+             {{}, local + offsetof(Memory, in), local + offsetof(Memory, out), count}}};
 }
 
 TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {

@@ -107,20 +107,15 @@ CUdeviceptr address_of(const void* pointer) {
 /// The sum of `ranks` ranks.
 KernelCall kernel_call(const ProtocolMemory* local, int rank, int ranks, std::size_t count,
                        const simt::Timeout& timeout) {
-    return {{{}, address_of(local->in), address_of(local->out), count},
-            Reduction(ReduceOp::kSum, ranks),
-            timeout,
-            rank,
-            ranks};
+    return {{Reduction(ReduceOp::kSum, ranks), timeout, rank, ranks},
+            {{}, address_of(local->in), address_of(local->out), count}};
 }
 
 MailboxCall scratch_call(SymmetricPointer<ProtocolMemory> memory, simt::Pack16* first_slot,
                          Epochs* epochs, int rank, int ranks, std::size_t count,
                          const simt::Timeout& timeout) {
-    return {kernel_call(memory.of(rank), rank, ranks, count, timeout),
-            epochs,
-            {first_slot, memory.stride},
-            ProtocolMemory::kPackets};
+    const KernelCall call = kernel_call(memory.of(rank), rank, ranks, count, timeout);
+    return {call, {epochs, {first_slot, memory.stride}, ProtocolMemory::kPackets}, call};
 }
 
 TwoShotCall two_shot_call(SymmetricPointer<ProtocolMemory> memory, int rank, std::size_t count,

@@ -72,16 +72,12 @@ TEST(SameBits, OnAllRanks) {
         }
         rank.bootstrap().barrier("reset");
         for (unsigned call = 0; call < kCalls; ++call) {
-            launch(stream.get(), 2, 4,
-                   Sentinel<float, 4>{
-                       {{{{}, address_of(local->in[call]), address_of(local->out[call]), kCount},
-                         Reduction(ReduceOp::kSum, kRanks),
-                         timeout.timeout(),
-                         rank.rank(),
-                         kRanks},
-                        &local->epochs,
-                        range.pointer<simt::Pack16>(offsetof(Memory, banks)),
-                        kPacks}});
+            launch(
+                stream.get(), 2, 4,
+                Sentinel<float, 4>{
+                    {{Reduction(ReduceOp::kSum, kRanks), timeout.timeout(), rank.rank(), kRanks},
+                     {&local->epochs, range.pointer<simt::Pack16>(offsetof(Memory, banks)), kPacks},
+                     {{}, address_of(local->in[call]), address_of(local->out[call]), kCount}}});
         }
         timeout.synchronize(stream, "the AllReduces");
         for (unsigned call = 0; call < kCalls; ++call) {

@@ -103,13 +103,11 @@ void expect_sums(const std::string& unaligned, const Offsets& offsets) {
                               {mine, mine, mine}};
         const BarrierView barrier{range.pointer<BarrierMemory>(offsetof(Memory, barrier)),
                                   rank.rank(), kRanks};
-        const TwoShot<Word, kMostRanks> kernel{{{{{}, mine.in, mine.out, kCount},
-                                                 Reduction(ReduceOp::kSum, kRanks),
-                                                 timeout.timeout(),
-                                                 rank.rank(),
-                                                 kRanks},
-                                                rendezvous,
-                                                barrier}};
+        const TwoShot<Word, kMostRanks> kernel{
+            {{{Reduction(ReduceOp::kSum, kRanks), timeout.timeout(), rank.rank(), kRanks},
+              {{}, mine.in, mine.out, kCount}},
+             rendezvous,
+             barrier}};
         launch(stream.get(), 2, 4, InUsedMemory{kernel}, TwoShot<Word, kMostRanks>::kSharedBytes);
         timeout.synchronize(stream, "the AllReduce");
         copy_to_host(words.data(), mine.out, sizeof(words));

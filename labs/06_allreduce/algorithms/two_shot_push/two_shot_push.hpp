@@ -74,7 +74,7 @@ struct TwoShotPush : MailboxCall {
     static constexpr std::size_t kElements = kPerPack<T, simt::Pack16>;
 
     __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        Mailbox mailbox(block, *this);
+        Session mailbox(block, *this);
         const auto packs = static_cast<unsigned>((count + kElements - 1) / kElements);
         const Cut cut{packs, packs_per_part(packs, ranks)};
         const auto all = static_cast<unsigned>(block.grid_size());
@@ -97,7 +97,7 @@ struct TwoShotPush : MailboxCall {
 private:
     static constexpr unsigned kScatter = 0;  ///< Regions of a bank.
     static constexpr unsigned kGather = 1;
-    using Mailbox = MailboxSession<Format, kMost, 2>;
+    using Session = MailboxSession<Format, kMost, 2>;
 
     /// How a call's data is cut into parts.
     struct Cut {
@@ -114,7 +114,7 @@ private:
     };
 
     /// The first shot: sends packs (p, j) of all peers p.
-    __host__ __device__ void scatter(const Mailbox& mailbox, const Cut& cut, unsigned j) const {
+    __host__ __device__ void scatter(const Session& mailbox, const Cut& cut, unsigned j) const {
         simt::Pack16 own[kMost];
         SYMM_UNROLL
         for (int step = 1; step < kMost; ++step) {  // all loads before the first store
@@ -133,7 +133,7 @@ private:
 
     /// The second shot: waits for packs (rank, j) of all peers and sends the result. False if the
     /// wait gave up.
-    __host__ __device__ bool reduce(Mailbox& mailbox, const Cut& cut, unsigned j) const {
+    __host__ __device__ bool reduce(Session& mailbox, const Cut& cut, unsigned j) const {
         const unsigned i = cut.pack(rank, j);
         const simt::Pack16 own = load_own(i);
         simt::Pack16 pack[kMost];
@@ -156,7 +156,7 @@ private:
     }
 
     /// Collects the results (p, j) of all peers p. False if the wait gave up.
-    __host__ __device__ bool gather(Mailbox& mailbox, const Cut& cut, unsigned j) const {
+    __host__ __device__ bool gather(Session& mailbox, const Cut& cut, unsigned j) const {
         unsigned senders = 0;
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
