@@ -1,0 +1,443 @@
+#include "labs/06_allreduce/c_api/symm.h"
+
+#include <fmt/core.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "common/bootstrap/socket_bootstrap.hpp"
+#include "common/cuda/check.hpp"
+#include "common/cuda/driver.hpp"
+#include "common/cuda/event.hpp"
+#include "common/cuda/graph.hpp"
+#include "common/ranks/launcher_environment.hpp"
+#include "common/sys/environment.hpp"
+#include "common/sys/error_text.hpp"
+#include "common/sys/usage_error.hpp"
+#include "labs/06_allreduce/communicator/communicator.hpp"
+
+using namespace symm;
+
+struct symm_comm {
+    symm_comm(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device)
+        : rank(std::move(bootstrap), mode, device) {}
+    symm_comm(const symm_comm&) = delete;
+    symm_comm& operator=(const symm_comm&) = delete;
+
+    Rank rank;
+    std::optional<Stream> stream;
+    std::optional<Communicator> communicator;
+    std::atomic<bool> aborted = false;
+};
+
+namespace {
+
+static_assert(SYMM_VERSION == SYMM_PROJECT_VERSION, "symm.h and CMakeLists.txt disagree");
+static_assert(SYMM_INT8 == static_cast<int>(DataType::kInt8) &&
+              SYMM_HALF == static_cast<int>(DataType::kHalf) &&
+              SYMM_BFLOAT16 == static_cast<int>(DataType::kBfloat16) &&
+              SYMM_SUM == static_cast<int>(ReduceOp::kSum) &&
+              SYMM_AVG == static_cast<int>(ReduceOp::kAvg));
+
+thread_local std::array<char, 2048> last_error{};
+
+/// Keeps the text of the exception that is being handled. Returns its kind.
+symm_result keep_error() noexcept {
+    const auto keep = [](symm_result result, const std::exception& error) {
+        const auto copy = [](std::string_view text) {
+            last_error[text.copy(last_error.data(), last_error.size() - 1)] = '\0';
+        };
+        try {
+            copy(error_text(error));
+        } catch (const std::exception&) {  // no memory for a better text
+            copy(error.what());
+        }
+        return result;
+    };
+    try {
+        throw;
+    } catch (const BootstrapError& error) {
+        return keep(SYMM_ERROR_RANK, error);
+    } catch (const CudaError& error) {
+        return keep(SYMM_ERROR_CUDA, error);
+    } catch (const std::system_error& error) {
+        return keep(SYMM_ERROR_SYSTEM, error);
+    } catch (const std::bad_alloc& error) {
+        return keep(SYMM_ERROR_SYSTEM, error);
+    } catch (const UsageError& error) {
+        return keep(SYMM_ERROR_INVALID_ARGUMENT, error);
+    } catch (const std::logic_error& error) {
+        return keep(SYMM_ERROR_INVALID_ARGUMENT, error);
+    } catch (const std::exception& error) {
+        return keep(SYMM_ERROR_FAILED, error);
+    } catch (...) {
+        return keep(SYMM_ERROR_FAILED, std::runtime_error("unknown error"));
+    }
+}
+
+/// Runs a function's body. No exception passes.
+template <class Body>
+symm_result guarded(const Body& body) noexcept {
+    try {
+        body();
+        return SYMM_SUCCESS;
+    } catch (...) {
+        return keep_error();
+    }
+}
+
+/// Throws if a pointer that the caller must pass is null.
+void require(const void* pointer, const char* name) {
+    if (pointer == nullptr) {
+        throw std::invalid_argument(fmt::format("{} is a null pointer", name));
+    }
+}
+
+CUdeviceptr address(const void* pointer) {
+    return reinterpret_cast<CUdeviceptr>(pointer);
+}
+
+/// Chooses the driver: without nvcc, kernels were compiled for emulated GPUs only.
+void choose() {
+#ifdef SYMM_EMULATED_ONLY
+    if (env::choice("SYMM_DRIVER") == "native") {
+        throw UsageError(
+            "SYMM_DRIVER=native is not possible: this libsymm.so was built without nvcc, for "
+            "emulated GPUs only");
+    }
+    choose_driver("emulated");
+#endif
+}
+
+/// The caller's context, which is current again when the scope is left: creation changes it.
+class CallersContext {
+public:
+    CallersContext() {
+        device_count();  // initialises the driver
+        cu_check(cuCtxGetCurrent(&context_), "cuCtxGetCurrent()");
+    }
+    CallersContext(const CallersContext&) = delete;
+    CallersContext& operator=(const CallersContext&) = delete;
+    ~CallersContext() { cuCtxSetCurrent(context_); }
+
+private:
+    CUcontext context_ = nullptr;
+};
+
+/// Whether the ranks are threads of one process, or each is a process of its own. Collective.
+RankMode common_mode(Bootstrap& bootstrap) {
+    // Processes in different containers may have the same number, and forked ones the same
+    // random value.
+    static const std::uint64_t random =
+        std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+    struct Process {
+        std::uint64_t random;
+        std::uint64_t number;
+        auto operator<=>(const Process&) const = default;
+    };
+    auto all =
+        bootstrap.allgather("processes", Process{random, static_cast<std::uint64_t>(::getpid())});
+    std::sort(all.begin(), all.end());
+    const auto different = std::unique(all.begin(), all.end()) - all.begin();
+    if (different != 1 && different != bootstrap.size()) {
+        throw std::invalid_argument(fmt::format(
+            "{} ranks are in {} processes: they must be threads of one process, or each a process "
+            "of its own",
+            bootstrap.size(), different));
+    }
+    return different == 1 ? RankMode::kThread : RankMode::kProcess;
+}
+
+/// The name of the socket where the ranks meet. A hash: every user can see the names of sockets.
+std::string socket_name(std::string_view name) {
+    return fmt::format("symm-c-{}-{:016x}", ::geteuid(), std::hash<std::string_view>{}(name));
+}
+
+/// Every creation: `meet` returns the connection to the other ranks.
+symm_result create(symm_comm** comm, const symm_options* asked,
+                   const std::function<std::unique_ptr<Bootstrap>()>& meet) noexcept {
+    return guarded([&] {
+        require(comm, "comm");
+        *comm = nullptr;
+        const symm_options options = asked != nullptr ? *asked : symm_options SYMM_OPTIONS_INIT;
+        if (options.size != sizeof(symm_options)) {
+            throw std::invalid_argument(
+                "symm_options is that of another version: begin with SYMM_OPTIONS_INIT, and "
+                "compile with the symm.h of this libsymm.so");
+        }
+        if (options.device < -1 || !(options.timeout >= 0)) {
+            throw std::invalid_argument(fmt::format(
+                "symm_options: device {} and timeout {}, but a device is -1 or more, and a timeout "
+                "0 or more",
+                options.device, options.timeout));
+        }
+        CommunicatorOptions how;
+        how.max_blocks = options.max_blocks;
+        if (options.timeout > 0) {
+            constexpr double kDay = 86400;
+            how.limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                std::chrono::duration<double>(std::min(options.timeout, kDay)));
+        }
+        require_environment();
+        choose();
+        const CallersContext callers;
+        std::unique_ptr<Bootstrap> bootstrap = meet();
+        const RankMode mode = common_mode(*bootstrap);
+        auto made = std::make_unique<symm_comm>(
+            std::move(bootstrap), mode,
+            options.device < 0 ? std::nullopt : std::optional(options.device));
+        try {
+            made->stream.emplace();
+            made->communicator.emplace(made->rank, how);
+        } catch (const std::exception& error) {  // the others need not wait for this rank
+            made->rank.bootstrap().fail(error.what());
+            throw;
+        }
+        *comm = made.release();
+    });
+}
+
+/// What ranks tell each other through the caller's allgather.
+struct Meeting {
+    std::uint64_t magic;  ///< Differs if ranks have other versions, or the bytes are mixed up.
+    std::int32_t rank;
+    std::int32_t ranks;
+    std::uint64_t host;       ///< The machine's boot, and the network namespace.
+    std::uint64_t random[2];  ///< Rank 0's names the run.
+};
+
+std::uint64_t this_host() {
+    std::string boot;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+    struct stat network {};
+    ::stat("/proc/self/ns/net", &network);
+    return std::hash<std::string>{}(fmt::format("{} {}", boot, network.st_ino));
+}
+
+/// The name of the run, which the ranks agree upon.
+std::string name_by_allgather(int rank, int ranks, symm_allgather allgather, void* context) {
+    std::random_device random;
+    constexpr std::uint64_t kMagic = 0x73796d6d00000000U + SYMM_VERSION;
+    const Meeting mine{kMagic, rank, ranks, this_host(), {random(), random()}};
+    std::vector<Meeting> all(static_cast<std::size_t>(ranks));
+    if (const int result = allgather(context, &mine, all.data(), sizeof mine); result != 0) {
+        throw std::runtime_error(
+            fmt::format("the caller's allgather returned {} on rank {}", result, rank));
+    }
+    for (int r = 0; r < ranks; ++r) {
+        const Meeting& other = all[static_cast<std::size_t>(r)];
+        if (other.magic != kMagic || other.rank != r || other.ranks != ranks) {
+            throw std::invalid_argument(fmt::format(
+                "what the caller's allgather put in place {} of {} is not from rank {} of {} with "
+                "the same version of libsymm.so",
+                r, ranks, r, ranks));
+        }
+        if (other.host != mine.host) {
+            throw std::invalid_argument(fmt::format(
+                "ranks {} and {} are on different machines, or in containers with different "
+                "networks: memory is shared within one machine (docker run --network host)",
+                rank, r));
+        }
+    }
+    return fmt::format("allgather {:x} {:x}", all[0].random[0], all[0].random[1]);
+}
+
+void require_rank(int rank, int ranks) {
+    if (ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks) {
+        throw std::invalid_argument(fmt::format("there is no rank {} of {}: 1 to {} ranks can meet",
+                                                rank, ranks, kMaxRanks));
+    }
+}
+
+symm_result call(symm_comm* comm, Collective collective, const void* in, void* out,
+                 std::size_t count, symm_type type, symm_op op, symm_stream stream) noexcept {
+    return guarded([&] {
+        require(comm, "comm");
+        comm->communicator->call(collective, address(in), address(out), count,
+                                 static_cast<DataType>(type), static_cast<ReduceOp>(op), stream);
+    });
+}
+
+}  // namespace
+
+int symm_version(void) {
+    return SYMM_VERSION;
+}
+
+const char* symm_result_name(symm_result result) {
+    constexpr const char* kNames[] = {"SYMM_SUCCESS",      "SYMM_ERROR_INVALID_ARGUMENT",
+                                      "SYMM_ERROR_RANK",   "SYMM_ERROR_CUDA",
+                                      "SYMM_ERROR_SYSTEM", "SYMM_ERROR_FAILED"};
+    const auto number = static_cast<std::size_t>(result);
+    return number < std::size(kNames) ? kNames[number] : "unknown symm_result";
+}
+
+const char* symm_last_error(void) {
+    return last_error.data();
+}
+
+symm_result symm_is_emulated(int* emulated) {
+    return guarded([&] {
+        require(emulated, "emulated");
+        choose();
+        *emulated = is_emulated() ? 1 : 0;
+    });
+}
+
+symm_result symm_comm_create(symm_comm** comm, int rank, int ranks, const char* name,
+                             const symm_options* options) {
+    return create(comm, options, [&] {
+        require_rank(rank, ranks);
+        require(name, "name");
+        return join(rank, ranks, socket_name(name));
+    });
+}
+
+symm_result symm_comm_create_from_launcher(symm_comm** comm, const symm_options* options) {
+    return create(comm, options, [] {
+        const auto place = placement_from_environment();
+        if (!place) {
+            throw UsageError(
+                "no launcher's variables are set (RANK and WORLD_SIZE, for example): start the "
+                "ranks with torchrun, mpirun or srun");
+        }
+        return join(place->rank, place->size, place->name + "-c");
+    });
+}
+
+symm_result symm_comm_create_by_allgather(symm_comm** comm, int rank, int ranks,
+                                          symm_allgather allgather, void* context,
+                                          const symm_options* options) {
+    return create(comm, options, [&] {
+        require_rank(rank, ranks);
+        require(reinterpret_cast<const void*>(allgather), "allgather");
+        return join(rank, ranks, socket_name(name_by_allgather(rank, ranks, allgather, context)));
+    });
+}
+
+int symm_comm_rank(const symm_comm* comm) {
+    return comm != nullptr ? comm->communicator->rank() : -1;
+}
+int symm_comm_ranks(const symm_comm* comm) {
+    return comm != nullptr ? comm->communicator->ranks() : -1;
+}
+int symm_comm_device(const symm_comm* comm) {
+    return comm != nullptr ? comm->rank.device() : -1;
+}
+symm_stream symm_comm_stream(const symm_comm* comm) {
+    return comm != nullptr ? comm->stream->get() : nullptr;
+}
+
+symm_result symm_window_allocate(symm_comm* comm, size_t bytes, void** window) {
+    return guarded([&] {
+        require(comm, "comm");
+        require(window, "window");
+        *window = reinterpret_cast<void*>(comm->communicator->allocate(bytes));
+    });
+}
+
+symm_result symm_window_register(symm_comm* comm, void* memory, size_t bytes, void** window) {
+    return guarded([&] {
+        require(comm, "comm");
+        require(window, "window");
+        *window =
+            reinterpret_cast<void*>(comm->communicator->register_memory(address(memory), bytes));
+    });
+}
+
+symm_result symm_window_release(symm_comm* comm, void* window) {
+    return guarded([&] {
+        require(comm, "comm");
+        comm->communicator->release(address(window));
+    });
+}
+
+symm_result symm_all_reduce(symm_comm* comm, const void* in, void* out, size_t count,
+                            symm_type type, symm_op op, symm_stream stream) {
+    return call(comm, Collective::kAllReduce, in, out, count, type, op, stream);
+}
+symm_result symm_reduce_scatter(symm_comm* comm, const void* in, void* out, size_t count,
+                                symm_type type, symm_op op, symm_stream stream) {
+    return call(comm, Collective::kReduceScatter, in, out, count, type, op, stream);
+}
+symm_result symm_all_gather(symm_comm* comm, const void* in, void* out, size_t count,
+                            symm_type type, symm_stream stream) {
+    return call(comm, Collective::kAllGather, in, out, count, type, SYMM_SUM, stream);
+}
+
+symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream) {
+    return guarded([&] {
+        require(comm, "comm");
+        const CurrentContext current(comm->rank.gpu());
+        if (stream != comm->stream->get()) {  // ours waits for the caller's
+            if (is_captured(stream)) {
+                throw std::invalid_argument(
+                    "the stream is being captured: end the capture, launch the graph, and "
+                    "synchronize then");
+            }
+            const Event end(CU_EVENT_DISABLE_TIMING);
+            end.record(stream);
+            cu_check(cuStreamWaitEvent(comm->stream->get(), end.get(), 0), "cuStreamWaitEvent()");
+        }
+        comm->communicator->synchronize(*comm->stream, "the stream");
+    });
+}
+
+symm_result symm_copy(symm_comm* comm, void* to, const void* from, size_t bytes) {
+    return guarded([&] {
+        require(comm, "comm");
+        const CurrentContext current(comm->rank.gpu());
+        cu_check(cuMemcpyAsync(address(to), address(from), bytes, comm->stream->get()),
+                 "cuMemcpyAsync(to={}, from={}, bytes={})", to, from, bytes);
+        comm->communicator->synchronize(*comm->stream, "the copy");
+    });
+}
+
+symm_result symm_comm_async_error(symm_comm* comm) {
+    return guarded([&] {
+        require(comm, "comm");
+        comm->rank.bootstrap().throw_async_error("a call");
+        if (const std::string error = comm->communicator->async_error(); !error.empty()) {
+            throw std::runtime_error(error);
+        }
+    });
+}
+
+symm_result symm_comm_abort(symm_comm* comm) {
+    return guarded([&] {
+        require(comm, "comm");
+        comm->aborted = true;
+        comm->communicator->abort();
+    });
+}
+
+symm_result symm_comm_destroy(symm_comm* comm) {
+    return guarded([&] {
+        const std::unique_ptr<symm_comm> owned(comm);
+        if (owned == nullptr) {
+            return;
+        }
+        const std::string error =
+            owned->aborted ? "it was aborted" : owned->communicator->async_error();
+        if (!error.empty()) {
+            owned->rank.bootstrap().fail(error);
+        }
+    });
+}
