@@ -1,0 +1,291 @@
+"""Tests of the package symm as it is installed, on emulated GPUs, with NumPy: without PyTorch."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from unittest import mock
+
+import numpy
+import symm
+
+runs = iter(range(1000))
+
+
+def on_ranks(ranks: int, body, **options) -> list:
+    """Runs body(communicator) in a thread per rank. Returns or raises what the bodies do."""
+    name = f"test {os.getpid()} {next(runs)}"
+
+    def run(rank: int):
+        with symm.Communicator(rank, ranks, name, **options) as communicator:
+            return body(communicator)
+
+    with ThreadPoolExecutor(ranks) as threads:
+        return list(threads.map(run, range(ranks)))
+
+
+def values(rank: int, shape, dtype: str) -> numpy.ndarray:
+    """A rank's input: small whole numbers, which differ by rank and index."""
+    count = int(numpy.prod(shape))
+    return (numpy.arange(count) % 7 + rank + 1).astype(dtype).reshape(shape)
+
+
+class Calls(unittest.TestCase):
+
+    def test_all_types_in_windows_and_elsewhere(self):
+        def body(c):
+            for dtype in set(symm.TYPES) - {"bfloat16"}:
+                for make in (c.empty, numpy.empty):
+                    x, out = make((7, 11), dtype), make((7, 11), numpy.dtype(dtype))
+                    self.assertEqual((x.shape, x.dtype.name), ((7, 11), dtype))
+                    x[:] = values(c.rank, x.shape, dtype)
+                    out[:] = 99
+                    self.assertIs(c.all_reduce(x, out), out)
+                    c.synchronize()
+                    expected = sum(values(r, x.shape, dtype) for r in range(c.ranks))
+                    numpy.testing.assert_array_equal(out, expected, dtype)
+                    numpy.testing.assert_array_equal(x, values(c.rank, x.shape, dtype))
+        on_ranks(3, body)
+
+    def test_operations_in_place(self):
+        def body(c):
+            for op, reduce in {"sum": numpy.sum, "prod": numpy.prod, "max": numpy.max,
+                               "min": numpy.min, "avg": numpy.mean}.items():
+                x = values(c.rank, (101,), "float32")
+                c.all_reduce(x, op=op)
+                c.synchronize()
+                every = [values(r, (101,), "float32") for r in range(c.ranks)]
+                numpy.testing.assert_array_equal(x, reduce(every, axis=0), op)
+        on_ranks(2, body)
+
+    def test_halves(self):
+        def body(c):
+            for make in (c.empty, numpy.empty):
+                x, out = make((c.ranks, 33), "int32"), make(33, "int32")
+                x[:] = values(c.rank, x.shape, "int32")
+                self.assertIs(c.reduce_scatter(x, out, op="max"), out)
+                c.synchronize()
+                every = [values(r, x.shape, "int32")[c.rank] for r in range(c.ranks)]
+                numpy.testing.assert_array_equal(out, numpy.max(every, axis=0))
+                out[:] = values(c.rank, (33,), "int32")
+                c.all_gather(out, x)
+                c.synchronize()
+                for r in range(c.ranks):
+                    numpy.testing.assert_array_equal(x[r], values(r, (33,), "int32"))
+                c.all_gather(x[c.rank], x)  # in place
+                c.synchronize()
+                numpy.testing.assert_array_equal(x[0], values(0, (33,), "int32"))
+        on_ranks(3, body)
+
+    def test_an_array_that_its_user_has_left(self):
+        def body(c):
+            kept = [weakref.ref(c.all_reduce(values(c.rank, (5000,), "float64"))) for _ in "1234"]
+            self.assertTrue(all(array() is not None for array in kept))
+            c.synchronize()
+            self.assertTrue(all(array() is None for array in kept))
+        on_ranks(2, body)
+
+    def test_other_arrays(self):
+        class OnlyDlpack:
+            def __init__(self, array):
+                self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+        class WithStrides:
+            def __init__(self, array):
+                self.__array_interface__ = {**array.__array_interface__, "strides": array.strides}
+
+        def body(c):
+            for kind in (OnlyDlpack, WithStrides):
+                x = values(c.rank, (9, 1, 9), "float32")
+                c.all_reduce(kind(x))
+                c.synchronize()
+                expected = values(0, x.shape, "float32") + values(1, x.shape, "float32")
+                numpy.testing.assert_array_equal(x, expected)
+        on_ranks(2, body)
+
+    def test_empty_is_of_this_threads_last_communicator(self):
+        with self.assertRaisesRegex(ValueError, "this thread has no communicator"):
+            symm.empty(3)
+
+        def body(c):
+            x = symm.empty(3)
+            x[:] = c.rank + 1
+            c.all_reduce(x)
+            c.synchronize()
+            self.assertEqual(x.tolist(), [3, 3, 3])
+            self.assertEqual(symm.empty((2, 0), "int8").shape, (2, 0))
+            c.release(x)
+            with self.assertRaisesRegex(ValueError, "window"):
+                c.release(values(0, (3,), "float32"))
+        on_ranks(2, body)
+
+    def test_an_array_keeps_its_communicator(self):
+        communicator = symm.Communicator(0, 1, f"test {os.getpid()} kept")
+        x = communicator.empty(1000)
+        del communicator
+        gc.collect()
+        x[:] = 5
+        self.assertEqual(x.sum(), 5000)
+
+
+class Refusals(unittest.TestCase):
+
+    def test_arrays(self):
+        read_only = values(0, (4,), "float32")
+        read_only.flags.writeable = False
+        x = values(0, (4, 4), "float32")
+
+        class OnGpu:
+            __cuda_array_interface__ = {"shape": (4,), "typestr": "<f4", "data": (1, False)}
+
+        def body(c):
+            for error, says, call in (
+                    (ValueError, "not contiguous", lambda: c.all_reduce(x[:, :2])),
+                    (ValueError, "not contiguous", lambda: c.all_reduce(x.T)),
+                    (ValueError, "read-only", lambda: c.all_reduce(read_only)),
+                    (TypeError, "list has neither", lambda: c.all_reduce([1.0])),
+                    (TypeError, "complex64|c64", lambda: c.all_reduce(x.astype("complex64"))),
+                    (TypeError, "big-endian", lambda: c.all_reduce(x.astype(">f4"))),
+                    (TypeError, "on a GPU, but", lambda: c.all_reduce(OnGpu())),
+                    (TypeError, "float32 and float64", lambda: c.all_reduce(x, x.astype("f8"))),
+                    (ValueError, "16 elements does not fit an output of 4",
+                     lambda: c.all_reduce(x, x[0].copy())),
+                    (ValueError, "16 elements .* output of 16, for 2 ranks",
+                     lambda: c.reduce_scatter(x, x.copy())),
+                    (ValueError, "for 2 ranks", lambda: c.all_gather(x, x.copy())),
+                    (ValueError, "no operation 'mean'", lambda: c.all_reduce(x, op="mean")),
+                    (TypeError, "complex64", lambda: c.empty(3, "complex64")),
+                    (TypeError, "complex64", lambda: c.empty(3, numpy.complex64)),
+                    (ValueError, "negative", lambda: c.empty((3, -1))),
+                    (symm.SymmError, "OUT_OF_MEMORY", lambda: c.empty(1 << 40)),
+                    (ValueError, "window", lambda: c.release(x))):
+                with self.assertRaisesRegex(error, says):
+                    call()
+            y = values(c.rank, (4,), "float32")
+            c.all_reduce(y)  # it still works
+            c.synchronize()
+            self.assertEqual(y[0], 3)
+        on_ranks(2, body)
+
+    def test_creation(self):
+        for says, call in (
+                ("no rank 2 of 2", lambda: symm.Communicator(2, 2, "x")),
+                ("timeout", lambda: symm.Communicator(0, 1, "x", timeout=-1)),
+                ("no launcher", symm.Communicator.from_launcher),
+                ("16 bytes|bytes of each of 2 ranks",
+                 lambda: symm.Communicator.from_allgather(0, 2, lambda mine: [mine]))):
+            with self.assertRaisesRegex(ValueError, says):
+                call()
+        with self.assertRaisesRegex(ZeroDivisionError, "division"):
+            symm.Communicator.from_allgather(0, 2, lambda mine: 1 / 0)
+        with self.assertRaisesRegex(ImportError, "from_torch.. needs PyTorch"), \
+                mock.patch.dict(sys.modules, {"torch": None}):
+            symm.Communicator.from_torch()
+        communicator = symm.Communicator(0, 1, f"test {os.getpid()} destroyed")
+        communicator.destroy()
+        communicator.destroy()
+        with self.assertRaisesRegex(ValueError, "comm is a null pointer"):
+            communicator.abort()
+
+    def test_without_numpy(self):
+        with symm.Communicator(0, 1, f"test {os.getpid()} alone") as communicator, \
+                mock.patch.dict(sys.modules, {"numpy": None}):
+            with self.assertRaisesRegex(ImportError, "NumPy's, but numpy cannot be imported"):
+                communicator.empty(3)
+
+
+class Ranks(unittest.TestCase):
+
+    def test_from_allgather(self):
+        for ranks in (1, 3):
+            parts, barrier = [None] * ranks, threading.Barrier(ranks)
+
+            def run(rank):
+                def allgather(mine):
+                    parts[rank] = mine
+                    barrier.wait(60)
+                    return list(parts)
+                with symm.Communicator.from_allgather(rank, ranks, allgather) as c:
+                    self.assertEqual((c.rank, c.ranks), (rank, ranks))
+                    x = values(rank, (9,), "int64")
+                    c.all_reduce(x)
+                    c.synchronize()
+                    self.assertEqual(x[0], ranks * (ranks + 1) // 2)
+            with ThreadPoolExecutor(ranks) as threads:
+                list(threads.map(run, range(ranks)))
+
+    def test_an_exception_ends_the_calls_of_all_ranks(self):
+        def body(c):
+            if c.rank == 1:
+                raise ZeroDivisionError
+            c.all_reduce(values(0, (3,), "float32"))
+            with self.assertRaisesRegex(symm.RankError, "rank 1 failed: it was aborted"):
+                c.synchronize()
+            self.assertIn("rank 1", c.async_error())
+        start = time.monotonic()
+        with self.assertRaises(ZeroDivisionError):
+            on_ranks(2, body)
+        self.assertLess(time.monotonic() - start, 60)
+
+    def test_a_timeout_names_the_rank(self):
+        barrier = threading.Barrier(2)
+
+        def body(c):
+            if c.rank == 0:
+                c.all_reduce(values(0, (3,), "float32"))
+                with self.assertRaisesRegex(symm.SymmError, "waited 0.2 s .* from rank 1"):
+                    c.synchronize()
+            barrier.wait(60)
+        on_ranks(2, body, timeout=0.2)
+
+    def test_a_killed_process_ends_the_others(self):
+        program = """if True:
+            import os, signal, numpy, symm
+            c = symm.Communicator.from_launcher()
+            x = c.empty(1000)
+            x[:] = c.rank + 1
+            c.all_reduce(x)
+            c.synchronize()
+            assert (x == 6).all()
+            if c.rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            c.all_reduce(x)
+            try:
+                c.synchronize()
+            except symm.RankError as error:
+                print(error)
+            c.destroy()"""
+        start = time.monotonic()
+        environment = {**os.environ, "SYMM_LAUNCHER": "", "WORLD_SIZE": "3",
+                       "SYMM_BOOTSTRAP": f"test {os.getpid()}"}
+        processes = [subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE,
+                                      env={**environment, "RANK": str(rank)}, text=True)
+                     for rank in range(3)]
+        outputs = [process.communicate(timeout=100)[0] for process in processes]
+        self.assertEqual([process.returncode for process in processes], [0, -signal.SIGKILL, 0])
+        for rank in (0, 2):
+            self.assertIn("rank 1", outputs[rank])
+        self.assertLess(time.monotonic() - start, 60)
+
+    def test_the_demo(self):
+        def run(*arguments):
+            return subprocess.run([sys.executable, "-m", "symm.demo", *arguments], text=True,
+                                  capture_output=True, timeout=100)
+        self.assertIn("rank 1, on an emulated GPU: 1000 sums are right: 1 + 2 = 3\n", run().stdout)
+        self.assertEqual(run("5").stdout.count("1 + 2 + 3 + 4 + 5 = 15"), 5)
+        for wrong in ("0", "17", "two"):
+            self.assertEqual(run(wrong).returncode, 2)
+        with mock.patch.dict(os.environ, {"SYMM_TIMEOUT": "soon"}):
+            failed = run()
+        self.assertEqual((failed.returncode, failed.stdout), (1, ""))
+        self.assertIn("error: SYMM_TIMEOUT=soon", failed.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
