@@ -270,8 +270,9 @@ symm_result call(symm_comm* comm, Collective collective, const void* in, void* o
                  std::size_t count, symm_type type, symm_op op, symm_stream stream) noexcept {
     return guarded([&] {
         require(comm, "comm");
-        comm->communicator->call(collective, address(in), address(out), count,
-                                 static_cast<DataType>(type), static_cast<ReduceOp>(op), stream);
+        const Arithmetic arithmetic{static_cast<DataType>(type), static_cast<ReduceOp>(op),
+                                    collective};
+        comm->communicator->call({arithmetic, address(in), address(out), count}, stream);
     });
 }
 
