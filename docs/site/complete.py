@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Completes the site that doxygen builds. Makes links to sources work: doxygen keeps only links to
 other pages. Joins questions and their folded answers: doxygen separates them. Puts tables into
-boxes that scroll. Adds the switch for dark and light to each page, if the site has its script.
+boxes that scroll. Shows pictures as images, which have no background of their own. Keeps names in
+code on one line. Adds the scripts of doxygen-awesome to each page, if the site has them.
 Exits with status 1 if a link is broken; doxygen itself checks links to sections."""
 
 import os
@@ -12,11 +13,19 @@ import xml.etree.ElementTree
 from pages import ORDER, ROOT, name
 
 SITE = ROOT / "build/docs/html"
-SWITCH = "doxygen-awesome-darkmode-toggle.js"
-SWITCH_TAGS = (f'<script src="{SWITCH}"></script>\n'
-               "<script>DoxygenAwesomeDarkModeToggle.init()</script>\n</head>")
+SCRIPTS = {"doxygen-awesome-darkmode-toggle.js": "DoxygenAwesomeDarkModeToggle",
+           "doxygen-awesome-fragment-copy-button.js": "DoxygenAwesomeFragmentCopyButton"}
 FOLDED_APART = re.compile(r"</summary></details>\s*</p>\s*<p[^>]*>\s*<details>")
 TABLE = re.compile(r'<table class="markdownTable">.*?</table>', re.DOTALL)
+PICTURE = re.compile(r'<object type="image/svg\+xml" data="([^"]+)"[^>]*>([^<]*)</object>')
+CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
+NAME = re.compile(r"[^\s&]*[-/[][^\s&]*")  # a browser may break a line at - / [
+LONGEST = 34  # characters: on a phone a longer name has to break
+
+
+def unbroken(code: re.Match) -> str:
+    return NAME.sub(lambda name: f'<span class="name">{name[0]}</span>'
+                    if len(name[0]) <= LONGEST else name[0], code[0])
 
 
 def pages() -> dict:
@@ -50,8 +59,13 @@ def main() -> int:
         changed = re.sub(r'\b(href|src)="([^"#?]+)([#?][^"]*)?"', link, text)
         changed = FOLDED_APART.sub("</summary>", changed)
         changed = TABLE.sub(r'<div class="wide">\g<0></div>', changed)
-        if (SITE / SWITCH).exists() and SWITCH not in text:
-            changed = changed.replace("</head>", SWITCH_TAGS, 1)
+        if 'class="name"' not in text:
+            changed = CODE.sub(unbroken, changed)
+        changed = PICTURE.sub(r'<img src="\1" alt="\2"/>', changed)
+        for script, name_of_class in SCRIPTS.items():
+            if (SITE / script).exists() and script not in text:
+                tags = f'<script src="{script}"></script><script>{name_of_class}.init()</script>\n'
+                changed = changed.replace("</head>", tags + "</head>", 1)
         if changed != text:
             page.write_text(changed)
     for line in sorted(set(broken)):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The pages of the site, in the order of the course, and a filter through which Doxygen reads
-each page. It adds what GitHub does not need: names of pages and sections, tables from headers (for
-each line "The table: [`FILE`](FILE)"), drawings as SVG, and links to the previous and next page.
+each page. It adds what GitHub does not need: names of pages and sections, a table of contents, the
+table of a header (after each sentence "The table at the top of [`FILE`](FILE) ..."), drawings as
+SVG, and links to the previous and next page.
 
     pages.py layout      prints Doxygen's layout: the sidebar. Fails if a page has a fault
     pages.py PAGE        prints a page for Doxygen"""
@@ -19,6 +20,7 @@ FIRST = ["README.md", "docs/ONE_DAY.md"]
 LAST = ["docs/GLOSSARY.md", "docs/WHERE.md", "docs/RESULTS.md", "docs/NCCL.md",
         "docs/DRIVER_CALLS.md", "docs/EXPLORE.md", "docs/FAILURES.md", "docs/DESIGN.md",
         "docs/ENVIRONMENT.md", "common/course/README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+MANY = 6  # sections: a page that has them gets a table of contents
 FENCED = re.compile(r"^(```\w*\n.*?^```\n)", re.MULTILINE | re.DOTALL)
 
 
@@ -59,13 +61,15 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-")
 
 
-def table(page: str, link: str) -> str:
-    """The first table of a header's comment, and a link to the header."""
+def table(page: str, sentence: str, link: str) -> str:
+    """The sentence, and the first table of the header's comment."""
     path = (ROOT / page).parent / link
     rows = re.search(r"(?:^/// \|.*\n)+", path.read_text() if path.is_file() else "", re.MULTILINE)
     if not rows:
         sys.exit(f"{page} includes the table of {link}, which has none")
-    return f"[`{path.name}`]({link}):\n\n" + re.sub("^/// ", "", rows[0], flags=re.MULTILINE)
+    # The text below the table stays in the header.
+    cells = re.sub(r":? see below| \*(?= *\|)", f" (see `{path.name}`)", rows[0])
+    return f"{sentence}\n\n" + re.sub("^/// ", "", cells, flags=re.MULTILINE)
 
 
 def prose(page: str, text: str) -> str:
@@ -83,8 +87,8 @@ def prose(page: str, text: str) -> str:
     text = re.sub(r"\[[^\]\[]*\]\(", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
     text = re.sub(r"\[`([^]`]+)`\](?=\([^():]*\.md)", r"[\1]", text)
     text = re.sub(r"\]\(([^():]*\.md|)#([\w-]+)\)", link, text)
-    return re.sub(r"^The table: \[`[^`]+`\]\((\S+)\)$", lambda found: table(page, found[1]), text,
-                  flags=re.MULTILINE)
+    return re.sub(r"(?<=\n\n)The table at the top of\s\[`[^`]+`\]\((\S+)\).*?(?=\n\n|\Z)",
+                  lambda found: table(page, found[0], found[1]), text, flags=re.DOTALL)
 
 
 def block(text: str) -> str:
@@ -106,6 +110,8 @@ def neighbours(page: str) -> str:
 
 def filtered(page: str) -> str:
     parts = FENCED.split((ROOT / page).read_text())
+    if sum(len(re.findall("^## ", part, re.MULTILINE)) for part in parts[::2]) >= MANY:
+        parts[0] = parts[0].replace("\n", "\n\n[TOC]\n", 1)  # below the title
     return "".join(block(part) if at % 2 else prose(page, part)
                    for at, part in enumerate(parts)) + neighbours(page)
 
@@ -122,7 +128,7 @@ def layout() -> str:
             f'<tab type="mainpage" visible="yes" title="{title(FIRST[0])}"/>\n{tabs}'
             '<tab type="pages" visible="no"/>\n'
             '<tab type="classlist" visible="yes" title="All classes"/>\n'
-            '<tab type="files" visible="yes" title="All headers"/>\n'
+            '<tab type="filelist" visible="yes" title="All headers"/>\n'
             '</navindex></doxygenlayout>\n')
 
 

@@ -24,19 +24,21 @@ unset print
 set datafile separator "\t"
 stats $boxes using 3 name "row" nooutput
 stats $boxes using 2 name "end" nooutput
-set terminal svg size 1200,80 + 26 * (row_max + 1) font "sans-serif,11" background "white"
+set terminal svg size 1200,80 + 26 * (row_max + 1) font "sans-serif,11"
 set output ARG1
 set yrange [row_max + 0.6:-0.6]
 set xrange [0:*]
-set xlabel "microseconds"
-set grid xtics linecolor "#dddddd"
-set key outside top left horizontal Left reverse samplen 2 maxrows 1
+set border linecolor "#767d86"
+set tics textcolor "#767d86"
+set xlabel "microseconds" textcolor "#767d86"
+set grid xtics linecolor "#b0808080"
+set key outside top left horizontal Left reverse samplen 2 maxrows 1 textcolor "#767d86"
 set style fill solid border linecolor "#555555"
 plot $boxes using 1:3:1:2:($3 - 0.38):($3 + 0.38):5:ytic(4) with boxxyerror linecolor rgb variable \
          notitle, \
      $boxes using ($2 - $1 > 0.007 * strlen(stringcolumn(6)) * end_max ? ($1 + $2) / 2 : NaN):3:6 \
          with labels notitle, \
-     $steps using 1:2:($3 - $1):($4 - $2) with vectors nohead linecolor rgb "#cc0000" notitle, \
+     $steps using 1:2:($3 - $1):($4 - $2) with vectors nohead linecolor rgb "#e03131" notitle, \
      NaN with boxes linecolor rgb "#dddddd" title "wait for data", \
      NaN with boxes linecolor rgb "#f4b183" title "wait for space", \
      NaN with boxes linecolor rgb "#b39ddb" title "send", \

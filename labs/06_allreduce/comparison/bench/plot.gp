@@ -1,6 +1,7 @@
 # ROWS=ROWS.json gnuplot -c plot.gp NAME: draws NAME_latency.svg and NAME_bandwidth.svg from the rows
 # of 06_allreduce_bench --json: calls out of place. jq reads the JSON. A variable names the file,
-# since gnuplot passes commands to a shell.
+# since gnuplot passes commands to a shell. Without a background, and in colors that can be read on
+# white and on black.
 
 jq(filter) = system(sprintf("jq -r '%s' <\"$ROWS\"", filter))
 
@@ -13,16 +14,18 @@ array line[4] = ["NCCL", "NCCL symmetric", "limit of the links", "ours"]
 set style line 1 linewidth 2 linecolor "#d95f02" pointtype 5 pointsize 0.5
 set style line 2 linewidth 2 linecolor "#1b9e77" pointtype 9 pointsize 0.6
 set style line 3 linewidth 2 linecolor "#808080" pointtype -1 dashtype 2
-set style line 4 linewidth 3 linecolor "#1f4e9c" pointtype 7 pointsize 0.5
+set style line 4 linewidth 3 linecolor "#3d7fe0" pointtype 7 pointsize 0.5
 
 ranks = int(jq('.benchmarks[0].ranks'))
 trips = jq('.context.collective') eq "AllReduce" ? 2 : 1
 what = jq('"\(.context.collective), \(.benchmarks[0].ranks) GPUs, \(.context.datatype), \(.context.op), ' . \
           'out of place" + if .context.nccl == "" then "" else ", compared with NCCL \(.context.nccl)" end')
-set terminal svg size 800,480 font "sans-serif,14" background "white"
-set key left top reverse Left
-set grid linecolor "#dddddd"
-set xlabel "bytes per rank"
+set terminal svg size 800,480 font "sans-serif,14"
+set key left top reverse Left textcolor "#767d86"
+set border linecolor "#767d86"
+set tics textcolor "#767d86"
+set grid linecolor "#b0808080"
+set xlabel "bytes per rank" textcolor "#767d86"
 set logscale x 2
 set xtics ()
 do for [i = 0:40:2] {
@@ -33,14 +36,14 @@ stats $rows using 1 name "bytes" nooutput
 
 if (bytes_min < 2 ** 20) {
     set output ARG1 . "_latency.svg"
-    set title what . ": latency"
-    set ylabel "us per call"
+    set title what . ": latency" textcolor "#767d86"
+    set ylabel "us per call" textcolor "#767d86"
     set xrange [bytes_min:2 ** 20]
     plot for [i = 1:4] $rows using 1:(column(i + 1)) with linespoints linestyle i title line[i]
 }
 set output ARG1 . "_bandwidth.svg"
-set title what . ": bus bandwidth"
-set ylabel "GB/s"
+set title what . ": bus bandwidth" textcolor "#767d86"
+set ylabel "GB/s" textcolor "#767d86"
 set xrange [bytes_min:1.01 * bytes_max]
 plot for [i = 1:4] $rows using 1:($1 * trips * (ranks - 1) / ranks / column(i + 1) * 1e-3) \
      with linespoints linestyle i title line[i]
