@@ -83,6 +83,8 @@ def prose(page: str, text: str) -> str:
         other = os.path.join(os.path.dirname(page), found[1]) if found[1] else page
         return f"](@ref {section(os.path.normpath(other), found[2])})"
 
+    if re.search(r"^The table: ", text, re.MULTILINE):
+        sys.exit(f"{page}: write 'The table at the top of [`FILE`](FILE) shows ...'")
     text = re.sub(r"^(#+) (.*)$", heading, text, flags=re.MULTILINE)
     text = re.sub(r"\[[^\]\[]*\]\(", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
     text = re.sub(r"\[`([^]`]+)`\](?=\([^():]*\.md)", r"[\1]", text)
