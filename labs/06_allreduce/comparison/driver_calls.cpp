@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <ctime>
 #include <fstream>
 #include <map>
@@ -20,6 +21,7 @@
 #include "common/sys/bytes.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/file.hpp"
+#include "common/sys/table.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
@@ -194,7 +196,33 @@ struct Options {
     std::string record;
 };
 
+/// The calls of a step in lists of folded(), without those that only ask or select.
+std::string calls_in(const Lists& lists, std::string_view step) {
+    const auto found = lists.find(step);
+    int calls = 0;
+    int times = 1;
+    for (std::size_t i = 0; found != lists.end() && i < found->second.size(); ++i) {
+        const std::string& line = found->second[i];
+        if (line.starts_with("    and to ask or select:")) {
+            break;
+        }
+        if (line.ends_with(" times:")) {
+            std::from_chars(line.data() + 4, line.data() + line.size(), times);
+        } else {
+            calls += line.starts_with("        ") ? times : 1;
+        }
+    }
+    return lists.empty() ? "-" : std::to_string(calls);
+}
+
 void print(const Rank& rank, const Options& options, const Lists& ours, const Recording& nccl) {
+    if (options.step.empty()) {
+        TableRows table{{"driver calls that do something", "NCCL", "ours"}};
+        for (const auto& [step, in_nccl, in_ours] : kTracedSteps) {
+            table.push_back({std::string(step), calls_in(nccl.lists, step), calls_in(ours, step)});
+        }
+        rank.headline("\n{}", table_text(table));
+    }
     for (const Step& step : kTracedSteps) {
         if (!options.step.empty() && options.step != step.name) {
             continue;

@@ -77,6 +77,7 @@ TEST(Program, SaysWhy) {
                   1,
                   {"cuMemCreate(size=", "CUDA_ERROR_OUT_OF_MEMORY"},
                   {"SYMM_EMU_FAIL=cuMemCreate:3:CUDA_ERROR_OUT_OF_MEMORY"}},
+                 {"--nodes 2 --ranks 4 --bytes 1K", 0, {"1K          256 (emulated)   right"}},
                  {"--nodes 2 --ranks 4 --bytes 1K",
                   2,
                   {"06_allreduce_mpi"},

@@ -36,6 +36,19 @@ TEST(TraceProgram, ShowsOneStepBesideARecording) {
     EXPECT_EQ(run.output.find("first()"), std::string::npos) << run.output;
 }
 
+TEST(TraceProgram, BeginsWithTheNumberOfCallsOfEachStep) {
+    const TemporaryDirectory directory;
+    const std::string path = directory.path() / "calls.txt";
+    std::ofstream(path) << "NCCL 9.9\n\n== alloc: x\n    a()\n    12 times:\n        b()\n"
+                           "        c()\n    d()\n    and to ask or select: e,\n        f\n";
+    expect_runs("06_allreduce_trace",
+                {{"--recording " + path,
+                  0,
+                  {"driver calls that do something  NCCL  ours",
+                   "\nalloc                             26     7\n",
+                   "\nsetup                              0    ", "\n== alloc\n"}}});
+}
+
 TEST(TraceProgram, SaysWhatIsWrongWithItsArguments) {
     expect_runs("06_allreduce_trace",
                 {{"fre", 2, {"there is no step 'fre': use one of alloc, "}},
