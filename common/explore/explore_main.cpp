@@ -134,6 +134,10 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
     if (!program.json.empty()) {
         require_output_file(program.json, fmt::format("--json {}", program.json));
     }
+    print(
+        "NAME/2x1x2/x: 2 ranks with 2 blocks of 1 thread, in the variant x. exhausted: every "
+        "execution ran.\nwaits: end, each wait ends as its condition comes true; give up, it may "
+        "also reach its limit.\n");
     print(program.compare ? fmt::format("{:<24} {:<9} {:>11} {:>11} {:>11} {:>9}", "protocol",
                                         "waits", "all", "sleep sets", "source sets", "different")
                           : fmt::format("{:<24} {:<9} {:>7} {:>11} {:>8}", "protocol", "waits",
