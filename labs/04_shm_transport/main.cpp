@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <limits>
@@ -12,8 +13,10 @@
 #include "common/cli/cli.hpp"
 #include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/simt/back_off.hpp"
 #include "common/sys/bytes.hpp"
 #include "common/sys/named.hpp"
+#include "common/sys/table.hpp"
 #include "common/test_pattern/test_pattern.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/02_access/access.hpp"
@@ -51,14 +54,75 @@ void require_sizes(const Rank& rank, const Options& options) {
     }
 }
 
+struct Buffers {
+    DeviceBuffer source;
+    DeviceBuffer destination;
+    Gpu gpu;
+};
+
+/// Rank 0 sends five messages of three steps at once, and rank 1 receives one after the other.
+/// Prints the FIFO, as rank 0's host sees it, each time that no side can go on. Collective.
+void show_fifo(Rank& rank, const Buffers& buffers, const TransportOptions& options) {
+    constexpr std::uint64_t kMessages = 5;
+    constexpr std::uint64_t kEach = 3;             // steps
+    constexpr std::uint64_t kBytes = kEach * 128;  // all five fit into a granule
+    const int sender = 0;
+    ShmTransport transport(rank, {&sender, rank.rank() == 1 ? 1U : 0U},
+                           {.channels = 1, .slot_bytes = 128, .path = options.path});
+    const CUstream stream = buffers.gpu.stream();
+    const auto words = [](const DeviceBuffer& buffer) -> test_pattern::Range {
+        return {buffer.base(), kMessages * kBytes / 4, 4};
+    };
+    test_pattern::fill(buffers.gpu, words(buffers.source));
+    TableRows table{{"messages received", "tail", "head", "credit", "slots"}};
+    const auto wait_for = [&](std::uint64_t tail, std::uint64_t head) {
+        const ConnectionEnd end = transport.connection_to(1).end(0);
+        const Deadline deadline = Deadline::standard();
+        for (int i = 0; simt::load(&end.send->head, simt::Order::kRelaxed) != head ||
+                        simt::load(&end.receive->tail, simt::Order::kRelaxed) != tail;
+             ++i) {
+            rank.bootstrap().throw_async_error("04: the FIFO");
+            if (deadline.passed()) {
+                throw std::runtime_error(
+                    fmt::format("rank 0's host waited {:.3g} s for tail {} and head {} of the FIFO",
+                                deadline.seconds(), tail, head));
+            }
+            simt::back_off(i);
+        }
+        std::string slots(kSteps, '.');
+        for (std::uint64_t step = head; step < tail; ++step) {
+            slots[step % kSteps] = '#';
+        }
+        table.push_back({std::to_string(head / kEach), std::to_string(tail), std::to_string(head),
+                         std::to_string(head + kSteps - tail), slots});
+    };
+    for (std::uint64_t received = 0; received <= kMessages; ++received) {
+        rank.bootstrap().together("04: the FIFO", [&] {
+            if (rank.rank() == 1 && received > 0) {
+                const std::uint64_t offset = (received - 1) * kBytes;
+                transport.receive({0, buffers.destination.base() + offset, kBytes}, stream);
+                transport.finish(buffers.gpu.owned_stream());
+            } else if (rank.rank() == 0) {
+                for (std::uint64_t i = 0; received == 0 && i < kMessages; ++i) {
+                    transport.send({1, buffers.source.base() + i * kBytes, kBytes}, stream);
+                }
+                wait_for(std::min(kMessages * kEach, received * kEach + kSteps), received * kEach);
+            }
+        });
+    }
+    rank.bootstrap().together("04: the end of the FIFO", [&] {
+        transport.finish(buffers.gpu.owned_stream());
+        const auto result = test_pattern::compare(buffers.gpu, words(buffers.destination));
+        if (rank.rank() == 1 && !result.right()) {
+            throw std::runtime_error(fmt::format("from rank 0: {}", result.describe()));
+        }
+    });
+    rank.headline("{}", table_text(table));
+}
+
 void ring(Rank& rank, const Options& options) {
     const int next = (rank.rank() + 1) % rank.size();
     const int previous = (rank.rank() + rank.size() - 1) % rank.size();
-    struct Buffers {
-        DeviceBuffer source;
-        DeviceBuffer destination;
-        Gpu gpu;
-    };
     const Buffers buffers = rank.bootstrap().together("04: buffers", [&] {
         return Buffers{DeviceBuffer(rank.device(), options.bytes),
                        DeviceBuffer(rank.device(), options.bytes), Gpu(rank.device())};
@@ -119,6 +183,12 @@ void ring(Rank& rank, const Options& options) {
                                     static_cast<double>(options.bytes) * 1e-3 / microseconds);
     rank.say_in_order(fmt::format("{} message(s) from rank {}, every word right{}",
                                   options.iterations, previous, speed));
+    if (rank.size() > 1) {
+        rank.headline(
+            "\n4. Rank 0 sends five messages of three steps; rank 1 receives them one by one.\n"
+            "   # is a filled slot. Where the credit is 0, the sender waits.");
+        show_fifo(rank, buffers, options.transport);
+    }
     rank.headline("\nAll checks passed.");
 }
 
