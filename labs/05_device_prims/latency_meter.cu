@@ -65,6 +65,13 @@ double LatencyMeter::barriers(std::uint32_t rounds, unsigned blocks, unsigned th
     return finish("barriers", rounds);
 }
 
+std::array<std::uint32_t, kMaxBarrierRanks> LatencyMeter::inbox() const {
+    std::array<std::uint32_t, kMaxBarrierRanks> flags{};
+    copy_to_host(flags.data(), range_.local() + offsetof(LatencyMemory, barrier.inbox),
+                 sizeof(flags));
+    return flags;
+}
+
 unsigned LatencyMeter::resident_blocks(unsigned threads) {
     return symm::resident_blocks<BarrierRounds>(threads);
 }

@@ -43,6 +43,8 @@ public:
     /// time of one barrier in microseconds, checks included. Throws std::runtime_error for a wrong
     /// value.
     double barriers(std::uint32_t rounds, unsigned blocks, unsigned threads);
+    /// The flags of block 0 in this rank's inbox, by peer: numbers of barriers.
+    std::array<std::uint32_t, kMaxBarrierRanks> inbox() const;
     /// How many blocks of barriers()'s kernel, of `threads` threads each, the current device keeps
     /// resident.
     static unsigned resident_blocks(unsigned threads);

@@ -43,6 +43,23 @@ void require_unused(const CLI::App& app, std::initializer_list<const char*> opti
     }
 }
 
+/// What each rank's flags of the barrier hold, for block 0. Collective.
+void show_inboxes(Rank& rank, const LatencyMeter& meter) {
+    const auto inboxes = rank.bootstrap().allgather("inbox", meter.inbox());
+    TableRows table{{"flags of block 0"}};
+    for (int peer = 0; peer < rank.size(); ++peer) {
+        table[0].push_back(fmt::format("from {}", peer));
+    }
+    for (std::size_t r = 0; r < inboxes.size(); ++r) {
+        table.push_back({fmt::format("rank {}", r)});
+        for (std::size_t peer = 0; peer < inboxes.size(); ++peer) {
+            table.back().push_back(peer == r ? "-" : std::to_string(inboxes[r][peer]));
+        }
+    }
+    rank.headline("\nEach barrier stores its number into all peers' flags, and clears none:\n\n{}",
+                  table_text(table));
+}
+
 void run(Rank& rank, const Options& options) {
     LatencyMeter meter(rank);
     TableRows table{{"what", "checked", "time"}};
@@ -66,6 +83,7 @@ void run(Rank& rank, const Options& options) {
         meter.barriers(options.rounds, options.blocks, options.threads));
     rank.bootstrap().barrier("barriers");
     rank.headline("{}", table_text(table));
+    show_inboxes(rank, meter);
 }
 
 }  // namespace

@@ -241,6 +241,7 @@ std::function<int(const RankOptions&)> add_ring_command(CLI::App& app) {
     RingCommandOptions& options = *given;
     CLI::App& command = *app.add_subcommand(
         "ring", "Collectives on a ring with Simple, LL and LL128, compared with NCCL's");
+    command.fallthrough();  // --ranks and --mode may also follow the command's name
     add_choice(command, "--collective", options.arithmetic.collective,
                "allreduce, reducescatter, allgather, broadcast or reduce");
     command
@@ -285,8 +286,8 @@ std::function<int(const RankOptions&)> add_ring_command(CLI::App& app) {
         "--no-nccl", [&options] { options.why_no_nccl = "as requested"; },
         "Do not compare with NCCL");
     command.footer(
-        "Try: 05_device_prims --ranks 3 ring --dtype half --op max --bytes 1002\n"
-        "     05_device_prims --ranks 2 --mode thread ring --bytes 1K:1G --graph   (on two GPUs)\n"
+        "Try: 05_device_prims ring --ranks 3 --dtype half --op max --bytes 1002\n"
+        "     05_device_prims ring --ranks 2 --mode thread --bytes 1K:1G --graph   (on two GPUs)\n"
         "What to look for: LL is the fastest for small sizes, Simple for large ones, LL128\n"
         "in between. NCCL is compared for an allreduce of floats by sum.");
     return [given](const RankOptions& ranks) {

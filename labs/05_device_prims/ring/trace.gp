@@ -1,10 +1,14 @@
 # TRACE=TRACE.json gnuplot -c trace.gp PICTURE.svg: draws the first two channels of a file of
 # `05_device_prims ring --trace`. A box is a slice; a red line leads from the end of a step's slice
 # at the sender to the receiver's slice: to its start, or to its end if it started before. jq reads
-# the JSON.
+# the JSON. With ORDER=1 the beginnings and ends of slices are spaced evenly, in their order: for
+# emulated GPUs, whose times mean nothing.
 
 jq(columns) = system(sprintf("jq -r '[.traceEvents[] | select(.ph == \"X\" and .tid < 2) " . \
-    "| .end = .ts + .dur] as $slices | ([$slices[].pid] | max + 1) as $ranks " . \
+    "| .end = .ts + .dur] as $timed | ([$timed[].pid] | max + 1) as $ranks " . \
+    "| ([$timed[] | .ts, .end] | unique | [to_entries[] | {(.value | tostring): .key}] | add) " . \
+    "as $place | ($timed | if env.ORDER == \"1\" then " . \
+    "map((.ts, .end) |= $place[tostring]) else . end) as $slices " . \
     "| def row: .tid * ($ranks + 0.5) + .pid; %s | @tsv' <\"$TRACE\"", columns))
 set print $boxes
 print jq('$slices[] | [.ts, .end, row, "channel \(.tid), rank \(.pid)", ' . \
@@ -30,7 +34,7 @@ set yrange [row_max + 0.6:-0.6]
 set xrange [0:*]
 set border linecolor "#767d86"
 set tics textcolor "#767d86"
-set xlabel "microseconds" textcolor "#767d86"
+set xlabel (system("echo $ORDER") eq "1" ? "events, in order" : "microseconds") textcolor "#767d86"
 set grid xtics linecolor "#b0808080"
 set key outside top left horizontal Left reverse samplen 2 maxrows 1 textcolor "#767d86"
 set style fill solid border linecolor "#555555"

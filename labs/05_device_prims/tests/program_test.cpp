@@ -9,9 +9,12 @@ using namespace testing;
 TEST(Program, PlaysAndRunsCollectivesOnARing) {
     expect_runs(
         "05_device_prims",
-        {{"--ranks 3 --mode thread --rounds 20", 0, {"one way by packet", "barrier of 3 ranks"}},
+        {{"--ranks 3 --mode thread --rounds 20",
+          0,
+          {"one way by packet", "barrier of 3 ranks", "rank 1                21       -      21"}},
          {"--rounds 20", 0, {"20 rounds right"}},
-         {"--ranks 3 --mode thread ring --bytes 1K:4K", 0, {"right"}},
+         {"--ranks 3 --mode thread ring --bytes 1K:4K", 0, {"of 3 ranks (thread", "right"}},
+         {"ring --ranks 3 --mode thread --bytes 1K", 0, {"of 3 ranks (thread", "right"}},
          {"--ranks 2 --mode process ring --direct --protocol simple --bytes 4K --graph",
           0,
           {"right"}},
