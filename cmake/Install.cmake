@@ -1,24 +1,37 @@
-# `cmake --install build/release --prefix P` installs the libraries, their headers, and a package
-# for find_package(symm). Skipped if this project is part of another one.
+# `./lab install P` installs the library symm::symm: its archives, the headers that
+# <symm/symm.hpp> includes, and a package for find_package(symm). Skipped if this project is part of
+# another one.
 
-# symm_install(TARGET...)
-function(symm_install)
-  if(PROJECT_IS_TOP_LEVEL)
-    install(TARGETS ${ARGV} EXPORT symm ARCHIVE DESTINATION lib/symm)
+# symm_linked(RESULT TARGET): the target and all targets of this project that it links.
+function(symm_linked result target)
+  set(found ${target})
+  get_target_property(type ${target} TYPE)
+  set(property LINK_LIBRARIES)
+  if(type STREQUAL "INTERFACE_LIBRARY")
+    set(property INTERFACE_LINK_LIBRARIES)
   endif()
+  get_target_property(links ${target} ${property})
+  foreach(link IN LISTS links)
+    if(TARGET "${link}" AND NOT link MATCHES "::")
+      symm_linked(more ${link})
+      list(APPEND found ${more})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES found)
+  set(${result} ${found} PARENT_SCOPE)
 endfunction()
 
-symm_install(symm_options symm_fmt)
-if(TARGET symm_fmt_9)
-  symm_install(symm_fmt_9)
-endif()
-
-if(PROJECT_IS_TOP_LEVEL)
-  # Excludes headers of tests and programs. The latter need CLI11, which users may not have.
-  install(DIRECTORY common labs DESTINATION include/symm
-    FILES_MATCHING PATTERN "*.hpp" PATTERN "*.inc"
-    REGEX "/(tests|bench|cli|example|linker_errors)$" EXCLUDE
-    REGEX "/(story|[a-z]+_command)\\.hpp$" EXCLUDE)
+# symm_install(TARGET): as symm::symm. The target symm_installed builds what is installed.
+function(symm_install target)
+  if(NOT PROJECT_IS_TOP_LEVEL)
+    return()
+  endif()
+  symm_linked(targets ${target})
+  add_custom_target(symm_installed DEPENDS ${targets})
+  install(TARGETS ${targets} EXPORT symm ARCHIVE DESTINATION lib/symm)
+  install(CODE "set(SOURCE [[${PROJECT_SOURCE_DIR}]])
+    set(DESTINATION \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/include\")
+    include([[${PROJECT_SOURCE_DIR}/cmake/InstallHeaders.cmake]])")
   include(CMakePackageConfigHelpers)
   set(package "${PROJECT_BINARY_DIR}/package")
   # Users need the libraries' fmt version. A fetched fmt is installed with the libraries.
@@ -30,4 +43,4 @@ if(PROJECT_IS_TOP_LEVEL)
   install(FILES cmake/CudaToolkit.cmake "${package}/symmConfig.cmake"
     "${package}/symmConfigVersion.cmake" DESTINATION lib/cmake/symm)
   install(EXPORT symm NAMESPACE symm:: FILE symmTargets.cmake DESTINATION lib/cmake/symm)
-endif()
+endfunction()

@@ -8,7 +8,7 @@ add_library(symm_options INTERFACE)
 target_compile_options(symm_options INTERFACE $<BUILD_INTERFACE:-std=c++20>)
 target_compile_features(symm_options INTERFACE $<INSTALL_INTERFACE:cxx_std_20>)
 target_include_directories(symm_options INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/symm>)
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
 add_library(symm_warnings INTERFACE)  # not installed
 target_link_libraries(symm_options INTERFACE $<BUILD_INTERFACE:symm_warnings>)
 if(PROJECT_IS_TOP_LEVEL)
@@ -99,7 +99,7 @@ set(SYMM_TSAN_OPTIONS "atexit_sleep_ms=0")
 # GoogleTest's TEST defines a member that nvcc, with clang as its host compiler, reports as unused.
 set(SYMM_TEST_CUDA_OPTIONS $<$<COMPILE_LANGUAGE:CUDA>:-diag-suppress=177>)
 
-# symm_library(NAME SOURCES file... [LINK target...]): an installed library (Install.cmake).
+# symm_library(NAME SOURCES file... [LINK target...])
 function(symm_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
   add_library(${name} STATIC ${arg_SOURCES})
@@ -111,7 +111,6 @@ function(symm_library name)
     symm_quick_kernels(${name})
   endif()
   symm_use_precompiled(${name} symm_precompiled)
-  symm_install(${name})
 endfunction()
 
 # symm_program(NAME SOURCES file... [LINK target...])

@@ -3,12 +3,8 @@
 
 #include <cstdio>
 #include <stdexcept>
+#include <symm/symm.hpp>
 #include <vector>
-
-#include "common/cuda/copy.hpp"
-#include "common/cuda/stream.hpp"
-#include "common/ranks/ranks.hpp"
-#include "labs/06_allreduce/communicator/communicator.hpp"
 
 namespace {
 
