@@ -88,6 +88,7 @@ CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::stri
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
     open_standard_descriptors();
     limit_output();
+    app.set_version_flag("--version", "symm " SYMM_VERSION);
     add_driver_option(app);
     for (CLI::App* command : app.get_subcommands({})) {
         add_driver_option(*command);

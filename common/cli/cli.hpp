@@ -59,7 +59,7 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Enum& value,
         ->default_str(std::string(name_of(value)));
 }
 
-/// Adds `--driver auto|native|emulated` to the program and its subcommands, parses the command
+/// Adds `--version`, and `--driver auto|native|emulated` also to subcommands, parses the command
 /// line, runs `body` and returns the exit code: what `body` returns; kExitUsage for bad usage,
 /// including a bad environment; kExitFailed for any other exception, and if an error was logged or
 /// stdout could not be written. Prints the reason on stderr, in one line.
