@@ -10,6 +10,7 @@ set print $rows
 print jq('.benchmarks[] | select(.run_type == "iteration") | [.bytes, .out_nccl_us, ' . \
          '.out_nccl_symmetric_us, .limit_us, .out_us] | map(. // "nan") | @tsv')
 unset print
+lines = jq('any(.benchmarks[]; .limit_us)') eq "true" ? "1 2 3 4" : "1 2 4"
 array line[4] = ["NCCL", "NCCL symmetric", "limit of the links", "ours"]
 set style line 1 linewidth 2 linecolor "#d95f02" pointtype 5 pointsize 0.5
 set style line 2 linewidth 2 linecolor "#1b9e77" pointtype 9 pointsize 0.6
@@ -39,11 +40,12 @@ if (bytes_min < 2 ** 20) {
     set title what . ": latency" textcolor "#767d86"
     set ylabel "us per call" textcolor "#767d86"
     set xrange [bytes_min:2 ** 20]
-    plot for [i = 1:4] $rows using 1:(column(i + 1)) with linespoints linestyle i title line[i]
+    plot for [i in lines] $rows using 1:(column(i + 1)) \
+         with linespoints linestyle int(i) title line[int(i)]
 }
 set output ARG1 . "_bandwidth.svg"
 set title what . ": bus bandwidth" textcolor "#767d86"
 set ylabel "GB/s" textcolor "#767d86"
 set xrange [bytes_min:1.01 * bytes_max]
-plot for [i = 1:4] $rows using 1:($1 * trips * (ranks - 1) / ranks / column(i + 1) * 1e-3) \
-     with linespoints linestyle i title line[i]
+plot for [i in lines] $rows using 1:($1 * trips * (ranks - 1) / ranks / column(i + 1) * 1e-3) \
+     with linespoints linestyle int(i) title line[int(i)]
