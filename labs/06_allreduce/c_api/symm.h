@@ -41,7 +41,7 @@ extern "C" {
 
 /// This header's version. symm_version() returns the library's.
 #define SYMM_VERSION_MAJOR 0
-#define SYMM_VERSION_MINOR 1
+#define SYMM_VERSION_MINOR 2
 #define SYMM_VERSION_PATCH 0
 #define SYMM_VERSION (SYMM_VERSION_MAJOR * 10000 + SYMM_VERSION_MINOR * 100 + SYMM_VERSION_PATCH)
 

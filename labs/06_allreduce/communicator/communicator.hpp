@@ -108,7 +108,8 @@ public:
     /// time out, or end with wrong results. If the GPU refuses a call's work, all ranks fail.
     ///
     /// The first call that asks for an algorithm for large sizes, without a window large enough for
-    /// it, waits for all ranks. Keep the stream at least until the next call, which may have to wait for it.
+    /// it, waits for all ranks. Keep the stream at least until the next call, which may have to
+    /// wait for it.
     CallPlan all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type,
                         ReduceOp op, CUstream stream, Algorithm asked = Algorithm::kAuto) {
         return call({{type, op, Collective::kAllReduce}, in, out, count}, stream, asked);
