@@ -96,8 +96,8 @@ public:
     /// same on every rank, for any count, address, algorithm and number of blocks.
     ///
     /// `in` and `out` hold `count` elements each: the same buffer, or two that do not overlap, at
-    /// multiples of the element's size (of 16 bytes for speed). Some
-    /// algorithms need them in windows. For auto, they lie in windows on all ranks or on none. Returns the chosen plan.
+    /// multiples of the element's size (of 16 bytes for speed). Some algorithms need them in
+    /// windows. For auto, they lie in windows on all ranks or on none. Returns the chosen plan.
     ///
     /// Throws CudaError, and std::invalid_argument for a call that is not possible; it has then
     /// changed nothing. After such a refusal this rank's next call first waits for the other ranks:
