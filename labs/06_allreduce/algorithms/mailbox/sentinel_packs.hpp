@@ -42,8 +42,9 @@ __host__ __device__ inline void clear(simt::Pack16* slot) {
     simt::store_relaxed(slot, simt::Pack16{{kSentinel, kSentinel}});
 }
 
-/// The format of a mailbox of such packs, filled with the sentinel before the first use. A slot that
-/// a call does not use holds the sentinel before and after it, so calls may have different sizes.
+/// The format of a mailbox of such packs, filled with the sentinel before the first use. A slot
+/// that a call does not use holds the sentinel before and after it, so calls may have different
+/// sizes.
 struct SentinelPacks {
     using Data = simt::Pack16;
     using Loaded = simt::Pack16;
