@@ -58,8 +58,8 @@ constexpr std::string_view kFlagsArrive = "up to {up_to}: one trip, and flags ar
 constexpr std::string_view kFlagsCost = "above {above}: half of a packet's bytes are flags";
 constexpr std::string_view kEngine = "above {above}: the copy engine moves more bytes per second";
 
-// More slow the copies down. Fewer cannot add up narrow types in time: on four H200s, 1G of bfloat16
-// takes 4.57 ms with 32 blocks, 4.25 with 64 and 4.27 with 80.
+// More slow the copies down. Fewer cannot add up narrow types in time: on four H200s, 1G of
+// bfloat16 takes 4.57 ms with 32 blocks, 4.25 with 64 and 4.27 with 80.
 constexpr unsigned kCopyBlocks = 32;
 
 const std::array kRows{

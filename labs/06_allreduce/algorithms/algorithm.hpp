@@ -40,7 +40,7 @@ struct AlgorithmKernels;  // kernels.hpp
 struct AlgorithmRow {
     Collective collective;
     Algorithm algorithm;
-    /// Why a call takes it. {up_to} and {above} are the tuning table's limits, {times} is ranks / 2.
+    /// Why a call takes it. {up_to} and {above}: the tuning table's limits; {times}: ranks / 2.
     std::string_view why;
     bool floating_only = false;  ///< It needs the sentinel, which integers do not have.
     bool in_windows = false;     ///< Peers use a buffer in place, so it lies in a window.

@@ -4,9 +4,9 @@
 ///
 /// Each algorithm has one on every rank. A launch has a number, its *epoch*. A mailbox has two
 /// *banks*, and the launch of epoch e uses bank e % 2. A bank has a row of *slots* for each peer:
-/// `slots[bank][r]` of rank p is where rank r stores what it sends to rank p. A slot's contents show
-/// by themselves that they have arrived: in packets.hpp by flags that are e, in sentinel_packs.hpp
-/// by being anything but the sentinel.
+/// `slots[bank][r]` of rank p is where rank r stores what it sends to rank p. A slot's contents
+/// show by themselves that they have arrived: in packets.hpp by flags that are e, in
+/// sentinel_packs.hpp by being anything but the sentinel.
 ///
 /// | who             | does in epoch e                     | to what                        | order   | why |
 /// |-----------------|-------------------------------------|--------------------------------|---------|-----|
@@ -54,8 +54,8 @@ inline constexpr unsigned kMaxBlocks = 264;  ///< A launch has no more.
 struct Epochs {
     std::uint32_t of_block[kMaxBlocks];
 
-    /// The number of this launch. Never 0, the value in zeroed memory. After 2^32 - 1, which is odd,
-    /// comes 2: the lowest bit chooses the bank, and banks must alternate.
+    /// The number of this launch. Never 0, the value in zeroed memory. After 2^32 - 1, which is
+    /// odd, comes 2: the lowest bit chooses the bank, and banks must alternate.
     __host__ __device__ std::uint32_t next(const simt::ThreadBlock& block) const {
         const std::uint32_t epoch = of_block[block.group_index()] + 1;
         return epoch == 0 ? 2 : epoch;

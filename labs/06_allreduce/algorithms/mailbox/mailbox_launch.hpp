@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// The launches of a call through a mailbox: one for each piece that fits a bank. Only .cu files may
-/// include this.
+/// The launches of a call through a mailbox: one for each piece that fits a bank. Only .cu files
+/// may include this.
 
 #include <bit>
 

@@ -4,8 +4,8 @@
 ///
 /// No old flag equals a later epoch, which wraps: a call clears one of each peer's `per_sender`
 /// slots, in turn, unless it has just used it (MailboxSession::clear_unused). With two banks, a
-/// slot's turn comes once in 2 x `per_sender` calls (slot 0 misses its turn at the wrap, which skips
-/// epochs 0 and 1). `per_sender` is a power of two.
+/// slot's turn comes once in 2 x `per_sender` calls (slot 0 misses its turn at the wrap, which
+/// skips epochs 0 and 1). `per_sender` is a power of two.
 
 #include <cstdint>
 
