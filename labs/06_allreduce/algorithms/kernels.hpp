@@ -24,8 +24,8 @@ struct AlgorithmKernels {
     unsigned (*resident_blocks)(DataType type, int ranks, unsigned threads);
     /// Queues the call's launches. Throws CudaError.
     void (*queue)(Workspace& workspace, const QueuedCall& call);
-    /// Bytes of the algorithm's own memory on each rank (Workspace::at), zeroed before the first use.
-    /// Rows of one algorithm share it.
+    /// Bytes of the algorithm's own memory on each rank (Workspace::at), zeroed before the first
+    /// use. Rows of one algorithm share it.
     std::size_t (*memory)(int ranks) = [](int) { return std::size_t{0}; };
     /// Gives this rank's memory other contents than zeros.
     void (*initialize)(CUdeviceptr memory, int ranks) = [](CUdeviceptr, int) {};
