@@ -1,5 +1,8 @@
-// Random small programs of loads, stores, additions and compare-and-swaps. The three searches must
-// visit the same executions, as many as there are by RC11's axioms. Exit status 0 if they do.
+// Random small programs of loads, stores, additions, exchanges, compare-and-swaps and fences. The
+// three searches must visit the same executions, as many as there are by RC11's axioms. Exit status
+// 0 if they do.
+//
+//     explore_programs [PROGRAMS [SEED]]
 
 #include <fmt/core.h>
 
@@ -16,7 +19,8 @@
 namespace symm::explore {
 namespace {
 
-enum class Kind { kLoad, kStore, kAdd, kSwap };
+enum class Kind { kLoad, kStore, kAdd, kExchange, kFence, kSwap };
+constexpr std::size_t kWords = 2;
 
 struct Op {
     std::size_t thread;
@@ -27,7 +31,7 @@ struct Op {
     std::memory_order order;
     std::memory_order failure;  ///< Used by kSwap.
 
-    bool reads() const { return kind != Kind::kStore; }
+    bool reads() const { return kind != Kind::kStore && kind != Kind::kFence; }
 };
 using Program = std::vector<Op>;  ///< Each thread's operations are in its order.
 
@@ -73,18 +77,24 @@ private:
         std::vector<bool> done(program_.size() + 1);
         std::vector<std::uint32_t> released(program_.size() + 1);
         done[kInitial] = true;
-        writes_.assign(2, {});
+        writes_.assign(kWords, {});
         before_.assign(program_.size(), 0);
         for (std::size_t left = program_.size(); left > 0;) {
             const std::size_t left_before = left;
             for (std::size_t i = 0; i < program_.size(); ++i) {
                 const Op& op = program_[i];
                 std::uint32_t before = 0;
+                std::uint32_t fenced = 0;      // what a relaxed store releases
+                std::uint32_t acquirable = 0;  // what an acquire fence adds
                 bool ready = !done[i + 1] && (!op.reads() || done[from_[i]]);
                 for (std::size_t k = 0; k < i; ++k) {
                     if (program_[k].thread == op.thread) {
                         ready = ready && done[k + 1];
                         before |= before_[k] | 1U << k;
+                        acquirable |= program_[k].reads() ? released[from_[k]] : 0;
+                        if (program_[k].kind == Kind::kFence && releases(program_[k].order)) {
+                            fenced = before;
+                        }
                     }
                 }
                 if (!ready) {
@@ -97,12 +107,15 @@ private:
                 if (op.reads() && acquires(fails ? op.failure : op.order)) {
                     before |= released[from_[i]];
                 }
+                if (op.kind == Kind::kFence && acquires(op.order)) {
+                    before |= acquirable;
+                }
                 before_[i] = before;
-                if (fails || op.kind == Kind::kLoad) {
+                if (fails || op.kind == Kind::kLoad || op.kind == Kind::kFence) {
                     continue;
                 }
                 values[i + 1] = op.value + (op.kind == Kind::kAdd ? old : 0);
-                released[i + 1] = (releases(op.order) ? before | 1U << i : 0) |
+                released[i + 1] = (releases(op.order) ? before | 1U << i : fenced) |
                                   (op.reads() ? released[from_[i]] : 0);
                 writes_[op.word].push_back(i);
             }
@@ -119,7 +132,7 @@ private:
     }
 
     bool is_write(std::size_t i) const {
-        return std::ranges::count(writes_[program_[i].word], i) != 0;
+        return program_[i].word < kWords && std::ranges::count(writes_[program_[i].word], i) != 0;
     }
 
     void order_writes(std::size_t word) {
@@ -139,6 +152,9 @@ private:
 
     bool is_coherent() const {
         for (std::size_t i = 0; i < program_.size(); ++i) {
+            if (program_[i].kind == Kind::kFence) {
+                continue;
+            }
             if (program_[i].reads() && is_write(i) && place_[i + 1] != place_[from_[i]] + 1) {
                 return false;
             }
@@ -175,15 +191,17 @@ Program random_program(std::mt19937& random) {
     const std::size_t threads = 2 + random() % 2;
     for (std::size_t left = threads + random() % 3; left > 0; --left) {
         Op op{left % threads,
-              static_cast<Kind>(std::min(random() % 6, std::mt19937::result_type{3})),
-              random() % 2,
+              static_cast<Kind>(std::min(random() % 9, std::mt19937::result_type{5})),
+              random() % kWords,
               random() % 2 == 0 ? 1 : -1,
               static_cast<int>(random() % 3) - 1,
               {},
               kLoads[random() % 2]};
         op.order = op.kind == Kind::kLoad    ? kLoads[random() % 2]
                    : op.kind == Kind::kStore ? kStores[random() % 2]
+                   : op.kind == Kind::kFence ? kUpdates[1 + random() % 3]
                                              : kUpdates[random() % 4];
+        op.word = op.kind == Kind::kFence ? kWords : op.word;
         program.push_back(op);
     }
     return program;
@@ -192,7 +210,8 @@ Program random_program(std::mt19937& random) {
 std::string text(const Program& program) {
     std::string text;
     for (const Op& op : program) {
-        static constexpr const char* kKinds[] = {"load", "store", "add", "swap"};
+        static constexpr const char* kKinds[] = {"load",     "store", "add",
+                                                 "exchange", "fence", "swap"};
         text += fmt::format("  thread {}: {} word {}, value {}, expected {}, orders {} and {}\n",
                             op.thread, kKinds[static_cast<int>(op.kind)], op.word, op.value,
                             op.expected, static_cast<int>(op.order), static_cast<int>(op.failure));
@@ -212,6 +231,14 @@ void run(const Op& op, std::atomic<int>& word) {
         case Kind::kAdd:
             word.fetch_add(op.value, op.order);
             break;
+        case Kind::kExchange: {
+            const int old = word.exchange(op.value, op.order);
+            asm volatile("" : : "r"(old));  // else clang makes it a store
+            break;
+        }
+        case Kind::kFence:
+            std::atomic_thread_fence(op.order);
+            break;
         case Kind::kSwap:
             word.compare_exchange_strong(expected, op.value, op.order, op.failure);
             break;
@@ -221,7 +248,7 @@ void run(const Op& op, std::atomic<int>& word) {
 bool are_all_visited(const Program& program) {
     const std::size_t expected = Executions(program).count();
     const auto reports = explore_each_way({}, [&](Scene& scene) {
-        auto* const words = scene.allocate<std::atomic<int>>(2, "word");
+        auto* const words = scene.allocate<std::atomic<int>>(kWords + 1, "word");
         for (std::size_t thread = 0; thread < 3; ++thread) {
             scene.launch(static_cast<int>(thread), {}, [&, words, thread](const auto&) {
                 for (const Op& op : program) {
@@ -248,13 +275,13 @@ bool are_all_visited(const Program& program) {
 }  // namespace
 }  // namespace symm::explore
 
-int main() {
-    constexpr int kPrograms = 3000;
-    std::mt19937 random(1);
+int main(int argc, char** argv) {
+    const int programs = argc > 1 ? std::stoi(argv[1]) : 3000;
+    std::mt19937 random(argc > 2 ? std::stoul(argv[2]) : 1);
     int wrong = 0;
-    for (int i = 0; i < kPrograms; ++i) {
+    for (int i = 0; i < programs; ++i) {
         wrong += symm::explore::are_all_visited(symm::explore::random_program(random)) ? 0 : 1;
     }
-    fmt::print("{} of {} programs are wrong\n", wrong, kPrograms);
+    fmt::print("{} of {} programs are wrong\n", wrong, programs);
     return wrong == 0 ? 0 : 1;
 }
