@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <exception>
 #include <fstream>
@@ -45,20 +46,42 @@ struct ProgramOptions {
     Options search;
 };
 
-/// Whether all three searches visit the same executions, as far as the searches end.
-bool agree(const Protocol& protocol, const Options& options) {
-    const auto reports = explore_each_way(options, protocol.setup);
-    const auto& [plain, sleeping, reduced] = reports;
+constexpr std::array kSearches{"all", "sleep sets", "source sets"};  // as explore_each_way()'s
+
+/// Prints a row about the three searches. Returns whether none failed, and those that ended visited
+/// the same executions.
+bool agree(const Protocol& protocol, const ProgramOptions& program) {
+    const auto reports = explore_each_way(program.search, protocol.setup);
     std::vector<std::string> executions;
-    for (const Report& report : reports) {
-        executions.push_back(report.exhausted ? std::to_string(report.executions) : "too many");
+    std::vector<const char*> compared;
+    const Report* failed = nullptr;
+    const Report* first = nullptr;  // of those that ended
+    bool same = true;
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+        const Report& report = reports[i];
+        executions.push_back(report.failed      ? "WRONG"
+                             : report.exhausted ? std::to_string(report.executions)
+                                                : "too many");
+        failed = report.failed ? &report : failed;
+        if (report.exhausted) {
+            compared.push_back(kSearches[i]);
+            first = first == nullptr ? &report : first;
+            same = same && report.graphs == first->graphs;
+        }
     }
-    const bool same = (!plain.exhausted || plain.graphs == reduced.graphs) &&
-                      (!sleeping.exhausted || sleeping.graphs == reduced.graphs);
+    const std::string result = failed != nullptr      ? "WRONG"
+                               : !same                ? "DIFFERENT"
+                               : compared.size() == 3 ? "same"
+                               : compared.size() == 2
+                                   ? fmt::format("same in {}", fmt::join(compared, " and "))
+                                   : "not compared";
     print(fmt::format("{:<24} {:<9} {:>11} {:>9}  {}", protocol.name,
-                      options.may_give_up ? "give up" : "end", fmt::join(executions, " "),
-                      reduced.graphs.size(), same ? "same" : "DIFFERENT"));
-    return same;
+                      program.search.may_give_up ? "give up" : "end", fmt::join(executions, " "),
+                      first == nullptr ? "" : std::to_string(first->graphs.size()), result));
+    if (failed != nullptr) {
+        print(fmt::format("\n{}", story(*failed, program.trace, program.lines)));
+    }
+    return failed == nullptr && same;
 }
 
 /// Prints a protocol's row of the table, and the story of a failure. Returns whether it is right.
@@ -138,8 +161,8 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
         "NAME/2x1x2/x: 2 ranks with 2 blocks of 1 thread, in the variant x. exhausted: every "
         "execution ran.\nwaits: end, each wait ends as its condition comes true; give up, it may "
         "also reach its limit.\n");
-    print(program.compare ? fmt::format("{:<24} {:<9} {:>11} {:>11} {:>11} {:>9}", "protocol",
-                                        "waits", "all", "sleep sets", "source sets", "different")
+    print(program.compare ? fmt::format("{:<24} {:<9} {:>11} {:>9}", "protocol", "waits",
+                                        fmt::join(kSearches, " "), "different")
                           : fmt::format("{:<24} {:<9} {:>7} {:>11} {:>8}", "protocol", "waits",
                                         "threads", "executions", "seconds"));
     for (const Protocol& protocol : chosen) {
@@ -148,8 +171,7 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
             if (may_give_up && !protocol.may_give_up) {
                 continue;
             }
-            if (!(program.compare ? agree(protocol, program.search)
-                                  : is_right(protocol, program))) {
+            if (!(program.compare ? agree(protocol, program) : is_right(protocol, program))) {
                 return kExitFailed;
             }
         }
