@@ -1,16 +1,30 @@
 // Accesses, as instrumentation.cpp reports them.
 
 #include <algorithm>
-#include <stdexcept>
+#include <cstring>
+#include <functional>
+#include <string_view>
 
 #include "common/explore/exploration.hpp"
 
 namespace symm::explore {
 namespace {
 
-/// More steps than any execution that ends. A loop that polls without a Waiter never lets another
-/// thread run, so nothing else would end it.
+/// More steps than any execution that ends. Nothing else ends a loop that never lets another thread
+/// run.
 constexpr std::size_t kMostSteps = 100'000;
+
+/// A thread that has made this many loads and nothing else may be in a loop that polls, also if
+/// none of them was a choice.
+constexpr std::size_t kManyIdleLoads = 64;
+
+/// Bytes below a frame address where a function has saved the registers of its caller (x86-64).
+constexpr std::ptrdiff_t kSavedRegisters = 5 * 8;
+
+extern "C" char __data_start, _end;  // NOLINT: the linker's: all global variables lie between them
+bool is_global(const void* address) {
+    return &__data_start <= address && address < &_end;
+}
 
 }  // namespace
 
@@ -25,6 +39,12 @@ long Exploration::log(LoggedStep step) {
     return static_cast<long>(log_.size()) - 1;
 }
 
+std::string Exploration::described(long step) const {
+    const LoggedStep& one = log_[static_cast<std::size_t>(step)];
+    return fmt::format("{} by {} (step {})", one.what,
+                       name_of(threads_[static_cast<std::size_t>(one.thread)]), step);
+}
+
 void Exploration::check_races(const Access& access, bool store, long step) {
     const std::uintptr_t end = access.address + access.size;
     for (std::uintptr_t at = access.address, next = 0; at < end; at = next) {
@@ -33,35 +53,83 @@ void Exploration::check_races(const Access& access, bool store, long step) {
                                         {store, access.order.has_value()}, number_of(*current_),
                                         current_->mind, step);
         if (race) {
-            const auto described = [&](long number) {
-                const LoggedStep& one = log_[static_cast<std::size_t>(number)];
-                return fmt::format("{} by {} (step {})", one.what,
-                                   name_of(threads_[static_cast<std::size_t>(one.thread)]), number);
-            };
             involved_ = {race->step, step};
-            fail(fmt::format("data race on {}: {}, {}", name_of(at), described(race->step),
-                             described(step)));
+            fail(fmt::format("data race on {}: {}, {}{}", name_of(at), described(race->step),
+                             described(step),
+                             store && race->kind.store ? ": also if their values are equal" : ""));
         }
     }
 }
 
+// The location of an atomic access, all of which must have its size.
+std::size_t Exploration::word(const Access& access) {
+    const std::size_t number = memory_.at(access.address, access.size);
+    const Location* const other = memory_.overlapped(number);
+    if (other == nullptr) {
+        return number;
+    }
+    const auto earlier = std::find_if(log_.rbegin(), log_.rend(), [&](const LoggedStep& step) {
+        return step.access.order && step.access.address == other->address &&
+               step.access.size == other->size;
+    });
+    std::string by = "in a poll";
+    if (earlier != log_.rend()) {
+        involved_.push_back(log_.rend() - earlier - 1);
+        by = described(involved_.back());
+    }
+    const long step = log({"access", access});
+    involved_.push_back(step);
+    fail(fmt::format("atomic accesses of two sizes: {} bytes of {}, {}; {} bytes of {}, {}",
+                     other->size, name_of(other->address), by, access.size, name_of(access.address),
+                     described(step)));
+}
+
+void Exploration::fail_in_poll(const std::string& what) {
+    fail(fmt::format("{} makes {} in the poll of a wait, which may only load", name_of(*current_),
+                     what));
+}
+
 void Exploration::plain(void* address, std::size_t size, bool store, void* place) {
     const Inside inside(*this);
+    const auto* const here = static_cast<const char*>(__builtin_frame_address(0));
     if (trying_) {
-        const auto* const here = static_cast<const char*>(__builtin_frame_address(0));
         if (store && !(here <= address && address < poll_frame_)) {
             auto* const bytes = static_cast<char*>(address);
             overwritten_.emplace_back(bytes, std::vector<char>(bytes, bytes + size));
         }
         return;
     }
-    if (!holds(address)) {
-        return;
+    if (store && !(here <= address && address < current_->stack_base)) {
+        had_effect();
     }
     const Access access{reinterpret_cast<std::uintptr_t>(address), size, place};
+    if (!holds(address)) {
+        outside(access, store);
+        return;
+    }
     check_races(access, store, log({store ? "plain store" : "plain load", access}));
     if (store) {
         memory_.forget(access.address, size);
+    }
+}
+
+// Nothing is known of the order of such accesses. A plain load may be of a constant.
+void Exploration::outside(const Access& access, bool store) {
+    const Inside inside(*this);
+    if (trying_ || !is_global(reinterpret_cast<void*>(access.address)) ||
+        (!store && !access.order)) {
+        return;
+    }
+    const long step = log({access.order ? (store ? "store" : "load") : "plain store", access});
+    const auto found = outside_.find(access.address);
+    if (found != outside_.end() &&
+        log_[static_cast<std::size_t>(found->second)].thread != number_of(*current_)) {
+        involved_ = {found->second, step};
+        fail(fmt::format("threads share a global variable, which is no memory of the scene: {}, {}",
+                         described(found->second), described(step)));
+    }
+    if (store) {
+        outside_[access.address] = step;
     }
 }
 
@@ -84,33 +152,91 @@ void Exploration::read(std::size_t location, const StoreRecord& store, const Acc
     }
 }
 
+void Exploration::had_effect() {
+    current_->idle.clear();
+    current_->idle_loads = 0;
+}
+
+// What a thread does next depends on this alone, if the memory that it reads stays the same.
+std::uint64_t Exploration::state_of_thread(const Access& access) const {
+    const char* const begin = static_cast<const char*>(access.frame) - kSavedRegisters;
+    const auto* const end = static_cast<const char*>(current_->stack_base);
+    return std::hash<std::string_view>()({begin, static_cast<std::size_t>(end - begin)});
+}
+
+// A thread that comes back to a state, without an effect in between, polls. If it can never read
+// anything else, it waits for ever; if it can, the execution in which it waited for that is another
+// one. In both cases this one goes on without the thread.
+void Exploration::spin_if_known(std::uint64_t state) {
+    const auto& idle = current_->idle;
+    const auto first = std::ranges::find(idle, state, &IdleLoad::state);
+    if (first == idle.end()) {
+        return;
+    }
+    current_->wait = {};
+    for (auto load = first; load != idle.end(); ++load) {
+        current_->wait.polled.push_back({load->location, 0, load->read});
+    }
+    current_->state = ThreadState::kSpins;
+    current_->fiber->suspend();
+}
+
+// Whether a thread that spins could read something else by now.
+bool Exploration::is_redundant() {
+    return std::any_of(threads_.begin(), threads_.begin() + static_cast<long>(thread_count_),
+                       [&](const Thread& thread) {
+                           return thread.state == ThreadState::kSpins &&
+                                  std::ranges::any_of(thread.wait.polled, [&](const auto& polled) {
+                                      const auto& stores = memory_[polled.location].stores;
+                                      return stores.empty() || stores.back()->id != polled.read;
+                                  });
+                       });
+}
+
 std::uint64_t Exploration::load(const Access& access) {
+    if (access.order == std::memory_order_seq_cst) {  // as on a GPU
+        fence(std::memory_order_seq_cst, access);
+        Access acquire = access;
+        acquire.order = std::memory_order_acquire;
+        return load(acquire);
+    }
     std::size_t location = 0;
+    std::uint64_t state = 0;
     bool is_choice = false;
     {
         const Inside inside(*this);
-        location = memory_.at(access.address, access.size);
+        location = word(access);
         is_choice = !is_polling() && has_other_writer(location);
+        if (is_choice || (!is_polling() && ++current_->idle_loads > kManyIdleLoads)) {
+            state = state_of_thread(access);
+            spin_if_known(state);
+        }
     }
+    std::uint64_t value = 0;
     if (is_choice) {  // a wait that ends at once
-        std::uint64_t value = 0;
         await(
             [&] {
                 value = load(access);
                 return true;
             },
             nullptr);
-        return value;
+    } else {
+        const Inside inside(*this);
+        const StoreRecord& newest = *memory_[location].stores.back();
+        const StoreRecord& store = is_polling() ? chosen(location, false) : newest;
+        read(location, store, access, &newest != &store ? newest.step : -1);
+        value = store.value;
     }
-    const Inside inside(*this);
-    const StoreRecord& newest = *memory_[location].stores.back();
-    const StoreRecord& store = is_polling() ? chosen(location, false) : newest;
-    read(location, store, access, &newest != &store ? newest.step : -1);
-    return store.value;
+    if (state != 0) {
+        const Inside inside(*this);
+        current_->idle.push_back({state, location, current_->reads.back()});
+    }
+    return value;
 }
 
 void Exploration::put(std::size_t location, std::uint64_t value, const Access& access,
                       const StoreRecord* behind) {
+    had_effect();
     const int me = number_of(*current_);
     Location& word = memory_[location];
     if (!word.writers.contains(static_cast<std::size_t>(me))) {
@@ -131,9 +257,14 @@ void Exploration::put(std::size_t location, std::uint64_t value, const Access& a
 void Exploration::store(const Access& access, std::uint64_t value) {
     const Inside inside(*this);
     if (is_polling()) {
-        throw std::runtime_error("a poll must not store");
+        fail_in_poll("a store");
     }
-    put(memory_.at(access.address, access.size), value, access, nullptr);
+    Access ordered = access;
+    if (access.order == std::memory_order_seq_cst) {
+        fence(std::memory_order_seq_cst, access);
+        ordered.order = std::memory_order_release;
+    }
+    put(word(ordered), value, ordered, nullptr);
 }
 
 std::uint64_t Exploration::update(const Access& access,
@@ -141,28 +272,67 @@ std::uint64_t Exploration::update(const Access& access,
                                   std::optional<std::uint64_t> expected,
                                   std::memory_order failure) {
     const Inside inside(*this);
+    if (is_polling()) {
+        fail_in_poll("an addition or a swap");
+    }
+    Access succeeded = access;
+    if (access.order == std::memory_order_seq_cst || failure == std::memory_order_seq_cst) {
+        fence(std::memory_order_seq_cst, access);
+        succeeded.order = std::memory_order_acq_rel;
+        failure = std::memory_order_acquire;
+    }
+    const std::uint64_t state = expected ? state_of_thread(access) : 0;
+    spin_if_known(state);
     const NumberSet past = current_->mind.past;
     StoreRecord* old = nullptr;
     const auto succeeds = [&] { return !expected || old->value == *expected; };
     const auto read_old = [&] {
         const Inside inside(*this);
-        const std::size_t location = memory_.at(access.address, access.size);
+        const std::size_t location = word(access);
         old = &chosen(location, true, expected);
         if (!trying_) {
-            Access done = access;
-            done.order = succeeds() ? access.order : failure;
+            Access done = succeeded;
+            done.order = succeeds() ? succeeded.order : failure;
             read(location, *old, done, -1);
         }
         return true;
     };
     await(read_old, nullptr);
-    const std::size_t location = memory_.at(access.address, access.size);
+    const std::size_t location = word(access);
     search_.updated(location, past);
     if (succeeds()) {
         old->updated = true;
-        put(location, change(old->value), access, old);
+        put(location, change(old->value), succeeded, old);
+    } else {
+        current_->idle.push_back({state, location, old->id});
     }
     return old->value;
+}
+
+void Exploration::volatile_load(const Access& access) {
+    const std::uint64_t value = load(access);
+    const Inside inside(*this);
+    volatile_ = {access};
+    auto* const memory = reinterpret_cast<void*>(access.address);
+    std::memcpy(&volatile_.newest, memory, access.size);
+    std::memcpy(memory, &value, access.size);
+}
+
+void Exploration::volatile_store(const Access& access) {
+    const Inside inside(*this);
+    volatile_ = {access, true};
+    std::memcpy(&volatile_.newest, reinterpret_cast<void*>(access.address), access.size);
+}
+
+void Exploration::settle_volatile() {
+    const auto last = std::exchange(volatile_, {});
+    auto* const memory = reinterpret_cast<void*>(last.access.address);
+    std::uint64_t value = 0;
+    std::memcpy(&value, memory, last.access.size);
+    std::memcpy(memory, &last.newest, last.access.size);
+    if (last.store) {
+        store(last.access, value);
+    }
 }
 
 void Exploration::acquire_both() {
@@ -172,9 +342,26 @@ void Exploration::acquire_both() {
     }
 }
 
-void Exploration::fence(std::memory_order order) {
+void Exploration::fence(std::memory_order order, const Access& access) {
     const Inside inside(*this);
     Memory::fence(order, number_of(*current_), current_->mind);
+    if (order == std::memory_order_seq_cst) {
+        if (is_polling()) {
+            fail_in_poll("a seq_cst access or fence");
+        }
+        // These fences have an order, and what comes before one is known after the next, as in PTX:
+        // each is an addition to the same word. It is no effect of a loop that polls.
+        const auto idle = current_->idle;
+        const std::size_t idle_loads = current_->idle_loads;
+        Access of_order = access;
+        of_order.address = reinterpret_cast<std::uintptr_t>(scene_);
+        of_order.size = sizeof(std::uint64_t);
+        of_order.order = std::memory_order_acq_rel;
+        update(of_order, [](std::uint64_t fences) { return fences + 1; }, {}, {});
+        current_->idle = idle;
+        current_->idle_loads = idle_loads;
+        Memory::fence(std::memory_order_release, number_of(*current_), current_->mind);
+    }
     if (!trying_) {
         log({"fence", {.order = order}});
     }

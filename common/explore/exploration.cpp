@@ -39,12 +39,12 @@ std::string Exploration::deadlock() {
         const Thread& thread = threads_[i];
         if (thread.state == ThreadState::kAtBarrier) {
             text += fmt::format(" {} waits at a barrier;", name_of(thread));
-        } else if (thread.state == ThreadState::kWaits) {
+        } else if (thread.state == ThreadState::kWaits || thread.state == ThreadState::kSpins) {
             text += fmt::format(" {} polls", name_of(thread));
-            for (const auto& [location, version] : thread.wait.polled) {
-                const auto& stores = memory_[location].stores;
-                text += fmt::format(" {} = {:#x}", name_of(memory_[location].address),
-                                    stores.back()->value);
+            for (const auto& polled : thread.wait.polled) {
+                const Location& word = memory_[polled.location];
+                const auto& stores = word.stores;
+                text += fmt::format(" {} = {:#x}", name_of(word.address), stores.back()->value);
                 if (stores.back()->step >= 0) {
                     text += fmt::format(" of step {}", stores.back()->step);
                 }
@@ -64,7 +64,7 @@ std::string Exploration::deadlock() {
 
 void Exploration::begin_execution() {
     std::memset(scene_, 0, used_);
-    used_ = 0;
+    used_ = sizeof(std::uint64_t);  // the word of fence()
     names_.clear();
     thread_count_ = 0;
     kernel_ends_.clear();
@@ -78,6 +78,8 @@ void Exploration::begin_execution() {
     current_ = nullptr;
     making_ = nullptr;
     trying_ = false;
+    volatile_ = {};
+    outside_.clear();
     inside_ = true;
 }
 
@@ -110,6 +112,9 @@ Exploration::End Exploration::execute() {
             return End::kComplete;
         }
         if (moves.empty()) {
+            if (is_redundant()) {
+                return End::kAsleep;
+            }
             fail(deadlock());
         }
         const ThreadMove* const move = search_.next(moves, polled);
@@ -142,6 +147,12 @@ std::vector<std::uint64_t> Exploration::graph() {
 }
 
 std::string Exploration::name_of(std::uintptr_t address) const {
+    if (address == reinterpret_cast<std::uintptr_t>(scene_)) {
+        return "the order of fence.sc";
+    }
+    if (!holds(reinterpret_cast<const void*>(address))) {
+        return "a global variable";
+    }
     const auto named = std::find_if(names_.rbegin(), names_.rend(), [&](const NamedMemory& one) {
         return address >= one.begin && address < one.end;
     });
@@ -251,6 +262,9 @@ Report Exploration::explore() {
 
 void kernel_end() {
     running->end_kernel();
+}
+void leave_block() {
+    running->leave_block();
 }
 void fail(const std::string& why) {
     running->fail(why);

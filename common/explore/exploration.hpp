@@ -31,7 +31,8 @@ namespace symm::explore {
 
 constexpr std::size_t kSceneBytes = std::size_t{64} << 20;
 
-enum class ThreadState { kReady, kWaits, kAtBarrier, kEnded };
+/// kSpins: its loop polls, and does not end with what it has read.
+enum class ThreadState { kReady, kWaits, kAtBarrier, kSpins, kEnded };
 
 /// A wait of a thread: the poll, and the words that it read when it was last tried.
 struct PendingWait {
@@ -42,6 +43,7 @@ struct PendingWait {
     struct Polled {
         std::size_t location;
         std::uint64_t version = 0;
+        std::uint64_t read = 0;  ///< By a thread that spins.
     };
     std::vector<Polled> polled = {};
     std::vector<ThreadMove> moves = {};
@@ -55,6 +57,8 @@ struct MeetingPoint {
     std::vector<int> waiting = {};
     bool vote = false, result = false;
     std::uint64_t passed = 0;  ///< How often all have passed it.
+    std::size_t left = 0;      ///< Threads that it no longer waits for,
+    NumberSet left_past = {};  ///< and the choices on which that depends.
 };
 
 struct SceneBlock final : simt::HostBlock {
@@ -73,8 +77,16 @@ struct Frame {
     const Frame* caller;
 };
 
+/// A load of a thread that has had no effect since.
+struct IdleLoad {
+    std::uint64_t state;  ///< A hash of the thread's registers and stack before the load.
+    std::size_t location;
+    std::uint64_t read;  ///< The store's id.
+};
+
 struct Thread {
     int rank = 0, block = 0, number = 0;
+    SceneBlock* scene_block = nullptr;
     ThreadState state = ThreadState::kReady;
     std::unique_ptr<Fiber> fiber;
     std::function<void()> body;
@@ -83,6 +95,9 @@ struct Thread {
     std::array<const StoreRecord*, 2> last_reads{};  ///< The newest first.
     std::vector<std::uint64_t> reads;                ///< The ids of all stores that it has read.
     const Frame* frame = nullptr;                    ///< The function that it is in.
+    const void* stack_base = nullptr;
+    std::vector<IdleLoad> idle;  ///< Loads without an effect since, outside of waits.
+    std::size_t idle_loads = 0;  ///< How many there were, also before `idle` was kept.
 };
 
 /// An access, or none.
@@ -90,6 +105,7 @@ struct Access {
     std::uintptr_t address = 0;  ///< 0: none.
     std::size_t size = 0;
     void* place = nullptr;                        ///< In the code.
+    const void* frame = nullptr;                  ///< That of the instrumentation's function.
     std::optional<std::memory_order> order = {};  ///< Nothing: a plain access.
 };
 
@@ -129,6 +145,7 @@ public:
     // For the threads.
     bool meet(MeetingPoint& point, bool vote = false);
     void end_kernel() { meet(kernel_ends_.at(current_->rank)); }
+    void leave_block();
     simt::Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up);
     void acquire_both();
     [[noreturn]] void fail(const std::string& why);
@@ -151,7 +168,13 @@ public:
     std::uint64_t update(const Access& access,
                          const std::function<std::uint64_t(std::uint64_t)>& change,
                          std::optional<std::uint64_t> expected, std::memory_order failure);
-    void fence(std::memory_order order);
+    /// Clang announces volatile accesses before it makes them: lets the load find its value in
+    /// memory; takes what was stored there. As in PTX, they are relaxed.
+    void volatile_load(const Access& access);
+    void volatile_store(const Access& access);
+    void fence(std::memory_order order, const Access& access);
+    /// An access of memory that is not the scene's.
+    void outside(const Access& access, bool store);
     void enter(void* place);
     void leave();
 
@@ -160,7 +183,12 @@ private:
     /// While one lives, the explorer's own accesses are not the scene's.
     class Inside {
     public:
-        explicit Inside(Exploration& all) : all_(all), before_(all.inside_) { all.inside_ = true; }
+        explicit Inside(Exploration& all) : all_(all), before_(all.inside_) {
+            all.inside_ = true;
+            if (!before_ && all.volatile_.access.address != 0) {
+                all.settle_volatile();
+            }
+        }
         ~Inside() { all_.inside_ = before_; }
 
     private:
@@ -186,6 +214,15 @@ private:
     StoreRecord& chosen(std::size_t location, bool for_update,
                         std::optional<std::uint64_t> expected = {});
     void undo();
+    void pass(MeetingPoint& point);
+    std::size_t word(const Access& access);
+    [[noreturn]] void fail_in_poll(const std::string& what);
+    void settle_volatile();
+    void had_effect();
+    std::uint64_t state_of_thread(const Access& access) const;
+    void spin_if_known(std::uint64_t state);
+    bool is_redundant();
+    std::string described(long step) const;
     bool has_other_writer(std::size_t location);
     void read(std::size_t location, const StoreRecord& store, const Access& access, long newest);
     void check_races(const Access& access, bool store, long step);
@@ -222,6 +259,12 @@ private:
 
     Thread* current_ = nullptr;
     bool inside_ = false;
+    struct {
+        Access access = {};
+        bool store = false;
+        std::uint64_t newest = 0;             ///< What belongs into memory.
+    } volatile_;                              ///< The last access, if it was volatile.
+    std::map<std::uintptr_t, long> outside_;  ///< The last store to each global variable: its step.
     sigjmp_buf failed_{};
     std::string why_;
     std::vector<long> involved_;

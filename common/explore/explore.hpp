@@ -63,8 +63,11 @@ private:
 };
 
 /// The end of a kernel of the calling thread's rank: all of its threads call it. What the rank has
-/// done and seen comes before what they do next, as CUDA's streams promise.
+/// done and seen comes before what they do next (KernelEnd).
 void kernel_end();
+/// The calling thread returns from its kernel before the others of its block: until the kernel's
+/// end their syncs do not wait for it (as on GPUs since Volta).
+void leave_block();
 /// For what is no kernel, and has no Waiter.
 using simt::await;
 /// Called in a body: the execution is wrong.
@@ -74,12 +77,20 @@ void fail(const std::string& why);
 /// compare them.
 enum class Reduction { kNone, kSleepSets, kSourceSets };
 
+/// What the end of a kernel does for other ranks. The next kernel of the rank's stream always knows
+/// what the ended one has done and seen.
+enum class KernelEnd {
+    kFence,    ///< A fence: a relaxed store of the next kernel publishes what the ended one did.
+    kNothing,  ///< Only what PTX promises.
+};
+
 struct Options {
     bool may_give_up = false;  ///< Each wait may also end because its time is over.
     std::uint64_t most_executions = 2'000'000;
     double seconds = 60;
     Reduction reduction = Reduction::kSourceSets;
     bool collect = false;  ///< Report::graphs.
+    KernelEnd kernel_end = KernelEnd::kFence;
 };
 
 /// One step of the failing execution.

@@ -43,6 +43,7 @@ struct ProgramOptions {
     bool trace = false;
     bool compare = false;
     bool list = false;
+    bool go_on = false;
     Options search;
 };
 
@@ -53,7 +54,7 @@ constexpr std::array kSearches{"all", "sleep sets", "source sets"};  // as explo
 bool agree(const Protocol& protocol, const ProgramOptions& program) {
     const auto reports = explore_each_way(program.search, protocol.setup);
     std::vector<std::string> executions;
-    std::vector<const char*> compared;
+    std::vector<const char*> compared, others;
     const Report* failed = nullptr;
     const Report* first = nullptr;  // of those that ended
     bool same = true;
@@ -63,18 +64,19 @@ bool agree(const Protocol& protocol, const ProgramOptions& program) {
                              : report.exhausted ? std::to_string(report.executions)
                                                 : "too many");
         failed = report.failed ? &report : failed;
+        (report.exhausted ? compared : others).push_back(kSearches[i]);
         if (report.exhausted) {
-            compared.push_back(kSearches[i]);
             first = first == nullptr ? &report : first;
             same = same && report.graphs == first->graphs;
         }
     }
-    const std::string result = failed != nullptr      ? "WRONG"
-                               : !same                ? "DIFFERENT"
-                               : compared.size() == 3 ? "same"
-                               : compared.size() == 2
-                                   ? fmt::format("same in {}", fmt::join(compared, " and "))
-                                   : "not compared";
+    const std::string result =
+        failed != nullptr      ? "WRONG"
+        : !same                ? "DIFFERENT"
+        : compared.size() == 3 ? "same"
+        : compared.size() == 2
+            ? fmt::format("same in {}; not compared: {}", fmt::join(compared, " and "), others[0])
+            : "not compared";
     print(fmt::format("{:<24} {:<9} {:>11} {:>9}  {}", protocol.name,
                       program.search.may_give_up ? "give up" : "end", fmt::join(executions, " "),
                       first == nullptr ? "" : std::to_string(first->graphs.size()), result));
@@ -129,9 +131,15 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
     app.add_flag("--trace", program.trace, "Print every step of a failing execution");
     app.add_option("--json", program.json,
                    "Append the results to a file, one line of JSON per search");
+    std::string kernel_end = "fence";
+    app.add_option("--kernel-end", kernel_end,
+                   "`nothing`: the end of a kernel publishes nothing to other ranks; default: "
+                   "`fence`, as docs/EXPLORE.md explains")
+        ->check(CLI::IsMember({"fence", "nothing"}));
     app.add_flag("--compare", program.compare,
                  "Search without reduction, with sleep sets and with source sets, and compare the "
                  "executions visited");
+    app.add_flag("--go-on", program.go_on, "Go on with the next search after a failure");
     app.add_flag("--list", program.list, "List the protocols' names");
     try {
         app.parse(argc, argv);
@@ -139,6 +147,7 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
         print(app.help());
         return kExitRight;
     }
+    program.search.kernel_end = kernel_end == "nothing" ? KernelEnd::kNothing : KernelEnd::kFence;
     std::vector<std::string> names;
     std::ranges::transform(protocols, std::back_inserter(names), &Protocol::name);
     if (program.list) {
@@ -165,6 +174,7 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
                                         fmt::join(kSearches, " "), "different")
                           : fmt::format("{:<24} {:<9} {:>7} {:>11} {:>8}", "protocol", "waits",
                                         "threads", "executions", "seconds"));
+    bool right = true;
     for (const Protocol& protocol : chosen) {
         for (const bool may_give_up : {false, true}) {
             program.search.may_give_up = may_give_up;

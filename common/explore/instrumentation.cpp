@@ -23,41 +23,71 @@ template <class T>
 bool is_explored(const volatile T* p) {
     return is_running() && running->holds(p);
 }
+
+/// Where in the code an access is made, and in which frame the caller's registers were saved.
+struct Caller {
+    void* place;
+    const void* frame;
+};
 template <class T>
-Access access_to(const volatile T* p, int order, void* place) {
-    return {reinterpret_cast<std::uintptr_t>(p), sizeof(T), place,
+Access access_to(const volatile T* p, int order, const Caller& caller) {
+    return {reinterpret_cast<std::uintptr_t>(p), sizeof(T), caller.place, caller.frame,
             static_cast<std::memory_order>(order)};
 }
-
 template <class T>
-T load(const volatile T* p, int order, void* place) {
-    return is_explored(p) ? static_cast<T>(running->load(access_to(p, order, place))) : *p;
+void outside(const volatile T* p, int order, const Caller& caller, bool store) {
+    if (is_running()) {
+        running->outside(access_to(p, order, caller), store);
+    }
 }
 
 template <class T>
-void store(volatile T* p, T value, int order, void* place) {
+T load(const volatile T* p, int order, const Caller& caller) {
     if (is_explored(p)) {
-        running->store(access_to(p, order, place), value);
+        return static_cast<T>(running->load(access_to(p, order, caller)));
+    }
+    outside(p, order, caller, false);
+    return *p;
+}
+
+template <class T>
+void store(volatile T* p, T value, int order, const Caller& caller) {
+    if (is_explored(p)) {
+        running->store(access_to(p, order, caller), value);
     } else {
+        outside(p, order, caller, true);
         *p = value;
     }
 }
 
 // Adds, ors and so on; with `expected`, only to that value.
 template <class T, class Change>
-T update(volatile T* p, int order, void* place, const Change& change,
+T update(volatile T* p, int order, const Caller& caller, const Change& change,
          std::optional<T> expected = {}, int failure = 0) {
     if (is_explored(p)) {
         return static_cast<T>(running->update(
-            access_to(p, order, place),
+            access_to(p, order, caller),
             [&](std::uint64_t old) { return std::uint64_t{change(static_cast<T>(old))}; }, expected,
             static_cast<std::memory_order>(failure)));
     }
+    outside(p, order, caller, true);
     const T old = *p;
     if (!expected || old == *expected) {
         *p = change(old);
     }
     return old;
+}
+
+template <class T>
+void announce_volatile(const volatile T* p, bool store, const Caller& caller) {
+    const Access access = access_to(p, static_cast<int>(std::memory_order_relaxed), caller);
+    if (!is_explored(p)) {
+        outside(p, static_cast<int>(std::memory_order_relaxed), caller, store);
+    } else if (store) {
+        running->volatile_store(access);
+    } else {
+        running->volatile_load(access);
+    }
 }
 
 }  // namespace
@@ -67,6 +97,8 @@ using namespace symm::explore;
 
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
 #define PLACE __builtin_return_address(0)
+// All registers of the caller are saved below the frame's address.
+#define CALLER (__builtin_unwind_init(), Caller{PLACE, __builtin_frame_address(0)})
 
 extern "C" {
 
@@ -105,20 +137,40 @@ SYMM_PLAIN(unaligned_, 4)
 SYMM_PLAIN(unaligned_, 8)
 SYMM_PLAIN(unaligned_, 16)
 
+#define SYMM_VOLATILE(bits, T)                              \
+    void __tsan_volatile_read##bits(const volatile T* p) {  \
+        announce_volatile(p, false, CALLER);                \
+    }                                                       \
+    void __tsan_volatile_write##bits(const volatile T* p) { \
+        announce_volatile(p, true, CALLER);                 \
+    }
+SYMM_VOLATILE(1, std::uint8_t)
+SYMM_VOLATILE(2, std::uint16_t)
+SYMM_VOLATILE(4, std::uint32_t)
+SYMM_VOLATILE(8, std::uint64_t)
+
+#define SYMM_UPDATE(bits, T, name, value)                                             \
+    T __tsan_atomic##bits##_##name(volatile T* p, T by, int order) {                  \
+        return update(p, order, CALLER,                                               \
+                      [=]([[maybe_unused]] T old) { return static_cast<T>(value); }); \
+    }
 #define SYMM_ATOMIC(bits, T)                                                                    \
     T __tsan_atomic##bits##_load(const volatile T* p, int order) {                              \
-        return load(p, order, PLACE);                                                           \
+        return load(p, order, CALLER);                                                          \
     }                                                                                           \
     void __tsan_atomic##bits##_store(volatile T* p, T value, int order) {                       \
-        store(p, value, order, PLACE);                                                          \
+        store(p, value, order, CALLER);                                                         \
     }                                                                                           \
-    T __tsan_atomic##bits##_fetch_add(volatile T* p, T by, int order) {                         \
-        return update(p, order, PLACE, [=](T old) { return static_cast<T>(old + by); });        \
-    }                                                                                           \
+    SYMM_UPDATE(bits, T, exchange, by)                                                          \
+    SYMM_UPDATE(bits, T, fetch_add, old + by)                                                   \
+    SYMM_UPDATE(bits, T, fetch_sub, old - by)                                                   \
+    SYMM_UPDATE(bits, T, fetch_and, old& by)                                                    \
+    SYMM_UPDATE(bits, T, fetch_or, old | by)                                                    \
+    SYMM_UPDATE(bits, T, fetch_xor, old ^ by)                                                   \
     T __tsan_atomic##bits##_compare_exchange_val(volatile T* p, T expected, T value, int order, \
                                                  int failure) {                                 \
         return update(                                                                          \
-            p, order, PLACE, [=](T) { return value; }, std::optional(expected), failure);       \
+            p, order, CALLER, [=](T) { return value; }, std::optional(expected), failure);      \
     }
 SYMM_ATOMIC(8, std::uint8_t)
 SYMM_ATOMIC(16, std::uint16_t)
@@ -126,7 +178,8 @@ SYMM_ATOMIC(32, std::uint32_t)
 SYMM_ATOMIC(64, std::uint64_t)
 void __tsan_atomic_thread_fence(int order) {
     if (is_running()) {
-        running->fence(static_cast<std::memory_order>(order));
+        const Caller caller = CALLER;
+        running->fence(static_cast<std::memory_order>(order), {0, 0, caller.place, caller.frame});
     }
 }
 void __tsan_atomic_signal_fence(int) {}

@@ -1,7 +1,6 @@
 #include "common/explore/model.hpp"
 
 #include <cstring>
-#include <stdexcept>
 
 namespace symm::explore {
 namespace {
@@ -72,17 +71,25 @@ StoreRecord& Memory::new_record() {
 }
 
 std::size_t Memory::at(std::uintptr_t address, std::size_t size) {
-    const auto [found, is_new] = numbers_.try_emplace(address, locations_.size());
-    if (is_new) {
-        locations_.emplace_back();
-        locations_.back().address = address;
-        locations_.back().size = size;
+    std::vector<std::size_t>& word = words_[address / 8];
+    auto found = std::ranges::find_if(word, [&](std::size_t number) {
+        return locations_[number].address == address && locations_[number].size == size;
+    });
+    if (found == word.end()) {
+        const std::size_t number = locations_.size();
+        Location& location = locations_.emplace_back();
+        location.address = address;
+        location.size = size;
+        for (const std::size_t other : word) {
+            if (address < locations_[other].address + locations_[other].size &&
+                locations_[other].address < address + size) {
+                location.overlaps.push_back(other);
+                locations_[other].overlaps.push_back(number);
+            }
+        }
+        found = word.insert(word.end(), number);
     }
-    Location& location = locations_[found->second];
-    if (location.size != size) {
-        throw std::runtime_error(
-            "a word is accessed with several sizes, which the model does not support");
-    }
+    Location& location = locations_[*found];
     if (location.stores.empty()) {
         StoreRecord& initial = new_record();
         initial.value = value_at(address, size);
@@ -90,7 +97,16 @@ std::size_t Memory::at(std::uintptr_t address, std::size_t size) {
         initial.generation = location.generation;
         location.stores.push_back(&initial);
     }
-    return found->second;
+    return *found;
+}
+
+const Location* Memory::overlapped(std::size_t location) const {
+    for (const std::size_t other : locations_[location].overlaps) {
+        if (!locations_[other].stores.empty()) {
+            return &locations_[other];
+        }
+    }
+    return nullptr;
 }
 
 std::vector<StoreRecord*> Memory::readable(std::size_t number, const Mind& mind) {
@@ -163,15 +179,18 @@ void Memory::fence(std::memory_order order, int thread, Mind& mind) {
 }
 
 void Memory::forget(std::uintptr_t address, std::size_t size) {
-    for (std::uintptr_t word = address & ~std::uintptr_t{7}; word < address + size; ++word) {
-        const auto found = numbers_.find(word);
-        if (found == numbers_.end()) {
+    for (std::uintptr_t word = address / 8; word * 8 < address + size; ++word) {
+        const auto found = words_.find(word);
+        if (found == words_.end()) {
             continue;
         }
-        Location& location = locations_[found->second];
-        if (word + location.size > address && !location.stores.empty()) {
-            location.stores.clear();
-            ++location.generation;
+        for (const std::size_t number : found->second) {
+            Location& location = locations_[number];
+            if (location.address < address + size && location.address + location.size > address &&
+                !location.stores.empty()) {
+                location.stores.clear();
+                ++location.generation;
+            }
         }
     }
 }

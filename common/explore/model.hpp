@@ -2,7 +2,7 @@
 /// \file
 /// The memory model: which stores a load may read.
 ///
-/// It is RC11 without its out-of-thin-air part, told by views (Kang and others, "A Promising
+/// It is RC11 with C++20's release sequences, told by views (Kang and others, "A Promising
 /// Semantics for Relaxed-Memory Concurrency", without the promises): the stores to a location have
 /// an order, and each thread has a *view*, the newest store that it knows at each location. A load
 /// may read that store or a newer one, and a store may come anywhere after it.
@@ -93,9 +93,10 @@ struct StoreRecord {
 struct Location {
     std::uintptr_t address = 0;
     std::size_t size = 0;
-    std::vector<StoreRecord*> stores;  ///< In their order. Empty: not accessed yet.
-    std::uint64_t generation = 0;      ///< Plain stores, each of which begins a new history.
-    NumberSet writers;                 ///< Threads that store to it in some execution.
+    std::vector<StoreRecord*> stores;   ///< In their order. Empty: not accessed yet.
+    std::uint64_t generation = 0;       ///< Plain stores, each of which begins a new history.
+    NumberSet writers;                  ///< Threads that store to it in some execution.
+    std::vector<std::size_t> overlaps;  ///< Locations of other sizes that share bytes with it.
 };
 
 /// The threads' part in the model.
@@ -121,9 +122,11 @@ public:
     explicit Memory(const void* origin) : origin_(reinterpret_cast<std::uintptr_t>(origin)) {}
     /// Begins an execution: no location has been accessed.
     void clear();
-    /// The number of the location at `address`, which is created where it is new. Throws
-    /// std::runtime_error where it was accessed with another size.
+    /// The number of the location of `size` bytes, at most 8, at `address`, which is created where
+    /// it is new.
     std::size_t at(std::uintptr_t address, std::size_t size);
+    /// A location of another size that was accessed and shares bytes with this one, or null.
+    const Location* overlapped(std::size_t location) const;
     Location& operator[](std::size_t location) { return locations_[location]; }
 
     const std::deque<Location>& locations() const { return locations_; }
@@ -145,7 +148,7 @@ private:
     StoreRecord& new_record();
 
     std::uintptr_t origin_;
-    std::unordered_map<std::uintptr_t, std::size_t> numbers_;
+    std::unordered_map<std::uintptr_t, std::vector<std::size_t>> words_;  ///< Those in 8 bytes.
     std::deque<Location> locations_;
     std::deque<StoreRecord> records_;
     std::size_t used_ = 0;

@@ -9,9 +9,11 @@ namespace symm::explore {
 
 void Exploration::live(void* thread) {
     try {
+        static_cast<Thread*>(thread)->stack_base = __builtin_frame_address(0);
         running->inside_ = false;
         static_cast<Thread*>(thread)->body();
-    } catch (...) {  // the explorer's: kernels throw nothing
+        const Inside inside(*running);  // settles its last access
+    } catch (...) {                     // the explorer's: kernels throw nothing
         running->error_ = std::current_exception();
     }
     running->inside_ = true;
@@ -93,6 +95,7 @@ void Exploration::add_thread(int rank, SceneBlock& block, unsigned number,
         thread.fiber = std::make_unique<Fiber>();
     }
     thread.rank = rank;
+    thread.scene_block = &block;
     thread.block = static_cast<int>(block.group_index.x);
     thread.number = static_cast<int>(number);
     thread.state = ThreadState::kReady;
@@ -100,6 +103,8 @@ void Exploration::add_thread(int rank, SceneBlock& block, unsigned number,
     thread.mind.now.step(number_of(thread));
     thread.reads.clear();
     thread.frame = nullptr;
+    thread.idle.clear();
+    thread.idle_loads = 0;
     thread.body = [body, handle = simt::ThreadBlock(&block, number)] { body(handle); };
     thread.fiber->start(live, &thread);
 }
@@ -119,19 +124,26 @@ void SceneBlock::sync_named(unsigned number, unsigned threads) {
 bool Exploration::meet(MeetingPoint& point, bool vote) {
     const Inside inside(*this);
     log({point.name, {}, point.passed});
+    had_effect();
     point.vote |= vote;
     point.waiting.push_back(number_of(*current_));
-    if (point.waiting.size() < point.expected) {
+    if (point.waiting.size() + point.left < point.expected) {
         current_->state = ThreadState::kAtBarrier;
         current_->fiber->suspend();
         return point.result;
     }
+    pass(point);
+    return point.result;
+}
+
+void Exploration::pass(MeetingPoint& point) {
+    const bool is_fence = point.ends_kernel && options_.kernel_end == KernelEnd::kFence;
     Knowledge all;
-    NumberSet past;
+    NumberSet past = point.left_past;
     for (const int i : point.waiting) {
         const Mind& mind = threads_[static_cast<std::size_t>(i)].mind;
         all.join(mind.now);
-        if (point.ends_kernel) {
+        if (is_fence) {
             all.join(mind.acquirable);
         }
         past.insert(mind.past);
@@ -141,15 +153,27 @@ bool Exploration::meet(MeetingPoint& point, bool vote) {
         thread.mind.now = all;
         thread.mind.past = past;
         thread.mind.now.step(i);
-        if (point.ends_kernel) {
+        if (is_fence) {
             thread.mind.released = all;
+        }
+        if (point.ends_kernel) {
+            thread.scene_block->whole.left = 0;
         }
         thread.state = ThreadState::kReady;
     }
     point.waiting.clear();
     ++point.passed;
     point.result = std::exchange(point.vote, false);
-    return point.result;
+}
+
+void Exploration::leave_block() {
+    const Inside inside(*this);
+    MeetingPoint& whole = current_->scene_block->whole;
+    ++whole.left;
+    whole.left_past.insert(current_->mind.past);
+    if (!whole.waiting.empty() && whole.waiting.size() + whole.left == whole.expected) {
+        pass(whole);
+    }
 }
 
 }  // namespace symm::explore

@@ -13,6 +13,9 @@ using simt::Awaited;
 
 Awaited Exploration::await(const std::function<bool()>& poll, const std::uint32_t* gave_up) {
     const Inside inside(*this);
+    if (is_polling()) {
+        fail_in_poll("another wait");
+    }
     current_->wait = {&poll, options_.may_give_up ? gave_up : nullptr};
     current_->state = ThreadState::kWaits;
     current_->fiber->suspend();
@@ -26,6 +29,7 @@ bool Exploration::call_poll(Thread& thread) {
     poll_frame_ = __builtin_frame_address(0);
     inside_ = false;
     const bool ended = (*thread.wait.poll)();
+    { const Inside settles(*this); }
     inside_ = true;
     current_ = nullptr;
     return ended;
@@ -85,8 +89,8 @@ void Exploration::add_moves(Thread& thread) {
             }
         }
     }
-    for (auto& [location, version] : wait.polled) {
-        version = version_of(location);
+    for (auto& polled : wait.polled) {
+        polled.version = version_of(polled.location);
     }
 }
 
@@ -152,7 +156,7 @@ StoreRecord& Exploration::chosen(std::size_t location, bool for_update,
     } else {
         const auto found = std::ranges::find(stores, making_->reads.at(loads_), &StoreRecord::id);
         if (found == stores.end()) {
-            throw std::runtime_error("the scene is not deterministic");
+            fail("the scene is not deterministic");
         }
         store = *found;
     }

@@ -1,5 +1,5 @@
 # cmake -DEXPLORE=PROGRAM -P json.cmake: what a program that finds a failure of `packet` appends to
-# a file is a line of JSON, with the steps of its story.
+# a file is a line of JSON, with the steps of its story. Compared searches fail, too.
 set(file "${CMAKE_CURRENT_BINARY_DIR}/explore_json_test.json")
 file(REMOVE "${file}")
 execute_process(COMMAND "${EXPLORE}" packet --json "${file}" OUTPUT_VARIABLE story)
@@ -16,4 +16,9 @@ string(JSON matters GET "${json}" steps ${last} matters)
 string(FIND "${story}" "=> ${why}\n" told)
 if(NOT "${protocol} ${failed} ${what} ${matters}" STREQUAL "packet ON load ON" OR told EQUAL -1)
   message(FATAL_ERROR "the story is\n${story}\nand the JSON\n${json}")
+endif()
+
+execute_process(COMMAND "${EXPLORE}" packet --compare RESULT_VARIABLE code OUTPUT_VARIABLE out)
+if(NOT code EQUAL 1 OR NOT out MATCHES "WRONG +WRONG +WRONG [^\n]* WRONG\n.*=> ")
+  message(FATAL_ERROR "three searches that fail end with ${code} and print\n${out}")
 endif()

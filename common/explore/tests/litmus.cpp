@@ -20,6 +20,7 @@ using Word = std::atomic<int>;
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr auto release = std::memory_order_release;
 constexpr auto acquire = std::memory_order_acquire;
+constexpr auto seq_cst = std::memory_order_seq_cst;
 
 std::array<int, 4> r;  // what the loads return
 
@@ -47,6 +48,17 @@ const Litmus kTests[] = {
     {{"SB: stores before loads", 4, 4},
      {[] { x->store(1, relaxed), r[0] = y->load(relaxed); },
       [] { y->store(1, relaxed), r[1] = x->load(relaxed); }}},
+    {{"SB: seq_cst fences, whose order counts", 4, 3},
+     {[] {
+          x->store(1, relaxed);
+          std::atomic_thread_fence(seq_cst);
+          r[0] = y->load(relaxed);
+      },
+      [] {
+          y->store(1, relaxed);
+          std::atomic_thread_fence(seq_cst);
+          r[1] = x->load(relaxed);
+      }}},
     {{"LB: no value from nowhere", 3, 3},
      {[] { r[0] = y->load(relaxed), x->store(1, relaxed); },
       [] { r[1] = x->load(relaxed), y->store(1, relaxed); }}},
@@ -69,6 +81,18 @@ const Litmus kTests[] = {
           r[0] = y->load(relaxed);
           std::atomic_thread_fence(acquire);
           r[1] = x->load(relaxed);
+      }}},
+    {{"MP: a swap that fails and acquires", 3, 3},
+     {[] { x->store(1, relaxed), y->store(1, release); },
+      [] {
+          r[0] = 2;
+          y->compare_exchange_strong(r[0], 3, relaxed, acquire), r[1] = x->load(relaxed);
+      }}},
+    {{"MP: a swap that fails and does not acquire", 4, 4},
+     {[] { x->store(1, relaxed), y->store(1, release); },
+      [] {
+          r[0] = 2;
+          y->compare_exchange_strong(r[0], 3, acquire, relaxed), r[1] = x->load(relaxed);
       }}},
     {{"CoRR: coherence", 6, 6},
      {[] { x->store(1, relaxed), x->store(2, relaxed); },

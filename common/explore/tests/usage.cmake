@@ -1,7 +1,7 @@
 # cmake -DEXPLORE=PROGRAM -P usage.cmake: bad usage is one line and exit code 2, lost output is exit
 # code 1, and a story has its lines of source wherever the program lies.
 foreach(bad "--lines;x" "--lines;-1" "--random;-1" "--executions;0" "--seconds;nan" "--bogus"
-            "nowhere" "--json;/dev/full")
+            "nowhere" "--json;/dev/full" "--kernel-end;never")
   execute_process(COMMAND "${EXPLORE}" ${bad} RESULT_VARIABLE code OUTPUT_VARIABLE out
                   ERROR_VARIABLE error TIMEOUT 20)
   if(NOT code STREQUAL "2" OR NOT out STREQUAL "" OR NOT error MATCHES "^error: [^\n]*\n$")
@@ -25,4 +25,10 @@ execute_process(COMMAND "${folder}/${name}" packet OUTPUT_VARIABLE story)
 file(REMOVE_RECURSE "${folder}")
 if(NOT story MATCHES "ll_packet.hpp:[0-9]" OR EXISTS "${CMAKE_CURRENT_BINARY_DIR}/ran")
   message(FATAL_ERROR "in the folder ${folder} the story is\n${story}")
+endif()
+
+execute_process(COMMAND "${EXPLORE}" barrier/2x1 --compare --executions 2 RESULT_VARIABLE code
+                OUTPUT_VARIABLE out)
+if(NOT code EQUAL 0 OR NOT out MATCHES " end +too many +too many +too many +not compared\n")
+  message(FATAL_ERROR "searches that stop early end with ${code} and print\n${out}")
 endif()

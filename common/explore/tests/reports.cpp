@@ -1,0 +1,258 @@
+// What the explorer says of scenes that it refuses or finds wrong, and of those that a plain CUDA
+// kernel has: loops that poll, volatile, threads that leave early. Exit status 0 if all reports are
+// as expected.
+
+#include <fmt/core.h>
+
+#include <atomic>
+#include <cstdint>
+#include <regex>
+#include <string>
+
+#include "common/explore/explore.hpp"
+
+namespace symm::explore {
+namespace {
+
+constexpr auto relaxed = std::memory_order_relaxed;
+constexpr auto release = std::memory_order_release;
+constexpr auto acquire = std::memory_order_acquire;
+
+using Word = std::atomic<std::uint32_t>;
+using Body = std::function<void()>;
+
+Word *x, *y;
+std::uint32_t* data;
+std::uint32_t global;
+
+template <class T>
+std::atomic<T>& as(void* word) {
+    return *static_cast<std::atomic<T>*>(word);
+}
+std::uint32_t volatile_load(const void* p) {
+    return *static_cast<const volatile std::uint32_t*>(p);
+}
+void volatile_store(void* p, std::uint32_t value) {
+    *static_cast<volatile std::uint32_t*>(p) = value;
+}
+void expect(std::uint32_t seen, std::uint32_t expected) {
+    if (seen != expected) {
+        fail(fmt::format("reads {}", seen));
+    }
+}
+
+struct Case {
+    const char* name;
+    const char* report;  ///< A regular expression: the failure, or the number of executions.
+    std::vector<Body> ranks;
+    Options options = {};
+};
+
+const Case kCases[] = {
+    {"a word and its other half",
+     R"(atomic accesses of two sizes: 8 bytes of word.0., store by r0.b0.t0 \(step 0\); 4 bytes of )"
+     R"(word.1., access by r1.b0.t0 \(step 1\))",
+     {[] { as<std::uint64_t>(x).store(1, relaxed); },
+      [] { as<std::uint32_t>(x + 1).load(relaxed); }}},
+    {"a word and a half of it, which a poll reads",
+     "atomic accesses of two sizes: 4 bytes of word.0., in a poll; 8 bytes of word.0., access by "
+     "r1.b0.t0",
+     {[] { await([] { return x->load(relaxed) != 0; }, nullptr); },
+      [] {
+          await([] { return y->load(relaxed) != 0; }, nullptr);
+          as<std::uint64_t>(x).store(1, relaxed);
+      },
+      [] { y->store(1, relaxed); }}},
+    {"another size after a plain store", "1 executions", {[] {
+         x->store(1, relaxed);
+         *reinterpret_cast<std::uint64_t*>(x) = 2;
+         as<std::uint64_t>(x).store(3, relaxed);
+     }}},
+    {"a global variable that two ranks write",
+     "threads share a global variable.*plain store by r0.*plain store by r1",
+     {[] { global = 1; }, [] { global = 2; }}},
+    {"a global variable that a rank writes and another one loads",
+     "threads share a global variable.*: store by r0.*load by r1",
+     {[] { std::atomic_ref(global).store(1, relaxed); },
+      [] { std::atomic_ref(global).load(relaxed); }}},
+    {"stores of equal values",
+     "data race on data.*also if their values are equal",
+     {[] { *data = 1; }, [] { *data = 1; }}},
+    {"an addition in a poll", "r0.b0.t0 makes an addition or a swap in the poll of a wait", {[] {
+         await([] { return x->fetch_add(1) != 0; }, nullptr);
+     }}},
+    {"a store in a poll", "r0.b0.t0 makes a store in the poll of a wait", {[] {
+         await([] { return x->store(1, relaxed), true; }, nullptr);
+     }}},
+    {"seq_cst in a poll", "r0.b0.t0 makes a seq_cst access or fence in the poll of a wait", {[] {
+         await([] { return x->load() != 0; }, nullptr);
+     }}},
+
+    {"a loop that polls",
+     "1 executions",
+     {[] { *data = 5, x->store(1, release); },
+      [] {
+          while (x->load(acquire) != 1) {
+          }
+          expect(*data, 5);
+      }}},
+    {"a relaxed loop",
+     "data race on data",
+     {[] { *data = 5, x->store(1, release); },
+      [] {
+          while (x->load(relaxed) != 1) {
+          }
+          expect(*data, 5);
+      }}},
+    {"a seq_cst loop",
+     "2 executions",
+     {[] { *data = 5, x->store(1); },
+      [] {
+          while (x->load() != 1) {
+          }
+          expect(*data, 5);
+      }}},
+    {"a loop that never ends",
+     "no thread can go on: r1.b0.t0 polls word.0. = 0x1 of step",
+     {[] { x->store(1, release); },
+      [] {
+          while (x->load(acquire) != 2) {
+          }
+      }}},
+    {"a loop over two words",
+     "^[0-9] executions",
+     {[] { x->store(1, release); }, [] { y->store(1, release); },
+      [] {
+          while ((x->load(acquire) & y->load(acquire)) != 1) {
+          }
+      }}},
+    {"loops for two rounds, which a late thread passes with one value",
+     "2 executions",
+     {[] { x->store(1, release), x->store(2, release); },
+      [] {
+          for (std::uint32_t round = 1; round <= 2; ++round) {
+              while (x->load(acquire) < round) {
+              }
+          }
+      }}},
+    {"a loop that counts its polls",
+     "reads 0",
+     {[] { x->store(1, release); },
+      [] {
+          std::uint32_t seen = 0;
+          for (int polls = 0; polls < 3 && seen == 0; ++polls) {
+              seen = x->load(acquire);
+          }
+          expect(seen, 1);
+      }}},
+    {"a lock",
+     "2 executions",
+     {[] {
+          std::uint32_t expected = 0;
+          while (!x->compare_exchange_strong(expected, 1, acquire)) {
+              expected = 0;
+          }
+          ++*data;
+          x->store(0, release);
+      },
+      [] {
+          std::uint32_t expected = 0;
+          while (!x->compare_exchange_strong(expected, 1, acquire)) {
+              expected = 0;
+          }
+          ++*data;
+          x->store(0, release);
+      }}},
+    {"volatile: no order",
+     "reads 0",
+     {[] { x->store(5, relaxed), volatile_store(y, 1); },
+      [] {
+          while (volatile_load(y) != 1) {
+          }
+          expect(x->load(relaxed), 5);
+      }}},
+    {"volatile: fences",
+     "1 executions",
+     {[] {
+          *data = 5;
+          std::atomic_thread_fence(release);
+          volatile_store(y, 1);
+      },
+      [] {
+          while (volatile_load(y) != 1) {
+          }
+          std::atomic_thread_fence(acquire);
+          expect(*data, 5);
+      }}},
+    {"the end of a kernel is a fence",
+     "1 executions",
+     {[] { *data = 5, kernel_end(), x->store(1, relaxed); },
+      [] {
+          await([] { return x->load(acquire) == 1; }, nullptr);
+          expect(*data, 5);
+      }}},
+    {"the end of a kernel publishes nothing",
+     "data race on data",
+     {[] { *data = 5, kernel_end(), x->store(1, relaxed); },
+      [] {
+          await([] { return x->load(acquire) == 1; }, nullptr);
+          expect(*data, 5);
+      }},
+     {.kernel_end = KernelEnd::kNothing}},
+};
+
+bool is_as_expected(const std::string& name, const std::string& expected, const Report& report) {
+    const std::string text =
+        report.exhausted ? fmt::format("{} executions", report.executions) : report.why;
+    const bool right = std::regex_search(text, std::regex(expected));
+    if (!right) {
+        fmt::print("{}: expected '{}', not '{}'\n", name, expected, text);
+    }
+    return right;
+}
+
+/// Thread 0 of a block returns, the others synchronize.
+Report leave_early(bool announced) {
+    return explore({}, [=](Scene& scene) {
+        data = scene.allocate<std::uint32_t>(3, "data");
+        scene.launch(0, {.threads = 3}, [=](const simt::ThreadBlock& block) {
+            const unsigned t = block.thread_rank();
+            for (std::uint32_t kernel = 1; kernel <= 2; ++kernel) {
+                if (t != 0) {
+                    data[t] = kernel;
+                    block.sync();
+                    expect(data[3 - t], kernel);
+                } else if (announced) {
+                    leave_block();
+                }
+                kernel_end();
+            }
+        });
+    });
+}
+
+}  // namespace
+}  // namespace symm::explore
+
+int main() {
+    using namespace symm::explore;
+    int wrong = 0;
+    for (const Case& one : kCases) {
+        const Report report = explore(one.options, [&](Scene& scene) {
+            x = scene.allocate<Word>(2, "word");
+            y = scene.allocate<Word>(1, "y");
+            data = scene.allocate<std::uint32_t>(1, "data");
+            for (std::size_t rank = 0; rank < one.ranks.size(); ++rank) {
+                scene.launch(static_cast<int>(rank), {},
+                             [&, rank](const auto&) { one.ranks[rank](); });
+            }
+        });
+        wrong += is_as_expected(one.name, one.report, report) ? 0 : 1;
+    }
+    wrong += is_as_expected("a thread leaves", "1 executions", leave_early(true)) ? 0 : 1;
+    wrong += is_as_expected("a thread leaves unannounced", "waits at a barrier", leave_early(false))
+                 ? 0
+                 : 1;
+    fmt::print("{} reports are wrong\n", wrong);
+    return wrong == 0 ? 0 : 1;
+}
