@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "common/explore/exploration.hpp"
 
@@ -17,6 +18,9 @@ constexpr std::size_t kMostSteps = 100'000;
 /// A thread that has made this many loads and nothing else may be in a loop that polls, also if
 /// none of them was a choice.
 constexpr std::size_t kManyIdleLoads = 64;
+
+/// A loop with more loads than this is not recognized.
+constexpr std::size_t kMostIdleLoads = 256;
 
 /// Bytes below a frame address where a function has saved the registers of its caller (x86-64).
 constexpr std::ptrdiff_t kSavedRegisters = 5 * 8;
@@ -63,6 +67,9 @@ void Exploration::check_races(const Access& access, bool store, long step) {
 
 // The location of an atomic access, all of which must have its size.
 std::size_t Exploration::word(const Access& access) {
+    if (access.is_static()) {  // a plain store may have changed it
+        std::memcpy(reinterpret_cast<void*>(access.address), access.real, access.size);
+    }
     const std::size_t number = memory_.at(access.address, access.size);
     const Location* const other = memory_.overlapped(number);
     if (other == nullptr) {
@@ -102,8 +109,8 @@ void Exploration::plain(void* address, std::size_t size, bool store, void* place
     if (store && !(here <= address && address < current_->stack_base)) {
         had_effect();
     }
-    const Access access{reinterpret_cast<std::uintptr_t>(address), size, place};
-    if (!holds(address)) {
+    const Access access{modelled(address), size, place};
+    if (!holds(access.address)) {
         outside(access, store);
         return;
     }
@@ -155,35 +162,79 @@ void Exploration::read(std::size_t location, const StoreRecord& store, const Acc
 void Exploration::had_effect() {
     current_->idle.clear();
     current_->idle_loads = 0;
+    current_->perhaps_spins.clear();
 }
 
 // What a thread does next depends on this alone, if the memory that it reads stays the same.
-std::uint64_t Exploration::state_of_thread(const Access& access) const {
+std::vector<std::uint64_t> Exploration::state_of_thread(const Access& access) const {
     const char* const begin = static_cast<const char*>(access.frame) - kSavedRegisters;
-    const auto* const end = static_cast<const char*>(current_->stack_base);
-    return std::hash<std::string_view>()({begin, static_cast<std::size_t>(end - begin)});
+    std::vector<std::uint64_t> state(
+        static_cast<std::size_t>(static_cast<const char*>(current_->stack_base) - begin) / 8);
+    std::memcpy(state.data(), begin, state.size() * 8);
+    return state;
+}
+
+// Called after it.
+void Exploration::add_idle_load(std::vector<std::uint64_t> state, std::size_t location,
+                                std::uint64_t value) {
+    auto& idle = current_->idle;
+    if (idle.size() == kMostIdleLoads) {
+        idle.erase(idle.begin());
+    }
+    const std::size_t earlier = current_->reads.size() - 1;
+    idle.push_back({std::move(state), location, earlier, current_->reads.back(), value});
+}
+
+/// A hash of all that the calling thread has read up to now, and of where this load was in that.
+std::size_t Exploration::history_since(const IdleLoad& load) const {
+    auto reads = current_->reads;
+    reads.push_back(load.earlier);
+    reads.push_back(static_cast<std::uint64_t>(number_of(*current_)));
+    return std::hash<std::string_view>()(
+        {reinterpret_cast<const char*>(reads.data()), reads.size() * sizeof(reads[0])});
 }
 
 // A thread that comes back to a state, without an effect in between, polls. If it can never read
-// anything else, it waits for ever; if it can, the execution in which it waited for that is another
-// one. In both cases this one goes on without the thread.
-void Exploration::spin_if_known(std::uint64_t state) {
-    const auto& idle = current_->idle;
-    const auto first = std::ranges::find(idle, state, &IdleLoad::state);
-    if (first == idle.end()) {
-        return;
+// anything else, it waits for ever. As soon as it can, this execution is left out: the one in which
+// it waited for that is another one.
+//
+// The first round of a loop begins in another state than later ones where a register or a variable
+// keeps what was read, though the next round does not use it. So a thread is seen to poll after its
+// third round. The search then begins again, and knows it after the first one.
+void Exploration::spin_if_known(const std::vector<std::uint64_t>& state) {
+    auto& idle = current_->idle;
+    for (auto first = idle.begin(); first != idle.end(); ++first) {
+        const auto is_alike = [&](std::uint64_t word, std::uint64_t before) {
+            return word == before ||
+                   std::ranges::find(first, idle.end(), word, &IdleLoad::value) != idle.end();
+        };
+        if (!std::ranges::equal(state, first->state, is_alike)) {
+            continue;
+        }
+        if (state != first->state) {
+            const std::size_t history = history_since(*first);
+            if (!spins_.contains(history)) {
+                current_->perhaps_spins[current_->reads.size()].push_back(history);
+                continue;
+            }
+        }
+        for (const std::size_t history : current_->perhaps_spins[first->earlier]) {
+            begin_again_ = spins_.insert(history).second || begin_again_;
+        }
+        current_->wait = {};
+        for (; first != idle.end(); ++first) {
+            current_->wait.polled.push_back({first->location, 0, first->read});
+        }
+        current_->state = ThreadState::kSpins;
+        any_spins_ = true;
+        current_->fiber->suspend();
     }
-    current_->wait = {};
-    for (auto load = first; load != idle.end(); ++load) {
-        current_->wait.polled.push_back({load->location, 0, load->read});
-    }
-    current_->state = ThreadState::kSpins;
-    current_->fiber->suspend();
 }
 
-// Whether a thread that spins could read something else by now.
+// Whether a thread that spins could read something newer.
 bool Exploration::is_redundant() {
-    return std::any_of(threads_.begin(), threads_.begin() + static_cast<long>(thread_count_),
+    return any_spins_ &&
+           std::any_of(threads_.begin(), threads_.begin() + static_cast<long>(thread_count_),
                        [&](const Thread& thread) {
                            return thread.state == ThreadState::kSpins &&
                                   std::ranges::any_of(thread.wait.polled, [&](const auto& polled) {
@@ -201,7 +252,7 @@ std::uint64_t Exploration::load(const Access& access) {
         return load(acquire);
     }
     std::size_t location = 0;
-    std::uint64_t state = 0;
+    std::vector<std::uint64_t> state;
     bool is_choice = false;
     {
         const Inside inside(*this);
@@ -227,9 +278,9 @@ std::uint64_t Exploration::load(const Access& access) {
         read(location, store, access, &newest != &store ? newest.step : -1);
         value = store.value;
     }
-    if (state != 0) {
+    if (!state.empty()) {
         const Inside inside(*this);
-        current_->idle.push_back({state, location, current_->reads.back()});
+        add_idle_load(std::move(state), location, value);
     }
     return value;
 }
@@ -251,6 +302,9 @@ void Exploration::put(std::size_t location, std::uint64_t value, const Access& a
     const long step = log({"store", access, value});
     check_races(access, true, step);
     memory_.store(location, value, *access.order, me, before, behind, current_->mind).step = step;
+    if (access.is_static()) {
+        std::memcpy(access.real, reinterpret_cast<void*>(access.address), access.size);
+    }
     search_.stored(location, me, current_->mind.past);
 }
 
@@ -281,8 +335,11 @@ std::uint64_t Exploration::update(const Access& access,
         succeeded.order = std::memory_order_acq_rel;
         failure = std::memory_order_acquire;
     }
-    const std::uint64_t state = expected ? state_of_thread(access) : 0;
-    spin_if_known(state);
+    std::vector<std::uint64_t> state;
+    if (expected) {
+        state = state_of_thread(access);
+        spin_if_known(state);
+    }
     const NumberSet past = current_->mind.past;
     StoreRecord* old = nullptr;
     const auto succeeds = [&] { return !expected || old->value == *expected; };
@@ -304,7 +361,7 @@ std::uint64_t Exploration::update(const Access& access,
         old->updated = true;
         put(location, change(old->value), succeeded, old);
     } else {
-        current_->idle.push_back({state, location, old->id});
+        add_idle_load(std::move(state), location, old->value);
     }
     return old->value;
 }
@@ -313,23 +370,21 @@ void Exploration::volatile_load(const Access& access) {
     const std::uint64_t value = load(access);
     const Inside inside(*this);
     volatile_ = {access};
-    auto* const memory = reinterpret_cast<void*>(access.address);
-    std::memcpy(&volatile_.newest, memory, access.size);
-    std::memcpy(memory, &value, access.size);
+    std::memcpy(&volatile_.newest, access.real, access.size);
+    std::memcpy(access.real, &value, access.size);
 }
 
 void Exploration::volatile_store(const Access& access) {
     const Inside inside(*this);
     volatile_ = {access, true};
-    std::memcpy(&volatile_.newest, reinterpret_cast<void*>(access.address), access.size);
+    std::memcpy(&volatile_.newest, access.real, access.size);
 }
 
 void Exploration::settle_volatile() {
     const auto last = std::exchange(volatile_, {});
-    auto* const memory = reinterpret_cast<void*>(last.access.address);
     std::uint64_t value = 0;
-    std::memcpy(&value, memory, last.access.size);
-    std::memcpy(memory, &last.newest, last.access.size);
+    std::memcpy(&value, last.access.real, last.access.size);
+    std::memcpy(last.access.real, &last.newest, last.access.size);
     if (last.store) {
         store(last.access, value);
     }
@@ -352,14 +407,17 @@ void Exploration::fence(std::memory_order order, const Access& access) {
         // These fences have an order, and what comes before one is known after the next, as in PTX:
         // each is an addition to the same word. It is no effect of a loop that polls.
         const auto idle = current_->idle;
+        const auto perhaps_spins = current_->perhaps_spins;
         const std::size_t idle_loads = current_->idle_loads;
         Access of_order = access;
         of_order.address = reinterpret_cast<std::uintptr_t>(scene_);
         of_order.size = sizeof(std::uint64_t);
         of_order.order = std::memory_order_acq_rel;
+        of_order.real = nullptr;
         update(of_order, [](std::uint64_t fences) { return fences + 1; }, {}, {});
         current_->idle = idle;
         current_->idle_loads = idle_loads;
+        current_->perhaps_spins = perhaps_spins;
         Memory::fence(std::memory_order_release, number_of(*current_), current_->mind);
     }
     if (!trying_) {

@@ -69,6 +69,7 @@ void Exploration::begin_execution() {
     thread_count_ = 0;
     kernel_ends_.clear();
     blocks_.clear();
+    with_statics_ = nullptr;
     log_.clear();
     frames_.clear();
     overwritten_.clear();
@@ -79,6 +80,7 @@ void Exploration::begin_execution() {
     making_ = nullptr;
     trying_ = false;
     volatile_ = {};
+    any_spins_ = false;
     outside_.clear();
     inside_ = true;
 }
@@ -91,6 +93,9 @@ Exploration::End Exploration::execute() {
     setup_(*this);
     while (true) {
         run_ready();
+        if (is_redundant()) {
+            return End::kAsleep;
+        }
         std::vector<ThreadMove> moves;
         std::map<int, std::vector<std::size_t>> polled;
         bool ended = true;
@@ -112,16 +117,17 @@ Exploration::End Exploration::execute() {
             return End::kComplete;
         }
         if (moves.empty()) {
-            if (is_redundant()) {
-                return End::kAsleep;
-            }
             fail(deadlock());
         }
         const ThreadMove* const move = search_.next(moves, polled);
         if (move == nullptr) {
             return End::kAsleep;
         }
-        make(threads_[static_cast<std::size_t>(move->thread)], *move);
+        Thread& thread = threads_[static_cast<std::size_t>(move->thread)];
+        if (thread.state != ThreadState::kWaits) {
+            throw std::runtime_error("the scene is not deterministic");
+        }
+        make(thread, *move);
     }
 }
 
@@ -150,7 +156,7 @@ std::string Exploration::name_of(std::uintptr_t address) const {
     if (address == reinterpret_cast<std::uintptr_t>(scene_)) {
         return "the order of fence.sc";
     }
-    if (!holds(reinterpret_cast<const void*>(address))) {
+    if (!holds(address)) {
         return "a global variable";
     }
     const auto named = std::find_if(names_.rbegin(), names_.rend(), [&](const NamedMemory& one) {
@@ -231,7 +237,7 @@ Report Exploration::explore() {
             }
             break;
         }
-        if (begin_again_) {  // loads of a location with a new writer were no choices so far
+        if (begin_again_) {  // some choices were none so far, or will be none
             begin_again_ = false;
             search_.restart();
             report.executions = visited = 0;
@@ -265,6 +271,9 @@ void kernel_end() {
 }
 void leave_block() {
     running->leave_block();
+}
+const simt::ThreadBlock& this_block() {
+    return running->this_block();
 }
 void fail(const std::string& why) {
     running->fail(why);

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,6 +70,7 @@ struct SceneBlock final : simt::HostBlock {
     MeetingPoint whole{"block.sync"};
     std::vector<MeetingPoint> warps;
     std::map<unsigned, MeetingPoint> named;  ///< By number.
+    char* statics = nullptr;                 ///< Its __shared__ variables, while it does not run.
 };
 
 /// A function that a thread is in, and those that called it.
@@ -79,9 +81,11 @@ struct Frame {
 
 /// A load of a thread that has had no effect since.
 struct IdleLoad {
-    std::uint64_t state;  ///< A hash of the thread's registers and stack before the load.
+    std::vector<std::uint64_t> state;  ///< The thread's registers and stack before it.
     std::size_t location;
-    std::uint64_t read;  ///< The store's id.
+    std::size_t earlier;  ///< How many loads its thread has made before, polls included.
+    std::uint64_t read;   ///< The store's id.
+    std::uint64_t value;
 };
 
 struct Thread {
@@ -90,6 +94,7 @@ struct Thread {
     ThreadState state = ThreadState::kReady;
     std::unique_ptr<Fiber> fiber;
     std::function<void()> body;
+    simt::ThreadBlock handle;
     Mind mind;
     PendingWait wait;
     std::array<const StoreRecord*, 2> last_reads{};  ///< The newest first.
@@ -98,15 +103,22 @@ struct Thread {
     const void* stack_base = nullptr;
     std::vector<IdleLoad> idle;  ///< Loads without an effect since, outside of waits.
     std::size_t idle_loads = 0;  ///< How many there were, also before `idle` was kept.
+    std::map<std::size_t, std::vector<std::size_t>> perhaps_spins;  ///< By load: spins_, if so.
 };
 
 /// An access, or none.
 struct Access {
-    std::uintptr_t address = 0;  ///< 0: none.
+    std::uintptr_t address = 0;  ///< As the model knows it. 0: none.
     std::size_t size = 0;
     void* place = nullptr;                        ///< In the code.
     const void* frame = nullptr;                  ///< That of the instrumentation's function.
     std::optional<std::memory_order> order = {};  ///< Nothing: a plain access.
+    void* real = nullptr;                         ///< Where the kernel finds the word.
+
+    /// Whether it is of a __shared__ variable, which the model knows by another address.
+    bool is_static() const {
+        return real != nullptr && reinterpret_cast<std::uintptr_t>(real) != address;
+    }
 };
 
 /// A step as the log stores it; reports turn it into a ReportedStep.
@@ -155,11 +167,13 @@ public:
 
     // For the instrumentation.
     bool runs_thread() const { return current_ != nullptr && !inside_; }
-    bool holds(const volatile void* address) const {
-        return reinterpret_cast<std::uintptr_t>(address) -
-                   reinterpret_cast<std::uintptr_t>(scene_) <
-               kSceneBytes;
+    bool holds(std::uintptr_t address) const {
+        return address - reinterpret_cast<std::uintptr_t>(scene_) < kSceneBytes;
     }
+    /// The address by which the model knows a byte: that of a __shared__ variable depends on the
+    /// block.
+    std::uintptr_t modelled(const volatile void* address) const;
+    const simt::ThreadBlock& this_block() const { return current_->handle; }
     void plain(void* address, std::size_t size, bool store, void* place);
     std::uint64_t load(const Access& access);
     void store(const Access& access, std::uint64_t value);
@@ -203,6 +217,7 @@ private:
                     const std::function<void(const simt::ThreadBlock&)>& body);
     static void live(void* thread);
     void resume(Thread& thread);
+    void bring_statics(SceneBlock& block);
     void add_moves(Thread& thread);
     bool is_stale(const Thread& thread);
     void make(Thread& thread, const ThreadMove& move);
@@ -219,8 +234,10 @@ private:
     [[noreturn]] void fail_in_poll(const std::string& what);
     void settle_volatile();
     void had_effect();
-    std::uint64_t state_of_thread(const Access& access) const;
-    void spin_if_known(std::uint64_t state);
+    void add_idle_load(std::vector<std::uint64_t> state, std::size_t location, std::uint64_t value);
+    std::size_t history_since(const IdleLoad& load) const;
+    std::vector<std::uint64_t> state_of_thread(const Access& access) const;
+    void spin_if_known(const std::vector<std::uint64_t>& state);
     bool is_redundant();
     std::string described(long step) const;
     bool has_other_writer(std::size_t location);
@@ -254,6 +271,7 @@ private:
     std::size_t thread_count_ = 0;
     std::map<int, MeetingPoint> kernel_ends_;  ///< By rank.
     std::deque<SceneBlock> blocks_;
+    SceneBlock* with_statics_ = nullptr;  ///< Its __shared__ variables are in their places.
     std::vector<LoggedStep> log_;
     std::deque<Frame> frames_;
 
@@ -262,14 +280,16 @@ private:
     struct {
         Access access = {};
         bool store = false;
-        std::uint64_t newest = 0;             ///< What belongs into memory.
-    } volatile_;                              ///< The last access, if it was volatile.
+        std::uint64_t newest = 0;  ///< What belongs into memory.
+    } volatile_;                   ///< The last access, if it was volatile.
+    bool any_spins_ = false;
     std::map<std::uintptr_t, long> outside_;  ///< The last store to each global variable: its step.
     sigjmp_buf failed_{};
     std::string why_;
     std::vector<long> involved_;
     std::exception_ptr error_;
-    bool begin_again_ = false;  ///< A location has a writer that was not known.
+    std::set<std::size_t> spins_;  ///< Loads after which a thread polls in vain: hashes.
+    bool begin_again_ = false;     ///< Something was learnt: a writer of a location, or a spin.
 
     // While a poll is tried or made.
     const ThreadMove* making_ = nullptr;  ///< Null: it is tried.

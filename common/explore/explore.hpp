@@ -65,6 +65,8 @@ private:
 /// The end of a kernel of the calling thread's rank: all of its threads call it. What the rank has
 /// done and seen comes before what they do next (KernelEnd).
 void kernel_end();
+/// Those of the calling thread.
+const simt::ThreadBlock& this_block();
 /// The calling thread returns from its kernel before the others of its block: until the kernel's
 /// end their syncs do not wait for it (as on GPUs since Volta).
 void leave_block();

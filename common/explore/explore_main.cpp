@@ -181,12 +181,14 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
             if (may_give_up && !protocol.may_give_up) {
                 continue;
             }
-            if (!(program.compare ? agree(protocol, program) : is_right(protocol, program))) {
+            right =
+                (program.compare ? agree(protocol, program) : is_right(protocol, program)) && right;
+            if (!right && !program.go_on) {
                 return kExitFailed;
             }
         }
     }
-    return kExitRight;
+    return right ? kExitRight : kExitFailed;
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ void plain(const void* address, std::size_t size, bool store, void* place) {
 // Outside of a scene, and in the explorer itself, these are ordinary accesses.
 template <class T>
 bool is_explored(const volatile T* p) {
-    return is_running() && running->holds(p);
+    return is_running() && running->holds(running->modelled(p));
 }
 
 /// Where in the code an access is made, and in which frame the caller's registers were saved.
@@ -31,8 +31,12 @@ struct Caller {
 };
 template <class T>
 Access access_to(const volatile T* p, int order, const Caller& caller) {
-    return {reinterpret_cast<std::uintptr_t>(p), sizeof(T), caller.place, caller.frame,
-            static_cast<std::memory_order>(order)};
+    return {running->modelled(p),
+            sizeof(T),
+            caller.place,
+            caller.frame,
+            static_cast<std::memory_order>(order),
+            const_cast<T*>(p)};
 }
 template <class T>
 void outside(const volatile T* p, int order, const Caller& caller, bool store) {

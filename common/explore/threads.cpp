@@ -1,11 +1,21 @@
 // Threads that take turns: each is a fiber, and runs until it waits.
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
 #include "common/explore/exploration.hpp"
 
+// The section of all __shared__ variables (cuda_kernel.hpp), if there are any.
+extern "C" [[gnu::weak]] char __start_symm_shared, __stop_symm_shared;  // NOLINT: the linker's
+
 namespace symm::explore {
+namespace {
+
+const std::size_t kStaticBytes =
+    static_cast<std::size_t>(&__stop_symm_shared - &__start_symm_shared);
+
+}  // namespace
 
 void Exploration::live(void* thread) {
     try {
@@ -20,7 +30,29 @@ void Exploration::live(void* thread) {
     static_cast<Thread*>(thread)->state = ThreadState::kEnded;
 }
 
+std::uintptr_t Exploration::modelled(const volatile void* address) const {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    const std::uintptr_t in_statics = at - reinterpret_cast<std::uintptr_t>(&__start_symm_shared);
+    return in_statics < kStaticBytes
+               ? reinterpret_cast<std::uintptr_t>(with_statics_->statics) + in_statics
+               : at;
+}
+
+// A __shared__ variable has one place in a program. Each block's values are there while one of its
+// threads runs.
+void Exploration::bring_statics(SceneBlock& block) {
+    if (kStaticBytes == 0 || with_statics_ == &block) {
+        return;
+    }
+    if (with_statics_ != nullptr) {
+        std::memcpy(with_statics_->statics, &__start_symm_shared, kStaticBytes);
+    }
+    std::memcpy(&__start_symm_shared, block.statics, kStaticBytes);
+    with_statics_ = &block;
+}
+
 void Exploration::resume(Thread& thread) {
+    bring_statics(*thread.scene_block);
     current_ = &thread;
     thread.fiber->resume();
     current_ = nullptr;
@@ -75,6 +107,10 @@ void Exploration::launch(int rank, const Shape& shape,
         if (shape.shared_bytes != 0) {
             block.shared = allocate_bytes(1, shape.shared_bytes, fmt::format("shared{}", b), rank);
         }
+        if (kStaticBytes != 0) {
+            block.statics = static_cast<char*>(
+                allocate_bytes(1, kStaticBytes, fmt::format("__shared__{}", b), rank));
+        }
         block.whole.expected = shape.threads;
         for (unsigned first = 0; first < shape.threads; first += simt::kWarpSize) {
             block.warps.push_back({"warp.sync", std::min(simt::kWarpSize, shape.threads - first)});
@@ -105,7 +141,9 @@ void Exploration::add_thread(int rank, SceneBlock& block, unsigned number,
     thread.frame = nullptr;
     thread.idle.clear();
     thread.idle_loads = 0;
-    thread.body = [body, handle = simt::ThreadBlock(&block, number)] { body(handle); };
+    thread.perhaps_spins.clear();
+    thread.handle = simt::ThreadBlock(&block, number);
+    thread.body = [body, &thread] { body(thread.handle); };
     thread.fiber->start(live, &thread);
 }
 

@@ -25,6 +25,7 @@ Awaited Exploration::await(const std::function<bool()>& poll, const std::uint32_
 bool Exploration::call_poll(Thread& thread) {
     loads_ = 0;
     read_.clear();
+    bring_statics(*thread.scene_block);
     current_ = &thread;
     poll_frame_ = __builtin_frame_address(0);
     inside_ = false;

@@ -152,6 +152,10 @@ const Litmus kTests[] = {
      {[] { x->store(1, relaxed), y->store(1, release); },
       [] { r[0] = y->load(acquire), z->store(1, release); },
       [] { r[1] = z->load(acquire), r[2] = x->load(relaxed); }}},
+    {{"seq_cst fences, the second of which releases what the first one knew", 7, 4},
+     {[] { x->store(1, relaxed), std::atomic_thread_fence(seq_cst); },
+      [] { std::atomic_thread_fence(seq_cst), y->store(1, relaxed); },
+      [] { r[0] = y->load(acquire), r[1] = x->load(relaxed); }}},
     {{"a release sequence", 6, 3},
      {[] { x->store(1, relaxed), y->store(1, release); }, [] { r[0] = y->fetch_add(2, relaxed); },
       [] {

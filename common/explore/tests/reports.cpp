@@ -50,8 +50,8 @@ struct Case {
 
 const Case kCases[] = {
     {"a word and its other half",
-     R"(atomic accesses of two sizes: 8 bytes of word.0., store by r0.b0.t0 \(step 0\); 4 bytes of )"
-     R"(word.1., access by r1.b0.t0 \(step 1\))",
+     R"(of two sizes: 8 bytes of word.0., store by r0.b0.t0 \(step 0\); 4 bytes of word.1., )"
+     R"(access by r1.b0.t0 \(step 1\))",
      {[] { as<std::uint64_t>(x).store(1, relaxed); },
       [] { as<std::uint32_t>(x + 1).load(relaxed); }}},
     {"a word and a half of it, which a poll reads",
