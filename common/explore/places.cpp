@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <string_view>
 #include <system_error>
 
 #include "common/sys/process.hpp"
@@ -18,10 +19,13 @@ namespace {
 using Lines = std::map<void*, std::vector<std::string>>;
 
 bool is_below_kernels(const std::string& line) {
-    static constexpr const char* kParts[] = {
-        "/cuda", "/c++/", "/fmt/", "/common/simt/", "/common/explore/", "??"};
-    return std::ranges::any_of(
-        kParts, [&](const char* part) { return line.find(part) != std::string::npos; });
+    static constexpr const char* kParts[] = {"/cuda", "/c++/", "/fmt/", "/common/simt/", "??"};
+    static constexpr std::string_view kExplorer = "/common/explore/";  // not its folders
+    const std::size_t explorer = line.find(kExplorer);
+    return (explorer != std::string::npos &&
+            line.find('/', explorer + kExplorer.size()) == std::string::npos) ||
+           std::ranges::any_of(
+               kParts, [&](const char* part) { return line.find(part) != std::string::npos; });
 }
 
 /// The output of a command that ran well, at its start; else nothing.
