@@ -56,7 +56,8 @@ def main(build: str, example: str, compiler: str):
     expect("explorer needs\\s+clang.*GNU",
            run(*configure, str(folder / "gcc"), "-DCMAKE_CXX_COMPILER=g++", code=1), "with g++")
     run(*configure, str(folder / "build"), f"-DCMAKE_CXX_COMPILER={compiler}")
-    expect(r"(all_reduce/[0-9x]+ +end +\d+ +1 [^\n]*exhausted\n){3}", explore(folder, 0), "unchanged")
+    expect(r"(all_reduce/[0-9x]+ +end +\d+ +1 [^\n]*exhausted\n){3}", explore(folder, 0),
+           "unchanged")
     kernel = folder / "all_reduce.cuh"
     right = kernel.read_text(encoding="utf-8")
     for fault, (old, new), report in FAULTS:
