@@ -145,6 +145,14 @@ const Case kCases[] = {
           }
           expect(seen, 1);
       }}},
+    {"a loop that polls and adds",
+     "reads 4",
+     {[] {
+          while (x->load(relaxed) == 0 && y->fetch_add(1, relaxed) < 3) {
+          }
+          expect(y->load(relaxed) == 4 ? 4 : 0, 0);
+      },
+      [] { x->store(1, relaxed); }}},
     {"a lock",
      "2 executions",
      {[] {
@@ -217,7 +225,7 @@ Report leave_early(bool announced) {
         data = scene.allocate<std::uint32_t>(3, "data");
         scene.launch(0, {.threads = 3}, [=](const simt::ThreadBlock& block) {
             const unsigned t = block.thread_rank();
-            for (std::uint32_t kernel = 1; kernel <= 2; ++kernel) {
+            for (std::uint32_t kernel = 1; kernel <= 3; ++kernel) {
                 if (t != 0) {
                     data[t] = kernel;
                     block.sync();
