@@ -21,6 +21,8 @@ constexpr std::size_t kManyIdleLoads = 64;
 
 /// A loop with more loads than this is not recognized.
 constexpr std::size_t kMostIdleLoads = 256;
+/// With so many earlier loads of the same word a load is compared.
+constexpr int kMostCompared = 4;
 
 /// Bytes below a frame address where a function has saved the registers of its caller (x86-64).
 constexpr std::ptrdiff_t kSavedRegisters = 5 * 8;
@@ -66,7 +68,7 @@ void Exploration::check_races(const Access& access, bool store, long step) {
 }
 
 // The location of an atomic access, all of which must have its size.
-std::size_t Exploration::word(const Access& access) {
+std::size_t Exploration::word(const AtomicAccess& access) {
     if (access.is_static()) {  // a plain store may have changed it
         std::memcpy(reinterpret_cast<void*>(access.address), access.real, access.size);
     }
@@ -106,12 +108,15 @@ void Exploration::plain(void* address, std::size_t size, bool store, void* place
         }
         return;
     }
-    if (store && !(here <= address && address < current_->stack_base)) {
-        had_effect();
-    }
     const Access access{modelled(address), size, place};
-    if (!holds(access.address)) {
-        outside(access, store);
+    const bool is_held = holds(access.address);
+    if (store && (is_held || !(here <= address && address < current_->stack_base))) {
+        had_effect();
+        if (!is_held) {
+            outside(access, true);
+        }
+    }
+    if (!is_held) {
         return;
     }
     check_races(access, store, log({store ? "plain store" : "plain load", access}));
@@ -120,11 +125,10 @@ void Exploration::plain(void* address, std::size_t size, bool store, void* place
     }
 }
 
-// Nothing is known of the order of such accesses. A plain load may be of a constant.
+// Nothing is known of the order of such accesses. Not called for plain loads: a constant's, perhaps.
 void Exploration::outside(const Access& access, bool store) {
     const Inside inside(*this);
-    if (trying_ || !is_global(reinterpret_cast<void*>(access.address)) ||
-        (!store && !access.order)) {
+    if (trying_ || !is_global(reinterpret_cast<void*>(access.address))) {
         return;
     }
     const long step = log({access.order ? (store ? "store" : "load") : "plain store", access});
@@ -160,13 +164,15 @@ void Exploration::read(std::size_t location, const StoreRecord& store, const Acc
 }
 
 void Exploration::had_effect() {
-    current_->idle.clear();
     current_->idle_loads = 0;
-    current_->perhaps_spins.clear();
+    if (!current_->idle.empty()) {
+        current_->idle.clear();
+        current_->perhaps_spins.clear();
+    }
 }
 
 // What a thread does next depends on this alone, if the memory that it reads stays the same.
-std::vector<std::uint64_t> Exploration::state_of_thread(const Access& access) const {
+std::vector<std::uint64_t> Exploration::state_of_thread(const AtomicAccess& access) const {
     const char* const begin = static_cast<const char*>(access.frame) - kSavedRegisters;
     std::vector<std::uint64_t> state(
         static_cast<std::size_t>(static_cast<const char*>(current_->stack_base) - begin) / 8);
@@ -201,29 +207,37 @@ std::size_t Exploration::history_since(const IdleLoad& load) const {
 // The first round of a loop begins in another state than later ones where a register or a variable
 // keeps what was read, though the next round does not use it. So a thread is seen to poll after its
 // third round. The search then begins again, and knows it after the first one.
-void Exploration::spin_if_known(const std::vector<std::uint64_t>& state) {
-    auto& idle = current_->idle;
-    for (auto first = idle.begin(); first != idle.end(); ++first) {
-        const auto is_alike = [&](std::uint64_t word, std::uint64_t before) {
-            return word == before ||
-                   std::ranges::find(first, idle.end(), word, &IdleLoad::value) != idle.end();
-        };
-        if (!std::ranges::equal(state, first->state, is_alike)) {
+void Exploration::spin_if_known(const std::vector<std::uint64_t>& state, std::size_t location) {
+    const auto& idle = current_->idle;
+    int compared = 0;
+    for (std::size_t first = idle.size(); first-- > 0 && compared < kMostCompared;) {
+        const IdleLoad& earlier = idle[first];
+        if (earlier.location != location) {
             continue;
         }
-        if (state != first->state) {
-            const std::size_t history = history_since(*first);
+        ++compared;
+        const auto is_alike = [&](std::uint64_t word, std::uint64_t before) {
+            return word == before || std::find_if(idle.begin() + static_cast<long>(first),
+                                                  idle.end(), [&](const IdleLoad& load) {
+                                                      return load.value == word;
+                                                  }) != idle.end();
+        };
+        if (!std::ranges::equal(state, earlier.state, is_alike)) {
+            continue;
+        }
+        if (state != earlier.state) {
+            const std::size_t history = history_since(earlier);
             if (!spins_.contains(history)) {
                 current_->perhaps_spins[current_->reads.size()].push_back(history);
                 continue;
             }
         }
-        for (const std::size_t history : current_->perhaps_spins[first->earlier]) {
+        for (const std::size_t history : current_->perhaps_spins[earlier.earlier]) {
             begin_again_ = spins_.insert(history).second || begin_again_;
         }
         current_->wait = {};
-        for (; first != idle.end(); ++first) {
-            current_->wait.polled.push_back({first->location, 0, first->read});
+        for (std::size_t i = first; i < idle.size(); ++i) {
+            current_->wait.polled.push_back({idle[i].location, 0, idle[i].read});
         }
         current_->state = ThreadState::kSpins;
         any_spins_ = true;
@@ -244,10 +258,10 @@ bool Exploration::is_redundant() {
                        });
 }
 
-std::uint64_t Exploration::load(const Access& access) {
+std::uint64_t Exploration::load(const AtomicAccess& access) {
     if (access.order == std::memory_order_seq_cst) {  // as on a GPU
         fence(std::memory_order_seq_cst, access);
-        Access acquire = access;
+        AtomicAccess acquire = access;
         acquire.order = std::memory_order_acquire;
         return load(acquire);
     }
@@ -260,7 +274,7 @@ std::uint64_t Exploration::load(const Access& access) {
         is_choice = !is_polling() && has_other_writer(location);
         if (is_choice || (!is_polling() && ++current_->idle_loads > kManyIdleLoads)) {
             state = state_of_thread(access);
-            spin_if_known(state);
+            spin_if_known(state, location);
         }
     }
     std::uint64_t value = 0;
@@ -285,7 +299,7 @@ std::uint64_t Exploration::load(const Access& access) {
     return value;
 }
 
-void Exploration::put(std::size_t location, std::uint64_t value, const Access& access,
+void Exploration::put(std::size_t location, std::uint64_t value, const AtomicAccess& access,
                       const StoreRecord* behind) {
     had_effect();
     const int me = number_of(*current_);
@@ -308,12 +322,12 @@ void Exploration::put(std::size_t location, std::uint64_t value, const Access& a
     search_.stored(location, me, current_->mind.past);
 }
 
-void Exploration::store(const Access& access, std::uint64_t value) {
+void Exploration::store(const AtomicAccess& access, std::uint64_t value) {
     const Inside inside(*this);
     if (is_polling()) {
         fail_in_poll("a store");
     }
-    Access ordered = access;
+    AtomicAccess ordered = access;
     if (access.order == std::memory_order_seq_cst) {
         fence(std::memory_order_seq_cst, access);
         ordered.order = std::memory_order_release;
@@ -321,7 +335,7 @@ void Exploration::store(const Access& access, std::uint64_t value) {
     put(word(ordered), value, ordered, nullptr);
 }
 
-std::uint64_t Exploration::update(const Access& access,
+std::uint64_t Exploration::update(const AtomicAccess& access,
                                   const std::function<std::uint64_t(std::uint64_t)>& change,
                                   std::optional<std::uint64_t> expected,
                                   std::memory_order failure) {
@@ -329,7 +343,7 @@ std::uint64_t Exploration::update(const Access& access,
     if (is_polling()) {
         fail_in_poll("an addition or a swap");
     }
-    Access succeeded = access;
+    AtomicAccess succeeded = access;
     if (access.order == std::memory_order_seq_cst || failure == std::memory_order_seq_cst) {
         fence(std::memory_order_seq_cst, access);
         succeeded.order = std::memory_order_acq_rel;
@@ -338,7 +352,7 @@ std::uint64_t Exploration::update(const Access& access,
     std::vector<std::uint64_t> state;
     if (expected) {
         state = state_of_thread(access);
-        spin_if_known(state);
+        spin_if_known(state, word(access));
     }
     const NumberSet past = current_->mind.past;
     StoreRecord* old = nullptr;
@@ -366,7 +380,7 @@ std::uint64_t Exploration::update(const Access& access,
     return old->value;
 }
 
-void Exploration::volatile_load(const Access& access) {
+void Exploration::volatile_load(const AtomicAccess& access) {
     const std::uint64_t value = load(access);
     const Inside inside(*this);
     volatile_ = {access};
@@ -374,7 +388,7 @@ void Exploration::volatile_load(const Access& access) {
     std::memcpy(access.real, &value, access.size);
 }
 
-void Exploration::volatile_store(const Access& access) {
+void Exploration::volatile_store(const AtomicAccess& access) {
     const Inside inside(*this);
     volatile_ = {access, true};
     std::memcpy(&volatile_.newest, access.real, access.size);
@@ -397,7 +411,7 @@ void Exploration::acquire_both() {
     }
 }
 
-void Exploration::fence(std::memory_order order, const Access& access) {
+void Exploration::fence(std::memory_order order, const AtomicAccess& access) {
     const Inside inside(*this);
     Memory::fence(order, number_of(*current_), current_->mind);
     if (order == std::memory_order_seq_cst) {
@@ -409,7 +423,7 @@ void Exploration::fence(std::memory_order order, const Access& access) {
         const auto idle = current_->idle;
         const auto perhaps_spins = current_->perhaps_spins;
         const std::size_t idle_loads = current_->idle_loads;
-        Access of_order = access;
+        AtomicAccess of_order = access;
         of_order.address = reinterpret_cast<std::uintptr_t>(scene_);
         of_order.size = sizeof(std::uint64_t);
         of_order.order = std::memory_order_acq_rel;

@@ -10,12 +10,19 @@
 
 #include "common/explore/places.hpp"
 
+// The section of all __shared__ variables (cuda_kernel.hpp), if there are any.
+extern "C" [[gnu::weak]] char __start_symm_shared, __stop_symm_shared;  // NOLINT: the linker's
+
 namespace symm::explore {
 
 Exploration* running = nullptr;
 
 Exploration::Exploration(const Options& options, const std::function<void(Scene&)>& setup)
-    : options_(options), setup_(setup), search_(options) {
+    : options_(options),
+      setup_(setup),
+      search_(options),
+      statics_(&__start_symm_shared),
+      static_bytes_(static_cast<std::size_t>(&__stop_symm_shared - &__start_symm_shared)) {
     if (scene_ == MAP_FAILED) {
         throw std::runtime_error("no memory for a scene");
     }

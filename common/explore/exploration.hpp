@@ -111,9 +111,13 @@ struct Access {
     std::uintptr_t address = 0;  ///< As the model knows it. 0: none.
     std::size_t size = 0;
     void* place = nullptr;                        ///< In the code.
-    const void* frame = nullptr;                  ///< That of the instrumentation's function.
     std::optional<std::memory_order> order = {};  ///< Nothing: a plain access.
-    void* real = nullptr;                         ///< Where the kernel finds the word.
+};
+
+/// An atomic access that a kernel makes.
+struct AtomicAccess : Access {
+    const void* frame = nullptr;  ///< That of the instrumentation's function.
+    void* real = nullptr;         ///< Where the kernel finds the word.
 
     /// Whether it is of a __shared__ variable, which the model knows by another address.
     bool is_static() const {
@@ -172,21 +176,27 @@ public:
     }
     /// The address by which the model knows a byte: that of a __shared__ variable depends on the
     /// block.
-    std::uintptr_t modelled(const volatile void* address) const;
+    std::uintptr_t modelled(const volatile void* address) const {
+        const auto at = reinterpret_cast<std::uintptr_t>(address);
+        const std::uintptr_t in_statics = at - reinterpret_cast<std::uintptr_t>(statics_);
+        return in_statics < static_bytes_
+                   ? reinterpret_cast<std::uintptr_t>(with_statics_->statics) + in_statics
+                   : at;
+    }
     const simt::ThreadBlock& this_block() const { return current_->handle; }
     void plain(void* address, std::size_t size, bool store, void* place);
-    std::uint64_t load(const Access& access);
-    void store(const Access& access, std::uint64_t value);
+    std::uint64_t load(const AtomicAccess& access);
+    void store(const AtomicAccess& access, std::uint64_t value);
     /// Loads, then stores `change(old)` directly after; only loads, with the order `failure`, if
     /// the old value is not the expected one. Returns the old value.
-    std::uint64_t update(const Access& access,
+    std::uint64_t update(const AtomicAccess& access,
                          const std::function<std::uint64_t(std::uint64_t)>& change,
                          std::optional<std::uint64_t> expected, std::memory_order failure);
     /// Clang announces volatile accesses before it makes them: lets the load find its value in
     /// memory; takes what was stored there. As in PTX, they are relaxed.
-    void volatile_load(const Access& access);
-    void volatile_store(const Access& access);
-    void fence(std::memory_order order, const Access& access);
+    void volatile_load(const AtomicAccess& access);
+    void volatile_store(const AtomicAccess& access);
+    void fence(std::memory_order order, const AtomicAccess& access);
     /// An access of memory that is not the scene's.
     void outside(const Access& access, bool store);
     void enter(void* place);
@@ -230,20 +240,20 @@ private:
                         std::optional<std::uint64_t> expected = {});
     void undo();
     void pass(MeetingPoint& point);
-    std::size_t word(const Access& access);
+    std::size_t word(const AtomicAccess& access);
     [[noreturn]] void fail_in_poll(const std::string& what);
     void settle_volatile();
     void had_effect();
     void add_idle_load(std::vector<std::uint64_t> state, std::size_t location, std::uint64_t value);
     std::size_t history_since(const IdleLoad& load) const;
-    std::vector<std::uint64_t> state_of_thread(const Access& access) const;
-    void spin_if_known(const std::vector<std::uint64_t>& state);
+    std::vector<std::uint64_t> state_of_thread(const AtomicAccess& access) const;
+    void spin_if_known(const std::vector<std::uint64_t>& state, std::size_t location);
     bool is_redundant();
     std::string described(long step) const;
     bool has_other_writer(std::size_t location);
     void read(std::size_t location, const StoreRecord& store, const Access& access, long newest);
     void check_races(const Access& access, bool store, long step);
-    void put(std::size_t location, std::uint64_t value, const Access& access,
+    void put(std::size_t location, std::uint64_t value, const AtomicAccess& access,
              const StoreRecord* behind);
     int number_of(const Thread& thread) const {
         return static_cast<int>(&thread - threads_.data());
@@ -271,14 +281,16 @@ private:
     std::size_t thread_count_ = 0;
     std::map<int, MeetingPoint> kernel_ends_;  ///< By rank.
     std::deque<SceneBlock> blocks_;
-    SceneBlock* with_statics_ = nullptr;  ///< Its __shared__ variables are in their places.
+    char* const statics_;  ///< The places of all __shared__ variables.
+    const std::size_t static_bytes_;
+    SceneBlock* with_statics_ = nullptr;  ///< Its values are there.
     std::vector<LoggedStep> log_;
     std::deque<Frame> frames_;
 
     Thread* current_ = nullptr;
     bool inside_ = false;
     struct {
-        Access access = {};
+        AtomicAccess access = {};
         bool store = false;
         std::uint64_t newest = 0;  ///< What belongs into memory.
     } volatile_;                   ///< The last access, if it was volatile.

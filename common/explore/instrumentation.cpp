@@ -30,12 +30,9 @@ struct Caller {
     const void* frame;
 };
 template <class T>
-Access access_to(const volatile T* p, int order, const Caller& caller) {
-    return {running->modelled(p),
-            sizeof(T),
-            caller.place,
+AtomicAccess access_to(const volatile T* p, int order, const Caller& caller) {
+    return {{running->modelled(p), sizeof(T), caller.place, static_cast<std::memory_order>(order)},
             caller.frame,
-            static_cast<std::memory_order>(order),
             const_cast<T*>(p)};
 }
 template <class T>
@@ -84,7 +81,7 @@ T update(volatile T* p, int order, const Caller& caller, const Change& change,
 
 template <class T>
 void announce_volatile(const volatile T* p, bool store, const Caller& caller) {
-    const Access access = access_to(p, static_cast<int>(std::memory_order_relaxed), caller);
+    const AtomicAccess access = access_to(p, static_cast<int>(std::memory_order_relaxed), caller);
     if (!is_explored(p)) {
         outside(p, static_cast<int>(std::memory_order_relaxed), caller, store);
     } else if (store) {
@@ -183,7 +180,7 @@ SYMM_ATOMIC(64, std::uint64_t)
 void __tsan_atomic_thread_fence(int order) {
     if (is_running()) {
         const Caller caller = CALLER;
-        running->fence(static_cast<std::memory_order>(order), {0, 0, caller.place, caller.frame});
+        running->fence(static_cast<std::memory_order>(order), {{0, 0, caller.place}, caller.frame});
     }
 }
 void __tsan_atomic_signal_fence(int) {}

@@ -48,9 +48,10 @@ void Knowledge::join(const Knowledge& other) {
     for (std::size_t i = 0; i < other.clock.size(); ++i) {
         clock[i] = std::max(clock[i], other.clock[i]);
     }
+    newest.resize(std::max(newest.size(), other.newest.size()));
     for (std::size_t i = 0; i < other.newest.size(); ++i) {
-        if (other.newest[i] != nullptr) {
-            know(i, other.newest[i]);
+        if (other.newest[i] != nullptr && newer(other.newest[i], newest[i])) {
+            newest[i] = other.newest[i];
         }
     }
 }
@@ -71,25 +72,23 @@ StoreRecord& Memory::new_record() {
 }
 
 std::size_t Memory::at(std::uintptr_t address, std::size_t size) {
-    std::vector<std::size_t>& word = words_[address / 8];
-    auto found = std::ranges::find_if(word, [&](std::size_t number) {
-        return locations_[number].address == address && locations_[number].size == size;
-    });
-    if (found == word.end()) {
+    std::vector<Place>& word = words_[address / 8];
+    auto place = std::ranges::find_if(
+        word, [&](const Place& one) { return one.address == address && one.size == size; });
+    if (place == word.end()) {
         const std::size_t number = locations_.size();
         Location& location = locations_.emplace_back();
         location.address = address;
         location.size = size;
-        for (const std::size_t other : word) {
-            if (address < locations_[other].address + locations_[other].size &&
-                locations_[other].address < address + size) {
-                location.overlaps.push_back(other);
-                locations_[other].overlaps.push_back(number);
+        for (const Place& other : word) {
+            if (address < other.address + other.size && other.address < address + size) {
+                location.overlaps.push_back(other.location);
+                locations_[other.location].overlaps.push_back(number);
             }
         }
-        found = word.insert(word.end(), number);
+        place = word.insert(word.end(), {address, size, number});
     }
-    Location& location = locations_[*found];
+    Location& location = locations_[place->location];
     if (location.stores.empty()) {
         StoreRecord& initial = new_record();
         initial.value = value_at(address, size);
@@ -97,7 +96,7 @@ std::size_t Memory::at(std::uintptr_t address, std::size_t size) {
         initial.generation = location.generation;
         location.stores.push_back(&initial);
     }
-    return *found;
+    return place->location;
 }
 
 const Location* Memory::overlapped(std::size_t location) const {
@@ -184,9 +183,9 @@ void Memory::forget(std::uintptr_t address, std::size_t size) {
         if (found == words_.end()) {
             continue;
         }
-        for (const std::size_t number : found->second) {
-            Location& location = locations_[number];
-            if (location.address < address + size && location.address + location.size > address &&
+        for (const Place& place : found->second) {
+            Location& location = locations_[place.location];
+            if (place.address < address + size && address < place.address + place.size &&
                 !location.stores.empty()) {
                 location.stores.clear();
                 ++location.generation;

@@ -145,10 +145,16 @@ public:
     void forget(std::uintptr_t address, std::size_t size);
 
 private:
+    struct Place {
+        std::uintptr_t address;
+        std::size_t size;
+        std::size_t location;
+    };
+
     StoreRecord& new_record();
 
     std::uintptr_t origin_;
-    std::unordered_map<std::uintptr_t, std::vector<std::size_t>> words_;  ///< Those in 8 bytes.
+    std::unordered_map<std::uintptr_t, std::vector<Place>> words_;  ///< Those in 8 bytes.
     std::deque<Location> locations_;
     std::deque<StoreRecord> records_;
     std::size_t used_ = 0;

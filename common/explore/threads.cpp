@@ -6,16 +6,7 @@
 
 #include "common/explore/exploration.hpp"
 
-// The section of all __shared__ variables (cuda_kernel.hpp), if there are any.
-extern "C" [[gnu::weak]] char __start_symm_shared, __stop_symm_shared;  // NOLINT: the linker's
-
 namespace symm::explore {
-namespace {
-
-const std::size_t kStaticBytes =
-    static_cast<std::size_t>(&__stop_symm_shared - &__start_symm_shared);
-
-}  // namespace
 
 void Exploration::live(void* thread) {
     try {
@@ -30,24 +21,16 @@ void Exploration::live(void* thread) {
     static_cast<Thread*>(thread)->state = ThreadState::kEnded;
 }
 
-std::uintptr_t Exploration::modelled(const volatile void* address) const {
-    const auto at = reinterpret_cast<std::uintptr_t>(address);
-    const std::uintptr_t in_statics = at - reinterpret_cast<std::uintptr_t>(&__start_symm_shared);
-    return in_statics < kStaticBytes
-               ? reinterpret_cast<std::uintptr_t>(with_statics_->statics) + in_statics
-               : at;
-}
-
 // A __shared__ variable has one place in a program. Each block's values are there while one of its
 // threads runs.
 void Exploration::bring_statics(SceneBlock& block) {
-    if (kStaticBytes == 0 || with_statics_ == &block) {
+    if (static_bytes_ == 0 || with_statics_ == &block) {
         return;
     }
     if (with_statics_ != nullptr) {
-        std::memcpy(with_statics_->statics, &__start_symm_shared, kStaticBytes);
+        std::memcpy(with_statics_->statics, statics_, static_bytes_);
     }
-    std::memcpy(&__start_symm_shared, block.statics, kStaticBytes);
+    std::memcpy(statics_, block.statics, static_bytes_);
     with_statics_ = &block;
 }
 
@@ -107,9 +90,9 @@ void Exploration::launch(int rank, const Shape& shape,
         if (shape.shared_bytes != 0) {
             block.shared = allocate_bytes(1, shape.shared_bytes, fmt::format("shared{}", b), rank);
         }
-        if (kStaticBytes != 0) {
+        if (static_bytes_ != 0) {
             block.statics = static_cast<char*>(
-                allocate_bytes(1, kStaticBytes, fmt::format("__shared__{}", b), rank));
+                allocate_bytes(1, static_bytes_, fmt::format("__shared__{}", b), rank));
         }
         block.whole.expected = shape.threads;
         for (unsigned first = 0; first < shape.threads; first += simt::kWarpSize) {
