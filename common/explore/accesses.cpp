@@ -125,7 +125,7 @@ void Exploration::plain(void* address, std::size_t size, bool store, void* place
     }
 }
 
-// Nothing is known of the order of such accesses. Not called for plain loads: a constant's, perhaps.
+// Nothing is known of the order of such accesses. Plain loads may be of constants.
 void Exploration::outside(const Access& access, bool store) {
     const Inside inside(*this);
     if (trying_ || !is_global(reinterpret_cast<void*>(access.address))) {
