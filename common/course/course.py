@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The course: ./lab learn, start, check, watch, hint, solution, reset, skip, grade."""
+"""The course: ./lab learn, start, check, watch, hint, solution, reset, skip, update, grade."""
 
 import argparse
 import difflib
@@ -138,25 +138,19 @@ def next_open(course, progress):
 def start(course, progress, args):
     exercise = chosen(course, progress, args, start_next=True)
     verdict.require_gpus_for(exercise)
-    # An exercise that is started but still open: its `start` was killed, perhaps before the commit.
-    is_new = not is_started(exercise) or progress.state(exercise) in ("open", "skipped")
+    keep.require_branch()
     if is_started(exercise):
         require_begun(exercise)
-        state = "done" if progress.state(exercise) == "done" else "already begun"
-        print(f"{exercise.id} is {state}, and your code is unchanged. To start over: "
-              f"./lab reset {exercise.id}, then ./lab start {exercise.id}\n")
-    elif exercise.file:
-        text = exercises.read(exercise.path)
-        solution_text = exercises.split(exercise, text)[1]
-        stub = exercises.stub_of(exercise, solution_text)
-        exercises.write(original(exercise), solution_text)
-        exercises.write(exercise.path, exercises.with_answer(exercise, text, stub))
-    if exercise.file and is_new:
-        stub = exercises.stub_of(exercise, exercises.read(original(exercise)))
-        keep.commit(exercise, "Begin", lambda head: head if exercise.begins in head else
-                    exercises.with_answer(exercise, head, stub))
+        if tree.has_answer(exercise):
+            state = "done" if progress.state(exercise) == "done" else "already begun"
+            print(f"{exercise.id} is {state}, and your code is unchanged. To start over: "
+                  f"./lab reset {exercise.id}, then ./lab start {exercise.id}\n")
+    put_stubs([e for e in course if e.file and (
+        e.lab == exercise.lab and progress.state(e) == "open" or
+        e is exercise and progress.state(e) != "done")])
     progress.set(exercise, "done" if progress.state(exercise) == "done" else "begun", True)
-    print(f"{exercise.id} {exercise.title} ({exercise.kind})\n")
+    print(f"Read:   {exercise.read}\n")
+    print(f"{exercise.id} {exercise.title} ({exercise.kind}, about {exercise.minutes} minutes)\n")
     say(exercise.task)
     place = None
     if exercise.file:
@@ -171,6 +165,26 @@ def start(course, progress, args):
         write_commands()
     if place and not args.no_open:
         open_editor(place)
+
+
+def put_stubs(open_exercises):
+    """Puts the stubs of all these exercises into their files: else the file of one would show the
+    solution of another. Those that an earlier, killed `start` has put there are committed now."""
+    for exercise in open_exercises:
+        if not is_started(exercise):
+            text = exercises.read(exercise.path)
+            solution_text = exercises.split(exercise, text)[1]
+            stub = exercises.stub_of(exercise, solution_text)
+            exercises.write(original(exercise), solution_text)
+            exercises.write(exercise.path, exercises.with_answer(exercise, text, stub))
+    keep.commit("Begin", [(e, begun_by(e)) for e in open_exercises])
+
+
+def begun_by(exercise):
+    """What `start` does to a text of the exercise's file."""
+    stub = exercises.stub_of(exercise, exercises.read(original(exercise)))
+    return lambda text: (text if exercise.begins in text else
+                         exercises.with_answer(exercise, text, stub))
 
 
 def place_of(exercise) -> str:
@@ -261,7 +275,8 @@ def require_begun(exercise):
 
 
 def tell(course, progress, exercise, found, raw=False):
-    state = colored("done", 32) if found.passed else colored("not yet", 31)
+    state = (colored("done, but ...", 33) if found.is_waste else
+             colored("done", 32) if found.passed else colored("not yet", 31))
     print(f"{exercise.id} {exercise.title}: {state} ({found.seconds:.0f} s)")
     if exercise.file and not found.passed:
         print(f"  {place_of(exercise)}")
@@ -285,8 +300,8 @@ def tell(course, progress, exercise, found, raw=False):
         return 1
     if progress.state(exercise) != "done" and exercise.file:
         answer = exercises.answer_in(exercise, exercises.read(exercise.path))
-        keep.commit(exercise, "Solve",
-                    lambda head: exercises.with_answer(exercise, head, answer))
+        keep.commit("Solve", [(exercise, lambda head: exercises.with_answer(exercise, head,
+                                                                           answer))])
     progress.set(exercise, "done")
     show_solution(exercise)
     say(exercise.why)
@@ -299,7 +314,7 @@ def check_all(course, progress):
     wrong = 0
     for exercise in course:
         state = progress.state(exercise)
-        if is_started(exercise):
+        if tree.has_answer(exercise):
             found = judge_begun(course, exercise)
             state = "right" if found.passed else f"wrong: {found.say}"
             wrong += not found.passed
@@ -374,6 +389,12 @@ def solution(course, progress, args):
 
 
 def reset(course, progress, args):
+    of_lab = [e for e in course if e.lab[:2] == (args.id or "").zfill(2)]
+    for exercise in of_lab:
+        put_back(exercise, progress, "open")
+    if of_lab:
+        print(f"All exercises of {of_lab[0].lab} are open again, and its files are restored.")
+        return
     exercise = chosen(course, progress, args)
     if args.id is None and progress.has_done_current():
         raise CourseError(f"{exercise.id} is done: ./lab reset {exercise.id} opens it again.")
@@ -400,7 +421,7 @@ def put_back(exercise, progress, state: str):
         except CourseError as error:
             raise CourseError(f"{error} The solution is in {original(exercise).relative_to(ROOT)}; "
                               f"`git diff {exercise.file}` shows what else changed.") from None
-        if "symm::missing(" not in answer:
+        if answer != exercises.stub_of(exercise, solution_text):
             exercises.write(STATE / f"{exercise.id}.yours", answer)
     elif exercises.split(exercise, text)[1] != solution_text:
         require_begun(exercise)
@@ -413,8 +434,8 @@ def put_back(exercise, progress, state: str):
 def forget_original(exercise):
     """The end of `reset`, when the file has its original text again."""
     text = exercises.read(original(exercise))
-    keep.commit(exercise, "Reset", lambda head: exercises.without_answer(exercise, head, text)
-                if exercise.begins in head else head)
+    keep.commit("Reset", [(exercise, lambda head: exercises.without_answer(exercise, head, text)
+                           if exercise.begins in head else head)])
     original(exercise).unlink()
 
 
@@ -452,6 +473,40 @@ def chosen(course, progress, args, start_next=False) -> Exercise:
     raise CourseError(f"there is no exercise '{wanted}': ./lab learn lists them.")
 
 
+def update(course, progress, args):
+    """Takes a newer version of the repository: merges it into the branch of the answers, and then
+    has the solutions from there. No stub is in the way meanwhile."""
+    try:
+        if keep.branch() != keep.BRANCH:
+            raise keep.GitError(f"only the branch '{keep.BRANCH}' needs it: elsewhere, `git pull`")
+        if args.version is None:
+            keep.git("fetch", "--quiet", "origin")
+        stubs = [e.id for e in course if is_started(e) and not tree.has_answer(e)]
+        for exercise in course:
+            if exercise.id in stubs:
+                put_back(exercise, progress, progress.state(exercise))
+        merged = keep.merge(args.version or "origin/HEAD")
+        newer = exercises.load()
+        put_stubs([e for e in newer if e.id in stubs])
+        for exercise in newer:
+            if is_started(exercise):
+                text = keep.git("show", f"{merged}:{exercise.file}") + "\n"
+                exercises.write(original(exercise), exercises.split(exercise, text)[1])
+    except keep.GitError as error:
+        raise CourseError(f"git could not update: {error}") from None
+    print(f"Your answers are on top of {merged[:9]} now. ./lab check --all checks them.")
+
+
+def run(course, _, args):
+    """Runs a lab's program although its files have stubs. Status 3: they have none."""
+    if all(tree.has_answer(e) or not is_started(e) for e in course):
+        return 3
+    print("(Built from your answers, and the solutions of the exercises that have none, for "
+          "emulated GPUs under\nThreadSanitizer. With --preset, the files are built as they are.)",
+          file=sys.stderr, flush=True)
+    return verdict.exec_program(course, args.lab, args.arguments)
+
+
 class Parser(argparse.ArgumentParser):
     def error(self, message):
         self.exit(2, f"./lab: {message}\n")  # one line, without the usage
@@ -467,12 +522,19 @@ def main() -> int:
             (watch, "check at every save"), (hint, "show one more hint"),
             (solution, "show how your answer differs from the solution"),
             (reset, "restore the code from before `start`"),
-            (skip, "skip the exercise"), (grade, "check all answers, and print the total")):
+            (skip, "skip the exercise"), (grade, "check all answers, and print the total"),
+            (update, "take a newer version of the repository"), (run, "run a lab's program")):
         command = commands.add_parser(function.__name__, help=text, description=text)
         command.set_defaults(run=function)
         if function is learn:
             command.add_argument("word", nargs="?", metavar="WORD",
                                  help="list only exercises that match it: barrier, 05, fix")
+        elif function is update:
+            command.add_argument("version", nargs="?", metavar="VERSION",
+                                 help="a branch, tag or commit; else origin's newest")
+        elif function is run:
+            command.add_argument("lab")
+            command.add_argument("arguments", nargs=argparse.REMAINDER)
         elif function is not grade:
             command.add_argument("id", nargs="?", metavar="ID", help="05.2; else the current one")
         if function is check:

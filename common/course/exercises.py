@@ -42,6 +42,7 @@ class Wrong:
     answer: str = ""  # of a question: the wrong answer itself
     factor: float = 0  # of a question for a measured number: how many times the right one it is
     has: str = ""  # a regular expression for code that passes all tests and is wrong all the same
+    is_waste: bool = False  # it is right, but wasteful, or not what the task wanted
     told: int = -1  # the number of the wrong answer whose `say` this is: its own, or one before
 
 
@@ -57,6 +58,8 @@ class Exercise:
     hints: list
     target: str  # the program to build
     lab: str  # "01_vmm_alloc"
+    read: str = ""  # the page and its section to read first
+    minutes: int = 15  # that it takes
     why: str = ""  # printed when it is done
     filter: str = "*"  # of GoogleTest
     explore: list = field(default_factory=list)  # the explorer's program and its protocols
@@ -122,6 +125,7 @@ def load(root: Path = ROOT) -> list[Exercise]:
             try:
                 entry["wrong"] = [Wrong(**wrong) for wrong in entry.get("wrong", [])]
                 found.append(Exercise(lab=page.parent.name, **entry))
+                found[-1].read = f"labs/{found[-1].lab}/{found[-1].read or 'README.md, Background'}"
                 for number, wrong in enumerate(found[-1].wrong):
                     wrong.told = number if wrong.say else found[-1].wrong[number - 1].told
             except TypeError as error:

@@ -49,34 +49,53 @@ def branch() -> str:
         return ""
 
 
-def commit(exercise: Exercise, verb: str, change):
-    """Commits HEAD's version of the file, changed by `change`, if that is another text. Does
-    nothing if this is not a git repository of its own."""
+def require_branch():
+    """Raises CourseError if the learner's answers are on a branch that is not checked out."""
+    if branch() not in ("", BRANCH) and git("branch", "--list", BRANCH):
+        raise CourseError(f"your answers are on the branch '{BRANCH}', which is not checked out: "
+                          f"`git switch {BRANCH}`, or `git branch -m {BRANCH} old` to begin anew")
+
+
+def commit(verb: str, changes: list, notes: str = ""):
+    """Commits HEAD's versions of the files of some exercises, as (exercise, function that changes
+    the file's text), if there is another text. Does nothing if this is not a git repository of its
+    own."""
     if not is_repository():
         return
     try:
-        head = git("show", f"HEAD:{exercise.file}") + "\n"
-        text = change(head)
-        if text != head:
-            commit_text(exercise, f"{verb} {exercise.id} {exercise.title}", text)
-        git("reset", "--quiet", "--", exercise.file)
+        texts, changed = {}, {}
+        for exercise, change in changes:
+            file = exercise.file
+            texts.setdefault(file, git("show", f"HEAD:{file}") + "\n")
+            text = change(texts[file])
+            if text != texts[file]:
+                texts[file] = text
+                changed[f"{verb} {exercise.id} {exercise.title}"] = file
+        if changed:
+            lines = list(changed)
+            subject = lines if len(lines) == 1 else [f"{verb} lab {changes[0][0].lab[:2]}", ""]
+            message = "\n".join(subject + (lines if len(lines) > 1 else []))
+            commit_texts(message + notes, {file: texts[file] for file in changed.values()})
+        git("reset", "--quiet", "--", *texts)
     except (GitError, CourseError) as error:
         print(f"(git could not keep this, so `git diff` may show the solution: {error})\n")
 
 
-def commit_text(exercise: Exercise, message: str, text: str):
+def commit_texts(message: str, texts: dict):
+    """Commits these texts of files, by their names, or none: then only the message is kept."""
     if branch() != BRANCH:
-        if git("branch", "--list", BRANCH):
-            raise GitError(f"your answers are on the branch '{BRANCH}', which is not checked out: "
-                           f"`git switch {BRANCH}`, or `git branch -m {BRANCH} old` to begin anew")
+        require_branch()
+        print(f"(Your answers are kept on the git branch '{BRANCH}'. `git switch "
+              f"{branch() or '-'}` shows the files without\nthem, and `git switch {BRANCH}` goes "
+              "on. ./lab update takes a newer version.)\n")
         git("switch", "--create", BRANCH)
-        print(f"(Your answers are kept on the git branch '{BRANCH}'.)\n")
-    blob = git("hash-object", "-w", "--stdin", text=text)
     # A new index each time: a killed git's lock of an earlier one is not in the way.
     with tempfile.TemporaryDirectory() as folder:
         own = {"GIT_INDEX_FILE": f"{folder}/index"}
         git("read-tree", "HEAD", more=own)
-        git("update-index", "--cacheinfo", f"100644,{blob},{exercise.file}", more=own)
+        for file, text in texts.items():
+            blob = git("hash-object", "-w", "--stdin", text=text)
+            git("update-index", "--cacheinfo", f"100644,{blob},{file}", more=own)
         tree = git("write-tree", more=own)
     new = git("commit-tree", tree, "-p", "HEAD", "-m", message, more=identity())
     git("update-ref", "-m", message, "HEAD", new)
@@ -88,6 +107,18 @@ def identity() -> dict:
         return {}
     except GitError:
         return LEARNER
+
+
+def merge(version: str) -> str:
+    """Merges another version into the branch that is checked out. Returns its commit."""
+    commit_id = git("rev-parse", "--verify", f"{version}^{{commit}}")
+    try:
+        git("merge", "--no-edit", "--quiet", commit_id, more=identity())
+    except GitError as error:
+        conflicts = git("diff", "--name-only", "--diff-filter=U")
+        raise GitError(f"conflicts in {', '.join(conflicts.split())}: edit, `git commit --all`, "
+                       "then ./lab update again" if conflicts else str(error)) from None
+    return commit_id
 
 
 def text_before(exercise: Exercise) -> str:

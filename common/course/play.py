@@ -30,7 +30,8 @@ def expect(exercise, what: str, answer: str, passed: bool, wrong: int, times: li
     found = verdict.judge(COURSE, exercise, answer)
     times.append(found.seconds)
     if (found.passed, found.wrong) != (passed, wrong):
-        meant = "to pass" if passed else f"verdict {wrong}"
+        meant = ("to pass" if passed else "to fail") + (f" with verdict {wrong}" if wrong >= 0 else
+                                                        "")
         raise Fault(f"{what}: expected {meant}, but: {found.say} (verdict {found.wrong})\n"
                     f"{found.output}")
     return found
@@ -54,7 +55,8 @@ def play_code(exercise, times):
     for number, wrong in enumerate(exercise.wrong):
         if wrong.change or wrong.text:
             answer = wrong.text or exercises.changed(solution, wrong.change)
-            expect(exercise, f"wrong answer {number}", answer, False, wrong.told, times)
+            expect(exercise, f"wrong answer {number}", answer, exercise.wrong[wrong.told].is_waste,
+                   wrong.told, times)
     expect(exercise, "the solution", solution, True, -1, times)
     begun = exercises.with_answer(exercise, text, stub)
     if exercises.without_answer(exercise, begun, solution) != text:
@@ -111,7 +113,7 @@ def main() -> int:
         print(__doc__.strip())
         return 0
     wanted = sys.argv[1:] or ["", "bad"]
-    chosen = [e for e in COURSE if any(e.id.startswith(w) for w in wanted)]
+    chosen = [e for e in COURSE if any(w in ("", e.id, e.id[:2]) for w in wanted)]
     if not chosen and wanted != ["bad"]:
         print(f"./lab: there is no exercise '{' '.join(wanted)}'", file=sys.stderr)
         return 2

@@ -27,6 +27,16 @@ def is_started(exercise: Exercise) -> bool:
     return bool(exercise.file) and original(exercise).exists()
 
 
+def has_answer(exercise: Exercise) -> bool:
+    """Whether the exercise's file has an answer of the learner's. `start` puts stubs in the place of
+    all open exercises of a lab, so most of them are started, and have none."""
+    if not is_started(exercise):
+        return False
+    text = exercises.read(exercise.path)
+    return (exercise.begins not in text or exercises.answer_in(exercise, text) !=
+            exercises.stub_of(exercise, exercises.read(original(exercise))))
+
+
 def recover(course: list):
     """If a file has an exercise's marks but .course lacks the original text (in a clone, or because
     .course was removed), gets that text from git."""
@@ -70,12 +80,14 @@ def solved(exercise: Exercise, text: str) -> str:
     return before + exercises.read(original(exercise)) + f"#line {next_line}\n" + behind
 
 
-def update(course: list, checked: Exercise | None, answer: str | None = None):
+def update(course: list, checked: Exercise | None, answer: str | None = None,
+           with_answers: bool = False):
     """Brings the tree up to date for a check of `checked`: of the answer in the learner's file, or
-    of `answer`. Only files that differ are written, so that only these are built."""
+    of `answer`. Or for a run of a program, with all answers of the learner's. Only files that
+    differ are written, so that only these are built."""
     begun = {}
     for exercise in course:
-        if is_started(exercise):
+        if is_started(exercise) and not (with_answers and has_answer(exercise)):
             begun.setdefault(exercise.path, []).append(exercise)
     wanted = {}
     for part in PARTS:

@@ -36,6 +36,7 @@ class Verdict:
     output: str = ""  # of the compiler or the test
     wrong: int = -1  # which of the exercise's known wrong answers it resembles
     is_guess: bool = False  # `say` is a cause that fits the output; the code was not looked at
+    is_waste: bool = False  # it has passed, but it is wasteful, or not what the task wanted
     raw: str = ""  # all that the explorer or the test printed
     seconds: float = 0
 
@@ -147,7 +148,8 @@ def environment_of(exercise: Exercise) -> dict:
     if exercise.gpus:
         return {"SYMM_DRIVER": "native", "SYMM_LAUNCHER": "none", **exercise.environment}
     return {"SYMM_DRIVER": "emulated", "SYMM_LAUNCHER": "none", "SYMM_TIMEOUT": "5",
-            "TSAN_OPTIONS": "halt_on_error=1:atexit_sleep_ms=0", **exercise.environment}
+            "SYMM_COURSE": "1", "TSAN_OPTIONS": "halt_on_error=1:atexit_sleep_ms=0",
+            **exercise.environment}
 
 
 def doing(text: str):
@@ -168,6 +170,8 @@ def judge(course: list, exercise: Exercise, answer: str | None = None) -> Verdic
         if verdict.passed:
             explored = verdict.say
             verdict = build(exercise, exercise.target) or test(exercise, answer)
+        if verdict.passed:
+            verdict = beyond_tests(exercise, answer, verdict)
             verdict.say += explored if verdict.passed else ""
     ninja.Line().clear()
     verdict.seconds = time.monotonic() - begun
@@ -193,6 +197,19 @@ def explore(exercise: Exercise, answer: str) -> Verdict:
         return Verdict(True, f" {which} {number} executions of {' and '.join(protocols)} "
                              "are right.")
     return explain(exercise, ended, answer)
+
+
+def exec_program(course: list, lab: str, arguments: list):
+    """Becomes the lab's program, with the learner's answers, and with the solutions of exercises
+    that have none."""
+    with tree.alone():
+        tree.update(course, None, with_answers=True)
+        failed = ninja.build(str(BUILD), [lab])
+    if failed:
+        raise CourseError(f"bin/{lab} cannot be built (above)")
+    program = str(BUILD / "bin" / lab)
+    os.execve(program, [program, *arguments],
+              {"SYMM_DRIVER": "emulated", "TSAN_OPTIONS": "halt_on_error=1", **os.environ})
 
 
 def test(exercise: Exercise, answer: str) -> Verdict:
@@ -225,25 +242,37 @@ def test_once(exercise: Exercise, answer: str) -> Verdict:
             return Verdict(False, "It ended before its tests did, though without an error.",
                            ended.output, raw=ended.output)
         number = f"{len(ended.tests)} test{'s' if len(ended.tests) > 1 else ''}"
-        verdict = Verdict(True, f"Right: {number}, under ThreadSanitizer.", raw=ended.output)
-        return beyond_tests(exercise, answer, verdict)
+        return Verdict(True, f"Right: {number}, under ThreadSanitizer.", raw=ended.output)
     return explain(exercise, ended, answer)
 
 
 def beyond_tests(exercise: Exercise, answer: str, verdict: Verdict) -> Verdict:
-    """The verdict on faults that no test can see, but the code shows."""
-    for number, wrong in enumerate(exercise.wrong):
-        if wrong.has and not wrong.shows and re.search(wrong.has, answer, re.DOTALL):
-            return Verdict(False, f"The tests pass. {wrong.say}", wrong=number)
+    """The verdict on an answer that has passed: whether its code shows a fault that no test can
+    see, or else that it is wasteful. What is wasteful may also be seen in the tests' output."""
+    for is_waste in (False, True):
+        for wrong in exercise.wrong:
+            if wrong.is_waste == is_waste and fits(wrong, verdict.raw, answer) and (
+                    is_waste or not wrong.shows):
+                say = exercise.wrong[wrong.told].say
+                return Verdict(is_waste, f"{'Right.' if is_waste else 'The tests pass.'} {say}",
+                               wrong=wrong.told, is_waste=is_waste, raw=verdict.raw)
     return verdict
+
+
+def fits(wrong: exercises.Wrong, output: str, answer: str) -> bool:
+    """Whether the output and the code are those of this wrong answer."""
+    return bool((wrong.shows or wrong.has) and re.search(wrong.shows, output, re.DOTALL) and
+                re.search(wrong.has, answer, re.DOTALL))
 
 
 def answer_of(course: list, exercise: Exercise) -> str:
     """The answer to a question, computed by running the command."""
     require_gpus_for(exercise)
-    if exercise.gpus and (begun := [e.id for e in course if tree.is_started(e)]):
+    if exercise.gpus and (begun := [e.id for e in course if tree.is_started(e) and
+                                    e.begins in exercises.read(e.path)]):
         raise CourseError("The build for GPUs contains the exercises that you have begun "
-                          f"({', '.join(begun)}): ./lab reset {begun[0]} first.")
+                          f"({', '.join(begun)}): check this one on the branch that you cloned "
+                          "(`git switch main`), or ./lab reset them first.")
     with tree.alone():
         tree.update(course, exercise)
         verdict = build(exercise, exercise.target)
@@ -267,6 +296,11 @@ def number_of(text: str) -> float:
     return float(found[1]) * 1024 ** " KMG".index(found[2] or " ")
 
 
+def parts_of(answer: str) -> list:
+    """The values of an answer that may be a list, in any order."""
+    return sorted(re.split(r"[\s,]+", answer.strip()))
+
+
 def judge_answer(course: list, exercise: Exercise, given: str) -> Verdict:
     """The verdict on the learner's answer to a question."""
     begun = time.monotonic()
@@ -276,12 +310,12 @@ def judge_answer(course: list, exercise: Exercise, given: str) -> Verdict:
         verdict = judge_number(course, exercise, number_of(given))
     else:
         right = answer_of(course, exercise)
-        if sorted(re.split(r"[\s,]+", given.strip())) == sorted(right.split(",")):
+        if parts_of(given) == parts_of(right):
             verdict = Verdict(True, f"Right: {right}.")
         else:
             verdict = Verdict(False, f"No, it is not {given}.")
             for number, wrong in enumerate(exercise.wrong):
-                if wrong.answer == given.strip():
+                if parts_of(wrong.answer) == parts_of(given):
                     verdict = Verdict(False, wrong.say, wrong=number)
     verdict.seconds = time.monotonic() - begun
     return verdict
@@ -311,8 +345,7 @@ def explain(exercise: Exercise, ended: Ended, answer: str) -> Verdict:
         return Verdict(False, f"Exercise {missing[1]} is not written yet: follow {missing[2]}.",
                        raw=output)
     for wrong in exercise.wrong:
-        if (wrong.shows and re.search(wrong.shows, output, re.DOTALL)
-                and re.search(wrong.has, answer, re.DOTALL)):
+        if wrong.shows and not wrong.is_waste and fits(wrong, output, answer):
             return Verdict(False, exercise.wrong[wrong.told].say, evidence(ended),
                            wrong=wrong.told, is_guess=not wrong.has, raw=output)
     why = next((row["why"] for row in ended.rows if row["failed"]), None)

@@ -134,7 +134,7 @@ class Course(Runs):
         self.assertEqual(self.git("branch", "--show-current"), "course\n")
         self.assertNotIn("PhysicalMemory::create(", self.git("show", f"HEAD:{FILE}"))
         call = "    symm::missing("
-        (self.root / FILE).write_text(self.text().replace(call, "    // mine\n" + call))
+        (self.root / FILE).write_text(self.text().replace(call, "    // mine\n" + call, 1))
         self.assertEqual(re.findall(r"^[-+] .*", self.git("diff", "-U0"), re.M), ["+    // mine"])
 
     def test_other_edits_of_the_file_are_not_committed(self):
@@ -149,7 +149,7 @@ class Course(Runs):
         self.begin_history()
         self.course("start", "01.1")
         shutil.rmtree(self.root / ".course")
-        self.course("reset", "01.1")
+        self.course("reset", "01")
         self.assertEqual(self.text(), self.untouched)
 
     def test_lost_marks_lose_nothing(self):
@@ -163,9 +163,9 @@ class Course(Runs):
         self.course("start", "01.1")
         state = self.root / ".course/progress.json"
         state.write_text(state.read_text().replace('"begun"', '"done"'))
-        begun = self.text()
         self.assertIn("01.2 is skipped", self.course("skip"))
-        self.assertEqual(self.text(), begun)
+        self.assertIn("// exercise 01.1 begins", self.text())
+        self.assertNotIn("// exercise 01.2 begins", self.text())
         self.assertIn("is done", self.course("skip", "01.1", status=2))
 
     def test_every_stub_and_wrong_answer_can_be_made(self):
@@ -194,6 +194,7 @@ for e in exercises.load():
             self.course("reset", "01.1")
             self.course("reset", "01.2")
             self.assertEqual(self.text(), self.untouched)
+            self.course("reset", "01")
         self.assertEqual(self.git("status", "--short"), "")
 
     def test_a_killed_start_or_reset_can_be_run_again(self):
@@ -227,7 +228,57 @@ course.main()
                 self.assertEqual("exercise 01.1 begins" in self.text(), command == "start")
                 self.assertEqual((self.root / ".course/01.1.original").exists(),
                                  command == "start")
-            self.assertEqual(self.text(), self.untouched)
+        self.course("reset", "01")
+        self.assertEqual(self.text(), self.untouched)
+
+    def test_no_solution_of_a_lab_that_is_begun_is_in_its_files(self):
+        self.run_python("""
+import subprocess, sys
+import exercises, tree
+course = exercises.load()
+solutions = {e.id: exercises.split(e, exercises.read(e.path))[1] for e in course if e.file}
+for lab in sorted({e.lab for e in course}):
+    first = next(e for e in course if e.lab == lab and e.file)
+    subprocess.run([sys.executable, "-B", "common/course/course.py", "start", first.id], check=True)
+    for e in course:
+        if e.file and e.lab == lab:
+            assert tree.is_started(e) and not tree.has_answer(e), e.id
+            assert solutions[e.id] not in exercises.read(e.path), e.id
+""")
+
+    def test_a_newer_version_is_taken(self):
+        self.begin_history()
+        self.course("start", "01.1")
+        (self.root / FILE).write_text(self.text().replace(
+            '    symm::missing("01.1"', '    // mine\n    symm::missing("01.1"'))
+        self.git("commit", "-q", "-a", "-m", "An answer of its own")
+        self.git("switch", "-q", "main")
+        newer = {}
+        for name in ("device_buffer.cpp", "mem_alloc.cpp", "exercises.toml"):  # of 01.1, 01.4
+            file = self.root / "labs/01_vmm_alloc" / name
+            newer[file] = re.sub("the mapping keeps the memory|(?<=memory_ =) ", " /**/ ",
+                                 file.read_text())
+            file.write_text(newer[file])
+        self.git("commit", "-q", "-a", "-m", "A newer version")
+        self.assertIn("git switch course", self.course("start", "01.2", status=2))
+        self.git("switch", "-q", "course")
+        self.assertIn(f"conflicts in {FILE}: edit",
+                      self.course("update", "main", status=2))
+        self.git("checkout", "-q", "--ours", "labs")
+        self.git("commit", "-q", "-a", "-m", "Merged")
+        self.course("update", "main")
+        self.assertIn("    // mine\n", self.text())
+        self.course("start", "01.4")
+        self.course("reset", "01")
+        for file, text in newer.items():
+            self.assertEqual(file.read_text(), text)
+
+    def test_a_program_is_built_from_files_without_stubs(self):
+        self.course("run", "01_vmm_alloc", status=3)
+        self.course("start", "01.1")
+        output = self.course("run", "01_vmm_alloc", "--size", "3M", status=2)  # no build/course
+        self.assertIn("the solutions of the exercises that have none", output)
+        self.assertNotIn("symm::missing(", (self.root / "build/course_tree" / FILE).read_text())
 
     def test_a_check_builds_the_solution_of_all_others(self):
         self.course("start", "01.1")

@@ -1,41 +1,257 @@
-// Which values may a load return? Exercise 05.9 asks, and every execution answers.
+// Which values may a load return? Exercises of labs 04 and 05 ask, and every execution answers.
 
-#include <fmt/format.h>
+#include <fmt/core.h>
+#include <fmt/ranges.h>
 
+#include <array>
+#include <functional>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "common/explore/explore.hpp"
 #include "common/explore/timeouts.hpp"
+#include "labs/05_device_prims/barrier.hpp"
+#include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/05_device_prims/signal.hpp"
 
 namespace symm {
 namespace {
 
-std::set<std::uint32_t> returned;  ///< All values that the load returned.
+using explore::Scene;
+using simt::Order;
+using Word = std::uint32_t;
 
-void three_rounds(explore::Scene& scene) {
-    auto* const data = scene.allocate<std::uint32_t>(1, "data", 1);
-    auto* const flag = scene.allocate<std::uint32_t>(1, "flag", 1);
-    scene.launch(0, {}, [=](const simt::ThreadBlock&) {
-        for (std::uint32_t round = 1; round <= 3; ++round) {
-            simt::store(data, 10 * round, simt::Order::kRelaxed);
+constexpr Word kSlots = 2;  ///< Of the FIFOs of lab 04's exercises.
+
+std::set<Word> returned;  ///< What the loads of a scene return.
+
+Word load(const Word* at) {
+    return simt::load(at, Order::kRelaxed);
+}
+void store(Word* at, Word value) {
+    simt::store(at, value, Order::kRelaxed);
+}
+
+/// One thread of a rank, with its waits.
+struct Thread {
+    void wait(const Word* flag, Word value, Order order = Order::kAcquire) const {
+        simt::Waiter waiter(timeout);
+        waiter.until({simt::Wait::kSignal, 0, 0, value}, [&](std::uint64_t& seen) {
+            seen = simt::load(flag, order);
+            return has_reached(static_cast<Word>(seen), value);
+        });
+    }
+    simt::Timeout timeout;
+    const simt::ThreadBlock& block;
+};
+
+template <class Body>
+void launch(Scene& scene, int rank, Body body, unsigned threads = 1) {
+    const simt::Timeout timeout = explore::timeout_of(scene, rank);
+    scene.launch(rank, {.threads = threads}, [=](const simt::ThreadBlock& block) {
+        body(Thread{timeout, block});
+    });
+}
+
+/// A FIFO of two slots. Its orders are (1) to (4) of fifo.hpp.
+struct Fifo {
+    Word steps = 4;
+    Word observed = 1;  ///< Steps whose loads are of interest.
+    bool has_credits = true;
+    bool gives_early = false;  ///< The receiver gives a slot back before it loads it.
+    bool loads_tail = false;   ///< Instead of the slot.
+    std::array<Order, 4> orders{Order::kAcquire, Order::kRelease, Order::kAcquire, Order::kRelease};
+
+    void operator()(Scene& scene) const {
+        auto* const slots = scene.allocate<Word>(kSlots, "slots", 1);
+        auto* const head = scene.allocate<Word>(1, "head", 0);
+        auto* const tail = scene.allocate<Word>(1, "tail", 1);
+        launch(scene, 0, [=, *this](const Thread& thread) {
+            for (Word s = 0; s < steps; ++s) {
+                if (has_credits) {
+                    thread.wait(head, s + 1 - kSlots, orders[0]);
+                }
+                store(&slots[s % kSlots], s + 1);
+                simt::store(tail, s + 1, orders[1]);
+            }
+        });
+        launch(scene, 1, [=, *this](const Thread& thread) {
+            for (Word s = 0; s < steps; ++s) {
+                thread.wait(tail, s + 1, orders[2]);
+                if (gives_early) {
+                    simt::store(head, s + 1, orders[3]);
+                }
+                if (s < observed) {
+                    returned.insert(load(loads_tail ? tail : &slots[s % kSlots]) - s);
+                }
+                simt::store(head, s + 1, orders[3]);
+            }
+        });
+    }
+};
+
+/// Prints which of the four orders may be relaxed where each slot is used once.
+void print_needless_orders() {
+    std::set<int> needless;
+    for (int i = 0; i < 4; ++i) {
+        Fifo fifo{.steps = kSlots, .observed = kSlots};
+        fifo.orders[i] = Order::kRelaxed;
+        returned.clear();
+        explore::explore({}, fifo);
+        if (returned == std::set<Word>{1}) {
+            needless.insert(i + 1);
+        }
+    }
+    fmt::print("04.4: {}\n", fmt::join(needless, ","));
+}
+
+template <Order kPoll>
+void three_rounds(Scene& scene) {
+    auto* const data = scene.allocate<Word>(1, "data", 1);
+    auto* const flag = scene.allocate<Word>(1, "flag", 1);
+    launch(scene, 0, [=](const Thread&) {
+        for (Word round = 1; round <= 3; ++round) {
+            store(data, 10 * round);
             signal(flag, round);
         }
     });
-    const simt::Timeout timeout = explore::timeout_of(scene, 1);
-    scene.launch(1, {}, [=](const simt::ThreadBlock&) {
-        simt::Waiter waiter(timeout);
-        wait_signal(waiter, flag, {simt::Wait::kSignal, 1, 0, 2});
-        returned.insert(simt::load(data, simt::Order::kRelaxed));
+    launch(scene, 1, [=](const Thread& thread) {
+        thread.wait(flag, 2, kPoll);
+        returned.insert(load(data));
     });
+}
+
+void one_word_twice(Scene& scene) {
+    auto* const data = scene.allocate<Word>(1, "data", 1);
+    launch(scene, 0, [=](const Thread&) {
+        store(data, 10);
+        store(data, 20);
+    });
+    launch(scene, 1, [=](const Thread&) {
+        const Word first = load(data);
+        const Word second = load(data);
+        if (first == 10) {
+            returned.insert(second);
+        }
+    });
+}
+
+/// Two threads add up what they have seen; the second one knows the sum.
+void add_seen(Word* sum, Word seen) {
+    const Word before = simt::fetch_add(sum, 1 + seen, Order::kRelaxed);
+    if (before != 0) {
+        returned.insert(before - 1 + seen);
+    }
+}
+
+void each_raises_a_flag(Scene& scene) {
+    auto* const flags = scene.allocate<Word>(2, "flags");
+    auto* const sum = scene.allocate<Word>(1, "sum");
+    for (const int rank : {0, 1}) {
+        launch(scene, rank, [=](const Thread&) {
+            simt::store(&flags[rank], Word{1}, Order::kRelease);
+            add_seen(sum, simt::load(&flags[1 - rank], Order::kAcquire));
+        });
+    }
+}
+
+void two_observers(Scene& scene) {
+    auto* const words = scene.allocate<Word>(2, "words");
+    auto* const sum = scene.allocate<Word>(1, "sum");
+    for (const int rank : {0, 1}) {
+        launch(scene, rank,
+               [=](const Thread&) { simt::store(&words[rank], Word{1}, Order::kRelease); });
+        launch(scene, 2 + rank, [=](const Thread&) {
+            const Word first = simt::load(&words[rank], Order::kAcquire);
+            const Word other = simt::load(&words[1 - rank], Order::kAcquire);
+            add_seen(sum, first == 1 && other == 0 ? 1 : 0);
+        });
+    }
+}
+
+void after_a_barrier(Scene& scene) {
+    const auto memory = explore::symmetric<BarrierMemory>(scene, 2, "barrier");
+    auto* const boxes = scene.allocate<Word>(2, "boxes");
+    for (const int rank : {0, 1}) {
+        launch(scene, rank, [=, view = BarrierView{memory, rank, 2}](const Thread& thread) {
+            Barrier barrier(thread.block, view, thread.timeout);
+            for (Word round = 1; round <= 3; ++round) {
+                store(&boxes[1 - rank], round);
+                barrier.arrive_and_wait();
+                if (const Word seen = load(&boxes[rank]); round == 1) {
+                    returned.insert(seen);
+                }
+            }
+        });
+    }
+}
+
+void through_a_third_rank(Scene& scene) {
+    auto* const data = scene.allocate<Word>(1, "data", 2);
+    auto* const flags = scene.allocate<Word>(2, "flags");
+    launch(scene, 0, [=](const Thread&) {
+        store(data, 10);
+        signal(&flags[0], 1);
+        store(data, 20);
+    });
+    launch(scene, 1, [=](const Thread& thread) {
+        thread.wait(&flags[0], 1);
+        signal(&flags[1], 1);
+    });
+    launch(scene, 2, [=](const Thread& thread) {
+        thread.wait(&flags[1], 1);
+        returned.insert(load(data));
+    });
+}
+
+void by_another_thread(Scene& scene) {
+    auto* const data = scene.allocate<Word>(1, "data", 1);
+    auto* const flags = scene.allocate<Word>(2, "flags", 1);
+    launch(scene, 0, [=](const Thread&) {
+        store(data, 10);
+        signal(&flags[0], 1);
+    });
+    launch(
+        scene, 1,
+        [=](const Thread& thread) {
+            const unsigned t = thread.block.thread_rank();
+            thread.wait(&flags[t], 1);
+            if (t == 0) {
+                store(&flags[1], 1);
+            } else {
+                returned.insert(load(data));
+            }
+        },
+        2);
 }
 
 }  // namespace
 }  // namespace symm
 
 int main() {
-    const symm::explore::Report report = symm::explore::explore({}, symm::three_rounds);
-    fmt::print("in {} executions the load returns {}\n", report.executions,
-               fmt::join(symm::returned, ","));
-    return report.exhausted ? 0 : 1;
+    using namespace symm;
+    print_needless_orders();
+    const std::vector<std::pair<std::string, std::function<void(Scene&)>>> scenes{
+        {"04.9", Fifo{.steps = 5, .has_credits = false}},
+        {"04.10", Fifo{.gives_early = true}},
+        {"04.11", Fifo{.loads_tail = true}},
+        {"05.9", three_rounds<Order::kAcquire>},
+        {"05.10", three_rounds<Order::kRelaxed>},
+        {"05.11", one_word_twice},
+        {"05.12", each_raises_a_flag},
+        {"05.13", after_a_barrier},
+        {"05.14", through_a_third_rank},
+        {"05.15", by_another_thread},
+        {"05.16", two_observers},
+    };
+    bool all_done = true;
+    for (const auto& [exercise, scene] : scenes) {
+        returned.clear();
+        const explore::Report report = explore::explore({}, scene);
+        fmt::print("{}: {} in {} executions {}\n", exercise, fmt::join(returned, ","),
+                   report.executions, report.why);
+        all_done = all_done && report.exhausted && !report.failed;
+    }
+    return all_done ? 0 : 1;
 }
