@@ -28,8 +28,8 @@ def is_started(exercise: Exercise) -> bool:
 
 
 def has_answer(exercise: Exercise) -> bool:
-    """Whether the exercise's file has an answer of the learner's. `start` puts stubs in the place of
-    all open exercises of a lab, so most of them are started, and have none."""
+    """Whether the exercise's file has an answer of the learner's. `start` puts a stub in the place
+    of each open exercise of a lab, so most of them are started, and have none."""
     if not is_started(exercise):
         return False
     text = exercises.read(exercise.path)
