@@ -52,7 +52,7 @@ using MappingTest = Owners;
 using DeviceBufferTest = Owners;
 using OwnContextTest = Owners;
 
-#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+#define EXPECT_SAYS(text, part) EXPECT_PRED_FORMAT2(::testing::IsSubstring, part, text)
 
 TEST_F(RoundUp, GoesToTheNextMultiple) {
     EXPECT_EQ(round_up(0, 8), 0u);

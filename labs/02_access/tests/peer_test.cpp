@@ -130,8 +130,12 @@ TEST_F(Peers, ReadNothingAfterAWaitThatFailed) {
 
 // Each device in turn is late: a gate in its stream holds back its writes until the kernels of all
 // devices are queued, and for a while longer.
+// Device 1 cannot reach the buffer where there are others: so users[i] is not device i.
 TEST_F(Peers, ReadNothingBeforeTheLastOfThemHasWritten) {
-    const PeerMatrix matrix = PeerMatrix::query();
+    PeerMatrix matrix = PeerMatrix::query();
+    if (matrix.users_of(0).size() > 2) {
+        matrix.exclude({1, 0}, "for this test");
+    }
     const auto launches = [] { return emu::calls_made("cuLaunchKernel"); };
     for (const int late : matrix.users_of(0)) {
         gpu(late).make_current();

@@ -42,7 +42,8 @@ TEST(MissingRank, IsNamedByTheNextOneOnly) {
     for (int rank = 1; rank < kRanks; ++rank) {
         const std::string error = sides[rank]->error();
         std::printf("%s\n", error.c_str());
-        EXPECT_NE(error.find("a packet from rank " + std::to_string(rank - 1)), std::string::npos);
+        EXPECT_PRED_FORMAT2(::testing::IsSubstring,
+                            "a packet from rank " + std::to_string(rank - 1), error);
     }
 }
 
