@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import exercises
+import grade as grading
 import keep
 import tool
 import tree
@@ -36,7 +37,7 @@ class Progress:
 
     def load(self):
         """Reads it again: another command, above all `watch`, may have changed it."""
-        self.data = {"current": None, "state": {}, "hints": {}}
+        self.data = {"current": None, "state": {}, "hints": {}, "wrong": {}}
         try:
             self.data.update(json.loads(self.file.read_text()))
         except FileNotFoundError:
@@ -46,7 +47,7 @@ class Progress:
         if not (isinstance(self.data.get("current"), str | None) and
                 all(isinstance(self.data.get(part), dict) and
                     all(isinstance(value, kind) for value in self.data[part].values())
-                    for part, kind in (("state", str), ("hints", int)))):
+                    for part, kind in (("state", str), ("hints", int), ("wrong", list)))):
             raise CourseError(f"{self.file} is damaged: delete it. Your answers stay, and "
                               "./lab check counts them again.")
 
@@ -229,19 +230,18 @@ def check(course, progress, args):
     exercise = chosen(course, progress, args)
     verdict.require_gpus_for(exercise)
     if exercise.kind == "predict":
-        given = " ".join(args.answer)
-        if not given:
+        if not args.answer:
             if not sys.stdin.isatty():
                 raise CourseError(f"pass your answer: ./lab check {exercise.id} ANSWER")
-            given = input("Your answer: ")
-        found = verdict.judge_answer(course, exercise, given)
+            args.answer = input("Your answer: ").split()
+        found = verdict.judge_answer(course, exercise, " ".join(args.answer))
     else:
         if args.answer:
             raise CourseError(f"unexpected word '{args.answer[0]}': {exercise.id} is no question, "
                               "so ./lab check takes no answer")
         require_begun(exercise)
         found = verdict.judge(course, exercise)
-    return tell(course, progress, exercise, found, args.raw)
+    return tell(course, progress, exercise, found, args)
 
 
 def show_solution(exercise):
@@ -274,7 +274,17 @@ def require_begun(exercise):
              f"Your answer is on another branch: git switch {keep.BRANCH}"))
 
 
-def tell(course, progress, exercise, found, raw=False):
+def notes_of(progress, exercise, found, args) -> str:
+    """What `grade` reads in the commit of an exercise that is solved."""
+    wrong = sorted({*progress.data["wrong"].get(exercise.id, []),
+                    *([found.wrong] if found.is_waste else [])})
+    return ("\n\n" + (f"Answer: {' '.join(args.answer)}\n" if args.answer else "") +
+            (f"Seed: {exercises.default_seed()}\n" if exercise.vary else "") +
+            (f"Wrong answers before: {', '.join(map(str, wrong))}\n" if wrong else ""))
+
+
+def tell(course, progress, exercise, found, args):
+    raw = args.raw
     state = (colored("done, but ...", 33) if found.is_waste else
              colored("done", 32) if found.passed else colored("not yet", 31))
     print(f"{exercise.id} {exercise.title}: {state} ({found.seconds:.0f} s)")
@@ -295,13 +305,22 @@ def tell(course, progress, exercise, found, raw=False):
     if raw:
         print(found.raw)
     if not found.passed:
+        if found.wrong >= 0:
+            progress.load()
+            told = progress.data["wrong"].setdefault(exercise.id, [])
+            told += [found.wrong] * (found.wrong not in told)
+            progress.save()
         print("./lab hint helps." + ("" if raw or not found.raw else
                                      " ./lab check --raw shows all that was printed."))
         return 1
-    if progress.state(exercise) != "done" and exercise.file:
+    progress.load()
+    notes = notes_of(progress, exercise, found, args)
+    if progress.state(exercise) != "done" and not exercise.file:
+        keep.note(exercise, notes)
+    elif progress.state(exercise) != "done":
         answer = exercises.answer_in(exercise, exercises.read(exercise.path))
         keep.commit("Solve", [(exercise, lambda head: exercises.with_answer(exercise, head,
-                                                                           answer))])
+                                                                           answer))], notes)
     progress.set(exercise, "done")
     show_solution(exercise)
     say(exercise.why)
@@ -330,19 +349,9 @@ def judge_begun(course, exercise):
         return verdict.Verdict(False, str(error))
 
 
-def grade(course, progress, _):
-    """Checks again every answer that is in a file. A question counts if it was answered."""
-    here = possible(course, progress)
-    right = 0
-    for exercise in here:
-        if exercise.file:
-            passed = is_started(exercise) and judge_begun(course, exercise).passed
-        else:
-            passed = progress.state(exercise) == "done"
-        right += passed
-        print(f"{exercise.id}  {'1' if passed else '0'}/1  {exercise.title}", flush=True)
-    print(f"\nTotal: {right}/{len(here)}")
-    return 0 if right == len(here) else 1
+def grade(_, __, args):
+    """The points of the answers that are in the files and in git."""
+    return grading.grade(args.folder, args.json)
 
 
 def watch(course, progress, args):
@@ -532,10 +541,14 @@ def main() -> int:
         elif function is update:
             command.add_argument("version", nargs="?", metavar="VERSION",
                                  help="a branch, tag or commit; else origin's newest")
+        elif function is grade:
+            command.add_argument("folder", nargs="?", metavar="FOLDER",
+                                 help="with a copy of the course of each learner; else this one")
+            command.add_argument("--json", action="store_true", help="print JSON")
         elif function is run:
             command.add_argument("lab")
             command.add_argument("arguments", nargs=argparse.REMAINDER)
-        elif function is not grade:
+        else:
             command.add_argument("id", nargs="?", metavar="ID", help="05.2; else the current one")
         if function is check:
             command.add_argument("answer", nargs="*", help="to an exercise that asks a question")

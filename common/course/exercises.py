@@ -4,6 +4,7 @@ An exercise is a part of a lab's own file. The solution is what stands there; st
 answers are made from it, so there is nothing to keep in step.
 """
 
+import os
 import re
 import shutil
 import sys
@@ -72,6 +73,7 @@ class Exercise:
     command: list = field(default_factory=list)  # of a question: the target's arguments
     answer: str = ""  # a regular expression: its group is the answer in what the command prints
     count: str = ""  # or one whose matches are counted
+    vary: dict = field(default_factory=dict)  # of a question: {name} is one of these values
     gpus: int = 0  # the command needs at least this many real GPUs
     within: float = 0  # a number 0.3 times larger than the answer is right, or the other way round
     environment: dict = field(default_factory=dict)
@@ -117,8 +119,32 @@ def write(path: Path, text: str):
         new.unlink(missing_ok=True)
 
 
-def load(root: Path = ROOT) -> list[Exercise]:
-    """All exercises in their order."""
+def default_seed() -> int:
+    """The number that chooses the values of questions: SYMM_COURSE_SEED, or 0."""
+    given = os.environ.get("SYMM_COURSE_SEED", "0")
+    if not given.isdigit():
+        raise CourseError(f"SYMM_COURSE_SEED={given} is not a whole number")
+    return int(given)
+
+
+def varied(exercise: Exercise, number: int):
+    """Chooses the values that vary. The known wrong answers belong to the first ones."""
+    for name, values in exercise.vary.items():
+        value = values[number % len(values)]
+
+        def put(text: str, name=name, value=value) -> str:
+            return text.replace(f"{{{name}}}", value)
+
+        exercise.task = put(exercise.task)
+        exercise.hints = [put(hint) for hint in exercise.hints]
+        exercise.command = [put(word) for word in exercise.command]
+        exercise.environment = {k: put(v) for k, v in exercise.environment.items()}
+        if value != values[0]:
+            exercise.wrong = []
+
+
+def load(root: Path = ROOT, seed: int | None = None) -> list[Exercise]:
+    """All exercises in their order, with the values of questions that belong to the seed."""
     found = []
     for page in sorted(root.glob("labs/*/exercises.toml")):
         for entry in tomllib.loads(page.read_text())["exercise"]:
@@ -126,6 +152,7 @@ def load(root: Path = ROOT) -> list[Exercise]:
                 entry["wrong"] = [Wrong(**wrong) for wrong in entry.get("wrong", [])]
                 found.append(Exercise(lab=page.parent.name, **entry))
                 found[-1].read = f"labs/{found[-1].lab}/{found[-1].read or 'README.md, Background'}"
+                varied(found[-1], default_seed() if seed is None else seed)
                 for number, wrong in enumerate(found[-1].wrong):
                     wrong.told = number if wrong.say else found[-1].wrong[number - 1].told
             except TypeError as error:

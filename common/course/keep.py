@@ -19,14 +19,17 @@ class GitError(Exception):
     """git has failed. The message is git's own."""
 
 
+def environment() -> dict:
+    """Without the caller's GIT_* variables (a hook's, for example): they choose a repository."""
+    return {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+
+
 def git(*arguments: str, text: str = "", more: dict | None = None) -> str:
-    """git's output without its last newline. The caller's GIT_* variables (a hook's, for example)
-    do not choose the repository."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    """git's output without its last newline."""
     try:
         ended = subprocess.run(["git", "-c", "core.hooksPath=/dev/null", *arguments], cwd=ROOT,
                                input=text.encode(), check=False, capture_output=True,
-                               env={**environment, **(more or {})})
+                               env={**environment(), **(more or {})})
     except FileNotFoundError:
         raise GitError("git is not installed") from None
     if ended.returncode != 0:
@@ -72,13 +75,22 @@ def commit(verb: str, changes: list, notes: str = ""):
                 texts[file] = text
                 changed[f"{verb} {exercise.id} {exercise.title}"] = file
         if changed:
-            lines = list(changed)
+            lines = list(changed)  # `grade` reads them, and the notes
             subject = lines if len(lines) == 1 else [f"{verb} lab {changes[0][0].lab[:2]}", ""]
             message = "\n".join(subject + (lines if len(lines) > 1 else []))
             commit_texts(message + notes, {file: texts[file] for file in changed.values()})
         git("reset", "--quiet", "--", *texts)
     except (GitError, CourseError) as error:
         print(f"(git could not keep this, so `git diff` may show the solution: {error})\n")
+
+
+def note(exercise: Exercise, notes: str):
+    """Commits no file, but that the exercise is solved, for `grade`."""
+    if is_repository():
+        try:
+            commit_texts(f"Solve {exercise.id} {exercise.title}{notes}", {})
+        except (GitError, CourseError) as error:
+            print(f"(git could not keep this answer for ./lab grade: {error})\n")
 
 
 def commit_texts(message: str, texts: dict):

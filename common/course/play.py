@@ -2,7 +2,8 @@
 """Plays the whole course, as CI does: every stub and every wrong answer must fail for its named
 reason, and every solution must pass. The learner's files are not touched.
 
-usage: ./lab play [ID or LAB ...]      for example 05.2, or 05; bad: answers that hang, crash ...
+usage: ./lab play [--others] [ID or LAB ...]   05.2, or 05; bad: answers that hang, crash ...
+       --others: also each rule on the answers of all other rules of its exercise
 """
 
 import argparse
@@ -37,7 +38,19 @@ def expect(exercise, what: str, answer: str, passed: bool, wrong: int, times: li
     return found
 
 
-def play_code(exercise, times):
+def try_others(exercise, number: int, answer: str, found):
+    """Tries all other rules on a wrong answer. Its own came first; but one that claims to prove
+    another cause (`has`) would be false."""
+    for other, rule in enumerate(exercise.wrong):
+        if (rule.shows and rule.told != exercise.wrong[number].told and
+                rule.is_waste == found.is_waste and verdict.fits(rule, found.raw, answer)):
+            say = exercise.wrong[rule.told].say
+            print(f"   wrong answer {number} also fits rule {other}: {say[:60]}", flush=True)
+            if rule.has:
+                raise Fault(f"wrong answer {number} fits rule {other}, which claims a proof")
+
+
+def play_code(exercise, times, others):
     if tree.is_started(exercise):
         raise Fault(f"it is begun: ./lab reset {exercise.id}")
     text = exercises.read(exercise.path)
@@ -55,8 +68,10 @@ def play_code(exercise, times):
     for number, wrong in enumerate(exercise.wrong):
         if wrong.change or wrong.text:
             answer = wrong.text or exercises.changed(solution, wrong.change)
-            expect(exercise, f"wrong answer {number}", answer, exercise.wrong[wrong.told].is_waste,
-                   wrong.told, times)
+            found = expect(exercise, f"wrong answer {number}", answer,
+                           exercise.wrong[wrong.told].is_waste, wrong.told, times)
+            if others:
+                try_others(exercise, number, answer, found)
     expect(exercise, "the solution", solution, True, -1, times)
     begun = exercises.with_answer(exercise, text, stub)
     if exercises.without_answer(exercise, begun, solution) != text:
@@ -90,7 +105,7 @@ def play_question(exercise, times):
             raise Fault(f"{given} should be wrong, and have verdict {number}: {found.say}")
 
 
-def play(exercise, progress) -> list:
+def play(exercise, progress, others) -> list:
     """Returns the times of its checks, in seconds. Raises Fault."""
     times = []
     if len(exercise.hints) != 3:
@@ -104,7 +119,7 @@ def play(exercise, progress) -> list:
     elif exercise.kind == "predict":
         play_question(exercise, times)
     else:
-        play_code(exercise, times)
+        play_code(exercise, times, others)
     return times
 
 
@@ -112,7 +127,8 @@ def main() -> int:
     if {"-h", "--help"} & set(sys.argv[1:]):
         print(__doc__.strip())
         return 0
-    wanted = sys.argv[1:] or ["", "bad"]
+    others = "--others" in sys.argv
+    wanted = [word for word in sys.argv[1:] if word != "--others"] or ["", "bad"]
     chosen = [e for e in COURSE if any(w in ("", e.id, e.id[:2]) for w in wanted)]
     if not chosen and wanted != ["bad"]:
         print(f"./lab: there is no exercise '{' '.join(wanted)}'", file=sys.stderr)
@@ -125,7 +141,7 @@ def main() -> int:
     for exercise in chosen:
         print(f"== {exercise.id} {exercise.title}", flush=True)
         try:
-            times = play(exercise, progress)
+            times = play(exercise, progress, others)
             if times:
                 rows.append((exercise, times))
         except (Fault, CourseError) as fault:

@@ -304,7 +304,8 @@ def parts_of(answer: str) -> list:
 def judge_answer(course: list, exercise: Exercise, given: str) -> Verdict:
     """The verdict on the learner's answer to a question."""
     begun = time.monotonic()
-    if all(w.answer.isdigit() for w in exercise.wrong) and not given.strip().isdigit():
+    is_number = exercise.wrong and all(w.answer.isdigit() for w in exercise.wrong)
+    if is_number and not given.strip().isdigit():
         raise CourseError(f"'{given}' is not a whole number: ./lab check {exercise.id} NUMBER")
     if exercise.within:
         verdict = judge_number(course, exercise, number_of(given))

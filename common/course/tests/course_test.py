@@ -2,6 +2,7 @@
 """Tests what the course's commands do to files and to git, in a copy of the repository without its
 build folders. usage: course_test.py REPOSITORY"""
 
+import json
 import os
 import re
 import shutil
@@ -309,6 +310,65 @@ for lab in sorted({e.lab for e in course}):
             elif call := re.search(r'symm::missing\("[\d.]+"', line):
                 found[call[0]] = number
         return found
+
+    def test_a_class_is_graded_by_what_is_in_git(self):
+        self.begin_history()
+        with tempfile.TemporaryDirectory() as folder:
+            for name, said, answer in (("ann", "right", "4"), ("bob", "wrong", "3"),
+                                       ("eve", None, None)):
+                clone = Path(folder) / name
+                subprocess.run(["git", "clone", "-q", self.root, clone], check=True,
+                               env=ENVIRONMENT)
+                self.run_python(f"""
+import os, re, sys
+os.environ["SYMM_COURSE_SEED"] = "1"
+sys.path[0:0] = ["{clone}/common/course"]
+import course, verdict
+def judge(course, exercise, answer=None):
+    text = answer or course_text(exercise)
+    return verdict.Verdict("right" in text, "", wrong=-1 if "right" in text else 3)
+def course_text(exercise):
+    return exercise.path.read_text()
+verdict.judge = judge
+verdict.judge_answer = lambda c, e, given: verdict.Verdict(given == "4", "", wrong=0)
+def run(*words):
+    sys.argv[1:] = words
+    return course.main()
+if {said!r}:
+    run("start", "01.1", "--no-open")
+    file = course.ROOT / "{FILE}"
+    file.write_text(file.read_text().replace('    symm::missing("01.1"', '    // {said}\\n    x('))
+    run("check", "01.1")
+    if {said!r} == "wrong":  # and then right, on a second try
+        file.write_text(file.read_text().replace("// wrong", "// right"))
+        run("check", "01.1")
+    run("check", "01.6", {answer!r})
+""")
+            graded = json.loads(self.run_python(f"""
+import verdict
+verdict.judge = lambda c, e, answer: verdict.Verdict("right" in answer, "", wrong=3)
+def judge_answer(course, exercise, given):
+    assert exercise.command[-1] == "100M", "the seed's"
+    return verdict.Verdict(given == "4", "")
+verdict.judge_answer = judge_answer
+import grade
+grade.grade("{folder}", True)
+"""))
+        by_name = {learner["name"]: learner for learner in graded["learners"]}
+        self.assertEqual([by_name[n]["points"] for n in ("ann", "bob", "eve")], [4, 3, 0])
+        self.assertEqual((by_name["ann"]["seed"], by_name["eve"]["seed"]), (1, 0))
+        counts = graded["class"]["01.1"]
+        self.assertEqual(counts["states"], {"right": 2, "open": 1})
+        self.assertEqual(counts["wrong_answers"], {"3": 1})
+
+    def test_each_page_to_read_has_its_section(self):
+        self.run_python("""
+import exercises
+for e in exercises.load():
+    page, _, section = e.read.partition(", ")
+    text = (exercises.ROOT / page).read_text()
+    assert not section or f"## {section}\\n" in text, (e.id, e.read)
+""")
 
     def test_bad_usage_is_told_in_one_line(self):
         for arguments, said in (("check 01.1 extra words", "unexpected word 'extra'"),
