@@ -18,6 +18,7 @@ from pathlib import Path
 import exercises
 import grade as grading
 import keep
+import score as scoring
 import tool
 import tree
 import verdict
@@ -349,6 +350,10 @@ def judge_begun(course, exercise):
         return verdict.Verdict(False, str(error))
 
 
+def score(course, _, args):
+    scoring.show(course, args.id)
+
+
 def grade(_, __, args):
     """The points of the answers that are in the files and in git."""
     return grading.grade(args.folder, args.json)
@@ -532,6 +537,7 @@ def main() -> int:
             (solution, "show how your answer differs from the solution"),
             (reset, "restore the code from before `start`"),
             (skip, "skip the exercise"), (grade, "check all answers, and print the total"),
+            (score, "show what your answers cost, and the author's"),
             (update, "take a newer version of the repository"), (run, "run a lab's program")):
         command = commands.add_parser(function.__name__, help=text, description=text)
         command.set_defaults(run=function)

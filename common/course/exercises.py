@@ -77,6 +77,8 @@ class Exercise:
     gpus: int = 0  # the command needs at least this many real GPUs
     within: float = 0  # a number 0.3 times larger than the answer is right, or the other way round
     environment: dict = field(default_factory=dict)
+    score: str = ""  # what `./lab score` counts, in words
+    score_of: str = ""  # without `explore`: the test whose driver calls it counts
     seconds: int = 60
 
     @property

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <mutex>
 #include <stdexcept>
 #include <vector>
 
 #include "common/emu/emulator.hpp"
 #include "common/emu/errors.hpp"
+#include "common/sys/environment.hpp"
 
 namespace symm::emu {
 namespace {
@@ -27,6 +29,15 @@ struct Faults {
 Faults& faults() {
     static Faults& kept = *new Faults;  // owners with static storage call the driver at exit
     return kept;
+}
+
+/// SYMM_EMU_COUNT: prints how many calls were made, without polls, whose number varies.
+void print_calls_at_exit() {
+    long calls = 0;
+    for (std::size_t i = 0; i < kDriverFunctions.size(); ++i) {
+        calls += kDriverFunctions[i].ends_with("Query") ? 0 : faults().calls[i].load();
+    }
+    fmt::print("driver calls: {}\n", calls);
 }
 
 std::size_t find(std::string_view function) {
@@ -67,6 +78,10 @@ long calls_made(std::string_view function) {
 void enter(std::size_t function) {
     Faults& f = faults();
     const long call = f.calls[function].fetch_add(1, std::memory_order_relaxed) + 1;
+    if (call == 1 && function == index_of_function("cuInit") &&
+        !env::foreign("SYMM_EMU_COUNT").empty()) {
+        std::atexit(print_calls_at_exit);
+    }
     if (f.planned.load(std::memory_order_relaxed) > 0) {
         const std::lock_guard lock(f.mutex);
         const auto found = std::ranges::find_if(f.plans, [&](const PlannedFailure& one) {

@@ -253,6 +253,15 @@ Report Exploration::explore() {
         }
         ++visited;
         report.executions += end == End::kComplete ? 1 : 0;
+        if (report.executions == 1 && report.over_links == 0) {
+            report.over_links =
+                static_cast<std::uint64_t>(std::ranges::count_if(log_, [&](const LoggedStep& step) {
+                    const std::string name =
+                        step.access.address == 0 ? "" : name_of(step.access.address);
+                    const int rank = threads_[static_cast<std::size_t>(step.thread)].rank;
+                    return name.starts_with('r') && !name.starts_with(fmt::format("r{}.", rank));
+                }));
+        }
         if (options_.collect && end == End::kComplete) {
             report.graphs.insert(graph());
         }

@@ -231,10 +231,11 @@ std::string as_json(const Report& report, const std::string& protocol, bool may_
             std::ranges::binary_search(matter, steps.size())));
     }
     return fmt::format(
-        R"({{"protocol":{},"may_give_up":{},"threads":{},"executions":{},"seconds":{:.3f},)"
+        R"({{"protocol":{},"may_give_up":{},"threads":{},"executions":{},"over_links":{},)"
+        R"("seconds":{:.3f},)"
         R"("exhausted":{},"failed":{},"why":{},"steps":[{}]}})",
-        quoted(protocol), may_give_up, report.threads, report.executions, report.seconds,
-        report.exhausted, report.failed, quoted(report.why), fmt::join(steps, ","));
+        quoted(protocol), may_give_up, report.threads, report.executions, report.over_links,
+        report.seconds, report.exhausted, report.failed, quoted(report.why), fmt::join(steps, ","));
 }
 
 }  // namespace symm::explore
