@@ -115,8 +115,8 @@ def grade(folder: str | None, as_json: bool) -> int:
         for exercise in course:
             row = rows[exercise.id] = judge(course, exercise, answers)
             if folder is None and not as_json:
-                print(f"{exercise.id:5}  {row['points']}/{POINTS[exercise.kind]}  {row['state']:5}  "
-                      f"{exercise.title}", flush=True)
+                print(f"{exercise.id:5}  {row['points']}/{POINTS[exercise.kind]}  "
+                      f"{row['state']:5}  {exercise.title}", flush=True)
         learners.append({"name": repository.name, "seed": answers.seed(), "exercises": rows,
                          "points": sum(row["points"] for row in rows.values())})
         if folder is not None and not as_json:

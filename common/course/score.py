@@ -1,5 +1,5 @@
-"""./lab score: exercises that can be done well, or better. What an answer costs is counted on emulated
-GPUs and in the explorer's executions, so it is the same on every machine."""
+"""./lab score: what right answers cost. It is counted on emulated GPUs and in the explorer's
+executions, so it is the same on every machine."""
 
 import json
 import re

@@ -51,6 +51,58 @@ for e in exercises.load():
     assert verdict.environment_of(e)["SYMM_LAUNCHER"] == "none", e.id
 """)
 
+    def test_a_fault_never_looks_like_waste(self):
+        self.run_python("""
+import dataclasses
+import exercises, verdict
+from exercises import Wrong
+from verdict import Ended, Verdict
+e = dataclasses.replace(exercises.load()[0], wrong=[
+    Wrong(shows="waste: signals itself", is_waste=True, say="w", told=0),
+    Wrong(has="int count", say="f", told=1)])
+right = Verdict(True, "Right.", raw="waste: signals itself")
+found = verdict.beyond_tests(e, "long count", right)
+assert (found.passed, found.is_waste, found.wrong) == (True, True, 0), found
+found = verdict.beyond_tests(e, "int count", right)
+assert (found.passed, found.is_waste, found.wrong) == (False, False, 1), found
+found = verdict.explain(e, Ended(66, right.raw + " WARNING: ThreadSanitizer: data race"), "")
+assert (found.passed, found.wrong) == (False, -1), found
+""")
+
+    def test_a_rule_that_claims_to_prove_another_answers_cause_is_a_fault(self):
+        self.run_python("""
+import dataclasses
+import exercises, play, verdict
+from exercises import Wrong
+e = dataclasses.replace(exercises.load()[0], wrong=[
+    Wrong(shows="race", say="a", told=0), Wrong(shows="race", say="b", told=1),
+    Wrong(shows="race", has="=", say="c", told=2)])
+found = verdict.Verdict(False, "", raw="a race")
+play.try_others(e, 0, "no sync", found)
+try:
+    play.try_others(e, 0, "x = 1", found)
+    raise SystemExit("not found")
+except play.Fault as fault:
+    assert "fits rule 2" in str(fault), fault
+""")
+
+    def test_scores_add_up_what_was_counted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "bin/x"
+            program.parent.mkdir()
+            program.write_text("#!/bin/sh\necho $SYMM_EMU_COUNT $1\necho driver calls: 3\n"
+                               "echo driver calls: 4\n")
+            program.chmod(0o755)
+            self.run_python(f"""
+import dataclasses
+from pathlib import Path
+import exercises, score, verdict
+verdict.BUILD = Path({folder!r})
+e = next(e for e in exercises.load() if e.id == "01.5")
+e = dataclasses.replace(e, target="x")
+assert score.count(e) == 7, score.count(e)
+""")
+
     def test_a_build_that_fails_on_a_full_disk_says_so(self):
         with tempfile.TemporaryDirectory() as folder:
             ninja = Path(folder) / "ninja"
