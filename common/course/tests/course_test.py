@@ -322,6 +322,9 @@ for lab in sorted({e.lab for e in course}):
         self.course("update", "main")
         self.assertIn("    // mine\n", self.text())
         self.course("start", "01.4")
+        self.course("update", "main")
+        self.assertIn("// exercise 01.4 begins",
+                      (self.root / "labs/01_vmm_alloc/mem_alloc.cpp").read_text())
         self.course("reset", "01")
         for file, text in newer.items():
             self.assertEqual(file.read_text(), text)
@@ -409,6 +412,7 @@ grade.grade("{folder}", True)
         by_name = {learner["name"]: learner for learner in graded["learners"]}
         self.assertEqual([by_name[n]["points"] for n in ("ann", "bob", "eve")], [4, 3, 0])
         self.assertEqual((by_name["ann"]["seed"], by_name["eve"]["seed"]), (1, 0))
+        self.assertEqual(graded["class"]["01.2"]["states"], {"open": 3})
         counts = graded["class"]["01.1"]
         self.assertEqual(counts["states"], {"right": 2, "open": 1})
         self.assertEqual(counts["wrong_answers"], {"3": 1})
