@@ -41,9 +41,11 @@ def expect(exercise, what: str, answer: str, passed: bool, wrong: int, times: li
 def try_others(exercise, number: int, answer: str, found):
     """Tries all other rules on a wrong answer. Its own came first; but one that claims to prove
     another cause (`has`) would be false."""
+    told = {exercise.wrong[number].told}
     for other, rule in enumerate(exercise.wrong):
-        if (rule.shows and rule.told != exercise.wrong[number].told and
-                rule.is_waste == found.is_waste and verdict.fits(rule, found.raw, answer)):
+        if (rule.shows and rule.told not in told and rule.is_waste == found.is_waste and
+                verdict.fits(rule, found.raw, answer)):
+            told.add(rule.told)
             say = exercise.wrong[rule.told].say
             print(f"   wrong answer {number} also fits rule {other}: {say[:60]}", flush=True)
             if rule.has:
