@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <tuple>
+#include <vector>
 
 #include "common/cuda/driver.hpp"
 #include "common/emu/faults.hpp"
 #include "common/tests/meet.hpp"
 #include "common/tests/run_as.hpp"
+#include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
 
@@ -20,6 +22,25 @@ namespace {
 
 using namespace testing;
 using ::testing::HasSubstr;
+
+// The first word of a segment, through a mapping of its own.
+struct FirstWord {
+    FirstWord(const PhysicalMemory& memory, int device)
+        : range(memory.size()), mapping(range.base(), memory.size(), memory) {
+        give_access(range.base(), memory.size(), device);
+    }
+    void set(int value) {
+        cu_check(cuMemcpyHtoD(range.base(), &value, sizeof(int)), "set");
+        cu_check(cuCtxSynchronize(), "set");  // a small copy may return before it has arrived
+    }
+    int get() const {
+        int value = 0;
+        cu_check(cuMemcpyDtoH(&value, range.base(), sizeof(int)), "get");
+        return value;
+    }
+    AddressRange range;
+    Mapping mapping;
+};
 
 // Every rank's segments of one granule, and their exchange by file descriptors. Rank r has
 // r * `more` segments more than rank 0.
@@ -32,7 +53,9 @@ public:
             sizes_.emplace_back(segments + static_cast<std::size_t>(owner) * more, bytes);
         }
         for (const std::uint64_t size : sizes_[static_cast<std::size_t>(rank.rank())]) {
+            const int number = 1000 * rank.rank() + static_cast<int>(local_.size());
             local_.push_back(PhysicalMemory::create(properties, size));
+            FirstWord(local_.back(), rank.device()).set(number);
         }
     }
     void run(const TakeSegment& take) {
@@ -55,7 +78,12 @@ TEST(MemoryExchange, FailsOnAllRanksAndCanBeRepeated) {
         int taken = 0;
         const TakeSegment take = [&](std::size_t, const PhysicalMemory&) { ++taken; };
         const int descriptors = open_descriptors();
-        exchange.run(take);
+        std::vector<int> next{0, 1000, 2000};  // by owner
+        exchange.run([&](std::size_t owner, const PhysicalMemory& memory) {
+            ++taken;
+            EXPECT_EQ(FirstWord(memory, rank.device()).get(), next[owner]++)
+                << "rank " << rank.rank() << " received another segment of rank " << owner;
+        });
         EXPECT_EQ(taken, 3 * kSegments + 1 + 2);
         const std::tuple<const char*, int, int> failures[] = {
             {"cuMemExportToShareableHandle", 2, 1},
