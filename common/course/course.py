@@ -115,7 +115,7 @@ def learn(course, progress, args):
         arrow = "->" if is_here else "  "
         needs = f" (needs {exercise.gpus} GPUs)" if exercise.gpus else ""
         shown = colored(f"{state:8}", 32) if state == "done" else f"{state:8}"
-        print(f" {arrow} {exercise.id}  {shown} {exercise.kind:8} {exercise.title}{needs}")
+        print(f" {arrow} {exercise.id:5}  {shown} {exercise.kind:8} {exercise.title}{needs}")
     following = next_open(course, progress)
     if not lab:
         print(f"No exercise matches '{wanted}'.")
