@@ -37,7 +37,8 @@ template <class Kernel>
 Emulated(Kernel) -> Emulated<Kernel>;
 
 /// Calls `use.operator()<T, kMost>()` for the type and the ranks: kernels are compiled for at most
-/// 2, 4 and 8 ranks, and for emulated GPUs 16. Does nothing for a type that they are not compiled for.
+/// 2, 4 and 8 ranks, and for emulated GPUs 16. Does nothing for a type that they are not compiled
+/// for.
 template <Types kTypes, class Use>
 void with_type_and_ranks(DataType type, int ranks, const Use& use) {
     with_kernel_type(type, [&](auto zero) {
