@@ -11,7 +11,7 @@ import json
 import sys
 import time
 
-import bad_answers
+import harmful_answers
 import course
 import exercises
 import tool
@@ -150,7 +150,7 @@ def main() -> int:
             print(f"FAULT in {exercise.id}: {fault}", flush=True)
             faults.append(exercise.id)
     if "bad" in wanted:
-        for fault in bad_answers.try_all(COURSE):
+        for fault in harmful_answers.try_all(COURSE):
             print(f"FAULT: {fault}", flush=True)
             faults.append("bad")
     print(f"\n{'exercise':52} {'checks':>6} {'median s':>9} {'max s':>7}")
