@@ -18,7 +18,8 @@ import drawing
 ROOT = Path(__file__).resolve().parents[2]
 FIRST = ["README.md", "docs/ONE_DAY.md"]
 LAST = ["docs/GLOSSARY.md", "docs/WHERE.md", "docs/RESULTS.md", "docs/NCCL.md",
-        "docs/DRIVER_CALLS.md", "docs/EXPLORE.md", "docs/EXPLORE_YOURS.md", "docs/FAILURES.md",
+        "docs/DRIVER_CALLS.md", "docs/EXPLORE.md", "docs/EXPLORE_YOURS.md",
+        "common/explore/litmus/README.md", "docs/FAILURES.md",
         "docs/DESIGN.md", "docs/ENVIRONMENT.md", "docs/TEACHING.md", "common/course/README.md",
         "CONTRIBUTING.md", "CHANGELOG.md"]
 MANY = 6  # sections: a page that has them gets a table of contents
