@@ -150,7 +150,7 @@ RankMode common_mode(Bootstrap& bootstrap) {
     struct Process {
         std::uint64_t random;
         std::uint64_t number;
-        auto operator<=>(const Process&) const = default;
+        auto operator<=>(const Process&) const = default;  // NOLINT: a false report of version 14
     };
     auto all =
         bootstrap.allgather("processes", Process{random, static_cast<std::uint64_t>(::getpid())});
