@@ -17,8 +17,9 @@
 /// | all its threads | count the launch, after a sync      | `epochs`                       | plain   | for this rank's next kernel only |
 ///
 /// - The next call cannot overtake this one. Kernels of a communicator run one after another, and a
-///   rank's kernel ends only after it has received data from every peer in the same call (push
-///   needs a longer proof). Epoch e + 1 uses the other bank. In order:
+///   rank's kernel ends only after it has received data from every peer in the same call. (It is
+///   enough if sender and receiver of each slot also send to each other; push needs a longer
+///   proof.) Epoch e + 1 uses the other bank. In order:
 ///   (1) p's kernel e reads the bank, stores the sentinel (not for packets), and ends;
 ///   (2) p's kernel e + 1 sends to r;
 ///   (3) r's kernel e + 1 loads that, and ends;
@@ -159,6 +160,7 @@ public:
     /// wait has given up.
     __host__ __device__ void end(const simt::ThreadBlock& block, std::size_t used) const {
         if constexpr (Format::kHasFlags) {
+            static_assert(kRegions == 1);
             clear_unused(block, used);
         }
         call_.epochs->store(block, epoch_);

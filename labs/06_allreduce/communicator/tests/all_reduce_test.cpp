@@ -154,71 +154,29 @@ TEST_P(AllReduce, IsRightAtOtherOffsets) {
 // More ranks add nothing that sanitizers see: only lanes of masks, and larger kernels.
 constexpr int kMostRanks = testing::kSanitized ? 3 : kMaxAllReduceRanks;
 
-std::vector<Case> with_few_enough_ranks(std::vector<Case> cases) {
-    std::erase_if(cases, [](const Case& one) { return one.ranks > kMostRanks; });
+/// Every algorithm of every collective, each for a few numbers of ranks, and types in turn.
+std::vector<Case> cases(bool by_copy_engine) {
+    std::vector<Case> cases;
+    std::size_t next = 0;
+    for (const AlgorithmRow& row : algorithm_rows()) {
+        if (row.own_device != by_copy_engine) {
+            continue;
+        }
+        const bool halves = row.collective != Collective::kAllReduce;
+        std::vector<DataType> types{DataType::kFloat, DataType::kBfloat16};
+        types.push_back(row.floating_only ? DataType::kDouble : DataType::kInt8);
+        for (const int ranks : {1, 2, 3, 5, 8, 16}) {
+            if (ranks <= kMostRanks && !(halves && ranks == 5)) {
+                cases.push_back(
+                    {ranks, row.algorithm, types[next++ % types.size()], row.collective});
+            }
+        }
+    }
     return cases;
 }
 
-std::vector<Case> by_kernels() {
-    std::vector<Case> cases{
-        {1, Algorithm::kOneShot, DataType::kFloat},
-        {1, Algorithm::kTwoShot, DataType::kBfloat16},
-        {2, Algorithm::kOneShot, DataType::kBfloat16},
-        {2, Algorithm::kTwoShot, DataType::kFloat},
-        {3, Algorithm::kOneShot, DataType::kFloat},
-        {3, Algorithm::kTwoShot, DataType::kBfloat16},
-        {4, Algorithm::kOneShot, DataType::kBfloat16},
-        {5, Algorithm::kTwoShot, DataType::kFloat},
-        {7, Algorithm::kOneShot, DataType::kFloat},
-        {8, Algorithm::kTwoShot, DataType::kBfloat16},
-        {16, Algorithm::kOneShot, DataType::kFloat},
-        {16, Algorithm::kTwoShot, DataType::kFloat},
-        {16, Algorithm::kSentinel, DataType::kFloat},
-        {1, Algorithm::kSentinel, DataType::kFloat},
-        {2, Algorithm::kSentinel, DataType::kFloat},
-        {3, Algorithm::kSentinel, DataType::kBfloat16},
-        {4, Algorithm::kSentinel, DataType::kFloat},
-        {8, Algorithm::kSentinel, DataType::kBfloat16},
-        {2, Algorithm::kPush, DataType::kBfloat16},
-        {3, Algorithm::kPush, DataType::kFloat},
-        {4, Algorithm::kPush, DataType::kBfloat16},
-        {5, Algorithm::kPush, DataType::kDouble},
-        {8, Algorithm::kPush, DataType::kFloat},
-        {1, Algorithm::kChunks, DataType::kFloat},
-        {2, Algorithm::kChunks, DataType::kBfloat16},
-        {3, Algorithm::kChunks, DataType::kFloat},
-        {8, Algorithm::kChunks, DataType::kBfloat16},
-        {16, Algorithm::kChunks, DataType::kFloat},
-    };
-    for (const Collective half : {Collective::kReduceScatter, Collective::kAllGather}) {
-        for (const Algorithm algorithm : {Algorithm::kOneShot, Algorithm::kTwoShot}) {
-            cases.insert(cases.end(), {{1, algorithm, DataType::kInt8, half},
-                                       {2, algorithm, DataType::kBfloat16, half},
-                                       {3, algorithm, DataType::kFloat, half},
-                                       {8, algorithm, DataType::kInt8, half},
-                                       {16, algorithm, DataType::kHalf, half}});
-        }
-    }
-    return with_few_enough_ranks(cases);
-}
-
-std::vector<Case> by_copy_engine() {
-    return with_few_enough_ranks({
-        {16, Algorithm::kCopy, DataType::kFloat},
-        {1, Algorithm::kCopy, DataType::kFloat},
-        {2, Algorithm::kCopy, DataType::kBfloat16},
-        {3, Algorithm::kCopy, DataType::kFloat},
-        {4, Algorithm::kCopy, DataType::kBfloat16},
-        {8, Algorithm::kCopy, DataType::kFloat},
-        {3, Algorithm::kCopy, DataType::kFloat, Collective::kReduceScatter},
-        {16, Algorithm::kCopy, DataType::kInt8, Collective::kReduceScatter},
-        {2, Algorithm::kCopy, DataType::kInt8, Collective::kAllGather},
-        {5, Algorithm::kCopy, DataType::kHalf, Collective::kAllGather},
-    });
-}
-
-INSTANTIATE_TEST_SUITE_P(ByKernels, AllReduce, ::testing::ValuesIn(by_kernels()), title);
-INSTANTIATE_TEST_SUITE_P(ByCopyEngine, AllReduce, ::testing::ValuesIn(by_copy_engine()), title);
+INSTANTIATE_TEST_SUITE_P(ByKernels, AllReduce, ::testing::ValuesIn(cases(false)), title);
+INSTANTIATE_TEST_SUITE_P(ByCopyEngine, AllReduce, ::testing::ValuesIn(cases(true)), title);
 
 // Every type with every operation, by each collective and algorithm that supports it.
 class Arithmetics : public ::testing::TestWithParam<int> {};
