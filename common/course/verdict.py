@@ -404,8 +404,9 @@ def in_general(ended: Ended) -> str:
 
 def evidence(ended: Ended) -> str:
     """The most telling lines of the output: an execution's story, or what a test has printed."""
-    if any(row["failed"] for row in ended.rows):
-        return ended.output.partition("\n\n")[2].rstrip("\n")
+    for row in ended.rows:
+        if row["failed"]:
+            return "\n".join(row["story"])
     # The ranks have printed their errors before the test says that there were some.
     output = re.sub(r".*run_as\.hpp:\d+: Failure\n.*\n  run_ranks.*\n    Which is: 1\n  0\n", "",
                     ended.output)

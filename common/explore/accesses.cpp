@@ -32,6 +32,8 @@ bool is_global(const void* address) {
     return &__data_start <= address && address < &_end;
 }
 
+constexpr const char* kPlainStore = "plain store";
+
 }  // namespace
 
 long Exploration::log(LoggedStep step) {
@@ -39,9 +41,15 @@ long Exploration::log(LoggedStep step) {
         fail(fmt::format("{} is in an endless loop: {} steps in one execution", name_of(*current_),
                          kMostSteps));
     }
+    log_stored();
     step.thread = number_of(*current_);
     step.frame = current_->frame;
-    log_.push_back(step);
+    step.bytes = bytes_.size();
+    if (step.access.address != 0 && !step.access.order) {
+        const char* const bytes = real_of(step.access.address);
+        bytes_.insert(bytes_.end(), bytes, bytes + step.access.size);
+    }
+    log_.push_back(std::move(step));
     return static_cast<long>(log_.size()) - 1;
 }
 
@@ -49,6 +57,14 @@ std::string Exploration::described(long step) const {
     const LoggedStep& one = log_[static_cast<std::size_t>(step)];
     return fmt::format("{} by {} (step {})", one.what,
                        name_of(threads_[static_cast<std::size_t>(one.thread)]), step);
+}
+
+// The last step, if it was a plain store, has now been made: keeps what it has stored.
+void Exploration::log_stored() {
+    if (!log_.empty() && log_.back().what == kPlainStore) {
+        const LoggedStep& step = log_.back();
+        std::memcpy(&bytes_[step.bytes], real_of(step.access.address), step.access.size);
+    }
 }
 
 void Exploration::check_races(const Access& access, bool store, long step) {
@@ -119,7 +135,7 @@ void Exploration::plain(void* address, std::size_t size, bool store, void* place
     if (!is_held) {
         return;
     }
-    check_races(access, store, log({store ? "plain store" : "plain load", access}));
+    check_races(access, store, log({store ? kPlainStore : "plain load", access}));
     if (store) {
         memory_.forget(access.address, size);
     }
@@ -131,7 +147,7 @@ void Exploration::outside(const Access& access, bool store) {
     if (trying_ || !is_global(reinterpret_cast<void*>(access.address))) {
         return;
     }
-    const long step = log({access.order ? (store ? "store" : "load") : "plain store", access});
+    const long step = log({access.order ? (store ? "store" : "load") : kPlainStore, access});
     const auto found = outside_.find(access.address);
     if (found != outside_.end() &&
         log_[static_cast<std::size_t>(found->second)].thread != number_of(*current_)) {
@@ -153,12 +169,11 @@ bool Exploration::has_other_writer(std::size_t location) {
     return false;
 }
 
-void Exploration::read(std::size_t location, const StoreRecord& store, const Access& access,
-                       long newest) {
+void Exploration::read(std::size_t location, const StoreRecord& store, const Access& access) {
     Memory::read(location, store, *access.order, current_->mind);
     current_->last_reads = {&store, current_->last_reads[0]};
     if (!trying_) {
-        check_races(access, false, log({"load", access, store.value, store.step, newest}));
+        check_races(access, false, log({"load", access, store.value, store.step, choices_}));
         current_->reads.push_back(store.id);
     }
 }
@@ -288,8 +303,9 @@ std::uint64_t Exploration::load(const AtomicAccess& access) {
     } else {
         const Inside inside(*this);
         const StoreRecord& newest = *memory_[location].stores.back();
+        choices_ = {newest.step};
         const StoreRecord& store = is_polling() ? chosen(location, false) : newest;
-        read(location, store, access, &newest != &store ? newest.step : -1);
+        read(location, store, access);
         value = store.value;
     }
     if (!state.empty()) {
@@ -364,7 +380,7 @@ std::uint64_t Exploration::update(const AtomicAccess& access,
         if (!trying_) {
             Access done = succeeded;
             done.order = succeeds() ? succeeded.order : failure;
-            read(location, *old, done, -1);
+            read(location, *old, done);
         }
         return true;
     };

@@ -8,8 +8,6 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "common/explore/places.hpp"
-
 // The section of all __shared__ variables (cuda_kernel.hpp), if there are any.
 extern "C" [[gnu::weak]] char __start_symm_shared, __stop_symm_shared;  // NOLINT: the linker's
 
@@ -71,13 +69,15 @@ std::string Exploration::deadlock() {
 
 void Exploration::begin_execution() {
     std::memset(scene_, 0, used_);
-    used_ = sizeof(std::uint64_t);  // the word of fence()
+    used_ = 0;
     names_.clear();
+    allocate<std::uint64_t>(1, "the order of fence.sc");  // the word of fence(): the first
     thread_count_ = 0;
     kernel_ends_.clear();
     blocks_.clear();
     with_statics_ = nullptr;
     log_.clear();
+    bytes_.clear();
     frames_.clear();
     overwritten_.clear();
     memory_.clear();
@@ -98,6 +98,7 @@ Exploration::End Exploration::execute() {
         return End::kFailed;
     }
     setup_(*this);
+    initial_.assign(scene_, scene_ + used_);
     while (true) {
         run_ready();
         if (is_redundant()) {
@@ -159,62 +160,6 @@ std::vector<std::uint64_t> Exploration::graph() {
     return graph;
 }
 
-std::string Exploration::name_of(std::uintptr_t address) const {
-    if (address == reinterpret_cast<std::uintptr_t>(scene_)) {
-        return "the order of fence.sc";
-    }
-    if (!holds(address)) {
-        return "a global variable";
-    }
-    const auto named = std::find_if(names_.rbegin(), names_.rend(), [&](const NamedMemory& one) {
-        return address >= one.begin && address < one.end;
-    });
-    if (named == names_.rend()) {
-        return "?";
-    }
-    std::string text = named->name;
-    std::size_t at = address - named->begin;
-    if (named->element > 1 && named->end - named->begin > named->element) {
-        text += fmt::format("[{}]", at / named->element);
-        at %= named->element;
-    }
-    return at == 0 ? text : fmt::format("{}+{}", text, at);
-}
-
-std::vector<ReportedStep> Exploration::steps() const {
-    static constexpr std::array kOrders{"relaxed", "consume", "acquire",
-                                        "release", "acq_rel", "seq_cst"};
-    std::vector<ReportedStep> steps;
-    std::vector<std::vector<void*>> calls;  // of each step: its place, and those of its callers
-    for (const LoggedStep& logged : log_) {
-        const Thread& thread = threads_[static_cast<std::size_t>(logged.thread)];
-        ReportedStep& step = steps.emplace_back();
-        step.rank = thread.rank;
-        step.block = thread.block;
-        step.thread = thread.number;
-        step.what = logged.what;
-        if (logged.access.order) {
-            step.order = kOrders.at(static_cast<std::size_t>(*logged.access.order));
-        }
-        step.value = logged.value;
-        step.from = logged.from;
-        step.newest = logged.newest;
-        auto& places = calls.emplace_back();
-        if (logged.access.address != 0) {
-            step.location = name_of(logged.access.address);
-            places.push_back(logged.access.place);
-            for (const Frame* frame = logged.frame; frame != nullptr; frame = frame->caller) {
-                places.push_back(frame->place);
-            }
-        }
-    }
-    const auto places = places_of(calls);
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-        steps[i].places = places[i];
-    }
-    return steps;
-}
-
 void on_fault(int signal, siginfo_t* info, void*) {
     if (running != nullptr) {
         running->crash(info->si_addr);
@@ -237,7 +182,7 @@ Report Exploration::explore() {
             ++report.executions;
             report.failed = true;
             report.why = why_;
-            report.steps = steps();
+            report_steps(report);
             report.involved = involved_;
             if (report.involved.empty() && !report.steps.empty()) {
                 report.involved = {static_cast<long>(report.steps.size()) - 1};
@@ -249,6 +194,7 @@ Report Exploration::explore() {
             search_.restart();
             report.executions = visited = 0;
             report.graphs.clear();
+            report.steps.clear();
             continue;
         }
         ++visited;
@@ -256,14 +202,17 @@ Report Exploration::explore() {
         if (report.executions == 1 && report.over_links == 0) {
             report.over_links =
                 static_cast<std::uint64_t>(std::ranges::count_if(log_, [&](const LoggedStep& step) {
-                    const std::string name =
-                        step.access.address == 0 ? "" : name_of(step.access.address);
-                    const int rank = threads_[static_cast<std::size_t>(step.thread)].rank;
-                    return name.starts_with('r') && !name.starts_with(fmt::format("r{}.", rank));
+                    const NamedMemory* const memory = memory_at(step.access.address);
+                    return memory != nullptr && memory->rank >= 0 &&
+                           memory->rank != threads_[static_cast<std::size_t>(step.thread)].rank;
                 }));
         }
         if (options_.collect && end == End::kComplete) {
             report.graphs.insert(graph());
+        }
+        if (options_.record && end == End::kComplete && report.steps.empty()) {
+            log_stored();
+            report_steps(report);
         }
         if (!search_.advance()) {
             report.exhausted = true;

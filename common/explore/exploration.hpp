@@ -2,7 +2,7 @@
 /// \file
 /// An exploration: its threads, their waits, and what the accesses of an execution have done.
 /// threads.cpp lets them take turns, waits.cpp tries and ends their waits, accesses.cpp makes their
-/// accesses, exploration.cpp runs one execution after the other.
+/// accesses, exploration.cpp runs one execution after the other, steps.cpp reports one.
 
 #include <fmt/core.h>
 #include <sys/mman.h>
@@ -130,15 +130,19 @@ struct LoggedStep {
     const char* what;
     Access access = {};
     std::uint64_t value = 0;
-    long from = -1, newest = -1;
+    long from = -1;
+    std::vector<long> choices = {};  ///< For a load: the steps of what it could read; -1: initial.
     int thread = -1;
     const Frame* frame = nullptr;
+    std::size_t bytes = 0;  ///< For a plain access: where its bytes begin in `bytes_`.
 };
 
 /// A part of the scene's memory that has a name.
 struct NamedMemory {
     std::uintptr_t begin, end;
     std::size_t element;  ///< Bytes.
+    Shown shown;
+    int rank;
     std::string name;
 };
 
@@ -153,9 +157,8 @@ public:
     // For the scene's setup.
     void launch(int rank, const Shape& shape,
                 const std::function<void(const simt::ThreadBlock&)>& body) override;
-    void* allocate_bytes(std::size_t count, std::size_t size, const std::string& name,
-                         int rank) override;
-    void name_bytes(const void* memory, std::size_t count, std::size_t size,
+    void* allocate_bytes(std::size_t bytes) override;
+    void name_bytes(const void* memory, std::size_t bytes, std::size_t element, Shown shown,
                     const std::string& name, int rank) override;
 
     // For the threads.
@@ -182,6 +185,15 @@ public:
         return in_statics < static_bytes_
                    ? reinterpret_cast<std::uintptr_t>(with_statics_->statics) + in_statics
                    : at;
+    }
+    /// Where the bytes of such an address are now.
+    char* real_of(std::uintptr_t address) const {
+        const std::uintptr_t in_statics =
+            with_statics_ == nullptr
+                ? static_bytes_
+                : address - reinterpret_cast<std::uintptr_t>(with_statics_->statics);
+        return in_statics < static_bytes_ ? statics_ + in_statics
+                                          : reinterpret_cast<char*>(address);
     }
     const simt::ThreadBlock& this_block() const { return current_->handle; }
     void plain(void* address, std::size_t size, bool store, void* place);
@@ -251,7 +263,7 @@ private:
     bool is_redundant();
     std::string described(long step) const;
     bool has_other_writer(std::size_t location);
-    void read(std::size_t location, const StoreRecord& store, const Access& access, long newest);
+    void read(std::size_t location, const StoreRecord& store, const Access& access);
     void check_races(const Access& access, bool store, long step);
     void put(std::size_t location, std::uint64_t value, const AtomicAccess& access,
              const StoreRecord* behind);
@@ -259,12 +271,15 @@ private:
         return static_cast<int>(&thread - threads_.data());
     }
     long log(LoggedStep step);
+    void log_stored();
     static std::string name_of(const Thread& thread) {
         return fmt::format("r{}.b{}.t{}", thread.rank, thread.block, thread.number);
     }
+    const NamedMemory* memory_at(std::uintptr_t address) const;
     std::string name_of(std::uintptr_t address) const;
+    std::string value_of(std::uintptr_t address, const char* bytes, std::size_t size) const;
     std::string deadlock();
-    std::vector<ReportedStep> steps() const;
+    void report_steps(Report& report) const;
     std::vector<std::uint64_t> graph();
 
     const Options& options_;
@@ -284,7 +299,9 @@ private:
     char* const statics_;  ///< The places of all __shared__ variables.
     const std::size_t static_bytes_;
     SceneBlock* with_statics_ = nullptr;  ///< Its values are there.
+    std::vector<char> initial_;  ///< The scene's memory after its setup.
     std::vector<LoggedStep> log_;
+    std::vector<char> bytes_;  ///< Loaded or stored by the plain accesses of the log.
     std::deque<Frame> frames_;
 
     Thread* current_ = nullptr;
@@ -310,6 +327,7 @@ private:
     std::vector<std::size_t> digits_;  ///< For each load, which of the possible stores is tried.
     std::vector<std::size_t> counts_;  ///< How many there are.
     std::vector<std::uint64_t> read_;
+    std::vector<long> choices_;  ///< The steps of the stores that the load being made may read.
     const void* poll_frame_ = nullptr;  ///< The poll's own variables lie below, and end with it.
     std::vector<std::pair<char*, std::vector<char>>> overwritten_;
 };

@@ -19,6 +19,8 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "common/simt/explored.hpp"
@@ -33,6 +35,17 @@ struct Shape {
     std::size_t shared_bytes = 0;  ///< Each block has this many.
 };
 
+/// How reports show the bits of memory: as numbers, or eight bytes as a packet's data and flag.
+enum class Shown { kNumber, kFloat, kPacket };
+
+template <class T>
+constexpr Shown shown_as() {
+    if constexpr (requires(T packet) { packet.flag0; }) {
+        return Shown::kPacket;
+    }
+    return std::is_same_v<T, float> ? Shown::kFloat : Shown::kNumber;
+}
+
 /// The initial state of an execution. Memory is zeroed; all threads see what the setup stores.
 class Scene {
 public:
@@ -40,12 +53,14 @@ public:
     /// where it lies, or -1.
     template <class T>
     T* allocate(std::size_t count, const std::string& name, int rank = -1) {
-        return static_cast<T*>(allocate_bytes(count, sizeof(T), name, rank));
+        void* const memory = allocate_bytes(count * sizeof(T));
+        name_bytes(memory, count * sizeof(T), sizeof(T), shown_as<T>(), name, rank);
+        return static_cast<T*>(memory);
     }
-    /// Gives a part of what was allocated a name of its own, in reports.
-    template <class T, std::size_t count>
-    void name(const T (&part)[count], const std::string& name, int rank = -1) {
-        name_bytes(part, count, sizeof(T), name, rank);
+    /// Gives a part of what was allocated a name of its own, in reports: `slot(0 from 1)`.
+    template <class T>
+    void name(const T* part, std::size_t count, const std::string& name, int rank = -1) {
+        name_bytes(part, count * sizeof(T), sizeof(T), shown_as<T>(), name, rank);
     }
     /// Adds the threads of a rank. Each calls `body`, which may run several kernels one after
     /// another, with kernel_end() between them.
@@ -56,9 +71,8 @@ protected:
     ~Scene() = default;
 
 private:
-    virtual void* allocate_bytes(std::size_t count, std::size_t size, const std::string& name,
-                                 int rank) = 0;
-    virtual void name_bytes(const void* memory, std::size_t count, std::size_t size,
+    virtual void* allocate_bytes(std::size_t bytes) = 0;
+    virtual void name_bytes(const void* memory, std::size_t bytes, std::size_t element, Shown shown,
                             const std::string& name, int rank) = 0;
 };
 
@@ -93,18 +107,32 @@ struct Options {
     Reduction reduction = Reduction::kSourceSets;
     bool collect = false;  ///< Report::graphs.
     KernelEnd kernel_end = KernelEnd::kFence;
+    bool record = false;   ///< Report::steps of the first execution, if none fails.
 };
 
-/// One step of the failing execution.
+/// A part of memory of at most eight bytes that each step accesses whole, or not at all.
+struct Cell {
+    std::string name;   ///< `r1.scratch+8`, `r1.out[2]`.
+    int rank = -1;      ///< Where it lies; -1: nowhere in particular.
+    std::string first;  ///< Its value before the first step.
+};
+
+/// One step of an execution. Values are texts: `40`, `1, 2`, `10 (flag 3)`.
 struct ReportedStep {
     int rank = -1, block = 0, thread = 0;
-    std::string what;         ///< `load`, `store`, `block.sync` ...
-    std::string order;        ///< `acquire` ...; empty where it has none.
-    std::string location;     ///< `r1.scratch+8`, `r1.out[2]`; empty: it accesses nothing.
-    std::uint64_t value = 0;  ///< For a sync: how often its threads have passed it before.
+    std::string what;          ///< `load`, `plain load`, `store`, `plain store`, `block.sync` ...
+    std::string order;         ///< `acquire` ...; empty where it has none.
+    std::string location;      ///< `r1.scratch+8`, `r1.out[2]`; empty: it accesses nothing.
+    int owner = -1;            ///< The rank where that lies; -1: nowhere in particular.
+    std::string value;         ///< Empty for a plain store that was not made any more.
+    std::uint64_t passed = 0;  ///< For a sync: how often its threads have passed it before.
     long from = -1;    ///< For a load: the step that stored the value; -1: it was there at first.
-    long newest = -1;  ///< For a load: the newest store there, if it is another one.
-    std::vector<std::string> places;  ///< `one_shot.hpp:58`, innermost first.
+    long newest = -1;  ///< For an atomic load: the newest store there, if it is another one.
+    /// For an atomic load: the steps whose values it could return, the newest first.
+    std::vector<long> choices;
+    std::vector<std::pair<std::size_t, std::string>> cells;  ///< Numbers and values of its cells.
+    /// `labs/06_allreduce/algorithms/one_shot/one_shot.hpp:58`, innermost first.
+    std::vector<std::string> places;
 };
 
 struct Report {
@@ -115,7 +143,8 @@ struct Report {
     std::uint64_t over_links = 0;  ///< Accesses of other ranks' memory in the first execution.
     double seconds = 0;
     int threads = 0;
-    std::vector<ReportedStep> steps;              ///< What the failing execution did.
+    std::vector<ReportedStep> steps;              ///< Of the failing, or the recorded execution.
+    std::vector<Cell> cells;                      ///< All memory that these access.
     std::vector<long> involved;                   ///< Those that the failure is about.
     std::set<std::vector<std::uint64_t>> graphs;  ///< Which store each load read; store orders.
 };

@@ -40,6 +40,7 @@ struct ProgramOptions {
     std::vector<std::string> names = {""};
     std::size_t lines = 24;
     std::string json;
+    std::string record;
     bool trace = false;
     bool compare = false;
     bool list = false;
@@ -81,7 +82,7 @@ bool agree(const Protocol& protocol, const ProgramOptions& program) {
                       program.search.may_give_up ? "give up" : "end", fmt::join(executions, " "),
                       first == nullptr ? "" : std::to_string(first->graphs.size()), result));
     if (failed != nullptr) {
-        print(fmt::format("\n{}", story(*failed, program.trace, program.lines)));
+        print(fmt::format("\n{}\n", fmt::join(story(*failed, program.trace, program.lines), "\n")));
     }
     return failed == nullptr && same;
 }
@@ -104,12 +105,15 @@ bool is_right(const Protocol& protocol, const ProgramOptions& program) {
                       report.failed      ? "WRONG"
                       : report.exhausted ? "exhausted"
                                          : report.why));
-    if (!program.json.empty() && !(std::ofstream(program.json, std::ios::app)
-                                   << as_json(report, protocol.name, may_give_up) << std::endl)) {
-        throw std::runtime_error(fmt::format("cannot write to {}", program.json));
+    for (const std::string& file : {program.json, program.record}) {
+        if (!file.empty() &&
+            !(std::ofstream(file, std::ios::app)
+              << as_json(report, protocol.name, may_give_up, program.lines) << std::endl)) {
+            throw std::runtime_error(fmt::format("cannot write to {}", file));
+        }
     }
     if (report.failed) {
-        print(fmt::format("\n{}", story(report, program.trace, program.lines)));
+        print(fmt::format("\n{}\n", fmt::join(story(report, program.trace, program.lines), "\n")));
     }
     return !report.failed;
 }
@@ -130,7 +134,10 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
                       "Stop each search after this many executions");
     app.add_flag("--trace", program.trace, "Print every step of a failing execution");
     app.add_option("--json", program.json,
-                   "Append the results to a file, one line of JSON per search");
+                   "Append the results to a file, one line of JSON per search, with the steps of a "
+                   "failing execution");
+    app.add_option("--record", program.record,
+                   "The same, with the steps of the first execution where none fails");
     std::string kernel_end = "fence";
     app.add_option("--kernel-end", kernel_end,
                    "`nothing`: the end of a kernel publishes nothing to other ranks; default: "
@@ -165,6 +172,10 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
     }
     if (!program.json.empty()) {
         require_output_file(program.json, fmt::format("--json {}", program.json));
+    }
+    if (!program.record.empty()) {
+        require_output_file(program.record, fmt::format("--record {}", program.record));
+        program.search.record = true;
     }
     print(
         "NAME/2x1x2/x: 2 ranks with 2 blocks of 1 thread, in the variant x. exhausted: every "

@@ -66,7 +66,8 @@ void look_up(Lines& lines) {
             if (line.ends_with(":0")) {    // merged by an optimization
                 continue;
             }
-            at->second.push_back(line.substr(line.rfind('/') + 1));
+            const std::size_t root = std::min(line.rfind("/labs/"), line.rfind("/common/"));
+            at->second.push_back(line.substr(root == line.npos ? line.rfind('/') + 1 : root + 1));
         }
     }
 }

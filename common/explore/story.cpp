@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <iterator>
+#include <map>
 #include <numeric>
 #include <set>
 #include <string_view>
@@ -13,29 +15,78 @@ namespace {
 
 using Steps = std::vector<ReportedStep>;
 
-std::string line_of(const Steps& steps, std::size_t number) {
-    const ReportedStep& step = steps[number];
-    std::string line = fmt::format("{:>4}  {:<9} {:<13}", number,
-                                   fmt::format("r{}.b{}.t{}", step.rank, step.block, step.thread),
-                                   step.order.empty() ? step.what : step.what + ' ' + step.order);
+/// What the step does, as a sentence without its subject. `where`: the memory that it accesses.
+std::string deed(const ReportedStep& step, const std::string& where) {
+    static const std::map<std::string, std::string> kOthers = {
+        {"block.sync", "syncs with its block"},
+        {"warp.sync", "syncs with its warp"},
+        {"named sync", "syncs with some warps"},
+        {"kernel end", "comes to the end of its kernel"},
+        {"fence", "makes a fence"},
+    };
+    const std::string order = step.order.empty() ? "plain" : step.order;
     if (step.location.empty()) {
-        return line.substr(0, line.find_last_not_of(' ') + 1);
+        const auto other = kOthers.find(step.what);
+        return (other == kOthers.end() ? step.what : other->second) +
+               (step.order.empty() ? "" : ", " + step.order);
     }
-    line += ' ' + step.location;
-    if (step.what == "store") {
-        line += fmt::format(" := {:#x}", step.value);
+    if (step.what.ends_with("store")) {
+        return fmt::format("stores {} into {}, {}", step.value, where, order);
     }
-    if (step.what == "load") {
-        line += fmt::format(" = {:#x}", step.value);
-        line += step.from < 0 ? ", the initial value" : fmt::format(", of step {}", step.from);
-        if (step.newest >= 0) {
-            line += fmt::format("; {} is newer", step.newest);
+    const std::string from =
+        step.from < 0 ? "the initial value" : fmt::format("of step {}", step.from);
+    return fmt::format("loads {} from {}, {}, {}{}", step.value, where, order, from,
+                       step.newest < 0 ? "" : fmt::format("; {} is newer", step.newest));
+}
+
+/// The same with its subject: `rank 1 stores 30 into rank 0's slot, relaxed`.
+std::string sentence(const ReportedStep& step, const Steps& steps) {
+    const auto differs = [&](int ReportedStep::*number) {
+        return std::ranges::any_of(steps, [&](const ReportedStep& other) {
+            return other.rank == step.rank && other.*number != step.*number;
+        });
+    };
+    std::string subject = fmt::format("rank {}", step.rank);
+    if (differs(&ReportedStep::block)) {
+        subject = fmt::format("block {} of {}", step.block, subject);
+    }
+    if (differs(&ReportedStep::thread)) {
+        subject = fmt::format("thread {} of {}", step.thread, subject);
+    }
+    std::string where = step.location;
+    if (step.owner >= 0) {
+        where = fmt::format("rank {}'s {}", step.owner, where.substr(where.find('.') + 1));
+    }
+    return subject + ' ' + deed(step, where);
+}
+
+std::string name_of(const ReportedStep& step) {
+    return fmt::format("r{}.b{}.t{}", step.rank, step.block, step.thread);
+}
+
+/// A step's line, of which the step `last` is told too, and those of the `count` in between.
+std::string line_of(const Steps& steps, std::size_t number, std::size_t last, std::size_t count) {
+    const ReportedStep& step = steps[number];
+    std::string line =
+        fmt::format("{:>4} {:<9} {}", number, name_of(step), deed(step, step.location));
+    if (count > 1) {
+        line += steps[last].location == step.location
+                    ? fmt::format(" ({} times)", count)
+                    : fmt::format(" ... {} ({} steps)", steps[last].location, count);
+    }
+    // The innermost line of source, and the nearest one in another file.
+    std::string at;
+    for (const std::string& place : step.places) {
+        const std::string name = place.substr(place.rfind('/') + 1);
+        if (at.empty()) {
+            at = name;
+        } else if (at.substr(0, at.find(':')) != name.substr(0, name.find(':'))) {
+            constexpr std::size_t kColumns = 100;
+            at += line.size() + at.size() + name.size() + 6 > kColumns ? "" : ", " + name;
+            break;
         }
     }
-    if (!step.places.empty()) {
-        line += fmt::format("  ({})", step.places.front());
-    }
-    return line;
+    return at.empty() ? line : fmt::format("{}  ({})", line, at);
 }
 
 bool same_thread(const ReportedStep& a, const ReportedStep& b) {
@@ -52,8 +103,7 @@ public:
 
     std::set<long> numbers;
 
-    /// Adds a step, the store that it read, and the newest one if it read an older one. Not a step:
-    /// -1.
+    /// Adds a step, and those that its line cites. Not a step: -1.
     void tell(long number) {
         if (number >= 0) {
             numbers.insert({number, step(number).from, step(number).newest});
@@ -62,7 +112,7 @@ public:
     }
     /// Whether a step loads what another thread has stored.
     bool is_news(const ReportedStep& one) const {
-        return one.what == "load" &&
+        return one.what.ends_with("load") &&
                (one.newest >= 0 || (one.from >= 0 && !same_thread(one, step(one.from))));
     }
     /// The last step of the thread of step `number`, before that, for which `is_so` is true; or -1.
@@ -111,7 +161,7 @@ void tell_race(long earlier, long later, Told& told) {
     for (long i = 0; i < later; ++i) {
         const ReportedStep& other = told.step(i);
         if (other.rank == at.rank && other.block == at.block && other.what == at.what &&
-            other.value == at.value && !same_thread(other, at)) {
+            other.passed == at.passed && !same_thread(other, at)) {
             const long learnt =
                 told.last_before(i, [&](const ReportedStep& s) { return news(s) || is_sync(s); });
             if (learnt >= 0 && news(told.step(learnt))) {
@@ -121,31 +171,47 @@ void tell_race(long earlier, long later, Told& told) {
     }
 }
 
-// Goes back from each step that the failure is about: to what its thread had read before, the store
-// of that, what that thread had read before, and so on.
-void tell_from_the_end(std::vector<long> open, Told& told) {
-    // Also what the thread has stored itself: perhaps it should not have.
-    const auto news = [](const ReportedStep& step) {
-        return step.what == "load" && (step.from >= 0 || step.newest >= 0);
+/// What led a thread to a step: for a store, the loads since its last store before, as their values
+/// may be in it; else its last atomic load, or the last sync.
+std::vector<long> reasons(long number, const Told& told) {
+    // Also of what the thread has stored itself: perhaps it should not have.
+    const auto is_news = [](const ReportedStep& step) {
+        return step.from >= 0 || step.newest >= 0;
     };
+    std::vector<long> reasons;
+    if (told.step(number).what.ends_with("store")) {
+        const auto accesses = [](const ReportedStep& step) { return !step.location.empty(); };
+        for (long i = told.last_before(number, accesses);
+             i >= 0 && told.step(i).what.ends_with("load"); i = told.last_before(i, accesses)) {
+            reasons.push_back(is_news(told.step(i)) ? i : -1);
+        }
+    }
+    if (std::ranges::count(reasons, -1) == std::ssize(reasons)) {
+        const long news = told.last_before(
+            number, [&](const ReportedStep& step) { return step.what == "load" && is_news(step); });
+        reasons.push_back(news >= 0 ? news : told.last_before(number, is_sync));
+    }
+    return reasons;
+}
+
+// Goes back from each step that the failure is about: to what had led its thread to it, to what
+// stored the values that it had read, and so on. Tells the `most` steps that are the fewest such
+// links away. Returns how many others there are.
+std::size_t tell_from_the_end(const std::vector<long>& involved, std::size_t most, Told& told) {
+    std::deque<long> open(involved.begin(), involved.end());
     std::set<long> followed = {-1};
-    while (!open.empty()) {
-        const long number = open.back();
-        open.pop_back();
+    for (; !open.empty(); open.pop_front()) {
+        const long number = open.front();
         if (!followed.insert(number).second) {
             continue;
         }
-        told.tell(number);
-        const ReportedStep& step = told.step(number);
-        open.insert(open.end(), {step.from, step.newest, told.last_before(number, news)});
-        // For a plain load: the last plain store to its location.
-        for (long i = number; step.what == "plain load" && i-- > 0;) {
-            if (told.step(i).location == step.location && told.step(i).what == "plain store") {
-                open.push_back(i);
-                break;
-            }
+        if (told.numbers.size() < most) {
+            told.tell(number);
         }
+        open.insert(open.end(), {told.step(number).from, told.step(number).newest});
+        std::ranges::copy(reasons(number, told), std::back_inserter(open));
     }
+    return followed.size() - 1 - told.numbers.size();
 }
 
 /// The name of the memory, without the place in it.
@@ -153,10 +219,13 @@ std::string_view memory_of(const ReportedStep& step) {
     return std::string_view(step.location).substr(0, step.location.find_first_of("+["));
 }
 
-/// Whether the second step is the same plain access, by the same thread, of the same memory.
-bool goes_on(const ReportedStep& step, const ReportedStep& next) {
-    return same_thread(step, next) && step.what.starts_with("plain") && step.what == next.what &&
-           memory_of(step) == memory_of(next) && step.places == next.places;
+/// Whether two steps are told in one line: the thread polls again, or copies the next word.
+bool goes_on(const ReportedStep& step, const ReportedStep& next, bool all) {
+    if (!same_thread(step, next) || step.what != next.what || step.places != next.places) {
+        return false;
+    }
+    return deed(step, step.location) == deed(next, next.location) ||
+           (all && step.what.starts_with("plain") && memory_of(step) == memory_of(next));
 }
 
 /// A JSON string. No text of a report has a control character.
@@ -168,74 +237,106 @@ std::string quoted(const std::string& text) {
     return result + '"';
 }
 
-std::vector<std::size_t> steps_that_matter(const Report& report) {
-    Told told(report.steps);
-    if (report.involved.size() == 2 && report.why.starts_with("data race")) {
-        tell_race(report.involved.front(), report.involved.back(), told);
-    } else {
-        tell_from_the_end(report.involved, told);
-    }
-    for (std::size_t i = 0; i < report.steps.size(); ++i) {
-        if (report.steps[i].what == "polls too late" || report.steps[i].what == "gives up") {
-            told.numbers.insert(static_cast<long>(i));
+/// The numbers of the steps that a story tells.
+struct Matter {
+    std::vector<std::size_t> numbers;
+    std::size_t left_out = 0;  ///< Steps that matter less.
+
+    Matter(const Report& report, std::size_t most) {
+        Told told(report.steps);
+        if (report.involved.size() == 2 && report.why.starts_with("data race")) {
+            tell_race(report.involved.front(), report.involved.back(), told);
+        } else {
+            left_out = tell_from_the_end(report.involved, most, told);
         }
+        for (std::size_t i = 0; i < report.steps.size(); ++i) {
+            if (report.steps[i].what == "polls too late" || report.steps[i].what == "gives up") {
+                told.numbers.insert(static_cast<long>(i));
+            }
+        }
+        numbers.assign(told.numbers.begin(), told.numbers.end());
     }
-    return {told.numbers.begin(), told.numbers.end()};
+};
+
+std::string json_of(const ReportedStep& step, bool matters, const Report& report) {
+    std::vector<std::string> cells;
+    for (const auto& [cell, value] : step.cells) {
+        cells.push_back(fmt::format(R"({{"cell":{},"value":{}}})", cell, quoted(value)));
+    }
+    std::vector<std::string> choices;
+    for (const long choice : step.choices) {
+        const std::string& value = choice < 0
+                                       ? report.cells[step.cells.front().first].first
+                                       : report.steps[static_cast<std::size_t>(choice)].value;
+        choices.push_back(fmt::format(R"({{"step":{},"value":{}}})", choice, quoted(value)));
+    }
+    std::vector<std::string> places;
+    std::ranges::transform(step.places, std::back_inserter(places), quoted);
+    return fmt::format(
+        R"({{"rank":{},"block":{},"thread":{},"says":{},"what":{},"order":{},"location":{},)"
+        R"("value":{},"from":{},"newest":{},"choices":[{}],"cells":[{}],"places":[{}],)"
+        R"("matters":{}}})",
+        step.rank, step.block, step.thread, quoted(sentence(step, report.steps)), quoted(step.what),
+        quoted(step.order), quoted(step.location), quoted(step.value), step.from, step.newest,
+        fmt::join(choices, ","), fmt::join(cells, ","), fmt::join(places, ","), matters);
 }
 
 }  // namespace
 
-std::string story(const Report& report, bool all, std::size_t most) {
+std::vector<std::string> story(const Report& report, bool all, std::size_t most) {
     const auto& steps = report.steps;
-    std::vector<std::size_t> numbers(all ? steps.size() : 0);
-    std::iota(numbers.begin(), numbers.end(), 0);
-    std::string text;
-    if (!all) {
-        numbers = steps_that_matter(report);
-        const std::size_t left_out = numbers.size() - std::min(numbers.size(), most);
-        for (std::size_t i = 0; i < left_out; ++i) {
-            const auto first = std::ranges::find_if(
-                numbers, [&](std::size_t number) { return steps[number].what != "gives up"; });
-            numbers.erase(first == numbers.end() ? numbers.begin() : first);
-        }
-        if (left_out != 0) {
-            text = fmt::format("      ({} earlier steps that matter are left out)\n", left_out);
-        }
+    Matter matter(report, most);
+    std::vector<std::size_t>& numbers = matter.numbers;
+    if (all) {
+        numbers.resize(steps.size());
+        std::iota(numbers.begin(), numbers.end(), 0);
+    }
+    std::vector<std::string> lines;
+    if (!numbers.empty()) {
+        const ReportedStep& first = steps[numbers.front()];
+        lines.push_back(fmt::format("      {} is thread {} of block {} of rank {}", name_of(first),
+                                    first.thread, first.block, first.rank));
+    }
+    if (!all && matter.left_out != 0) {
+        lines.back() += fmt::format("; {} steps that matter less are left out", matter.left_out);
     }
     for (std::size_t i = 0; i < numbers.size();) {
         std::size_t run = 1;  // steps that are told in one line
-        while (all && i + run < numbers.size() && goes_on(steps[i], steps[i + run])) {
+        while (i + run < numbers.size() &&
+               goes_on(steps[numbers[i]], steps[numbers[i + run]], all)) {
             ++run;
         }
-        text += line_of(steps, numbers[i]);
-        if (run > 1) {
-            text += fmt::format(" ... {} ({} steps)", steps[i + run - 1].location, run);
-        }
-        text += '\n';
+        lines.push_back(line_of(steps, numbers[i], numbers[i + run - 1], run));
         i += run;
     }
-    return text + fmt::format("      => {}\n", report.why);
+    lines.push_back(fmt::format("      => {}", report.why));
+    return lines;
 }
 
-std::string as_json(const Report& report, const std::string& protocol, bool may_give_up) {
+std::string as_json(const Report& report, const std::string& protocol, bool may_give_up,
+                    std::size_t most) {
+    const Matter matter(report, most);
     std::vector<std::string> steps;
-    const std::vector<std::size_t> matter = steps_that_matter(report);
     for (const ReportedStep& step : report.steps) {
-        std::vector<std::string> places;
-        std::ranges::transform(step.places, std::back_inserter(places), quoted);
-        steps.push_back(fmt::format(
-            R"({{"rank":{},"block":{},"thread":{},"what":{},"order":{},"location":{},"value":{},)"
-            R"("from":{},"newest":{},"places":[{}],"matters":{}}})",
-            step.rank, step.block, step.thread, quoted(step.what), quoted(step.order),
-            quoted(step.location), step.value, step.from, step.newest, fmt::join(places, ","),
-            std::ranges::binary_search(matter, steps.size())));
+        steps.push_back(
+            json_of(step, std::ranges::binary_search(matter.numbers, steps.size()), report));
+    }
+    std::vector<std::string> cells;
+    for (const Cell& cell : report.cells) {
+        cells.push_back(fmt::format(R"({{"name":{},"rank":{},"first":{}}})", quoted(cell.name),
+                                    cell.rank, quoted(cell.first)));
+    }
+    std::vector<std::string> lines;
+    if (report.failed) {
+        std::ranges::transform(story(report, false, most), std::back_inserter(lines), quoted);
     }
     return fmt::format(
         R"({{"protocol":{},"may_give_up":{},"threads":{},"executions":{},"over_links":{},)"
-        R"("seconds":{:.3f},)"
-        R"("exhausted":{},"failed":{},"why":{},"steps":[{}]}})",
+        R"("seconds":{:.3f},"exhausted":{},"failed":{},"why":{},"story":[{}],"cells":[{}],)"
+        R"("steps":[{}]}})",
         quoted(protocol), may_give_up, report.threads, report.executions, report.over_links,
-        report.seconds, report.exhausted, report.failed, quoted(report.why), fmt::join(steps, ","));
+        report.seconds, report.exhausted, report.failed, quoted(report.why), fmt::join(lines, ","),
+        fmt::join(cells, ","), fmt::join(steps, ","));
 }
 
 }  // namespace symm::explore

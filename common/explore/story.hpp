@@ -4,19 +4,21 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "common/explore/explore.hpp"
 
 namespace symm::explore {
 
-/// One line for each step that matters, the last `most` of them, and the failure. These are the
-/// steps that the failure is about, and backwards from each what its thread had read from others
-/// before, where that was stored, and so on. `all`: all steps, with one line for a loop of plain
-/// accesses of one memory.
-std::string story(const Report& report, bool all = false, std::size_t most = 24);
+/// One line for each step that matters, and the failure. These are the steps that the failure is
+/// about, and backwards from each what its thread had read before, where that was stored, and so
+/// on; of more than `most` those with the fewest links to the failure, and all that their lines
+/// cite. `all`: all steps, with one line for a loop of plain accesses of one memory.
+std::vector<std::string> story(const Report& report, bool all = false, std::size_t most = 24);
 
-/// The report as a JSON object in one line, with every step of a failing execution; `matters` says
-/// which of them the story has.
-std::string as_json(const Report& report, const std::string& protocol, bool may_give_up);
+/// The report as a JSON object in one line (docs/EXPLORE.md has its form), with a story of `most`
+/// steps.
+std::string as_json(const Report& report, const std::string& protocol, bool may_give_up,
+                    std::size_t most = 24);
 
 }  // namespace symm::explore

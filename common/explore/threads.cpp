@@ -56,24 +56,21 @@ void Exploration::run_ready() {
     }
 }
 
-void* Exploration::allocate_bytes(std::size_t count, std::size_t size, const std::string& name,
-                                  int rank) {
-    const std::size_t bytes = count * size;
+void* Exploration::allocate_bytes(std::size_t bytes) {
     used_ = (used_ + 127) / 128 * 128;
     if (bytes > kSceneBytes - used_) {
         throw std::runtime_error("the scene's memory is too large");
     }
     char* const memory = scene_ + used_;
     used_ += bytes;
-    name_bytes(memory, count, size, name, rank);
     return memory;
 }
 
-void Exploration::name_bytes(const void* memory, std::size_t count, std::size_t size,
-                             const std::string& name, int rank) {
+void Exploration::name_bytes(const void* memory, std::size_t bytes, std::size_t element,
+                             Shown shown, const std::string& name, int rank) {
     const auto begin = reinterpret_cast<std::uintptr_t>(memory);
-    names_.push_back(
-        {begin, begin + count * size, size, rank < 0 ? name : fmt::format("r{}.{}", rank, name)});
+    names_.push_back({begin, begin + bytes, element, shown, rank,
+                      rank < 0 ? name : fmt::format("r{}.{}", rank, name)});
 }
 
 void Exploration::launch(int rank, const Shape& shape,
@@ -88,11 +85,10 @@ void Exploration::launch(int rank, const Shape& shape,
         block.size = shape.threads;
         block.exchange.resize(shape.threads);
         if (shape.shared_bytes != 0) {
-            block.shared = allocate_bytes(1, shape.shared_bytes, fmt::format("shared{}", b), rank);
+            block.shared = allocate<char>(shape.shared_bytes, fmt::format("shared{}", b), rank);
         }
         if (static_bytes_ != 0) {
-            block.statics = static_cast<char*>(
-                allocate_bytes(1, static_bytes_, fmt::format("__shared__{}", b), rank));
+            block.statics = allocate<char>(static_bytes_, fmt::format("__shared__{}", b), rank);
         }
         block.whole.expected = shape.threads;
         for (unsigned first = 0; first < shape.threads; first += simt::kWarpSize) {

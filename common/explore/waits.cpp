@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 
@@ -160,6 +161,8 @@ StoreRecord& Exploration::chosen(std::size_t location, bool for_update,
             fail("the scene is not deterministic");
         }
         store = *found;
+        choices_.clear();
+        std::ranges::transform(stores, std::back_inserter(choices_), &StoreRecord::step);
     }
     ++loads_;
     read_.push_back(store->id);

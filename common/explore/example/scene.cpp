@@ -15,8 +15,8 @@ void calls(Scene& scene, int ranks, const Shape& shape) {
     float* in[kMostRanks] = {};
     for (int r = 0; r < ranks; ++r) {
         all.flags[r] = scene.allocate<Flags>(1, "flags", r);
-        scene.name(all.flags[r]->began, "began", r);
-        scene.name(all.flags[r]->summed, "summed", r);
+        scene.name(all.flags[r]->began, kMostBlocks, "began", r);
+        scene.name(all.flags[r]->summed, kMostBlocks, "summed", r);
         all.in[r] = in[r] = scene.allocate<float>(elements, "in", r);
         all.sums[r] = scene.allocate<float>(4, "sums", r);
     }

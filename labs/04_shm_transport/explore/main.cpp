@@ -24,7 +24,7 @@ void messages(Scene& scene, unsigned threads, unsigned chunks, unsigned count, s
     const std::uint64_t bytes = (chunks - 1) * kSlotBytes + kLastBytes;
     auto* const send = scene.allocate<SendMem>(1, "head", 0);
     auto* const receive = scene.allocate<RecvMem>(1, "tail", 1);
-    scene.name(receive->fifo, "fifo", 1);
+    scene.name(receive->fifo, kSteps, "fifo", 1);
     const std::uint64_t staging = staged ? 3 * chunks * kSlotBytes : 0;
     send->head = receive->tail = first;
     auto* const buffer = scene.allocate<std::byte>(kSteps * kSlotBytes + staging, "buffer", 1);
@@ -75,8 +75,8 @@ void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t piece
     constexpr std::uint64_t kParts = 2;
     constexpr std::uint64_t kBytes = kWords * sizeof(std::uint64_t);
     auto* const queue = scene.allocate<UnpackQueue>(1, "queue", 0);
-    scene.name(queue->heads, "heads", 0);
-    scene.name(queue->descriptors, "descriptors", 0);
+    scene.name(queue->heads, kUnpackBlocks, "heads", 0);
+    scene.name(queue->descriptors, kUnpackDepth, "descriptors", 0);
     auto* const bounce = scene.allocate<std::uint64_t>(kParts * kWords, "bounce", 0);
     auto* const user = scene.allocate<std::uint64_t>(pieces * kWords, "user", 1);
     const simt::Timeout host = explore::timeout_of(scene, 0);

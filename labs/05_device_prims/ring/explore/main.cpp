@@ -34,7 +34,7 @@ struct Channel {
           sent(scene.allocate<std::uint64_t>(1, "sent", from)),
           received(scene.allocate<std::uint64_t>(1, "received", to)),
           slot_bytes(bytes) {
-        scene.name(receive->fifo, "fifo", to);
+        scene.name(receive->fifo, kSteps, "fifo", to);
         send->head = receive->tail = *sent = *received = first;
     }
     ConnectionEnd sender() const { return end(sent); }

@@ -1,0 +1,203 @@
+// What the log of an execution says, for reports.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <iterator>
+#include <set>
+#include <unordered_map>
+
+#include "common/explore/exploration.hpp"
+#include "common/explore/places.hpp"
+
+namespace symm::explore {
+namespace {
+
+template <class T>
+T as(const char* bytes) {
+    T value{};
+    std::memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
+/// In decimal if that is short, also of two words in one.
+std::string number_text(std::uint64_t value) {
+    constexpr std::uint64_t kShort = 1'000'000;
+    const std::uint64_t low = value & 0xffffffff;
+    return value < kShort                         ? fmt::format("{}", value)
+           : low < kShort && value >> 32 < kShort ? fmt::format("{}, {}", low, value >> 32)
+                                                  : fmt::format("{:#x}", value);
+}
+
+std::string float_text(const char* bytes) {
+    const auto value = as<float>(bytes);
+    return std::isnan(value) ? number_text(as<std::uint32_t>(bytes)) : fmt::format("{}", value);
+}
+
+std::string packet_text(std::uint64_t half) {
+    return fmt::format("{} (flag {})", number_text(half & 0xffffffff), number_text(half >> 32));
+}
+
+/// The last step that stored each byte, so far; -1: none.
+class Writers {
+public:
+    void store(std::uintptr_t begin, std::size_t size, long step) {
+        for (std::size_t i = 0; i < size; ++i) {
+            last_[begin + i] = step;
+        }
+    }
+    long newest(std::uintptr_t begin, std::size_t size) const {
+        long newest = -1;
+        for (std::size_t i = 0; i < size; ++i) {
+            const auto found = last_.find(begin + i);
+            newest = std::max(newest, found == last_.end() ? -1 : found->second);
+        }
+        return newest;
+    }
+
+private:
+    std::unordered_map<std::uintptr_t, long> last_;
+};
+
+/// Memory cut where an access begins or ends, and into words of at most eight bytes.
+std::set<std::uintptr_t> cuts(const std::vector<LoggedStep>& log) {
+    std::set<std::uintptr_t> cuts;
+    for (const LoggedStep& step : log) {
+        const std::uintptr_t end = step.access.address + step.access.size;
+        for (std::uintptr_t at = step.access.address; at < end; at = (at / 8 + 1) * 8) {
+            cuts.insert(at);
+        }
+        cuts.insert(end);
+    }
+    return cuts;
+}
+
+}  // namespace
+
+const NamedMemory* Exploration::memory_at(std::uintptr_t address) const {
+    const auto named = std::find_if(names_.rbegin(), names_.rend(), [&](const NamedMemory& one) {
+        return address >= one.begin && address < one.end;
+    });
+    return named == names_.rend() ? nullptr : &*named;
+}
+
+std::string Exploration::name_of(std::uintptr_t address) const {
+    if (!holds(address)) {
+        return "a global variable";
+    }
+    const NamedMemory* const named = memory_at(address);
+    if (named == nullptr) {
+        return "?";
+    }
+    std::string text = named->name;
+    std::size_t at = address - named->begin;
+    if (named->element > 1 && named->end - named->begin > named->element) {
+        text += fmt::format("[{}]", at / named->element);
+        at %= named->element;
+    }
+    return at == 0 ? text : fmt::format("{}+{}", text, at);
+}
+
+std::string Exploration::value_of(std::uintptr_t address, const char* bytes,
+                                  std::size_t size) const {
+    const NamedMemory* const named = memory_at(address);
+    const Shown shown = named == nullptr ? Shown::kNumber : named->shown;
+    if (size > 16) {
+        return fmt::format("{} bytes", size);
+    }
+    const std::size_t part =
+        std::min(size, named != nullptr && named->element == 4 ? std::size_t{4} : 8);
+    std::vector<std::string> values;
+    for (std::size_t at = 0; at + part <= size; at += part) {
+        std::uint64_t value = 0;
+        std::memcpy(&value, bytes + at, part);
+        values.push_back(shown == Shown::kFloat && part == 4     ? float_text(bytes + at)
+                         : shown == Shown::kPacket && part == 8  ? packet_text(value)
+                         : holds(value) ? '&' + name_of(value)
+                                                                 : number_text(value));
+    }
+    return fmt::format("{}", fmt::join(values, ", "));
+}
+
+void Exploration::report_steps(Report& report) const {
+    static constexpr std::array kOrders{"relaxed", "consume", "acquire",
+                                        "release", "acq_rel", "seq_cst"};
+    report.steps.clear();
+    report.cells.clear();
+    const std::set<std::uintptr_t> words = cuts(log_);
+    std::map<std::uintptr_t, std::size_t> cells;  // their numbers
+    Writers all;
+    Writers plain;                          // a history of atomic stores begins after a plain one
+    std::vector<std::vector<void*>> calls;  // of each step: its place, and those of its callers
+    for (const LoggedStep& logged : log_) {
+        const Thread& thread = threads_[static_cast<std::size_t>(logged.thread)];
+        const auto number = static_cast<long>(report.steps.size());
+        ReportedStep& step = report.steps.emplace_back();
+        step.rank = thread.rank;
+        step.block = thread.block;
+        step.thread = thread.number;
+        step.what = logged.what;
+        const Access& access = logged.access;
+        if (access.order) {
+            step.order = kOrders.at(static_cast<std::size_t>(*access.order));
+        }
+        auto& places = calls.emplace_back();
+        if (access.address == 0) {
+            step.passed = logged.value;
+            continue;
+        }
+        places.push_back(access.place);
+        for (const Frame* frame = logged.frame; frame != nullptr; frame = frame->caller) {
+            places.push_back(frame->place);
+        }
+        step.location = name_of(access.address);
+        const NamedMemory* const memory = memory_at(access.address);
+        step.owner = memory == nullptr ? -1 : memory->rank;
+        if (memory == nullptr || step.what == "access") {  // no value of the scene's
+            continue;
+        }
+        const long before = plain.newest(access.address, access.size);
+        const auto stored_by = [before](long of) { return of < 0 ? before : of; };
+        if (step.what == "plain load") {
+            step.from = all.newest(access.address, access.size);
+        } else if (step.what == "load") {
+            step.from = stored_by(logged.from);
+            std::ranges::transform(logged.choices, std::back_inserter(step.choices), stored_by);
+            step.newest = step.choices.front() == step.from ? -1 : step.choices.front();
+        } else {
+            all.store(access.address, access.size, number);
+        }
+        if (step.what == "plain store") {
+            plain.store(access.address, access.size, number);
+        }
+        const bool is_made =
+            !report.failed || step.what != "plain store" || &logged != &log_.back();
+        const char* const bytes =
+            access.order ? reinterpret_cast<const char*>(&logged.value) : &bytes_[logged.bytes];
+        if (is_made) {
+            step.value = value_of(access.address, bytes, access.size);
+        }
+        const std::uintptr_t end = access.address + access.size;
+        for (auto at = words.find(access.address); *at != end; ++at) {
+            const std::size_t size = *std::next(at) - *at;
+            const auto [cell, is_new] = cells.try_emplace(*at, cells.size());
+            if (is_new) {
+                report.cells.push_back(
+                    {name_of(*at), step.owner,
+                     value_of(*at, &initial_[*at - reinterpret_cast<std::uintptr_t>(scene_)],
+                              size)});
+            }
+            step.cells.emplace_back(
+                cell->second,
+                is_made ? value_of(*at, bytes + (*at - access.address), size) : std::string());
+        }
+    }
+    const auto places = places_of(calls);
+    for (std::size_t i = 0; i < report.steps.size(); ++i) {
+        report.steps[i].places = places[i];
+    }
+}
+
+}  // namespace symm::explore
