@@ -89,6 +89,7 @@ void Exploration::begin_execution() {
     volatile_ = {};
     any_spins_ = false;
     outside_.clear();
+    constant_loads_ = 0;
     inside_ = true;
 }
 

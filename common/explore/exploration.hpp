@@ -270,6 +270,7 @@ private:
     int number_of(const Thread& thread) const {
         return static_cast<int>(&thread - threads_.data());
     }
+    void check_endless();
     long log(LoggedStep step);
     void log_stored();
     static std::string name_of(const Thread& thread) {
@@ -313,6 +314,7 @@ private:
     } volatile_;                   ///< The last access, if it was volatile.
     bool any_spins_ = false;
     std::map<std::uintptr_t, long> outside_;  ///< The last store to each global variable: its step.
+    std::size_t constant_loads_ = 0;          ///< Of global variables without one.
     sigjmp_buf failed_{};
     std::string why_;
     std::vector<long> involved_;

@@ -75,6 +75,10 @@ const Case kCases[] = {
      "threads share a global variable.*: store by r0.*load by r1",
      {[] { std::atomic_ref(global).store(1, relaxed); },
       [] { std::atomic_ref(global).load(relaxed); }}},
+    {"a loop that polls a global variable", "r0.b0.t0 is in an endless loop", {[] {
+         while (std::atomic_ref(global).load(relaxed) != 7) {
+         }
+     }}},
     {"stores of equal values",
      "data race on data.*also if their values are equal",
      {[] { *data = 1; }, [] { *data = 1; }}},
