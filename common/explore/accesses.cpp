@@ -71,7 +71,7 @@ void Exploration::log_stored() {
     }
 }
 
-void Exploration::check_races(const Access& access, bool store, long step) {
+void Exploration::check_access(const Access& access, bool store, long step) {
     const std::uintptr_t end = access.address + access.size;
     for (std::uintptr_t at = access.address, next = 0; at < end; at = next) {
         next = std::min(end, (at / 8 + 1) * 8);
@@ -84,6 +84,11 @@ void Exploration::check_races(const Access& access, bool store, long step) {
                              described(step),
                              store && race->kind.store ? ": also if their values are equal" : ""));
         }
+    }
+    if (const auto* memory = store && current_->gave_up ? memory_at(access.address) : nullptr;
+        memory != nullptr && memory->rank >= 0 && memory->rank != current_->rank) {
+        fail(fmt::format("{} has given up, and stores into {}", name_of(*current_),
+                         name_of(access.address)));
     }
 }
 
@@ -139,7 +144,7 @@ void Exploration::plain(void* address, std::size_t size, bool store, void* place
     if (!is_held) {
         return;
     }
-    check_races(access, store, log({store ? kPlainStore : "plain load", access}));
+    check_access(access, store, log({store ? kPlainStore : "plain load", access}));
     if (store) {
         memory_.forget(access.address, size);
     }
@@ -182,7 +187,7 @@ void Exploration::read(std::size_t location, const StoreRecord& store, const Acc
     Memory::read(location, store, *access.order, current_->mind);
     current_->last_reads = {&store, current_->last_reads[0]};
     if (!trying_) {
-        check_races(access, false, log({"load", access, store.value, store.step, choices_}));
+        check_access(access, false, log({"load", access, store.value, store.step, choices_}));
         current_->reads.push_back(store.id);
     }
 }
@@ -339,7 +344,7 @@ void Exploration::put(std::size_t location, std::uint64_t value, const AtomicAcc
         before = places[search_.choose(places.size())];
     }
     const long step = log({"store", access, value});
-    check_races(access, true, step);
+    check_access(access, true, step);
     memory_.store(location, value, *access.order, me, before, behind, current_->mind).step = step;
     if (access.is_static()) {
         std::memcpy(access.real, reinterpret_cast<void*>(access.address), access.size);

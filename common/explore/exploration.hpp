@@ -92,6 +92,7 @@ struct Thread {
     int rank = 0, block = 0, number = 0;
     SceneBlock* scene_block = nullptr;
     ThreadState state = ThreadState::kReady;
+    bool gave_up = false;  ///< In a wait; between kernels, all threads of its rank.
     std::unique_ptr<Fiber> fiber;
     std::function<void()> body;
     simt::ThreadBlock handle;
@@ -264,7 +265,7 @@ private:
     std::string described(long step) const;
     bool has_other_writer(std::size_t location);
     void read(std::size_t location, const StoreRecord& store, const Access& access);
-    void check_races(const Access& access, bool store, long step);
+    void check_access(const Access& access, bool store, long step);
     void put(std::size_t location, std::uint64_t value, const AtomicAccess& access,
              const StoreRecord* behind);
     int number_of(const Thread& thread) const {

@@ -31,7 +31,14 @@ std::string deed(const ReportedStep& step, const std::string& where) {
                (step.order.empty() ? "" : ", " + step.order);
     }
     if (step.what.ends_with("store")) {
-        return fmt::format("stores {} into {}, {}", step.value, where, order);
+        return fmt::format("stores {}into {}, {}", step.value.empty() ? "" : step.value + ' ',
+                           where, order);
+    }
+    if (!step.what.ends_with("load")) {
+        return fmt::format("accesses {}, {}", where, order);
+    }
+    if (step.value.empty()) {  // of a global variable
+        return fmt::format("loads from {}, {}", where, order);
     }
     const std::string from =
         step.from < 0 ? "the initial value" : fmt::format("of step {}", step.from);

@@ -114,6 +114,7 @@ void Exploration::add_thread(int rank, SceneBlock& block, unsigned number,
     thread.block = static_cast<int>(block.group_index.x);
     thread.number = static_cast<int>(number);
     thread.state = ThreadState::kReady;
+    thread.gave_up = false;
     thread.mind = {};
     thread.mind.now.step(number_of(thread));
     thread.reads.clear();
@@ -157,12 +158,14 @@ void Exploration::pass(MeetingPoint& point) {
     const bool is_fence = point.ends_kernel && options_.kernel_end == KernelEnd::kFence;
     Knowledge all;
     NumberSet past = point.left_past;
+    bool gave_up = false;
     for (const int i : point.waiting) {
         const Mind& mind = threads_[static_cast<std::size_t>(i)].mind;
         all.join(mind.now);
         if (is_fence) {
             all.join(mind.acquirable);
         }
+        gave_up |= point.ends_kernel && threads_[static_cast<std::size_t>(i)].gave_up;
         past.insert(mind.past);
     }
     for (const int i : point.waiting) {
@@ -173,6 +176,7 @@ void Exploration::pass(MeetingPoint& point) {
         if (is_fence) {
             thread.mind.released = all;
         }
+        thread.gave_up |= gave_up;
         if (point.ends_kernel) {
             thread.scene_block->whole.left = 0;
         }

@@ -131,6 +131,7 @@ void Exploration::make(Thread& thread, const ThreadMove& move) {
         return;
     }
     wait.how = move.how;
+    thread.gave_up |= move.how != Awaited::kTrue;
     thread.state = ThreadState::kReady;
 }
 

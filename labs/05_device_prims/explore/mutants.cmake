@@ -66,3 +66,7 @@ symm_explored_mutant(05 work_consumed_relaxed work_fifo/1 "data race on r0.ring"
 symm_explored_mutant(05 load_no_sync load_args/96 "word . is 0"
   FILE labs/05_device_prims/shared_work/load_parallel.hpp
   OLD [[block.sync();]] NEW "")
+
+symm_explored_mutant(05 signals_after_giving_up barrier/2x2/2 "has given up, and stores"
+  FILE labs/05_device_prims/barrier.hpp
+  OLD [[if (p != view_.rank && !waiter_.gave_up()) {]] NEW [[if (p != view_.rank) {]])

@@ -51,13 +51,13 @@ symm_explored_mutant(06 epoch_no_sync one_shot/2x2 "data race on r[01].epochs"
         for]]
   NEW [[for]])
 # A rank gave up, and a peer takes its later data for the data that it never sent.
-symm_explored_mutant(06 one_shot_after_giving_up one_shot/2x1 "instead of"
+symm_explored_mutant(06 one_shot_after_giving_up one_shot/2x1 "has given up, and stores"
   FILE labs/06_allreduce/algorithms/one_shot/one_shot.hpp
   OLD [[ && !mailbox.gave_up()]] NEW "")
-symm_explored_mutant(06 sentinel_after_giving_up sentinel/2x1 "instead of"
+symm_explored_mutant(06 sentinel_after_giving_up sentinel/2x1 "has given up, and stores"
   FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp
   OLD [[ && !mailbox.gave_up()]] NEW "")
-symm_explored_mutant(06 push_after_giving_up push/2x1 "instead of"
+symm_explored_mutant(06 push_after_giving_up push/2x1 "has given up, and stores"
   FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
   OLD [[if (!mailbox.gave_up()) {]] NEW [[{]])
 
@@ -155,7 +155,7 @@ symm_explored_mutant(06_windows chunks_no_end chunks/2x1 "data race on r[01].out
 
 # ReduceScatter and AllGather. A rank that gave up sends; an old flag passes for a new one; a peer
 # still reads the input, or has not yet written its part of the output.
-symm_explored_mutant(06 half_after_giving_up reduce_scatter/packets/2x1 "instead of"
+symm_explored_mutant(06 half_after_giving_up reduce_scatter/packets/2x1 "has given up, and stores"
   FILE labs/06_allreduce/halves/packets.hpp
   OLD [[ && !mailbox.gave_up()]] NEW "")
 symm_explored_mutant(06 half_stale_flags all_gather/packets/2x1/clear "instead of"

@@ -72,6 +72,8 @@ void chunks(Scene& scene, const Ranks& who, const Calls& calls) {
     std::vector<Buffers> buffers;
     for (int rank = 0; rank < who.ranks; ++rank) {
         buffers.push_back({buffer<float>(scene, "in", rank), buffer<float>(scene, "out", rank)});
+        // Of no rank: one that has given up may still write there, as nowhere else.
+        scene.name(trust.of(rank), 1, fmt::format("trust{}", rank));
     }
     for (int rank = 0; rank < who.ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);

@@ -51,13 +51,13 @@ symm_explored_mutant(ring ll_no_counts ll/1/2 "no thread can go on|instead of"
 symm_explored_mutant(ring ll_one_gave_up ll/2 "waits at a barrier"
   FILE labs/05_device_prims/ring/ll_steps.hpp
   OLD [[received_ % 2]] NEW [[0]])
-symm_explored_mutant(ring ll_forgets_giving_up ring/ll/2x1 "instead of"
+symm_explored_mutant(ring ll_forgets_giving_up ring/ll/2x1 "has given up, and stores"
   FILE labs/05_device_prims/ring/ll_steps.hpp
   OLD [[if (gave_up_) {
             return;
         }]]
   NEW "")
-symm_explored_mutant(ring ll_sends_without_data ring/ll/3x1 "instead of"
+symm_explored_mutant(ring ll_sends_without_data ring/ll/3x1 "has given up, and stores"
   FILE labs/05_device_prims/ring/ll.hpp
   OLD [[kMove.send && arrived]] NEW [[kMove.send]])
 symm_explored_mutant(ring one_flag ll/1 "instead of"
