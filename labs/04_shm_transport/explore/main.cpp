@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "common/explore/explore_main.hpp"
 #include "common/explore/timeouts.hpp"
 #include "labs/04_shm_transport/connection/transfer_kernel.hpp"
@@ -15,62 +17,80 @@ using explore::Scene;
 using simt::ThreadBlock;
 
 constexpr std::uint64_t kSlotBytes = 128;
-constexpr std::uint64_t kLastBytes = 16;  ///< The size of a message's last chunk.
+constexpr std::uint64_t kLastBytes = 24;  ///< The size of a message's last chunk: not whole packs.
 
-/// Rank 0 sends messages of `chunks` chunks to rank 1, from step `first` on. Staged: they lie in
-/// the connection's buffer, one after the other in three places.
-void messages(Scene& scene, unsigned threads, unsigned chunks, unsigned count, std::uint64_t first,
-              bool staged) {
-    const std::uint64_t bytes = (chunks - 1) * kSlotBytes + kLastBytes;
-    auto* const send = scene.allocate<SendMem>(1, "head", 0);
-    auto* const receive = scene.allocate<RecvMem>(1, "tail", 1);
-    scene.name(receive->fifo, kSteps, "fifo", 1);
-    const std::uint64_t staging = staged ? 3 * chunks * kSlotBytes : 0;
-    send->head = receive->tail = first;
-    auto* const buffer = scene.allocate<std::byte>(kSteps * kSlotBytes + staging, "buffer", 1);
+struct Traffic {
+    unsigned threads;
+    unsigned chunks;  ///< Of the first, the third ... message; the others have one less.
+    unsigned messages;
+    std::uint64_t first = 0;  ///< Step.
+    unsigned places = 0;      ///< Staged: they lie in as many places of the connection's buffer.
+    unsigned channels = 1;
+};
+
+/// Rank 0 sends messages to rank 1.
+void messages(Scene& scene, const Traffic& traffic) {
+    const unsigned chunks = traffic.chunks;
+    const unsigned channels = traffic.channels;
+    auto* const send = scene.allocate<SendMem>(channels, "head", 0);
+    auto* const receive = scene.allocate<RecvMem>(channels, "tail", 1);
+    std::uint64_t* const steps[] = {scene.allocate<std::uint64_t>(channels, "step", 0),
+                                    scene.allocate<std::uint64_t>(channels, "step", 1)};
+    for (unsigned c = 0; c < channels; ++c) {
+        scene.name(receive[c].fifo, kSteps, "fifo", 1);
+        send[c].head = receive[c].tail = steps[0][c] = steps[1][c] = traffic.first;
+    }
+    const std::uint64_t staging = traffic.places * chunks * kSlotBytes;
+    const std::uint64_t slots = channels * kSteps * kSlotBytes;
+    auto* const buffer = scene.allocate<std::byte>(slots + staging, "buffer", 1);
     for (int rank = 0; rank < 2; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
-        auto* const step = scene.allocate<std::uint64_t>(1, "step", rank);
-        *step = first;
-        const bool in_buffer = staged && rank == 0;
+        const bool in_buffer = traffic.places > 0 && rank == 0;
         std::byte* const data = in_buffer
-                                    ? buffer + kSteps * kSlotBytes
+                                    ? buffer + slots
                                     : scene.allocate<std::byte>(chunks * kSlotBytes, "data", rank);
-        const Connection connection{send, receive, step, buffer, kSlotBytes, staging, 1};
-        const Connection none{nullptr, nullptr, nullptr, nullptr, kSlotBytes, 0, 1};
-        scene.launch(rank, {1, threads, sizeof(EndState)}, [=](const ThreadBlock& block) {
-            const bool first = block.thread_rank() == 0;
-            for (unsigned m = 0; m < count; ++m) {
-                std::byte* const place = data + (in_buffer ? m % 3 * chunks * kSlotBytes : 0);
-                auto* const words = reinterpret_cast<std::uint64_t*>(place);
-                const TransferKernel kernel{
-                    {rank == 0 ? connection : none, place, rank == 0 ? bytes : 0, 1},
-                    {rank == 1 ? connection : none, place, rank == 1 ? bytes : 0, 0},
-                    rank,
-                    timeout};
-                const auto word = [&](std::uint64_t i) { return 1000 * (m + 1) + i; };
-                for (std::uint64_t i = 0; i < bytes / 8; ++i) {
-                    if (first && rank == 0 && !explore::gave_up(timeout)) {
-                        words[i] = word(i);
+        const Connection connection{send,       receive, steps[rank], buffer,
+                                    kSlotBytes, staging, channels};
+        const Connection none{nullptr, nullptr, nullptr, nullptr, kSlotBytes, 0, channels};
+        scene.launch(
+            rank, {channels, traffic.threads, sizeof(EndState)}, [=](const ThreadBlock& block) {
+                const bool first = block.grid_rank() == 0;
+                for (unsigned m = 0; m < traffic.messages; ++m) {
+                    const std::uint64_t bytes = (chunks - m % 2 - 1) * kSlotBytes + kLastBytes;
+                    std::byte* const place =
+                        data + (in_buffer ? m % traffic.places * chunks * kSlotBytes : 0);
+                    auto* const words = reinterpret_cast<std::uint64_t*>(place);
+                    const TransferKernel kernel{
+                        {rank == 0 ? connection : none, place, rank == 0 ? bytes : 0, 1},
+                        {rank == 1 ? connection : none, place, rank == 1 ? bytes : 0, 0},
+                        rank,
+                        timeout};
+                    const auto word = [&](std::uint64_t i) { return 1000 * (m + 1) + i; };
+                    for (std::uint64_t i = 0; i < bytes / 8; ++i) {
+                        if (first && rank == 0 && !explore::gave_up(timeout)) {
+                            words[i] = word(i);
+                        }
+                    }
+                    explore::kernel_end();
+                    kernel(block);
+                    explore::kernel_end();
+                    const bool checks = first && rank == 1 && !explore::gave_up(timeout);
+                    for (std::uint64_t i = 0; checks && i < bytes / 8; ++i) {
+                        if (const std::uint64_t seen = words[i]; seen != word(i)) {
+                            fail(fmt::format("message {}, word {}: {} instead of {}", m, i, seen,
+                                             word(i)));
+                        }
                     }
                 }
-                explore::kernel_end();
-                kernel(block);
-                explore::kernel_end();
-                for (std::uint64_t i = 0; i < bytes / 8; ++i) {
-                    if (first && rank == 1 && !explore::gave_up(timeout) && words[i] != word(i)) {
-                        fail(fmt::format("message {}, word {}: {} instead of {}", m, i, words[i],
-                                         word(i)));
-                    }
-                }
-            }
-        });
+            });
     }
 }
 
-/// Rank 0 plays the host thread, and does what its table says: it receives `pieces` pieces
-/// into two parts of a bounce buffer in turn, and describes them. The kernel has `blocks` blocks.
-void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t pieces) {
+/// Rank 0 plays the host thread, and does what its table says: it receives messages of `pieces`
+/// pieces into two parts of a bounce buffer in turn, and describes them, from descriptor `first`
+/// on. Each message has a kernel of `blocks` blocks.
+void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t pieces,
+            std::uint64_t messages, std::uint64_t first) {
     constexpr std::uint64_t kWords = 8;  // in a piece: with 16 bytes for each thread
     constexpr std::uint64_t kParts = 2;
     constexpr std::uint64_t kBytes = kWords * sizeof(std::uint64_t);
@@ -82,11 +102,12 @@ void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t piece
     const simt::Timeout host = explore::timeout_of(scene, 0);
     const simt::Timeout device = explore::timeout_of(scene, 1);
     const auto word = [](std::uint64_t piece, std::uint64_t i) { return 100 * (piece + 1) + i; };
+    std::fill_n(queue->heads, kUnpackBlocks, queue->tail = first);
     scene.launch(0, {}, [=](const ThreadBlock&) {
         simt::Waiter waiter(host);
-        for (std::uint64_t piece = 0; piece < pieces; ++piece) {
+        for (std::uint64_t piece = 0; piece < messages * pieces; ++piece) {
             for (unsigned b = 0; piece >= kParts && b < blocks; ++b) {
-                const std::uint64_t read = piece - kParts;
+                const std::uint64_t read = first + piece - kParts;
                 if (!waiter.until({simt::Wait::kFifoSpace, 0, 1, read}, [&](std::uint64_t& seen) {
                         seen = simt::load(&queue->heads[b], simt::Order::kAcquire);
                         return seen > read;
@@ -97,10 +118,10 @@ void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t piece
             for (std::uint64_t i = 0; i < kWords; ++i) {
                 bounce[piece % kParts * kWords + i] = word(piece, i);
             }
-            // The last piece of the message arrives first.
-            queue->descriptors[piece % kUnpackDepth] = {piece % kParts * kBytes, kBytes,
-                                                        (pieces - 1 - piece) * kBytes};
-            simt::store(&queue->tail, piece + 1, simt::Order::kRelease);
+            // The last piece of a message arrives first.
+            queue->descriptors[(first + piece) % kUnpackDepth] = {
+                piece % kParts * kBytes, kBytes, (pieces - 1 - piece % pieces) * kBytes};
+            simt::store(&queue->tail, first + piece + 1, simt::Order::kRelease);
         }
     });
     const UnpackKernel kernel{queue,
@@ -113,19 +134,18 @@ void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t piece
                               1,
                               0};
     scene.launch(1, {blocks, threads, sizeof(std::uint64_t)}, [=](const ThreadBlock& block) {
-        kernel(block);
-        explore::kernel_end();
-        if (block.grid_rank() != 0 || explore::gave_up(device)) {
-            return;
-        }
-        for (std::uint64_t piece = 0; piece < pieces; ++piece) {
-            for (std::uint64_t i = 0; i < kWords; ++i) {
-                const std::uint64_t seen = user[(pieces - 1 - piece) * kWords + i];
-                if (seen != word(piece, i)) {
-                    fail(fmt::format("piece {}, word {}: {} instead of {}", piece, i, seen,
-                                     word(piece, i)));
+        for (std::uint64_t m = 0; m < messages; ++m) {
+            kernel(block);
+            explore::kernel_end();
+            const bool checks = block.grid_rank() == 0 && !explore::gave_up(device);
+            for (std::uint64_t i = 0; checks && i < pieces * kWords; ++i) {
+                const std::uint64_t piece = (m + 1) * pieces - 1 - i / kWords;
+                if (const std::uint64_t seen = user[i]; seen != word(piece, i % kWords)) {
+                    fail(fmt::format("piece {}, word {}: {} instead of {}", piece, i % kWords, seen,
+                                     word(piece, i % kWords)));
                 }
             }
+            explore::kernel_end();
         }
     });
 }
@@ -135,22 +155,28 @@ void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t piece
 
 int main(int argc, char** argv) {
     using namespace symm;
-    const auto connection = [](unsigned threads, unsigned chunks, unsigned count,
-                               std::uint64_t first = 0, bool staged = false) {
-        return [=](Scene& scene) { messages(scene, threads, chunks, count, first, staged); };
+    const auto connection = [](const Traffic& traffic) {
+        return [=](Scene& scene) { messages(scene, traffic); };
     };
-    const auto unpacking = [](unsigned blocks, unsigned threads, std::uint64_t pieces) {
-        return [=](Scene& scene) { unpack(scene, blocks, threads, pieces); };
+    const auto unpacking = [](unsigned blocks, unsigned threads, std::uint64_t pieces,
+                              std::uint64_t messages = 1, std::uint64_t first = 0) {
+        return [=](Scene& scene) { unpack(scene, blocks, threads, pieces, messages, first); };
     };
-    return explore::explore_main(argc, argv,
-                                 {
-                                     {"connection/1", connection(1, 10, 1)},
-                                     {"connection/2", connection(2, 9, 1, 7)},
-                                     {"staged/1", connection(1, 5, 2, 0, true)},
-                                     {"staged/2", connection(2, 2, 5, 0, true)},
-                                     {"messages/2", connection(2, 5, 2)},
-                                     {"unpack/1x1", unpacking(1, 1, 4)},
-                                     {"unpack/1x2", unpacking(1, 2, 3)},
-                                     {"unpack/2x1", unpacking(2, 1, 3)},
-                                 });
+    constexpr std::uint64_t kAlmostWrapped = ~std::uint64_t{2};
+    return explore::explore_main(
+        argc, argv,
+        {
+            {"connection/1", connection({1, 10, 1})},    // more chunks than slots
+            {"connection/2", connection({2, 9, 1, 7})},  // the slots begin again in between
+            {"connection/1/wrap", connection({1, 9, 1, kAlmostWrapped})},  // the steps' numbers
+            {"connection/1x2", connection({1, 4, 2, 7, 0, 2})},            // two channels
+            {"staged/1", connection({1, 3, 3, 0, 1})},
+            {"staged/2", connection({2, 2, 5, 0, 3})},  // a place is used again
+            {"messages/2", connection({2, 5, 2})},      // the slots are used by two kernels
+            {"unpack/1x1", unpacking(1, 1, 4)},
+            {"unpack/1x2", unpacking(1, 2, 3)},
+            {"unpack/2x1", unpacking(2, 1, 3)},
+            // Two kernels, and the queue's end between their descriptors.
+            {"unpack/1x2/next", unpacking(1, 2, 3, 2, kUnpackDepth - 2)},
+        });
 }
