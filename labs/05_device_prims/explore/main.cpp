@@ -58,15 +58,16 @@ void signals(Scene& scene, std::uint32_t rounds, std::uint32_t before_wrap) {
     }
 }
 
-// A packet goes to rank 1, and one comes back: the credit to use the slot again.
-void packets(Scene& scene, std::uint32_t rounds, std::uint32_t first) {
+// A packet goes to rank 1, and one comes back: the credit to use the slot again. Their data grows by
+// `by` in each round.
+void packets(Scene& scene, std::uint32_t rounds, std::uint32_t first, std::uint32_t by = 10) {
     const auto slot = explore::symmetric<Packet>(scene, 2, "slot");
     for (int rank = 0; rank < 2; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         scene.launch(rank, {}, [=](const ThreadBlock&) {
             simt::Waiter waiter(timeout);
             for (std::uint32_t round = first; round != first + rounds; ++round) {
-                const std::uint64_t part = 10 * (round - first + 1);  // and twice that
+                const std::uint64_t part = by * (round - first + 1);  // and twice that
                 const std::uint64_t sent = part | (2 * part) << 32;
                 if (rank == 0) {
                     write_packet(slot.of(1), sent, round);
@@ -206,8 +207,9 @@ struct alignas(16) Item {
 };
 
 // The host stores batches of four items in a ring of four entries. A block of `threads` threads has
-// room for two items at a time.
-void work_fifo(Scene& scene, unsigned threads, std::uint32_t batches, std::uint32_t first) {
+// room for two items at a time. It leaves batch `left` at the second item.
+void work_fifo(Scene& scene, unsigned threads, std::uint32_t batches, std::uint32_t first,
+               std::uint32_t left = ~0U) {
     constexpr std::uint32_t kEntries = 4;
     constexpr std::uint32_t kItems = 4;
     constexpr std::uint32_t kRoom = 2;
@@ -260,7 +262,7 @@ void work_fifo(Scene& scene, unsigned threads, std::uint32_t batches, std::uint3
                                  }
                              }
                              ++next;
-                             return true;
+                             return b != left || next == first + b * kItems + 1;
                          });
                          explore::kernel_end();
                      }
@@ -308,18 +310,25 @@ int main(int argc, char** argv) {
             {"signal/wrap", [](Scene& scene) { signals(scene, 3, 2); }},
             {"packet", [](Scene& scene) { packets(scene, 3, 1); }},
             {"packet/high", [](Scene& scene) { packets(scene, 3, 0x80000001); }},
+            {"packet/zero", [](Scene& scene) { packets(scene, 3, 1, 0); }},   // as data
+            {"packet/flags", [](Scene& scene) { packets(scene, 3, 1, 1); }},  // data as flags
             {"barrier/2x1", [](Scene& scene) { barriers(scene, 2, 1, 1, 2, 1, 0); }},
             {"barrier/2x2", [](Scene& scene) { barriers(scene, 2, 2, 1, 2, 1, 0); }},
-            {"barrier/2x2/2", [](Scene& scene) { barriers(scene, 2, 2, 1, 2, 2, 0); }},
+            {"barrier/2x2/2", [](Scene& scene) { barriers(scene, 2, 2, 1, 2, 2, 0); }},  // kernels
             {"barrier/2x2x2", [](Scene& scene) { barriers(scene, 2, 2, 2, 2, 1, 0); }},
             {"barrier/2x1/wrap", [](Scene& scene) { barriers(scene, 2, 1, 1, 3, 1, 2); }},
             {"barrier/3x1", [](Scene& scene) { barriers(scene, 3, 1, 1, 2, 1, 0); }},
             {"barrier/3x2", [](Scene& scene) { barriers(scene, 3, 2, 1, 2, 1, 0); }},
+            {"barrier/4x1", [](Scene& scene) { barriers(scene, 4, 1, 1, 2, 1, 0); }, false},
             {"abort_barrier", [](Scene& scene) { leave_together(scene, 3); }},
             {"load_args/2", [](Scene& scene) { load_args_of(scene, 2); }},
+            {"load_args/64", [](Scene& scene) { load_args_of(scene, 64); }},
             {"load_args/96", [](Scene& scene) { load_args_of(scene, 96); }},
             {"work_fifo/1", [](Scene& scene) { work_fifo(scene, 1, 3, 2); }},
             {"work_fifo/2", [](Scene& scene) { work_fifo(scene, 2, 3, 2); }},
+            // The ring ends between items that are loaded together; the numbers wrap.
+            {"work_fifo/2/end", [](Scene& scene) { work_fifo(scene, 2, 3, 0xfffffff7); }},
+            {"work_fifo/2/leave", [](Scene& scene) { work_fifo(scene, 2, 3, 2, 1); }},
             {"work_fifo/2/wrap", [](Scene& scene) { work_fifo(scene, 2, 3, 0xfffffffe); }},
         });
 }

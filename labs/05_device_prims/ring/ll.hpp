@@ -13,7 +13,8 @@
 ///
 /// - No order is needed for the data: the flags are in the same 8-byte words.
 /// - Packets are overwritten without being cleared. Before flags repeat, after 2^32 steps, the
-///   sender overwrites whole slots (README.md).
+///   sender overwrites whole slots (README.md). That the receiver then no longer sees the packets
+///   that it has not read since rests on the ends of two kernels in between.
 /// - No deadlock and no overtaking, as for the connection: the receiver gives a credit only for a
 ///   step that it has emptied.
 ///

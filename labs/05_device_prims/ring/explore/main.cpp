@@ -2,6 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "common/explore/explore_main.hpp"
 #include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/ring/ll.hpp"
@@ -49,96 +53,115 @@ private:
 struct Shape {
     unsigned threads;
     std::uint64_t slot_bytes;
-    std::size_t count;  ///< Elements of a step.
-    unsigned steps;
-    unsigned kernels = 1;
-    std::uint64_t first = 0;  ///< The number of the first step.
+    std::vector<std::vector<std::size_t>> kernels;  ///< Elements of each step.
+    std::uint64_t first = 0;                        ///< The number of the first step.
+    /// Beyond its first packet, each slot has what a long step left there before flags began again:
+    /// the flags of its second use from now on.
+    bool old_packets = false;
 };
 
-/// Element i of step s of kernel k.
-Word value_of(unsigned k, unsigned s, std::size_t i) {
-    return 1000 * (k + 1) + 100 * s + static_cast<Word>(i);
+/// Of ten elements, all bits of the eighth are 0, and those of the ninth 1.
+Word value_of(std::size_t i) {
+    return i % 10 == 7 ? 0 : i % 10 == 8 ? ~Word{0} : static_cast<Word>(1000 + i);
 }
 
 /// Rank 0 sends, rank 1 receives.
 template <class Protocol>
 void steps(Scene& scene, const Shape& shape) {
     const Channel channel(scene, 0, 1, shape.slot_bytes, shape.first);
+    for (std::uint64_t step = shape.first; shape.old_packets && step < shape.first + kSteps;
+         ++step) {
+        auto* const slot = reinterpret_cast<Packet*>(channel.sender().slot(step));
+        const auto flag = static_cast<std::uint32_t>(step + kSteps + 1);
+        std::fill(slot + 1, slot + shape.slot_bytes / sizeof(Packet), Packet{1, flag, 1, flag});
+    }
+    std::vector<std::size_t> begins = {0};  // of each kernel, in the data of all
+    for (const auto& counts : shape.kernels) {
+        begins.push_back(std::reduce(counts.begin(), counts.end(), begins.back()));
+    }
     for (int rank = 0; rank < 2; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
-        auto* const data = scene.allocate<Word>(shape.steps * shape.count, "data", rank);
-        scene.launch(
-            rank, {1, shape.threads, sizeof(typename Protocol::Shared)},
-            [=](const ThreadBlock& block) {
-                const bool first = block.thread_rank() == 0;
-                for (unsigned k = 0; k < shape.kernels; ++k) {
-                    for (unsigned s = 0; first && rank == 0 && s < shape.steps; ++s) {
-                        for (std::size_t i = 0; i < shape.count; ++i) {
-                            data[s * shape.count + i] = value_of(k, s, i);
-                        }
-                    }
-                    explore::kernel_end();
-                    std::uint64_t unused = 0;
-                    RingEnds ends{channel.receiver(), channel.sender(), rank,
-                                  1 - rank,           1 - rank,         timeout};
-                    (rank == 0 ? ends.from_prev : ends.to_next).step = &unused;
-                    Protocol protocol(block, ends, {ReduceOp::kSum, 2}, {},
-                                      block.shared<typename Protocol::Shared>());
-                    Primitives<Protocol, Word> prims(protocol);
-                    for (unsigned s = 0; s < shape.steps; ++s) {
-                        Word* const part = data + s * shape.count;
-                        rank == 0 ? prims.send(part, shape.count) : prims.recv(part, shape.count);
-                    }
-                    protocol.finish();
-                    explore::kernel_end();
-                    if (!first || rank == 0 || explore::gave_up(timeout)) {
-                        continue;
-                    }
-                    for (unsigned s = 0; s < shape.steps; ++s) {
-                        for (std::size_t i = 0; i < shape.count; ++i) {
-                            const Word seen = data[s * shape.count + i];
-                            if (seen != value_of(k, s, i)) {
-                                fail(fmt::format("kernel {}, step {}, element {}: {} instead of {}",
-                                                 k, s, i, seen, value_of(k, s, i)));
-                            }
-                        }
+        auto* const data = scene.allocate<Word>(begins.back(), "data", rank);
+        const auto transfer = [=](const ThreadBlock& block, const std::vector<std::size_t>& counts,
+                                  Word* part) {
+            std::uint64_t unused = 0;
+            RingEnds ends{channel.receiver(), channel.sender(), rank, 1 - rank, 1 - rank, timeout};
+            (rank == 0 ? ends.from_prev : ends.to_next).step = &unused;
+            Protocol protocol(block, ends, {ReduceOp::kSum, 2}, {},
+                              block.shared<typename Protocol::Shared>());
+            Primitives<Protocol, Word> prims(protocol);
+            for (const std::size_t count : counts) {
+                rank == 0 ? prims.send(part, count) : prims.recv(part, count);
+                part += count;
+            }
+            protocol.finish();
+        };
+        const auto body = [=](const ThreadBlock& block) {
+            const bool first = block.thread_rank() == 0;
+            for (std::size_t i = 0; first && rank == 0 && i < begins.back(); ++i) {
+                data[i] = value_of(i);
+            }
+            for (std::size_t k = 0; k < shape.kernels.size(); ++k) {
+                explore::kernel_end();
+                transfer(block, shape.kernels[k], data + begins[k]);
+                explore::kernel_end();
+                const bool checks = first && rank == 1 && !explore::gave_up(timeout);
+                for (std::size_t i = begins[k]; checks && i < begins[k + 1]; ++i) {
+                    if (const Word seen = data[i]; seen != value_of(i)) {
+                        fail(fmt::format("element {}: {} instead of {}", i, seen, value_of(i)));
                     }
                 }
-            });
+            }
+        };
+        scene.launch(rank, {1, shape.threads, sizeof(typename Protocol::Shared)}, body);
     }
 }
 
-/// AllReduce calls around a ring, with `chunk` elements in each step. Direct: sums go into the next
-/// rank's output, where that rank need not copy them.
+struct RingShape {
+    int ranks;
+    unsigned threads;
+    std::size_t chunk;  ///< Elements of each step.
+    std::size_t turns;
+    unsigned calls;
+    bool direct = false;    ///< Sums go into the next rank's output, which need not copy them.
+    bool in_place = false;  ///< The input is the output.
+};
+
+/// AllReduce calls around a ring: the first, the third ... with whole chunks, the others one element
+/// less.
 template <class Protocol>
-void rings(Scene& scene, int ranks, unsigned threads, std::uint64_t slot_bytes, std::size_t chunk,
-           std::size_t turns, unsigned calls, bool direct = false) {
-    const std::size_t count = turns * chunk * static_cast<std::size_t>(ranks);
+void rings(Scene& scene, std::uint64_t slot_bytes, const RingShape& shape) {
+    const int ranks = shape.ranks;
+    const std::size_t chunk = shape.chunk;
+    const std::size_t most = shape.turns * chunk * static_cast<std::size_t>(ranks);
     std::vector<Channel> channels;  // from each rank to the next
     std::vector<Word*> outputs;
     for (int rank = 0; rank < ranks; ++rank) {
         channels.emplace_back(scene, rank, (rank + 1) % ranks, slot_bytes, 0);
-        outputs.push_back(scene.allocate<Word>(count, "out", rank));
+        outputs.push_back(scene.allocate<Word>(most, "out", rank));
     }
     const auto input = [](int rank, unsigned call, std::size_t i) {
         return static_cast<Word>(1 + static_cast<unsigned>(rank) + 10 * call + 100 * i);
     };
     for (int rank = 0; rank < ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
-        auto* const in = scene.allocate<Word>(count, "in", rank);
         Word* const out = outputs[static_cast<std::size_t>(rank)];
+        Word* const in = shape.in_place ? out : scene.allocate<Word>(most, "in", rank);
         DirectOutputs<Word> outs;
-        if (direct) {
+        if (shape.direct) {
             outs = {out, outputs[static_cast<std::size_t>((rank + 1) % ranks)]};
         }
         const int prev = (rank + ranks - 1) % ranks;
         const Channel from = channels[static_cast<std::size_t>(prev)];
         const Channel to = channels[static_cast<std::size_t>(rank)];
         scene.launch(
-            rank, {1, threads, sizeof(typename Protocol::Shared)}, [=](const ThreadBlock& block) {
+            rank, {1, shape.threads, sizeof(typename Protocol::Shared)},
+            [=](const ThreadBlock& block) {
                 const bool first = block.thread_rank() == 0;
-                for (unsigned c = 0; c < calls; ++c) {
-                    for (std::size_t i = 0; first && i < count; ++i) {
+                for (unsigned c = 0; c < shape.calls; ++c) {
+                    const std::size_t count = most - c % 2;
+                    const bool fills = first && !explore::gave_up(timeout);
+                    for (std::size_t i = 0; fills && i < count; ++i) {
                         in[i] = input(rank, c, i);
                     }
                     explore::kernel_end();
@@ -157,14 +180,15 @@ void rings(Scene& scene, int ranks, unsigned threads, std::uint64_t slot_bytes, 
                     Ring<Protocol, Word>(protocol, call, 0, 1, rank, ranks).run();
                     protocol.finish();
                     explore::kernel_end();
-                    for (std::size_t i = 0; first && !explore::gave_up(timeout) && i < count; ++i) {
+                    const bool checks = first && !explore::gave_up(timeout);
+                    for (std::size_t i = 0; checks && i < count; ++i) {
                         Word sum = 0;
                         for (int p = 0; p < ranks; ++p) {
                             sum += input(p, c, i);
                         }
-                        if (out[i] != sum) {
+                        if (const Word seen = out[i]; seen != sum) {
                             fail(fmt::format("rank {}, call {}, element {}: {} instead of {}", rank,
-                                             c, i, out[i], sum));
+                                             c, i, seen, sum));
                         }
                     }
                 }
@@ -180,41 +204,57 @@ int main(int argc, char** argv) {
     using AsSimple = Simple<Word, ThreadBlock>;
     using AsLL = LL<Word, ThreadBlock>;
     using AsLL128 = LL128<Word, ThreadBlock>;
-    constexpr std::uint64_t kLastFlags = (std::uint64_t{1} << 32) - 9;  // 8 steps before the wrap
+    constexpr std::uint64_t kFlags = std::uint64_t{1} << 32;
+    using Counts = std::vector<std::size_t>;
+    const auto each = [](std::size_t steps, std::size_t count) { return Counts(steps, count); };
+    const Counts sizes = {8, 1, 5, 8, 0, 3, 8, 2, 1, 7};
     const auto simple = [](const Shape& shape) {
         return [=](Scene& scene) { steps<AsSimple>(scene, shape); };
     };
     const auto ll = [](const Shape& shape) {
         return [=](Scene& scene) { steps<AsLL>(scene, shape); };
     };
+    const auto ll128 = [](const Shape& shape) {
+        return [=](Scene& scene) { steps<AsLL128>(scene, shape); };
+    };
+    const auto ring = [](const RingShape& shape) {
+        return [=](Scene& scene) { rings<AsSimple>(scene, 128, shape); };
+    };
+    const auto ring_ll = [](const RingShape& shape) {
+        return [=](Scene& scene) { rings<AsLL>(scene, 128, shape); };
+    };
+    const auto ring_ll128 = [](const RingShape& shape) {
+        return [=](Scene& scene) { rings<AsLL128>(scene, 1024, shape); };
+    };
     return explore::explore_main(
         argc, argv,
         {
-            {"simple/1", simple({1, 128, 4, 9})},
-            {"simple/2", simple({2, 128, 8, 9})},
-            {"simple/1/2", simple({1, 128, 4, 5, 2})},
-            {"ll/1", ll({1, 128, 2, 10})},
-            {"ll/2", ll({2, 128, 4, 9})},
-            {"ll/2/10", ll({2, 128, 4, 10})},
-            {"ll/1/2", ll({1, 128, 2, 5, 2})},
-            {"ll/1/wrap", ll({1, 128, 2, 10, 1, kLastFlags})},
-            {"ll128/32",
-             [](Scene& scene) {
-                 steps<AsLL128>(scene, {32, 1024, 120, 9});
-             },
-             false},
-            {"ring/simple/2x1", [](Scene& scene) { rings<AsSimple>(scene, 2, 1, 128, 4, 2, 2); }},
-            {"ring/simple/3x1", [](Scene& scene) { rings<AsSimple>(scene, 3, 1, 128, 4, 1, 1); }},
-            {"ring/direct/2x1",
-             [](Scene& scene) { rings<AsSimple>(scene, 2, 1, 128, 4, 2, 2, true); }},
-            {"ring/direct/2x2",
-             [](Scene& scene) { rings<AsSimple>(scene, 2, 2, 128, 8, 1, 2, true); }},
-            {"ring/direct/3x1",
-             [](Scene& scene) { rings<AsSimple>(scene, 3, 1, 128, 4, 1, 1, true); }},
-            {"ring/ll128/2x32", [](Scene& scene) { rings<AsLL128>(scene, 2, 32, 1024, 120, 1, 2); },
-             false},
-            {"ring/ll/2x1", [](Scene& scene) { rings<AsLL>(scene, 2, 1, 128, 2, 2, 2); }},
-            {"ring/ll/2x2", [](Scene& scene) { rings<AsLL>(scene, 2, 2, 128, 4, 1, 2); }},
-            {"ring/ll/3x1", [](Scene& scene) { rings<AsLL>(scene, 3, 1, 128, 2, 1, 2); }},
+            {"simple/1", simple({1, 128, {each(9, 4)}})},
+            {"simple/2", simple({2, 128, {each(9, 8)}})},
+            {"simple/2/sizes", simple({2, 128, {sizes}})},
+            {"simple/1/2", simple({1, 128, {each(5, 4), each(5, 4)}})},  // kernels
+            {"ll/1", ll({1, 128, {each(10, 2)}})},
+            {"ll/2", ll({2, 128, {each(9, 4)}})},
+            {"ll/2/10", ll({2, 128, {each(10, 4)}})},
+            {"ll/2/sizes", ll({2, 128, {sizes}})},
+            {"ll/1/2", ll({1, 128, {each(5, 2), each(5, 2)}})},
+            {"ll/1/wrap", ll({1, 128, {each(10, 2)}, kFlags - 9})},
+            // Before flags that were used long ago become valid again.
+            {"ll/1/old",
+             ll({1, 128, {{2, 0, 0, 0, 0, 0, 0, 0}, {2}, {4}}, kFlags / 2 - kSteps, true})},
+            {"ll128/32", ll128({32, 1024, {each(9, 120)}}), false},
+            {"ll128/32/sizes", ll128({32, 2048, {{240, 3, 120, 1, 0, 240, 7, 1, 240, 31}}}), false},
+            {"ring/simple/2x1", ring({2, 1, 4, 2, 2})},
+            {"ring/simple/3x1", ring({3, 1, 4, 1, 1})},
+            {"ring/simple/3x1/in_place", ring({3, 1, 4, 1, 1, false, true})},
+            {"ring/direct/2x1", ring({2, 1, 4, 2, 2, true})},
+            {"ring/direct/2x2", ring({2, 2, 8, 1, 2, true})},
+            {"ring/direct/3x1", ring({3, 1, 4, 1, 1, true})},
+            {"ring/direct/3x1/in_place", ring({3, 1, 4, 1, 1, true, true})},
+            {"ring/ll128/2x32", ring_ll128({2, 32, 120, 1, 2}), false},
+            {"ring/ll/2x1", ring_ll({2, 1, 2, 2, 2})},
+            {"ring/ll/2x2", ring_ll({2, 2, 4, 1, 2})},
+            {"ring/ll/3x1", ring_ll({3, 1, 2, 1, 2})},
+            {"ring/ll/3x1/in_place", ring_ll({3, 1, 2, 1, 1, false, true})},
         });
 }

@@ -78,3 +78,8 @@ symm_explored_mutant(ring line_flag_store_relaxed ll128/32 "instead of"
 symm_explored_mutant(ring line_flag_load_relaxed ll128/32 "instead of"
   FILE common/simt/ll128_line.hpp
   OLD [[.half[1], Order::kAcquire);]] NEW [[.half[1], Order::kRelaxed);]])
+
+# A packet of 2^32 steps ago passes for a new one.
+symm_explored_mutant(ring ll_never_overwrites ll/1/old "instead of"
+  FILE labs/05_device_prims/ring/ll.hpp
+  OLD [[if (kMove.send && overwrites_whole_slot()) {]] NEW [[if (false) {]])
