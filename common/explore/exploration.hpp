@@ -301,7 +301,7 @@ private:
     char* const statics_;  ///< The places of all __shared__ variables.
     const std::size_t static_bytes_;
     SceneBlock* with_statics_ = nullptr;  ///< Its values are there.
-    std::vector<char> initial_;  ///< The scene's memory after its setup.
+    std::vector<char> initial_;           ///< The scene's memory after its setup.
     std::vector<LoggedStep> log_;
     std::vector<char> bytes_;  ///< Loaded or stored by the plain accesses of the log.
     std::deque<Frame> frames_;

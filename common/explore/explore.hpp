@@ -107,7 +107,7 @@ struct Options {
     Reduction reduction = Reduction::kSourceSets;
     bool collect = false;  ///< Report::graphs.
     KernelEnd kernel_end = KernelEnd::kFence;
-    bool record = false;   ///< Report::steps of the first execution, if none fails.
+    bool record = false;  ///< Report::steps of the first execution, if none fails.
 };
 
 /// A part of memory of at most eight bytes that each step accesses whole, or not at all.

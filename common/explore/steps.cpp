@@ -113,10 +113,10 @@ std::string Exploration::value_of(std::uintptr_t address, const char* bytes,
     for (std::size_t at = 0; at + part <= size; at += part) {
         std::uint64_t value = 0;
         std::memcpy(&value, bytes + at, part);
-        values.push_back(shown == Shown::kFloat && part == 4     ? float_text(bytes + at)
-                         : shown == Shown::kPacket && part == 8  ? packet_text(value)
-                         : holds(value) ? '&' + name_of(value)
-                                                                 : number_text(value));
+        values.push_back(shown == Shown::kFloat && part == 4    ? float_text(bytes + at)
+                         : shown == Shown::kPacket && part == 8 ? packet_text(value)
+                         : holds(value)                         ? '&' + name_of(value)
+                                                                : number_text(value));
     }
     return fmt::format("{}", fmt::join(values, ", "));
 }

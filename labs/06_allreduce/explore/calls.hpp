@@ -5,6 +5,8 @@
 #include <cuda.h>
 #include <fmt/core.h>
 
+#include <bit>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -50,59 +52,105 @@ struct Ranks {
     int ranks;
     unsigned threads = 1;
     unsigned blocks = 1;
+    bool two_grids = false;  ///< Every second call has one block.
+};
+
+struct Other {
+    std::uint32_t epoch = 0;  ///< The number of the last call before.
+    bool in_place = false;
+    bool all_ones = false;  ///< In call 1, all bits of rank 1's first two elements are set.
+    unsigned chunk = 1;     ///< Packs.
+    /// Each bank's second slots have packets of 2^32 calls ago, with the flag of its last call.
+    bool old_packets = false;
 };
 
 /// The ranks' calls with `counts[c]` elements, of each part if there are parts, one after another.
 struct Calls {
+    Ranks who;
     std::vector<std::size_t> counts;
-    int ranks;
+    Other other = {};
     Collective collective = Collective::kAllReduce;
 
-    std::size_t parts_in() const { return collective == Collective::kReduceScatter ? ranks : 1; }
-    std::size_t parts_out() const { return collective == Collective::kAllGather ? ranks : 1; }
+    std::size_t parts_in() const {
+        return collective == Collective::kReduceScatter ? who.ranks : 1;
+    }
+    std::size_t parts_out() const { return collective == Collective::kAllGather ? who.ranks : 1; }
 
+    template <class T>
+    T in(int rank, unsigned c, std::size_t i) const {
+        return other.all_ones && c == 1 && rank == 1 && i < 2 ? std::bit_cast<T>(~std::uint32_t{0})
+                                                              : input<T>(rank, c, i);
+    }
     /// Element i of `rank`'s output of call c.
     template <class T>
     T result(int rank, unsigned c, std::size_t i) const {
         if (collective == Collective::kAllGather) {
-            return input<T>(static_cast<int>(i / counts[c]), c, i % counts[c]);
+            return in<T>(static_cast<int>(i / counts[c]), c, i % counts[c]);
         }
         const std::size_t at = i + (parts_in() > 1 ? rank * counts[c] : 0);
-        T sum = input<T>(0, c, at);
-        for (int p = 1; p < ranks; ++p) {
-            sum = static_cast<T>(sum + input<T>(p, c, at));
+        T sum = in<T>(0, c, at);
+        for (int p = 1; p < who.ranks; ++p) {
+            sum = static_cast<T>(sum + in<T>(p, c, at));
         }
         return sum;
     }
 };
 
 /// Makes the calls: fills the input, runs `kernel(count)`, checks the output. A rank that has given
-/// up checks nothing, as its host would throw.
+/// up checks nothing, as its host would throw. `is_mine(c)`: the block's grid makes call c.
 template <class T, class Kernel>
-void make_calls(const ThreadBlock& block, const Calls& calls, int rank, CUdeviceptr in,
-                CUdeviceptr out, const simt::Timeout& timeout, const Kernel& kernel) {
-    const bool first = block.grid_rank() == 0;
+void make_calls(
+    const ThreadBlock& block, const Calls& calls, int rank, CUdeviceptr in, CUdeviceptr out,
+    const simt::Timeout& timeout, const Kernel& kernel,
+    const std::function<bool(unsigned)>& is_mine = [](unsigned) { return true; }) {
     for (unsigned c = 0; c < calls.counts.size(); ++c) {
         const std::size_t count = calls.counts[c];
+        const bool first = block.grid_rank() == 0 && is_mine(c);
         if (first && !explore::gave_up(timeout)) {
             for (std::size_t i = 0; i < count * calls.parts_in(); ++i) {
-                elements<T>(in)[i] = input<T>(rank, c, i);
+                elements<T>(in)[i] = calls.in<T>(rank, c, i);
             }
         }
         explore::kernel_end();
-        kernel(count);
+        if (is_mine(c)) {
+            kernel(count);
+        }
         explore::kernel_end();
         if (!first || explore::gave_up(timeout)) {
             continue;
         }
         for (std::size_t i = 0; i < count * calls.parts_out(); ++i) {
             const T result = calls.result<T>(rank, c, i);
-            if (elements<T>(out)[i] != result) {
-                fail(fmt::format("rank {}, call {}, element {}: {} instead of {}", rank, c, i,
-                                 elements<T>(out)[i], result));
+            const T seen = elements<T>(out)[i];
+            if (seen != result && (seen == seen || result == result)) {  // not both NaNs
+                fail(fmt::format("rank {}, call {}, element {}: {} instead of {}", rank, c, i, seen,
+                                 result));
             }
         }
     }
+}
+
+/// Launches a rank's grids, which make the calls with `kernel(block, count)`.
+template <class T, class Kernel>
+void launch_calls(Scene& scene, const Calls& calls, std::size_t shared_bytes, int rank,
+                  CUdeviceptr in, CUdeviceptr out, const simt::Timeout& timeout,
+                  const Kernel& kernel) {
+    const unsigned grids = calls.who.two_grids ? 2 : 1;
+    for (unsigned g = 0; g < grids; ++g) {
+        scene.launch(rank, {g == 0 ? calls.who.blocks : 1, calls.who.threads, shared_bytes},
+                     [=](const ThreadBlock& block) {
+                         make_calls<T>(
+                             block, calls, rank, in, out, timeout,
+                             [&](std::size_t count) { kernel(block, count); },
+                             [=](unsigned c) { return c % grids == g; });
+                     });
+    }
+}
+
+/// Scenes of calls, of a function that fills a scene.
+template <class Fill>
+auto scenes_of(Fill fill) {
+    return [=](const Calls& calls) { return [=](Scene& scene) { fill(scene, calls); }; };
 }
 
 }  // namespace symm

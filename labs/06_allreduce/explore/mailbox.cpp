@@ -1,4 +1,4 @@
-// The algorithms that use scratch memory, call after call, in every execution.
+// The algorithms that use mailboxes, call after call, in every execution.
 
 #include <vector>
 
@@ -14,42 +14,59 @@
 namespace symm {
 namespace {
 
-/// Calls of an algorithm that uses scratch memory, with `slots` slots for each sender.
-template <template <class, int> class Kernel, class T, int kMost>
-void through_scratch(Scene& scene, const Ranks& who, const std::vector<std::size_t>& counts,
-                     unsigned slots, std::uint32_t epoch = 0,
-                     Collective collective = Collective::kAllReduce) {
+/// Calls of an algorithm that uses a mailbox, with two slots for each sender.
+template <template <class, int> class Kernel, class T,
+          Collective kCollective = Collective::kAllReduce>
+void through_mailbox(Scene& scene, Calls calls) {
+    constexpr int kMost = 3;
+    constexpr unsigned kSlots = 2;
     constexpr bool kPackets = std::is_same_v<typename Kernel<T, kMost>::Format, Packets>;
     constexpr unsigned kRegions = std::is_same_v<Kernel<T, kMost>, TwoShotPush<T, kMost>> ? 2 : 1;
     struct Slots {
         simt::Pack16 pack[64];
     };
-    const auto scratch = explore::symmetric<Slots>(scene, who.ranks, "scratch");
-    const Calls calls{counts, who.ranks, collective};
+    const Ranks& who = calls.who;
+    const auto slots = explore::symmetric<Slots>(scene, who.ranks, "slots");
+    calls.collective = kCollective;
     for (int rank = 0; rank < who.ranks; ++rank) {
         auto* const epochs = scene.allocate<Epochs>(1, "epochs", rank);
-        std::fill(std::begin(epochs->of_block), std::end(epochs->of_block), epoch);
+        std::fill(std::begin(epochs->of_block), std::end(epochs->of_block), calls.other.epoch);
         if (!kPackets) {
-            for (simt::Pack16& pack : scratch.of(rank)->pack) {
+            for (simt::Pack16& pack : slots.of(rank)->pack) {
                 pack = {{kSentinel, kSentinel}};
             }
         }
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const CUdeviceptr in = buffer<T>(scene, "in", rank);
-        const CUdeviceptr out = buffer<T>(scene, "out", rank);
-        if (2 * kRegions * static_cast<unsigned>(who.ranks - 1) * slots > 64) {
+        const CUdeviceptr out = calls.other.in_place ? in : buffer<T>(scene, "out", rank);
+        if (2 * kRegions * static_cast<unsigned>(who.ranks - 1) * kSlots > 64) {
             throw std::logic_error("more slots than a scene has");
         }
-        const KernelCall basic = kernel_call<T>(collective, {in, out}, rank, who.ranks, timeout);
-        const MailboxCall call{
-            basic, {epochs, {scratch.first->pack, scratch.stride}, slots}, basic};
-        scene.launch(rank, {who.blocks, who.threads}, [=](const ThreadBlock& block) {
-            make_calls<T>(block, calls, rank, in, out, timeout, [&](std::size_t count) {
-                Kernel<T, kMost> kernel{call};
-                kernel.count = kernel.stride = count;
-                kernel(block);
-            });
-        });
+        const KernelCall basic = kernel_call<T>(kCollective, {in, out}, rank, who.ranks, timeout);
+        const MailboxCall call{basic, {epochs, {slots.first->pack, slots.stride}, kSlots}, basic};
+        using Named = std::conditional_t<kPackets, Packet, float>;
+        for (const unsigned bank : {0U, 1U}) {
+            for (int step = 1; step < who.ranks; ++step) {
+                const int p = call.peer(step);
+                const int row =
+                    static_cast<int>(bank * kRegions) * (who.ranks - 1) + p - (p > rank);
+                auto* const slot = reinterpret_cast<Named*>(
+                    &slots.of(rank)->pack[static_cast<unsigned>(row) * kSlots]);
+                scene.name(slot, kSlots * sizeof(simt::Pack16) / sizeof(Named),
+                           fmt::format("slot(from {}, bank {})", p, bank), rank);
+                if constexpr (kPackets) {
+                    const auto last = static_cast<std::uint32_t>(calls.counts.size());
+                    const std::uint32_t flag = last % 2 == bank ? last : last - 1;
+                    slot[1] = calls.other.old_packets ? Packet{1, flag, 1, flag} : Packet{};
+                }
+            }
+        }
+        launch_calls<T>(scene, calls, 0, rank, in, out, timeout,
+                        [=](const ThreadBlock& block, std::size_t count) {
+                            Kernel<T, kMost> kernel{call};
+                            kernel.count = kernel.stride = count;
+                            kernel(block);
+                        });
     }
 }
 
@@ -59,60 +76,58 @@ void through_scratch(Scene& scene, const Ranks& who, const std::vector<std::size
 int main(int argc, char** argv) {
     using namespace symm;
     using Word = std::uint32_t;
-    const auto one_shot = [](const Ranks& who, std::vector<std::size_t> counts,
-                             std::uint32_t epoch = 0) {
-        return
-            [=](Scene& scene) { through_scratch<OneShot, Word, 3>(scene, who, counts, 2, epoch); };
-    };
-    const auto sentinel = [](const Ranks& who, std::vector<std::size_t> counts) {
-        return [=](Scene& scene) { through_scratch<Sentinel, float, 3>(scene, who, counts, 2); };
-    };
-    const auto push = [](const Ranks& who, std::vector<std::size_t> counts) {
-        return [=](Scene& scene) { through_scratch<TwoShotPush, float, 3>(scene, who, counts, 2); };
-    };
-    const auto reduce_scatter = [](const Ranks& who, std::vector<std::size_t> counts) {
-        return [=](Scene& scene) {
-            through_scratch<ReduceScatterPackets, Word, 3>(scene, who, counts, 2, 0,
-                                                           Collective::kReduceScatter);
-        };
-    };
-    const auto all_gather = [](const Ranks& who, std::vector<std::size_t> counts) {
-        return [=](Scene& scene) {
-            through_scratch<AllGatherPackets, Word, 3>(scene, who, counts, 2, 0,
-                                                       Collective::kAllGather);
-        };
-    };
+    const auto one_shot = scenes_of(through_mailbox<OneShot, Word>);
+    const auto sentinel = scenes_of(through_mailbox<Sentinel, float>);
+    const auto push = scenes_of(through_mailbox<TwoShotPush, float>);
+    const auto reduce_scatter =
+        scenes_of(through_mailbox<ReduceScatterPackets, Word, Collective::kReduceScatter>);
+    const auto all_gather =
+        scenes_of(through_mailbox<AllGatherPackets, Word, Collective::kAllGather>);
     return explore::explore_main(
         argc, argv,
         {
-            {"one_shot/2x1", one_shot({2}, {2, 2, 2})},
-            {"one_shot/2x1/2p", one_shot({2}, {4, 4, 4})},
-            {"one_shot/2x1/mixed", one_shot({2}, {4, 2, 2, 2, 4})},
-            {"one_shot/2x1/clear", one_shot({2}, {2, 4, 2, 2, 2, 2, 2, 4})},
-            {"one_shot/2x1/wrap", one_shot({2}, {2, 2, 2, 2}, 0xfffffffd)},
-            {"one_shot/2x2", one_shot({2, 2}, {4, 2, 4})},
-            {"one_shot/2x1x2", one_shot({2, 1, 2}, {4, 4, 4})},
-            {"one_shot/3x1", one_shot({3}, {2, 2, 2})},
-            {"one_shot/3x1/mixed", one_shot({3}, {2, 4, 2, 2, 4})},
-            {"sentinel/2x1", sentinel({2}, {4, 4, 4})},
-            {"sentinel/2x1/2p", sentinel({2}, {8, 8, 8})},
-            {"sentinel/2x2", sentinel({2, 2}, {8, 8, 8})},
-            {"sentinel/3x1", sentinel({3}, {4, 4, 4})},
-            {"sentinel/3x1/mixed", sentinel({3}, {4, 8, 4, 1, 8})},
-            {"push/2x1", push({2}, {8, 8, 8})},
-            {"push/2x1/empty", push({2}, {4, 4, 4})},
-            {"push/2x1/mixed", push({2}, {4, 8, 4, 16, 4})},
-            {"push/2x2", push({2, 2}, {16, 16, 16})},
-            {"push/3x1", push({3}, {12, 12, 12})},
-            {"push/3x1/2p", push({3}, {24, 4, 24})},
-            {"push/3x1/mixed", push({3}, {12, 4, 12, 8, 12})},
-            {"reduce_scatter/packets/2x1", reduce_scatter({2}, {2, 4, 2, 4})},
-            {"reduce_scatter/packets/2x1/clear", reduce_scatter({2}, {2, 4, 2, 2, 2, 2, 2, 4})},
-            {"reduce_scatter/packets/2x2", reduce_scatter({2, 2}, {4, 4, 4})},
-            {"reduce_scatter/packets/3x1", reduce_scatter({3}, {2, 2, 2})},
-            {"all_gather/packets/2x1", all_gather({2}, {2, 4, 2, 4})},
-            {"all_gather/packets/2x1/clear", all_gather({2}, {2, 4, 2, 2, 2, 2, 2, 4})},
-            {"all_gather/packets/2x2", all_gather({2, 2}, {4, 4, 4})},
-            {"all_gather/packets/3x1", all_gather({3}, {2, 2, 2})},
+            {"one_shot/2x1", one_shot({{2}, {2, 2, 2}})},
+            {"one_shot/2x1/2p", one_shot({{2}, {4, 4, 4}})},
+            {"one_shot/2x1/mixed", one_shot({{2}, {4, 2, 2, 2, 4}})},
+            {"one_shot/2x1/clear", one_shot({{2}, {2, 4, 2, 2, 2, 2, 2, 4}})},
+            {"one_shot/2x1/wrap", one_shot({{2}, {2, 2, 2, 2}, {0xfffffffd}})},
+            {"one_shot/2x1/in_place", one_shot({{2}, {4, 2, 4}, {.in_place = true}})},
+            {"one_shot/2x1/ones", one_shot({{2}, {2, 2, 2}, {.all_ones = true}})},
+            {"one_shot/2x2", one_shot({{2, 2}, {4, 2, 4}})},
+            {"one_shot/2x1x2", one_shot({{2, 1, 2}, {4, 4, 4}})},
+            {"one_shot/2x1x2/grids", one_shot({{2, 1, 2, true}, {4, 4, 4, 2}})},
+            {"one_shot/3x1", one_shot({{3}, {2, 2, 2}})},
+            {"one_shot/3x1/mixed", one_shot({{3}, {2, 4, 2, 2, 4}})},
+            {"sentinel/2x1", sentinel({{2}, {4, 4, 4}})},
+            {"sentinel/2x1/2p", sentinel({{2}, {8, 8, 8}})},
+            {"sentinel/2x2", sentinel({{2, 2}, {8, 8, 8}})},
+            {"sentinel/2x1/wrap", sentinel({{2}, {4, 4, 4, 4}, {0xfffffffd}})},
+            {"sentinel/2x1/in_place", sentinel({{2}, {8, 4, 8}, {.in_place = true}})},
+            {"sentinel/2x1/ones", sentinel({{2}, {4, 4, 4}, {.all_ones = true}})},
+            {"sentinel/2x1x2/grids", sentinel({{2, 1, 2, true}, {8, 8, 8, 4}})},
+            {"sentinel/3x1", sentinel({{3}, {4, 4, 4}})},
+            {"sentinel/3x1/mixed", sentinel({{3}, {4, 8, 4, 1, 8}})},
+            {"push/2x1", push({{2}, {8, 8, 8}})},
+            {"push/2x1/empty", push({{2}, {4, 4, 4}})},
+            {"push/2x1/mixed", push({{2}, {4, 8, 4, 16, 4}})},
+            {"push/2x2", push({{2, 2}, {16, 16, 16}})},
+            {"push/2x1/wrap", push({{2}, {8, 8, 8, 8}, {0xfffffffd}})},
+            {"push/2x1/in_place", push({{2}, {8, 4, 8}, {.in_place = true}})},
+            {"push/2x1/ones", push({{2}, {8, 8, 8}, {.all_ones = true}})},
+            {"push/2x1x2/grids", push({{2, 1, 2, true}, {16, 16, 16}})},
+            {"push/3x1", push({{3}, {12, 12, 12}})},
+            {"push/3x1/2p", push({{3}, {24, 4, 24}})},
+            {"push/3x1/unequal", push({{3}, {12, 4, 12}})},
+            {"push/3x1/mixed", push({{3}, {12, 4, 12, 8, 12}})},
+            {"reduce_scatter/packets/2x1", reduce_scatter({{2}, {2, 4, 2, 4}})},
+            {"reduce_scatter/packets/2x2", reduce_scatter({{2, 2}, {4, 4, 4}})},
+            {"reduce_scatter/packets/3x1", reduce_scatter({{3}, {2, 2, 2}})},
+            {"all_gather/packets/2x1", all_gather({{2}, {2, 4, 2, 4}})},
+            {"all_gather/packets/2x2", all_gather({{2, 2}, {4, 4, 4}})},
+            {"all_gather/packets/3x1", all_gather({{3}, {2, 2, 2}})},
+            {"clear/one_shot/2x1", one_shot({{2}, {2, 2, 2, 2, 4, 4}, {.old_packets = true}})},
+            {"clear/reduce_scatter/2x1",
+             reduce_scatter({{2}, {2, 2, 2, 2, 4, 4}, {.old_packets = true}})},
+            {"clear/all_gather/2x1", all_gather({{2}, {2, 2, 2, 2, 4, 4}, {.old_packets = true}})},
         });
 }

@@ -31,14 +31,10 @@ symm_explored_mutant(06_windows rendezvous_same_epoch two_shot/2x1 "data race on
 symm_explored_mutant(06 one_bank one_shot/2x1 "no thread can go on"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
-# A flag of many calls ago passes for a new one. The scene's epochs wrap early.
-symm_explored_mutant(06 stale_flags one_shot/2x1/clear "instead of"
+# A flag of many calls ago passes for a new one.
+symm_explored_mutant(06 stale_flags clear/one_shot/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
-  OLD [[            clear_unused(block, used);]] NEW ""
-  OLD [[const std::uint32_t epoch = of_block[block.group_index()] + 1;
-        return epoch == 0 ? 2 : epoch;]]
-  NEW [[const std::uint32_t epoch = of_block[block.group_index()] + 1;
-        return epoch == 8 ? 2 : epoch;]])
+  OLD [[            clear_unused(block, used);]] NEW "")
 symm_explored_mutant(06 clears_used_slot one_shot/2x2 "no thread can go on"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[if (i >= used) {]] NEW [[{]])
@@ -158,13 +154,9 @@ symm_explored_mutant(06_windows chunks_no_end chunks/2x1 "data race on r[01].out
 symm_explored_mutant(06 half_after_giving_up reduce_scatter/packets/2x1 "has given up, and stores"
   FILE labs/06_allreduce/halves/packets.hpp
   OLD [[ && !mailbox.gave_up()]] NEW "")
-symm_explored_mutant(06 half_stale_flags all_gather/packets/2x1/clear "instead of"
+symm_explored_mutant(06 half_stale_flags clear/all_gather/2x1 "instead of"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
-  OLD [[            clear_unused(block, used);]] NEW ""
-  OLD [[const std::uint32_t epoch = of_block[block.group_index()] + 1;
-        return epoch == 0 ? 2 : epoch;]]
-  NEW [[const std::uint32_t epoch = of_block[block.group_index()] + 1;
-        return epoch == 8 ? 2 : epoch;]])
+  OLD [[            clear_unused(block, used);]] NEW "")
 symm_explored_mutant(06_windows reduce_scatter_no_barrier reduce_scatter/two_shot/2x1
   "data race on r[01].in|instead of"
   FILE labs/06_allreduce/algorithms/two_shot/two_shot.hpp
@@ -173,3 +165,19 @@ symm_explored_mutant(06_windows all_gather_no_barrier all_gather/two_shot/2x1
   "data race on r[01].out|instead of"
   FILE labs/06_allreduce/algorithms/two_shot/two_shot.hpp
   OLD [[if (end.arrive_and_wait()) {]] NEW [[{]])
+
+# Where numbers wrap, where a launch has fewer blocks than the one before, and where the input looks
+# like unwritten memory.
+symm_explored_mutant(06_windows rendezvous_no_wrap two_shot/2x1/wrap "instead of"
+  FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
+  OLD [[return in.has_flag(epoch) && out.has_flag(epoch);]]
+  NEW [[return in.flag0 >= epoch && in.flag1 >= epoch && out.flag0 >= epoch && out.flag1 >= epoch;]])
+symm_explored_mutant(06_windows chunks_no_wrap chunks/2x1/wrap "data race on r[01].slot"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[if (step != before &&]] NEW [[if (step > before &&]])
+symm_explored_mutant(06 epochs_of_this_grid one_shot/2x1x2/grids "instead of"
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[b < kMaxBlocks; b +=]] NEW [[b < block.dim_blocks(); b +=]])
+symm_explored_mutant(06 sentinel_is_sent sentinel/2x1/ones "no thread can go on"
+  FILE labs/06_allreduce/algorithms/mailbox/sentinel_packs.hpp
+  OLD [[half == kSentinel ? half >> 1 : half]] NEW [[half]])

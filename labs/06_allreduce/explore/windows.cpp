@@ -21,47 +21,69 @@ Buffers seen_by(int p, const Buffers& mine, const Calls& calls, std::size_t coun
             mine.out + (calls.parts_out() > 1 ? part : 0)};
 }
 
-void two_shots(Scene& scene, const Ranks& who, const Calls& calls) {
+Buffers buffers_of(Scene& scene, const Calls& calls, int rank) {
+    const CUdeviceptr in = buffer<float>(scene, "in", rank);
+    return {in, calls.other.in_place ? in : buffer<float>(scene, "out", rank)};
+}
+
+// The memory of a rank after many calls: all its epochs, and the peers' flags, are `epoch`.
+void begin_at(std::uint32_t epoch, RendezvousMemory& memory) {
+    for (unsigned b = 0; b < 2; ++b) {
+        memory.epoch[b] = epoch;
+        for (int p = 0; p < 4; ++p) {
+            memory.inbox[b][p][0] = memory.inbox[b][p][1] = {0, epoch, 0, epoch};
+        }
+    }
+}
+void begin_at(std::uint32_t epoch, BarrierMemory& memory) {
+    for (unsigned b = 0; b < 2; ++b) {
+        memory.epoch[b] = epoch;
+        std::fill_n(memory.inbox[b], 4, epoch);
+    }
+}
+
+template <Collective kCollective>
+void two_shots(Scene& scene, Calls calls) {
+    const Ranks& who = calls.who;
+    calls.collective = kCollective;
     const auto meeting = explore::symmetric<RendezvousMemory>(scene, who.ranks, "meeting");
     const auto barrier = explore::symmetric<BarrierMemory>(scene, who.ranks, "barrier");
     std::vector<Buffers> buffers;
     for (int rank = 0; rank < who.ranks; ++rank) {
-        buffers.push_back({buffer<float>(scene, "in", rank), buffer<float>(scene, "out", rank)});
+        buffers.push_back(buffers_of(scene, calls, rank));
+        begin_at(calls.other.epoch, *meeting.of(rank));
+        begin_at(calls.other.epoch, *barrier.of(rank));
     }
     for (int rank = 0; rank < who.ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const Buffers mine = buffers[static_cast<std::size_t>(rank)];
-        const TwoShotCall call{kernel_call<float>(calls.collective, mine, rank, who.ranks, timeout),
+        const TwoShotCall call{kernel_call<float>(kCollective, mine, rank, who.ranks, timeout),
                                {meeting, rank, who.ranks, {}},
                                {barrier, rank, who.ranks}};
         using Kernel = TwoShot<float, 4>;
-        scene.launch(
-            rank, {who.blocks, who.threads, Kernel::kSharedBytes}, [=](const ThreadBlock& block) {
-                unsigned made = 0;
-                make_calls<float>(
-                    block, calls, rank, mine.in, mine.out, timeout, [&](std::size_t count) {
-                        Kernel kernel{call};
-                        kernel.count = count;
-                        for (int p = 0; p < who.ranks; ++p) {
-                            kernel.rendezvous.mine[p] = seen_by(p, mine, calls, count);
-                        }
-                        kernel(block);
-                        ++made;
-                        if (block.thread_rank() != 0) {
-                            return;
-                        }
-                        const unsigned passed = barrier.of(rank)->epoch[block.group_index()];
-                        if (passed > made) {
-                            fail(fmt::format("rank {} passes {} barriers up to the end of call {}",
-                                             rank, passed, made));
-                        }
-                    });
-            });
+        launch_calls<float>(scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
+                            [=](const ThreadBlock& block, std::size_t count) {
+                                Kernel kernel{call};
+                                kernel.count = count;
+                                for (int p = 0; p < who.ranks; ++p) {
+                                    kernel.rendezvous.mine[p] = seen_by(p, mine, calls, count);
+                                }
+                                const std::uint32_t* const epoch =
+                                    &barrier.of(rank)->epoch[block.group_index()];
+                                const std::uint32_t before = block.thread_rank() == 0 ? *epoch : 0;
+                                kernel(block);
+                                if (block.thread_rank() == 0 && *epoch - before > 1) {
+                                    fail(fmt::format("rank {} passes {} barriers in a call", rank,
+                                                     *epoch - before));
+                                }
+                            });
     }
 }
 
-/// Chunks of one pack. No copies run, so a rank that gave up does no harm.
-void chunks(Scene& scene, const Ranks& who, const Calls& calls) {
+/// No copies run, so a rank that gave up does no harm.
+void chunks(Scene& scene, const Calls& calls) {
+    const Ranks& who = calls.who;
+    const std::uint32_t epoch = calls.other.epoch;
     constexpr std::size_t kSlot = 8;  // packs
     const auto meeting = explore::symmetric<RendezvousMemory>(scene, who.ranks, "meeting");
     const auto barrier = explore::symmetric<BarrierMemory>(scene, who.ranks, "barrier");
@@ -71,7 +93,13 @@ void chunks(Scene& scene, const Ranks& who, const Calls& calls) {
         scene, who.ranks, "slot", kSlot * static_cast<unsigned>(who.ranks - 1));
     std::vector<Buffers> buffers;
     for (int rank = 0; rank < who.ranks; ++rank) {
-        buffers.push_back({buffer<float>(scene, "in", rank), buffer<float>(scene, "out", rank)});
+        buffers.push_back(buffers_of(scene, calls, rank));
+        begin_at(epoch, *meeting.of(rank));
+        begin_at(epoch, *barrier.of(rank));
+        for (unsigned b = 0; b < 2; ++b) {
+            steps.of(rank)->steps[b] = epoch;
+            std::fill_n(steps.of(rank)->sent[b], 4, epoch);
+        }
         // Of no rank: one that has given up may still write there, as nowhere else.
         scene.name(trust.of(rank), 1, fmt::format("trust{}", rank));
     }
@@ -84,18 +112,15 @@ void chunks(Scene& scene, const Ranks& who, const Calls& calls) {
                         steps,
                         {trust, rank, who.ranks},
                         {slots, kSlot},
-                        1};
+                        calls.other.chunk};
         std::fill_n(call.rendezvous.mine, who.ranks, mine);
         using Kernel = TwoShotChunks<float, 4>;
-        scene.launch(rank, {who.blocks, who.threads, Kernel::kSharedBytes},
-                     [=](const ThreadBlock& block) {
-                         make_calls<float>(block, calls, rank, mine.in, mine.out, timeout,
-                                           [&](std::size_t count) {
-                                               Kernel kernel{call};
-                                               kernel.count = count;
-                                               kernel(block);
-                                           });
-                     });
+        launch_calls<float>(scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
+                            [=](const ThreadBlock& block, std::size_t count) {
+                                Kernel kernel{call};
+                                kernel.count = count;
+                                kernel(block);
+                            });
     }
 }
 
@@ -108,7 +133,8 @@ void wait_for_event(const std::uint32_t* event, std::uint32_t number) {
 /// Calls of two ranks by the copy engine, as TwoShotCopy queues them. Ranks 2 and 3 stand for the
 /// streams of ranks 0 and 1 that push inputs, the last two for those that send sums. Parts of 12
 /// elements: with three pieces, a pack for each.
-void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Collective collective) {
+void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Collective collective,
+            const Other& other) {
     constexpr int kRanks = 2;
     constexpr std::size_t kPart = 12;
     constexpr std::size_t kSlot = kPart / 4;  // packs
@@ -128,7 +154,18 @@ void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Colle
     };
     for (int rank = 0; rank < kRanks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
-        const Buffers mine{buffer<float>(scene, "in", rank), buffer<float>(scene, "out", rank)};
+        const Calls all{{kRanks},
+                        std::vector<std::size_t>(
+                            calls, collective == Collective::kAllReduce ? kRanks * kPart : kPart),
+                        other,
+                        collective};
+        const Buffers mine = buffers_of(scene, all, rank);
+        begin_at(other.epoch, *barrier.of(rank));
+        memory.of(rank)->rounds = other.epoch;
+        for (int k = 0; k < CopyMemory::kMostPieces; ++k) {
+            std::fill_n(memory.of(rank)->inputs[k], kRanks, other.epoch);
+            std::fill_n(memory.of(rank)->sums[k], kRanks, other.epoch);
+        }
         // Events: how often they have been recorded.
         auto* const begun = scene.allocate<std::uint32_t>(1, "begun", rank);
         auto* const pushed = scene.allocate<std::uint32_t>(1, "pushed", rank);
@@ -140,9 +177,6 @@ void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Colle
         };
         const CUdeviceptr own_in = reduces ? part_of(mine.in, rank) : mine.in;
         const CUdeviceptr own_out = gathers ? part_of(mine.out, rank) : mine.out;
-        const Calls all{std::vector<std::size_t>(
-                            calls, collective == Collective::kAllReduce ? kRanks * kPart : kPart),
-                        kRanks, collective};
         scene.launch(rank, {.threads = threads}, [=](const ThreadBlock& block) {
             const bool first = block.thread_rank() == 0;
             std::uint32_t made = 0;
@@ -221,50 +255,52 @@ void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Colle
 
 int main(int argc, char** argv) {
     using namespace symm;
-    const auto two_shot = [](const Ranks& who, std::vector<std::size_t> counts) {
-        return [=](Scene& scene) { two_shots(scene, who, {counts, who.ranks}); };
-    };
-    const auto in_chunks = [](const Ranks& who, std::vector<std::size_t> counts) {
-        return [=](Scene& scene) { chunks(scene, who, {counts, who.ranks}); };
-    };
-    const auto one_half = [](const Ranks& who, std::vector<std::size_t> counts,
-                             Collective collective) {
-        return [=](Scene& scene) { two_shots(scene, who, {counts, who.ranks, collective}); };
-    };
-    const auto reduce_scatter = [&](const Ranks& who, std::vector<std::size_t> counts) {
-        return one_half(who, std::move(counts), Collective::kReduceScatter);
-    };
-    const auto all_gather = [&](const Ranks& who, std::vector<std::size_t> counts) {
-        return one_half(who, std::move(counts), Collective::kAllGather);
-    };
-    const auto by_copies = [](unsigned threads, unsigned calls, int pieces, Collective collective) {
-        return [=](Scene& scene) { copies(scene, threads, calls, {pieces}, collective); };
+    const auto two_shot = scenes_of(two_shots<Collective::kAllReduce>);
+    const auto reduce_scatter = scenes_of(two_shots<Collective::kReduceScatter>);
+    const auto all_gather = scenes_of(two_shots<Collective::kAllGather>);
+    const auto in_chunks = scenes_of(chunks);
+    const auto by_copies = [](unsigned threads, unsigned calls, int pieces, Collective collective,
+                              const Other& other = {}) {
+        return [=](Scene& scene) { copies(scene, threads, calls, {pieces}, collective, other); };
     };
     return explore::explore_main(
         argc, argv,
         {
-            {"two_shot/2x1", two_shot({2}, {8, 8})},
-            {"two_shot/2x1/one", two_shot({2}, {1, 1})},
-            {"two_shot/2x2", two_shot({2, 2}, {16, 16})},
-            {"two_shot/2x1x2", two_shot({2, 1, 2}, {16, 16})},
-            {"two_shot/2x1x2/idle", two_shot({2, 1, 2}, {4, 4, 4})},
-            {"chunks/2x1", in_chunks({2}, {16, 8})},
-            {"chunks/2x1/one", in_chunks({2}, {1, 12})},
-            {"chunks/2x2", in_chunks({2, 2}, {16, 16})},
-            {"chunks/2x2/one", in_chunks({2, 2}, {1, 1})},
-            {"chunks/2x1x2", in_chunks({2, 1, 2}, {16})},
-            {"chunks/3x1", in_chunks({3}, {12, 12})},
+            {"two_shot/2x1", two_shot({{2}, {8, 8}})},
+            {"two_shot/2x1/one", two_shot({{2}, {1, 1}})},
+            {"two_shot/2x2", two_shot({{2, 2}, {16, 16}})},
+            {"two_shot/2x1x2", two_shot({{2, 1, 2}, {16, 16}})},
+            {"two_shot/2x1x2/idle", two_shot({{2, 1, 2}, {4, 4, 4}})},
+            {"two_shot/2x1/mixed", two_shot({{2}, {12, 4, 7}})},
+            {"two_shot/2x1/wrap", two_shot({{2}, {8, 8, 8}, {~1U}})},
+            {"two_shot/2x1/in_place", two_shot({{2}, {8, 5}, {.in_place = true}})},
+            {"two_shot/2x1x2/grids", two_shot({{2, 1, 2, true}, {16, 16, 16}})},
+            {"chunks/2x1", in_chunks({{2}, {16, 8}})},
+            {"chunks/2x1/one", in_chunks({{2}, {1, 12}})},
+            {"chunks/2x1/steps", in_chunks({{2}, {63, 8}, {.chunk = 5}})},
+            {"chunks/2x1/wrap", in_chunks({{2}, {16, 8}, {~1U}})},
+            {"chunks/2x1/in_place", in_chunks({{2}, {16, 5}, {.in_place = true}})},
+            {"chunks/2x1x2/grids", in_chunks({{2, 1, 2, true}, {16, 16, 16}}), false},
+            {"chunks/2x2", in_chunks({{2, 2}, {16, 16}})},
+            {"chunks/2x2/one", in_chunks({{2, 2}, {1, 1}})},
+            {"chunks/2x1x2", in_chunks({{2, 1, 2}, {16}})},
+            {"chunks/3x1", in_chunks({{3}, {12, 12}})},
+            {"chunks/3x1/mixed", in_chunks({{3}, {12, 4, 12}}), false},
             {"copy/2x1", by_copies(1, 2, 2, Collective::kAllReduce), false},
             {"copy/2x1/pieces", by_copies(1, 1, 3, Collective::kAllReduce), false},
+            {"copy/2x1/wrap", by_copies(1, 2, 2, Collective::kAllReduce, {~0U}), false},
+            {"copy/2x1/in_place", by_copies(1, 1, 2, Collective::kAllReduce, {.in_place = true}),
+             false},
             {"copy/2x2", by_copies(2, 2, 2, Collective::kAllReduce), false},
             {"reduce_scatter/copy/2x1", by_copies(1, 3, 2, Collective::kReduceScatter), false},
             {"all_gather/copy/2x1", by_copies(1, 3, 2, Collective::kAllGather), false},
-            {"two_shot/3x1", two_shot({3}, {12, 12})},
-            {"reduce_scatter/two_shot/2x1", reduce_scatter({2}, {4, 8})},
-            {"reduce_scatter/two_shot/2x2", reduce_scatter({2, 2}, {8, 8})},
-            {"reduce_scatter/two_shot/3x1", reduce_scatter({3}, {4, 4})},
-            {"all_gather/two_shot/2x1", all_gather({2}, {4, 8})},
-            {"all_gather/two_shot/2x2", all_gather({2, 2}, {8, 8})},
-            {"all_gather/two_shot/3x1", all_gather({3}, {4, 4})},
+            {"two_shot/3x1", two_shot({{3}, {12, 12}})},
+            {"two_shot/3x1/mixed", two_shot({{3}, {12, 4, 12}})},
+            {"reduce_scatter/two_shot/2x1", reduce_scatter({{2}, {4, 8}})},
+            {"reduce_scatter/two_shot/2x2", reduce_scatter({{2, 2}, {8, 8}})},
+            {"reduce_scatter/two_shot/3x1", reduce_scatter({{3}, {4, 4}})},
+            {"all_gather/two_shot/2x1", all_gather({{2}, {4, 8}})},
+            {"all_gather/two_shot/2x2", all_gather({{2, 2}, {8, 8}})},
+            {"all_gather/two_shot/3x1", all_gather({{3}, {4, 4}})},
         });
 }
