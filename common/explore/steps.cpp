@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -15,13 +16,6 @@
 namespace symm::explore {
 namespace {
 
-template <class T>
-T as(const char* bytes) {
-    T value{};
-    std::memcpy(&value, bytes, sizeof value);
-    return value;
-}
-
 /// In decimal if that is short, also of two words in one.
 std::string number_text(std::uint64_t value) {
     constexpr std::uint64_t kShort = 1'000'000;
@@ -29,15 +23,6 @@ std::string number_text(std::uint64_t value) {
     return value < kShort                         ? fmt::format("{}", value)
            : low < kShort && value >> 32 < kShort ? fmt::format("{}, {}", low, value >> 32)
                                                   : fmt::format("{:#x}", value);
-}
-
-std::string float_text(const char* bytes) {
-    const auto value = as<float>(bytes);
-    return std::isnan(value) ? number_text(as<std::uint32_t>(bytes)) : fmt::format("{}", value);
-}
-
-std::string packet_text(std::uint64_t half) {
-    return fmt::format("{} (flag {})", number_text(half & 0xffffffff), number_text(half >> 32));
 }
 
 /// The last step that stored each byte, so far; -1: none.
@@ -113,10 +98,15 @@ std::string Exploration::value_of(std::uintptr_t address, const char* bytes,
     for (std::size_t at = 0; at + part <= size; at += part) {
         std::uint64_t value = 0;
         std::memcpy(&value, bytes + at, part);
-        values.push_back(shown == Shown::kFloat && part == 4    ? float_text(bytes + at)
-                         : shown == Shown::kPacket && part == 8 ? packet_text(value)
-                         : holds(value)                         ? '&' + name_of(value)
-                                                                : number_text(value));
+        const auto real = std::bit_cast<float>(static_cast<std::uint32_t>(value));
+        if (shown == Shown::kFloat && part == 4 && !std::isnan(real)) {
+            values.push_back(fmt::format("{}", real));
+        } else if (shown == Shown::kPacket && part == 8) {
+            values.push_back(fmt::format("{} (flag {})", number_text(value & 0xffffffff),
+                                         number_text(value >> 32)));
+        } else {
+            values.push_back(holds(value) ? '&' + name_of(value) : number_text(value));
+        }
     }
     return fmt::format("{}", fmt::join(values, ", "));
 }

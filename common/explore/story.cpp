@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <iterator>
-#include <map>
 #include <numeric>
 #include <set>
 #include <string_view>
@@ -15,20 +15,18 @@ namespace {
 
 using Steps = std::vector<ReportedStep>;
 
+bool is_sync(const ReportedStep& step) {
+    return step.what.ends_with("sync");
+}
+
 /// What the step does, as a sentence without its subject. `where`: the memory that it accesses.
 std::string deed(const ReportedStep& step, const std::string& where) {
-    static const std::map<std::string, std::string> kOthers = {
-        {"block.sync", "syncs with its block"},
-        {"warp.sync", "syncs with its warp"},
-        {"named sync", "syncs with some warps"},
-        {"kernel end", "comes to the end of its kernel"},
-        {"fence", "makes a fence"},
-    };
     const std::string order = step.order.empty() ? "plain" : step.order;
+    if (step.what == "fence") {
+        return "makes a fence, " + order;
+    }
     if (step.location.empty()) {
-        const auto other = kOthers.find(step.what);
-        return (other == kOthers.end() ? step.what : other->second) +
-               (step.order.empty() ? "" : ", " + step.order);
+        return is_sync(step) || step.what == "kernel end" ? "comes to " + step.what : step.what;
     }
     if (step.what.ends_with("store")) {
         return fmt::format("stores {}into {}, {}", step.value.empty() ? "" : step.value + ' ',
@@ -46,18 +44,19 @@ std::string deed(const ReportedStep& step, const std::string& where) {
                        step.newest < 0 ? "" : fmt::format("; {} is newer", step.newest));
 }
 
+using Threads = std::set<std::array<int, 3>>;  ///< Rank, block and thread.
+
 /// The same with its subject: `rank 1 stores 30 into rank 0's slot, relaxed`.
-std::string sentence(const ReportedStep& step, const Steps& steps) {
-    const auto differs = [&](int ReportedStep::*number) {
-        return std::ranges::any_of(steps, [&](const ReportedStep& other) {
-            return other.rank == step.rank && other.*number != step.*number;
-        });
+std::string sentence(const ReportedStep& step, const Threads& threads) {
+    const auto differs = [&](std::size_t i, int number) {
+        return std::ranges::any_of(
+            threads, [&](const auto& one) { return one[0] == step.rank && one[i] != number; });
     };
     std::string subject = fmt::format("rank {}", step.rank);
-    if (differs(&ReportedStep::block)) {
+    if (differs(1, step.block)) {
         subject = fmt::format("block {} of {}", step.block, subject);
     }
-    if (differs(&ReportedStep::thread)) {
+    if (differs(2, step.thread)) {
         subject = fmt::format("thread {} of {}", step.thread, subject);
     }
     std::string where = step.location;
@@ -98,9 +97,6 @@ std::string line_of(const Steps& steps, std::size_t number, std::size_t last, st
 
 bool same_thread(const ReportedStep& a, const ReportedStep& b) {
     return a.rank == b.rank && a.block == b.block && a.thread == b.thread;
-}
-bool is_sync(const ReportedStep& step) {
-    return step.what.ends_with("sync");
 }
 
 /// The steps of a failing execution that the story tells, each with those that led to it.
@@ -265,7 +261,8 @@ struct Matter {
     }
 };
 
-std::string json_of(const ReportedStep& step, bool matters, const Report& report) {
+std::string json_of(const ReportedStep& step, bool matters, const Report& report,
+                    const Threads& threads) {
     std::vector<std::string> cells;
     for (const auto& [cell, value] : step.cells) {
         cells.push_back(fmt::format(R"({{"cell":{},"value":{}}})", cell, quoted(value)));
@@ -283,7 +280,7 @@ std::string json_of(const ReportedStep& step, bool matters, const Report& report
         R"({{"rank":{},"block":{},"thread":{},"says":{},"what":{},"order":{},"location":{},)"
         R"("value":{},"from":{},"newest":{},"choices":[{}],"cells":[{}],"places":[{}],)"
         R"("matters":{}}})",
-        step.rank, step.block, step.thread, quoted(sentence(step, report.steps)), quoted(step.what),
+        step.rank, step.block, step.thread, quoted(sentence(step, threads)), quoted(step.what),
         quoted(step.order), quoted(step.location), quoted(step.value), step.from, step.newest,
         fmt::join(choices, ","), fmt::join(cells, ","), fmt::join(places, ","), matters);
 }
@@ -323,10 +320,14 @@ std::vector<std::string> story(const Report& report, bool all, std::size_t most)
 std::string as_json(const Report& report, const std::string& protocol, bool may_give_up,
                     std::size_t most) {
     const Matter matter(report, most);
+    Threads threads;
+    for (const ReportedStep& step : report.steps) {
+        threads.insert({step.rank, step.block, step.thread});
+    }
     std::vector<std::string> steps;
     for (const ReportedStep& step : report.steps) {
-        steps.push_back(
-            json_of(step, std::ranges::binary_search(matter.numbers, steps.size()), report));
+        const bool matters = std::ranges::binary_search(matter.numbers, steps.size());
+        steps.push_back(json_of(step, matters, report, threads));
     }
     std::vector<std::string> cells;
     for (const Cell& cell : report.cells) {

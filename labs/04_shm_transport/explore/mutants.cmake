@@ -91,7 +91,7 @@ symm_explored_mutant(04 unpack_no_sync_after_tail unpack/1x2 "data race on r1.sh
 symm_explored_mutant(04 drained_early staged/1 "data race on r1.buffer"
   FILE labs/04_shm_transport/connection/fifo.hpp
   OLD [[wait_for_head(step_) ?]] NEW [[wait_for_head(step_ - 1) ?]])
-symm_explored_mutant(04 counts_do_not_wrap connection/1/wrap "no thread can go on"
+symm_explored_mutant(04 counts_do_not_wrap connection/1/wrap "data race on r1"
   FILE labs/04_shm_transport/connection/peer_step.hpp
   OLD [[static_cast<std::int64_t>(seen_ - needed) >= 0]] NEW [[seen_ >= needed]])
 symm_explored_mutant(04 unpack_queue_has_no_end unpack/1x2/next "no thread can go on|data race"

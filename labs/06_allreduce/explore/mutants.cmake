@@ -180,4 +180,4 @@ symm_explored_mutant(06 epochs_of_this_grid one_shot/2x1x2/grids "instead of"
   OLD [[b < kMaxBlocks; b +=]] NEW [[b < block.dim_blocks(); b +=]])
 symm_explored_mutant(06 sentinel_is_sent sentinel/2x1/ones "no thread can go on"
   FILE labs/06_allreduce/algorithms/mailbox/sentinel_packs.hpp
-  OLD [[half == kSentinel ? half >> 1 : half]] NEW [[half]])
+  OLD [[half == kSentinel ? half >> 1 : half]] NEW [[std::uint64_t{half}]])

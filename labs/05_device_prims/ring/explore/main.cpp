@@ -241,7 +241,7 @@ int main(int argc, char** argv) {
             {"ll/1/wrap", ll({1, 128, {each(10, 2)}, kFlags - 9})},
             // Before flags that were used long ago become valid again.
             {"ll/1/old",
-             ll({1, 128, {{2, 0, 0, 0, 0, 0, 0, 0}, {2}, {4}}, kFlags / 2 - kSteps, true})},
+             ll({1, 128, {{2, 0, 0, 0, 0, 0, 0}, {2}, {4}}, kFlags / 2 - kSteps, true})},
             {"ll128/32", ll128({32, 1024, {each(9, 120)}}), false},
             {"ll128/32/sizes", ll128({32, 2048, {{240, 3, 120, 1, 0, 240, 7, 1, 240, 31}}}), false},
             {"ring/simple/2x1", ring({2, 1, 4, 2, 2})},
