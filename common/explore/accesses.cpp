@@ -317,7 +317,7 @@ std::uint64_t Exploration::load(const AtomicAccess& access) {
     } else {
         const Inside inside(*this);
         const StoreRecord& newest = *memory_[location].stores.back();
-        choices_ = {newest.step};
+        choices_ = {{newest.step, newest.value}};
         const StoreRecord& store = is_polling() ? chosen(location, false) : newest;
         read(location, store, access);
         value = store.value;

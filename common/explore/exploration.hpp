@@ -126,13 +126,16 @@ struct AtomicAccess : Access {
     }
 };
 
+/// The stores that a load could read, the newest first: their steps (-1: initial) and values.
+using Choices = std::vector<std::pair<long, std::uint64_t>>;
+
 /// A step as the log stores it; reports turn it into a ReportedStep.
 struct LoggedStep {
     const char* what;
     Access access = {};
     std::uint64_t value = 0;
     long from = -1;
-    std::vector<long> choices = {};  ///< For a load: the steps of what it could read; -1: initial.
+    Choices choices = {};  ///< For a load.
     int thread = -1;
     const Frame* frame = nullptr;
     std::size_t bytes = 0;  ///< For a plain access: where its bytes begin in `bytes_`.
@@ -330,7 +333,7 @@ private:
     std::vector<std::size_t> digits_;  ///< For each load, which of the possible stores is tried.
     std::vector<std::size_t> counts_;  ///< How many there are.
     std::vector<std::uint64_t> read_;
-    std::vector<long> choices_;  ///< The steps of the stores that the load being made may read.
+    Choices choices_;                   ///< Of the load that is being made.
     const void* poll_frame_ = nullptr;  ///< The poll's own variables lie below, and end with it.
     std::vector<std::pair<char*, std::vector<char>>> overwritten_;
 };

@@ -154,8 +154,13 @@ void Exploration::report_steps(Report& report) const {
             step.from = all.newest(access.address, access.size);
         } else if (step.what == "load") {
             step.from = stored_by(logged.from);
-            std::ranges::transform(logged.choices, std::back_inserter(step.choices), stored_by);
-            step.newest = step.choices.front() == step.from ? -1 : step.choices.front();
+            for (const auto& [of, value] : logged.choices) {
+                step.choices.emplace_back(
+                    stored_by(of),
+                    value_of(access.address, reinterpret_cast<const char*>(&value), access.size));
+            }
+            const long newest = step.choices.front().first;
+            step.newest = newest == step.from ? -1 : newest;
         } else {
             all.store(access.address, access.size, number);
         }

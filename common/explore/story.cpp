@@ -261,18 +261,14 @@ struct Matter {
     }
 };
 
-std::string json_of(const ReportedStep& step, bool matters, const Report& report,
-                    const Threads& threads) {
+std::string json_of(const ReportedStep& step, bool matters, const Threads& threads) {
     std::vector<std::string> cells;
     for (const auto& [cell, value] : step.cells) {
         cells.push_back(fmt::format(R"({{"cell":{},"value":{}}})", cell, quoted(value)));
     }
     std::vector<std::string> choices;
-    for (const long choice : step.choices) {
-        const std::string& value = choice < 0
-                                       ? report.cells[step.cells.front().first].first
-                                       : report.steps[static_cast<std::size_t>(choice)].value;
-        choices.push_back(fmt::format(R"({{"step":{},"value":{}}})", choice, quoted(value)));
+    for (const auto& [from, value] : step.choices) {
+        choices.push_back(fmt::format(R"({{"step":{},"value":{}}})", from, quoted(value)));
     }
     std::vector<std::string> places;
     std::ranges::transform(step.places, std::back_inserter(places), quoted);
@@ -327,7 +323,7 @@ std::string as_json(const Report& report, const std::string& protocol, bool may_
     std::vector<std::string> steps;
     for (const ReportedStep& step : report.steps) {
         const bool matters = std::ranges::binary_search(matter.numbers, steps.size());
-        steps.push_back(json_of(step, matters, report, threads));
+        steps.push_back(json_of(step, matters, threads));
     }
     std::vector<std::string> cells;
     for (const Cell& cell : report.cells) {

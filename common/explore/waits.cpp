@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <optional>
 #include <stdexcept>
 
@@ -163,7 +162,9 @@ StoreRecord& Exploration::chosen(std::size_t location, bool for_update,
         }
         store = *found;
         choices_.clear();
-        std::ranges::transform(stores, std::back_inserter(choices_), &StoreRecord::step);
+        for (const StoreRecord* one : stores) {
+            choices_.emplace_back(one->step, one->value);
+        }
     }
     ++loads_;
     read_.push_back(store->id);

@@ -58,6 +58,8 @@ def main(build: str, example: str, compiler: str):
     run(*configure, str(folder / "build"), f"-DCMAKE_CXX_COMPILER={compiler}")
     expect(r"(all_reduce/[0-9x]+ +end +\d+ +1 [^\n]*exhausted\n){3}", explore(folder, 0),
            "unchanged")
+    run("python3", "-B", str(pathlib.Path(__file__).with_name("replay.py")),
+        str(folder / "build/explore_all_reduce"), "all_reduce/2x2")
     kernel = folder / "all_reduce.cuh"
     right = kernel.read_text(encoding="utf-8")
     for fault, (old, new), report in FAULTS:
