@@ -74,7 +74,7 @@ std::string name_of(const ReportedStep& step) {
 std::string line_of(const Steps& steps, std::size_t number, std::size_t last, std::size_t count) {
     const ReportedStep& step = steps[number];
     std::string line =
-        fmt::format("{:>4} {:<9} {}", number, name_of(step), deed(step, step.location));
+        fmt::format("{:>4} {:<8} {}", number, name_of(step), deed(step, step.location));
     if (count > 1) {
         line += steps[last].location == step.location
                     ? fmt::format(" ({} times)", count)

@@ -58,8 +58,8 @@ void signals(Scene& scene, std::uint32_t rounds, std::uint32_t before_wrap) {
     }
 }
 
-// A packet goes to rank 1, and one comes back: the credit to use the slot again. Their data grows by
-// `by` in each round.
+// A packet goes to rank 1, and one comes back: the credit to use the slot again. Their data grows
+// by `by` in each round.
 void packets(Scene& scene, std::uint32_t rounds, std::uint32_t first, std::uint32_t by = 10) {
     const auto slot = explore::symmetric<Packet>(scene, 2, "slot");
     for (int rank = 0; rank < 2; ++rank) {

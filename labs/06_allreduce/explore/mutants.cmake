@@ -170,8 +170,8 @@ symm_explored_mutant(06_windows all_gather_no_barrier all_gather/two_shot/2x1
 # like unwritten memory.
 symm_explored_mutant(06_windows rendezvous_no_wrap two_shot/2x1/wrap "instead of"
   FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
-  OLD [[return in.has_flag(epoch) && out.has_flag(epoch);]]
-  NEW [[return in.flag0 >= epoch && in.flag1 >= epoch && out.flag0 >= epoch && out.flag1 >= epoch;]])
+  OLD [[in.has_flag(epoch) && out.has_flag(epoch)]]
+  NEW [[in.flag0 >= epoch && in.flag1 >= epoch && out.flag0 >= epoch && out.flag1 >= epoch]])
 symm_explored_mutant(06_windows chunks_no_wrap chunks/2x1/wrap "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[if (step != before &&]] NEW [[if (step > before &&]])

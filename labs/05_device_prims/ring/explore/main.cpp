@@ -127,8 +127,8 @@ struct RingShape {
     bool in_place = false;  ///< The input is the output.
 };
 
-/// AllReduce calls around a ring: the first, the third ... with whole chunks, the others one element
-/// less.
+/// AllReduce calls around a ring: the first, the third ... with whole chunks, the others with one
+/// element less.
 template <class Protocol>
 void rings(Scene& scene, std::uint64_t slot_bytes, const RingShape& shape) {
     const int ranks = shape.ranks;
