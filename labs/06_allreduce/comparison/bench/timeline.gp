@@ -23,5 +23,5 @@ set style fill solid border linecolor "#767d86"
 from(copies) = column(5) == copies ? column(3) : NaN
 plot for [copies = 0:1] $rows using (from(copies)):1:(from(copies)):4:($1 - 0.35):($1 + 0.35):ytic(2) \
          with boxxyerror linecolor rgb (copies ? "#1b9e77" : "#2f6fd0") notitle, \
-     $rows using (column(5) == 0 && column(4) - column(3) > 80 ? (column(3) + column(4)) / 2 : NaN) \
+     $rows using (column(5) == 0 && column(4) - column(3) > 130 ? (column(3) + column(4)) / 2 : NaN) \
          :1:6 with labels textcolor "white" notitle
