@@ -133,7 +133,7 @@ LaunchShape Communicator::two_shot_shape(DataType type, std::size_t count) const
 
 void Communicator::prepare(const AlgorithmRow& row) {
     bool& is_prepared = prepared_.at(static_cast<std::size_t>(row.algorithm));
-    if (!is_prepared) {
+    if (!is_prepared && row.kernels->prepare != nullptr) {
         const RelaxedCapture relaxed;  // the user may be capturing
         row.kernels->prepare(*workspace_);
         is_prepared = true;
