@@ -29,7 +29,8 @@ struct AlgorithmKernels {
     std::size_t (*memory)(int ranks) = [](int) { return std::size_t{0}; };
     /// Gives this rank's memory other contents than zeros.
     void (*initialize)(CUdeviceptr memory, int ranks) = [](CUdeviceptr, int) {};
-    /// Makes what large calls need besides, unless that is done. Collective. Null: nothing.
+    /// Makes what large calls need besides: called once, before the first. Collective. Null:
+    /// nothing.
     void (*prepare)(Workspace& workspace) = nullptr;
     /// Throws std::invalid_argument if the stream cannot have a call now.
     void (*require_turn)(const Workspace& workspace, CUstream stream) = [](const Workspace&,

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "common/cuda/copy.hpp"
+#include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/06_allreduce/algorithms/kernels.hpp"
 
 namespace symm {
@@ -25,10 +26,10 @@ std::size_t Workspace::bytes(int ranks) {
 }
 
 Workspace::Offsets Workspace::offsets(int ranks) {
-    std::array<std::size_t, kAlgorithms + 1> sizes{whole_lines(sizeof(BarrierMemory))};
+    std::array<std::size_t, kAlgorithms + 1> sizes{round_up(sizeof(BarrierMemory), kCacheLine)};
     for (const AlgorithmRow& row : algorithm_rows()) {
         std::size_t& size = sizes.at(static_cast<std::size_t>(row.algorithm));
-        size = std::max(size, whole_lines(row.kernels->memory(ranks)));
+        size = std::max(size, round_up(row.kernels->memory(ranks), kCacheLine));
     }
     Offsets offsets{};
     std::partial_sum(sizes.begin(), sizes.end(), offsets.begin() + 1);

@@ -25,9 +25,6 @@ namespace symm {
 class TwoShotCopy;
 
 inline constexpr std::size_t kCacheLine = 128;
-constexpr std::size_t whole_lines(std::size_t bytes) {
-    return (bytes + kCacheLine - 1) / kCacheLine * kCacheLine;
-}
 
 class Workspace {
 public:

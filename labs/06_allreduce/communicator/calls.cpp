@@ -106,7 +106,7 @@ QueuedCall Communicator::queued(const Call& call, const Places& places, CUstream
                       plan.shape,
                       plan.piece * size_of(call.type) / size_of(moved.type),
                       {}};
-    for (int p = 0; p < ranks(); ++p) {
+    for (int p = 0; p < ranks() && plan.row->in_windows; ++p) {
         // Where rank p reads in this rank's input, and writes in this rank's output.
         const std::size_t part = places.part * static_cast<std::size_t>(p);
         const auto seen = [&](const std::optional<WindowPlace>& place, CUdeviceptr own) {

@@ -29,12 +29,10 @@ unsigned any_number(DataType, int, unsigned) {
 
 void prepare(Workspace& workspace) {
     workspace.make_slots();
-    if (workspace.copy == nullptr) {
-        workspace.copy = workspace.rank.bootstrap().together("streams of copies", [&] {
-            return std::make_shared<TwoShotCopy>(workspace.at<CopyMemory>(Algorithm::kCopy),
-                                                 *workspace.slots);
-        });
-    }
+    workspace.copy = workspace.rank.bootstrap().together("streams of copies", [&] {
+        return std::make_shared<TwoShotCopy>(workspace.at<CopyMemory>(Algorithm::kCopy),
+                                             *workspace.slots);
+    });
 }
 
 void require_turn(const Workspace& workspace, CUstream stream) {
