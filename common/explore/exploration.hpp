@@ -2,7 +2,8 @@
 /// \file
 /// An exploration: its threads, their waits, and what the accesses of an execution have done.
 /// threads.cpp lets them take turns, waits.cpp tries and ends their waits, accesses.cpp makes their
-/// accesses, exploration.cpp runs one execution after the other, steps.cpp reports one.
+/// accesses, spins.cpp recognizes loops that poll, exploration.cpp runs one execution after the
+/// other, steps.cpp reports one.
 
 #include <fmt/core.h>
 #include <sys/mman.h>
