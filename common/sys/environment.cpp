@@ -83,7 +83,7 @@ double seconds(Name<Seconds> name) {
     return read(*name, std::get<Seconds>((*name).values)).value();
 }
 std::string text(Name<Text> name) {
-    return foreign((*name).name);
+    return read(*name, std::get<Text>((*name).values)).value();
 }
 
 bool is_set(const char* name) {

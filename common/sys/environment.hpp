@@ -17,7 +17,7 @@ namespace symm::env {
 
 /// The kinds of values that a variable may hold.
 struct OneOf {
-    std::array<std::string_view, 7> words;  ///< The rest is empty.
+    std::array<std::string_view, 4> words;  ///< The rest is empty.
 };
 struct Number {
     long least, most;
@@ -41,8 +41,7 @@ inline constexpr Variable kVariables[] = {
     {"SYMM_CUMEM_ENABLE", Number{0, 1}, "1"},
     {"SYMM_FABRIC_ENABLE", Number{0, 1}, "1"},
     {"SYMM_CUMEM_HOST_ENABLE", Number{0, 1}, "1"},
-    {"SYMM_ALGO", OneOf{{"auto", "oneshot", "sentinel", "push", "twoshot", "chunks", "copy"}},
-     "auto"},
+    {"SYMM_ALGO", Text{"a word that `06_allreduce --algo` takes"}, "auto"},
     {"SYMM_BLOCKS", Number{0, 1024}, "0"},
     {"SYMM_THREADS", Number{0, 512}, "0"},
     {"SYMM_MAX_BLOCKS", Number{0, 1024}, "0"},

@@ -59,7 +59,6 @@ struct Other {
     std::uint32_t epoch = 0;  ///< The number of the last call before.
     bool in_place = false;
     bool all_ones = false;  ///< In call 1, all bits of rank 1's first two elements are set.
-    unsigned chunk = 1;     ///< Packs.
     /// Each bank's second slots have packets of 2^32 calls ago, with the flag of its last call.
     bool old_packets = false;
 };

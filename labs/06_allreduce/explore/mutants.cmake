@@ -91,64 +91,6 @@ symm_explored_mutant(06 push_one_bank push/2x1 "no thread can go on|instead of"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[kBanks = 2]] NEW [[kBanks = 1]])
 
-# Two shots by the copy engine. Inputs or sums may be read before they are there.
-symm_explored_mutant(06_windows copy_wait_relaxed copy/2x1 "data race on r[01].slot"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[wait_signal(waiter, &memory.of(rank)->inputs]]
-  NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory.of(rank)->inputs]])
-symm_explored_mutant(06_windows copy_unpack_relaxed copy/2x1 "data race on r[01].sums"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[wait_signal(waiter, &memory.of(rank)->sums]]
-  NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory.of(rank)->sums]])
-symm_explored_mutant(06_windows copy_other_piece copy/2x1 "data race on r[01].sums"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[sums[piece][from],]] NEW [[sums[0][from],]])
-
-# Other threads read before the data is there.
-symm_explored_mutant(06_windows copy_no_sync copy/2x2 "data race on r[01].slot"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[AbortBarrier(block).sync(all_here)]] NEW [[all_here]])
-symm_explored_mutant(06_windows copy_unpack_no_sync copy/2x2 "data race on r[01].sums"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[AbortBarrier(block).sync(is_here)]] NEW [[is_here]])
-
-# The next round overwrites slots that are still read.
-symm_explored_mutant(06_windows copy_no_end reduce_scatter/copy/2x1 "data race on r[01].slot"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[if (!end.arrive_and_wait()) {]] NEW [[if (false) {]])
-
-# The ranks count rounds differently.
-symm_explored_mutant(06_windows copy_rounds_differ copy/2x1 "no thread can go on|data race"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[++memory.of(barrier.rank)->rounds;]]
-  NEW [[memory.of(barrier.rank)->rounds += barrier.rank;]])
-
-# Two shots in chunks. A chunk may be read before it has arrived: the wait does not acquire, or
-# threads do not wait for the block's other threads, which push or poll.
-symm_explored_mutant(06_windows chunks_wait_relaxed chunks/2x1 "data race on r[01].slot"
-  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[wait_signal(waiter, &memory]] NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory]])
-symm_explored_mutant(06_windows chunks_no_sync_before chunks/2x2 "data race on r[01].slot"
-  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[block.sync();
-        for]]
-  NEW [[for]])
-symm_explored_mutant(06_windows chunks_no_sync_after chunks/2x2 "data race on r[01].slot"
-  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[together.sync(wait(waiter, block, step))]] NEW [[wait(waiter, block, step)]])
-# An old flag passes for a new one.
-symm_explored_mutant(06_windows chunks_not_counted chunks/2x1 "data race on r[01].slot|instead of"
-  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[*made = step;]] NEW "")
-# Threads read the count while another changes it: a call without steps has no sync.
-symm_explored_mutant(06_windows chunks_counted_early chunks/2x2/one "data race on r[01].chunks"
-  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[step != before && block]] NEW [[block]])
-# A peer has not yet written its part of the output.
-symm_explored_mutant(06_windows chunks_no_end chunks/2x1 "data race on r[01].out|instead of"
-  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[if (!end.arrive_and_wait()) {]] NEW [[if (false) {]])
-
 # ReduceScatter and AllGather. A rank that gave up sends; an old flag passes for a new one; a peer
 # still reads the input, or has not yet written its part of the output.
 symm_explored_mutant(06 half_after_giving_up reduce_scatter/packets/2x1 "has given up, and stores"
@@ -172,9 +114,6 @@ symm_explored_mutant(06_windows rendezvous_no_wrap two_shot/2x1/wrap "instead of
   FILE labs/06_allreduce/algorithms/two_shot/rendezvous.hpp
   OLD [[in.has_flag(epoch) && out.has_flag(epoch)]]
   NEW [[in.flag0 >= epoch && in.flag1 >= epoch && out.flag0 >= epoch && out.flag1 >= epoch]])
-symm_explored_mutant(06_windows chunks_no_wrap chunks/2x1/wrap "data race on r[01].slot"
-  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[if (step != before &&]] NEW [[if (step > before &&]])
 symm_explored_mutant(06 epochs_of_this_grid one_shot/2x1x2/grids "instead of"
   FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
   OLD [[b < kMaxBlocks; b +=]] NEW [[b < block.dim_blocks(); b +=]])

@@ -52,6 +52,8 @@ TEST(Program, RefusesBadUsage) {
           "SYMM_TUNING=/nowhere"}) {
         cases.push_back({"--bytes 1K", 2, {"error: " + std::string(setting)}, {setting}});
     }
+    cases.push_back(
+        {"--bytes 1K", 2, {"error: SYMM_ALGO ring: choose one of auto, "}, {"SYMM_ALGO=ring"}});
     expect_runs("06_allreduce", cases);
 }
 

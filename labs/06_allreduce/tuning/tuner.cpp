@@ -94,7 +94,7 @@ std::string describe(const CallPlan& plan, int ranks) {
 }
 
 TunerOverrides TunerOverrides::from_environment() {
-    return {named<Algorithm>("--algo", env::choice("SYMM_ALGO")),
+    return {named<Algorithm>("SYMM_ALGO", env::text("SYMM_ALGO")),
             static_cast<unsigned>(env::number("SYMM_BLOCKS")),
             static_cast<unsigned>(env::number("SYMM_THREADS"))};
 }

@@ -22,6 +22,7 @@ constexpr std::size_t kAll = kAnySize;
 // H100s, H200s and NVSwitch: what `06_allreduce_tune --mode thread --bytes 1K:1G FILE` measures
 // with `--ranks 2`, 4 and 8. Rows of the halves: by the benchmark with SYMM_ALGO.
 constexpr std::string_view kH200 = R"(
+ranks calls   oneshot sentinel push twoshot chunks
 2  floating         -    8M    -  16M  256M
 2  integer       512K     -    -  16M  256M
 2  reducescatter   1M     -    - 256M     -
@@ -37,6 +38,7 @@ constexpr std::string_view kH200 = R"(
 )";
 // Low enough for tests to reach every algorithm.
 constexpr std::string_view kEmulated = R"(
+ranks calls   oneshot sentinel push twoshot chunks
 2   floating       16K   1M     -   4M  16M
 2   integer       512K    -     -   4M  16M
 2   reducescatter   4K    -     -  32M    -
@@ -71,9 +73,24 @@ bool has_column(CallKind kind, Algorithm algorithm) {
     });
 }
 
-/// Throws UsageError, which does not name the place.
-TuningRow parse_row(const std::string& line) {
-    std::istringstream words(line);
+/// The columns that the first row names: the algorithm of each. Throws UsageError, which does not
+/// name the place, as parse_row() does.
+std::vector<Algorithm> parse_columns(std::istringstream words) {
+    std::string ranks, calls;
+    if (!(words >> ranks >> calls) || ranks != "ranks" || calls != "calls") {
+        throw UsageError("the first row names the columns: ranks calls, then algorithms");
+    }
+    std::vector<Algorithm> columns;
+    for (std::string name; words >> name;) {
+        columns.push_back(named<Algorithm>("column", name));
+        if (TuningRow::column(columns.back()) >= TuningRow::kColumns) {
+            throw UsageError(fmt::format("there is no column `{}`", name));
+        }
+    }
+    return columns;
+}
+
+TuningRow parse_row(std::istringstream words, const std::vector<Algorithm>& columns) {
     TuningRow row{};
     std::string kind;
     const auto& kinds = Names<CallKind>::kNames;
@@ -83,15 +100,15 @@ TuningRow parse_row(const std::string& line) {
             fmt::format("a row starts with the number of ranks, then {}", fmt::join(kinds, ", ")));
     }
     row.kind = named<CallKind>("calls", kind);
-    for (std::size_t column = 0; column < TuningRow::kColumns; ++column) {
+    for (const Algorithm algorithm : columns) {
         std::string word;
         words >> word;
-        row.up_to.at(column) = size_of_text(word);
-        const Algorithm algorithm = algorithm_at(column);
-        if (row.up_to.at(column) != 0 && !has_column(row.kind, algorithm)) {
+        const std::size_t up_to = size_of_text(word);
+        if (up_to != 0 && !has_column(row.kind, algorithm)) {
             throw UsageError(fmt::format("{} has no {} calls: write `-`", name_of(algorithm),
                                          name_of(row.kind)));
         }
+        row.up_to.at(TuningRow::column(algorithm)) = up_to;
     }
     if (std::string more; words >> more) {
         throw UsageError(fmt::format("there is no column for `{}`", more));
@@ -122,8 +139,7 @@ Algorithm TuningRow::algorithm(std::size_t bytes) const {
 }
 
 std::size_t TuningRow::limit(Algorithm algorithm) const {
-    const auto column = static_cast<std::size_t>(algorithm) - 1;
-    return column < kColumns ? up_to.at(column) : kAll;
+    return column(algorithm) < kColumns ? up_to.at(column(algorithm)) : kAll;
 }
 
 std::size_t TuningRow::above(Algorithm algorithm) const {
@@ -147,13 +163,18 @@ TuningTable TuningTable::parse(std::string_view text, std::string_view origin) {
     TuningTable table;
     std::istringstream lines{std::string(text)};
     std::string line;
+    std::vector<Algorithm> columns;
     for (int number = 1; std::getline(lines, line); ++number) {
         line.erase(std::min(line.find('#'), line.size()));
         if (line.find_first_not_of(" \t\r") == std::string::npos) {
             continue;
         }
         try {
-            table.set(parse_row(line));
+            if (columns.empty()) {
+                columns = parse_columns(std::istringstream(line));
+            } else {
+                table.set(parse_row(std::istringstream(line), columns));
+            }
         } catch (const UsageError& error) {
             throw UsageError(fmt::format("{}, line {}: {}", origin, number, error.what()));
         }
@@ -184,7 +205,7 @@ bool TuningTable::has(CallKind kind) const {
 }
 
 std::string TuningTable::text() const {
-    std::string text = fmt::format("# {:>5} {:>13}", "ranks", "calls");
+    std::string text = fmt::format("{:>7} {:>13}", "ranks", "calls");
     for (std::size_t column = 0; column < TuningRow::kColumns; ++column) {
         text += fmt::format(" {:>9}", name_of(algorithm_at(column)));
     }

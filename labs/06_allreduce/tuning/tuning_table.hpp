@@ -3,13 +3,14 @@
 /// The tuner's table: up to which size which algorithm is the fastest. One table per kind of
 /// machine, as text. `06_allreduce_tune FILE` writes the rows of an AllReduce:
 ///
-///     # ranks          calls  oneshot  sentinel  push  twoshot  chunks
-///           2       floating      16K        8M     -      16M    256M
-///           2        integer     512K         -     -      16M    256M
-///           2  reducescatter       1M         -     -     256M       -
+///     ranks          calls  oneshot  sentinel  push  twoshot
+///         2       floating      16K        8M     -      16M
+///         2        integer     512K         -     -      16M
+///         2  reducescatter       1M         -     -     256M
 ///
-/// A number is the largest call, in bytes of the larger buffer, for which its algorithm is taken:
-/// the first from the left whose number is large enough. `-` is never, `all` any size. Larger calls
+/// The first row names the columns; an algorithm without a column is never taken. A number is the
+/// largest call, in bytes of the larger buffer, for which its algorithm is taken: the first in the
+/// order of the algorithms whose number is large enough. `-` is never, `all` any size. Larger calls
 /// go to the copy engine. A row is for up to its number of ranks, and more than the previous row's.
 
 #include <array>
@@ -45,6 +46,10 @@ struct TuningRow {
     CallKind kind;
     std::array<std::size_t, kColumns> up_to;  ///< Bytes; 0: never.
 
+    /// An algorithm's place in up_to.
+    static constexpr std::size_t column(Algorithm algorithm) {
+        return static_cast<std::size_t>(algorithm) - 1;
+    }
     /// The algorithm for a call of `bytes` bytes.
     Algorithm algorithm(std::size_t bytes) const;
     /// The largest call for an algorithm.

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Scratch memory with a slot for each peer's part, shared by chunks and the copy engine, and how a
-/// rank tells its peers that it gave up waiting.
+/// Scratch memory with a slot for each peer's part, which algorithms share, and how a rank tells
+/// its peers that it gave up waiting.
 ///
 /// In two shots, rank p adds up part p. Its peers push their part p into its slots, one for each of
 /// them, instead of being read. Every call ends with a barrier, at which each rank arrives when it

@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// The parameters of kernels that use peers' buffers in place: two shots and chunks.
+/// The parameters of kernels that use peers' buffers in place.
 
 #include "labs/06_allreduce/algorithms/kernels.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"

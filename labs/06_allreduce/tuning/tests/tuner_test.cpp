@@ -13,7 +13,8 @@ constexpr MostShapes kMost{{128, 512}, {264, 512}, true};
 
 // These tests use this table, on emulated and on real GPUs.
 Tuner tuner(const MostShapes& most = kMost, const TunerOverrides& overrides = {}) {
-    return {TuningTable::parse("2 floating 16K 8M - 16M 96M\n"
+    return {TuningTable::parse("ranks calls oneshot sentinel push twoshot chunks\n"
+                               "2 floating 16K 8M - 16M 96M\n"
                                "2 integer 512K - - 16M 96M\n"
                                "8 floating 16K 160K 4M - all\n",
                                "the test"),
@@ -67,7 +68,7 @@ TEST(TuningTable, IsReadAndWritten) {
 }
 
 TEST(TuningTable, SaysWhatIsWrong) {
-    const auto told = [](const char* text) -> std::string {
+    const auto told = [](const std::string& text) -> std::string {
         try {
             TuningTable::parse(text, "a file");
         } catch (const UsageError& error) {
@@ -75,15 +76,33 @@ TEST(TuningTable, SaysWhatIsWrong) {
         }
         return "";
     };
+    const auto row = [&](const std::string& text) {
+        return told("ranks calls oneshot sentinel push twoshot chunks\n" + text);
+    };
     EXPECT_EQ(told("# nothing"), "a file: no row for floating types");
-    EXPECT_EQ(told("\n2 float 1K 1M - 1G 1G"),
-              "a file, line 2: a row starts with the number of ranks, then floating, integer, "
+    EXPECT_EQ(told("2 floating 1K 1M - 1G 1G"),
+              "a file, line 1: the first row names the columns: ranks calls, then algorithms");
+    EXPECT_NE(told("ranks calls ring"), "");
+    EXPECT_EQ(told("ranks calls auto"), "a file, line 1: there is no column `auto`");
+    EXPECT_EQ(told("ranks calls copy"), "a file, line 1: there is no column `copy`");
+    EXPECT_EQ(row("\n2 float 1K 1M - 1G 1G"),
+              "a file, line 3: a row starts with the number of ranks, then floating, integer, "
               "reducescatter, allgather");
-    EXPECT_EQ(told("2 integer 1K 1M - 1G 1G"),
-              "a file, line 1: sentinel has no integer calls: write `-`");
-    EXPECT_EQ(told("2 integer 1K - - 1G 1G 2G"), "a file, line 1: there is no column for `2G`");
-    EXPECT_NE(told("2 floating 1K soon - 1G 1G"), "");
-    EXPECT_NE(told("2 floating 1K"), "");
+    EXPECT_EQ(row("2 integer 1K 1M - 1G 1G"),
+              "a file, line 2: sentinel has no integer calls: write `-`");
+    EXPECT_EQ(row("2 integer 1K - - 1G 1G 2G"), "a file, line 2: there is no column for `2G`");
+    EXPECT_NE(row("2 floating 1K soon - 1G 1G"), "");
+    EXPECT_NE(row("2 floating 1K"), "");
+}
+
+TEST(TuningTable, TakesNoAlgorithmWithoutAColumn) {
+    const TuningTable table = TuningTable::parse(
+        "ranks calls chunks oneshot\n2 floating 1M 4K\n2 integer 1M 4K", "the test");
+    const TuningRow& row = table.row(2, CallKind::kFloating);
+    EXPECT_EQ(row.algorithm(4 << 10), Algorithm::kOneShot);
+    EXPECT_EQ(row.algorithm(5 << 10), Algorithm::kChunks);
+    EXPECT_EQ(row.limit(Algorithm::kTwoShot), 0U);
+    EXPECT_EQ(row.algorithm(2 << 20), Algorithm::kCopy);
 }
 
 TEST(Tuner, FillsNoMoreThanTheDevice) {

@@ -1,0 +1,161 @@
+// Calls by the copy engine, one after another, in every execution.
+
+#include <vector>
+
+#include "common/explore/explore_main.hpp"
+#include "common/explore/timeouts.hpp"
+#include "labs/05_device_prims/explore/symmetric.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp"
+#include "labs/06_allreduce/explore/windows.hpp"
+
+namespace symm {
+namespace {
+
+/// A stream's wait for an event of another stream.
+void wait_for_event(const std::uint32_t* event, std::uint32_t number) {
+    const auto is_set = [&] { return simt::load(event, simt::Order::kAcquire) >= number; };
+    explore::await(is_set, nullptr);
+}
+
+/// Calls of two ranks by the copy engine, as TwoShotCopy queues them. Ranks 2 and 3 stand for the
+/// streams of ranks 0 and 1 that push inputs, the last two for those that send sums. Parts of 12
+/// elements: with three pieces, a pack for each.
+void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Collective collective,
+            const Other& other) {
+    constexpr int kRanks = 2;
+    constexpr std::size_t kPart = 12;
+    constexpr std::size_t kSlot = kPart / 4;  // packs
+    const auto count = static_cast<std::uint32_t>(pieces.count);
+    const auto piece_of = [pieces](CUdeviceptr part, std::uint32_t k) {
+        return pieces.of_part({part, kPart * sizeof(float)}, static_cast<int>(k));
+    };
+    const bool reduces = collective != Collective::kAllGather;
+    const bool gathers = collective != Collective::kReduceScatter;
+    const auto barrier = explore::symmetric<BarrierMemory>(scene, kRanks, "barrier");
+    const auto memory = explore::symmetric<CopyMemory>(scene, kRanks, "copy");
+    const auto trust = explore::symmetric<TrustMemory>(scene, kRanks, "trust");
+    const PeerSlots inputs{explore::symmetric<simt::Pack16>(scene, kRanks, "slot", kSlot), kSlot};
+    const PeerSlots sums{explore::symmetric<simt::Pack16>(scene, kRanks, "sums", kSlot), kSlot};
+    const auto slot_of = [](const PeerSlots& slots, int receiver, int sender) {
+        return reinterpret_cast<CUdeviceptr>(slots.of(receiver, sender));
+    };
+    for (int rank = 0; rank < kRanks; ++rank) {
+        const simt::Timeout timeout = explore::timeout_of(scene, rank);
+        const Calls all{{kRanks},
+                        std::vector<std::size_t>(
+                            calls, collective == Collective::kAllReduce ? kRanks * kPart : kPart),
+                        other,
+                        collective};
+        const Buffers mine = buffers_of(scene, all, rank);
+        begin_at(other.epoch, *barrier.of(rank));
+        memory.of(rank)->rounds = other.epoch;
+        for (int k = 0; k < CopyMemory::kMostPieces; ++k) {
+            std::fill_n(memory.of(rank)->inputs[k], kRanks, other.epoch);
+            std::fill_n(memory.of(rank)->sums[k], kRanks, other.epoch);
+        }
+        // Events: how often they have been recorded.
+        auto* const begun = scene.allocate<std::uint32_t>(1, "begun", rank);
+        auto* const pushed = scene.allocate<std::uint32_t>(1, "pushed", rank);
+        auto* const summed = scene.allocate<std::uint32_t>(1, "summed", rank);
+        auto* const sent = scene.allocate<std::uint32_t>(1, "sent", rank);
+        const int peer = 1 - rank;
+        const auto part_of = [](CUdeviceptr buffer, int part) {
+            return buffer + static_cast<std::size_t>(part) * kPart * sizeof(float);
+        };
+        const CUdeviceptr own_in = reduces ? part_of(mine.in, rank) : mine.in;
+        const CUdeviceptr own_out = gathers ? part_of(mine.out, rank) : mine.out;
+        scene.launch(rank, {.threads = threads}, [=](const ThreadBlock& block) {
+            const bool first = block.thread_rank() == 0;
+            std::uint32_t made = 0;
+            const auto record = [&](std::uint32_t* event, std::uint32_t number) {
+                explore::kernel_end();
+                if (first) {
+                    simt::store(event, number, simt::Order::kRelease);
+                }
+            };
+            const auto wait_for = [&](const std::uint32_t* event, std::uint32_t number) {
+                if (first) {
+                    wait_for_event(event, number);
+                }
+                explore::kernel_end();
+            };
+            make_calls<float>(block, all, rank, mine.in, mine.out, timeout, [&](std::size_t) {
+                record(begun, made + 1);
+                for (std::uint32_t k = 0; k < count && reduces; ++k) {
+                    wait_for(pushed, count * made + k + 1);
+                    const CUdeviceptr arrived = slot_of(inputs, rank, peer);
+                    ReducePiece<float, kRanks>{
+                        {piece_of(own_in, k).address, piece_of(own_out, k).address,
+                         piece_of(own_out, k).bytes / sizeof(float), piece_of(arrived, k).address,
+                         kSlot * sizeof(simt::Pack16), memory, static_cast<int>(k),
+                         Reduction(ReduceOp::kSum, kRanks), timeout, rank, kRanks}}(block);
+                    record(summed, count * made + k + 1);
+                }
+                if (!reduces && first) {
+                    std::copy_n(elements<float>(mine.in), kPart, elements<float>(own_out));
+                }
+                for (std::uint32_t k = 0; k < count && gathers; ++k) {
+                    wait_for(sent, count * made + k + 1);
+                    const BufferPart to = piece_of(part_of(mine.out, peer), k);
+                    Unpack{to.address,
+                           piece_of(slot_of(sums, rank, peer), k).address,
+                           to.bytes,
+                           memory,
+                           static_cast<int>(k),
+                           peer,
+                           peer,
+                           timeout,
+                           rank}(block);
+                    explore::kernel_end();
+                }
+                EndOfRound{{barrier, rank, kRanks}, memory, {trust, rank, kRanks}, timeout}(block);
+                ++made;
+            });
+        });
+        const auto copy = [=](const PeerSlots& slots, CUdeviceptr part, std::uint32_t k) {
+            const BufferPart from = piece_of(part, k);
+            std::copy_n(elements<float>(from.address), from.bytes / sizeof(float),
+                        elements<float>(piece_of(slot_of(slots, peer, rank), k).address));
+        };
+        const auto copies_of = [&](int stream, const PeerSlots& slots, CUdeviceptr part,
+                                   const std::uint32_t* after, bool each, std::uint32_t* done) {
+            scene.launch(stream, {}, [=](const ThreadBlock&) {
+                for (std::uint32_t i = 0; i < calls * count; ++i) {
+                    wait_for_event(after, each ? i + 1 : i / count + 1);
+                    copy(slots, part, i % count);
+                    simt::store(done, i + 1, simt::Order::kRelease);
+                }
+            });
+        };
+        if (reduces) {
+            copies_of(kRanks + rank, inputs, part_of(mine.in, peer), begun, false, pushed);
+        }
+        if (gathers) {
+            copies_of((reduces ? 2 : 1) * kRanks + rank, sums, reduces ? own_out : mine.in,
+                      reduces ? summed : begun, reduces, sent);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace symm
+
+int main(int argc, char** argv) {
+    using namespace symm;
+    const auto by_copies = [](unsigned threads, unsigned calls, int pieces, Collective collective,
+                              const Other& other = {}) {
+        return [=](Scene& scene) { copies(scene, threads, calls, {pieces}, collective, other); };
+    };
+    return explore::explore_main(
+        argc, argv,
+        {
+            {"copy/2x1", by_copies(1, 2, 2, Collective::kAllReduce), false},
+            {"copy/2x1/pieces", by_copies(1, 1, 3, Collective::kAllReduce), false},
+            {"copy/2x1/wrap", by_copies(1, 2, 2, Collective::kAllReduce, {~0U}), false},
+            {"copy/2x1/in_place", by_copies(1, 1, 2, Collective::kAllReduce, {.in_place = true}),
+             false},
+            {"copy/2x2", by_copies(2, 2, 2, Collective::kAllReduce), false},
+            {"reduce_scatter/copy/2x1", by_copies(1, 3, 2, Collective::kReduceScatter), false},
+            {"all_gather/copy/2x1", by_copies(1, 3, 2, Collective::kAllGather), false},
+        });
+}

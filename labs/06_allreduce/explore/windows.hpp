@@ -1,0 +1,33 @@
+#pragma once
+/// \file
+/// What the scenes of algorithms on windows share: buffers, and memory that has seen many calls.
+
+#include <algorithm>
+
+#include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
+#include "labs/06_allreduce/explore/calls.hpp"
+
+namespace symm {
+
+inline Buffers buffers_of(Scene& scene, const Calls& calls, int rank) {
+    const CUdeviceptr in = buffer<float>(scene, "in", rank);
+    return {in, calls.other.in_place ? in : buffer<float>(scene, "out", rank)};
+}
+
+// The memory of a rank after many calls: all its epochs, and the peers' flags, are `epoch`.
+inline void begin_at(std::uint32_t epoch, RendezvousMemory& memory) {
+    for (unsigned b = 0; b < 2; ++b) {
+        memory.epoch[b] = epoch;
+        for (int p = 0; p < 4; ++p) {
+            memory.inbox[b][p][0] = memory.inbox[b][p][1] = {0, epoch, 0, epoch};
+        }
+    }
+}
+inline void begin_at(std::uint32_t epoch, BarrierMemory& memory) {
+    for (unsigned b = 0; b < 2; ++b) {
+        memory.epoch[b] = epoch;
+        std::fill_n(memory.inbox[b], 4, epoch);
+    }
+}
+
+}  // namespace symm
