@@ -18,13 +18,13 @@
 namespace symm {
 
 /// In the order in which sizes grow. kAuto leaves it to the tuner.
-enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kCopy };
+enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kChunks, kCopy };
 
 template <>
 struct Names<Algorithm> {
     static constexpr std::string_view kEnum = "Algorithm";
-    static constexpr auto kNames =
-        std::to_array<std::string_view>({"auto", "oneshot", "sentinel", "push", "twoshot", "copy"});
+    static constexpr auto kNames = std::to_array<std::string_view>(
+        {"auto", "oneshot", "sentinel", "push", "twoshot", "chunks", "copy"});
 };
 /// kAuto is none of them.
 inline constexpr std::size_t kAlgorithms = Names<Algorithm>::kNames.size() - 1;

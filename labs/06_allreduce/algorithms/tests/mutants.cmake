@@ -1,6 +1,7 @@
 # The mutants of lab 06 (cmake/Mutants.cmake).
 symm_mutants(allreduce_mutant LABELS lab06
   SOURCES
+  algorithms/tests/chunks_test.cu
   algorithms/tests/copy_kernels.cu
   algorithms/tests/copy_protocol_test.cpp
   algorithms/tests/protocol_kernels.cu
@@ -32,6 +33,13 @@ symm_mutant(allreduce_mutant copy_untold TwoShotCopy.Tells* "was not notified"
   OLD [[            trust.tell_peers(block);]] NEW "")
 symm_mutant(allreduce_mutant copy_trusting TwoShotCopy.DoesNotTrust* "did not fail"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
+  OLD [[trust.require(block, timeout);]] NEW "")
+
+symm_mutant(allreduce_mutant chunks_untold TwoShotChunks.Tells* "was not notified"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[            trust.tell_peers(block);]] NEW "")
+symm_mutant(allreduce_mutant chunks_trusting TwoShotChunks.DoesNotTrust* "did not fail"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[trust.require(block, timeout);]] NEW "")
 
 # A peer still reads the slots that the next round overwrites.

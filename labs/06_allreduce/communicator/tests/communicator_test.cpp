@@ -39,9 +39,10 @@ TEST(Communicator, PushesPieceByPiece) {
 }
 
 // More than scratch memory holds, with a partial pack at the end.
-TEST(Communicator, SendsCopiesRoundByRound) {
+TEST(Communicator, SendsChunksAndCopiesRoundByRound) {
     for (const auto& [ranks, algorithm] :
-         {std::pair{2, Algorithm::kCopy}, std::pair{3, Algorithm::kCopy}}) {
+         {std::pair{2, Algorithm::kChunks}, std::pair{3, Algorithm::kChunks},
+          std::pair{2, Algorithm::kCopy}, std::pair{3, Algorithm::kCopy}}) {
         if (algorithm == Algorithm::kCopy && !has_copy(ranks)) {
             continue;
         }

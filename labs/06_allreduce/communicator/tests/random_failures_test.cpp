@@ -66,7 +66,7 @@ struct Round {
         one_by_one = below(2) == 0 || testing::kSanitized;
         for (std::size_t call = 0; call < kCalls; ++call) {
             algorithm.at(call) =
-                has_copy(kRanks) && below(4) != 0 ? Algorithm::kCopy : Algorithm::kTwoShot;
+                has_copy(kRanks) && below(4) != 0 ? Algorithm::kCopy : Algorithm::kChunks;
             count.at(call) = 1 + below(kRoom - 2 * kGuard);
         }
     }
@@ -99,7 +99,7 @@ void run_round(Rank& rank, const Round& round) {
     const Stream stream;
     bool failed = false;
     try {  // an algorithm's first call may wait for all ranks on the host
-        for (const Algorithm algorithm : {Algorithm::kTwoShot, Algorithm::kCopy}) {
+        for (const Algorithm algorithm : {Algorithm::kChunks, Algorithm::kCopy}) {
             if (algorithm != Algorithm::kCopy || has_copy(kRanks)) {
                 communicator.all_reduce(from, from, 1, DataType::kFloat, ReduceOp::kSum,
                                         stream.get(), algorithm);

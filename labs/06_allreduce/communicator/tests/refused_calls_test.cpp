@@ -201,6 +201,7 @@ TEST(Communicator, EndsCallsThatDiffer) {
     for (const auto& algorithms : {std::pair{Algorithm::kTwoShot, Algorithm::kSentinel},
                                    std::pair{Algorithm::kOneShot, Algorithm::kTwoShot},
                                    std::pair{Algorithm::kPush, Algorithm::kSentinel},
+                                   std::pair{Algorithm::kChunks, Algorithm::kSentinel},
                                    std::pair{Algorithm::kCopy, Algorithm::kSentinel}}) {
         if (algorithms.first == Algorithm::kCopy && !has_copy(2)) {
             continue;

@@ -18,6 +18,7 @@ extern const AlgorithmKernels kAllGatherPacketsKernels{};
 extern const AlgorithmKernels kSentinelKernels{};
 extern const AlgorithmKernels kPushKernels{};
 extern const AlgorithmKernels kTwoShotKernels{};
+extern const AlgorithmKernels kChunksKernels{};
 extern const AlgorithmKernels kCopyKernels{};
 
 }  // namespace symm

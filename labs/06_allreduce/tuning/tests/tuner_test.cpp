@@ -13,10 +13,10 @@ constexpr MostShapes kMost{{128, 512}, {264, 512}, true};
 
 // These tests use this table, on emulated and on real GPUs.
 Tuner tuner(const MostShapes& most = kMost, const TunerOverrides& overrides = {}) {
-    return {TuningTable::parse("ranks calls oneshot sentinel push twoshot\n"
-                               "2 floating 16K 8M - 96M\n"
-                               "2 integer 512K - - 96M\n"
-                               "8 floating 16K 160K 4M all\n",
+    return {TuningTable::parse("ranks calls oneshot sentinel push twoshot chunks\n"
+                               "2 floating 16K 8M - 16M 96M\n"
+                               "2 integer 512K - - 16M 96M\n"
+                               "8 floating 16K 160K 4M - all\n",
                                "the test"),
             2, most, overrides};
 }
@@ -35,6 +35,10 @@ CallPlan plan(const CallSize& size, Algorithm asked = Algorithm::kAuto, Tuner by
                    size.in_windows, asked);
 }
 
+bool may_take_chunks(std::size_t bytes, const Tuner& by) {
+    return by.may_take(*find_row(Collective::kAllReduce, Algorithm::kChunks), bytes);
+}
+
 Algorithm chosen(std::size_t bytes, int ranks, DataType type = DataType::kFloat) {
     return plan({type, bytes / size_of(type), ranks, kInWindows}).algorithm;
 }
@@ -44,11 +48,12 @@ TEST(Tuner, FollowsItsTable) {
     EXPECT_EQ(chosen((16 << 10) + 4, 2), Algorithm::kSentinel);
     EXPECT_EQ(chosen(8 << 20, 1), Algorithm::kSentinel);
     EXPECT_EQ(chosen((8 << 20) + 4, 2), Algorithm::kTwoShot);
+    EXPECT_EQ(chosen((16 << 20) + 4, 2), Algorithm::kChunks);
     EXPECT_EQ(chosen((96 << 20) + 4, 2), Algorithm::kCopy);
     EXPECT_EQ(chosen(160 << 10, 3), Algorithm::kSentinel);
     EXPECT_EQ(chosen((160 << 10) + 4, 8), Algorithm::kPush);
-    EXPECT_EQ(chosen((4 << 20) + 4, 8), Algorithm::kTwoShot);
-    EXPECT_EQ(chosen(std::size_t{1} << 33, 8), Algorithm::kTwoShot);
+    EXPECT_EQ(chosen((4 << 20) + 4, 8), Algorithm::kChunks);
+    EXPECT_EQ(chosen(std::size_t{1} << 33, 8), Algorithm::kChunks);
     EXPECT_EQ(chosen(512 << 10, 2, DataType::kInt8), Algorithm::kOneShot);
     EXPECT_EQ(chosen((512 << 10) + 1, 8, DataType::kInt8), Algorithm::kTwoShot);
 }
@@ -72,30 +77,30 @@ TEST(TuningTable, SaysWhatIsWrong) {
         return "";
     };
     const auto row = [&](const std::string& text) {
-        return told("ranks calls oneshot sentinel push twoshot\n" + text);
+        return told("ranks calls oneshot sentinel push twoshot chunks\n" + text);
     };
     EXPECT_EQ(told("# nothing"), "a file: no row for floating types");
-    EXPECT_EQ(told("2 floating 1K 1M - 1G"),
+    EXPECT_EQ(told("2 floating 1K 1M - 1G 1G"),
               "a file, line 1: the first row names the columns: ranks calls, then algorithms");
     EXPECT_NE(told("ranks calls ring"), "");
     EXPECT_EQ(told("ranks calls auto"), "a file, line 1: there is no column `auto`");
     EXPECT_EQ(told("ranks calls copy"), "a file, line 1: there is no column `copy`");
-    EXPECT_EQ(row("\n2 float 1K 1M - 1G"),
+    EXPECT_EQ(row("\n2 float 1K 1M - 1G 1G"),
               "a file, line 3: a row starts with the number of ranks, then floating, integer, "
               "reducescatter, allgather");
-    EXPECT_EQ(row("2 integer 1K 1M - 1G"),
+    EXPECT_EQ(row("2 integer 1K 1M - 1G 1G"),
               "a file, line 2: sentinel has no integer calls: write `-`");
-    EXPECT_EQ(row("2 integer 1K - - 1G 2G"), "a file, line 2: there is no column for `2G`");
-    EXPECT_NE(row("2 floating 1K soon - 1G"), "");
+    EXPECT_EQ(row("2 integer 1K - - 1G 1G 2G"), "a file, line 2: there is no column for `2G`");
+    EXPECT_NE(row("2 floating 1K soon - 1G 1G"), "");
     EXPECT_NE(row("2 floating 1K"), "");
 }
 
 TEST(TuningTable, TakesNoAlgorithmWithoutAColumn) {
     const TuningTable table = TuningTable::parse(
-        "ranks calls sentinel oneshot\n2 floating 1M 4K\n2 integer - 4K", "the test");
+        "ranks calls chunks oneshot\n2 floating 1M 4K\n2 integer 1M 4K", "the test");
     const TuningRow& row = table.row(2, CallKind::kFloating);
     EXPECT_EQ(row.algorithm(4 << 10), Algorithm::kOneShot);
-    EXPECT_EQ(row.algorithm(5 << 10), Algorithm::kSentinel);
+    EXPECT_EQ(row.algorithm(5 << 10), Algorithm::kChunks);
     EXPECT_EQ(row.limit(Algorithm::kTwoShot), 0U);
     EXPECT_EQ(row.algorithm(2 << 20), Algorithm::kCopy);
 }
@@ -112,7 +117,7 @@ TEST(Tuner, FillsNoMoreThanTheDevice) {
     }
 }
 
-// On GPUs, with few blocks the sentinel and push are fast only for small calls.
+// On GPUs, with few blocks the sentinel and push are fast only for small calls; chunks are slow.
 TEST(Tuner, TakesTwoShotsWhereOthersHaveTooFewBlocks) {
     constexpr MostShapes kFew{{16, 512}, {16, 512}, true};
     const auto with_few = [&](std::size_t bytes, bool in_windows, int ranks = 2) {
@@ -126,9 +131,20 @@ TEST(Tuner, TakesTwoShotsWhereOthersHaveTooFewBlocks) {
     EXPECT_EQ(with_few(2 << 20, kInWindows, 4), Algorithm::kPush);
     EXPECT_EQ(with_few((2 << 20) + 8, kInWindows, 4),
               is_emulated() ? Algorithm::kPush : Algorithm::kTwoShot);
+    EXPECT_EQ(with_few(32 << 20, kInWindows),
+              is_emulated() ? Algorithm::kChunks : Algorithm::kTwoShot);
 }
 
 TEST(Tuner, SaysWhetherScratchMemoryIsNeeded) {
+    constexpr std::size_t kSmall = 16 << 20;
+    EXPECT_FALSE(may_take_chunks(kSmall, tuner()));
+    EXPECT_TRUE(may_take_chunks(kSmall + 4, tuner()));
+    EXPECT_TRUE(may_take_chunks(kSmall, tuner(kMost, {Algorithm::kChunks})));
+    MostShapes shared = kMost;
+    shared.own_devices = false;
+    EXPECT_FALSE(may_take_chunks(std::size_t{1} << 33, tuner(shared)));
+    constexpr MostShapes kFew{{16, 512}, {16, 512}, true};
+    EXPECT_EQ(may_take_chunks(kSmall + 4, tuner(kFew)), is_emulated());
     const AlgorithmRow& gather = *find_row(Collective::kAllGather, Algorithm::kCopy);
     EXPECT_FALSE(tuner().may_take(gather, 1 << 20));
     EXPECT_TRUE(tuner().may_take(gather, std::size_t{1} << 30));
@@ -138,6 +154,8 @@ TEST(Tuner, SaysAboveWhichSizeItChose) {
     const auto said = [](std::size_t bytes, int ranks) {
         return describe(plan({DataType::kFloat, bytes / 4, ranks, kInWindows}), ranks);
     };
+    EXPECT_EQ(said(32 << 20, 2), "above 16M: stores cross a link faster than loads");
+    EXPECT_EQ(said(32 << 20, 8), "above 4M: stores cross a link faster than loads");
     EXPECT_EQ(said(128 << 20, 2), "above 96M: the copy engine moves more bytes per second");
     EXPECT_EQ(said(4 << 20, 8), "above 160K: one shot would send 4 times as many bytes");
 }
@@ -191,6 +209,9 @@ TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
     const CallPlan pushed = outside(DataType::kFloat, push_limit(2), Algorithm::kPush);
     EXPECT_EQ(pushed.piece, push_limit(2) / 4);
     EXPECT_EQ(outside(DataType::kDouble, 7, Algorithm::kPush).piece, 7U);
+    const std::size_t slots = find_row(Collective::kAllReduce, Algorithm::kChunks)->at_once(2);
+    const CallSize chunks{DataType::kFloat, slots, 2, kInWindows};
+    EXPECT_EQ(plan(chunks, Algorithm::kChunks).piece, slots / 4);
 }
 
 TEST(Tuner, IsOverruled) {

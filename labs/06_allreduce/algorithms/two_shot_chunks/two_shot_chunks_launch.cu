@@ -1,0 +1,46 @@
+#include "common/cuda/driver.hpp"
+#include "labs/06_allreduce/algorithms/dispatch.hpp"
+#include "labs/06_allreduce/algorithms/two_shot/two_shot_launch.hpp"
+#include "labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp"
+
+namespace symm {
+namespace {
+
+constexpr auto kKernel = []<class T, int kMost>(const ChunksCall& call) {
+    return TwoShotChunks<T, kMost>{call};
+};
+
+/// Packs in a chunk, as many as a block's threads have in flight for each peer
+/// (TwoShotChunks::kAtOnce). The same on all ranks, even if their blocks have different numbers of
+/// threads.
+unsigned chunk_packs(int ranks) {
+    return (is_emulated() ? 32 : kMostThreads) * (ranks <= 2 ? 8 : ranks <= 4 ? 4 : 2);
+}
+
+void queue(Workspace& workspace, const QueuedCall& call) {
+    const SlotMemory& slots = *workspace.slots;
+    ChunksCall chunks{two_shot_call(workspace, call),
+                      workspace.at<ChunksMemory>(Algorithm::kChunks), slots.trust(), slots.inputs(),
+                      chunk_packs(call.ranks)};
+    for (std::size_t done = 0; done < call.count; done += call.at_once) {
+        static_cast<Call&>(chunks) = call.piece(done, call.at_once);
+        for (int p = 0; p < call.ranks; ++p) {
+            chunks.rendezvous.mine[p] = {call.seen[p].in + done * size_of(call.type),
+                                         call.seen[p].out + done * size_of(call.type)};
+        }
+        launch_for(call.stream, call.shape, call.type, call.ranks, chunks, kKernel);
+    }
+}
+
+}  // namespace
+
+extern const AlgorithmKernels kChunksKernels{
+    .resident_blocks =
+        [](DataType type, int ranks, unsigned threads) {
+            return resident_blocks_for<ChunksCall>(type, ranks, threads, kKernel);
+        },
+    .queue = queue,
+    .memory = [](int) { return sizeof(ChunksMemory); },
+    .prepare = [](Workspace& workspace) { workspace.make_slots(); }};
+
+}  // namespace symm
