@@ -25,10 +25,14 @@ unsigned divide_up(std::size_t items, std::size_t by) {
     return static_cast<unsigned>(std::min<std::size_t>((items + by - 1) / by, 1U << 30));
 }
 
-/// Of kernels with the sentinel. Measured on two H200s, in packs of 16 bytes.
+/// Of kernels with the sentinel: a pack of 16 bytes per thread, in blocks as small as their number
+/// allows, since a block waits for its slowest thread. Measured on two and four H200s: with blocks
+/// of 128 threads instead of 256, 4K and 64K on four take 2.85 and 3.48 us instead of 2.97 and 3.56.
 LaunchShape sentinel_shape(std::size_t packs, const LaunchShape& most) {
-    const std::size_t once = std::size_t{most.blocks} * 256;  // a pack per thread
-    const unsigned threads = packs > once ? 512 : 256;
+    const unsigned few = std::min(most.blocks, 64U);
+    const unsigned threads = packs <= few * 128                        ? 128
+                             : packs <= std::size_t{most.blocks} * 256 ? 256
+                                                                       : 512;
     return shape_for(packs, {most.blocks, std::min(threads, most.threads)});
 }
 
