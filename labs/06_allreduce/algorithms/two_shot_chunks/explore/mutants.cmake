@@ -1,5 +1,7 @@
-# The mutants of two shots in chunks (cmake/Mutants.cmake). A chunk may be read before it has arrived: the wait does not acquire, or
-# threads do not wait for the block's other threads, which push or poll.
+# The mutants of two shots in chunks (cmake/Mutants.cmake).
+
+# A chunk may be read before it has arrived: the wait does not acquire, or threads do not wait for
+# the block's other threads, which push or poll.
 symm_explored_mutant(06_chunks wait_relaxed chunks/2x1 "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[wait_signal(waiter, &memory]] NEW [[wait_signal<simt::Order::kRelaxed>(waiter, &memory]])

@@ -1,4 +1,6 @@
-# The mutants of two shots by the copy engine (cmake/Mutants.cmake). Inputs or sums may be read before they are there.
+# The mutants of two shots by the copy engine (cmake/Mutants.cmake).
+
+# Inputs or sums may be read before they are there.
 symm_explored_mutant(06_copy wait_relaxed copy/2x1 "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
   OLD [[wait_signal(waiter, &memory.of(rank)->inputs]]
