@@ -26,12 +26,14 @@ struct Traffic {
     std::uint64_t first = 0;  ///< Step.
     unsigned places = 0;      ///< Staged: they lie in as many places of the connection's buffer.
     unsigned channels = 1;
+    std::uint64_t more = 0;  ///< Bytes that the receiver expects beyond those sent.
 };
 
 /// Rank 0 sends messages to rank 1.
 void messages(Scene& scene, const Traffic& traffic) {
     const unsigned chunks = traffic.chunks;
     const unsigned channels = traffic.channels;
+    const std::uint64_t more = traffic.more;
     auto* const send = scene.allocate<SendMem>(channels, "head", 0);
     auto* const receive = scene.allocate<RecvMem>(channels, "tail", 1);
     std::uint64_t* const steps[] = {scene.allocate<std::uint64_t>(channels, "step", 0),
@@ -62,7 +64,7 @@ void messages(Scene& scene, const Traffic& traffic) {
                     auto* const words = reinterpret_cast<std::uint64_t*>(place);
                     const TransferKernel kernel{
                         {rank == 0 ? connection : none, place, rank == 0 ? bytes : 0, 1},
-                        {rank == 1 ? connection : none, place, rank == 1 ? bytes : 0, 0},
+                        {rank == 1 ? connection : none, place, rank == 1 ? bytes + more : 0, 0},
                         rank,
                         timeout};
                     const auto word = [&](std::uint64_t i) { return 1000 * (m + 1) + i; };
@@ -75,6 +77,10 @@ void messages(Scene& scene, const Traffic& traffic) {
                     kernel(block);
                     explore::kernel_end();
                     const bool checks = first && rank == 1 && !explore::gave_up(timeout);
+                    if (first && rank == 1 && more != 0 &&
+                        (checks || send->head != traffic.first)) {
+                        fail("a message of another length is received");
+                    }
                     for (std::uint64_t i = 0; checks && i < bytes / 8; ++i) {
                         if (const std::uint64_t seen = words[i]; seen != word(i)) {
                             fail(fmt::format("message {}, word {}: {} instead of {}", m, i, seen,
@@ -150,6 +156,26 @@ void unpack(Scene& scene, unsigned blocks, unsigned threads, std::uint64_t piece
     });
 }
 
+/// A kernel of one piece finds `described` descriptors in its queue, which may be full.
+void queue_of(Scene& scene, std::uint64_t described) {
+    auto* const queue = scene.allocate<UnpackQueue>(1, "queue", 0);
+    auto* const memory = scene.allocate<std::byte>(128, "memory", 1);  // both buffers
+    std::fill_n(queue->descriptors, kUnpackDepth, UnpackDescriptor{0, 16, 64});
+    queue->tail = described;
+    const UnpackKernel kernel{queue, memory, 64, memory, 128, 16, explore::timeout_of(scene, 1),
+                              1,     0};
+    scene.launch(1, {1, 1, sizeof(std::uint64_t)}, [=](const ThreadBlock& block) {
+        kernel(block);
+        const std::uint64_t taken = described > kUnpackDepth ? 0 : 1;
+        if (!explore::gave_up(kernel.timeout) && queue->heads[0] != taken) {
+            fail(fmt::format("{} descriptors were taken instead of {}", queue->heads[0], taken));
+        }
+        if (explore::gave_up(kernel.timeout) != (taken == 0)) {
+            fail(taken == 0 ? "too many descriptors are taken" : "a full queue is refused");
+        }
+    });
+}
+
 }  // namespace
 }  // namespace symm
 
@@ -162,6 +188,9 @@ int main(int argc, char** argv) {
                               std::uint64_t messages = 1, std::uint64_t first = 0) {
         return [=](Scene& scene) { unpack(scene, blocks, threads, pieces, messages, first); };
     };
+    const auto queue = [](std::uint64_t described) {
+        return [=](Scene& scene) { queue_of(scene, described); };
+    };
     constexpr std::uint64_t kAlmostWrapped = ~std::uint64_t{2};
     return explore::explore_main(
         argc, argv,
@@ -173,10 +202,13 @@ int main(int argc, char** argv) {
             {"staged/1", connection({1, 3, 3, 0, 1})},
             {"staged/2", connection({2, 2, 5, 0, 3})},  // a place is used again
             {"messages/2", connection({2, 5, 2})},      // the slots are used by two kernels
+            {"messages/1/longer", connection({1, 2, 2, 0, 0, 1, 8})},  // than what was sent
             {"unpack/1x1", unpacking(1, 1, 4)},
             {"unpack/1x2", unpacking(1, 2, 3)},
             {"unpack/2x1", unpacking(2, 1, 3)},
             // Two kernels, and the queue's end between their descriptors.
             {"unpack/1x2/next", unpacking(1, 2, 3, 2, kUnpackDepth - 2)},
+            {"unpack/full", queue(kUnpackDepth), false},
+            {"unpack/overfull", queue(kUnpackDepth + 1), false},
         });
 }

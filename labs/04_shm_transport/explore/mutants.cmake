@@ -97,3 +97,17 @@ symm_explored_mutant(04 counts_do_not_wrap connection/1/wrap "data race on r1"
 symm_explored_mutant(04 unpack_queue_has_no_end unpack/1x2/next "no thread can go on|data race"
   FILE labs/04_shm_transport/unpack_queue/unpack_queue.hpp
   OLD [[= queue->descriptors[next % kUnpackDepth];]] NEW [[= queue->descriptors[next];]])
+
+# The sender begins each kernel as if the receiver had emptied all earlier steps.
+symm_explored_mutant(04 begins_with_credit messages/2 "data race on r1.fifo"
+  FILE labs/04_shm_transport/connection/fifo.hpp
+  OLD [[head_(step_ - kSteps) {}]] NEW [[head_(step_) {}]])
+# A message that was refused is used, and its slot given back.
+symm_explored_mutant(04 takes_another_length messages/1/longer "another length is received"
+  FILE labs/04_shm_transport/connection/fifo.hpp
+  OLD [[ends_.peer, left}, entry.left);
+            return nullptr;]]
+  NEW [[ends_.peer, left}, entry.left);]])
+symm_explored_mutant(04 unpack_refuses_full_queue unpack/full "a full queue is refused"
+  FILE labs/04_shm_transport/unpack_queue/unpack_queue.hpp
+  OLD [[tail - next > kUnpackDepth]] NEW [[tail - next >= kUnpackDepth]])

@@ -117,6 +117,52 @@ void steps(Scene& scene, const Shape& shape) {
     }
 }
 
+/// Rank 0 passes steps on from rank 1 to rank 1, with the last credit of its kernel's start. Then
+/// it waits for the next, while a thread of its may still be at the end of the step before.
+void relay(Scene& scene) {
+    constexpr std::uint64_t kSlotBytes = 128;
+    constexpr std::uint64_t kFirst = 8;  // rank 0 has sent one step more than it has received
+    const Channel in(scene, 1, 0, kSlotBytes, kFirst);
+    const Channel out(scene, 0, 1, kSlotBytes, kFirst + 1);
+    out.send->head = kFirst + 2 - kSteps;
+    for (std::uint64_t step = kFirst; step < kFirst + 2; ++step) {
+        const auto flag = static_cast<std::uint32_t>(step + 1);
+        auto* const slot = reinterpret_cast<Packet*>(in.sender().slot(step));
+        slot[0] = slot[1] = {1, flag, 1, flag};
+    }
+    auto* const data = scene.allocate<Word>(4, "data", 0);
+    const simt::Timeout timeout = explore::timeout_of(scene, 0);
+    using Protocol = LL<Word, ThreadBlock>;
+    scene.launch(0, {1, 2, sizeof(Protocol::Shared)}, [=](const ThreadBlock& block) {
+        const RingEnds ends{in.receiver(), out.sender(), 0, 1, 1, timeout};
+        Protocol protocol(block, ends, {ReduceOp::kSum, 2}, {}, block.shared<Protocol::Shared>());
+        Primitives<Protocol, Word> prims(protocol);
+        prims.recv_copy_send(data, 4);
+        prims.recv_copy_send(data, 4);
+        protocol.finish();
+    });
+    scene.launch(1, {}, [=](const ThreadBlock&) {
+        post_peer<simt::Order::kRelaxed>(&out.send->head, kFirst + 3 - kSteps);
+    });
+}
+
+/// Lane `lane` has given up before; all lines are there. All lanes must get false.
+void lines(Scene& scene, unsigned lane) {
+    auto* const line = scene.allocate<simt::Pack16>(simt::kWarpSize, "line");
+    std::fill_n(line, simt::kWarpSize, simt::Pack16{{1, 1}});
+    const simt::Timeout timeouts[] = {explore::timeout_of(scene, 0), explore::timeout_of(scene, 0)};
+    *timeouts[1].gave_up = 1;
+    scene.launch(0, {1, simt::kWarpSize}, [=](const ThreadBlock& block) {
+        const simt::Warp warp(block);
+        simt::Waiter waiter(timeouts[block.thread_rank() == lane ? 1 : 0]);
+        simt::Pack16 pack[1];
+        if (simt::wait_for_lines(warp, waiter, {simt::Wait::kLine, 0, 1, 1}, 1,
+                                 line + block.thread_rank(), pack)) {
+            fail("a lane goes on, though another has given up");
+        }
+    });
+}
+
 struct RingShape {
     int ranks;
     unsigned threads;
@@ -242,8 +288,10 @@ int main(int argc, char** argv) {
             // Before flags that were used long ago become valid again.
             {"ll/1/old",
              ll({1, 128, {{2, 0, 0, 0, 0, 0, 0}, {2}, {4}}, kFlags / 2 - kSteps, true})},
-            {"ll128/32", ll128({32, 1024, {each(9, 120)}}), false},
+            {"ll/2/relay", relay},
+            {"ll128/32", ll128({32, 1024, {each(9, 240)}}), false},
             {"ll128/32/sizes", ll128({32, 2048, {{240, 3, 120, 1, 0, 240, 7, 1, 240, 31}}}), false},
+            {"ll128/32/gives_up", [](Scene& scene) { lines(scene, 5); }, false},
             {"ring/simple/2x1", ring({2, 1, 4, 2, 2})},
             {"ring/simple/3x1", ring({3, 1, 4, 1, 1})},
             {"ring/simple/3x1/in_place", ring({3, 1, 4, 1, 1, false, true})},

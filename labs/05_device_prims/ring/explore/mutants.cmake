@@ -51,6 +51,10 @@ symm_explored_mutant(ring ll_no_counts ll/1/2 "no thread can go on|instead of"
 symm_explored_mutant(ring ll_one_gave_up ll/2 "waits at a barrier"
   FILE labs/05_device_prims/ring/ll_steps.hpp
   OLD [[received_ % 2]] NEW [[0]])
+symm_explored_mutant(ring ll_credit_shares_a_word ll/2/relay "waits at a barrier"
+  FILE labs/05_device_prims/ring/ll_steps.hpp
+  OLD [[simt::store(&shared_->gave_up[2],]] NEW [[simt::store(&shared_->gave_up[sent_ % 2],]]
+  OLD [[simt::load(&shared_->gave_up[2],]] NEW [[simt::load(&shared_->gave_up[sent_ % 2],]])
 symm_explored_mutant(ring ll_forgets_giving_up ring/ll/2x1 "has given up, and stores"
   FILE labs/05_device_prims/ring/ll_steps.hpp
   OLD [[if (gave_up_) {
@@ -83,3 +87,12 @@ symm_explored_mutant(ring line_flag_load_relaxed ll128/32 "instead of"
 symm_explored_mutant(ring ll_never_overwrites ll/1/old "instead of"
   FILE labs/05_device_prims/ring/ll.hpp
   OLD [[if (kMove.send && overwrites_whole_slot()) {]] NEW [[if (false) {]])
+
+# The second round's lines may be seen after those of the first.
+symm_explored_mutant(ring line_first_round_only ll128/32 "instead of"
+  FILE common/simt/ll128_line.hpp
+  OLD [[&flags[r * static_cast<int>(kWarpSize)].half[1],]] NEW [[&flags[0].half[1],]])
+# A lane that gave up leaves without the others of its warp.
+symm_explored_mutant(ring lane_leaves_alone ll128/32/gives_up "a lane goes on"
+  FILE common/simt/ll128_line.hpp
+  OLD [[return warp.all(arrived);]] NEW [[return arrived;]])
