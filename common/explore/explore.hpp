@@ -128,6 +128,9 @@ struct ReportedStep {
     std::uint64_t passed = 0;  ///< For a sync: how often its threads have passed it before.
     long from = -1;    ///< For a load: the step that stored the value; -1: it was there at first.
     long newest = -1;  ///< For an atomic load: the newest store there, if it is another one.
+    /// For a plain store in another rank's memory: the step whose value it overwrites before
+    /// another thread has read it; -1: none.
+    long over = -1;
     /// For an atomic load: the steps whose stores it could read, newest first, and their values.
     std::vector<std::pair<long, std::string>> choices;
     std::vector<std::pair<std::size_t, std::string>> cells;  ///< Numbers and values of its cells.

@@ -28,22 +28,37 @@ std::string number_text(std::uint64_t value) {
 /// The last step that stored each byte, so far; -1: none.
 class Writers {
 public:
-    void store(std::uintptr_t begin, std::size_t size, long step) {
-        for (std::size_t i = 0; i < size; ++i) {
-            last_[begin + i] = step;
+    void store(const Access& access, long step, int thread) {
+        for (std::size_t i = 0; i < access.size; ++i) {
+            last_[access.address + i] = {step, thread, false};
         }
     }
-    long newest(std::uintptr_t begin, std::size_t size) const {
+    void load(const Access& access, int thread) {
+        for (std::size_t i = 0; i < access.size; ++i) {
+            if (const auto found = last_.find(access.address + i); found != last_.end()) {
+                found->second.is_read |= found->second.thread != thread;
+            }
+        }
+    }
+    /// The newest of those of an access; `unread`: that no other thread has read since.
+    long newest(const Access& access, bool unread = false) const {
         long newest = -1;
-        for (std::size_t i = 0; i < size; ++i) {
-            const auto found = last_.find(begin + i);
-            newest = std::max(newest, found == last_.end() ? -1 : found->second);
+        for (std::size_t i = 0; i < access.size; ++i) {
+            const auto found = last_.find(access.address + i);
+            if (found != last_.end() && !(unread && found->second.is_read)) {
+                newest = std::max(newest, found->second.step);
+            }
         }
         return newest;
     }
 
 private:
-    std::unordered_map<std::uintptr_t, long> last_;
+    struct Last {
+        long step;
+        int thread;
+        bool is_read;
+    };
+    std::unordered_map<std::uintptr_t, Last> last_;
 };
 
 /// Memory cut where an access begins or ends, and into words of at most eight bytes.
@@ -148,12 +163,14 @@ void Exploration::report_steps(Report& report) const {
         if (memory == nullptr || step.what == "access") {  // no value of the scene's
             continue;
         }
-        const long before = plain.newest(access.address, access.size);
+        const long before = plain.newest(access);
         const auto stored_by = [before](long of) { return of < 0 ? before : of; };
         if (step.what == "plain load") {
-            step.from = all.newest(access.address, access.size);
+            step.from = all.newest(access);
+            all.load(access, logged.thread);
         } else if (step.what == "load") {
             step.from = stored_by(logged.from);
+            all.load(access, logged.thread);
             for (const auto& [of, value] : logged.choices) {
                 step.choices.emplace_back(
                     stored_by(of),
@@ -162,10 +179,13 @@ void Exploration::report_steps(Report& report) const {
             const long newest = step.choices.front().first;
             step.newest = newest == step.from ? -1 : newest;
         } else {
-            all.store(access.address, access.size, number);
+            if (step.what == "plain store" && step.owner >= 0 && step.owner != step.rank) {
+                step.over = all.newest(access, true);
+            }
+            all.store(access, number, logged.thread);
         }
         if (step.what == "plain store") {
-            plain.store(access.address, access.size, number);
+            plain.store(access, number, logged.thread);
         }
         const bool is_made =
             !report.failed || step.what != "plain store" || &logged != &log_.back();

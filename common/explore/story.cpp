@@ -29,8 +29,9 @@ std::string deed(const ReportedStep& step, const std::string& where) {
         return is_sync(step) || step.what == "kernel end" ? "comes to " + step.what : step.what;
     }
     if (step.what.ends_with("store")) {
-        return fmt::format("stores {}into {}, {}", step.value.empty() ? "" : step.value + ' ',
-                           where, order);
+        return fmt::format("stores {}into {}, {}{}", step.value.empty() ? "" : step.value + ' ',
+                           where, order,
+                           step.over < 0 ? "" : fmt::format("; {} is unread", step.over));
     }
     if (!step.what.ends_with("load")) {
         return fmt::format("accesses {}, {}", where, order);
@@ -109,7 +110,7 @@ public:
     /// Adds a step, and those that its line cites. Not a step: -1.
     void tell(long number) {
         if (number >= 0) {
-            numbers.insert({number, step(number).from, step(number).newest});
+            numbers.insert({number, step(number).from, step(number).newest, step(number).over});
             numbers.erase(-1);
         }
     }
@@ -274,11 +275,11 @@ std::string json_of(const ReportedStep& step, bool matters, const Threads& threa
     std::ranges::transform(step.places, std::back_inserter(places), quoted);
     return fmt::format(
         R"({{"rank":{},"block":{},"thread":{},"says":{},"what":{},"order":{},"location":{},)"
-        R"("value":{},"from":{},"newest":{},"choices":[{}],"cells":[{}],"places":[{}],)"
+        R"("value":{},"from":{},"newest":{},"over":{},"choices":[{}],"cells":[{}],"places":[{}],)"
         R"("matters":{}}})",
         step.rank, step.block, step.thread, quoted(sentence(step, threads)), quoted(step.what),
         quoted(step.order), quoted(step.location), quoted(step.value), step.from, step.newest,
-        fmt::join(choices, ","), fmt::join(cells, ","), fmt::join(places, ","), matters);
+        step.over, fmt::join(choices, ","), fmt::join(cells, ","), fmt::join(places, ","), matters);
 }
 
 }  // namespace

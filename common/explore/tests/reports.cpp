@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <regex>
 #include <string>
+#include <vector>
 
 #include "common/explore/explore.hpp"
 
@@ -243,6 +244,38 @@ Report leave_early(bool announced) {
     });
 }
 
+/// Rank 0 overwrites a word of rank 1 before it has been read, and once more afterwards.
+bool unread_is_told() {
+    const Report report = explore({}, [](Scene& scene) {
+        x = scene.allocate<Word>(1, "x", 1);
+        y = scene.allocate<Word>(1, "y", 0);
+        data = scene.allocate<std::uint32_t>(1, "data", 1);
+        const auto wait = [](const Word* word, std::uint32_t value) {
+            await([=] { return word->load(acquire) == value; }, nullptr);
+        };
+        scene.launch(0, {}, [=](const auto&) {
+            *data = 1, x->store(1, release);
+            *data = 2, x->store(2, release);
+            wait(y, 1);
+            *data = 3, x->store(3, release);
+        });
+        scene.launch(1, {}, [=](const auto&) {
+            wait(x, 2);
+            expect(*data, 2), y->store(1, release);
+            wait(x, 3);
+            expect(*data, 4);
+        });
+    });
+    std::vector<long> over;
+    for (const ReportedStep& step : report.steps) {
+        if (step.what == "plain store") {
+            over.push_back(step.over);
+        }
+    }
+    return is_as_expected("stores over unread data", "reads 3", report) &&
+           over == std::vector<long>{-1, 0, -1};
+}
+
 }  // namespace
 }  // namespace symm::explore
 
@@ -265,6 +298,7 @@ int main() {
     wrong += is_as_expected("a thread leaves unannounced", "waits at a barrier", leave_early(false))
                  ? 0
                  : 1;
+    wrong += unread_is_told() ? 0 : 1;
     fmt::print("{} reports are wrong\n", wrong);
     return wrong == 0 ? 0 : 1;
 }
