@@ -5,14 +5,15 @@
 ///
 ///     run_kernels(scene, rank, {.blocks = 2, .threads = 4}, {[=] { my_kernel(mine, peers); }});
 ///
-/// The explorer knows accesses of system scope, in one-dimensional blocks. All else that is named
-/// here does not compile, and clang says why.
+/// The explorer knows accesses of system scope. All else that is named here does not compile, and
+/// clang says why.
 
 #include <cuda_runtime.h>
 
 #include <atomic>
 #include <cuda/atomic>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "common/explore/explore.hpp"
@@ -37,6 +38,32 @@ inline void run_kernels(Scene& scene, int rank, const Shape& shape,
 template <class T>
 T* dynamic_shared() {
     return this_block().shared<T>();
+}
+
+/// threadIdx.
+inline uint3 thread_index() {
+    const unsigned rank = this_block().thread_rank();
+    const dim3 dim = block_dim();
+    return {rank % dim.x, rank / dim.x % dim.y, rank / dim.x / dim.y};
+}
+
+/// A shuffle: the value of the lane `source(lane, first)`, or its own where that is beyond its group
+/// of `width` lanes, of which `first` is the first.
+template <class T, class Source>
+T shuffle(unsigned mask, T value, unsigned width, const Source& source) {
+    const simt::Warp warp(this_block());
+    const unsigned lane = warp.thread_rank();
+    const unsigned first = lane / width * width;
+    const unsigned from = source(lane, first);
+    const unsigned all = warp.size() == simt::kWarpSize ? ~0U : (1U << warp.size()) - 1;
+    if ((mask & all) != all) {
+        fail("the explorer knows only shuffles of whole warps");
+    }
+    const bool is_its_own = from >= first + width;
+    if (!is_its_own && from >= warp.size()) {
+        fail("a shuffle reads lane " + std::to_string(from) + ", which its warp does not have");
+    }
+    return warp.shfl(value, is_its_own ? lane : from);
 }
 
 #define SYMM_REFUSED(name, why)   \
@@ -115,10 +142,10 @@ SYMM_REFUSED(multimem_red, "multicast");
 }  // namespace symm::explore
 
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
-#define threadIdx (uint3{::symm::explore::this_block().thread_rank(), 0, 0})
-#define blockIdx (uint3{::symm::explore::this_block().group_index(), 0, 0})
-#define blockDim (dim3(::symm::explore::this_block().size()))
-#define gridDim (dim3(::symm::explore::this_block().dim_blocks()))
+#define threadIdx (::symm::explore::thread_index())
+#define blockIdx (uint3(::symm::explore::this_block().host().group_index))
+#define blockDim (::symm::explore::block_dim())
+#define gridDim (::symm::explore::this_block().host().grid_dim)
 
 #undef __global__
 #define __global__
@@ -142,6 +169,27 @@ inline int __syncthreads_and(int vote) {
 inline void __syncwarp() {
     const auto& block = symm::explore::this_block();
     block.host().sync_warp(block.thread_rank() / symm::simt::kWarpSize);
+}
+template <class T>
+T __shfl_sync(unsigned mask, T value, unsigned lane, unsigned width = symm::simt::kWarpSize) {
+    return symm::explore::shuffle(mask, value, width,
+                                  [=](unsigned, unsigned first) { return first + lane % width; });
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, unsigned bits, unsigned width = symm::simt::kWarpSize) {
+    return symm::explore::shuffle(mask, value, width,
+                                  [=](unsigned mine, unsigned) { return mine ^ bits; });
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned by, unsigned width = symm::simt::kWarpSize) {
+    return symm::explore::shuffle(mask, value, width,
+                                  [=](unsigned mine, unsigned) { return mine + by; });
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned by, unsigned width = symm::simt::kWarpSize) {
+    return symm::explore::shuffle(mask, value, width, [=](unsigned mine, unsigned first) {
+        return mine < first + by ? mine : mine - by;
+    });
 }
 inline void __threadfence_system() {
     symm::explore::ptx::fence_sc_sys();

@@ -241,6 +241,9 @@ void leave_block() {
 const simt::ThreadBlock& this_block() {
     return running->this_block();
 }
+dim3 block_dim() {
+    return running->block_dim();
+}
 void fail(const std::string& why) {
     running->fail(why);
 }

@@ -68,6 +68,7 @@ struct SceneBlock final : simt::HostBlock {
     void sync_warp(unsigned warp) override;
     void sync_named(unsigned number, unsigned threads) override;
 
+    dim3 dim;  ///< Threads.
     MeetingPoint whole{"block.sync"};
     std::vector<MeetingPoint> warps;
     std::map<unsigned, MeetingPoint> named;  ///< By number.
@@ -201,6 +202,7 @@ public:
                                           : reinterpret_cast<char*>(address);
     }
     const simt::ThreadBlock& this_block() const { return current_->handle; }
+    dim3 block_dim() const { return current_->scene_block->dim; }
     void plain(void* address, std::size_t size, bool store, void* place);
     std::uint64_t load(const AtomicAccess& access);
     void store(const AtomicAccess& access, std::uint64_t value);
@@ -240,7 +242,7 @@ private:
     End execute();
     void begin_execution();
     void run_ready();
-    void add_thread(int rank, SceneBlock& block, unsigned number,
+    void add_thread(int rank, SceneBlock& block, unsigned block_number, unsigned number,
                     const std::function<void(const simt::ThreadBlock&)>& body);
     static void live(void* thread);
     void resume(Thread& thread);

@@ -28,10 +28,10 @@
 
 namespace symm::explore {
 
-/// The threads of a rank.
+/// The threads of a rank, as of a launch.
 struct Shape {
-    unsigned blocks = 1;
-    unsigned threads = 1;
+    dim3 blocks = 1;
+    dim3 threads = 1;
     std::size_t shared_bytes = 0;  ///< Each block has this many.
 };
 
@@ -81,6 +81,7 @@ private:
 void kernel_end();
 /// Those of the calling thread.
 const simt::ThreadBlock& this_block();
+dim3 block_dim();
 /// The calling thread returns from its kernel before the others of its block: until the kernel's
 /// end their syncs do not wait for it (as on GPUs since Volta).
 void leave_block();

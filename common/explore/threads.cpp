@@ -77,30 +77,34 @@ void Exploration::launch(int rank, const Shape& shape,
                          const std::function<void(const simt::ThreadBlock&)>& body) {
     MeetingPoint& end =
         kernel_ends_.try_emplace(rank, MeetingPoint{"kernel end", 0, true}).first->second;
-    end.expected += std::size_t{shape.blocks} * shape.threads;
-    for (unsigned b = 0; b < shape.blocks; ++b) {
+    const dim3& grid = shape.blocks;
+    const unsigned threads = shape.threads.x * shape.threads.y * shape.threads.z;
+    const unsigned blocks = grid.x * grid.y * grid.z;
+    end.expected += std::size_t{blocks} * threads;
+    for (unsigned b = 0; b < blocks; ++b) {
         SceneBlock& block = blocks_.emplace_back();
-        block.group_index = dim3(b);
-        block.grid_dim = dim3(shape.blocks);
-        block.size = shape.threads;
-        block.exchange.resize(shape.threads);
+        block.group_index = dim3(b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y);
+        block.grid_dim = grid;
+        block.dim = shape.threads;
+        block.size = threads;
+        block.exchange.resize(threads);
         if (shape.shared_bytes != 0) {
             block.shared = allocate<char>(shape.shared_bytes, fmt::format("shared{}", b), rank);
         }
         if (static_bytes_ != 0) {
             block.statics = allocate<char>(static_bytes_, fmt::format("__shared__{}", b), rank);
         }
-        block.whole.expected = shape.threads;
-        for (unsigned first = 0; first < shape.threads; first += simt::kWarpSize) {
-            block.warps.push_back({"warp.sync", std::min(simt::kWarpSize, shape.threads - first)});
+        block.whole.expected = threads;
+        for (unsigned first = 0; first < threads; first += simt::kWarpSize) {
+            block.warps.push_back({"warp.sync", std::min(simt::kWarpSize, threads - first)});
         }
-        for (unsigned t = 0; t < shape.threads; ++t) {
-            add_thread(rank, block, t, body);
+        for (unsigned t = 0; t < threads; ++t) {
+            add_thread(rank, block, b, t, body);
         }
     }
 }
 
-void Exploration::add_thread(int rank, SceneBlock& block, unsigned number,
+void Exploration::add_thread(int rank, SceneBlock& block, unsigned block_number, unsigned number,
                              const std::function<void(const simt::ThreadBlock&)>& body) {
     if (thread_count_ == kMostThreads) {
         throw std::runtime_error(fmt::format("more than {} threads", kMostThreads));
@@ -111,7 +115,7 @@ void Exploration::add_thread(int rank, SceneBlock& block, unsigned number,
     }
     thread.rank = rank;
     thread.scene_block = &block;
-    thread.block = static_cast<int>(block.group_index.x);
+    thread.block = static_cast<int>(block_number);
     thread.number = static_cast<int>(number);
     thread.state = ThreadState::kReady;
     thread.gave_up = false;
