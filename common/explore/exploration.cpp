@@ -168,6 +168,18 @@ void on_fault(int signal, siginfo_t* info, void*) {
     std::signal(signal, SIG_DFL);  // the access is repeated, and faults again
 }
 
+// Whether one of a second's random executions fails.
+bool Exploration::fails_at_random() {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    search_.at_random(true);
+    bool failed = false;
+    while (!failed && !begin_again_ && std::chrono::steady_clock::now() < end) {
+        failed = execute() == End::kFailed;
+    }
+    search_.at_random(false);
+    return failed;
+}
+
 Report Exploration::explore() {
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&] {
@@ -176,8 +188,16 @@ Report Exploration::explore() {
     Report report;
     std::uint64_t visited =
         0;  // with those that were given up, since an equivalent one was visited
+    bool was_random = options_.collect;  // no random executions where all are compared
     while (true) {
-        const End end = execute();
+        End end = End::kAsleep;
+        if (!was_random && seconds() > options_.random_after) {
+            end = fails_at_random() ? End::kFailed : End::kAsleep;
+            was_random = !begin_again_;
+        }
+        if (end != End::kFailed && !begin_again_) {
+            end = execute();
+        }
         report.threads = static_cast<int>(thread_count_);
         if (end == End::kFailed) {
             ++report.executions;

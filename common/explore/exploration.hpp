@@ -240,6 +240,7 @@ private:
     };
 
     End execute();
+    bool fails_at_random();
     void begin_execution();
     void run_ready();
     void add_thread(int rank, SceneBlock& block, unsigned block_number, unsigned number,

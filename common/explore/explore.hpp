@@ -105,6 +105,8 @@ struct Options {
     bool may_give_up = false;  ///< Each wait may also end because its time is over.
     std::uint64_t most_executions = 2'000'000;
     double seconds = 60;
+    /// A search that has not ended by then makes random executions for a second, and goes on.
+    double random_after = 2;
     Reduction reduction = Reduction::kSourceSets;
     bool collect = false;  ///< Report::graphs.
     KernelEnd kernel_end = KernelEnd::kFence;

@@ -27,6 +27,9 @@ std::size_t Search::choose(std::size_t count) {
     if (count == 1) {
         return 0;
     }
+    if (at_random_) {
+        return random_() % count;
+    }
     if (depth_ == path_.size()) {
         path_.emplace_back().count = count;
     }
@@ -38,6 +41,9 @@ std::size_t Search::choose(std::size_t count) {
 
 const ThreadMove* Search::next(const std::vector<ThreadMove>& moves,
                                const std::map<int, std::vector<std::size_t>>& polled) {
+    if (at_random_) {
+        return &moves[random_() % moves.size()];
+    }
     if (depth_ == path_.size()) {
         Node node;
         node.all = moves;
@@ -82,7 +88,7 @@ std::size_t Search::moved(int thread) {
 }
 
 void Search::add_races(std::size_t location, int thread, const NumberSet& past, bool with_loads) {
-    if (reduction_ != Reduction::kSourceSets || depth_ < new_from_) {
+    if (at_random_ || reduction_ != Reduction::kSourceSets || depth_ < new_from_) {
         return;
     }
     for (std::size_t n = made_.size(); n-- > 0;) {

@@ -18,12 +18,16 @@
 /// then the threads that lead to the store are tried before the load (Abdulla and others, "Optimal
 /// Dynamic Partial Order Reduction": source sets). In the same way an addition or a swap comes
 /// after another one that has taken what it could have read.
+///
+/// Depth first, the earliest choices change last. In a large tree a fault that needs one of them
+/// is far away, so there are random executions, too (Options::random_after).
 
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <random>
 #include <vector>
 
 #include "common/explore/explore.hpp"
@@ -52,6 +56,8 @@ public:
     void begin_execution();
     /// One of `count` possibilities.
     std::size_t choose(std::size_t count);
+    /// Whether the next executions are random ones, which the search does not remember.
+    void at_random(bool random) { at_random_ = random; }
     /// One of the moves, or null where all are asleep: something equivalent was visited. `polled`
     /// has the locations that each thread's poll reads.
     const ThreadMove* next(const std::vector<ThreadMove>& moves,
@@ -98,6 +104,8 @@ private:
     void add_races(std::size_t location, int thread, const NumberSet& past, bool with_loads);
 
     const Reduction reduction_;
+    bool at_random_ = false;
+    std::mt19937_64 random_;
     std::vector<Node> path_;
     std::vector<Made> made_;
     std::vector<ThreadMove> asleep_;  ///< At the present depth.

@@ -197,6 +197,23 @@ const Case kCases[] = {
           std::atomic_thread_fence(acquire);
           expect(*data, 5);
       }}},
+    {"the first of many loads reads an old value",
+     "reads 0",
+     {[] { x->store(1, relaxed), y->store(1, relaxed); },
+      [] {
+          await([] { return y->load(relaxed) == 1; }, nullptr);
+          const std::uint32_t first = x->load(relaxed);
+          for (int i = 0; i < 16; ++i) {
+              y[i + 1].load(relaxed);
+          }
+          expect(first, 1);
+      },
+      [] {
+          for (int i = 0; i < 16; ++i) {
+              y[i + 1].store(1, relaxed);
+          }
+      }},
+     {.most_executions = 10'000, .random_after = 0}},
     {"the end of a kernel is a fence",
      "1 executions",
      {[] { *data = 5, kernel_end(), x->store(1, relaxed); },
@@ -285,7 +302,7 @@ int main() {
     for (const Case& one : kCases) {
         const Report report = explore(one.options, [&](Scene& scene) {
             x = scene.allocate<Word>(2, "word");
-            y = scene.allocate<Word>(1, "y");
+            y = scene.allocate<Word>(17, "y");
             data = scene.allocate<std::uint32_t>(1, "data");
             for (std::size_t rank = 0; rank < one.ranks.size(); ++rank) {
                 scene.launch(static_cast<int>(rank), {},
