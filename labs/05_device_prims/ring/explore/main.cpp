@@ -118,32 +118,32 @@ void steps(Scene& scene, const Shape& shape) {
 }
 
 /// Rank 0 passes steps on from rank 1 to rank 1, with the last credit of its kernel's start. Then
-/// it waits for the next, while a thread of its may still be at the end of the step before.
+/// it waits for the next, while its other thread may still be at the end of the step before.
 void relay(Scene& scene) {
-    constexpr std::uint64_t kSlotBytes = 128;
-    constexpr std::uint64_t kFirst = 8;  // rank 0 has sent one step more than it has received
-    const Channel in(scene, 1, 0, kSlotBytes, kFirst);
-    const Channel out(scene, 0, 1, kSlotBytes, kFirst + 1);
-    out.send->head = kFirst + 2 - kSteps;
-    for (std::uint64_t step = kFirst; step < kFirst + 2; ++step) {
-        const auto flag = static_cast<std::uint32_t>(step + 1);
-        auto* const slot = reinterpret_cast<Packet*>(in.sender().slot(step));
-        slot[0] = slot[1] = {1, flag, 1, flag};
-    }
-    auto* const data = scene.allocate<Word>(4, "data", 0);
-    const simt::Timeout timeout = explore::timeout_of(scene, 0);
     using Protocol = LL<Word, ThreadBlock>;
-    scene.launch(0, {1, 2, sizeof(Protocol::Shared)}, [=](const ThreadBlock& block) {
-        const RingEnds ends{in.receiver(), out.sender(), 0, 1, 1, timeout};
-        Protocol protocol(block, ends, {ReduceOp::kSum, 2}, {}, block.shared<Protocol::Shared>());
-        Primitives<Protocol, Word> prims(protocol);
-        prims.recv_copy_send(data, 4);
-        prims.recv_copy_send(data, 4);
-        protocol.finish();
-    });
-    scene.launch(1, {}, [=](const ThreadBlock&) {
-        post_peer<simt::Order::kRelaxed>(&out.send->head, kFirst + 3 - kSteps);
-    });
+    constexpr std::uint64_t kFirst = 8;
+    const Channel channels[] = {{scene, 0, 1, 128, kFirst + 1}, {scene, 1, 0, 128, kFirst}};
+    channels[0].send->head = kFirst + 2 - kSteps;
+    for (int rank = 0; rank < 2; ++rank) {
+        const simt::Timeout timeout = explore::timeout_of(scene, rank);
+        const Channel from = channels[1 - rank];
+        const Channel to = channels[rank];
+        auto* const data = scene.allocate<Word>(4, "data", rank);
+        const unsigned threads = rank == 0 ? 2 : 1;
+        scene.launch(rank, {1, threads, sizeof(Protocol::Shared)}, [=](const ThreadBlock& block) {
+            const RingEnds ends{from.receiver(), to.sender(), rank, 1 - rank, 1 - rank, timeout};
+            Protocol protocol(block, ends, {ReduceOp::kSum, 2}, {},
+                              block.shared<Protocol::Shared>());
+            Primitives<Protocol, Word> prims(protocol);
+            for (int step = 0; step < 2; ++step) {
+                rank == 0 ? prims.recv_copy_send(data, 4) : prims.send(data, 4);
+            }
+            protocol.finish();
+            if (rank == 1 && !explore::gave_up(timeout)) {
+                post_peer<simt::Order::kRelaxed>(&from.send->head, kFirst + 3 - kSteps);
+            }
+        });
+    }
 }
 
 /// Lane `lane` has given up before; all lines are there. All lanes must get false.
