@@ -289,8 +289,11 @@ bool unread_is_told() {
             over.push_back(step.over);
         }
     }
-    return is_as_expected("stores over unread data", "reads 3", report) &&
-           over == std::vector<long>{-1, 0, -1};
+    const bool right = over == std::vector<long>{-1, 0, -1};
+    if (!right) {
+        fmt::print("stores over unread data: the second of three must cite step 0, and no other\n");
+    }
+    return is_as_expected("stores over unread data", "reads 3", report) && right;
 }
 
 }  // namespace
