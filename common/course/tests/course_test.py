@@ -69,6 +69,15 @@ found = verdict.explain(e, Ended(66, right.raw + " WARNING: ThreadSanitizer: dat
 assert (found.passed, found.wrong) == (False, -1), found
 """)
 
+    def test_each_failure_of_the_explorers_has_its_sentence(self):
+        self.run_python("""
+import exercises, verdict
+texts = "".join(path.read_text() for path in (exercises.ROOT / "common/explore").glob("*.cpp"))
+for why in ("data race on", "no thread can go on:", "atomic accesses of two sizes: "):
+    assert '"' + why in texts, why
+    assert verdict.of_execution(why) != verdict.of_execution("another"), why
+""")
+
     def test_a_rule_that_claims_to_prove_another_answers_cause_is_a_fault(self):
         self.run_python("""
 import dataclasses
