@@ -403,7 +403,7 @@ def solution(course, progress, args):
 
 
 def reset(course, progress, args):
-    of_lab = [e for e in course if e.lab[:2] == (args.id or "").zfill(2)]
+    of_lab = [e for e in course if e.group in (args.id, (args.id or "").zfill(2))]
     for exercise in of_lab:
         put_back(exercise, progress, "open")
     if of_lab:

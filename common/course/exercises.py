@@ -1,4 +1,4 @@
-"""The exercises of all labs, as labs/*/exercises.toml describes them, and the sources they change.
+"""The exercises of all labs, as their exercises.toml describe them, and the sources they change.
 
 An exercise is a part of a lab's own file. The solution is what stands there; stubs and wrong
 answers are made from it, so there is nothing to keep in step.
@@ -57,8 +57,8 @@ class Exercise:
     task: str
     words: list
     hints: list
-    target: str  # the program to build
-    lab: str  # "01_vmm_alloc"
+    lab: str  # the folder of its exercises.toml: "01_vmm_alloc", "06_allreduce/shipped"
+    target: str = ""  # the program to build; empty: it is only explored
     read: str = ""  # the page and its section to read first
     minutes: int = 15  # that it takes
     why: str = ""  # printed when it is done
@@ -84,6 +84,11 @@ class Exercise:
     @property
     def path(self) -> Path:
         return ROOT / self.file
+
+    @property
+    def group(self) -> str:
+        """The part of its number before the dot: "05", or "B"."""
+        return self.id.split(".")[0]
 
     @property
     def begins(self) -> str:
@@ -148,11 +153,11 @@ def varied(exercise: Exercise, number: int):
 def load(root: Path = ROOT, seed: int | None = None) -> list[Exercise]:
     """All exercises in their order, with the values of questions that belong to the seed."""
     found = []
-    for page in sorted(root.glob("labs/*/exercises.toml")):
+    for page in sorted(root.glob("labs/**/exercises.toml")):
         for entry in tomllib.loads(page.read_text())["exercise"]:
             try:
                 entry["wrong"] = [Wrong(**wrong) for wrong in entry.get("wrong", [])]
-                found.append(Exercise(lab=page.parent.name, **entry))
+                found.append(Exercise(lab=str(page.parent.relative_to(root / "labs")), **entry))
                 found[-1].read = f"labs/{found[-1].lab}/{found[-1].read or 'README.md, Background'}"
                 varied(found[-1], default_seed() if seed is None else seed)
                 for number, wrong in enumerate(found[-1].wrong):

@@ -24,7 +24,7 @@ class Answers:
         self.branch = next((n for n in names if n.split("/")[-1] == keep.BRANCH), "")
         log = self.git("log", "--format=%B", self.branch) if self.branch else ""
         self.solved = {}  # the notes of its newest commit, for each exercise
-        for number, notes in re.findall(r"^Solve ([\d.]+) .*\n\n((?:\w[\w ]*: .*\n)*)", log, re.M):
+        for number, notes in re.findall(r"^Solve ([\w.]+) .*\n\n((?:\w[\w ]*: .*\n)*)", log, re.M):
             self.solved.setdefault(number, dict(re.findall(r"(.*): (.*)\n", notes)))
 
     def git(self, *arguments: str) -> str:

@@ -76,7 +76,7 @@ def commit(verb: str, changes: list, notes: str = ""):
                 changed[f"{verb} {exercise.id} {exercise.title}"] = file
         if changed:
             lines = list(changed)  # `grade` reads them, and the notes
-            subject = lines if len(lines) == 1 else [f"{verb} lab {changes[0][0].lab[:2]}", ""]
+            subject = lines if len(lines) == 1 else [f"{verb} lab {changes[0][0].group}", ""]
             message = "\n".join(subject + (lines if len(lines) > 1 else []))
             commit_texts(message + notes, {file: texts[file] for file in changed.values()})
         git("reset", "--quiet", "--", *texts)

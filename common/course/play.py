@@ -131,7 +131,7 @@ def main() -> int:
         return 0
     others = "--others" in sys.argv
     wanted = [word for word in sys.argv[1:] if word != "--others"] or ["", "bad"]
-    chosen = [e for e in COURSE if any(w in ("", e.id, e.id[:2]) for w in wanted)]
+    chosen = [e for e in COURSE if any(w in ("", e.id, e.group) for w in wanted)]
     if not chosen and wanted != ["bad"]:
         print(f"./lab: there is no exercise '{' '.join(wanted)}'", file=sys.stderr)
         return 2
