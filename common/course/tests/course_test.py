@@ -259,6 +259,23 @@ for e in exercises.load():
             self.course("reset", "01")
         self.assertEqual(self.git("status", "--short"), "")
 
+    def test_exercises_of_a_labs_folder_are_a_group_of_their_own(self):
+        self.begin_history()
+        self.course("start", "B.8")
+        self.assertNotIn("// exercise 0", self.git("grep", "-h", "// exercise", "--", "labs/06*"))
+        self.assertEqual(self.git("log", "-1", "--format=%s"), "Begin lab B\n")
+        self.git("commit", "-q", "--allow-empty", "-m",
+                 "Solve B.8 Wrong above 2 GiB\n\nWrong answers before: 3\n")
+        self.run_python("""
+import grade
+solved = grade.Answers(grade.Path(".")).solved
+assert solved == {"B.8": {"Wrong answers before": "3"}}, solved
+""")
+        self.course("reset", "06")
+        self.assertIn("// exercise B.8 begins", self.git("grep", "-h", "// exercise", "--", "labs"))
+        self.course("reset", "B")
+        self.assertEqual(self.git("diff", "main"), "")
+
     def test_a_killed_start_or_reset_can_be_run_again(self):
         self.begin_history()
         (self.root / ".course").mkdir()

@@ -1,0 +1,220 @@
+// Models of faults that libraries shipped, in every execution.
+
+#include <fmt/core.h>
+
+#include <array>
+
+#include "common/explore/explore_main.hpp"
+#include "common/explore/timeouts.hpp"
+#include "labs/05_device_prims/explore/symmetric.hpp"
+#include "labs/06_allreduce/shipped/arrivals.hpp"
+#include "labs/06_allreduce/shipped/replayed.hpp"
+#include "labs/06_allreduce/shipped/staged.hpp"
+#include "labs/06_allreduce/shipped/symmetric_pool.hpp"
+#include "labs/06_allreduce/shipped/three_stages.hpp"
+#include "labs/06_allreduce/shipped/two_streams.hpp"
+
+namespace symm::shipped {
+namespace {
+
+using explore::Scene;
+using simt::ThreadBlock;
+using Word = std::uint32_t;
+
+/// Unique to rank, call and index; never 0.
+Word input(int rank, Word call, Word i = 0) {
+    return 1 + static_cast<Word>(rank) + 10 * call + 100 * i;
+}
+
+void check_sum(int ranks, int rank, Word call, Word i, Word sum) {
+    Word expected = 0;
+    for (int p = 0; p < ranks; ++p) {
+        expected += input(p, call, i);
+    }
+    if (sum != expected) {
+        explore::fail(
+            fmt::format("call {}: rank {} gets {} instead of {}", call, rank, sum, expected));
+    }
+}
+
+// Each rank writes a word, and reads the others' after a barrier. A second one lets it write again.
+void arrivals(Scene& scene, int ranks, Word calls, Word first) {
+    const auto flags = explore::symmetric<Arrivals>(scene, ranks, "flags");
+    std::array<Word*, 3> words{};
+    for (int rank = 0; rank < ranks; ++rank) {
+        words[rank] = scene.allocate<Word>(1, "word", rank);
+    }
+    for (int rank = 0; rank < ranks; ++rank) {
+        for (int p = 0; p < ranks; ++p) {
+            flags.of(rank)->from[p] = first;
+        }
+        const simt::Timeout timeout = explore::timeout_of(scene, rank);
+        scene.launch(rank, {}, [=](const ThreadBlock&) {
+            simt::Waiter waiter(timeout);
+            const auto barrier = [&](Word number) {
+                for (int p = 0; p < ranks; ++p) {
+                    if (p != rank) {
+                        arrive(flags.of(p), rank, number);
+                    }
+                }
+                wait_for_all(waiter, flags.of(rank), rank, ranks, number);
+            };
+            for (Word call = 0; call < calls; ++call) {
+                *words[rank] = input(rank, call);
+                barrier(first + 2 * call + 1);
+                Word sum = 0;
+                for (int p = 0; p < ranks; ++p) {
+                    sum += *words[p];
+                }
+                check_sum(ranks, rank, call, 0, sum);
+                barrier(first + 2 * call + 2);
+            }
+            *words[rank] = 0;  // as a next call would
+        });
+    }
+}
+
+void staged(Scene& scene) {
+    constexpr int kRanks = 2;
+    const auto memory = explore::symmetric<Staging>(scene, kRanks, "staging");
+    for (int rank = 0; rank < kRanks; ++rank) {
+        scene.name(memory.of(rank)->element, kStaged, "staged", rank);
+        scene.name(memory.of(rank)->flag, kRanks, "flag", rank);
+        Word* const in = scene.allocate<Word>(kStaged, "in", rank);
+        Word* const out = scene.allocate<Word>(kStaged, "out", rank);
+        const simt::Timeout timeout = explore::timeout_of(scene, rank);
+        scene.launch(rank, {.threads = kStaged}, [=](const ThreadBlock& block) {
+            const unsigned t = block.thread_rank();
+            for (Word call = 0; call < 2; ++call) {
+                in[t] = input(rank, call, t);
+                StagedOneShot{memory, in, out, timeout, rank, kRanks, call}(block);
+                explore::kernel_end();
+                check_sum(kRanks, rank, call, t, out[t]);
+            }
+        });
+    }
+}
+
+// Five calls, or a graph of one that is replayed.
+void replayed(Scene& scene, bool in_graph) {
+    constexpr unsigned kBlocks = 2;
+    const auto memory = explore::symmetric<RoundMemory>(scene, 2, "rounds", kBlocks);
+    for (int rank = 0; rank < 2; ++rank) {
+        for (unsigned b = 0; b < kBlocks; ++b) {
+            RoundMemory& of_block = memory.of(rank)[b];
+            scene.name(of_block.data, 2, fmt::format("data{}", b), rank);
+            scene.name(of_block.flag, 2, fmt::format("flag{}", b), rank);
+            scene.name(&of_block.round, 1, fmt::format("round{}", b), rank);
+        }
+        Word* const in = scene.allocate<Word>(kBlocks, "in", rank);
+        Word* const out = scene.allocate<Word>(kBlocks, "out", rank);
+        RoundCaller caller({memory, in, out, explore::timeout_of(scene, rank), rank});
+        std::vector<RoundOneShot> kernels;
+        for (int call = 0; call < 5; ++call) {
+            kernels.push_back(call > 0 && in_graph ? kernels[0] : caller.next_kernel());
+        }
+        scene.launch(rank, {.blocks = kBlocks}, [=](const ThreadBlock& block) {
+            const unsigned b = block.group_index();
+            for (Word call = 0; call < kernels.size(); ++call) {
+                in[b] = input(rank, call, b);
+                kernels[call](block);
+                explore::kernel_end();
+                check_sum(2, rank, call, b, out[b]);
+            }
+        });
+    }
+}
+
+// Call i comes from stream `streams[i]`.
+void two_streams(Scene& scene, const std::vector<int>& streams) {
+    const auto memory = explore::symmetric<PushMemory>(scene, 2, "memory");
+    for (int rank = 0; rank < 2; ++rank) {
+        scene.name(memory.of(rank)->half, 2, "half", rank);
+        scene.name(&memory.of(rank)->epoch, 1, "epoch", rank);
+        Event done{scene.allocate<Word>(1, "event", rank)};
+        const simt::Timeout timeout = explore::timeout_of(scene, rank);
+        PushCommunicator communicator({memory, timeout, rank, 0, nullptr}, done);
+        std::array<Stream, 2> queues;
+        for (Word call = 0; call < streams.size(); ++call) {
+            Word* const out = scene.allocate<Word>(1, fmt::format("out{}", call), rank);
+            Stream& stream = queues[streams[call]];
+            communicator.all_reduce(stream, input(rank, call), out);
+            stream.launch([=] { check_sum(2, rank, call, 0, *out); });
+        }
+        scene.launch(rank, {.blocks = 2},  // one per stream
+                     [=](const ThreadBlock& block) { queues[block.group_index()].run(); });
+    }
+}
+
+void three_stages(Scene& scene) {
+    const auto memory = explore::symmetric<Stages>(scene, 2, "stage");
+    for (int rank = 0; rank < 2; ++rank) {
+        for (Word& word : memory.of(rank)->word) {
+            word = kEmpty;
+        }
+        const StagedMailbox mailbox{memory, explore::timeout_of(scene, rank), rank};
+        scene.launch(rank, {}, [=](const ThreadBlock&) {
+            for (Word epoch = 0; epoch < 5; ++epoch) {
+                Word sum = 0;
+                mailbox(epoch, input(rank, epoch), &sum);
+                explore::kernel_end();
+                check_sum(2, rank, epoch, 0, sum);
+            }
+        });
+    }
+}
+
+// Before the registration, and in each of two steps after it, rank 1 may have a tensor of its own.
+void symmetric_pool(Scene& scene, bool unequal) {
+    const auto calls = explore::symmetric<Calls>(scene, 2, "calls");
+    for (int rank = 0; rank < 2; ++rank) {
+        scene.name(&calls.of(rank)->registered, 1, "registered", rank);
+        scene.name(&calls.of(rank)->reduced, 1, "reduced", rank);
+        const simt::Timeout timeout = explore::timeout_of(scene, rank);
+        scene.launch(rank, {}, [=](const ThreadBlock&) {
+            Group group(calls, timeout, rank);
+            SymmetricPool pool(group);
+            const auto allocate = [&](int tensors) {
+                for (int i = 0; i < tensors + (unequal ? rank : 0); ++i) {
+                    pool.allocate();
+                }
+            };
+            allocate(SymmetricPool::kPerSegment);
+            pool.register_all();
+            for (int step = 0; step < 2; ++step) {
+                allocate(1);
+                pool.all_reduce();
+            }
+            if (pool.registered() < 1) {
+                explore::fail("register_all() has registered nothing");
+            }
+        });
+    }
+}
+
+}  // namespace
+}  // namespace symm::shipped
+
+int main(int argc, char** argv) {
+    using namespace symm::shipped;
+    using symm::explore::Scene;
+    const auto by = [](const auto& fill, auto... sizes) {
+        return [=](Scene& scene) { fill(scene, sizes...); };
+    };
+    return symm::explore::explore_main(
+        argc, argv,
+        {
+            {"arrivals/2x1", by(arrivals, 2, 2, 0), false},
+            {"arrivals/3x1", by(arrivals, 3, 1, 0), false},
+            {"arrivals/3x1/wrap", by(arrivals, 3, 1, ~1U), false},
+            {"staged/2x2", staged, false},
+            {"replayed/2x1x2/calls", by(replayed, false), false},
+            {"replayed/2x1x2/graph", by(replayed, true), false},
+            {"streams/same", by(two_streams, std::vector<int>{0, 0, 0}), false},
+            {"streams/two", by(two_streams, std::vector<int>{0, 1}), false},
+            {"streams/turns", by(two_streams, std::vector<int>{0, 1, 1, 0}), false},
+            {"stages/2x1", three_stages, false},
+            {"pool/equal", by(symmetric_pool, false), false},
+            {"pool/unequal", by(symmetric_pool, true), false},
+        });
+}

@@ -1,0 +1,49 @@
+// Chunks of buffers that no machine here has the memory for.
+
+#include "labs/06_allreduce/shipped/chunk_range.hpp"
+
+#include <gtest/gtest.h>
+
+namespace symm::shipped {
+namespace {
+
+// One chunk after another, without a gap, to the end of the buffer.
+void expect_whole(std::size_t count, std::size_t element_bytes, int chunks) {
+    const std::size_t most = (count + chunks - 1) / chunks * element_bytes;
+    std::size_t end = 0;
+    for (int i = 0; i < chunks; ++i) {
+        const ByteRange range = chunk_range(count, element_bytes, chunks, i);
+        ASSERT_EQ(range.offset, end) << "chunk " << i << " of " << count << " elements of "
+                                     << element_bytes << " bytes begins at the wrong byte";
+        ASSERT_LE(range.bytes, most) << "chunk " << i << " of " << count << " is too long";
+        end = range.offset + range.bytes;
+    }
+    ASSERT_EQ(end, count * element_bytes) << "the chunks of " << count << " elements of "
+                                          << element_bytes << " bytes end at the wrong byte";
+}
+
+constexpr std::size_t kGiga = std::size_t{1} << 30;
+
+TEST(ChunkRange, CoversSmallBuffers) {
+    for (const std::size_t count : {0, 1, 3, 4, 5, 1000, 1001}) {
+        expect_whole(count, 4, 4);
+    }
+    expect_whole(7, 8, 3);
+}
+
+TEST(ChunkRange, CoversBuffersOfMoreThanTwoGigabytes) {
+    expect_whole(kGiga / 2 + 1, 4, 4);
+    expect_whole(3 * kGiga / 2, 2, 3);
+}
+
+TEST(ChunkRange, CoversBuffersOfMoreThanFourGigabytes) {
+    expect_whole(3 * kGiga / 2 + 1, 8, 4);
+}
+
+TEST(ChunkRange, CoversMoreElementsThanAnIntCounts) {
+    expect_whole(3 * kGiga + 1, 1, 4);
+    expect_whole(5 * kGiga + 3, 4, 7);
+}
+
+}  // namespace
+}  // namespace symm::shipped
