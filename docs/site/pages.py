@@ -91,6 +91,9 @@ def prose(page: str, text: str) -> str:
     text = re.sub(r"\[[^\]\[]*\]\(", lambda found: re.sub(r"\s*\n\s*", " ", found[0]), text)
     text = re.sub(r"\[`([^]`]+)`\](?=\([^():]*\.md)", r"[\1]", text)
     text = re.sub(r"\]\(([^():]*\.md|)#([\w-]+)\)", link, text)
+    # Else doxygen closes it after its first paragraph.
+    text = re.sub(r"^(<details>.*|</details>)$", r"\\htmlonly[block]\n\1\n\\endhtmlonly", text,
+                  flags=re.MULTILINE)
     return re.sub(r"(?<=\n\n)The table at the top of\s\[`[^`]+`\]\((\S+)\).*?(?=\n\n|\Z)",
                   lambda found: table(page, found[0], found[1]), text, flags=re.DOTALL)
 
