@@ -47,8 +47,8 @@ inline uint3 thread_index() {
     return {rank % dim.x, rank / dim.x % dim.y, rank / dim.x / dim.y};
 }
 
-/// A shuffle: the value of the lane `source(lane, first)`, or its own where that is beyond its group
-/// of `width` lanes, of which `first` is the first.
+/// A shuffle: the value of the lane `source(lane, first)`, or its own where that is beyond its
+/// group of `width` lanes, of which `first` is the first.
 template <class T, class Source>
 T shuffle(unsigned mask, T value, unsigned width, const Source& source) {
     const simt::Warp warp(this_block());
