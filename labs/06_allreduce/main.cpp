@@ -1,7 +1,11 @@
 // Lab 06: an AllReduce on symmetric memory. Shows each step of a program that makes one, and checks
 // every element of the result.
 
+#include <unistd.h>
+
+#include <filesystem>
 #include <limits>
+#include <system_error>
 
 #include "common/cli/cli.hpp"
 #include "common/cli/rank_options.hpp"
@@ -101,6 +105,23 @@ MachineCalls calls_of(const Options& options) {
             .in_place = options.in_place};
 }
 
+/// `--show`: a program of its own records the call, and a script draws it (show/README.md).
+int show([[maybe_unused]] std::vector<std::string> options) {
+#ifdef SYMM_SHOW
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    options.insert(options.begin(), {"python3", "-B", SYMM_SHOW, self + "_record"});
+    std::vector<char*> arguments;
+    for (std::string& option : options) {
+        arguments.push_back(option.data());
+    }
+    arguments.push_back(nullptr);
+    ::execvp(arguments[0], arguments.data());
+    throw std::system_error(errno, std::generic_category(), "python3");
+#else
+    throw UsageError("--show needs a build by g++ without sanitizers: use --preset emulated");
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -132,6 +153,16 @@ int main(int argc, char** argv) {
     app.add_flag("--inplace", options.in_place, "Input and output are the same buffer");
     add_number_option(app, "--nodes", options.nodes, 1, kMaxAllReduceRanks,
                       "Number of machines: groups of threads, all with the same number of ranks");
+    bool shows = false;
+    auto* show_option =
+        app.add_flag("--show", shows, "Draw who sends which elements where, trip by trip");
+    for (const char* other : {"--mode", "--factor", "--count", "--dtype", "--op", "--collective",
+                              "--inplace", "--nodes"}) {
+        show_option->excludes(app.get_option(other));
+    }
+    std::string json;
+    add_output_option(app, "--json", json, "With --show: also write it to this file, as JSON")
+        ->needs(show_option);
     app.footer(
         "Try: 06_allreduce --ranks 4 --mode process --dtype bfloat16 --count 4097\n"
         "     06_allreduce --ranks 8 --mode thread --bytes 1K:1M\n"
@@ -140,6 +171,15 @@ int main(int argc, char** argv) {
         "with NCCL's;\n"
         "06_allreduce_tune measures the fastest algorithm for each size.");
     return run_main(app, argc, argv, [&] {
+        if (shows) {
+            std::vector<std::string> given;
+            for (const char* name : {"--ranks", "--bytes", "--algo", "--json"}) {
+                if (const auto* option = app.get_option(name); !option->empty()) {
+                    given.push_back(name + ("=" + option->as<std::string>()));
+                }
+            }
+            return show(given);
+        }
         if (options.arithmetic.collective > Collective::kAllGather) {
             throw UsageError("--collective {}: only lab 05's ring supports it",
                              name_of(options.arithmetic.collective));

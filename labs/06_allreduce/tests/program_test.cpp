@@ -70,6 +70,42 @@ TEST(Program, WritesAndReadsTheTunersTable) {
     EXPECT_EQ(run_program("06_allreduce --bytes 1K", "SYMM_TUNING=" + file).exit_code, 2);
 }
 
+TEST(Program, DrawsWhatRan) {
+#ifdef __clang__  // as in a build with sanitizers
+    expect_refused("06_allreduce", "--show");
+    return;
+#endif
+    const auto costs = [](int trips, int bytes) {
+        return fmt::format("Trips, one after another: {}. Bytes over the busiest link: {}.\n",
+                           trips, bytes);
+    };
+    expect_runs("06_allreduce",
+                {{"--show", 0, {"oneshot: AllReduce of 16 floats on 4 ranks", costs(1, 128)}},
+                 {"--show --algo sentinel", 0, {costs(1, 64)}},
+                 {"--show --algo push",
+                  0,
+                  {"trip 2: sums, stored into the receiver's gather slots of bank 0",
+                   "    rank 3       12-15     12-15     12-15         .\n"
+                   "    into out      4-15  0-3,8-15 0-7,12-15      0-11\n",
+                   costs(2, 32)}},
+                 {"--show --algo twoshot",
+                  0,
+                  {"trips 2 (requests) and 3: inputs, loaded from the sender's in",
+                   "    adds up        0-3       4-7      8-11     12-15\n", costs(5, 68)}},
+                 {"--show --algo chunks", 0, {"input slots", costs(5, 72)}},
+                 {"--show --algo copy --bytes 256",
+                  0,
+                  {"trip 3: sums, copied by the copy engine into the receiver's sum slots",
+                   costs(10, 148)}},
+                 // Only the last rank has a part.
+                 {"--show --ranks 2 --bytes 16 --algo twoshot",
+                  0,
+                  {"    adds up          .       0-3\n", "    rank 1         0-3         .\n"}}});
+    expect_refused("06_allreduce",
+                   "--show --ranks 9 | --show --ranks 1 | --show --bytes 18 | --show --bytes 1K | "
+                   "--show --inplace | --json x");
+}
+
 TEST(Program, SaysWhy) {
     expect_runs("06_allreduce",
                 {{"--help", 0, {"--dtype", "06_allreduce_bench"}},
