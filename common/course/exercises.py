@@ -73,7 +73,7 @@ class Exercise:
     command: list = field(default_factory=list)  # of a question: the target's arguments
     answer: str = ""  # a regular expression: its group is the answer in what the command prints
     count: str = ""  # or one whose matches are counted
-    vary: dict = field(default_factory=dict)  # of a question: {name} is one of these values
+    vary: dict = field(default_factory=dict)  # {name} in texts and environment is one of these
     gpus: int = 0  # the command needs at least this many real GPUs
     within: float = 0  # a number 0.3 times larger than the answer is right, or the other way round
     environment: dict = field(default_factory=dict)
@@ -135,7 +135,7 @@ def default_seed() -> int:
 
 
 def varied(exercise: Exercise, number: int):
-    """Chooses the values that vary. The known wrong answers belong to the first ones."""
+    """Chooses the values that vary. A question's known wrong answers belong to the first ones."""
     for name, values in exercise.vary.items():
         value = values[number % len(values)]
 
@@ -146,7 +146,7 @@ def varied(exercise: Exercise, number: int):
         exercise.hints = [put(hint) for hint in exercise.hints]
         exercise.command = [put(word) for word in exercise.command]
         exercise.environment = {k: put(v) for k, v in exercise.environment.items()}
-        if value != values[0]:
+        if value != values[0] and not exercise.file:
             exercise.wrong = []
 
 

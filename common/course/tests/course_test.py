@@ -95,6 +95,14 @@ except play.Fault as fault:
     assert "fits rule 2" in str(fault), fault
 """)
 
+    def test_code_varies_by_its_environment_and_keeps_its_rules(self):
+        self.run_python("""
+import exercises
+course = {e.id: e for e in exercises.load(seed=1)}
+assert course["01.4"].environment == {"SYMM_EMU_DEVICES": "6"}, course["01.4"].environment
+assert course["01.4"].wrong and not course["01.6"].wrong
+""")
+
     def test_scores_add_up_what_was_counted(self):
         with tempfile.TemporaryDirectory() as folder:
             program = Path(folder) / "bin/x"
