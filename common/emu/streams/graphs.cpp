@@ -73,6 +73,12 @@ void check_active(const Capture& capture) {
     refuse(result);
 }
 
+CUstreamCaptureStatus status_of(const Capture* capture) {
+    return capture == nullptr                 ? CU_STREAM_CAPTURE_STATUS_NONE
+           : capture->state == State::kActive ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                              : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+}
+
 // The answer for a handle that is not known: null is a bad value, any other was destroyed.
 template <class Handle>
 CUresult unknown(Handle handle) {
@@ -181,9 +187,10 @@ void cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     refuse_if(mode > CU_STREAM_CAPTURE_MODE_RELAXED);
     const std::lock_guard lock(capture_mutex());
     refuse_if(capture_of(*stream) != nullptr, CUDA_ERROR_ILLEGAL_STATE);
+    static cuuint64_t begun = 0;  // guarded by the mutex
     join(*stream,
          std::make_shared<Capture>(
-             Capture{State::kActive, {}, mode, std::this_thread::get_id(), stream.get()}),
+             Capture{State::kActive, {}, mode, std::this_thread::get_id(), stream.get(), ++begun}),
          {});
     captures().push_back(stream->capture);
     ++capture_count;
@@ -193,9 +200,26 @@ void cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
     const auto stream = find_stream(handle);
     refuse_if(status == nullptr);
     const CaptureLock found(*stream);
-    *status = found.capture == nullptr                 ? CU_STREAM_CAPTURE_STATUS_NONE
-              : found.capture->state == State::kActive ? CU_STREAM_CAPTURE_STATUS_ACTIVE
-                                                       : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    *status = status_of(found.capture);
+}
+
+void cuStreamGetCaptureInfo(CUstream handle, CUstreamCaptureStatus* status, cuuint64_t* id,
+                            CUgraph* graph, const CUgraphNode** nodes,
+#if CUDA_VERSION >= 13000
+                            const CUgraphEdgeData** edges,
+#endif
+                            size_t* count) {
+    const auto stream = find_stream(handle);
+    refuse_if(status == nullptr);
+#if CUDA_VERSION >= 13000
+    refuse_if(edges != nullptr, CUDA_ERROR_NOT_SUPPORTED);
+#endif
+    refuse_if(graph != nullptr || nodes != nullptr || count != nullptr, CUDA_ERROR_NOT_SUPPORTED);
+    const CaptureLock found(*stream);
+    *status = status_of(found.capture);
+    if (id != nullptr && *status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+        *id = found.capture->id;
+    }
 }
 
 void cuStreamEndCapture(CUstream handle, CUgraph* graph) {

@@ -38,6 +38,7 @@ struct Capture {
     CUstreamCaptureMode mode;
     std::thread::id thread;  ///< The thread that began it.
     const Stream* origin;    ///< The stream on which it began.
+    cuuint64_t id;           ///< Its number, from 1 on.
 };
 
 /// Queues the work on the stream, or adds it to the graph that the stream captures.

@@ -107,6 +107,32 @@ TEST_F(Capture, TellsWhetherItIsActive) {
     EXPECT_INVALID(cuStreamIsCapturing(stream_, nullptr));
 }
 
+TEST_F(Capture, HasANumberThatItsStreamsShareAndNoOtherCaptureHas) {
+    const auto number = [](CUstream stream) {
+        auto status = CU_STREAM_CAPTURE_STATUS_NONE;
+        cuuint64_t id = 0;
+#if CUDA_VERSION >= 13000
+        EXPECT_OK(cuStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr));
+#else
+        EXPECT_OK(cuStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr));
+#endif
+        return status == CU_STREAM_CAPTURE_STATUS_ACTIVE ? id : 0;
+    };
+    EXPECT_EQ(number(stream_), 0U);
+    begin();
+    const cuuint64_t first = number(stream_);
+    EXPECT_NE(first, 0U);
+    EXPECT_EQ(number(side_), 0U);
+    EXPECT_OK(cuEventRecord(fork_, stream_));
+    EXPECT_OK(cuStreamWaitEvent(side_, fork_, 0));
+    EXPECT_EQ(number(side_), first);
+    drop();
+    EXPECT_EQ(number(side_), 0U);
+    begin();
+    EXPECT_NE(number(stream_), first);
+    drop();
+}
+
 TEST_F(Capture, IsLostWhenItsThreadWaitsOrAllocates) {
     void* memory = nullptr;
     const std::function<CUresult()> calls[] = {

@@ -302,6 +302,26 @@ symm_result symm_is_emulated(int* emulated) {
     });
 }
 
+void* symm_driver_function(const char* name) {
+    void* function = nullptr;
+    guarded([&] {
+        require(name, "name");
+        choose();
+        const DriverTable& driver = driver_table();
+#define SYMM_DRIVER_FUNCTION(known, parameters, arguments)   \
+    if (std::string_view(name) == #known) {                  \
+        function = reinterpret_cast<void*>(driver.known##_); \
+    }
+#include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
+        if (function == nullptr) {
+            throw std::invalid_argument(
+                fmt::format("libsymm calls no function of the driver named {}", name));
+        }
+    });
+    return function;
+}
+
 symm_result symm_comm_create(symm_comm** comm, int rank, int ranks, const char* name,
                              const symm_options* options) {
     return create(comm, options, [&] {
@@ -417,6 +437,15 @@ symm_result symm_comm_async_error(symm_comm* comm) {
         comm->rank.bootstrap().throw_async_error("a call");
         if (const std::string error = comm->communicator->async_error(); !error.empty()) {
             throw std::runtime_error(error);
+        }
+    });
+}
+
+symm_result symm_comm_gave_up(symm_comm* comm) {
+    return guarded([&] {
+        require(comm, "comm");
+        if (comm->communicator->has_given_up()) {
+            throw std::runtime_error(comm->communicator->async_error());
         }
     });
 }

@@ -18,8 +18,9 @@
 ///
 /// Collective functions are called by all ranks, in the same order. A communicator is used by one
 /// thread at a time, which may be any, with any CUDA context current or none, and finds its
-/// context unchanged afterwards. symm_comm_async_error() and symm_comm_abort() may be called from
-/// any thread meanwhile, until symm_comm_destroy(). Different communicators are independent.
+/// context unchanged afterwards. symm_comm_async_error(), symm_comm_gave_up() and symm_comm_abort()
+/// may be called from any thread meanwhile, until symm_comm_destroy(). Different communicators are
+/// independent.
 #ifndef SYMM_H
 #define SYMM_H
 
@@ -107,6 +108,11 @@ SYMM_API const char* symm_last_error(void);
 /// of emulated GPUs.
 SYMM_API symm_result symm_is_emulated(int* emulated);
 
+/// The function of this name (`cuStreamCreate`) of the driver in use, of emulated GPUs too, with its
+/// prototype in the cuda.h that libsymm was built with. Null if libsymm itself does not call it, or
+/// if no driver can be used.
+SYMM_API void* symm_driver_function(const char* name);
+
 /// Creates a communicator. Collective. The ranks are processes, or threads of one process; they
 /// meet under `name`, which no other run of the same user on this machine may use meanwhile. A
 /// rank that finds another one missing fails after SYMM_TIMEOUT (30 s).
@@ -171,6 +177,9 @@ SYMM_API symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream);
 SYMM_API symm_result symm_copy(symm_comm* comm, void* to, const void* from, size_t bytes);
 /// Fails if a rank has failed so far, or a kernel has given up. Does not wait.
 SYMM_API symm_result symm_comm_async_error(symm_comm* comm);
+/// The same, but a rank that is gone counts only once a kernel has waited for it: for programs
+/// whose ranks may leave while others still work on their own.
+SYMM_API symm_result symm_comm_gave_up(symm_comm* comm);
 /// Ends all calls in flight, and those still to come, as soon as a wait checks for it. After that
 /// the communicator can only be destroyed.
 SYMM_API symm_result symm_comm_abort(symm_comm* comm);

@@ -164,6 +164,11 @@ public:
     /// The failures on any rank so far, or an empty text. Does not wait: NCCL's
     /// ncclCommGetAsyncError. After a failure the communicator can only be destroyed.
     std::string async_error();
+    /// Whether a kernel has given up waiting, so that its call has no result. Does not wait.
+    bool has_given_up() const {
+        const CurrentContext current(rank_.gpu());
+        return timeout_.has_given_up();
+    }
     /// Ends all calls in flight, and those still to come, as soon as a wait checks for it: NCCL's
     /// ncclCommAbort. From any thread.
     void abort() { timeout_.abort(); }
