@@ -48,6 +48,8 @@ inline constexpr Variable kVariables[] = {
     {"SYMM_CHECK", Number{0, 1}, "0"},
     {"SYMM_TUNING", Text{"a file written by `06_allreduce_tune`"}, ""},
     {"SYMM_NCCL_LIB", Text{"a file"}, ""},
+    {"SYMM_NCCL", Number{0, 1}, "1"},
+    {"SYMM_NCCL_STATS", Number{0, 1}, "0"},
 
     {"SYMM_EMU_DEVICES", Number{0, 16}, "4"},
     {"SYMM_EMU_MEMORY", Bytes{}, "1G"},

@@ -1,0 +1,117 @@
+#pragma once
+/// \file
+/// What this library knows about one of the program's ncclComms, which stays NCCL's own.
+///
+/// An ncclComm begins as kNew: its calls go to NCCL. After its first call that could be ours, the
+/// ranks attach: they make a communicator of symm.h, or agree that they cannot. From then on all
+/// ranks take such calls (kOurs), or none does (kPassed). A suspended one begins anew when it is
+/// resumed.
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "labs/06_allreduce/c_api/symm.h"
+#include "labs/06_allreduce/drop_in/exchange.hpp"
+#include "labs/06_allreduce/drop_in/nccl.hpp"
+
+namespace symm::drop_in {
+
+/// The arguments of an AllReduce, as in nccl.h.
+struct AllReduceCall {
+    const void* in;
+    void* out;
+    std::size_t count;
+    int type;
+    int op;
+    CUstream stream;
+
+    /// Why this call is NCCL's on every rank, or null. Looks only at what all ranks share.
+    const char* why_nccls() const;
+    std::size_t bytes() const;  ///< Of a call that is ours.
+};
+
+/// A window that the program has registered with NCCL.
+struct RegisteredWindow {
+    ncclWindow_vidmem* handle;
+    void* memory;
+    std::size_t bytes;
+    void* ours = nullptr;  ///< The same for the communicator of symm.h, once that has it.
+};
+
+/// Things to do for one communicator, in this order, after a group or a call.
+struct Work {
+    std::vector<RegisteredWindow> windows;  ///< New ones.
+    bool attach = false;
+    std::vector<AllReduceCall> calls;
+};
+
+/// Used by one thread at a time, apart from abort(), has_failed() and state().
+class Entry {
+public:
+    enum class State { kNew, kOurs, kPassed, kSuspended };
+
+    explicit Entry(const Place& place);
+
+    ncclComm* comm() const { return place_.comm; }
+    State state() const { return state_; }
+    /// Why its calls are NCCL's. Valid for ever.
+    const char* why_passed() const { return why_passed_; }
+
+    /// Whether run() may wait for other ranks on the host: with other communicators of the same
+    /// thread, each then needs a thread of its own.
+    bool may_wait(const Work& work);
+    /// Collective if may_wait(). Returns the first failure.
+    Result run(const Work& work);
+    /// Forgets a window of the program's. Not collective, as in NCCL: the window is released before
+    /// the next call.
+    void deregister(ncclWindow_vidmem* window);
+
+    /// Whether a call of ours has no result. From any thread.
+    bool has_failed();
+    /// Ends all waits. From any thread. Its calls are then NCCL's.
+    void abort(const char* why);
+    /// Ends the attachment, after the calls in flight. Returns kRemoteError if one has no result.
+    Result detach(State next, const char* why);
+    void resume();
+
+private:
+    /// The last call in a capture, which the next one there has to follow.
+    struct Captured {
+        cuuint64_t id;
+        CUstream stream;
+        CUevent after;
+    };
+
+    std::shared_ptr<symm_comm> ours();
+    void attach();
+    void pass(const char* why);
+    void add(symm_comm* comm, RegisteredWindow& window);
+    Result launch(symm_comm* comm, const AllReduceCall& call);
+    Result queue(symm_comm* comm, const AllReduceCall& call);
+    Captured& captured(cuuint64_t id);
+
+    const Place place_;
+    std::atomic<State> state_ = State::kNew;
+    std::atomic<const char*> why_passed_ = "";
+    std::atomic<bool> aborted_ = false;
+    std::mutex mutex_;       ///< Of everything below, for a whole call.
+    std::mutex ours_mutex_;  ///< Of the pointer alone.
+    std::shared_ptr<symm_comm> ours_;
+    std::vector<RegisteredWindow> windows_;
+    std::vector<void*> released_;  ///< Our windows, not yet released.
+    std::deque<Captured> captures_;
+    std::size_t most_bytes_ = 0;  ///< Of the calls so far.
+};
+
+/// Whether the stream is being captured, and the capture's number. Throws std::runtime_error.
+bool is_captured(CUstream stream, cuuint64_t* id = nullptr);
+
+}  // namespace symm::drop_in

@@ -1,0 +1,696 @@
+// A program in C11 that knows NCCL's API only: ./06_allreduce_drop_in_client CASE, with
+// LD_PRELOAD=libsymm_nccl.so and the stand-in for NCCL, which counts the calls that it gets. Exit
+// status 0 if all is right, else 1 and a line that says what is wrong.
+
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "nccl_client.h"
+
+enum { kDevices = 4, kMaxRanks = 9, kCount = 1001, kMost = 1 << 20 };
+
+#define CHECK(condition)                                                            \
+    do {                                                                            \
+        if (!(condition)) {                                                         \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+            exit(1);                                                                \
+        }                                                                           \
+    } while (0)
+#define OK(call) CHECK((call) == 0)  // ncclSuccess and CUDA_SUCCESS
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+// ---- A rank: a device, two streams, and buffers of kMost floats.
+
+struct rank {
+    int rank, ranks;
+    ncclComm_t comm;
+    CUcontext context;
+    CUstream stream, side;
+    CUdeviceptr in, out;
+};
+
+static void use_device(struct rank* self) {
+    CUdevice device;
+    OK(cuInit(0));
+    OK(cuDeviceGet(&device, self->rank % kDevices));
+    OK(cuDevicePrimaryCtxRetain(&self->context, device));
+    OK(cuCtxSetCurrent(self->context));
+}
+
+static void make(struct rank* self) {
+    use_device(self);
+    OK(cuStreamCreate(&self->stream, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamCreate(&self->side, CU_STREAM_NON_BLOCKING));
+    OK(cuMemAlloc(&self->in, kMost * sizeof(float)));
+    OK(cuMemAlloc(&self->out, kMost * sizeof(float)));
+}
+
+static void leave(struct rank* self) {
+    OK(cuStreamDestroy(self->stream));
+    OK(cuStreamDestroy(self->side));
+    OK(cuMemFree(self->in));
+    OK(cuMemFree(self->out));
+}
+
+// An element of a rank's input. Small integers: every order of additions gives the same sum.
+static float element(int rank, size_t i, int salt) {
+    return (float)((rank + 1) * (int)(i % 97 + 1) + salt);
+}
+
+static void copy_in(CUdeviceptr to, float* values, size_t count) {
+    OK(cuMemcpyHtoD(to, values, count * sizeof(float)));
+    OK(cuStreamSynchronize(NULL));  // the copy may return before the values have arrived
+    free(values);
+}
+
+static void fill(CUdeviceptr to, int rank, size_t count, int salt) {
+    float* values = malloc(count * sizeof(float));
+    for (size_t i = 0; i < count; ++i) {
+        values[i] = element(rank, i, salt);
+    }
+    copy_in(to, values, count);
+}
+
+static void poison(CUdeviceptr to, size_t count) {
+    float* values = malloc(count * sizeof(float));
+    memset(values, 0xab, count * sizeof(float));
+    copy_in(to, values, count);
+}
+
+// Expects the sum of the elements of ranks from `first` on.
+static void expect_of(CUdeviceptr from, int first, int ranks, size_t count, int salt) {
+    float* values = malloc(count * sizeof(float));
+    OK(cuMemcpyDtoH(values, from, count * sizeof(float)));
+    for (size_t i = 0; i < count; ++i) {
+        float expected = 0;
+        for (int rank = first; rank < first + ranks; ++rank) {
+            expected += element(rank, i, salt);
+        }
+        if (values[i] != expected) {
+            fprintf(stderr, "element %zu is %g, not %g\n", i, (double)values[i], (double)expected);
+            exit(1);
+        }
+    }
+    free(values);
+}
+
+static void expect(const struct rank* self, CUdeviceptr from, size_t count, int salt) {
+    expect_of(from, 0, self->ranks, count, salt);
+}
+
+static void all_reduce(const struct rank* self, CUdeviceptr in, CUdeviceptr out, size_t count,
+                       CUstream stream) {
+    OK(ncclAllReduce((const void*)in, (void*)out, count, ncclFloat, ncclSum, self->comm, stream));
+}
+
+// One call, waited for and checked.
+static void reduce(const struct rank* self, size_t count, int salt) {
+    fill(self->in, self->rank, count, salt);
+    poison(self->out, count);
+    all_reduce(self, self->in, self->out, count, self->stream);
+    OK(cuStreamSynchronize(self->stream));
+    expect(self, self->out, count, salt);
+}
+
+// ---- Ranks as threads, and how many AllReduces of all of them NCCL has got.
+
+static pthread_barrier_t barrier;
+static ncclUniqueId id;
+
+static void meet(void) {
+    pthread_barrier_wait(&barrier);
+}
+
+// Called by all ranks: NCCL has got `passed` calls of each since the last time.
+static void expect_passed(const struct rank* self, long passed) {
+    static long before = 0;
+    meet();
+    if (self->rank == 0) {
+        const long after = stand_in_calls("AllReduce");
+        if (after - before != passed * self->ranks) {
+            fprintf(stderr, "NCCL got %ld calls of %d ranks, not %ld of each\n", after - before,
+                    self->ranks, passed);
+            exit(1);
+        }
+        before = after;
+    }
+    meet();
+}
+
+struct thread {
+    int rank, ranks;
+    void (*body)(struct rank*);
+};
+
+static void* run_thread(void* argument) {
+    const struct thread* thread = argument;
+    struct rank self = {.rank = thread->rank, .ranks = thread->ranks};
+    make(&self);
+    OK(ncclCommInitRank(&self.comm, self.ranks, id, self.rank));
+    thread->body(&self);
+    if (self.comm != NULL) {
+        OK(ncclCommFinalize(self.comm));
+        OK(ncclCommDestroy(self.comm));
+    }
+    leave(&self);
+    return NULL;
+}
+
+static void run_threads(int ranks, void (*body)(struct rank*)) {
+    pthread_t threads[kMaxRanks];
+    struct thread selves[kMaxRanks];
+    OK(ncclGetUniqueId(&id));
+    OK(pthread_barrier_init(&barrier, NULL, (unsigned)ranks));
+    for (int r = 0; r < ranks; ++r) {
+        selves[r] = (struct thread){r, ranks, body};
+        OK(pthread_create(&threads[r], NULL, run_thread, &selves[r]));
+    }
+    for (int r = 0; r < ranks; ++r) {
+        OK(pthread_join(threads[r], NULL));
+    }
+    OK(pthread_barrier_destroy(&barrier));
+}
+
+// ---- Cases.
+
+// The first call is NCCL's, then all that symm.h knows are ours.
+static void use(struct rank* self) {
+    reduce(self, kCount, 1);
+    expect_passed(self, 1);
+    for (int round = 0; round < 5; ++round) {
+        reduce(self, kCount + (size_t)round, round);
+    }
+    reduce(self, kMost, 6);
+    expect_passed(self, 0);
+    const struct {
+        size_t count;
+        ncclDataType_t type;
+        int op;
+    } nccls[] = {{0, ncclFloat, ncclSum}, {64, ncclFloat8e4m3, ncclSum}, {64, ncclFloat, 5}};
+    for (int i = 0; i < 3; ++i) {
+        OK(ncclAllReduce((void*)self->in, (void*)self->out, nccls[i].count, nccls[i].type,
+                         (ncclRedOp_t)nccls[i].op, self->comm, self->stream));
+        OK(cuStreamSynchronize(self->stream));
+        expect_passed(self, 1);
+    }
+    ncclResult_t error = ncclInternalError;
+    OK(ncclCommGetAsyncError(self->comm, &error));
+    CHECK(error == ncclSuccess);
+    // A misaligned buffer on all ranks.
+    CHECK(ncclAllReduce((const void*)(self->in + 1), (void*)self->out, 4, ncclFloat, ncclSum,
+                        self->comm, self->stream) == ncclInvalidArgument);
+    reduce(self, 5, 7);
+    expect_passed(self, 0);
+}
+static void calls(void) {
+    run_threads(2, use);
+    run_threads(4, use);
+}
+
+static void use_groups(struct rank* self) {
+    const size_t part = 1000;
+    fill(self->in, self->rank, 4 * part, 2);
+    // NCCL's, although the group has several: the ranks attach after its end.
+    OK(ncclGroupStart());
+    all_reduce(self, self->in, self->out, part, self->stream);
+    all_reduce(self, self->in, self->out, part, self->stream);
+    OK(ncclGroupEnd());
+    expect_passed(self, 2);
+    poison(self->out, 4 * part);
+    meet();
+    OK(ncclGroupStart());
+    all_reduce(self, self->in, self->out, part, self->stream);
+    OK(ncclGroupStart());
+    all_reduce(self, self->in + part * 4, self->out + part * 4, part, self->side);
+    OK(ncclGroupEnd());
+    OK(cuStreamSynchronize(self->stream));  // the inner end launches nothing
+    float first;
+    OK(cuMemcpyDtoH(&first, self->out, sizeof first));
+    CHECK(first != element(0, 0, 2) + element(1, 0, 2));
+    OK(ncclAllReduce((void*)(self->in + part * 8), (void*)(self->out + part * 8), part, ncclFloat,
+                     (ncclRedOp_t)5, self->comm, self->stream));
+    all_reduce(self, self->in + part * 12, self->out + part * 12, part, self->stream);
+    OK(ncclGroupEnd());
+    OK(cuStreamSynchronize(self->stream));
+    OK(cuStreamSynchronize(self->side));
+    expect_passed(self, 1);
+    for (size_t i = 0; i < 4; ++i) {
+        float sums[2];
+        OK(cuMemcpyDtoH(sums, self->out + 4 * i * part, sizeof sums));
+        CHECK(sums[1] == element(0, i * part + 1, 2) + element(1, i * part + 1, 2));
+    }
+    // A simulated group launches nothing.
+    poison(self->out, part);
+    OK(ncclGroupStart());
+    all_reduce(self, self->in, self->out, part, self->stream);
+    OK(ncclGroupSimulateEnd(NULL));
+    OK(cuStreamSynchronize(self->stream));
+    OK(cuMemcpyDtoH(&first, self->out, sizeof first));
+    CHECK(first != element(0, 0, 2) + element(1, 0, 2));
+    // An end without a start is NCCL's error, and the next group works.
+    CHECK(ncclGroupEnd() == ncclInvalidUsage);
+    OK(ncclGroupStart());
+    all_reduce(self, self->in, self->out, part, self->stream);
+    OK(ncclGroupEnd());
+    OK(cuStreamSynchronize(self->stream));
+    expect(self, self->out, part, 2);
+    expect_passed(self, 0);
+}
+static void groups(void) {
+    run_threads(2, use_groups);
+}
+
+static void capture(const struct rank* self) {
+    OK(cuStreamBeginCapture(self->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+}
+static CUgraphExec captured(const struct rank* self) {
+    CUgraph graph;
+    CUgraphExec executable;
+    OK(cuStreamEndCapture(self->stream, &graph));
+    OK(cuGraphInstantiate(&executable, graph, 0));
+    OK(cuGraphDestroy(graph));
+    return executable;
+}
+static void launch(const struct rank* self, CUgraphExec graph, CUdeviceptr out, int salt) {
+    fill(self->in, self->rank, kCount, salt);
+    poison(out, kCount);
+    OK(cuGraphLaunch(graph, self->stream));
+    OK(cuStreamSynchronize(self->stream));
+    expect(self, out, kCount, salt);
+}
+static void use_graphs(struct rank* self) {
+    // Captured before the ranks have attached: NCCL's, in each launch.
+    capture(self);
+    all_reduce(self, self->in, self->out, kCount, self->stream);
+    CUgraphExec early = captured(self);
+    expect_passed(self, 1);
+    launch(self, early, self->out, 1);
+    reduce(self, kCount, 2);
+    expect_passed(self, 1);
+    // Ours: calls on two streams of a capture follow each other, and the capture's first stream
+    // follows the other one, although the program has not joined them.
+    const CUdeviceptr second = self->out + kCount * 4;
+    const CUdeviceptr third = self->out + 2 * kCount * 4;
+    CUevent fork;
+    OK(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+    CUgraphExec graphs[20];
+    for (int i = 0; i < 20; ++i) {  // more captures than the library remembers
+        capture(self);
+        OK(cuEventRecord(fork, self->stream));
+        OK(cuStreamWaitEvent(self->side, fork, 0));
+        all_reduce(self, self->in, self->out, kCount, self->stream);
+        all_reduce(self, self->in, second, kCount, self->side);
+        all_reduce(self, self->in, third, kCount, self->stream);
+        graphs[i] = captured(self);
+    }
+    for (int round = 0; round < 3; ++round) {
+        launch(self, graphs[round], third, round);
+        expect(self, self->out, kCount, round);
+        expect(self, second, kCount, round);
+        reduce(self, 77, round);
+        launch(self, early, self->out, round);
+    }
+    expect_passed(self, 0);
+    for (int i = 0; i < 20; ++i) {
+        OK(cuGraphExecDestroy(graphs[i]));
+    }
+    OK(cuGraphExecDestroy(early));
+    OK(cuEventDestroy(fork));
+}
+static void graphs(void) {
+    run_threads(2, use_graphs);
+}
+
+// Calls of one communicator on several streams, without waits in between.
+static void use_streams(struct rank* self) {
+    enum { kCalls = 24 };
+    reduce(self, kCount, 1);
+    fill(self->in, self->rank, kCount, 3);
+    poison(self->out, (size_t)kCalls * kCount);
+    for (int i = 0; i < kCalls; ++i) {
+        const CUstream streams[] = {self->stream, self->side, CU_STREAM_PER_THREAD};
+        all_reduce(self, self->in, self->out + (CUdeviceptr)(i * kCount * 4), kCount,
+                   streams[i * 7 % 3]);
+    }
+    OK(cuStreamSynchronize(self->stream));
+    OK(cuStreamSynchronize(self->side));
+    OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    for (int i = 0; i < kCalls; ++i) {
+        expect(self, self->out + (CUdeviceptr)(i * kCount * 4), kCount, 3);
+    }
+    expect_passed(self, 1);
+}
+static void streams(void) {
+    run_threads(3, use_streams);
+}
+
+// Two halves of four ranks, each with a communicator, beside that of all.
+static void use_halves(struct rank* self) {
+    struct rank half = *self;
+    OK(ncclCommSplit(self->comm, self->rank / 2, self->rank, &half.comm, NULL));
+    const int first = self->rank / 2 * 2;
+    for (int round = 0; round < 4; ++round) {
+        reduce(self, kCount, round);
+        fill(self->in, self->rank, kCount, round);
+        poison(self->out, kCount);
+        all_reduce(&half, self->in, self->out, kCount, self->stream);
+        OK(cuStreamSynchronize(self->stream));
+        expect_of(self->out, first, 2, kCount, round);
+    }
+    expect_passed(self, 2);  // the first of each communicator
+    OK(ncclCommDestroy(half.comm));
+    // A communicator at the address of the old one attaches anew.
+    OK(ncclCommSplit(self->comm, self->rank / 2, -self->rank, &half.comm, NULL));
+    all_reduce(&half, self->in, self->out, kCount, self->stream);
+    all_reduce(&half, self->in, self->out, kCount, self->stream);
+    OK(cuStreamSynchronize(self->stream));
+    expect_passed(self, 1);
+    OK(ncclCommDestroy(half.comm));
+}
+static void halves(void) {
+    run_threads(4, use_halves);
+}
+
+static CUdeviceptr registered(const struct rank* self, size_t bytes, ncclWindow_t* window) {
+    void* memory = NULL;
+    OK(ncclMemAlloc(&memory, bytes));
+    OK(ncclCommWindowRegister(self->comm, memory, bytes, window, NCCL_WIN_COLL_SYMMETRIC));
+    return (CUdeviceptr)memory;
+}
+static void use_windows(struct rank* self) {
+    const size_t bytes = (size_t)8 << 20;
+    ncclWindow_t in_window, out_window;
+    struct rank inside = *self;
+    inside.in = registered(self, bytes, &in_window);  // before the ranks attach
+    reduce(self, kCount, 1);
+    inside.out = registered(self, bytes, &out_window);
+    expect_passed(self, 1);
+    reduce(&inside, bytes / 4, 2);
+    for (int round = 0; round < 3; ++round) {
+        // Freed, and at once made again, often at the same address.
+        OK(ncclCommWindowDeregister(self->comm, in_window));
+        OK(ncclMemFree((void*)inside.in));
+        inside.in = registered(self, bytes, &in_window);
+        reduce(&inside, bytes / 4, 3 + round);
+    }
+    OK(ncclCommWindowDeregister(self->comm, in_window));
+    reduce(&inside, kCount, 8);  // staged: one of the two is a window no more
+    expect_passed(self, 0);
+    OK(ncclMemFree((void*)inside.in));
+    OK(ncclCommWindowDeregister(self->comm, out_window));
+    OK(ncclMemFree((void*)inside.out));
+}
+static void windows(void) {
+    run_threads(2, use_windows);
+}
+
+// One thread with a communicator for each of its GPUs, as nccl-tests with -g 3.
+static void one_thread(void) {
+    enum { kRanks = 3 };
+    ncclComm_t comms[kRanks];
+    struct rank ranks[kRanks];
+    for (int r = 0; r < kRanks; ++r) {
+        ranks[r] = (struct rank){.rank = r, .ranks = kRanks};
+        make(&ranks[r]);
+    }
+    OK(ncclCommInitAll(comms, kRanks, NULL));
+    const size_t sizes[] = {10, 20, kCount, 200000, kMost, 20};
+    for (int i = 0; i < 6; ++i) {
+        for (int r = 0; r < kRanks; ++r) {
+            ranks[r].comm = comms[r];
+            fill(ranks[r].in, r, sizes[i], i);
+            poison(ranks[r].out, sizes[i]);
+        }
+        OK(ncclGroupStart());
+        for (int r = 0; r < kRanks; ++r) {
+            all_reduce(&ranks[r], ranks[r].in, ranks[r].out, sizes[i], ranks[r].stream);
+        }
+        OK(ncclGroupEnd());
+        for (int r = 0; r < kRanks; ++r) {
+            OK(cuStreamSynchronize(ranks[r].stream));
+            expect(&ranks[r], ranks[r].out, sizes[i], i);
+        }
+    }
+    CHECK(stand_in_calls("AllReduce") == kRanks);
+    // Windows: registered in a group, deregistered one by one.
+    ncclWindow_t handles[kRanks];
+    CUdeviceptr memory[kRanks];
+    OK(ncclGroupStart());
+    for (int r = 0; r < kRanks; ++r) {
+        OK(cuCtxSetCurrent(ranks[r].context));
+        memory[r] = registered(&ranks[r], (size_t)8 << 20, &handles[r]);
+    }
+    OK(ncclGroupEnd());
+    for (int r = 0; r < kRanks; ++r) {
+        fill(memory[r], r, kMost, 9);
+    }
+    OK(ncclGroupStart());
+    for (int r = 0; r < kRanks; ++r) {
+        all_reduce(&ranks[r], memory[r], memory[r], kMost, ranks[r].stream);
+    }
+    OK(ncclGroupEnd());
+    for (int r = 0; r < kRanks; ++r) {
+        OK(cuStreamSynchronize(ranks[r].stream));
+        expect(&ranks[r], memory[r], kMost, 9);
+        OK(ncclCommWindowDeregister(comms[r], handles[r]));
+        OK(ncclMemFree((void*)memory[r]));
+    }
+    CHECK(stand_in_calls("AllReduce") == kRanks);
+    for (int r = 0; r < kRanks; ++r) {
+        OK(ncclCommDestroy(comms[r]));
+        leave(&ranks[r]);
+    }
+}
+
+// The rest of the functions that the library replaces.
+static void use_others(struct rank* self) {
+    reduce(self, kCount, 1);
+    expect_passed(self, 1);
+    // Given back while the communicator is suspended, and attached again after that.
+    OK(ncclCommSuspend(self->comm, 1));
+    meet();
+    OK(ncclCommResume(self->comm));
+    reduce(self, kCount, 2);
+    expect_passed(self, 1);
+    reduce(self, kCount, 3);
+    expect_passed(self, 0);
+    // NCCL 2.28.9 lacks this one.
+    CHECK(ncclAllReduceConfig((void*)self->in, (void*)self->out, 4, ncclFloat, ncclSum, self->comm,
+                              self->stream, NULL) == ncclInvalidUsage);
+    struct rank other = *self;
+    OK(ncclCommGrow(self->comm, self->ranks, NULL, self->rank, &other.comm, NULL));
+    reduce(&other, kCount, 4);
+    reduce(&other, kCount, 5);
+    expect_passed(self, 1);
+    OK(ncclCommRevoke(other.comm, 0));
+    OK(ncclCommAbort(other.comm));
+    // Rank 0 leaves, while the others wait for it in a call of ours.
+    if (self->rank == 0) {
+        meet();
+        return;
+    }
+    all_reduce(self, self->in, self->out, kCount, self->stream);
+    int excluded[] = {0};
+    struct rank shrunk = *self;
+    meet();
+    OK(ncclCommShrink(self->comm, excluded, 1, &shrunk.comm, NULL, NCCL_SHRINK_ABORT));
+    OK(cuStreamSynchronize(self->stream));
+    for (int i = 0; i < 2; ++i) {
+        fill(self->in, self->rank, kCount, i);
+        all_reduce(&shrunk, self->in, self->out, kCount, self->stream);
+        OK(cuStreamSynchronize(self->stream));
+        expect_of(self->out, 1, 2, kCount, i);
+    }
+    OK(ncclCommDestroy(shrunk.comm));
+}
+static void others(void) {
+    run_threads(3, use_others);
+    CHECK(stand_in_calls("AllReduce") == 3 + 3 + 3 + 2);
+}
+
+// ncclCommAbort from another thread ends a call that waits for a rank which does not come.
+static void* abort_comm(void* comm) {
+    OK(ncclCommAbort(comm));
+    return NULL;
+}
+static void use_aborted(struct rank* self) {
+    reduce(self, kCount, 1);
+    meet();
+    if (self->rank == 0) {
+        pthread_t other;
+        all_reduce(self, self->in, self->out, kCount, self->stream);
+        CHECK(cuStreamQuery(self->stream) == CUDA_ERROR_NOT_READY);
+        OK(pthread_create(&other, NULL, abort_comm, self->comm));
+        OK(cuStreamSynchronize(self->stream));
+        OK(pthread_join(other, NULL));
+    } else {
+        OK(ncclCommAbort(self->comm));
+    }
+    self->comm = NULL;
+}
+static void aborted(void) {
+    const double start = now();
+    run_threads(2, use_aborted);
+    CHECK(now() - start < 25);
+}
+
+// SYMM_NCCL=0.
+static void use_off(struct rank* self) {
+    for (int round = 0; round < 3; ++round) {
+        reduce(self, kCount, round);
+    }
+    expect_passed(self, 3);
+}
+static void off(void) {
+    run_threads(2, use_off);
+}
+
+// More ranks than ours take.
+static void nine(void) {
+    run_threads(9, use_off);
+}
+
+// ---- Ranks as processes. Rank 0 has made the unique id before they part.
+
+static void run_processes(int ranks, void (*body)(struct rank*), int statuses[]) {
+    pid_t children[kMaxRanks];
+    snprintf(id.internal, sizeof id.internal, "client %d", (int)getpid());
+    for (int r = 0; r < ranks; ++r) {
+        children[r] = fork();
+        CHECK(children[r] >= 0);
+        if (children[r] == 0) {
+            alarm(100);  // no rank outlives a test that was killed
+            struct rank self = {.rank = r, .ranks = ranks};
+            make(&self);
+            OK(ncclCommInitRank(&self.comm, ranks, id, r));
+            body(&self);
+            exit(0);
+        }
+    }
+    for (int r = 0; r < ranks; ++r) {
+        CHECK(waitpid(children[r], &statuses[r], 0) == children[r]);
+    }
+}
+
+static void expect_all_exit_0(int ranks, void (*body)(struct rank*)) {
+    int statuses[kMaxRanks];
+    run_processes(ranks, body, statuses);
+    for (int r = 0; r < ranks; ++r) {
+        CHECK(WIFEXITED(statuses[r]) && WEXITSTATUS(statuses[r]) == 0);
+    }
+}
+
+static void use_in_process(struct rank* self) {
+    for (int round = 0; round < 5; ++round) {
+        reduce(self, kCount, round);
+    }
+    reduce(self, kMost, 5);
+    CHECK(stand_in_calls("AllReduce") == 1);
+    OK(ncclCommDestroy(self->comm));
+    leave(self);
+}
+static void processes(void) {
+    expect_all_exit_0(3, use_in_process);
+}
+
+// One rank cannot attach: none does. Its environment is refused before it meets the others.
+static void use_where_one_fails(struct rank* self) {
+    if (self->rank == 1) {
+        setenv("SYMM_BLOCKS", "many", 1);
+    }
+    for (int round = 0; round < 3; ++round) {
+        reduce(self, kCount, round);
+    }
+    CHECK(stand_in_calls("AllReduce") == 3);
+    OK(ncclCommDestroy(self->comm));
+}
+static void one_fails(void) {
+    expect_all_exit_0(3, use_where_one_fails);
+}
+
+// A rank that dies: the others' call ends, and says so.
+static void use_where_one_dies(struct rank* self) {
+    reduce(self, kCount, 1);
+    reduce(self, kCount, 2);
+    if (self->rank == 1) {
+        raise(SIGKILL);
+    }
+    const double start = now();
+    all_reduce(self, self->in, self->out, kCount, self->stream);
+    OK(cuStreamSynchronize(self->stream));
+    ncclResult_t error = ncclSuccess;
+    OK(ncclCommGetAsyncError(self->comm, &error));
+    CHECK(error == ncclRemoteError);
+    CHECK(now() - start < 25);
+    CHECK(ncclAllReduce((void*)self->in, (void*)self->out, kCount, ncclFloat, ncclSum, self->comm,
+                        self->stream) != ncclSuccess);
+    OK(ncclCommAbort(self->comm));
+}
+static void one_dies(void) {
+    int statuses[kMaxRanks];
+    run_processes(3, use_where_one_dies, statuses);
+    CHECK(WIFSIGNALED(statuses[1]));
+    CHECK(WIFEXITED(statuses[0]) && WEXITSTATUS(statuses[0]) == 0);
+    CHECK(WIFEXITED(statuses[2]) && WEXITSTATUS(statuses[2]) == 0);
+}
+
+// A rank that has made its last call may go: the others' communicator has not failed.
+static void use_and_leave(struct rank* self) {
+    reduce(self, kCount, 1);
+    reduce(self, kCount, 2);
+    if (self->rank == 0) {
+        const double start = now();
+        while (now() - start < 5) {
+            ncclResult_t error = ncclInternalError;
+            OK(ncclCommGetAsyncError(self->comm, &error));
+            CHECK(error == ncclSuccess);
+            usleep(20000);
+        }
+    }
+    OK(ncclCommFinalize(self->comm));
+    OK(ncclCommDestroy(self->comm));
+}
+static void one_leaves(void) {
+    expect_all_exit_0(2, use_and_leave);
+}
+
+int main(int argc, char** argv) {
+    static const struct {
+        const char* name;
+        void (*run)(void);
+    } cases[] = {{"calls", calls},
+                 {"groups", groups},
+                 {"graphs", graphs},
+                 {"streams", streams},
+                 {"halves", halves},
+                 {"windows", windows},
+                 {"one_thread", one_thread},
+                 {"others", others},
+                 {"aborted", aborted},
+                 {"off", off},
+                 {"nine", nine},
+                 {"processes", processes},
+                 {"one_fails", one_fails},
+                 {"one_dies", one_dies},
+                 {"one_leaves", one_leaves}};
+    for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof *cases; ++i) {
+        if (strcmp(argv[1], cases[i].name) == 0) {
+            cases[i].run();
+            return 0;
+        }
+    }
+    fprintf(stderr, "usage: 06_allreduce_drop_in_client CASE\n");
+    return 2;
+}

@@ -1,0 +1,47 @@
+#A stand - in for NCCL, and a program in C that is linked with it alone.
+add_library(symm_nccl_stand_in SHARED tests/stand_in.cpp driver.cpp)
+target_link_libraries(symm_nccl_stand_in PRIVATE symm_options symm_c)
+set_target_properties(symm_nccl_stand_in PROPERTIES OUTPUT_NAME nccl SOVERSION 2
+  LIBRARY_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/stand_in")
+target_link_options(symm_nccl_stand_in PRIVATE
+  "LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/tests/stand_in.map")
+
+add_library(symm_nccl_driver OBJECT driver.cpp)
+target_link_libraries(symm_nccl_driver PRIVATE symm_options symm_c)
+add_executable(06_allreduce_drop_in_client tests/client.c $<TARGET_OBJECTS:symm_nccl_driver>)
+target_compile_options(06_allreduce_drop_in_client PRIVATE
+  -std=c11 -Wall -Wextra $<$<BOOL:${SYMM_WARNINGS_AS_ERRORS}>:-Werror>)
+target_link_libraries(06_allreduce_drop_in_client PRIVATE
+  symm_nccl_stand_in symm_c symm::cuda_headers Threads::Threads)
+set_target_properties(06_allreduce_drop_in_client PROPERTIES LINKER_LANGUAGE CXX)
+#NCCL's own header, if there is one: as a program of others would be compiled.
+if(SYMM_NCCL_INCLUDE)
+  target_include_directories(06_allreduce_drop_in_client SYSTEM PRIVATE "${SYMM_NCCL_INCLUDE}")
+  target_compile_definitions(06_allreduce_drop_in_client PRIVATE SYMM_NCCL_HEADER)
+endif()
+
+function(symm_drop_in_test case)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME" "ENVIRONMENT")
+  if(NOT arg_NAME)
+    set(arg_NAME ${case})
+  endif()
+  add_test(NAME 06_allreduce_drop_in.${arg_NAME} COMMAND 06_allreduce_drop_in_client ${case})
+  set_tests_properties(06_allreduce_drop_in.${arg_NAME} PROPERTIES LABELS lab06 TIMEOUT 120
+    ENVIRONMENT "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>;${arg_ENVIRONMENT}")
+endfunction()
+foreach(case calls groups graphs streams halves windows one_thread others aborted processes
+        one_fails one_dies one_leaves nine)
+  symm_drop_in_test(${case})
+endforeach()
+symm_drop_in_test(off ENVIRONMENT SYMM_NCCL=0)
+symm_drop_in_test(one_thread NAME one_thread_checked ENVIRONMENT SYMM_CHECK=1)
+
+#No other name is exported, and the full library alone needs NCCL.
+add_test(NAME 06_allreduce_drop_in.exports COMMAND sh -c [[
+  for library in "$0" "$1"; do
+    names=$(nm -D --defined-only "$library" | awk '{ print $3 }') && test -n "$names" || exit
+    ! echo "$names" | grep -v '^nccl[A-Z][A-Za-z]*$' || exit
+  done
+  ! readelf -d "$0" | grep -F libnccl.so.2 && readelf -d "$1" | grep -F libnccl.so.2]]
+  $<TARGET_FILE:symm_nccl_library> $<TARGET_FILE:symm_nccl_full_library>)
+set_tests_properties(06_allreduce_drop_in.exports PROPERTIES LABELS lab06)
