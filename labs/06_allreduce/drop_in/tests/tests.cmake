@@ -1,4 +1,4 @@
-#A stand - in for NCCL, and a program in C that is linked with it alone.
+# A stand-in for NCCL, and a program in C that is linked with it alone.
 add_library(symm_nccl_stand_in SHARED tests/stand_in.cpp driver.cpp)
 target_link_libraries(symm_nccl_stand_in PRIVATE symm_options symm_c)
 set_target_properties(symm_nccl_stand_in PROPERTIES OUTPUT_NAME nccl SOVERSION 2
@@ -14,7 +14,7 @@ target_compile_options(06_allreduce_drop_in_client PRIVATE
 target_link_libraries(06_allreduce_drop_in_client PRIVATE
   symm_nccl_stand_in symm_c symm::cuda_headers Threads::Threads)
 set_target_properties(06_allreduce_drop_in_client PROPERTIES LINKER_LANGUAGE CXX)
-#NCCL's own header, if there is one: as a program of others would be compiled.
+# NCCL's own header, if there is one: as a program of others would be compiled.
 if(SYMM_NCCL_INCLUDE)
   target_include_directories(06_allreduce_drop_in_client SYSTEM PRIVATE "${SYMM_NCCL_INCLUDE}")
   target_compile_definitions(06_allreduce_drop_in_client PRIVATE SYMM_NCCL_HEADER)
@@ -27,7 +27,8 @@ function(symm_drop_in_test case)
   endif()
   add_test(NAME 06_allreduce_drop_in.${arg_NAME} COMMAND 06_allreduce_drop_in_client ${case})
   set_tests_properties(06_allreduce_drop_in.${arg_NAME} PROPERTIES LABELS lab06 TIMEOUT 120
-    ENVIRONMENT "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>;${arg_ENVIRONMENT}")
+    ENVIRONMENT
+    "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>;${arg_ENVIRONMENT}")
 endfunction()
 foreach(case calls groups graphs streams halves windows one_thread others aborted processes
         one_fails one_dies one_leaves nine)
@@ -36,7 +37,16 @@ endforeach()
 symm_drop_in_test(off ENVIRONMENT SYMM_NCCL=0)
 symm_drop_in_test(one_thread NAME one_thread_checked ENVIRONMENT SYMM_CHECK=1)
 
-#No other name is exported, and the full library alone needs NCCL.
+# The full library as vLLM loads it, beside the same NCCL without it.
+add_test(NAME 06_allreduce_drop_in.ctypes COMMAND python3 -B
+  "${CMAKE_CURRENT_SOURCE_DIR}/ctypes_client.py" "${PROJECT_BINARY_DIR}/lib" --calls 60
+  --libsymm $<TARGET_FILE:symm_c>)
+set_tests_properties(06_allreduce_drop_in.ctypes PROPERTIES LABELS lab06 TIMEOUT 120
+  ENVIRONMENT
+  "SYMM_DRIVER=emulated;LD_LIBRARY_PATH=$<TARGET_FILE_DIR:symm_nccl_stand_in>;SYMM_NCCL_STATS=1"
+  PASS_REGULAR_EXPRESSION "the same bits.*[1-9][0-9]* AllReduces of [0-9]+ bytes were ours")
+
+# No other name is exported, and the full library alone needs NCCL.
 add_test(NAME 06_allreduce_drop_in.exports COMMAND sh -c [[
   for library in "$0" "$1"; do
     names=$(nm -D --defined-only "$library" | awk '{ print $3 }') && test -n "$names" || exit
