@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -107,6 +108,10 @@ bool Entry::may_wait(const Work& work) {
 
 Result Entry::run(const Work& work) {
     const std::lock_guard lock(mutex_);
+    std::optional<DeviceScope> scope;  // the program may be capturing
+    if (!work.windows.empty() || !released_.empty() || work.attach) {
+        scope.emplace(place_.device);
+    }
     for (void* window : std::exchange(released_, {})) {
         if (const auto comm = ours();
             comm && symm_window_release(comm.get(), window) != SYMM_SUCCESS) {

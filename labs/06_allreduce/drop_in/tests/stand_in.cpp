@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,8 +27,11 @@ struct ncclComm {
     int rank = 0, ranks = 0, device = 0;
     std::string name;
     int children = 0;
+    std::set<ncclWindow_vidmem*> windows = {};
 };
 struct ncclWindow_vidmem {};
+// By its public name, which the dynamic linker may bind to the drop-in: as in NCCL.
+extern "C" Result ncclCommWindowDeregister(ncclComm* comm, ncclWindow_vidmem* window);
 
 namespace {
 
@@ -203,6 +207,12 @@ EXPORT(CommGrow, (ncclComm * comm, int, const void*, int, ncclComm** made, void*
        { return split(comm, 0, comm->rank, made); })
 EXPORT(CommFinalize, (ncclComm*), { return kSuccess; })
 EXPORT(CommDestroy, (ncclComm * comm), {
+    while (!comm->windows.empty()) {
+        if (const Result left = ncclCommWindowDeregister(comm, *comm->windows.begin());
+            left != kSuccess) {
+            return left;
+        }
+    }
     const Result result = result_of(symm_comm_destroy(comm->symm));
     delete comm;
     return result;
@@ -262,12 +272,13 @@ EXPORT(MemFree, (void* memory), {
 })
 EXPORT(CommWindowRegister, (ncclComm * comm, void*, size_t, ncclWindow_vidmem** window, int), {
     *window = nullptr;
-    return run(comm, [window] {
-        *window = new ncclWindow_vidmem;
+    return run(comm, [=] {
+        comm->windows.insert(*window = new ncclWindow_vidmem);
         return kSuccess;
     });
 })
-EXPORT(CommWindowDeregister, (ncclComm*, ncclWindow_vidmem* window), {
+EXPORT(CommWindowDeregister, (ncclComm * comm, ncclWindow_vidmem* window), {
+    comm->windows.erase(window);
     delete window;
     return kSuccess;
 })

@@ -39,7 +39,7 @@ symm_drop_in_test(one_thread NAME one_thread_checked ENVIRONMENT SYMM_CHECK=1)
 
 # The full library as vLLM loads it, beside the same NCCL without it.
 add_test(NAME 06_allreduce_drop_in.ctypes COMMAND python3 -B
-  "${CMAKE_CURRENT_SOURCE_DIR}/ctypes_client.py" "${PROJECT_BINARY_DIR}/lib" --calls 60
+  "${CMAKE_CURRENT_SOURCE_DIR}/ctypes_client.py" "${PROJECT_BINARY_DIR}/lib" --calls 40
   --libsymm $<TARGET_FILE:symm_c>)
 set_tests_properties(06_allreduce_drop_in.ctypes PROPERTIES LABELS lab06 TIMEOUT 120
   ENVIRONMENT
