@@ -273,7 +273,11 @@ Entry::Captured& Entry::captured(cuuint64_t id) {
 
 bool Entry::has_failed() {
     const auto comm = ours();
-    return comm && symm_comm_gave_up(comm.get()) != SYMM_SUCCESS;
+    if (comm == nullptr) {
+        return false;
+    }
+    const DeviceScope scope(place_.device);  // another thread may be capturing
+    return symm_comm_gave_up(comm.get()) != SYMM_SUCCESS;
 }
 
 void Entry::abort(const char* why) {

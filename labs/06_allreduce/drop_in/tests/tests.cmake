@@ -46,6 +46,14 @@ set_tests_properties(06_allreduce_drop_in.ctypes PROPERTIES LABELS lab06 TIMEOUT
   "SYMM_DRIVER=emulated;LD_LIBRARY_PATH=$<TARGET_FILE_DIR:symm_nccl_stand_in>;SYMM_NCCL_STATS=1"
   PASS_REGULAR_EXPRESSION "the same bits.*[1-9][0-9]* AllReduces of [0-9]+ bytes were ours")
 
+# Windows are used, those registered before the ranks attached, too: 4 calls of 2 ranks.
+add_test(NAME 06_allreduce_drop_in.windows_are_used COMMAND sh -c [[
+  LD_PRELOAD=$1 "$0" windows 2>log || exit
+  test "$(grep -c ": chunks with" log)" = 8 || { cat log; exit 1; }]]
+  $<TARGET_FILE:06_allreduce_drop_in_client> $<TARGET_FILE:symm_nccl_library>)
+set_tests_properties(06_allreduce_drop_in.windows_are_used PROPERTIES LABELS lab06 TIMEOUT 120
+  ENVIRONMENT "SYMM_DRIVER=emulated;SYMM_DEBUG=info")
+
 # No other name is exported, and the full library alone needs NCCL.
 add_test(NAME 06_allreduce_drop_in.exports COMMAND sh -c [[
   for library in "$0" "$1"; do
