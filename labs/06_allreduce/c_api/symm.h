@@ -108,7 +108,7 @@ SYMM_API const char* symm_last_error(void);
 /// of emulated GPUs.
 SYMM_API symm_result symm_is_emulated(int* emulated);
 
-/// The function of this name (`cuStreamCreate`) of the driver in use, of emulated GPUs too, with its
+/// The function of this name (`cuStreamCreate`) of the driver in use, real or emulated, with its
 /// prototype in the cuda.h that libsymm was built with. Null if libsymm itself does not call it, or
 /// if no driver can be used.
 SYMM_API void* symm_driver_function(const char* name);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# drop_in.sh BUILD NCCL FOLDER: tries the drop-in with the real NCCL, in at most ten minutes. BUILD is
-# a build folder for GPUs (build/release), NCCL the folder with libnccl.so.2, FOLDER gets a file for
-# each part. With one GPU, two ranks that are threads share it (NCCL 2.30.7 or newer).
+# drop_in.sh BUILD NCCL FOLDER: tries the drop-in with the real NCCL, in at most ten minutes. BUILD
+# is a build folder for GPUs (build/release), NCCL the folder with libnccl.so.2, FOLDER gets a file
+# for each part. With one GPU, two ranks that are threads share it (NCCL 2.30.7 or newer).
 #   NCCL_TESTS=FOLDER   nccl-tests' build folder: all_reduce_perf, made with MPI=1 for one GPU
 #   PYTHON=PROGRAM      a Python with PyTorch; default python3
 # Parts that cannot run here are marked with "skipped" and why. Exit status 1 if one failed.
@@ -74,7 +74,7 @@ else
     done
     run torch_expandable 60 env PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True \
         "${ours[@]}" "$python" -B "$here/torch_client.py" losses
-    if [[ $(grep -h '^loss' torch_losses_without.txt) != $(grep -h '^loss' torch_losses.txt) ]]; then
+    if ! diff <(grep '^loss' torch_losses_without.txt) <(grep '^loss' torch_losses.txt); then
         echo "torch_losses: not the losses of NCCL alone"
         failures=$((failures + 1))
     fi
