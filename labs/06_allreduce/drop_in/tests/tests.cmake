@@ -19,6 +19,12 @@ if(SYMM_NCCL_INCLUDE)
   target_include_directories(06_allreduce_drop_in_client SYSTEM PRIVATE "${SYMM_NCCL_INCLUDE}")
   target_compile_definitions(06_allreduce_drop_in_client PRIVATE SYMM_NCCL_HEADER)
 endif()
+# The same as a library that a program loads, as Python loads PyTorch: NCCL is then local to it.
+add_library(symm_nccl_client_module MODULE tests/client.c $<TARGET_OBJECTS:symm_nccl_driver>)
+target_link_libraries(symm_nccl_client_module PRIVATE
+  symm_nccl_stand_in symm_c symm::cuda_headers Threads::Threads)
+set_target_properties(symm_nccl_client_module PROPERTIES LINKER_LANGUAGE CXX)
+set_target_properties(symm_nccl_driver PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
 function(symm_drop_in_test case)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME" "ENVIRONMENT")
@@ -45,6 +51,13 @@ set_tests_properties(06_allreduce_drop_in.ctypes PROPERTIES LABELS lab06 TIMEOUT
   ENVIRONMENT
   "SYMM_DRIVER=emulated;LD_LIBRARY_PATH=$<TARGET_FILE_DIR:symm_nccl_stand_in>;SYMM_NCCL_STATS=1"
   PASS_REGULAR_EXPRESSION "the same bits.*[1-9][0-9]* AllReduces of [0-9]+ bytes were ours")
+
+add_test(NAME 06_allreduce_drop_in.local_scope COMMAND python3 -c [[
+import ctypes, sys
+sys.exit(ctypes.CDLL(sys.argv[1]).main(2, (ctypes.c_char_p * 2)(b"client", b"calls")))]]
+  $<TARGET_FILE:symm_nccl_client_module>)
+set_tests_properties(06_allreduce_drop_in.local_scope PROPERTIES LABELS lab06 TIMEOUT 120
+  ENVIRONMENT "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>")
 
 # Windows are used, those registered before the ranks attached, too: 4 calls of 2 ranks.
 add_test(NAME 06_allreduce_drop_in.windows_are_used COMMAND sh -c [[
