@@ -44,7 +44,8 @@ Result result_of(symm_result result) {
 
 /// What a rank has come to, for the others.
 struct Outcome {
-    std::int32_t failed;
+    symm_result result;
+    int met;  ///< 0: it failed before it met the others, who then fail because of that.
     char why[200];
 };
 
@@ -160,18 +161,18 @@ void Entry::attach() {
         const symm_result result = symm_comm_create_by_allgather(&comm, place_.rank, place_.ranks,
                                                                  gather, &exchange, &options);
         made.reset(comm, symm_comm_destroy);
-        Outcome mine{result, {}};
+        Outcome mine{result, exchange.count(), {}};
         std::string_view(result == SYMM_SUCCESS ? "" : symm_last_error())
             .copy(mine.why, sizeof mine.why - 1);
-        if (exchange.count() == 0) {  // refused before it met the others, who wait for its bytes
+        if (mine.met == 0) {  // the others wait for its bytes
             std::array<char, kMostRanks> ignored{};
             exchange.allgather(ignored.data(), ignored.data(), 1);
         }
         std::array<Outcome, kMostRanks> all{};
         exchange.allgather(&mine, all.data(), sizeof mine);
-        for (int rank = place_.ranks - 1; rank >= 0; --rank) {
+        for (int rank = 0; rank < place_.ranks; ++rank) {
             const Outcome& outcome = all.at(static_cast<std::size_t>(rank));
-            if (outcome.failed != SYMM_SUCCESS) {
+            if (outcome.result != SYMM_SUCCESS && (why.empty() || outcome.met == 0)) {
                 why = fmt::format("rank {}: {}", rank, outcome.why);
             }
         }

@@ -14,6 +14,9 @@ target_compile_options(06_allreduce_drop_in_client PRIVATE
 target_link_libraries(06_allreduce_drop_in_client PRIVATE
   symm_nccl_stand_in symm_c symm::cuda_headers Threads::Threads)
 set_target_properties(06_allreduce_drop_in_client PROPERTIES LINKER_LANGUAGE CXX)
+if(SYMM_SANITIZE)
+  target_link_options(06_allreduce_drop_in_client PRIVATE -fsanitize=${SYMM_SANITIZE})
+endif()
 # NCCL's own header, if there is one: as a program of others would be compiled.
 if(SYMM_NCCL_INCLUDE)
   target_include_directories(06_allreduce_drop_in_client SYSTEM PRIVATE "${SYMM_NCCL_INCLUDE}")
@@ -51,6 +54,13 @@ set_tests_properties(06_allreduce_drop_in.ctypes PROPERTIES LABELS lab06 TIMEOUT
   ENVIRONMENT
   "SYMM_DRIVER=emulated;LD_LIBRARY_PATH=$<TARGET_FILE_DIR:symm_nccl_stand_in>;SYMM_NCCL_STATS=1"
   PASS_REGULAR_EXPRESSION "the same bits.*[1-9][0-9]* AllReduces of [0-9]+ bytes were ours")
+
+# Why the ranks could not attach: the rank that failed first, not those that failed because of it.
+add_test(NAME 06_allreduce_drop_in.reason COMMAND 06_allreduce_drop_in_client one_fails)
+set_tests_properties(06_allreduce_drop_in.reason PROPERTIES LABELS lab06 TIMEOUT 120
+  ENVIRONMENT
+  "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>;SYMM_NCCL_STATS=1"
+  PASS_REGULAR_EXPRESSION "communicators of 3 ranks are NCCL's: rank 1: SYMM_BLOCKS")
 
 add_test(NAME 06_allreduce_drop_in.local_scope COMMAND python3 -c [[
 import ctypes, sys
