@@ -560,7 +560,7 @@ static void use_others(struct rank* self) {
     meet();
     OK(ncclCommShrink(self->comm, excluded, 1, &shrunk.comm, NULL, NCCL_SHRINK_ABORT));
     OK(cuStreamSynchronize(self->stream));
-    CHECK(now() - start < 8);  // not by a time limit
+    CHECK(now() - start < 20);  // not by SYMM_TIMEOUT
     meet();
     for (int i = 0; i < 2; ++i) {
         fill(self->in, self->rank, kCount, i);
@@ -591,7 +591,7 @@ static void use_aborted(struct rank* self) {
         OK(pthread_create(&other, NULL, abort_comm, self->comm));
         OK(cuStreamSynchronize(self->stream));
         OK(pthread_join(other, NULL));
-        CHECK(now() - start < 8);  // not by a time limit
+        CHECK(now() - start < 20);  // not by SYMM_TIMEOUT
         meet();
     } else {
         meet();  // its communicator lives until the other's call has ended
@@ -684,13 +684,11 @@ static void use_where_one_dies(struct rank* self) {
     if (self->rank == 1) {
         raise(SIGKILL);
     }
-    const double start = now();
     all_reduce(self, self->in, self->out, kCount, self->stream);
     OK(cuStreamSynchronize(self->stream));
     ncclResult_t error = ncclSuccess;
     OK(ncclCommGetAsyncError(self->comm, &error));
     CHECK(error == ncclRemoteError);
-    CHECK(now() - start < 25);
     CHECK(ncclAllReduce((void*)self->in, (void*)self->out, kCount, ncclFloat, ncclSum, self->comm,
                         self->stream) != ncclSuccess);
     OK(ncclCommAbort(self->comm));

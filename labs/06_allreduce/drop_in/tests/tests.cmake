@@ -22,12 +22,6 @@ if(SYMM_NCCL_INCLUDE)
   target_include_directories(06_allreduce_drop_in_client SYSTEM PRIVATE "${SYMM_NCCL_INCLUDE}")
   target_compile_definitions(06_allreduce_drop_in_client PRIVATE SYMM_NCCL_HEADER)
 endif()
-# The same as a library that a program loads, as Python loads PyTorch: NCCL is then local to it.
-add_library(symm_nccl_client_module MODULE tests/client.c $<TARGET_OBJECTS:symm_nccl_driver>)
-target_link_libraries(symm_nccl_client_module PRIVATE
-  symm_nccl_stand_in symm_c symm::cuda_headers Threads::Threads)
-set_target_properties(symm_nccl_client_module PROPERTIES LINKER_LANGUAGE CXX)
-set_target_properties(symm_nccl_driver PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
 function(symm_drop_in_test case)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME" "ENVIRONMENT")
@@ -36,8 +30,8 @@ function(symm_drop_in_test case)
   endif()
   add_test(NAME 06_allreduce_drop_in.${arg_NAME} COMMAND 06_allreduce_drop_in_client ${case})
   set_tests_properties(06_allreduce_drop_in.${arg_NAME} PROPERTIES LABELS lab06 TIMEOUT 120
-    ENVIRONMENT
-    "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>;${arg_ENVIRONMENT}")
+    ENVIRONMENT "SYMM_DRIVER=emulated;TSAN_OPTIONS=${SYMM_TSAN_OPTIONS};${arg_ENVIRONMENT}"
+    ENVIRONMENT_MODIFICATION "LD_PRELOAD=set:$<TARGET_FILE:symm_nccl_library>")
 endfunction()
 foreach(case calls groups graphs streams halves windows one_thread others aborted processes
         one_fails one_dies one_leaves nine)
@@ -45,6 +39,37 @@ foreach(case calls groups graphs streams halves windows one_thread others aborte
 endforeach()
 symm_drop_in_test(off ENVIRONMENT SYMM_NCCL=0)
 symm_drop_in_test(one_thread NAME one_thread_checked ENVIRONMENT SYMM_CHECK=1)
+
+# Why the ranks could not attach: the rank that failed first, not those that failed because of it.
+add_test(NAME 06_allreduce_drop_in.reason COMMAND 06_allreduce_drop_in_client one_fails)
+set_tests_properties(06_allreduce_drop_in.reason PROPERTIES LABELS lab06 TIMEOUT 120
+  ENVIRONMENT
+  "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>;SYMM_NCCL_STATS=1"
+  PASS_REGULAR_EXPRESSION "communicators of 3 ranks are NCCL's: rank 1: SYMM_BLOCKS")
+
+# Windows are used, those registered before the ranks attached, too: 4 calls of 2 ranks.
+add_test(NAME 06_allreduce_drop_in.windows_are_used COMMAND sh -c [[
+  LD_PRELOAD=$1 "$0" windows 2>log || exit
+  test "$(grep -c ": chunks with" log)" = 8 || { cat log; exit 1; }]]
+  $<TARGET_FILE:06_allreduce_drop_in_client> $<TARGET_FILE:symm_nccl_library>)
+set_tests_properties(06_allreduce_drop_in.windows_are_used PROPERTIES LABELS lab06 TIMEOUT 120
+  ENVIRONMENT "SYMM_DRIVER=emulated;SYMM_DEBUG=info")
+
+if(SYMM_SANITIZE)  # Python is not built with the sanitizer
+  return()
+endif()
+# The same as a library that a program loads, as Python loads PyTorch: NCCL is then local to it.
+add_library(symm_nccl_client_module MODULE tests/client.c $<TARGET_OBJECTS:symm_nccl_driver>)
+target_link_libraries(symm_nccl_client_module PRIVATE
+  symm_nccl_stand_in symm_c symm::cuda_headers Threads::Threads)
+set_target_properties(symm_nccl_client_module PROPERTIES LINKER_LANGUAGE CXX)
+set_target_properties(symm_nccl_driver PROPERTIES POSITION_INDEPENDENT_CODE ON)
+add_test(NAME 06_allreduce_drop_in.local_scope COMMAND python3 -c [[
+import ctypes, sys
+sys.exit(ctypes.CDLL(sys.argv[1]).main(2, (ctypes.c_char_p * 2)(b"client", b"calls")))]]
+  $<TARGET_FILE:symm_nccl_client_module>)
+set_tests_properties(06_allreduce_drop_in.local_scope PROPERTIES LABELS lab06 TIMEOUT 120
+  ENVIRONMENT "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>")
 
 # The full library as vLLM loads it, beside the same NCCL without it.
 add_test(NAME 06_allreduce_drop_in.ctypes COMMAND python3 -B
@@ -54,28 +79,6 @@ set_tests_properties(06_allreduce_drop_in.ctypes PROPERTIES LABELS lab06 TIMEOUT
   ENVIRONMENT
   "SYMM_DRIVER=emulated;LD_LIBRARY_PATH=$<TARGET_FILE_DIR:symm_nccl_stand_in>;SYMM_NCCL_STATS=1"
   PASS_REGULAR_EXPRESSION "the same bits.*[1-9][0-9]* AllReduces of [0-9]+ bytes were ours")
-
-# Why the ranks could not attach: the rank that failed first, not those that failed because of it.
-add_test(NAME 06_allreduce_drop_in.reason COMMAND 06_allreduce_drop_in_client one_fails)
-set_tests_properties(06_allreduce_drop_in.reason PROPERTIES LABELS lab06 TIMEOUT 120
-  ENVIRONMENT
-  "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>;SYMM_NCCL_STATS=1"
-  PASS_REGULAR_EXPRESSION "communicators of 3 ranks are NCCL's: rank 1: SYMM_BLOCKS")
-
-add_test(NAME 06_allreduce_drop_in.local_scope COMMAND python3 -c [[
-import ctypes, sys
-sys.exit(ctypes.CDLL(sys.argv[1]).main(2, (ctypes.c_char_p * 2)(b"client", b"calls")))]]
-  $<TARGET_FILE:symm_nccl_client_module>)
-set_tests_properties(06_allreduce_drop_in.local_scope PROPERTIES LABELS lab06 TIMEOUT 120
-  ENVIRONMENT "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>")
-
-# Windows are used, those registered before the ranks attached, too: 4 calls of 2 ranks.
-add_test(NAME 06_allreduce_drop_in.windows_are_used COMMAND sh -c [[
-  LD_PRELOAD=$1 "$0" windows 2>log || exit
-  test "$(grep -c ": chunks with" log)" = 8 || { cat log; exit 1; }]]
-  $<TARGET_FILE:06_allreduce_drop_in_client> $<TARGET_FILE:symm_nccl_library>)
-set_tests_properties(06_allreduce_drop_in.windows_are_used PROPERTIES LABELS lab06 TIMEOUT 120
-  ENVIRONMENT "SYMM_DRIVER=emulated;SYMM_DEBUG=info")
 
 # No other name is exported, and the full library alone needs NCCL.
 add_test(NAME 06_allreduce_drop_in.exports COMMAND sh -c [[
