@@ -275,6 +275,14 @@ static void use_groups(struct rank* self) {
         OK(ncclGroupStart());
         all_reduce(self, self->in, self->out, part, self->stream);
         OK(ncclGroupSimulateEnd(NULL));
+        // Nor does a group in which NCCL's part fails.
+        OK(ncclGroupStart());
+        all_reduce(self, self->in, self->out, part, self->stream);
+        OK(ncclAllReduce((void*)self->in, (void*)self->out, part, ncclFloat, (ncclRedOp_t)6,
+                         self->comm, self->stream));
+        CHECK(ncclGroupEnd() == ncclInvalidArgument);
+        OK(cuStreamSynchronize(self->stream));
+        expect_passed(self, 1);
     }
     // An end without a start is NCCL's error, and the next group works.
     CHECK(ncclGroupEnd() == ncclInvalidUsage);
@@ -348,11 +356,13 @@ static void use_graphs(struct rank* self) {
         reduce(self, 77, round);
         launch(self, early, self->out, round);
     }
-    // A window registered while its thread captures, as some programs do.
+    // A window registered, and another one released, while the thread captures.
     if (is_stand_in()) {
         void* memory = NULL;
         ncclWindow_t window;
         OK(ncclMemAlloc(&memory, 1 << 20));
+        OK(ncclCommWindowRegister(self->comm, memory, 1 << 20, &window, NCCL_WIN_COLL_SYMMETRIC));
+        OK(ncclCommWindowDeregister(self->comm, window));
         capture(self);
         OK(ncclCommWindowRegister(self->comm, memory, 1 << 20, &window, NCCL_WIN_COLL_SYMMETRIC));
         all_reduce(self, self->in, (CUdeviceptr)memory, kCount, self->stream);

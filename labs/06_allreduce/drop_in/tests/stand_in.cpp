@@ -135,6 +135,9 @@ Result split(ncclComm* comm, int color, int key, ncclComm** made) {
 
 Result all_reduce(const void* in, void* out, size_t count, int type, int op, ncclComm* comm,
                   CUstream stream) {
+    if (op == 6) {  // as an operation that its communicator does not have
+        return kInvalidArgument;
+    }
     const int known_type = type > SYMM_BFLOAT16 ? SYMM_INT8 : type;
     const int known_op = op > SYMM_AVG ? SYMM_SUM : op;
     return result_of(symm_all_reduce(comm->symm, in, out, count, static_cast<symm_type>(known_type),

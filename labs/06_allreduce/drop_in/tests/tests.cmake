@@ -47,10 +47,12 @@ set_tests_properties(06_allreduce_drop_in.reason PROPERTIES LABELS lab06 TIMEOUT
   "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>;SYMM_NCCL_STATS=1"
   PASS_REGULAR_EXPRESSION "communicators of 3 ranks are NCCL's: rank 1: SYMM_BLOCKS")
 
-# Windows are used, those registered before the ranks attached, too: 4 calls of 2 ranks.
+# Windows are used, those registered before the ranks attached, too: 4 calls of 2 ranks. And those
+# registered in a group: a call of 3.
 add_test(NAME 06_allreduce_drop_in.windows_are_used COMMAND sh -c [[
-  LD_PRELOAD=$1 "$0" windows 2>log || exit
-  test "$(grep -c ": chunks with" log)" = 8 || { cat log; exit 1; }]]
+  LD_PRELOAD=$1 "$0" windows 2>log && LD_PRELOAD=$1 "$0" one_thread 2>>log || exit
+  test "$(grep -c ": chunks with" log)" = 8 && test "$(grep -c ": twoshot with" log)" = 3 ||
+    { cat log; exit 1; }]]
   $<TARGET_FILE:06_allreduce_drop_in_client> $<TARGET_FILE:symm_nccl_library>)
 set_tests_properties(06_allreduce_drop_in.windows_are_used PROPERTIES LABELS lab06 TIMEOUT 120
   ENVIRONMENT "SYMM_DRIVER=emulated;SYMM_DEBUG=info")
