@@ -28,6 +28,7 @@ int bench_main(int argc, char** argv, const std::function<void()>& add) try {
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
         return kExitUsage;
     }
+    turn_multicast_off();
     require_environment();
     add();
     if (benchmark::RunSpecifiedBenchmarks() == 0) {

@@ -103,6 +103,7 @@ int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& b
             require_written_output();
             return kExitRight;
         }
+        turn_multicast_off();
         require_environment();
         emu::read_configuration();  // the variables that require_environment() leaves to it
         const int exit_code = body();

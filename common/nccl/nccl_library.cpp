@@ -17,11 +17,6 @@
 namespace symm {
 namespace {
 
-// The labs do without NVLink multicast, which can make GPUs shared with others unusable. So NCCL
-// does not use it here either, whatever the environment says. Set before main(), while there is one
-// thread.
-[[maybe_unused]] const int no_multicast = setenv("NCCL_NVLS_ENABLE", "0", 1);
-
 template <class Function>
 bool find(void* library, const char* name, Function& function) {
     function = reinterpret_cast<Function>(dlsym(library, name));

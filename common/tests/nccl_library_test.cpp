@@ -71,7 +71,9 @@ TEST_F(NcclOfPython, IsFoundWhereAUserInstalledIt) {
 }
 
 TEST(NcclLibrary, NeverUsesMulticast) {
-    EXPECT_STREQ(std::getenv("NCCL_NVLS_ENABLE"), "0");  // set before NCCL is loaded
+    const VariableInForce asked("NCCL_NVLS_ENABLE", "1");
+    turn_multicast_off();
+    EXPECT_STREQ(std::getenv("NCCL_NVLS_ENABLE"), "0");
 }
 
 TEST(NcclLibrary, IsTheOneThatAVariableNames) {
