@@ -1,6 +1,15 @@
-# `./lab install P` installs the library symm::symm: its archives, the headers that
-# <symm/symm.hpp> includes, and a package for find_package(symm). Skipped if this project is part of
-# another one.
+# `./lab install P` installs the library symm::symm: its archives, the headers in symm/ with all
+# that they include, and a package for find_package(symm). Skipped if this project is part of another
+# one.
+
+# symm_install_headers(HEADERS file... [argument of install()...]): with all that they include.
+function(symm_install_headers)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "" "HEADERS;TO")
+  install(CODE "set(SOURCE [[${PROJECT_SOURCE_DIR}]])
+    set(HEADERS ${arg_HEADERS})
+    set(DESTINATION \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/include\")
+    include([[${PROJECT_SOURCE_DIR}/cmake/InstallHeaders.cmake]])" ${arg_TO})
+endfunction()
 
 # symm_linked(RESULT TARGET): the target and all targets of this project that it links.
 function(symm_linked result target)
@@ -30,9 +39,8 @@ function(symm_install target)
   get_property(others GLOBAL PROPERTY SYMM_INSTALLED)  # which install themselves
   add_custom_target(symm_installed DEPENDS ${targets} ${others})
   install(TARGETS ${targets} EXPORT symm ARCHIVE DESTINATION lib/symm)
-  install(CODE "set(SOURCE [[${PROJECT_SOURCE_DIR}]])
-    set(DESTINATION \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/include\")
-    include([[${PROJECT_SOURCE_DIR}/cmake/InstallHeaders.cmake]])")
+  symm_install_headers(HEADERS symm/symm.hpp symm/kernel.hpp symm/launch.hpp
+                       common/nccl/comparison.hpp)
   include(CMakePackageConfigHelpers)
   set(package "${PROJECT_BINARY_DIR}/package")
   # Users need the libraries' fmt version. A fetched fmt is installed with the libraries.
@@ -41,7 +49,7 @@ function(symm_install target)
   write_basic_package_version_file("${package}/symmConfigVersion.cmake"
     COMPATIBILITY SameMinorVersion)
   install(FILES LICENSE DESTINATION share/doc/symm)
-  install(FILES cmake/CudaToolkit.cmake "${package}/symmConfig.cmake"
+  install(FILES cmake/CudaToolkit.cmake cmake/Kernels.cmake "${package}/symmConfig.cmake"
     "${package}/symmConfigVersion.cmake" DESTINATION lib/cmake/symm)
   install(EXPORT symm NAMESPACE symm:: FILE symmTargets.cmake DESTINATION lib/cmake/symm)
 endfunction()

@@ -1,9 +1,10 @@
-# Copies symm/symm.hpp and all headers that it includes, directly or not, from SOURCE to
-# DESTINATION. There all of them lie in symm/, and name each other by it: an installed `common/` or
-# `labs/` could be taken for a folder of the user's project.
+# Copies HEADERS and all headers that they include, directly or not, from SOURCE to DESTINATION.
+# There all of them lie in symm/, and name each other by it: an installed `common/` or `labs/` could
+# be taken for a folder of the user's project.
 
 cmake_policy(VERSION 3.25)
-set(headers symm/symm.hpp)
+set(headers ${HEADERS})
+set(done)
 while(headers)
   list(POP_FRONT headers header)
   list(APPEND done ${header})

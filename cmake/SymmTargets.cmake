@@ -80,18 +80,7 @@ function(symm_use_precompiled target precompiled)
   endif()
 endfunction()
 
-# Compiles each .cu file of a target by itself; as C++ with SYMM_EMULATED_ONLY.
-function(symm_kernels target)
-  get_target_property(sources ${target} SOURCES)
-  list(FILTER sources INCLUDE REGEX "\\.cu$")
-  # Otherwise newer CMake releases compile all of a target's kernels together, on one core.
-  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-  if(NOT SYMM_EMULATED_ONLY)
-    return()
-  endif()
-  set_source_files_properties(${sources} PROPERTIES
-    LANGUAGE CXX COMPILE_OPTIONS "-xc++;-Wno-attributes;-Wno-unknown-attributes")
-endfunction()
+include(Kernels)
 
 # By default, ThreadSanitizer sleeps for a second at the end of each process, to wait for reports.
 set(SYMM_TSAN_OPTIONS "atexit_sleep_ms=0")

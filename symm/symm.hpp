@@ -8,5 +8,6 @@
 #include "common/ranks/ranks.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
+#include "labs/06_allreduce/communicator/own_collective.hpp"
 #include "labs/06_allreduce/machines/exchange.hpp"
 #include "labs/06_allreduce/machines/hierarchical_communicator.hpp"

@@ -82,6 +82,9 @@ CUfunction function_of() {
     return function;
 }
 
+/// More dynamic shared memory has to be asked for, function by function.
+inline constexpr unsigned kSharedBytesUnasked = 48 * 1024;
+
 namespace detail {
 template <class Kernel>
 CUresult launch_native(CUstream stream, unsigned blocks, unsigned threads, const Kernel& kernel,
@@ -90,8 +93,7 @@ CUresult launch_native(CUstream stream, unsigned blocks, unsigned threads, const
         return CUDA_ERROR_NOT_SUPPORTED;
     } else {
         const CUfunction function = function_of<Kernel>();
-        // More than 48 KiB of dynamic shared memory has to be asked for, function by function.
-        if (shared_bytes > 48 * 1024) {
+        if (shared_bytes > kSharedBytesUnasked) {
             const CUresult allowed =
                 cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                    static_cast<int>(shared_bytes));

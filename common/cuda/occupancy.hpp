@@ -36,6 +36,11 @@ unsigned resident_blocks(unsigned threads, unsigned shared_bytes = 0) {
             result =
                 cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
         }
+        if (result == cudaSuccess && shared_bytes > kSharedBytesUnasked) {
+            result = cudaFuncSetAttribute(reinterpret_cast<const void*>(entry_of<Kernel>()),
+                                          cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          static_cast<int>(shared_bytes));
+        }
         if (result == cudaSuccess) {
             result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
                 &blocks, entry_of<Kernel>(), static_cast<int>(threads), shared_bytes);

@@ -4,17 +4,16 @@
 
 #include <cstdint>
 #include <exception>
+#include <string_view>
 
 #include "common/bootstrap/bootstrap.hpp"
-#include "labs/05_device_prims/reduction/data_type.hpp"
-#include "labs/06_allreduce/tuning/tuner.hpp"
 
 namespace symm {
 
-/// Collective. `number` is the call's on this rank, and `refusal` why this rank refuses it, if it
-/// does. Throws on each rank if a rank refuses its call, or if the calls differ: the refusal, on
-/// all other ranks std::invalid_argument.
-void compare_calls(Bootstrap& bootstrap, std::uint64_t number, const Call& call, bool in_windows,
-                   Algorithm asked, const std::exception_ptr& refusal);
+/// Collective. `number` is the call's on this rank, `call` its text, and `refusal` why this rank
+/// refuses it, if it does. Throws on each rank if a rank refuses its call, or if the calls differ:
+/// the refusal, on all other ranks std::invalid_argument.
+void compare_calls(Bootstrap& bootstrap, std::uint64_t number, std::string_view call,
+                   const std::exception_ptr& refusal);
 
 }  // namespace symm

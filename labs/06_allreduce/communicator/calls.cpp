@@ -131,36 +131,58 @@ Communicator::Checked Communicator::check(const Call& call, CUstream stream,
         call.count == 0 || ((places.in || call.collective == Collective::kAllGather) &&
                             (places.out || call.collective == Collective::kReduceScatter));
     const CallPlan plan = tuner_.plan(call, reachable, asked);
-    if ((stream == nullptr || stream == CU_STREAM_LEGACY) && rank_.most_on_a_device() > 1) {
-        throw std::invalid_argument(
-            "ranks that are threads and share a device share its default stream, so their kernels "
-            "would wait for each other for ever: use a stream for each rank");
-    }
     require_turn(stream);
     plan.row->kernels->require_turn(*workspace_, stream);
     return {places, reachable, plan};
 }
 
-Communicator::Checked Communicator::admit(const Call& call, CUstream stream, Algorithm asked,
-                                          const std::function<void()>& also) {
+void Communicator::admit(const std::function<std::string()>& check) {
     const std::uint64_t number = calls_.begin(rank_.bootstrap());
-    Checked checked{};
+    std::string call;
     std::exception_ptr refusal;
     try {
-        checked = check(call, stream, asked);
-        if (also) {
-            also();
-        }
+        call = check();
     } catch (const std::exception&) {
         refusal = std::current_exception();
     }
     if (check_) {
-        compare_calls(rank_.bootstrap(), number, call, checked.in_windows, asked, refusal);
+        compare_calls(rank_.bootstrap(), number, call, refusal);
     } else if (refusal) {
         calls_.refuse();
         std::rethrow_exception(refusal);
     }
+}
+
+Communicator::Checked Communicator::admit(const Call& call, CUstream stream, Algorithm asked,
+                                          const std::function<void()>& also) {
+    Checked checked{};
+    admit([&] {
+        checked = check(call, stream, asked);
+        if (also) {
+            also();
+        }
+        return check_
+                   ? fmt::format("{}{} x {}, {}, by {}, buffers {}",
+                                 call.collective == Collective::kAllReduce
+                                     ? ""
+                                     : fmt::format("{} of ", name_of(call.collective)),
+                                 call.count, name_of(call.type), name_of(call.op), name_of(asked),
+                                 checked.in_windows ? "in windows" : "in no windows")
+                   : std::string();
+    });
     return checked;
+}
+
+void Communicator::queue_in_turn(CUstream stream, const std::function<void()>& queue) {
+    try {
+        follow_last_call(stream);
+        queue();
+        remember_call(stream);
+    } catch (const std::exception& error) {  // a part may be queued: the ranks cannot go on
+        timeout_.abort();
+        rank_.bootstrap().fail(error.what());
+        throw;
+    }
 }
 
 CallPlan Communicator::call(Call call, CUstream stream, Algorithm asked) {
@@ -180,16 +202,22 @@ CallPlan Communicator::call(Call call, CUstream stream, Algorithm asked) {
         return plan;
     }
     prepare(*plan.row);
-    try {
-        follow_last_call(stream);
+    queue_in_turn(stream, [&] {
         plan.row->kernels->queue(*workspace_, queued(call, checked.places, stream, plan));
-        remember_call(stream);
-    } catch (const std::exception& error) {  // a part may be queued: the ranks cannot go on
-        timeout_.abort();
-        rank_.bootstrap().fail(error.what());
-        throw;
-    }
+    });
     return plan;
+}
+
+void Communicator::queue_own(std::string_view call, CUstream stream,
+                             const std::function<void()>& check,
+                             const std::function<void()>& queue) {
+    const CurrentContext current(rank_.gpu());
+    admit([&] {
+        require_turn(stream);
+        check();
+        return std::string(call);
+    });
+    queue_in_turn(stream, queue);
 }
 
 void Communicator::require_possible(const Call& call, CUstream stream,

@@ -96,8 +96,9 @@ Communicator::Communicator(Rank& rank, const CommunicatorOptions& options)
     const Settings settings = common_settings(rank);
     check_ = settings.check == 1;
     tuner_.overrides = settings.overrides;
-    tuner_.most = agree_on_shapes(
-        rank, options.max_blocks != 0 ? options.max_blocks : settings.max_blocks, share_);
+    const unsigned blocks = options.max_blocks != 0 ? options.max_blocks : settings.max_blocks;
+    is_limited_ = blocks != 0;
+    tuner_.most = agree_on_shapes(rank, blocks, share_);
     workspace_->throw_if_failed = [this] {
         rank_.bootstrap().throw_async_error("the next piece");
         timeout_.throw_if_gave_up();
@@ -166,6 +167,31 @@ void Communicator::release(CUdeviceptr window) {
     windows_.release(rank_, window);
 }
 
+const SymmetricRange& Communicator::add_memory(std::size_t bytes,
+                                               const std::function<void(CUdeviceptr)>& initialize) {
+    const CurrentContext current(rank_.gpu());
+    const SymmetricRange& range = windows_.add(rank_, SymmetricRange(rank_, bytes), 0).range;
+    rank_.bootstrap().together("memory of a collective", [&] { initialize(range.local()); });
+    return range;
+}
+
+unsigned Communicator::agree_on_blocks(const std::function<unsigned()>& resident) {
+    const CurrentContext current(rank_.gpu());
+    unsigned blocks = rank_.bootstrap().together("kernel's resident blocks", resident) /
+                      static_cast<unsigned>(rank_.most_on_a_device());
+    if (is_limited_) {  // other communicators have the rest of the device
+        blocks = std::min(blocks, tuner_.most.any.blocks);
+    }
+    for (const unsigned other : rank_.bootstrap().allgather("resident blocks", blocks)) {
+        blocks = std::min(blocks, other);
+    }
+    if (blocks == 0) {
+        throw std::invalid_argument(
+            "a device cannot keep one block of the kernel resident for each of its ranks");
+    }
+    return blocks;
+}
+
 bool Communicator::is_last_stream(CUstream stream) const {
     // This handle names another stream in each thread.
     return last_stream_ == stream &&
@@ -173,6 +199,11 @@ bool Communicator::is_last_stream(CUstream stream) const {
 }
 
 void Communicator::require_turn(CUstream stream) const {
+    if ((stream == nullptr || stream == CU_STREAM_LEGACY) && rank_.most_on_a_device() > 1) {
+        throw std::invalid_argument(
+            "ranks that are threads and share a device share its default stream, so their kernels "
+            "would wait for each other for ever: use a stream for each rank");
+    }
     if (last_stream_ && !is_last_stream(stream) && last_stream_ != CU_STREAM_PER_THREAD &&
         !is_captured(stream) && is_captured(*last_stream_)) {
         throw std::invalid_argument(

@@ -142,6 +142,27 @@ public:
     /// Passed to a kernel of the caller's that makes the communicator's later kernels give up.
     simt::Timeout timeout() const { return timeout_.timeout(); }
 
+    // For kernels of the caller's own: OwnCollective uses these.
+
+    /// `bytes` of memory on every rank until the communicator's end. `initialize` fills this rank's,
+    /// before any rank can use it. Collective.
+    const SymmetricRange& add_memory(std::size_t bytes,
+                                     const std::function<void(CUdeviceptr)>& initialize);
+    /// The place of these bytes in a window, by which each rank finds them; nothing if they lie in
+    /// none.
+    std::optional<WindowPlace> find_window(CUdeviceptr pointer, std::size_t bytes) const {
+        return windows_.find(pointer, bytes);
+    }
+    /// How many blocks of a kernel a launch may have, if the current device keeps `resident()` of
+    /// them resident: the same number on all ranks. Throws std::invalid_argument if that is none.
+    /// Collective.
+    unsigned agree_on_blocks(const std::function<unsigned()>& resident);
+    /// Makes a call of the caller's own, in turn with all others. `call` names it and all that the
+    /// ranks must pass alike, for SYMM_CHECK=1. `check` throws to refuse the call, as in call();
+    /// `queue` launches its kernels.
+    void queue_own(std::string_view call, CUstream stream, const std::function<void()>& check,
+                   const std::function<void()>& queue);
+
     /// Whether each rank has a device of its own, which the copy engine's calls need.
     bool has_own_devices() const { return tuner_.most.own_devices; }
     /// The launch that twoshot takes for `count` elements.
@@ -176,7 +197,8 @@ public:
 private:
     /// Whether the last call was in this stream.
     bool is_last_stream(CUstream stream) const;
-    /// Throws std::invalid_argument if the stream cannot wait for the last call.
+    /// Throws std::invalid_argument if ranks share the stream, or if it cannot wait for the last
+    /// call.
     void require_turn(CUstream stream) const;
     /// Lets the stream wait for the last call, if that was in another one.
     void follow_last_call(CUstream stream);
@@ -188,9 +210,14 @@ private:
     Places places_of(const Call& call) const;
     /// Throws what speaks against the call on this rank, and changes nothing.
     Checked check(const Call& call, CUstream stream, Algorithm asked) const;
-    /// Counts the call, and compares it if SYMM_CHECK=1. Throws a refusal.
+    /// Counts a call, and compares it if SYMM_CHECK=1. Throws a refusal. `check` throws what speaks
+    /// against the call, and returns the text that all ranks must have alike.
+    void admit(const std::function<std::string()>& check);
+    /// The same for one of the three collectives.
     Checked admit(const Call& call, CUstream stream, Algorithm asked,
                   const std::function<void()>& also = {});
+    /// Calls `queue` after the last call's work. If it throws, the ranks cannot go on.
+    void queue_in_turn(CUstream stream, const std::function<void()>& queue);
     QueuedCall queued(const Call& call, const Places& places, CUstream stream,
                       const CallPlan& plan) const;
     CUdeviceptr add_window(SymmetricRange range, CUdeviceptr registered);
@@ -210,6 +237,7 @@ private:
     std::optional<CUstream> last_stream_;  ///< The last call was in it, not captured.
     std::thread::id last_thread_;          ///< It made that call.
     bool check_ = false;                   ///< SYMM_CHECK of rank 0.
+    bool is_limited_ = false;              ///< To some blocks of the device.
     CallCount calls_;
     std::array<bool, kAlgorithms + 1> prepared_{};
     std::unique_ptr<PeerWatch> watch_;

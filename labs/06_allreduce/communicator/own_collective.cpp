@@ -1,0 +1,67 @@
+#include "labs/06_allreduce/communicator/own_collective.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <stdexcept>
+
+#include "common/cuda/copy.hpp"
+#include "common/cuda/driver.hpp"
+
+namespace symm {
+
+/// A collective's memory on each rank. Everything is zeroed but the slots of a mailbox with the
+/// sentinel.
+struct OwnCollective::Memory {
+    BarrierMemory barrier;
+    RendezvousMemory rendezvous;
+    Epochs epochs;
+    alignas(128) simt::Pack16 slots[1];  ///< And more.
+};
+
+OwnCollective::OwnCollective(Communicator& communicator, const OwnNeeds& needs)
+    : communicator_(communicator), slots_(needs.slots_per_peer), most_{0, needs.threads} {
+    if (ranks() > kMaxRanksOnGpus) {
+        throw std::invalid_argument(fmt::format("a collective of your own takes {} ranks, not {}",
+                                                kMaxRanksOnGpus, ranks()));
+    }
+    if (is_emulated()) {
+        most_.threads = 32;
+    }
+    most_.blocks =
+        std::min(communicator.agree_on_blocks([&] { return needs.resident(most_.threads); }),
+                 is_emulated() ? 2U : kMaxBlocks);
+    const std::size_t slots = std::size_t{Mailbox::kBanks} * static_cast<unsigned>(ranks() - 1) *
+                              slots_ * sizeof(simt::Pack16);
+    constexpr std::size_t kBegin = offsetof(Memory, slots);
+    const auto initialize = [&](CUdeviceptr memory) {
+        zero(memory, kBegin);
+        if (slots != 0) {
+            fill(memory + kBegin, needs.has_sentinel ? 0xff : 0, slots);
+        }
+    };
+    memory_ = communicator.add_memory(kBegin + slots, initialize).pointer<Memory>();
+}
+
+MailboxCall OwnCollective::call(const Call& call) const {
+    return {{Reduction(ReduceOp::kSum, ranks()), communicator_.timeout(), rank(), ranks()},
+            {&memory_.of(rank())->epochs, {memory_.first->slots, memory_.stride}, slots_},
+            call};
+}
+
+Rendezvous OwnCollective::meeting(CUdeviceptr in, CUdeviceptr out, std::size_t bytes) const {
+    Rendezvous meeting{memory_.member(&Memory::rendezvous), rank(), ranks(), {}};
+    const auto from = communicator_.find_window(in, bytes);
+    const auto to = communicator_.find_window(out, bytes);
+    for (int p = 0; p < ranks(); ++p) {
+        meeting.mine[p] = {from ? from->seen_by(p, rank()) : in, to ? to->seen_by(p, rank()) : out};
+    }
+    return meeting;
+}
+
+BarrierView OwnCollective::barrier() const {
+    return {memory_.member(&Memory::barrier), rank(), ranks()};
+}
+
+}  // namespace symm
