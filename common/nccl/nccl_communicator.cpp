@@ -10,7 +10,7 @@ namespace symm {
 
 NcclCommunicator::NcclCommunicator(const NcclLibrary& library, NcclLibrary::UniqueId id, int ranks,
                                    int rank)
-    : library_(library) {
+    : library_(library), ranks_(ranks) {
     library_.check(library_.comm_init_rank(&comm_, ranks, id, rank),
                    fmt::format("ncclCommInitRank(ranks={}, rank={})", ranks, rank));
 }
@@ -85,6 +85,25 @@ void NcclCommunicator::all_gather(CUdeviceptr in, CUdeviceptr out, std::size_t p
     library_.check(library_.all_gather(reinterpret_cast<const void*>(in),
                                        reinterpret_cast<void*>(out), part, type, comm_, stream),
                    fmt::format("ncclAllGather(sendcount={})", part));
+}
+
+void NcclCommunicator::all_to_all(CUdeviceptr in, CUdeviceptr out, std::size_t part,
+                                  CUstream stream) {
+    constexpr int kBytes = 0;  // ncclInt8
+    if (library_.send == nullptr || library_.recv == nullptr) {
+        throw std::runtime_error("this NCCL has no ncclSend");
+    }
+    library_.check(library_.group_start(), "ncclGroupStart()");
+    for (int p = 0; p < ranks_; ++p) {
+        const std::size_t begin = static_cast<std::size_t>(p) * part;
+        library_.check(library_.send(reinterpret_cast<const void*>(in + begin), part, kBytes, p,
+                                     comm_, stream),
+                       fmt::format("ncclSend(count={})", part));
+        library_.check(
+            library_.recv(reinterpret_cast<void*>(out + begin), part, kBytes, p, comm_, stream),
+            fmt::format("ncclRecv(count={})", part));
+    }
+    library_.check(library_.group_end(), "ncclGroupEnd()");
 }
 
 }  // namespace symm

@@ -45,9 +45,12 @@ public:
     void reduce_scatter(CUdeviceptr in, CUdeviceptr out, std::size_t part, int type, int op,
                         CUstream stream);
     void all_gather(CUdeviceptr in, CUdeviceptr out, std::size_t part, int type, CUstream stream);
+    /// A group of ncclSend and ncclRecv: `in` and `out` have a part of `part` bytes for each rank.
+    void all_to_all(CUdeviceptr in, CUdeviceptr out, std::size_t part, CUstream stream);
 
 private:
     const NcclLibrary& library_;
+    int ranks_;
     NcclLibrary::Comm comm_ = nullptr;
     std::vector<NcclLibrary::Window> windows_;
 };

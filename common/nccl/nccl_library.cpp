@@ -115,6 +115,10 @@ std::unique_ptr<NcclLibrary> NcclLibrary::load(std::string& why_not) {
         why_not = "libnccl.so.2 lacks a function that NCCL has had since 2.4";
         return nullptr;
     }
+    find(library, "ncclGroupStart", nccl->group_start);
+    find(library, "ncclGroupEnd", nccl->group_end);
+    find(library, "ncclSend", nccl->send);
+    find(library, "ncclRecv", nccl->recv);
     find(library, "ncclMemAlloc", nccl->mem_alloc);
     find(library, "ncclMemFree", nccl->mem_free);
     find(library, "ncclCommWindowRegister", nccl->window_register);

@@ -31,6 +31,10 @@ struct NcclLibrary {
     int (*reduce_scatter)(const void*, void*, std::size_t part, int type, int op, Comm,
                           void* stream) = nullptr;
     int (*all_gather)(const void*, void*, std::size_t part, int type, Comm, void* stream) = nullptr;
+    int (*group_start)() = nullptr;  ///< These four are from 2.7; they may be null.
+    int (*group_end)() = nullptr;
+    int (*send)(const void*, std::size_t count, int type, int peer, Comm, void* stream) = nullptr;
+    int (*recv)(void*, std::size_t count, int type, int peer, Comm, void* stream) = nullptr;
     int (*mem_alloc)(void**, std::size_t) = nullptr;  ///< From 2.19; may be null.
     int (*mem_free)(void*) = nullptr;                 ///< From 2.19; may be null.
     int (*window_register)(Comm, void*, std::size_t, Window*,

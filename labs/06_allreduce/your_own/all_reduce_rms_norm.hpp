@@ -1,0 +1,63 @@
+#pragma once
+/// \file
+/// AllReduce, residual and RMSNorm in one call. all_reduce_rms_norm_kernel.hpp has the kernels.
+
+#include <array>
+#include <string_view>
+#include <symm/symm.hpp>
+
+namespace your_own {
+
+/// How a call is made: in one shot through the mailbox; in one or two shots through windows; kAuto
+/// chooses by the size.
+enum class RmsNormWay { kAuto, kPacks, kOneShot, kTwoShots };
+
+}  // namespace your_own
+
+template <>
+struct symm::Names<your_own::RmsNormWay> {
+    static constexpr std::string_view kEnum = "RmsNormWay";
+    static constexpr std::array<std::string_view, 4> kNames{"auto", "packs", "oneshot", "twoshots"};
+};
+
+namespace your_own {
+
+/// A call's buffers: `rows` rows of `hidden` elements each, and the weights, one row.
+struct RmsNormRows {
+    CUdeviceptr x;
+    CUdeviceptr residual;
+    CUdeviceptr out;
+    CUdeviceptr weight;
+    unsigned rows;
+    unsigned hidden;
+    symm::DataType type;
+    float epsilon;
+};
+
+/// One rank's calls. Construction and calls are collective. The communicator outlives it.
+class AllReduceRmsNorm {
+public:
+    static constexpr unsigned kMostRows = 8192;
+    static constexpr unsigned kLeastHidden = 512;
+    static constexpr unsigned kMostHidden = 16384;
+
+    explicit AllReduceRmsNorm(symm::Communicator& communicator);
+
+    /// Queues `residual += sum over ranks of x; out = residual / rms(residual) * weight`, row by
+    /// row, in float, half or bfloat16. All ranks pass the same residual and weights, and get the
+    /// same bits. Buffers begin at multiples of 16 bytes and do not overlap; a row has 512 to 16,384
+    /// elements, a multiple of 16 bytes. x in a window is faster for many rows, and with more than
+    /// two ranks the residual, too: for kAuto they lie there on all ranks or on none.
+    ///
+    /// Throws std::invalid_argument for a call that is not possible. With SYMM_CHECK=1 the ranks'
+    /// rows, types, epsilons and ways are compared.
+    void operator()(const RmsNormRows& rows, CUstream stream,
+                    RmsNormWay way = RmsNormWay::kAuto) const;
+
+private:
+    RmsNormWay way_of(const RmsNormRows& rows, RmsNormWay asked) const;
+
+    symm::OwnCollective own_;
+};
+
+}  // namespace your_own

@@ -1,0 +1,93 @@
+#include "all_to_all.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <symm/launch.hpp>
+
+#include "all_to_all_kernel.hpp"
+
+namespace your_own {
+namespace {
+
+// The kernels do not depend on a type: launch_for() chooses by the number of ranks alone.
+constexpr auto kPackets = []<class T, int kMost>(const AllToAllCall& call) {
+    return AllToAllPackets<kMost>{call};
+};
+constexpr auto kWindows = []<class T, int kMost>(const AllToAllWindowsCall& call) {
+    return AllToAllWindows<kMost>{call};
+};
+constexpr symm::Types kTypes = symm::Types::kIntegers;
+constexpr symm::DataType kByte = symm::DataType::kUint8;
+
+symm::OwnNeeds needs(int ranks) {
+    return {.slots_per_peer = AllToAll::kSlots, .resident = [=](unsigned threads) {
+                return std::min(symm::resident_blocks_for<AllToAllCall, kTypes>(kByte, ranks,
+                                                                                threads, kPackets),
+                                symm::resident_blocks_for<AllToAllWindowsCall, kTypes>(
+                                    kByte, ranks, threads, kWindows));
+            }};
+}
+
+bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
+    return a < b ? b - a < bytes : a - b < bytes;
+}
+
+}  // namespace
+
+AllToAll::AllToAll(symm::Communicator& communicator)
+    : own_(communicator, needs(communicator.ranks())) {}
+
+void AllToAll::call(const Parts& parts, CUstream stream, AllToAllWay way) const {
+    const std::size_t bytes = parts.most * parts.element;  // of a part
+    const std::size_t all = bytes * static_cast<unsigned>(own_.ranks());
+    const bool in_window = own_.is_in_window(parts.out, all);
+    if (way == AllToAllWay::kAuto) {
+        way = bytes <= kSmall || (!in_window && bytes <= kRoom) ? AllToAllWay::kPackets
+                                                                : AllToAllWay::kWindows;
+    }
+    const bool packets = way == AllToAllWay::kPackets;
+    const auto check = [&] {
+        if (bytes == 0) {
+            throw std::invalid_argument("an AllToAll needs parts of at least one byte");
+        }
+        if ((parts.counts == 0) != (parts.received == 0)) {
+            throw std::invalid_argument("an AllToAll with counts needs room for those received");
+        }
+        if (packets && bytes > kRoom) {
+            throw std::invalid_argument(fmt::format(
+                "parts of {} bytes do not fit into the mailbox, which holds {}", bytes, kRoom));
+        }
+        if (!packets && !in_window) {
+            throw std::invalid_argument(fmt::format(
+                "parts of {} bytes need an output in a window (Communicator::allocate)", bytes));
+        }
+        if (overlap(parts.in, parts.out, all)) {
+            throw std::invalid_argument("input and output of an AllToAll overlap");
+        }
+    };
+    const auto queue = [&] {
+        symm::MailboxCall mailbox = own_.call({{kByte}, parts.in, parts.out, parts.most});
+        mailbox.stride = bytes;
+        const AllToAllCall call{mailbox, parts.element,
+                                reinterpret_cast<const std::uint32_t*>(parts.counts),
+                                reinterpret_cast<std::uint32_t*>(parts.received)};
+        symm::LaunchShape shape = symm::shape_for(bytes / (packets ? 8 : 16) + 1, own_.most());
+        if (packets) {
+            symm::launch_for<kTypes>(stream, shape, kByte, own_.ranks(), call, kPackets);
+        } else {
+            shape.blocks = std::min(shape.blocks, symm::kMaxBarrierBlocks);
+            symm::launch_for<kTypes>(
+                stream, shape, kByte, own_.ranks(),
+                AllToAllWindowsCall{call, own_.meeting(parts.out, parts.out, all), own_.barrier()},
+                kWindows);
+        }
+    };
+    own_.queue(
+        fmt::format("AllToAll of {} x {} bytes{}, by {}", parts.most, parts.element,
+                    parts.counts != 0 ? " with counts" : "", packets ? "packets" : "windows"),
+        stream, check, queue);
+}
+
+}  // namespace your_own

@@ -1,0 +1,50 @@
+#pragma once
+/// \file
+/// AllToAll, as a program calls it. all_to_all_kernel.hpp has the kernels.
+
+#include <symm/symm.hpp>
+
+namespace your_own {
+
+/// Which kernel makes a call. kAuto: packets, if the parts fit into the mailbox and are at most
+/// AllToAll::kSmall; else windows.
+enum class AllToAllWay { kAuto, kPackets, kWindows };
+
+/// One rank's AllToAlls. Construction and calls are collective. The communicator outlives it.
+class AllToAll {
+public:
+    static constexpr std::size_t kSlots = 32 * 1024;  ///< For eight bytes each, and one count.
+    static constexpr std::size_t kRoom = 8 * (kSlots - 1);  ///< Bytes of a part in the mailbox.
+    static constexpr std::size_t kSmall = 64 * 1024;        ///< Larger parts go through windows.
+
+    explicit AllToAll(symm::Communicator& communicator);
+
+    /// Queues a call with equal parts: `in` and `out` have a part of `bytes` bytes for each rank, in
+    /// their order. They do not overlap, and are fastest at multiples of 16 bytes. For large parts
+    /// `out` lies in a window. Throws std::invalid_argument for a call that is not possible.
+    void operator()(CUdeviceptr in, CUdeviceptr out, std::size_t bytes, CUstream stream,
+                    AllToAllWay way = AllToAllWay::kAuto) const {
+        call({in, out, bytes, 1, 0, 0}, stream, way);
+    }
+
+    /// A call whose parts have room for `most` elements of `element` bytes.
+    struct Parts {
+        CUdeviceptr in;
+        CUdeviceptr out;
+        std::size_t most;
+        unsigned element;
+        /// In device memory: how many elements this rank has for each rank. Only this rank knows
+        /// it, and may compute it on the stream.
+        CUdeviceptr counts;
+        /// In device memory: becomes how many elements each rank had for this one, also where it is
+        /// more than `most`: then the first `most` have come.
+        CUdeviceptr received;
+    };
+    /// Queues a call with such counts, each a std::uint32_t.
+    void call(const Parts& parts, CUstream stream, AllToAllWay way = AllToAllWay::kAuto) const;
+
+private:
+    symm::OwnCollective own_;
+};
+
+}  // namespace your_own
