@@ -21,7 +21,9 @@
 ///
 /// | does               | to what                  | order            | why                            |
 /// |--------------------|--------------------------|------------------|--------------------------------|
+/// | thread 0 of block 0 exchanges the counts | slot 0 of each peer | relaxed | as above |
 /// | rendezvous         | block b of all ranks     | relaxed, acquire | where the outputs are, and that no rank still uses them (rendezvous.hpp) |
+/// | `AbortBarrier::sync` |                        | block            | all leave if thread 0 gave up over the counts |
 /// | stores its packs of part p | part r of `out` of each peer p | plain | before the release of the barrier |
 /// | barrier            | block b of all ranks     | release, acquire | all of block b's share is there (barrier.hpp) |
 ///
@@ -187,11 +189,10 @@ struct AllToAllWindows : AllToAllWindowsCall {
 
     __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
         symm::MailboxSession<symm::Packets, kMost> mailbox(block, *this);
-        if (counts != nullptr && block.grid_rank() == 0 && !mailbox.gave_up()) {
-            exchange_counts(mailbox);
-        }
+        const bool known = counts == nullptr || block.grid_rank() != 0 || exchange_counts(mailbox);
         auto* const all = block.shared<symm::Buffers>();
-        if (rendezvous.meet(block, timeout, all)) {
+        // A thread that gave up over the counts may wait for nobody in the rendezvous.
+        if (rendezvous.meet(block, timeout, all) && symm::AbortBarrier(block).sync(known)) {
             for (int step = 0; step < ranks; ++step) {
                 const int p = peer(step);
                 const std::size_t bytes = bytes_of(count_for(p));
@@ -213,18 +214,21 @@ struct AllToAllWindows : AllToAllWindowsCall {
     }
 
 private:
-    __host__ __device__ void exchange_counts(
+    /// False if the wait gave up.
+    __host__ __device__ bool exchange_counts(
         symm::MailboxSession<symm::Packets, kMost>& mailbox) const {
-        for (int step = 1; step < ranks; ++step) {
+        for (int step = 1; step < ranks && !mailbox.gave_up(); ++step) {
             mailbox.send(peer(step), 0, {counts[peer(step)]});
         }
         symm::simt::Pack8 elements[kMost];
         symm::fill_with(elements, symm::simt::Pack8{counts[rank]});
-        if (mailbox.receive(peers(), 0, elements)) {
-            for (int p = 0; p < ranks; ++p) {
-                received[p] = static_cast<std::uint32_t>(elements[p].bits);
-            }
+        if (!mailbox.receive(peers(), 0, elements)) {
+            return false;
         }
+        for (int p = 0; p < ranks; ++p) {
+            received[p] = static_cast<std::uint32_t>(elements[p].bits);
+        }
+        return true;
     }
 };
 

@@ -1,0 +1,134 @@
+// AllReduce, residual and RMSNorm in every execution: through the mailbox, and in windows.
+
+#include "../all_reduce_rms_norm_kernel.hpp"
+
+#include <cmath>
+#include <string>
+
+#include "scenes.hpp"
+
+namespace your_own {
+namespace {
+
+enum class Way { kPacks, kOneShot, kTwoShots };
+
+struct Calls {
+    int ranks;
+    std::vector<unsigned> rows;  ///< Of each call.
+    unsigned hidden;             ///< A multiple of four.
+    symm::explore::Shape shape;
+    Way way;
+    std::uint32_t last = 0;  ///< The number of the call before the first.
+};
+
+constexpr unsigned kMostRows = 4;
+constexpr float kEpsilon = 0.5F;
+
+float x(int rank, unsigned call, std::size_t i) {
+    return static_cast<float>(1 + static_cast<unsigned>(rank) + 10 * call + 100 * i);
+}
+float before(unsigned call, std::size_t i) {
+    return static_cast<float>(5 + call + 7 * i);
+}
+float weight(std::size_t i) {
+    return static_cast<float>(1 + i % 3);
+}
+
+void check(const Calls& calls, unsigned call, const float* residual, const float* out) {
+    for (std::size_t row = 0; row < calls.rows[call]; ++row) {
+        float squares = 0;
+        for (std::size_t i = row * calls.hidden; i < (row + 1) * calls.hidden; ++i) {
+            float sum = 0;
+            for (int p = 0; p < calls.ranks; ++p) {
+                sum += x(p, call, i);
+            }
+            if (residual[i] != sum + before(call, i)) {
+                symm::explore::fail("a residual is wrong");
+            }
+            squares += residual[i] * residual[i];
+        }
+        const float rms = std::sqrt(squares / static_cast<float>(calls.hidden) + kEpsilon);
+        for (std::size_t i = 0; i < calls.hidden; ++i) {
+            const float expected = residual[row * calls.hidden + i] / rms * weight(i);
+            if (!(std::abs(out[row * calls.hidden + i] - expected) < 1e-4F)) {
+                symm::explore::fail("an output is wrong");
+            }
+        }
+    }
+}
+
+void fill_scene(Scene& scene, const Calls& calls) {
+    const Memory memory(scene, calls.ranks);
+    const std::size_t elements = std::size_t{kMostRows} * calls.hidden;
+    for (int rank = 0; rank < calls.ranks; ++rank) {
+        std::fill(std::begin(memory.slots.of(rank)->pack), std::end(memory.slots.of(rank)->pack),
+                  symm::simt::Pack16{{symm::kSentinel, symm::kSentinel}});
+    }
+    for (int rank = 0; rank < calls.ranks; ++rank) {
+        auto* const in = scene.allocate<float>(elements, "x", rank);
+        auto* const residual = scene.allocate<float>(elements, "residual", rank);
+        auto* const out = scene.allocate<float>(elements, "out", rank);
+        auto* const weights = scene.allocate<float>(calls.hidden, "weight", rank);
+        for (std::size_t i = 0; i < calls.hidden; ++i) {
+            weights[i] = weight(i);
+        }
+        RmsNormWindowsCall call{{mailbox_call(scene, memory, rank, calls.ranks, calls.last),
+                                 reinterpret_cast<CUdeviceptr>(residual),
+                                 reinterpret_cast<CUdeviceptr>(weights), calls.hidden, kEpsilon},
+                                calls.way == Way::kTwoShots,
+                                {memory.meeting, rank, calls.ranks, {}},
+                                {memory.barrier, rank, calls.ranks}};
+        call.in = reinterpret_cast<CUdeviceptr>(in);
+        call.out = reinterpret_cast<CUdeviceptr>(out);
+        for (int p = 0; p < calls.ranks; ++p) {
+            call.rendezvous.mine[p] = {call.in, call.residual};
+        }
+        std::vector<Steps> steps;
+        for (unsigned c = 0; c < calls.rows.size(); ++c) {
+            const std::size_t count = std::size_t{calls.rows[c]} * calls.hidden;
+            steps.push_back({[=] {
+                                 for (std::size_t i = 0; i < count; ++i) {
+                                     in[i] = x(rank, c, i);
+                                     residual[i] = before(c, i);
+                                     out[i] = 0;
+                                 }
+                             },
+                             [=](const ThreadBlock& block) {
+                                 RmsNormWindowsCall mine = call;
+                                 mine.count = count;
+                                 if (calls.way == Way::kPacks) {
+                                     RmsNormPacks<float, kMost>{mine}(block);
+                                 } else {
+                                     RmsNormWindows<float, kMost>{mine}(block);
+                                 }
+                             },
+                             [=] { check(calls, c, residual, out); }});
+        }
+        launch_calls(scene, rank, calls.shape, call.timeout, steps);
+    }
+}
+
+Protocol scene(const std::string& name, Calls calls) {
+    calls.shape.shared_bytes =
+        RowNorm<float>::shared_bytes(calls.hidden) + kMost * sizeof(symm::Buffers);
+    return {"rms_norm/" + name, [=](Scene& scene) { fill_scene(scene, calls); }, true};
+}
+
+}  // namespace
+
+std::vector<Protocol> rms_norm_scenes() {
+    return {scene("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
+            scene("packs/2x2", {2, {2, 2, 2}, 8, {.threads = 2}, Way::kPacks}),
+            scene("packs/2x2/3rows", {2, {3, 1}, 4, {.threads = 2}, Way::kPacks}),
+            scene("packs/2x1x2", {2, {2, 1, 2}, 4, {.blocks = 2}, Way::kPacks}),
+            scene("packs/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kPacks, 0xfffffffd}),
+            scene("packs/3x1", {3, {1, 2, 1}, 4, {}, Way::kPacks}),
+            scene("one_shot/2x1", {2, {2, 2}, 4, {}, Way::kOneShot}),
+            scene("one_shot/2x2", {2, {2, 2}, 8, {.threads = 2}, Way::kOneShot}),
+            scene("two_shots/2x1", {2, {2, 2}, 4, {}, Way::kTwoShots}),
+            scene("two_shots/2x2", {2, {3, 1}, 8, {.threads = 2}, Way::kTwoShots}),
+            scene("two_shots/2x1x2", {2, {4, 3}, 4, {.blocks = 2}, Way::kTwoShots}),
+            scene("two_shots/3x1", {3, {3, 2}, 4, {}, Way::kTwoShots})};
+}
+
+}  // namespace your_own

@@ -1,0 +1,145 @@
+// AllToAll in every execution: by counts, equal parts, both ways.
+
+#include "../all_to_all_kernel.hpp"
+
+#include <string>
+
+#include "scenes.hpp"
+
+namespace your_own {
+namespace {
+
+constexpr std::size_t kPart = 2;  ///< Elements of eight bytes: one packet each.
+
+/// How many elements rank `from` has for rank `to` in a call.
+using Counts = std::function<std::uint32_t(int from, int to, unsigned call)>;
+
+struct Calls {
+    int ranks;
+    unsigned calls;
+    symm::explore::Shape shape;
+    Counts counts;  ///< Null: equal parts.
+    bool windows = false;
+    std::uint32_t last = 0;  ///< The number of the call before the first.
+    /// The last slot of each bank has a packet of 2^32 calls ago, with the flag of its last call.
+    bool old_packets = false;
+};
+
+std::uint64_t value(int from, int to, unsigned call, std::size_t i) {
+    return 1 + static_cast<unsigned>(from) + 10U * static_cast<unsigned>(to) + 100U * call +
+           1000U * i;
+}
+
+void put_old_packets(const Memory& memory, const Calls& calls) {
+    for (int rank = 0; rank < calls.ranks; ++rank) {
+        for (unsigned row = 0; row < 2 * static_cast<unsigned>(calls.ranks - 1); ++row) {
+            const unsigned bank = row / static_cast<unsigned>(calls.ranks - 1);
+            const std::uint32_t flag = calls.calls % 2 == bank ? calls.calls : calls.calls - 1;
+            auto* const packet =
+                reinterpret_cast<symm::Packet*>(&memory.slots.of(rank)->pack[row * kSlots + kPart]);
+            *packet = symm::Packet{1, flag, 1, flag};
+        }
+    }
+}
+
+void fill_scene(Scene& scene, const Calls& calls) {
+    const Memory memory(scene, calls.ranks);
+    if (calls.old_packets) {
+        put_old_packets(memory, calls);
+    }
+    const auto parts = static_cast<std::size_t>(calls.ranks);
+    for (int rank = 0; rank < calls.ranks; ++rank) {
+        auto* const in = scene.allocate<std::uint64_t>(parts * kPart, "in", rank);
+        auto* const out = scene.allocate<std::uint64_t>(parts * kPart, "out", rank);
+        auto* const counts = scene.allocate<std::uint32_t>(parts, "counts", rank);
+        auto* const received = scene.allocate<std::uint32_t>(parts, "received", rank);
+        AllToAllWindowsCall call{{mailbox_call(scene, memory, rank, calls.ranks, calls.last),
+                                  sizeof(std::uint64_t), calls.counts ? counts : nullptr, received},
+                                 {memory.meeting, rank, calls.ranks, {}},
+                                 {memory.barrier, rank, calls.ranks}};
+        call.in = reinterpret_cast<CUdeviceptr>(in);
+        call.out = reinterpret_cast<CUdeviceptr>(out);
+        call.count = kPart;
+        call.stride = kPart * sizeof(std::uint64_t);
+        for (int p = 0; p < calls.ranks; ++p) {
+            call.rendezvous.mine[p] = {call.out, call.out};
+        }
+        const auto count = [=](int from, int to, unsigned c) {
+            return calls.counts ? calls.counts(from, to, c) : static_cast<std::uint32_t>(kPart);
+        };
+        std::vector<Steps> steps;
+        for (unsigned c = 0; c < calls.calls; ++c) {
+            steps.push_back(
+                {[=] {
+                     for (int p = 0; p < calls.ranks; ++p) {
+                         counts[p] = count(rank, p, c);
+                         for (std::size_t i = 0; i < kPart; ++i) {
+                             in[static_cast<std::size_t>(p) * kPart + i] = value(rank, p, c, i);
+                             out[static_cast<std::size_t>(p) * kPart + i] = 0;
+                         }
+                     }
+                 },
+                 [=](const ThreadBlock& block) {
+                     if (calls.windows) {
+                         AllToAllWindows<kMost>{call}(block);
+                     } else {
+                         AllToAllPackets<kMost>{call}(block);
+                     }
+                 },
+                 [=] {
+                     for (int p = 0; p < calls.ranks; ++p) {
+                         if (calls.counts && received[p] != count(p, rank, c)) {
+                             symm::explore::fail("a received count is wrong");
+                         }
+                         for (std::size_t i = 0; i < kPart; ++i) {
+                             const std::uint64_t expected =
+                                 i < count(p, rank, c) ? value(p, rank, c, i) : 0;
+                             if (out[static_cast<std::size_t>(p) * kPart + i] != expected) {
+                                 symm::explore::fail("an element is wrong");
+                             }
+                         }
+                     }
+                 }});
+        }
+        launch_calls(scene, rank, calls.shape, call.timeout, steps);
+    }
+}
+
+Protocol scene(const std::string& name, Calls calls) {
+    calls.shape.shared_bytes = AllToAllWindows<kMost>::kSharedBytes;
+    return {"all_to_all/" + name, [=](Scene& scene) { fill_scene(scene, calls); }, true};
+}
+
+/// 0, 1, 2, or more than fit.
+std::uint32_t mixed(int from, int to, unsigned call) {
+    return (static_cast<unsigned>(from) + 2 * static_cast<unsigned>(to) + call) % 4;
+}
+/// In one direction nothing.
+std::uint32_t one_way(int from, int to, unsigned call) {
+    return from < to && call % 2 == 0 ? 2 : 0;
+}
+/// Nothing, and in the last of eight calls all.
+std::uint32_t last_is_full(int, int, unsigned call) {
+    return call == 7 ? 2 : 0;
+}
+
+}  // namespace
+
+std::vector<Protocol> all_to_all_scenes() {
+    return {scene("equal/2x1", {2, 3, {}, {}}),
+            scene("equal/2x2", {2, 3, {.threads = 2}, {}}),
+            scene("equal/2x1x2", {2, 3, {.blocks = 2}, {}}),
+            scene("equal/3x1", {3, 3, {}, {}}),
+            scene("counts/2x1", {2, 3, {}, mixed}),
+            scene("counts/2x2", {2, 3, {.threads = 2}, mixed}),
+            scene("counts/2x1/one_way", {2, 4, {}, one_way}),
+            scene("counts/2x1/wrap", {2, 4, {}, mixed, false, 0xfffffffd}),
+            scene("counts/2x1/clear", {2, 8, {}, last_is_full, false, 0, true}),
+            scene("counts/3x1", {3, 3, {}, mixed}),
+            scene("windows/2x1", {2, 3, {}, {}, true}),
+            scene("windows/2x2", {2, 3, {.threads = 2}, mixed, true}),
+            scene("windows/2x1x2", {2, 2, {.blocks = 2}, mixed, true}),
+            scene("windows/3x1", {3, 2, {}, mixed, true})};
+}
+
+}  // namespace your_own

@@ -1,0 +1,108 @@
+"""Explores both kernels as a project of its own, as they are, then with one fault each, which the
+explorer must find.
+
+usage: mutants.py PREFIX COMPILER     (where the package symm_explore is installed; clang++)
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ALL_TO_ALL = "all_to_all_kernel.hpp"
+RMS_NORM = "all_reduce_rms_norm_kernel.hpp"
+WRONG = "(element|received count) is wrong"
+ROW = "a (residual|output) is wrong"
+STORES = "has given up, and stores"
+# What is missing, the file, its text and what replaces it, the scene, and what is reported.
+MUTANTS = [
+    ("the wait for counts", ALL_TO_ALL,
+     "if (counts != nullptr && !mailbox.receive(peers(), 0, elements)) {", "if (false) {",
+     "all_to_all/counts/2x1", WRONG),
+    ("the wait for data", ALL_TO_ALL,
+     "if (!mailbox.receive(with_data & peers(), first_slot() + i, data)) {", "if (false) {",
+     "all_to_all/equal/2x1", WRONG),
+    ("the check of giving up", ALL_TO_ALL, "if (!mailbox.gave_up()) {", "{",
+     "all_to_all/equal/2x1", STORES),
+    ("the slot for the count", ALL_TO_ALL, "return counts != nullptr ? 1 : 0;", "return 0;",
+     "all_to_all/counts/2x1", WRONG + "|no thread can go on"),
+    ("the check of slots in use", ALL_TO_ALL,
+     "i >= first_slot() + packs_in<Pack>(bytes_of(arriving[p]))", "true",
+     "all_to_all/counts/2x2", "no thread can go on"),
+    ("the clearing of old packets", ALL_TO_ALL,
+     "clear_unused(mailbox, arriving, epoch / 2 & (per_sender - 1));", "",
+     "all_to_all/counts/2x1/clear", WRONG),
+    ("the number of slots in use", ALL_TO_ALL, "mailbox.end(block, per_sender);",
+     "mailbox.end(block, 0);", "all_to_all/counts/2x2", "no thread can go on"),
+    ("the limit of a part", ALL_TO_ALL, "(elements < count ? elements : count) * element",
+     "elements * element", "all_to_all/counts/2x1", WRONG + "|data race|accesses"),
+    ("the last barrier", ALL_TO_ALL, "if (end.arrive_and_wait()) {", "{",
+     "all_to_all/windows/2x1", WRONG + "|data race"),
+    ("the vote on the counts", ALL_TO_ALL, " && symm::AbortBarrier(block).sync(known)", "",
+     "all_to_all/windows/2x2", STORES),
+    ("the check of giving up, in windows", ALL_TO_ALL, " && !mailbox.gave_up(); ++step", "; ++step",
+     "all_to_all/windows/2x2", STORES),
+    ("the count of calls", ALL_TO_ALL, "mailbox.end(block, 1);", "", "all_to_all/windows/2x2",
+     WRONG),
+    ("the wait for packs", RMS_NORM, "if (!mailbox.receive(peers(), at, data)) {", "if (false) {",
+     "rms_norm/packs/2x1", ROW),
+    ("the sentinel", RMS_NORM, "mailbox.clear(p, at);", "", "rms_norm/packs/2x1", ROW),
+    ("the check of giving up", RMS_NORM, "bool arrived = !mailbox.gave_up();",
+     "bool arrived = true;", "rms_norm/packs/2x1", STORES),
+    ("the second half of the squares", RMS_NORM, "half_ = 1 - half_;", "",
+     "rms_norm/packs/2x2/3rows", r"data race on r\d.shared"),
+    ("the row's sync", RMS_NORM, "if (!all_.sync(arrived)) {", "if (!arrived) {",
+     "rms_norm/packs/2x2", r"data race on r\d.shared|waits at a barrier"),
+    ("a new sum for each row", RMS_NORM, "        sum_ = 0;\n", "", "rms_norm/packs/2x2", ROW),
+    ("the count of calls", RMS_NORM, "mailbox.end(block, norm.rows() * packs);", "",
+     "rms_norm/packs/2x1", ROW + "|no thread can go on"),
+    ("the last barrier", RMS_NORM, "if (!end.arrive_and_wait()) {", "if (false) {",
+     "rms_norm/one_shot/2x1", r"data race on r\d.x"),
+    ("the other ranks' residuals", RMS_NORM, "two_shots ? ranks : 1", "1",
+     "rms_norm/two_shots/2x1", ROW),
+    ("this rank's share", RMS_NORM, "(owner == rank) == own", "(owner == 0) == own",
+     "rms_norm/two_shots/2x1", ROW + "|data race"),
+    ("the count of barriers", RMS_NORM, "end.store_epoch();", "", "rms_norm/one_shot/2x1",
+     "data race|no thread can go on"),
+]
+
+
+def run(*command, code=0) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != code:
+        sys.exit(f"{command} ends with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout + done.stderr
+
+
+def main(prefix: str, compiler: str):
+    source = pathlib.Path(__file__).resolve().parents[1]
+    folder = pathlib.Path("your_own_mutants").absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(source, folder)
+    build = folder / "build"
+    run("cmake", "-S", str(folder / "explore"), "-B", str(build), f"-DCMAKE_PREFIX_PATH={prefix}",
+        f"-DCMAKE_CXX_COMPILER={compiler}")
+    run("cmake", "--build", str(build))
+    program = str(build / "explore_your_own")
+    print(run(program))
+    for missing, name, old, new, scene, report in MUTANTS:
+        file = folder / name
+        right = file.read_text(encoding="utf-8")
+        if right.count(old) != 1:
+            sys.exit(f"'{old}' is not once in {name}")
+        file.write_text(right.replace(old, new), encoding="utf-8")
+        run("cmake", "--build", str(build))
+        found = run(program, scene, code=1)
+        last = re.findall(r"=> (.*)", found)
+        if not last or not re.search(report, last[-1]):
+            sys.exit(f"without {missing}, in {scene}: '{report}' is not in\n{found}")
+        print(f"{scene}, without {missing}: {last[-1]}")
+        file.write_text(right, encoding="utf-8")
+    print(f"{len(MUTANTS)} faults found")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
