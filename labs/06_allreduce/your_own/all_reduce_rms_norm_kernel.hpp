@@ -116,11 +116,9 @@ public:
         }
         half_ = 1 - half_;
         sum_ = 0;
-        float all = 0;
         const unsigned warps = (block_.size() + symm::simt::kWarpSize - 1) / symm::simt::kWarpSize;
-        for (unsigned w = 0; w < warps; ++w) {
-            all += squares[w];
-        }
+        const unsigned lane = warp_.thread_rank();
+        const float all = sum_of_warp(lane < warps ? squares[lane] : 0);
         const float scale =
             1.0F / std::sqrt(all / static_cast<float>(call_.hidden) + call_.epsilon);
         auto* const to = reinterpret_cast<Pack*>(call_.out) + std::size_t{row} * packs();
