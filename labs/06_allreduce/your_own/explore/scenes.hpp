@@ -2,11 +2,11 @@
 /// \file
 /// What both kernels' scenes share: memory as OwnCollective makes it, and calls one after another.
 
+#include <common/explore/explore_main.hpp>
+#include <common/explore/timeouts.hpp>
 #include <functional>
-#include <symm/common/explore/explore_main.hpp>
-#include <symm/common/explore/timeouts.hpp>
+#include <labs/05_device_prims/explore/symmetric.hpp>
 #include <symm/kernel.hpp>
-#include <symm/labs/05_device_prims/explore/symmetric.hpp>
 #include <vector>
 
 namespace your_own {
