@@ -106,19 +106,10 @@ public:
     /// Writes the row's output. False on all threads of the block, which then leave, if a wait of
     /// one of them has given up.
     __host__ __device__ bool finish(unsigned row, bool arrived) {
-        float* const squares = squares_->of_warp[half_];
-        const float of_warp = sum_of_warp(sum_);
-        if (warp_.thread_rank() == 0) {
-            squares[warp_.meta_group_rank()] = of_warp;
-        }
-        if (!all_.sync(arrived)) {
+        float all = 0;
+        if (!add_up_squares(arrived, all)) {
             return false;
         }
-        half_ = 1 - half_;
-        sum_ = 0;
-        const unsigned warps = (block_.size() + symm::simt::kWarpSize - 1) / symm::simt::kWarpSize;
-        const unsigned lane = warp_.thread_rank();
-        const float all = sum_of_warp(lane < warps ? squares[lane] : 0);
         const float scale =
             1.0F / std::sqrt(all / static_cast<float>(call_.hidden) + call_.epsilon);
         auto* const to = reinterpret_cast<Pack*>(call_.out) + std::size_t{row} * packs();
@@ -136,6 +127,25 @@ private:
 
     __host__ __device__ const Pack* weight() const {
         return reinterpret_cast<const Pack*>(call_.weight);
+    }
+
+    /// `all` becomes the sum of all threads' squares of the row, with the same bits in each. False
+    /// on all threads of the block if one of them passes false.
+    __host__ __device__ bool add_up_squares(bool arrived, float& all) {
+        float* const squares = squares_->of_warp[half_];
+        const float of_warp = sum_of_warp(sum_);
+        if (warp_.thread_rank() == 0) {
+            squares[warp_.meta_group_rank()] = of_warp;
+        }
+        if (!all_.sync(arrived)) {
+            return false;
+        }
+        half_ = 1 - half_;
+        sum_ = 0;
+        const unsigned warps = (block_.size() + symm::simt::kWarpSize - 1) / symm::simt::kWarpSize;
+        const unsigned lane = warp_.thread_rank();
+        all = sum_of_warp(lane < warps ? squares[lane] : 0);
+        return true;
     }
 
     /// The sum over the lanes, which all get the same bits.

@@ -80,7 +80,7 @@ struct AllToAllPackets : AllToAllCall {
         const std::uint32_t epoch = epochs->next(block);
         if (!mailbox.gave_up()) {
             send_all(block, mailbox);
-            std::uint64_t arriving[kMost];
+            unsigned arriving[kMost];
             if (receive_counts(block, mailbox, arriving) && receive_all(block, mailbox, arriving) &&
                 block.grid_rank() == 0) {
                 clear_unused(mailbox, arriving, epoch / 2 & (per_sender - 1));
@@ -112,9 +112,9 @@ private:
         }
     }
 
-    /// Every thread learns how many elements come from each rank. False if the wait gave up.
+    /// Every thread learns how many bytes come from each rank. False if the wait gave up.
     __host__ __device__ bool receive_counts(const symm::simt::ThreadBlock& block, Session& mailbox,
-                                            std::uint64_t (&arriving)[kMost]) const {
+                                            unsigned (&arriving)[kMost]) const {
         Pack elements[kMost];
         symm::fill_with(elements, Pack{count_for(rank)});
         if (counts != nullptr && !mailbox.receive(peers(), 0, elements)) {
@@ -122,22 +122,22 @@ private:
         }
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
-            arriving[p] = elements[p].bits;
+            arriving[p] = static_cast<unsigned>(bytes_of(elements[p].bits));
             if (counts != nullptr && p < ranks && block.grid_rank() == 0) {
-                received[p] = static_cast<std::uint32_t>(arriving[p]);
+                received[p] = static_cast<std::uint32_t>(elements[p].bits);
             }
         }
         return true;
     }
 
     __host__ __device__ bool receive_all(const symm::simt::ThreadBlock& block, Session& mailbox,
-                                         const std::uint64_t (&arriving)[kMost]) const {
-        const std::size_t own_bytes = bytes_of(count_for(rank));
+                                         const unsigned (&arriving)[kMost]) const {
+        const std::size_t own = bytes_of(count_for(rank));
         for (std::size_t i = block.grid_rank();; i += block.grid_size()) {
             unsigned with_data = 0;  // a bit for each rank that has a packet i
             SYMM_UNROLL
             for (int p = 0; p < kMost; ++p) {
-                if (p < ranks && i < packs_in<Pack>(bytes_of(arriving[p]))) {
+                if (p < ranks && i < packs_in<Pack>(arriving[p])) {
                     with_data |= 1U << p;
                 }
             }
@@ -146,28 +146,25 @@ private:
             }
             Pack data[kMost];
             const bool has_own = (with_data >> rank & 1U) != 0;
-            symm::fill_with(data,
-                            has_own ? load_bytes<Pack>(part(in, rank), own_bytes, i) : Pack{});
+            symm::fill_with(data, has_own ? load_bytes<Pack>(part(in, rank), own, i) : Pack{});
             if (!mailbox.receive(with_data & peers(), first_slot() + i, data)) {
                 return false;
             }
             SYMM_UNROLL
             for (int p = 0; p < kMost; ++p) {
                 if ((with_data >> p & 1U) != 0) {
-                    store_bytes(part(out, p), bytes_of(arriving[p]), i, data[p]);
+                    store_bytes(part(out, p), arriving[p], i, data[p]);
                 }
             }
         }
     }
 
     /// Clears slot `i` of each peer, unless its packets of this call lie there.
-    __host__ __device__ void clear_unused(const Session& mailbox,
-                                          const std::uint64_t (&arriving)[kMost],
+    __host__ __device__ void clear_unused(const Session& mailbox, const unsigned (&arriving)[kMost],
                                           std::size_t i) const {
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
-            if ((peers() >> p & 1U) != 0 &&
-                i >= first_slot() + packs_in<Pack>(bytes_of(arriving[p]))) {
+            if ((peers() >> p & 1U) != 0 && i >= first_slot() + packs_in<Pack>(arriving[p])) {
                 mailbox.clear(p, i);
             }
         }
