@@ -14,7 +14,7 @@ import tool
 from exercises import ROOT, CourseError, Exercise
 
 TREE = ROOT / "build" / "course_tree"
-PARTS = ("CMakeLists.txt", "CMakePresets.json", "cmake", "common", "labs")
+PARTS = ("CMakeLists.txt", "CMakePresets.json", "cmake", "common", "labs", "symm")
 STATE = ROOT / ".course"
 
 
