@@ -1,6 +1,6 @@
 # `./lab install P` installs the library symm::symm: its archives, the headers in symm/ with all
-# that they include, and a package for find_package(symm). Skipped if this project is part of another
-# one.
+# that they include, and a package for find_package(symm). Skipped if this project is part of
+# another one.
 
 # symm_install_headers(HEADERS file... [argument of install()...]): with all that they include.
 function(symm_install_headers)

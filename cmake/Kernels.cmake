@@ -1,5 +1,5 @@
-# symm_kernels(TARGET): compiles each .cu file of a target by itself; as C++ with SYMM_EMULATED_ONLY.
-# For this project and, installed, for those that use the library.
+# symm_kernels(TARGET): compiles each .cu file of a target by itself; as C++ with
+# SYMM_EMULATED_ONLY. For this project and, installed, for those that use the library.
 function(symm_kernels target)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cu$")

@@ -144,8 +144,8 @@ public:
 
     // For kernels of the caller's own: OwnCollective uses these.
 
-    /// `bytes` of memory on every rank until the communicator's end. `initialize` fills this rank's,
-    /// before any rank can use it. Collective.
+    /// `bytes` of memory on every rank until the communicator's end. `initialize` fills this
+    /// rank's, before any rank can use it. Collective.
     const SymmetricRange& add_memory(std::size_t bytes,
                                      const std::function<void(CUdeviceptr)>& initialize);
     /// The place of these bytes in a window, by which each rank finds them; nothing if they lie in

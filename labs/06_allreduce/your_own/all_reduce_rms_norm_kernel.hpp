@@ -4,7 +4,7 @@
 ///
 ///     residual += sum over ranks of x;  out = residual / rms(residual) * weight
 ///
-/// where rms(v) is the square root of the mean of v * v, plus epsilon. A block does a row at a time,
+/// where rms(v) is the square root of epsilon plus the mean of v * v. A block does a row at a time,
 /// so that the row's squares are added up in its shared memory. Sums are in the order of the ranks,
 /// the residual last, in float, and rounded once: `residual`, and so `out`, have the same bits on
 /// all ranks if the residuals had them before.
@@ -23,8 +23,8 @@
 /// | adds up all warps' squares; stores its packs | `out`           | plain   | for this rank's stream only |
 ///
 /// - No deadlock: a thread sends all its packs before it waits for any.
-/// - `squares` has two halves, used in turn: a thread writes the half of row k + 2 after the sync of
-///   row k + 1, to which all threads come when they have read the half of row k.
+/// - `squares` has two halves, used in turn: a thread writes the half of row k + 2 after the sync
+///   of row k + 1, to which all threads come when they have read the half of row k.
 /// - The next call cannot overtake this one: a kernel ends with packs of all peers (mailbox.hpp).
 ///
 /// More rows are read in place: x, and with two shots the residual, lie in windows. Block b of rank
@@ -42,8 +42,8 @@
 /// - The next call cannot overtake this one: a rank stores into a residual only after the next
 ///   rendezvous, to which its owner comes when it has finished this call.
 ///
-/// Source: ours. The operation is FlashInfer's and TensorRT-LLM's allreduce_fusion, which also sends
-/// in one shot to memory that holds a sentinel.
+/// Source: ours. The operation is FlashInfer's and TensorRT-LLM's allreduce_fusion, which also
+/// sends in one shot to memory that holds a sentinel.
 
 #include <cmath>
 #include <symm/kernel.hpp>

@@ -19,9 +19,10 @@ public:
 
     explicit AllToAll(symm::Communicator& communicator);
 
-    /// Queues a call with equal parts: `in` and `out` have a part of `bytes` bytes for each rank, in
-    /// their order. They do not overlap, and are fastest at multiples of 16 bytes. For large parts
-    /// `out` lies in a window. Throws std::invalid_argument for a call that is not possible.
+    /// Queues a call with equal parts: `in` and `out` have a part of `bytes` bytes for each rank,
+    /// in their order. They do not overlap, and are fastest at multiples of 16 bytes. For large
+    /// parts `out` lies in a window; for kAuto, on all ranks or on none. Throws
+    /// std::invalid_argument for a call that is not possible.
     void operator()(CUdeviceptr in, CUdeviceptr out, std::size_t bytes, CUstream stream,
                     AllToAllWay way = AllToAllWay::kAuto) const {
         call({in, out, bytes, 1, 0, 0}, stream, way);

@@ -17,7 +17,8 @@
 /// - The next call cannot overtake this one: every rank receives a packet from each peer in every
 ///   call, if only a count. That is what the proof in mailbox.hpp needs.
 ///
-/// Large parts are stored into the peers' outputs in place, which lie in windows. Block b of rank r:
+/// Large parts are stored into the peers' outputs in place, which lie in windows. Block b of
+/// rank r:
 ///
 /// | does               | to what                  | order            | why                            |
 /// |--------------------|--------------------------|------------------|--------------------------------|
