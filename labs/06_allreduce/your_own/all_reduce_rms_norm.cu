@@ -13,22 +13,24 @@
 namespace your_own {
 namespace {
 
-/// Bytes of x in the mailbox, for each peer.
+constexpr int kMostRanksOfLongRows = 4;
+
+/// Bytes of x in the mailbox, for each peer. Up to so many, it is faster than windows.
 std::size_t room(int ranks) {
     return (std::size_t{4} << 20) / static_cast<unsigned>(std::max(ranks, 2));
 }
-/// Up to so many bytes of x the mailbox is faster than windows.
-std::size_t small(int ranks) {
-    return ranks <= 2 ? std::size_t{1} << 20
-                      : (std::size_t{1} << 20) / static_cast<unsigned>(ranks);
-}
 
-/// Calls `use.operator()<T, kMost>()` for the type and the ranks.
+/// Calls `use.operator()<T, kMost, kMostThreads>()` for the type and the ranks.
 template <class Use>
-void with_kernel(symm::DataType type, int ranks, const Use& use) {
+void with_kernel(symm::DataType type, int ranks, bool long_rows, const Use& use) {
     symm::with_type_and_ranks<symm::Types::kFloating>(type, ranks, [&]<class T, int kMost>() {
         if constexpr (kMost <= symm::kMaxRanksOnGpus && sizeof(T) <= sizeof(float)) {
-            use.template operator()<T, kMost>();
+            if constexpr (kMost <= kMostRanksOfLongRows) {
+                if (long_rows) {
+                    return use.template operator()<T, kMost, kThreadsOfLongRows>();
+                }
+            }
+            use.template operator()<T, kMost, kThreads>();
         }
     });
 }
@@ -39,16 +41,24 @@ unsigned shared_bytes(unsigned hidden) {
     return RowNorm<T>::shared_bytes(hidden) + kMost * sizeof(symm::Buffers);
 }
 
+/// A block of a long row takes the place of two.
 unsigned resident(int ranks, unsigned threads) {
     unsigned blocks = std::numeric_limits<unsigned>::max();
-    for (const symm::DataType type :
-         {symm::DataType::kFloat, symm::DataType::kHalf, symm::DataType::kBfloat16}) {
-        with_kernel(type, ranks, [&]<class T, int kMost>() {
-            const unsigned shared = shared_bytes<T, kMost>(AllReduceRmsNorm::kMostHidden);
-            blocks =
-                std::min({blocks, symm::resident_blocks<RmsNormPacks<T, kMost>>(threads, shared),
-                          symm::resident_blocks<RmsNormWindows<T, kMost>>(threads, shared)});
-        });
+    for (const bool long_rows : {false, true}) {
+        const unsigned places = long_rows ? kThreadsOfLongRows / kThreads : 1;
+        for (const symm::DataType type :
+             {symm::DataType::kFloat, symm::DataType::kHalf, symm::DataType::kBfloat16}) {
+            with_kernel(type, ranks, long_rows, [&]<class T, int kMost, unsigned kMostThreads>() {
+                const unsigned of = kMostThreads > kThreads ? places : 1;
+                const unsigned shared = shared_bytes<T, kMost>(AllReduceRmsNorm::kMostHidden);
+                blocks =
+                    std::min({blocks,
+                              of * symm::resident_blocks<RmsNormPacks<T, kMost, kMostThreads>>(
+                                       of * threads, shared),
+                              of * symm::resident_blocks<RmsNormWindows<T, kMost, kMostThreads>>(
+                                       of * threads, shared)});
+            });
+        }
     }
     return blocks;
 }
@@ -105,12 +115,21 @@ void require_possible(const RmsNormRows& rows) {
     }
 }
 
+unsigned packs_of_row(const RmsNormRows& rows) {
+    return static_cast<unsigned>(bytes_of_row(rows) / sizeof(Pack));
+}
+
+bool has_long_rows(const RmsNormRows& rows, const symm::OwnCollective& own) {
+    return packs_of_row(rows) > kThreads && own.ranks() <= kMostRanksOfLongRows &&
+           own.most().threads == kThreads && own.most().blocks > 1;
+}
+
 /// All threads of a block do a row, and as many blocks as there are rows run, if they fit.
-symm::LaunchShape shape_of(const RmsNormRows& rows, const symm::LaunchShape& most,
+symm::LaunchShape shape_of(const RmsNormRows& rows, const symm::OwnCollective& own,
                            unsigned most_blocks) {
-    const auto packs = static_cast<unsigned>(bytes_of_row(rows) / sizeof(Pack));
-    return {std::min({rows.rows, most.blocks, most_blocks}),
-            std::min((packs + 31) / 32 * 32, most.threads)};
+    const unsigned places = has_long_rows(rows, own) ? kThreadsOfLongRows / kThreads : 1;
+    return {std::min({rows.rows, own.most().blocks / places, most_blocks}),
+            std::min((packs_of_row(rows) + 31) / 32 * 32, own.most().threads * places)};
 }
 
 }  // namespace
@@ -120,6 +139,7 @@ AllReduceRmsNorm::AllReduceRmsNorm(symm::Communicator& communicator)
           communicator,
           {.slots_per_peer = static_cast<unsigned>(room(communicator.ranks()) / sizeof(Pack)),
            .has_sentinel = true,
+           .threads = kThreads,
            .resident = [&](unsigned threads) { return resident(communicator.ranks(), threads); }}) {
 }
 
@@ -128,9 +148,9 @@ RmsNormWay AllReduceRmsNorm::way_of(const RmsNormRows& rows, RmsNormWay asked) c
     const bool x = own_.is_in_window(rows.x, bytes);
     const bool both = x && own_.is_in_window(rows.residual, bytes);
     if (asked == RmsNormWay::kAuto) {
-        return bytes <= small(own_.ranks()) || !x ? RmsNormWay::kPacks
-               : own_.ranks() > 2 && both         ? RmsNormWay::kTwoShots
-                                                  : RmsNormWay::kOneShot;
+        return bytes <= room(own_.ranks()) || !x ? RmsNormWay::kPacks
+               : own_.ranks() > 2 && both        ? RmsNormWay::kTwoShots
+                                                 : RmsNormWay::kOneShot;
     }
     if (asked == RmsNormWay::kOneShot && !x) {
         throw std::invalid_argument("RMSNorm by one shot needs x in a window");
@@ -159,27 +179,32 @@ void AllReduceRmsNorm::operator()(const RmsNormRows& rows, CUstream stream,
                                       std::size_t{count} * rows.hidden}),
                            rows.residual + skipped, rows.weight, rows.hidden, rows.epsilon};
     };
+    const bool long_rows = has_long_rows(rows, own_);
     const auto by_packs = [&] {
         const auto at_once = static_cast<unsigned>(room(own_.ranks()) / bytes_of_row(rows));
         for (unsigned first = 0; first < rows.rows; first += at_once) {
             const unsigned count = std::min(at_once, rows.rows - first);
             const RmsNormCall call = call_of(first, count);
-            const symm::LaunchShape shape = shape_of(rows, own_.most(), count);
-            with_kernel(rows.type, own_.ranks(), [&]<class T, int kMost>() {
-                symm::launch(stream, shape.blocks, shape.threads, RmsNormPacks<T, kMost>{call},
-                             RowNorm<T>::shared_bytes(rows.hidden));
-            });
+            const symm::LaunchShape shape = shape_of(rows, own_, count);
+            with_kernel(rows.type, own_.ranks(), long_rows,
+                        [&]<class T, int kMost, unsigned kMostThreads>() {
+                            symm::launch(stream, shape.blocks, shape.threads,
+                                         RmsNormPacks<T, kMost, kMostThreads>{call},
+                                         RowNorm<T>::shared_bytes(rows.hidden));
+                        });
         }
     };
     const auto by_windows = [&] {
-        const symm::LaunchShape shape = shape_of(rows, own_.most(), symm::kMaxBarrierBlocks);
+        const symm::LaunchShape shape = shape_of(rows, own_, symm::kMaxBarrierBlocks);
         const RmsNormWindowsCall call{call_of(0, rows.rows), way == RmsNormWay::kTwoShots,
                                       own_.meeting(rows.x, rows.residual, bytes_of(rows)),
                                       own_.barrier()};
-        with_kernel(rows.type, own_.ranks(), [&]<class T, int kMost>() {
-            symm::launch(stream, shape.blocks, shape.threads, RmsNormWindows<T, kMost>{call},
-                         shared_bytes<T, kMost>(rows.hidden));
-        });
+        with_kernel(rows.type, own_.ranks(), long_rows,
+                    [&]<class T, int kMost, unsigned kMostThreads>() {
+                        symm::launch(stream, shape.blocks, shape.threads,
+                                     RmsNormWindows<T, kMost, kMostThreads>{call},
+                                     shared_bytes<T, kMost>(rows.hidden));
+                    });
     };
     own_.queue(text, stream, check, [&] { way == RmsNormWay::kPacks ? by_packs() : by_windows(); });
 }

@@ -35,7 +35,7 @@
 /// | rendezvous       | block b of all ranks      | relaxed, acquire | inputs are written, residuals no longer used (rendezvous.hpp) |
 /// | loads packs of x | every rank's x            | plain            | after the acquire of the rendezvous |
 /// | one shot: stores the sums | its own `residual` | plain           | for this rank only             |
-/// | two shots: stores the sums of every `ranks`-th of its rows | every rank's `residual` | plain | before the release of the barrier |
+/// | two shots: stores the sums of every `ranks`-th row | every rank's `residual` | plain | before the release of the barrier |
 /// | barrier          | block b of all ranks      | release, acquire | no rank reads x any more; all sums are there (barrier.hpp) |
 /// | two shots: normalizes the other rows | its own `residual`, `out` | plain | after the acquire of the barrier |
 ///
@@ -54,6 +54,10 @@ using Pack = symm::simt::Pack16;
 
 /// The most warps of a block.
 inline constexpr unsigned kMaxWarps = 32;
+/// The most threads of a block, and of one for longer rows, of at most four ranks: a pack of the row
+/// each, with half as many registers.
+inline constexpr unsigned kThreads = 512;
+inline constexpr unsigned kThreadsOfLongRows = 1024;
 
 /// Parameters of both kernels. x is `in`, with `count` elements in all, which are whole rows.
 struct RmsNormCall : symm::MailboxCall {
@@ -183,9 +187,9 @@ private:
 };
 
 /// One shot through the mailbox, for at most kMost ranks.
-template <class T, int kMost>
+template <class T, int kMost, unsigned kMostThreads = kThreads>
 struct RmsNormPacks : RmsNormCall {
-    static constexpr unsigned kMaxThreads = 512;
+    static constexpr unsigned kMaxThreads = kMostThreads;
 
     __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
         Session mailbox(block, *this);
@@ -257,9 +261,9 @@ struct RmsNormWindowsCall : RmsNormCall {
 };
 
 /// One or two shots through windows, for at most kMost ranks.
-template <class T, int kMost>
+template <class T, int kMost, unsigned kMostThreads = kThreads>
 struct RmsNormWindows : RmsNormWindowsCall {
-    static constexpr unsigned kMaxThreads = 512;
+    static constexpr unsigned kMaxThreads = kMostThreads;
 
     __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
         RowNorm<T> norm(block, *this);
@@ -309,7 +313,7 @@ private:
     template <class Use>
     __host__ __device__ void for_rows(const symm::simt::ThreadBlock& block, RowNorm<T>& norm,
                                       bool own, const Use& use) const {
-        int owner = 0;
+        auto owner = static_cast<int>(block.group_index()) % ranks;
         for (unsigned row = block.group_index(); row < norm.rows(); row += block.dim_blocks()) {
             if (!two_shots || (owner == rank) == own) {
                 use(row);
