@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "common/sys/environment.hpp"
 #include "common/tests/temporary_directory.hpp"
 #include "common/tests/variable_in_force.hpp"
 

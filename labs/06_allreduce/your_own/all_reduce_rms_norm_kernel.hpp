@@ -54,8 +54,8 @@ using Pack = symm::simt::Pack16;
 
 /// The most warps of a block.
 inline constexpr unsigned kMaxWarps = 32;
-/// The most threads of a block, and of one for longer rows, of at most four ranks: a pack of the row
-/// each, with half as many registers.
+/// The most threads of a block, and of one for longer rows, of at most four ranks: a pack of the
+/// row each, with half as many registers.
 inline constexpr unsigned kThreads = 512;
 inline constexpr unsigned kThreadsOfLongRows = 1024;
 

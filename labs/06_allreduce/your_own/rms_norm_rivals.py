@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""rms_norm_rivals.py [--hidden ELEMENTS]...: times others' AllReduce with residual and RMSNorm, on all GPUs.
+"""rms_norm_rivals.py [--hidden N]...: times others' AllReduce with RMSNorm, on all GPUs.
 
 TensorRT-LLM's kernels in one and two shots, through flashinfer-python, which compiles them first;
-NCCL's AllReduce with PyTorch's sum and RMSNorm behind it; and that AllReduce alone. bfloat16, without
-NVLink multicast. A time is one call's on the slowest rank, in us, with 20 calls in a CUDA graph: the
-median of 9 turns. Results are checked first. Beside it: `your_own_bench rmsnorm`.
+NCCL's AllReduce with PyTorch's sum and RMSNorm behind it; and that AllReduce alone. bfloat16,
+without NVLink multicast. A time is one call's on the slowest rank, in us, with 20 calls in a CUDA
+graph: the median of 9 turns. Results are checked first. Beside it: `your_own_bench rmsnorm`.
 """
 
 import argparse
