@@ -97,11 +97,17 @@ void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsign
     };
     const auto memory = explore::symmetric<BarrierMemory>(scene, ranks, "barrier");
     const auto boxes = explore::symmetric<Boxes>(scene, ranks, "box");
+    name_inboxes(scene, memory, ranks, blocks, "inbox", &BarrierMemory::inbox);
     for (int rank = 0; rank < ranks; ++rank) {
+        scene.name(memory.of(rank)->epoch, blocks, "epoch", rank);
         for (unsigned b = 0; b < blocks; ++b) {
             memory.of(rank)->epoch[b] = 0 - before_wrap;
             for (int p = 0; p < ranks; ++p) {
                 memory.of(rank)->inbox[b][p] = 0 - before_wrap;
+                for (int i = 0; i < 2; ++i) {
+                    scene.name(boxes.of(rank)->word[i][p][b], threads,
+                               fmt::format("box{}(from {})", i, p), rank);
+                }
             }
         }
     }

@@ -3,6 +3,7 @@
 /// Memory of all ranks of a scene, with a constant stride between ranks.
 
 #include <string>
+#include <type_traits>
 
 #include "common/explore/explore.hpp"
 #include "labs/03_ipc/symmetric_pointer.hpp"
@@ -22,6 +23,21 @@ SymmetricPointer<T> symmetric(Scene& scene, int ranks, const std::string& name,
         }
     }
     return all;
+}
+
+/// Names a member `inbox[block][peer]` of each rank's memory, for reports: `r0.inbox(from 1)`.
+template <class T, class Inbox>
+void name_inboxes(Scene& scene, SymmetricPointer<T> memory, int ranks, unsigned blocks,
+                  const std::string& name, Inbox T::*member) {
+    using Word = std::remove_all_extents_t<Inbox>;
+    for (int i = 0; i < ranks * ranks; ++i) {
+        for (unsigned b = 0; b < blocks; ++b) {
+            const auto& inbox = (memory.of(i / ranks)->*member)[b][i % ranks];
+            const std::string block = blocks == 1 ? "" : ", block " + std::to_string(b);
+            scene.name(reinterpret_cast<const Word*>(&inbox), sizeof inbox / sizeof(Word),
+                       name + "(from " + std::to_string(i % ranks) + block + ')', i / ranks);
+        }
+    }
 }
 
 }  // namespace symm::explore

@@ -69,6 +69,10 @@ Word value_of(std::size_t i) {
 template <class Protocol>
 void steps(Scene& scene, const Shape& shape) {
     const Channel channel(scene, 0, 1, shape.slot_bytes, shape.first);
+    if constexpr (std::is_same_v<Protocol, LL<Word, ThreadBlock>>) {
+        scene.name(reinterpret_cast<Packet*>(channel.slots),
+                   kSteps * shape.slot_bytes / sizeof(Packet), "slots", 1);
+    }
     for (std::uint64_t step = shape.first; shape.old_packets && step < shape.first + kSteps;
          ++step) {
         auto* const slot = reinterpret_cast<Packet*>(channel.sender().slot(step));

@@ -18,7 +18,10 @@ void chunks(Scene& scene, const Calls& calls, unsigned chunk) {
     constexpr std::size_t kSlot = 8;  // packs
     const auto meeting = explore::symmetric<RendezvousMemory>(scene, who.ranks, "meeting");
     const auto barrier = explore::symmetric<BarrierMemory>(scene, who.ranks, "barrier");
+    name_inboxes(scene, meeting, who.ranks, who.blocks, "meeting", &RendezvousMemory::inbox);
+    name_inboxes(scene, barrier, who.ranks, who.blocks, "barrier", &BarrierMemory::inbox);
     const auto steps = explore::symmetric<ChunksMemory>(scene, who.ranks, "chunks");
+    name_inboxes(scene, steps, who.ranks, who.blocks, "sent", &ChunksMemory::sent);
     const auto trust = explore::symmetric<TrustMemory>(scene, who.ranks, "trust");
     const auto slots = explore::symmetric<simt::Pack16>(
         scene, who.ranks, "slot", kSlot * static_cast<unsigned>(who.ranks - 1));
@@ -33,6 +36,8 @@ void chunks(Scene& scene, const Calls& calls, unsigned chunk) {
         }
         // Of no rank: one that has given up may still write there, as nowhere else.
         scene.name(trust.of(rank), 1, fmt::format("trust{}", rank));
+        scene.name(reinterpret_cast<float*>(slots.of(rank)),
+                   4 * kSlot * static_cast<unsigned>(who.ranks - 1), "slot", rank);
     }
     for (int rank = 0; rank < who.ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);

@@ -1,5 +1,6 @@
 // Calls by the copy engine, one after another, in every execution.
 
+#include <utility>
 #include <vector>
 
 #include "common/explore/explore_main.hpp"
@@ -36,6 +37,9 @@ void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Colle
     const auto trust = explore::symmetric<TrustMemory>(scene, kRanks, "trust");
     const PeerSlots inputs{explore::symmetric<simt::Pack16>(scene, kRanks, "slot", kSlot), kSlot};
     const PeerSlots sums{explore::symmetric<simt::Pack16>(scene, kRanks, "sums", kSlot), kSlot};
+    name_inboxes(scene, barrier, kRanks, 1, "barrier", &BarrierMemory::inbox);
+    name_inboxes(scene, memory, kRanks, 1, "input flag", &CopyMemory::inputs);
+    name_inboxes(scene, memory, kRanks, 1, "sum flag", &CopyMemory::sums);
     const auto slot_of = [](const PeerSlots& slots, int receiver, int sender) {
         return reinterpret_cast<CUdeviceptr>(slots.of(receiver, sender));
     };
@@ -47,6 +51,9 @@ void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Colle
                         other,
                         collective};
         const Buffers mine = buffers_of(scene, all, rank);
+        for (const auto& [slots, name] : {std::pair(inputs, "slot"), std::pair(sums, "sums")}) {
+            scene.name(reinterpret_cast<float*>(slots.of(rank, 1 - rank)), kPart, name, rank);
+        }
         begin_at(other.epoch, *barrier.of(rank));
         memory.of(rank)->rounds = other.epoch;
         for (int k = 0; k < CopyMemory::kMostPieces; ++k) {
