@@ -2,15 +2,17 @@
 """Completes the site that doxygen builds. Makes links to sources work: doxygen keeps only links to
 other pages. Joins questions and their folded answers: doxygen separates them. Puts tables into
 boxes that scroll. Shows pictures as images, which have no background of their own. Keeps names in
-code on one line. Adds the scripts of doxygen-awesome to each page, if the site has them.
+code on one line. Adds the recordings that players show, and the scripts of doxygen-awesome to each
+page, if the site has them.
 Exits with status 1 if a link is broken; doxygen itself checks links to sections."""
 
+import json
 import os
 import re
 import sys
 import xml.etree.ElementTree
 
-from pages import ORDER, ROOT, name
+from pages import ORDER, ROOT, name, player
 
 SITE = ROOT / "build/docs/html"
 SCRIPTS = {"doxygen-awesome-darkmode-toggle.js": "DoxygenAwesomeDarkModeToggle",
@@ -43,6 +45,9 @@ def main() -> int:
     known = pages()
     origin = {html: path for path, html in known.items()}
     broken = []
+    for path in ROOT.glob("docs/recordings/*.json"):
+        script = player.script(path.stem, json.loads(path.read_text()))
+        (SITE / f"recording_{path.stem}.js").write_text(script)
     for page in sorted(SITE.glob("*.html")):
         def link(found, page=page):
             attribute, target, anchor = found.groups("")
@@ -62,6 +67,10 @@ def main() -> int:
         if 'class="name"' not in text:
             changed = CODE.sub(unbroken, changed)
         changed = PICTURE.sub(r'<img src="\1" alt="\2"/>', changed)
+        if 'class="player"' in text and "player.js" not in text:
+            scripts = "".join(f'<script defer src="{script}"></script>'
+                              for script in ("player.js", "allreduce.js"))
+            changed = changed.replace("</head>", scripts + "</head>", 1)
         for script, name_of_class in SCRIPTS.items():
             if (SITE / script).exists() and script not in text:
                 tags = f'<script src="{script}"></script><script>{name_of_class}.init()</script>\n'

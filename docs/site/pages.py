@@ -2,12 +2,14 @@
 """The pages of the site, in the order of the course, and a filter through which Doxygen reads
 each page. It adds what GitHub does not need: names of pages and sections, a table of contents, the
 table of a header (after each sentence "The table at the top of [`FILE`](FILE) ..."), drawings as
-SVG, and links to the previous and next page.
+SVG, links to the previous and next page, and a player in place of each paragraph that begins
+with a link to docs/recordings/NAME.json.
 
     pages.py layout      prints Doxygen's layout: the sidebar. Fails if a page has a fault
     pages.py PAGE        prints a page for Doxygen"""
 
 import html
+import json
 import os
 import re
 import sys
@@ -16,6 +18,9 @@ from pathlib import Path
 import drawing
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "common/explore/player"))
+import page as player  # noqa: E402
+
 FIRST = ["README.md", "docs/ONE_DAY.md"]
 LAST = ["docs/GLOSSARY.md", "docs/WHERE.md", "docs/RESULTS.md", "docs/NCCL.md",
         "docs/DRIVER_CALLS.md", "docs/EXPLORE.md", "docs/EXPLORE_YOURS.md",
@@ -23,6 +28,8 @@ LAST = ["docs/GLOSSARY.md", "docs/WHERE.md", "docs/RESULTS.md", "docs/NCCL.md",
         "docs/DESIGN.md", "docs/ENVIRONMENT.md", "docs/TEACHING.md", "common/course/README.md",
         "CONTRIBUTING.md", "CHANGELOG.md"]
 MANY = 6  # sections: a page that has them gets a table of contents
+RECORDING = re.compile(r"^\[[^\]]*\]\((\S*docs/recordings/(\w+)\.json)\).*?(?=\n\n|\Z)",
+                       re.MULTILINE | re.DOTALL)
 FENCED = re.compile(r"^(```\w*\n.*?^```\n)", re.MULTILINE | re.DOTALL)
 
 
@@ -74,6 +81,15 @@ def table(page: str, sentence: str, link: str) -> str:
     return f"{sentence}\n\n" + re.sub("^/// ", "", cells, flags=re.MULTILINE)
 
 
+def with_player(page: str, link: re.Match) -> str:
+    path = (ROOT / page).parent / link[1]
+    if not path.is_file():
+        sys.exit(f"{page}: {link[1]} does not exist")
+    shown = player.element(link[2], json.loads(path.read_text()))
+    return (f"\\htmlonly[block]\n<script defer src=\"recording_{link[2]}.js\"></script>\n"
+            f"{shown}\n\\endhtmlonly")
+
+
 def prose(page: str, text: str) -> str:
     """Filters the text between fenced blocks."""
     def heading(found):
@@ -94,6 +110,7 @@ def prose(page: str, text: str) -> str:
     # Else doxygen closes it after its first paragraph.
     text = re.sub(r"^(<details>.*|</details>)$", r"\\htmlonly[block]\n\1\n\\endhtmlonly", text,
                   flags=re.MULTILINE)
+    text = RECORDING.sub(lambda found: with_player(page, found), text)
     return re.sub(r"(?<=\n\n)The table at the top of\s\[`[^`]+`\]\((\S+)\).*?(?=\n\n|\Z)",
                   lambda found: table(page, found[0], found[1]), text, flags=re.DOTALL)
 

@@ -1,0 +1,240 @@
+// Steps through recorded executions (execution.py), whose pictures are already drawn (picture.py).
+// An element `<div class="player" data-recording="barrier">` becomes the player of
+// symmRecordings.barrier; what it contains before is the still picture for readers without scripts.
+// `data-pace`: the milliseconds that a step is shown.
+"use strict";
+
+/** Creates an element. `attributes` may have `text` and listeners such as `onclick`. */
+function make(name, attributes = {}, ...children) {
+    const element = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes))
+        if (key === "text") element.textContent = value;
+        else if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+        else element.setAttribute(key, value);
+    element.append(...children);
+    return element;
+}
+
+/** One execution: its picture, and what it does in the current step. */
+class View {
+    constructor(scene, run, lines, choose) {
+        this.scene = scene;
+        this.run = run;
+        this.lines = lines;
+        this.steps = run.steps;
+        const part = name => this[name] = make("div", {class: name});
+        this.element = make("div", {class: run.why ? "view wrong" : "view right"},
+            make("div", {class: "name", text: run.lacks ? `Wrong: ${run.lacks}` : "Right"}),
+            make("div", {class: "now"}, part("says"), part("may"), part("end"), part("source")),
+            part("graph"), make("div", {class: "side"}, part("threads"), part("memory")));
+        this.says.setAttribute("aria-live", "polite");
+        this.graph.innerHTML = run.picture;
+        this.rows = [...this.graph.querySelectorAll(".row")];
+        this.arrows = [...this.graph.querySelectorAll(".arrow")];
+        this.rows.forEach((row, step) => row.addEventListener("click", () => choose(step)));
+        this.cells = this.#memory();
+        this.waits = scene.threads.map(([name, rank]) => {
+            const state = make("span");
+            const element = make("div", {class: `thread r${rank % 4}`}, make("b", {text: name}), state);
+            this.threads.append(element);
+            return {element, state};
+        });
+    }
+
+    /** The cells of each rank's memory. */
+    #memory() {
+        const used = new Set(this.steps.flatMap(step => (step.cells ?? []).map(([cell]) => cell)));
+        const cells = this.scene.cells.map(([name]) => {
+            const value = make("span", {class: "value"});
+            return {value, element: make("div", {class: "cell"}, make("span", {text: name}), value)};
+        });
+        const order = [...used].sort((a, b) => this.scene.cells[a][1] - this.scene.cells[b][1] ||
+            this.scene.cells[a][0].localeCompare(this.scene.cells[b][0], "en", {numeric: true}));
+        let group, before;
+        for (const cell of order) {
+            const owner = this.scene.cells[cell][1];
+            if (owner !== before)
+                this.memory.append(group = make("div", {class: `owner r${owner % 4}`}, make("b",
+                    {text: owner < 0 ? "Memory" : `Memory of rank ${owner}`})));
+            before = owner;
+            group.append(cells[cell].element);
+        }
+        return cells;
+    }
+
+    /** What a thread does after step `at`: it polls until a step still to come, or waits for others. */
+    #state(thread, at) {
+        const next = this.steps.findIndex((step, n) => n > at && step.thread === thread);
+        if (next < 0) return this.run.why && at + 1 >= this.steps.length ? "" : "has ended";
+        const {from, what, place, owner} = this.steps[next];
+        if (from > at && what === "load")
+            return `polls ${owner < 0 ? "" : `rank ${owner}'s `}${place}`;
+        const syncs = of => this.steps.slice(0, at + 1).filter(
+            step => step.thread === of && step.what.endsWith("sync")).length;
+        const last = this.steps.slice(0, at + 1).findLast(step => step.thread === thread);
+        const slow = last?.what.endsWith("sync") && this.scene.threads.some(([, rank], other) =>
+            rank === this.scene.threads[thread][1] && syncs(other) < syncs(thread));
+        return slow ? `waits at ${last.what}` : "";
+    }
+
+    show(position) {
+        const at = Math.min(position, this.steps.length - 1), step = this.steps[at];
+        this.says.replaceChildren(make("b", {text: `${at + 1}`}), ` ${step.says}.`);
+        this.may.replaceChildren(...(step.may?.length > 1 ? ["It may return ",
+            ...step.may.map(([of, value]) => make("span", {
+                class: of === step.from ? "did" : "may",
+                text: `${value} (${of < 0 ? "at first" : `step ${of + 1}`})`}))] : []));
+        this.source.replaceChildren(...step.source.map(line => {
+            const [file, text] = this.lines[line];
+            return make("div", {}, make("span", {text: file.replace(/.*\//, "")}),
+                make("code", {text}));
+        }));
+        this.rows.forEach((row, number) => {
+            row.classList.toggle("future", number > at);
+            row.classList.toggle("current", number === at);
+            row.classList.toggle("candidate", (step.may ?? []).some(([of]) => of === number));
+        });
+        for (const arrow of this.arrows) {
+            arrow.classList.toggle("future", arrow.dataset.to > at);
+            arrow.classList.toggle("current", +arrow.dataset.to === at);
+        }
+        const row = this.rows[at].querySelector(".back").getBBox();
+        this.graph.scrollTop = row.y - this.graph.clientHeight / 2;
+        const now = this.scene.cells.map(([, , first]) => first);
+        for (const {what, cells} of this.steps.slice(0, at + 1))
+            if (what.endsWith("store")) for (const [cell, value] of cells ?? []) now[cell] = value;
+        const touched = new Map(step.cells ?? []), is_load = step.what.endsWith("load");
+        this.cells.forEach(({element, value}, cell) => {
+            value.textContent = now[cell];
+            element.classList.toggle("loaded", touched.has(cell) && is_load);
+            element.classList.toggle("stored", touched.has(cell) && !is_load);
+            if (touched.has(cell)) this.memory.scrollTop = element.offsetTop -
+                this.memory.offsetTop - this.memory.clientHeight / 2;
+        });
+        this.waits.forEach(({element, state}, thread) => {
+            state.textContent = this.#state(thread, at);
+            element.classList.toggle("current", thread === step.thread);
+        });
+        const is_end = at + 1 === this.steps.length;
+        this.end.textContent = !is_end ? "" : this.run.why ? `✗ ${this.run.why}` : "✓ All is right.";
+        this.element.classList.toggle("parts", position === this.run.parts);
+    }
+}
+
+/** The controls of a player, and the step that it shows. A subclass has `last` and show(step). */
+class Stepper {
+    constructor(root, title, ...lists) {
+        this.root = root;
+        this.timer = null;
+        const button = (icon, label, onclick) =>
+            make("button", {type: "button", class: icon, "aria-label": label, title: label, onclick});
+        this.play = button("play", "Play (space)", () => this.toggle());
+        this.slider = make("input", {type: "range", min: 0, "aria-label": "Step",
+            oninput: () => this.go(+this.slider.value)});
+        this.count = make("span", {class: "count"});
+        root.replaceChildren(
+            make("div", {class: "choices"}, make("b", {text: title}), ...lists),
+            make("div", {class: "controls"}, button("first", "To the start (Home)", () => this.go(0)),
+                button("back", "Back (←)", () => this.move(-1)), this.play,
+                button("forward", "Forward (→)", () => this.move(1)),
+                button("end", "To the end (End)", () => this.go(this.last)), this.slider, this.count));
+        root.tabIndex = 0;
+        root.addEventListener("keydown", event => this.key(event));
+    }
+
+    go(step) {
+        this.step = Math.max(0, Math.min(step, this.last));
+        this.slider.max = this.last;
+        this.slider.value = this.step;
+        this.count.textContent = `${this.step + 1} of ${this.last + 1}`;
+        this.root.dataset.step = this.step;
+        this.root.dataset.last = this.last;
+        this.show(this.step);
+        if (this.step === this.last) this.stop();
+    }
+
+    move(by) {
+        this.stop();
+        this.go(this.step + by);
+    }
+
+    toggle() {
+        if (this.timer) return this.stop();
+        if (this.step === this.last) this.go(0);
+        this.timer = setInterval(() => this.go(this.step + 1), this.root.dataset.pace ?? 1000);
+        this.play.className = "pause";
+    }
+
+    stop() {
+        clearInterval(this.timer);
+        this.timer = null;
+        this.play.className = "play";
+    }
+
+    key(event) {
+        const act = {ArrowRight: () => this.move(1), ArrowLeft: () => this.move(-1),
+            Home: () => this.go(0), End: () => this.go(this.last), " ": () => this.toggle()}[event.key];
+        const other = event.target.localName === "select" ||
+            event.key === " " && event.target.localName === "button";  // which it presses
+        if (!act || other || event.ctrlKey || event.altKey || event.metaKey) return;
+        event.preventDefault();
+        act();
+    }
+}
+
+/** Executions of a protocol, one, or a right and a wrong one side by side. */
+class Player extends Stepper {
+    constructor(root) {
+        const recording = symmRecordings[root.dataset.recording];
+        const scene = make("select", {"aria-label": "Ranks and threads",
+            onchange: () => this.build()},
+            ...recording.scenes.map(({name}, value) => make("option", {value, text: name})));
+        const wrong = make("select", {"aria-label": "Beside it", onchange: () => this.build()});
+        const call = make("select", {"aria-label": "Call", onchange: () =>
+            this.go(this.views[0].steps.findIndex(step => step.call === +call.value))});
+        super(root, recording.title, scene, wrong, call);
+        Object.assign(this, {recording, scene, wrong, call});
+        this.views_box = make("div", {class: "views"});
+        this.parting = make("div", {class: "parting"});
+        root.append(this.parting, this.views_box);
+        this.build();
+    }
+
+    get last() { return Math.max(...this.views.map(view => view.steps.length)) - 1; }
+
+    /** Shows the chosen executions, from their start. */
+    build() {
+        const scene = this.recording.scenes[+this.scene.value], [first, ...others] = scene.runs;
+        if (this.shown !== scene) {
+            this.shown = scene;
+            this.wrong.replaceChildren(make("option", {value: 0, text: "the right execution"}),
+                ...others.map(({lacks}, n) =>
+                    make("option", {value: n + 1, text: `beside: ${lacks}`})));
+            this.wrong.hidden = !others.length;
+            const calls = [...new Set(first.steps.map(({call}) => call))];
+            this.call.replaceChildren(...calls.map(value =>
+                make("option", {value, text: `call ${value + 1}`})));
+            this.call.hidden = calls.length < 2;
+        }
+        const runs = [first, ...+this.wrong.value ? [others[+this.wrong.value - 1]] : []];
+        this.views = runs.map(run =>
+            new View(scene, run, this.recording.lines, step => this.go(step)));
+        this.views_box.replaceChildren(...this.views.map(view => view.element));
+        this.root.classList.toggle("two", runs.length > 1);
+        this.stop();
+        this.go(0);
+    }
+
+    show(step) {
+        for (const view of this.views) view.show(step);
+        const {steps} = this.views[0], {parts} = this.views.at(-1).run;
+        this.call.value = steps[Math.min(step, steps.length - 1)].call;
+        this.parting.textContent = parts === undefined ? "" : step < parts ?
+            `They part in step ${parts + 1}.` : step === parts ? "Here they part." :
+            `They parted in step ${parts + 1}.`;
+    }
+}
+
+addEventListener("DOMContentLoaded", () => {
+    for (const root of document.querySelectorAll(".player[data-recording]")) new Player(root);
+});

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Records an execution of each protocol, a right one and wrong ones beside it, for the players on
+the pages. The programs are those of the preset tsan: the explorer's, and its mutants.
+
+    record.py [NAME...]    writes docs/recordings/NAME.json
+    record.py --check      fails if a file is not what the programs record today"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "common/explore/player"), str(ROOT / "cmake")]
+import execution  # noqa: E402
+import tool  # noqa: E402
+
+BIN = ROOT / "build/tsan/bin"
+# The title, the file whose lines are shown, the explorer's program, and the scenes. Of each scene:
+# what it has, and its mutants (cmake/Mutants.cmake) with what they lack.
+PROTOCOLS = {
+    "signal": ("A signal and a wait", "signal.hpp", "05", {
+        "signal": ("2 ranks", {"signal_relaxed": "the signal's release is missing",
+                               "wait_relaxed": "the wait's acquire is missing"}),
+        "signal/wrap": ("2 ranks, the flag wraps", {
+            "no_wrap": "a comparison that does not wrap"})}),
+    "packet": ("A packet", "ll_packet.hpp", "05", {
+        "packet": ("2 ranks", {"one_flag": "one of the two flags is not checked"})}),
+    "barrier": ("A barrier", "barrier.hpp", "05", {
+        "barrier/2x1": ("2 ranks", {"wait_for_equal": "waits for exactly the epoch"}),
+        "barrier/2x2": ("2 ranks of 2 threads", {
+            "no_sync_before": "the sync before the signals is missing"}),
+        "barrier/2x2/2": ("2 ranks of 2 threads, 2 calls", {
+            "epoch_not_stored": "the epoch is not kept for the next call"}),
+        "barrier/3x1": ("3 ranks", {})}),
+    "abort_barrier": ("A barrier of a block that may give up", "abort_barrier.hpp", "05", {
+        "abort_barrier": ("2 ranks, one of 3 threads", {
+            "abort_does_not_stay": "the answer is not kept"})}),
+    "connection": ("A connection", "fifo.hpp", "04", {
+        "connection/1": ("2 ranks", {"one_slot_too_many": "a slot too many is used",
+                                     "tail_store_relaxed": "the tail's release is missing"}),
+        "staged/1": ("2 ranks, staged", {})}),
+    "ll": ("LL", "ll.hpp", "ring", {
+        "ll/1": ("2 ranks", {"one_flag": "one of the two flags is not checked",
+                             "ll_no_credit": "no credit is returned"}),
+        "ll/2": ("2 ranks of 2 threads", {})}),
+    "ll128": ("LL128", "ll128.hpp", "ring", {
+        "ll128/32": ("2 ranks of 32 threads, of which 2 are shown", {
+            "line_own_flag": "each thread checks its own words only",
+            "line_flag_store_relaxed": "the flag is stored without release"})}),
+    "one_shot": ("One shot", "one_shot.hpp", "06", {
+        "one_shot/2x1": ("2 ranks", {"one_flag": "one of the two flags is not checked",
+                                     "one_bank": "one bank instead of two"}),
+        "one_shot/2x2": ("2 ranks of 2 threads", {}),
+        "one_shot/3x1": ("3 ranks", {})}),
+    "sentinel": ("One shot by sentinels", "sentinel.hpp", "06", {
+        "sentinel/2x1": ("2 ranks", {
+            "sentinel_one_half": "one half of a pack is not checked",
+            "sentinel_not_cleared": "slots are not cleared"}),
+        "sentinel/2x2": ("2 ranks of 2 threads", {})}),
+    "push": ("Two shots by sentinels", "two_shot_push.hpp", "06", {
+        "push/2x1": ("2 ranks", {"push_one_half": "one half of a pack is not checked",
+                                 "push_not_cleared": "slots are not cleared"}),
+        "push/3x1": ("3 ranks", {})}),
+    "rendezvous": ("The rendezvous of two shots", "rendezvous.hpp", "06_windows", {
+        "two_shot/2x1/one": ("2 ranks, one element", {}),
+        "two_shot/2x1": ("2 ranks", {
+            "rendezvous_relaxed": "the wait's acquire is missing",
+            "rendezvous_same_epoch": "the epoch stays the same"})}),
+    "two_shot": ("Two shots", "two_shot.hpp", "06_windows", {
+        "two_shot/2x1": ("2 ranks", {"two_shot_no_barrier": "the barrier at the end is missing"}),
+        "two_shot/2x2": ("2 ranks of 2 threads", {}),
+        "two_shot/3x1": ("3 ranks", {})}),
+    "chunks": ("Two shots in chunks", "two_shot_chunks.hpp", "06_windows", {
+        "chunks/2x1": ("2 ranks", {"chunks_no_end": "the barrier at the end is missing",
+                                   "chunks_not_counted": "steps are not counted"}),
+        "chunks/3x1": ("3 ranks", {})}),
+    "copy": ("Two shots by the copy engine", "two_shot_copy.hpp", "06_windows", {
+        "copy/2x1": ("2 ranks", {"copy_wait_relaxed": "the wait's acquire is missing"}),
+        "reduce_scatter/copy/2x1": ("2 ranks, ReduceScatter", {
+            "copy_no_end": "the barrier at the end is missing"})}),
+}
+# Lab 06's program records these itself.
+ALGORITHMS = {"oneshot": "One shot, packets", "sentinel": "One shot, sentinels",
+              "push": "Two shots, sentinels", "twoshot": "Two shots, windows",
+              "chunks": "Two shots, chunks", "copy": "Two shots, copy engine"}
+SHOW = "06_allreduce --show --ranks 4 --bytes 64 --algo {} --json {}"
+SHOWN_THREADS = {"ll128": [29, 31]}
+
+
+def recorded(program: str, scene: str, executions: int) -> dict:
+    """The row of a search in which every wait ends; of a mutant's, the first that fails."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        ended = subprocess.run([BIN / f"explore_{program}", scene, f"--executions={executions}",
+                                f"--record={file.name}"], capture_output=True, text=True)
+        rows = [json.loads(row) for row in Path(file.name).read_text().splitlines()]
+    rows = [row for row in rows if row["protocol"] == scene]
+    if not rows:
+        sys.exit(f"explore_{program} {scene} recorded nothing:\n{ended.stdout}{ended.stderr}")
+    return next((row for row in rows if row["failed"]), rows[0])
+
+
+def recording(name: str) -> dict:
+    title, page, program, scenes = PROTOCOLS[name]
+    told = []
+    for scene, (what, mutants) in scenes.items():
+        rows = [recorded(program, scene, 1)]
+        for mutant in mutants:
+            rows.append(recorded(f"{program}_{mutant}", scene, 100_000))
+            if not rows[-1]["failed"]:
+                sys.exit(f"explore_{program}_{mutant} {scene} finds no failure")
+        short = execution.condensed(rows, page, SHOWN_THREADS.get(name))
+        right, *wrong = short["runs"]
+        for run, lacks in zip(wrong, mutants.values()):
+            run["lacks"] = lacks
+            execution.align(run, right)
+        told.append({"scene": scene, "name": what} | execution.tell(short))
+    return {"title": title, "scenes": told}
+
+
+def allreduce() -> dict:
+    """A call of each algorithm on four emulated GPUs."""
+    calls = []
+    for algorithm, title in ALGORITHMS.items():
+        with tempfile.NamedTemporaryFile(suffix=".json") as file:
+            command = SHOW.format(algorithm, file.name).split()
+            subprocess.run([BIN / command[0], *command[1:]], check=True, capture_output=True,
+                           env={**os.environ, "SYMM_DRIVER": "emulated"})
+            calls.append({"title": title} | json.loads(Path(file.name).read_text()))
+    return {"title": "An AllReduce of four ranks", "command": SHOW, "algorithms": calls}
+
+
+def text_of(recording: dict) -> str:
+    """JSON with a step per line, so that changes can be read."""
+    if "scenes" in recording:
+        recording = execution.with_lines(recording)
+    text = json.dumps(recording, ensure_ascii=False, separators=(",", ":"))
+    text = text.replace('{"trip":', '\n{"trip":').replace('{"title":', '\n{"title":')
+    return text.replace('{"thread":', '\n{"thread":').replace('"lines":', '\n"lines":') + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("name", nargs="*", default=[])
+    arguments = parser.parse_args()
+    changed = []
+    for name in arguments.name or [*PROTOCOLS, "allreduce"]:
+        path = Path(__file__).with_name(f"{name}.json")
+        text = text_of(allreduce() if name == "allreduce" else recording(name))
+        if arguments.check and (not path.is_file() or path.read_text() != text):
+            changed.append(name)
+        elif not arguments.check:
+            path.write_text(text)
+            print(f"{path.relative_to(ROOT)}: {len(text)} bytes")
+    if changed:
+        print(f"not what the programs record today: {' '.join(changed)}. Record again:\n"
+              f"docs/recordings/record.py {' '.join(changed)}", file=sys.stderr)
+    return 1 if changed else 0
+
+
+if __name__ == "__main__":
+    tool.run(main)
