@@ -2,8 +2,11 @@
 """Records an execution of each protocol, a right one and wrong ones beside it, for the players on
 the pages. The programs are those of the preset tsan: the explorer's, and its mutants.
 
-    record.py [NAME...]    writes docs/recordings/NAME.json
-    record.py --check      fails if a file is not what the programs record today"""
+    record.py [NAME...]       writes docs/recordings/NAME.json
+    record.py --check [...]   fails if a file is not what the programs record today
+
+Without names it takes all protocols. The name `allreduce` records calls of the library on emulated
+GPUs, with build/emulated/bin/06_allreduce."""
 
 import argparse
 import json
@@ -48,7 +51,7 @@ PROTOCOLS = {
                              "ll_no_credit": "no credit is returned"}),
         "ll/2": ("2 ranks of 2 threads", {})}),
     "ll128": ("LL128", "ll128.hpp", "ring", {
-        "ll128/32": ("2 ranks of 32 threads, of which 2 are shown", {
+        "ll128/32": ("2 ranks of 32 threads, 2 shown", {
             "line_own_flag": "each thread checks its own words only",
             "line_flag_store_relaxed": "the flag is stored without release"})}),
     "one_shot": ("One shot", "one_shot.hpp", "06", {
@@ -89,6 +92,8 @@ ALGORITHMS = {"oneshot": "One shot, packets", "sentinel": "One shot, sentinels",
               "chunks": "Two shots, chunks", "copy": "Two shots, copy engine"}
 SHOW = "06_allreduce --show --ranks 4 --bytes 64 --algo {} --json {}"
 SHOWN_THREADS = {"ll128": [29, 31]}
+STREAMS = {"copy": {2: ["rank 0's input stream", 0], 3: ["rank 1's input stream", 1],
+                    4: ["rank 0's sum stream", 0], 5: ["rank 1's sum stream", 1]}}
 
 
 def recorded(program: str, scene: str, executions: int) -> dict:
@@ -112,7 +117,7 @@ def recording(name: str) -> dict:
             rows.append(recorded(f"{program}_{mutant}", scene, 100_000))
             if not rows[-1]["failed"]:
                 sys.exit(f"explore_{program}_{mutant} {scene} finds no failure")
-        short = execution.condensed(rows, page, SHOWN_THREADS.get(name))
+        short = execution.condensed(rows, page, SHOWN_THREADS.get(name), STREAMS.get(name))
         right, *wrong = short["runs"]
         for run, lacks in zip(wrong, mutants.values()):
             run["lacks"] = lacks
@@ -127,8 +132,8 @@ def allreduce() -> dict:
     for algorithm, title in ALGORITHMS.items():
         with tempfile.NamedTemporaryFile(suffix=".json") as file:
             command = SHOW.format(algorithm, file.name).split()
-            subprocess.run([BIN / command[0], *command[1:]], check=True, capture_output=True,
-                           env={**os.environ, "SYMM_DRIVER": "emulated"})
+            subprocess.run([ROOT / "build/emulated/bin" / command[0], *command[1:]], check=True,
+                           env={**os.environ, "SYMM_DRIVER": "emulated"}, capture_output=True)
             calls.append({"title": title} | json.loads(Path(file.name).read_text()))
     return {"title": "An AllReduce of four ranks", "command": SHOW, "algorithms": calls}
 
@@ -143,12 +148,13 @@ def text_of(recording: dict) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("name", nargs="*", default=[])
     arguments = parser.parse_args()
     changed = []
-    for name in arguments.name or [*PROTOCOLS, "allreduce"]:
+    for name in arguments.name or PROTOCOLS:
         path = Path(__file__).with_name(f"{name}.json")
         text = text_of(allreduce() if name == "allreduce" else recording(name))
         if arguments.check and (not path.is_file() or path.read_text() != text):

@@ -12,7 +12,8 @@ class AllReduce extends Stepper {
         Object.assign(this, {algorithms, choice});
         this.says = make("div", {class: "says"});
         this.cards = make("div", {class: "cards"});
-        root.append(make("div", {class: "all"}, this.says, this.cards), bars);
+        root.append(make("div", {class: "whole"}, make("div", {class: "all"}, this.says, this.cards),
+            bars));
         this.build();
     }
 

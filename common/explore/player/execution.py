@@ -30,7 +30,8 @@ def base(name: str) -> str:
 
 
 def values(texts: list) -> str:
-    return ", ".join(texts) if len(texts) <= SHOWN else f"{texts[0]} ... {texts[-1]}"
+    numbers = [number for text in texts for number in text.split(", ") if number]
+    return ", ".join(numbers) if len(numbers) <= SHOWN else f"{numbers[0]} ... {numbers[-1]}"
 
 
 def thread_of(step: dict) -> tuple:
@@ -78,7 +79,8 @@ def folded(row: dict, numbers: list) -> list:
         of = {}
         for number in run:
             step = steps[number]
-            place = (step["what"], step["location"][:2], base(step["location"]), *step["places"][:1])
+            memory = step["location"][:2], base(step["location"])
+            place = (step["what"], memory, *step["places"][:1])
             of.setdefault(place if is_plain else number, []).append(number)
         groups += of.values()
     return groups
@@ -113,9 +115,11 @@ def source(step: dict, page: str) -> list:
     return lines
 
 
-def condensed(rows: list, page: str = "", threads: list | None = None) -> dict:
+def condensed(rows: list, page: str = "", threads: list | None = None,
+              streams: dict | None = None) -> dict:
     """The executions of rows of `--record`, all of one scene. `page`: the file of the protocol.
-    `threads`: those that are told, by their numbers in the block."""
+    `threads`: those that are told, by their numbers in the block. `streams`: names of ranks that
+    stand for another rank's stream, and that rank."""
     used = {what: {row["cells"][cell["cell"]]["name"] for row in rows for step in row["steps"]
                    if step["what"].endswith(what) for cell in step["cells"]}
             for what in ("load", "store")}
@@ -135,7 +139,12 @@ def condensed(rows: list, page: str = "", threads: list | None = None) -> dict:
                       of[0], values([first[name]["first"] for name in part])])
     runs = [execution(row, its_groups, page, lanes, parts, cells)
             for row, its_groups in zip(rows, groups)]
-    return {"threads": [[everybody[lane], lane[0]] for lane in lanes], "cells": cells, "runs": runs}
+    named = [[everybody[lane], lane[0]] for lane in lanes]
+    for run in runs:
+        for rank, (name, _) in (streams or {}).items():
+            run["why"] = re.sub(rf"\brank {rank}\b", name, run["why"])
+    return {"threads": [(streams or {}).get(rank, [name, rank]) for name, rank in named],
+            "cells": cells, "runs": runs}
 
 
 def execution(row: dict, groups: list, page: str, lanes: list, parts: list, cells: list) -> dict:
@@ -250,15 +259,16 @@ def sentence(step: dict, steps: list, threads: list) -> str:
     if "place" not in step:
         known = {"kernel end": f"the kernel of {name} ends",
                  "fence": f"{name} makes a fence, {step['order']}",
-                 "polls too late": f"{name} polls too late: a newer value has replaced the one that "
-                                   "it waits for"}
+                 "polls too late": f"{name} polls too late: a newer value has replaced the one it "
+                                   "waits for"}
         return known.get(what, f"{name} waits for the other threads, {what}"
                          if what.endswith("sync") else f"{name} {what}")
     where = f"rank {step['owner']}'s {step['place']}" if step["owner"] >= 0 else step["place"]
     if not what.endswith("load"):
-        return f"{name} stores {step['value']} into {where}, {step['order']}"
+        value = step["value"] + " " * bool(step["value"])  # none where a race has prevented it
+        return f"{name} stores {value}into {where}, {step['order']}"
     of = step["from"]
     origin = ("its first value" if of == -1 else "stored earlier" if of == -2 else
               f"stored in step {of + 1} by {threads[steps[of]['thread']]}")
-    newer = f"; step {step['newer'] + 1} has stored a newer one" if step["newer"] >= 0 else ""
+    newer = f"; step {step['newer'] + 1} stored a newer one" if step["newer"] >= 0 else ""
     return f"{name} loads {step['value']} from {where}, {step['order']}: {origin}{newer}"

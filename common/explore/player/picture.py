@@ -82,5 +82,5 @@ def bars(algorithms: list) -> str:
                  f'<text x="{(data + other) * scale + 6:.0f}" y="{y + 9}">{data} + {other}</text>')
     return (f'<div class="bars"><svg viewBox="0 0 320 {34 * len(algorithms) + 16}" role="img" '
             'aria-label="bytes that a rank sends"><text x="0" y="12">Bytes that a rank sends: '
-            '<tspan class="payload">numbers</tspan> + <tspan class="flags">flags, addresses</tspan>'
+            '<tspan class="payload">numbers</tspan> + <tspan class="flags">flags</tspan>'
             f'</text>{rows}</svg></div>')

@@ -65,7 +65,8 @@ class View {
     /** What a thread does after step `at`: it polls until a step still to come, or waits for others. */
     #state(thread, at) {
         const next = this.steps.findIndex((step, n) => n > at && step.thread === thread);
-        if (next < 0) return this.run.why && at + 1 >= this.steps.length ? "" : "has ended";
+        const is_idle = !this.steps.some(step => step.thread === thread);
+        if (next < 0) return this.run.why || is_idle ? "" : "has ended";
         const {from, what, place, owner} = this.steps[next];
         if (from > at && what === "load")
             return `polls ${owner < 0 ? "" : `rank ${owner}'s `}${place}`;
