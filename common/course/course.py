@@ -17,8 +17,10 @@ from pathlib import Path
 
 import exercises
 import grade as grading
+import terminal
 import keep
 import score as scoring
+import terminal
 import tool
 import tree
 import verdict
@@ -313,6 +315,11 @@ def tell(course, progress, exercise, found, args):
             progress.save()
         print("./lab hint helps." + ("" if raw or not found.raw else
                                      " ./lab check --raw shows all that was printed."))
+        if args.step or args.browser:
+            terminal.show([found.execution] if found.execution else [], args.browser)
+        elif found.execution.get("steps"):
+            print("./lab check --step steps through this execution; --browser shows it in a "
+                  "browser.")
         return 1
     progress.load()
     notes = notes_of(progress, exercise, found, args)
@@ -371,7 +378,8 @@ def watch(course, progress, args):
             print("\n" + "-" * 88)
             try:
                 if check(course, progress,
-                         argparse.Namespace(id=exercise.id, all=False, raw=False, answer=[])) == 0:
+                         argparse.Namespace(id=exercise.id, all=False, raw=False, step=False,
+                                            browser=False, answer=[])) == 0:
                     return 0
             except CourseError as error:
                 print(error)
@@ -561,6 +569,9 @@ def main() -> int:
             command.add_argument("--all", action="store_true",
                                  help="check every exercise that is begun")
             command.add_argument("--raw", action="store_true", help="also print the whole output")
+            command.add_argument("--step", action="store_true",
+                                 help="step through the failing execution")
+            command.add_argument("--browser", action="store_true", help="the same in a browser")
         if function is start:
             command.add_argument("--no-open", action="store_true", help="do not open an editor")
     args = parser.parse_args()

@@ -17,7 +17,7 @@ except ModuleNotFoundError:
     sys.exit("./lab: the course needs Python 3.11 or newer")
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "cmake"))  # for the modules tool and build
+sys.path += [str(ROOT / "cmake"), str(ROOT / "common/explore/player")]
 
 
 class CourseError(Exception):

@@ -85,7 +85,8 @@ def play_refusal(exercise, progress):
     before = json.dumps(progress.data)
     try:
         course.check([exercise], progress,
-                     argparse.Namespace(id=exercise.id, all=False, raw=False, answer=["1"]))
+                     argparse.Namespace(id=exercise.id, all=False, raw=False, step=False,
+                                        browser=False, answer=["1"]))
         raise Fault("it should be refused")
     except TooFewGpus as refusal:
         print(refusal, flush=True)

@@ -38,6 +38,7 @@ class Verdict:
     is_guess: bool = False  # `say` is a cause that fits the output; the code was not looked at
     is_waste: bool = False  # it has passed, but it is wasteful, or not what the task wanted
     raw: str = ""  # all that the explorer or the test printed
+    execution: dict = field(default_factory=dict)  # that fails: a row of the explorer's --json
     seconds: float = 0
 
 
@@ -346,13 +347,14 @@ def explain(exercise: Exercise, ended: Ended, answer: str) -> Verdict:
     if missing:
         return Verdict(False, f"Exercise {missing[1]} is not written yet: follow {missing[2]}.",
                        raw=output)
+    failed = next((row for row in ended.rows if row["failed"]), {})
     for wrong in exercise.wrong:
         if wrong.shows and not wrong.is_waste and fits(wrong, output, answer):
             return Verdict(False, exercise.wrong[wrong.told].say, evidence(ended),
-                           wrong=wrong.told, is_guess=not wrong.has, raw=output)
-    why = next((row["why"] for row in ended.rows if row["failed"]), None)
-    say = in_general(ended) if why is None else of_execution(why)
-    return Verdict(False, say, evidence(ended), raw=output)
+                           wrong=wrong.told, is_guess=not wrong.has, raw=output,
+                           execution=failed)
+    say = of_execution(failed["why"]) if failed else in_general(ended)
+    return Verdict(False, say, evidence(ended), raw=output, execution=failed)
 
 
 def of_execution(why: str) -> str:
