@@ -107,6 +107,19 @@ std::string Exploration::value_of(std::uintptr_t address, const char* bytes,
     if (size > 16) {
         return fmt::format("{} bytes", size);
     }
+    // Where the scene lies differs from run to run, so no half of an address is told as a number.
+    const auto packet_data = [&](std::uint64_t data) {
+        const auto begin = reinterpret_cast<std::uintptr_t>(scene_);
+        for (const std::uint64_t high : {begin >> 32, (begin + kSceneBytes - 1) >> 32}) {
+            if (const std::uint64_t address = high << 32 | data; holds(address)) {
+                return fmt::format("low half of &{}", name_of(address));
+            }
+            if (data == high) {
+                return std::string("high half");
+            }
+        }
+        return number_text(data);
+    };
     const std::size_t part =
         std::min(size, named != nullptr && named->element == 4 ? std::size_t{4} : 8);
     std::vector<std::string> values;
@@ -117,7 +130,7 @@ std::string Exploration::value_of(std::uintptr_t address, const char* bytes,
         if (shown == Shown::kFloat && part == 4 && !std::isnan(real)) {
             values.push_back(fmt::format("{}", real));
         } else if (shown == Shown::kPacket && part == 8) {
-            values.push_back(fmt::format("{} (flag {})", number_text(value & 0xffffffff),
+            values.push_back(fmt::format("{} (flag {})", packet_data(value & 0xffffffff),
                                          number_text(value >> 32)));
         } else {
             values.push_back(holds(value) ? '&' + name_of(value) : number_text(value));

@@ -98,8 +98,9 @@ def ranges(rows: list, groups: list) -> list:
                     if use not in uses[name]:
                         uses[name].append(use)
     together = defaultdict(list)
-    for name, use in uses.items():
-        together[name[:2], base(name), tuple(use)].append(name)
+    for name in sorted(uses, key=lambda name: [int(part) if part.isdigit() else part for part in
+                                               re.split(r"(\d+)", name)]):
+        together[name[:2], base(name), tuple(uses[name])].append(name)
     return [*together.values()]
 
 
@@ -170,7 +171,7 @@ def execution(row: dict, groups: list, page: str, lanes: list, parts: list, cell
         if touched:
             step["place"] = cells[touched[0]][0]
             if len(touched) > 1:
-                step["place"] = f"{base(step['place'])}, {len(here)} words"
+                step["place"] = f"{base(step['place'])}[{len(here)} words]"
             step["owner"] = cells[touched[0]][1]
             step["value"] = values([here[name] for part in touched for name in parts[part]
                                     if name in here])
@@ -194,8 +195,13 @@ def reason(row: dict) -> str:
 
 
 def same(one: dict, other: dict) -> bool:
-    return all(one.get(what) == other.get(what)
-               for what in ("thread", "what", "place", "owner", "value"))
+    """Whether two steps do the same. One of them may end in the middle of a range."""
+    def deed(step):
+        return step["thread"], step["what"], step.get("owner"), base(step.get("place", ""))
+
+    first, second = (step.get("value", "").split(" ... ")[0].split(", ") for step in (one, other))
+    both = min(len(first), len(second))
+    return deed(one) == deed(other) and first[:both] == second[:both]
 
 
 def align(wrong: dict, right: dict):
@@ -224,7 +230,8 @@ def align(wrong: dict, right: dict):
             break
         order.append(following)
     wrong["parts"] = next((n for n, (old, expected) in enumerate(zip(order, right["steps"]))
-                           if steps[old]["order"] != expected["order"]), len(order))
+                           if steps[old]["order"] != expected["order"]),
+                          min(len(order), len(steps) - 1))
     order += [n for n in range(len(steps)) if n not in order]
     place = {old: new for new, old in enumerate(order)} | {-1: -1, -2: -2}
     for step in steps:

@@ -24,8 +24,7 @@ void two_shots(Scene& scene, Calls calls) {
     calls.collective = kCollective;
     const auto meeting = explore::symmetric<RendezvousMemory>(scene, who.ranks, "meeting");
     const auto barrier = explore::symmetric<BarrierMemory>(scene, who.ranks, "barrier");
-    name_inboxes(scene, meeting, who.ranks, who.blocks, "meeting", &RendezvousMemory::inbox);
-    name_inboxes(scene, barrier, who.ranks, who.blocks, "barrier", &BarrierMemory::inbox);
+    name_memory(scene, who, meeting, barrier);
     std::vector<Buffers> buffers;
     for (int rank = 0; rank < who.ranks; ++rank) {
         buffers.push_back(buffers_of(scene, calls, rank));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "labs/05_device_prims/explore/symmetric.hpp"
 #include "labs/06_allreduce/algorithms/two_shot/two_shot.hpp"
 #include "labs/06_allreduce/explore/calls.hpp"
 
@@ -27,6 +28,16 @@ inline void begin_at(std::uint32_t epoch, BarrierMemory& memory) {
     for (unsigned b = 0; b < 2; ++b) {
         memory.epoch[b] = epoch;
         std::fill_n(memory.inbox[b], 4, epoch);
+    }
+}
+
+inline void name_memory(Scene& scene, const Ranks& who, SymmetricPointer<RendezvousMemory> meeting,
+                        SymmetricPointer<BarrierMemory> barrier) {
+    name_inboxes(scene, meeting, who.ranks, who.blocks, "meeting", &RendezvousMemory::inbox);
+    name_inboxes(scene, barrier, who.ranks, who.blocks, "barrier", &BarrierMemory::inbox);
+    for (int rank = 0; rank < who.ranks; ++rank) {
+        scene.name(meeting.of(rank)->epoch, who.blocks, "meeting epoch", rank);
+        scene.name(barrier.of(rank)->epoch, who.blocks, "barrier epoch", rank);
     }
 }
 

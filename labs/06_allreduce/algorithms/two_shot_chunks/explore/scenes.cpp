@@ -18,8 +18,7 @@ void chunks(Scene& scene, const Calls& calls, unsigned chunk) {
     constexpr std::size_t kSlot = 8;  // packs
     const auto meeting = explore::symmetric<RendezvousMemory>(scene, who.ranks, "meeting");
     const auto barrier = explore::symmetric<BarrierMemory>(scene, who.ranks, "barrier");
-    name_inboxes(scene, meeting, who.ranks, who.blocks, "meeting", &RendezvousMemory::inbox);
-    name_inboxes(scene, barrier, who.ranks, who.blocks, "barrier", &BarrierMemory::inbox);
+    name_memory(scene, who, meeting, barrier);
     const auto steps = explore::symmetric<ChunksMemory>(scene, who.ranks, "chunks");
     name_inboxes(scene, steps, who.ranks, who.blocks, "sent", &ChunksMemory::sent);
     const auto trust = explore::symmetric<TrustMemory>(scene, who.ranks, "trust");

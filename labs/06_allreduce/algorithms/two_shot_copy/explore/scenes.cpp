@@ -56,6 +56,8 @@ void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Colle
         }
         begin_at(other.epoch, *barrier.of(rank));
         memory.of(rank)->rounds = other.epoch;
+        scene.name(&memory.of(rank)->rounds, 1, "rounds", rank);
+        scene.name(barrier.of(rank)->epoch, 1, "barrier epoch", rank);
         for (int k = 0; k < CopyMemory::kMostPieces; ++k) {
             std::fill_n(memory.of(rank)->inputs[k], kRanks, other.epoch);
             std::fill_n(memory.of(rank)->sums[k], kRanks, other.epoch);
