@@ -37,7 +37,8 @@ class AllReduce extends Stepper {
 
     #trip(trip, moves) {
         const kinds = new Set(moves.map(({how, what, of, place}) => {
-            const is_load = how === "load", where = place.replace(/ from rank \d+/, "");
+            const is_load = how === "load";
+            const where = {in: "inputs", out: "outputs"}[place] ?? place.replace(/ from rank \d+/, "");
             const things = what === "flag" ? "flags" : of.length > 1 ? "sums" : "inputs";
             return is_load ? `${things} are loaded from the peers' ${where}` :
                 `${things} are ${how === "copy" ? "copied" : "stored"} into the peers' ${where}`;

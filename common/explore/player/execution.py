@@ -29,6 +29,11 @@ def base(name: str) -> str:
     return re.sub(r"^r\d+\.", "", re.split(r"[+\[]", name)[0])
 
 
+def by_number(name: str) -> list:
+    """Sorts names as numbers are: out[2] before out[10]."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
 def values(texts: list) -> str:
     numbers = [number for text in texts for number in text.split(", ") if number]
     return ", ".join(numbers) if len(numbers) <= SHOWN else f"{numbers[0]} ... {numbers[-1]}"
@@ -98,8 +103,7 @@ def ranges(rows: list, groups: list) -> list:
                     if use not in uses[name]:
                         uses[name].append(use)
     together = defaultdict(list)
-    for name in sorted(uses, key=lambda name: [int(part) if part.isdigit() else part for part in
-                                               re.split(r"(\d+)", name)]):
+    for name in sorted(uses, key=by_number):
         together[name[:2], base(name), tuple(uses[name])].append(name)
     return [*together.values()]
 
@@ -173,8 +177,7 @@ def execution(row: dict, groups: list, page: str, lanes: list, parts: list, cell
             if len(touched) > 1:
                 step["place"] = f"{base(step['place'])}[{len(here)} words]"
             step["owner"] = cells[touched[0]][1]
-            step["value"] = values([here[name] for part in touched for name in parts[part]
-                                    if name in here])
+            step["value"] = values([here[name] for name in sorted(here, key=by_number)])
             step["cells"] = [[part, values([here.get(name, now.get(name, "")) for name in
                                             parts[part]])] for part in touched]
         if first["what"].endswith("load") and touched:

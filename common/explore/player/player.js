@@ -208,9 +208,9 @@ class Player extends Stepper {
         const scene = this.recording.scenes[+this.scene.value], [first, ...others] = scene.runs;
         if (this.shown !== scene) {
             this.shown = scene;
-            this.wrong.replaceChildren(make("option", {value: 0, text: "the right execution"}),
+            this.wrong.replaceChildren(make("option", {value: 0, text: "✓ the right execution"}),
                 ...others.map(({lacks}, n) =>
-                    make("option", {value: n + 1, text: `beside: ${lacks}`})));
+                    make("option", {value: n + 1, text: `✗ ${lacks}`})));
             this.wrong.hidden = !others.length;
             const calls = [...new Set(first.steps.map(({call}) => call))];
             this.call.replaceChildren(...calls.map(value =>
