@@ -115,7 +115,8 @@ void Exploration::fail_in_poll(const std::string& what) {
                      what));
 }
 
-void Exploration::plain(void* address, std::size_t size, bool store, void* place) {
+void Exploration::plain(void* address, std::size_t size, bool store, void* place,
+                        std::size_t alignment) {
     const Inside inside(*this);
     const auto* const here = static_cast<const char*>(__builtin_frame_address(0));
     if (trying_) {
@@ -136,7 +137,13 @@ void Exploration::plain(void* address, std::size_t size, bool store, void* place
     if (!is_held) {
         return;
     }
-    check_access(access, store, log({store ? kPlainStore : "plain load", access}));
+    const long step = log({store ? kPlainStore : "plain load", access});
+    if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {
+        involved_ = {step};
+        fail(fmt::format("{} bytes at {} are not aligned: {}", size, name_of(access.address),
+                         described(step)));
+    }
+    check_access(access, store, step);
     if (store) {
         memory_.forget(access.address, size);
     }

@@ -203,7 +203,8 @@ public:
     }
     const simt::ThreadBlock& this_block() const { return current_->handle; }
     dim3 block_dim() const { return current_->scene_block->dim; }
-    void plain(void* address, std::size_t size, bool store, void* place);
+    /// The address must be a multiple of `alignment`.
+    void plain(void* address, std::size_t size, bool store, void* place, std::size_t alignment);
     std::uint64_t load(const AtomicAccess& access);
     void store(const AtomicAccess& access, std::uint64_t value);
     /// Loads, then stores `change(old)` directly after; only loads, with the order `failure`, if

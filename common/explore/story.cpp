@@ -187,10 +187,10 @@ std::vector<long> reasons(long number, const Told& told) {
         const auto accesses = [](const ReportedStep& step) { return !step.location.empty(); };
         for (long i = told.last_before(number, accesses);
              i >= 0 && told.step(i).what.ends_with("load"); i = told.last_before(i, accesses)) {
-            reasons.push_back(is_news(told.step(i)) ? i : -1);
+            reasons.push_back(i);
         }
     }
-    if (std::ranges::count(reasons, -1) == std::ssize(reasons)) {
+    if (std::ranges::none_of(reasons, [&](long i) { return is_news(told.step(i)); })) {
         const long news = told.last_before(
             number, [&](const ReportedStep& step) { return step.what == "load" && is_news(step); });
         reasons.push_back(news >= 0 ? news : told.last_before(number, is_sync));

@@ -2,7 +2,7 @@
 // kernel has: loops that poll, volatile, threads that leave early. Exit status 0 if all reports are
 // as expected.
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <atomic>
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/explore/explore.hpp"
+#include "common/explore/story.hpp"
 
 namespace symm::explore {
 namespace {
@@ -44,7 +45,7 @@ void expect(std::uint32_t seen, std::uint32_t expected) {
 
 struct Case {
     const char* name;
-    const char* report;  ///< A regular expression: the failure, or the number of executions.
+    const char* report;  ///< A regular expression: of the story, or the number of executions.
     std::vector<Body> ranks;
     Options options = {};
 };
@@ -69,6 +70,12 @@ const Case kCases[] = {
          *reinterpret_cast<std::uint64_t*>(x) = 2;
          as<std::uint64_t>(x).store(3, relaxed);
      }}},
+    {"eight bytes at an address for four",
+     "8 bytes at word.1. are not aligned: plain store by r0",
+     {[] { *reinterpret_cast<std::uint64_t*>(x + 1) = 1; }}},
+    {"a wrong value that was there at first",
+     "loads 0 from word.0., relaxed, the initial value",
+     {[] { *data = x->load(relaxed), expect(*data, 1); }}},
     {"a global variable that two ranks write",
      "threads share a global variable.*plain store by r0.*plain store by r1",
      {[] { global = 1; }, [] { global = 2; }}},
@@ -232,8 +239,8 @@ const Case kCases[] = {
 };
 
 bool is_as_expected(const std::string& name, const std::string& expected, const Report& report) {
-    const std::string text =
-        report.exhausted ? fmt::format("{} executions", report.executions) : report.why;
+    const std::string text = report.exhausted ? fmt::format("{} executions", report.executions)
+                                              : fmt::format("{}", fmt::join(story(report), "\n"));
     const bool right = std::regex_search(text, std::regex(expected));
     if (!right) {
         fmt::print("{}: expected '{}', not '{}'\n", name, expected, text);
