@@ -28,6 +28,10 @@ T input(int rank, unsigned call, std::size_t i) {
     return static_cast<T>(1 + static_cast<unsigned>(rank) + 10 * call + 100 * i);
 }
 
+/// After the last element of an output.
+template <class T>
+constexpr T kAfter = 7777;
+
 template <class T>
 T* elements(CUdeviceptr address) {
     return reinterpret_cast<T*>(address);
@@ -58,9 +62,14 @@ struct Ranks {
 struct Other {
     std::uint32_t epoch = 0;  ///< The number of the last call before.
     bool in_place = false;
-    bool all_ones = false;  ///< In call 1, all bits of rank 1's first two elements are set.
+    /// In call 1, all bits of rank 1's first two elements are set, and those of another element on
+    /// each of ranks 0 and 1: as floats, a half of their sum's pack has the bits of the sentinel.
+    bool all_ones = false;
     /// Each bank's second slots have packets of 2^32 calls ago, with the flag of its last call.
     bool old_packets = false;
+    unsigned slots = 2;                   ///< Of a mailbox, for each sender.
+    std::size_t at_once = kMostElements;  ///< A larger call is made in pieces.
+    bool unaligned = false;               ///< Rank 1's buffers.
 };
 
 /// The ranks' calls with `counts[c]` elements, of each part if there are parts, one after another.
@@ -77,8 +86,9 @@ struct Calls {
 
     template <class T>
     T in(int rank, unsigned c, std::size_t i) const {
-        return other.all_ones && c == 1 && rank == 1 && i < 2 ? std::bit_cast<T>(~std::uint32_t{0})
-                                                              : input<T>(rank, c, i);
+        const bool ones = rank == 0 ? i == 2 : rank == 1 && (i < 2 || i == 3);
+        return other.all_ones && c == 1 && ones ? std::bit_cast<T>(~std::uint32_t{0})
+                                                : input<T>(rank, c, i);
     }
     /// Element i of `rank`'s output of call c.
     template <class T>
@@ -95,19 +105,26 @@ struct Calls {
     }
 };
 
-/// Makes the calls: fills the input, runs `kernel(count)`, checks the output. A rank that has given
-/// up checks nothing, as its host would throw. `is_mine(c)`: the block's grid makes call c.
+/// Makes the calls: fills the input, runs `kernel(count)`, checks the output, and that the element
+/// after it is as before. A rank that has given up checks nothing, as its host would throw.
+/// `is_mine(c)`: the block's grid makes call c.
 template <class T, class Kernel>
 void make_calls(
     const ThreadBlock& block, const Calls& calls, int rank, CUdeviceptr in, CUdeviceptr out,
     const simt::Timeout& timeout, const Kernel& kernel,
     const std::function<bool(unsigned)>& is_mine = [](unsigned) { return true; }) {
+    const auto after = [&](unsigned c) -> T& {
+        return elements<T>(out)[calls.counts[c] * calls.parts_out()];
+    };
     for (unsigned c = 0; c < calls.counts.size(); ++c) {
         const std::size_t count = calls.counts[c];
         const bool first = block.grid_rank() == 0 && is_mine(c);
         if (first && !explore::gave_up(timeout)) {
             for (std::size_t i = 0; i < count * calls.parts_in(); ++i) {
                 elements<T>(in)[i] = calls.in<T>(rank, c, i);
+            }
+            if (c == 0) {
+                after(c) = kAfter<T>;
             }
         }
         explore::kernel_end();
@@ -118,6 +135,9 @@ void make_calls(
         if (!first || explore::gave_up(timeout)) {
             continue;
         }
+        if (after(c) != kAfter<T>) {
+            fail(fmt::format("rank {} changed the element after the output of call {}", rank, c));
+        }
         for (std::size_t i = 0; i < count * calls.parts_out(); ++i) {
             const T result = calls.result<T>(rank, c, i);
             const T seen = elements<T>(out)[i];
@@ -125,6 +145,9 @@ void make_calls(
                 fail(fmt::format("rank {}, call {}, element {}: {} instead of {}", rank, c, i, seen,
                                  result));
             }
+        }
+        if (c + 1 < calls.counts.size()) {
+            after(c + 1) = kAfter<T>;
         }
     }
 }

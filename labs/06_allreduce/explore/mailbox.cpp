@@ -14,18 +14,18 @@
 namespace symm {
 namespace {
 
-/// Calls of an algorithm that uses a mailbox, with two slots for each sender.
+/// Calls of an algorithm that uses a mailbox.
 template <template <class, int> class Kernel, class T,
           Collective kCollective = Collective::kAllReduce>
 void through_mailbox(Scene& scene, Calls calls) {
-    constexpr int kMost = 3;
-    constexpr unsigned kSlots = 2;
+    constexpr int kMost = 5;
     constexpr bool kPackets = std::is_same_v<typename Kernel<T, kMost>::Format, Packets>;
     constexpr unsigned kRegions = std::is_same_v<Kernel<T, kMost>, TwoShotPush<T, kMost>> ? 2 : 1;
     struct Slots {
         simt::Pack16 pack[64];
     };
     const Ranks& who = calls.who;
+    const unsigned per_sender = calls.other.slots;
     const auto slots = explore::symmetric<Slots>(scene, who.ranks, "slots");
     calls.collective = kCollective;
     for (int rank = 0; rank < who.ranks; ++rank) {
@@ -39,21 +39,24 @@ void through_mailbox(Scene& scene, Calls calls) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const CUdeviceptr in = buffer<T>(scene, "in", rank);
         const CUdeviceptr out = calls.other.in_place ? in : buffer<T>(scene, "out", rank);
-        if (2 * kRegions * static_cast<unsigned>(who.ranks - 1) * kSlots > 64) {
+        if (2 * kRegions * static_cast<unsigned>(who.ranks - 1) * per_sender > 64) {
             throw std::logic_error("more slots than a scene has");
         }
         const KernelCall basic = kernel_call<T>(kCollective, {in, out}, rank, who.ranks, timeout);
-        const MailboxCall call{basic, {epochs, {slots.first->pack, slots.stride}, kSlots}, basic};
+        const MailboxCall call{
+            basic, {epochs, {slots.first->pack, slots.stride}, per_sender}, basic};
         using Named = std::conditional_t<kPackets, Packet, float>;
-        for (const unsigned bank : {0U, 1U}) {
+        for (unsigned region = 0; region < 2 * kRegions; ++region) {
+            const unsigned bank = region / kRegions;
             for (int step = 1; step < who.ranks; ++step) {
                 const int p = call.peer(step);
-                const int row =
-                    static_cast<int>(bank * kRegions) * (who.ranks - 1) + p - (p > rank);
+                const int row = static_cast<int>(region) * (who.ranks - 1) + p - (p > rank);
                 auto* const slot = reinterpret_cast<Named*>(
-                    &slots.of(rank)->pack[static_cast<unsigned>(row) * kSlots]);
-                scene.name(slot, kSlots * sizeof(simt::Pack16) / sizeof(Named),
-                           fmt::format("slot(from {}, bank {})", p, bank), rank);
+                    &slots.of(rank)->pack[static_cast<unsigned>(row) * per_sender]);
+                scene.name(slot, per_sender * sizeof(simt::Pack16) / sizeof(Named),
+                           fmt::format("{}(from {}, bank {})",
+                                       region % kRegions == 0 ? "slot" : "result", p, bank),
+                           rank);
                 if constexpr (kPackets) {
                     const auto last = static_cast<std::uint32_t>(calls.counts.size());
                     const std::uint32_t flag = last % 2 == bank ? last : last - 1;
@@ -63,9 +66,16 @@ void through_mailbox(Scene& scene, Calls calls) {
         }
         launch_calls<T>(scene, calls, 0, rank, in, out, timeout,
                         [=](const ThreadBlock& block, std::size_t count) {
-                            Kernel<T, kMost> kernel{call};
-                            kernel.count = kernel.stride = count;
-                            kernel(block);
+                            Call whole = basic;
+                            whole.count = count;
+                            const std::size_t at_once = calls.other.at_once;
+                            for (std::size_t done = 0; done < count; done += at_once) {
+                                if (done != 0) {
+                                    explore::kernel_end();
+                                }
+                                const Call piece = whole.piece(done, at_once);
+                                Kernel<T, kMost>{{basic, call, piece, count}}(block);
+                            }
                         });
     }
 }
@@ -87,7 +97,7 @@ int main(int argc, char** argv) {
         argc, argv,
         {
             {"one_shot/2x1", one_shot({{2}, {2, 2, 2}})},
-            {"one_shot/2x1/2p", one_shot({{2}, {4, 4, 4}})},
+            {"one_shot/2x1/2p", one_shot({{2}, {3, 4, 4}})},
             {"one_shot/2x1/mixed", one_shot({{2}, {4, 2, 2, 2, 4}})},
             {"one_shot/2x1/clear", one_shot({{2}, {2, 4, 2, 2, 2, 2, 2, 4}})},
             {"one_shot/2x1/wrap", one_shot({{2}, {2, 2, 2, 2}, {0xfffffffd}})},
@@ -95,11 +105,13 @@ int main(int argc, char** argv) {
             {"one_shot/2x1/ones", one_shot({{2}, {2, 2, 2}, {.all_ones = true}})},
             {"one_shot/2x2", one_shot({{2, 2}, {4, 2, 4}})},
             {"one_shot/2x1x2", one_shot({{2, 1, 2}, {4, 4, 4}})},
+            {"one_shot/2x2x2", one_shot({{2, 2, 2}, {4, 4}}), false},
             {"one_shot/2x1x2/grids", one_shot({{2, 1, 2, true}, {4, 4, 4, 2}})},
             {"one_shot/3x1", one_shot({{3}, {2, 2, 2}})},
             {"one_shot/3x1/mixed", one_shot({{3}, {2, 4, 2, 2, 4}})},
             {"sentinel/2x1", sentinel({{2}, {4, 4, 4}})},
-            {"sentinel/2x1/2p", sentinel({{2}, {8, 8, 8}})},
+            {"sentinel/2x1/2p", sentinel({{2}, {5, 8, 8}})},
+            {"sentinel/2x1/5p", sentinel({{2}, {16, 4, 20}, {.slots = 8}})},
             {"sentinel/2x2", sentinel({{2, 2}, {8, 8, 8}})},
             {"sentinel/2x1/wrap", sentinel({{2}, {4, 4, 4, 4}, {0xfffffffd}})},
             {"sentinel/2x1/in_place", sentinel({{2}, {8, 4, 8}, {.in_place = true}})},
@@ -107,7 +119,7 @@ int main(int argc, char** argv) {
             {"sentinel/2x1x2/grids", sentinel({{2, 1, 2, true}, {8, 8, 8, 4}})},
             {"sentinel/3x1", sentinel({{3}, {4, 4, 4}})},
             {"sentinel/3x1/mixed", sentinel({{3}, {4, 8, 4, 1, 8}})},
-            {"push/2x1", push({{2}, {8, 8, 8}})},
+            {"push/2x1", push({{2}, {5, 8, 8}})},
             {"push/2x1/empty", push({{2}, {4, 4, 4}})},
             {"push/2x1/mixed", push({{2}, {4, 8, 4, 16, 4}})},
             {"push/2x2", push({{2, 2}, {16, 16, 16}})},
@@ -119,10 +131,13 @@ int main(int argc, char** argv) {
             {"push/3x1/2p", push({{3}, {24, 4, 24}})},
             {"push/3x1/unequal", push({{3}, {12, 4, 12}})},
             {"push/3x1/mixed", push({{3}, {12, 4, 12, 8, 12}})},
-            {"reduce_scatter/packets/2x1", reduce_scatter({{2}, {2, 4, 2, 4}})},
+            {"push/5x1/2p", push({{5}, {40, 24, 40}}), false},
+            {"reduce_scatter/packets/2x1", reduce_scatter({{2}, {1, 4, 3, 4}})},
+            {"reduce_scatter/packets/2x1/pieces", reduce_scatter({{2}, {4, 3}, {.at_once = 2}})},
             {"reduce_scatter/packets/2x2", reduce_scatter({{2, 2}, {4, 4, 4}})},
             {"reduce_scatter/packets/3x1", reduce_scatter({{3}, {2, 2, 2}})},
-            {"all_gather/packets/2x1", all_gather({{2}, {2, 4, 2, 4}})},
+            {"all_gather/packets/2x1", all_gather({{2}, {1, 4, 3, 4}})},
+            {"all_gather/packets/2x1/pieces", all_gather({{2}, {4, 3}, {.at_once = 2}})},
             {"all_gather/packets/2x2", all_gather({{2, 2}, {4, 4, 4}})},
             {"all_gather/packets/3x1", all_gather({{3}, {2, 2, 2}})},
             {"clear/one_shot/2x1", one_shot({{2}, {2, 2, 2, 2, 4, 4}, {.old_packets = true}})},

@@ -120,3 +120,30 @@ symm_explored_mutant(06 epochs_of_this_grid one_shot/2x1x2/grids "instead of"
 symm_explored_mutant(06 sentinel_is_sent sentinel/2x1/ones "no thread can go on"
   FILE labs/06_allreduce/algorithms/mailbox/sentinel_packs.hpp
   OLD [[half == kSentinel ? half >> 1 : half]] NEW [[std::uint64_t{half}]])
+
+# Only where two blocks have two threads each, a call is made in pieces, its last pack is not full,
+# only some ranks' buffers are unaligned, or a result has the sentinel's bits.
+symm_explored_mutant(06 epochs_of_other_blocks one_shot/2x2x2 "data race on r[01].epochs"
+  FILE labs/06_allreduce/algorithms/mailbox/mailbox.hpp
+  OLD [[b = block.group_index() + block.thread_rank() * block.dim_blocks()]]
+  NEW [[b = block.grid_rank()]])
+symm_explored_mutant(06 parts_of_a_piece reduce_scatter/packets/2x1/pieces "instead of"
+  FILE labs/06_allreduce/halves/packets.hpp
+  OLD [[(p) * stride]] NEW [[(p) * count]])
+symm_explored_mutant(06 sentinel_last_not_cleared sentinel/2x1/2p "instead of"
+  FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp
+  OLD [[if (p != rank && p < ranks) {]]
+  NEW [[if (p != rank && p < ranks && (i + 1) * kElements <= count) {]])
+symm_explored_mutant(06_windows own_alignment two_shot/2x1/unaligned "not aligned"
+  FILE labs/06_allreduce/algorithms/two_shot/two_shot.hpp
+  OLD [[bits |= all[p].in | all[p].out;]]
+  NEW [[bits |= all[rank].in | all[rank].out;]])
+symm_explored_mutant(06 push_sentinel_in_result push/2x1/ones "no thread can go on"
+  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  OLD [[without_sentinel(reduction.reduce<T>(pack, ranks))]]
+  NEW [[reduction.reduce<T>(pack, ranks)]])
+# Five ranks: two have empty parts, although the others have two packs each.
+symm_explored_mutant(06 push_fence_of_one push/5x1/2p "no thread can go on"
+  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
+  OLD [[if (!cut.has(ranks - 2, 0)) {]]
+  NEW [[if (cut.per_part == 1 && !cut.has(ranks - 2, 0)) {]])

@@ -76,6 +76,7 @@ int main(int argc, char** argv) {
             {"two_shot/2x1/mixed", two_shot({{2}, {12, 4, 8}})},
             {"two_shot/2x1/wrap", two_shot({{2}, {8, 8, 8}, {~1U}})},
             {"two_shot/2x1/in_place", two_shot({{2}, {8, 8}, {.in_place = true}})},
+            {"two_shot/2x1/unaligned", two_shot({{2}, {9, 5}, {.unaligned = true}})},
             {"two_shot/2x1x2/grids", two_shot({{2, 1, 2, true}, {16, 16, 16}})},
             {"two_shot/3x1", two_shot({{3}, {12, 12}})},
             {"two_shot/3x1/mixed", two_shot({{3}, {12, 4, 12}})},

@@ -11,8 +11,9 @@
 namespace symm {
 
 inline Buffers buffers_of(Scene& scene, const Calls& calls, int rank) {
-    const CUdeviceptr in = buffer<float>(scene, "in", rank);
-    return {in, calls.other.in_place ? in : buffer<float>(scene, "out", rank)};
+    const std::size_t shift = calls.other.unaligned && rank == 1 ? sizeof(float) : 0;
+    const CUdeviceptr in = buffer<float>(scene, "in", rank) + shift;
+    return {in, calls.other.in_place ? in : buffer<float>(scene, "out", rank) + shift};
 }
 
 // The memory of a rank after many calls: all its epochs, and the peers' flags, are `epoch`.

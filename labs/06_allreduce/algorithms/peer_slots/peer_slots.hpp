@@ -15,6 +15,8 @@
 /// |----------------------------|------------------------------------------------------------|-----|
 /// | a rank whose wait gave up  | stores 1 into `gave_up[r]` of all peers, before its next copies run | they may have used what its copies overwrite |
 /// | a rank that passes the end | fails the call if a peer told it so                         | it has read its slots before |
+///
+/// `./lab explore copy/ends` runs every execution that the memory model allows.
 
 #include <cstddef>
 #include <cstdint>

@@ -28,16 +28,6 @@ symm_mutant(allreduce_mutant copy_early_send TwoShotCopy.* "data race|wrong valu
   OLD [[            wait_for(summed_.at(static_cast<std::size_t>(k)), sums_.stream.get());]] NEW "")
 
 # A peer uses data that a rank that gave up has pushed for a later call.
-symm_mutant(allreduce_mutant copy_untold TwoShotCopy.Tells* "was not notified"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[            trust.tell_peers(block);]] NEW "")
-symm_mutant(allreduce_mutant copy_trusting TwoShotCopy.DoesNotTrust* "did not fail"
-  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
-  OLD [[trust.require(block, timeout);]] NEW "")
-
-symm_mutant(allreduce_mutant chunks_untold TwoShotChunks.Tells* "was not notified"
-  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
-  OLD [[            trust.tell_peers(block);]] NEW "")
 symm_mutant(allreduce_mutant chunks_trusting TwoShotChunks.DoesNotTrust* "did not fail"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[trust.require(block, timeout);]] NEW "")
@@ -51,8 +41,3 @@ symm_mutant(allreduce_mutant copy_no_end TwoShotCopy.* "data race|wrong values"
 symm_mutant(allreduce_mutant sentinel_in_input Sentinel.Ends* "in a kernel for a packet"
   FILE labs/06_allreduce/algorithms/mailbox/sentinel_packs.hpp
   OLD [[return without_sentinel(pack);]] NEW [[return pack;]])
-symm_mutant(allreduce_mutant push_sentinel_in_result TwoShotPush.EndsWhereAResult*
-  "in a kernel for a packet"
-  FILE labs/06_allreduce/algorithms/two_shot_push/two_shot_push.hpp
-  OLD [[without_sentinel(reduction.reduce<T>(pack, ranks))]]
-  NEW [[reduction.reduce<T>(pack, ranks)]])

@@ -29,3 +29,7 @@ symm_explored_mutant(06_chunks no_end chunks/2x1 "data race on r[01].out|instead
 symm_explored_mutant(06_chunks no_wrap chunks/2x1/wrap "data race on r[01].slot"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[if (step != before &&]] NEW [[if (step > before &&]])
+# Later copies of a rank that gave up overwrite slots that its peers still read.
+symm_explored_mutant(06_chunks untold chunks/2x1 "gave up and has not told"
+  FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
+  OLD [[            trust.tell_peers(block);]] NEW "")

@@ -11,6 +11,11 @@
 namespace symm {
 namespace {
 
+/// Whether a wait of this rank has given up. A rank that fails because it was told may be silent.
+bool must_tell(const simt::Timeout& timeout) {
+    return explore::gave_up(timeout) && timeout.report->waiting.what != simt::Wait::kTrust;
+}
+
 /// Chunks of `chunk` packs. No copies run, so a rank that gave up does no harm.
 void chunks(Scene& scene, const Calls& calls, unsigned chunk) {
     const Ranks& who = calls.who;
@@ -50,12 +55,22 @@ void chunks(Scene& scene, const Calls& calls, unsigned chunk) {
                         chunk};
         std::fill_n(call.rendezvous.mine, who.ranks, mine);
         using Kernel = TwoShotChunks<float, 4>;
-        launch_calls<float>(scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
-                            [=](const ThreadBlock& block, std::size_t count) {
-                                Kernel kernel{call};
-                                kernel.count = count;
-                                kernel(block);
-                            });
+        launch_calls<float>(
+            scene, calls, Kernel::kSharedBytes, rank, mine.in, mine.out, timeout,
+            [=](const ThreadBlock& block, std::size_t count) {
+                Kernel kernel{call};
+                kernel.count = count;
+                kernel(block);
+                if (who.two_grids) {
+                    return;
+                }
+                explore::kernel_end();
+                for (int p = 0; p < who.ranks && must_tell(timeout); ++p) {
+                    if (simt::load(&trust.of(p)->gave_up[rank], simt::Order::kRelaxed) == 0) {
+                        fail(fmt::format("rank {} gave up and has not told {}", rank, p));
+                    }
+                }
+            });
     }
 }
 
@@ -75,6 +90,7 @@ int main(int argc, char** argv) {
             {"chunks/2x1/steps", in_chunks({{2}, {63, 8}}, 5)},
             {"chunks/2x1/wrap", in_chunks({{2}, {16, 8}, {~1U}})},
             {"chunks/2x1/in_place", in_chunks({{2}, {16, 5}, {.in_place = true}})},
+            {"chunks/2x1/unaligned", in_chunks({{2}, {9, 5}, {.unaligned = true}})},
             {"chunks/2x1x2/grids", in_chunks({{2, 1, 2, true}, {16, 16, 16}}), false},
             {"chunks/2x2", in_chunks({{2, 2}, {16, 16}})},
             {"chunks/2x2/one", in_chunks({{2, 2}, {1, 1}})},

@@ -31,3 +31,17 @@ symm_explored_mutant(06_copy rounds_differ copy/2x1 "no thread can go on|data ra
   FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
   OLD [[++memory.of(barrier.rank)->rounds;]]
   NEW [[memory.of(barrier.rank)->rounds += barrier.rank;]])
+
+# Only the block that tells the peers waits for them.
+symm_explored_mutant(06_copy first_block_waits all_gather/copy/2x1x2 "data race on r[01].sums"
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
+  OLD [[is_here = wait_signal(waiter, &memory.of(rank)->sums]]
+  NEW [[is_here = block.group_index() != 0 || wait_signal(waiter, &memory.of(rank)->sums]])
+
+# A peer uses data that a rank that gave up has pushed for a later call.
+symm_explored_mutant(06_copy untold copy/ends/2x1 "used data of round 2"
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
+  OLD [[            trust.tell_peers(block);]] NEW "")
+symm_explored_mutant(06_copy trusting copy/ends/2x1 "used data of round 2"
+  FILE labs/06_allreduce/algorithms/two_shot_copy/two_shot_copy.hpp
+  OLD [[trust.require(block, timeout);]] NEW "")

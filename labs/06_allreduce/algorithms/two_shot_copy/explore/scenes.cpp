@@ -12,6 +12,8 @@
 namespace symm {
 namespace {
 
+using explore::Shape;
+
 /// A stream's wait for an event of another stream.
 void wait_for_event(const std::uint32_t* event, std::uint32_t number) {
     const auto is_set = [&] { return simt::load(event, simt::Order::kAcquire) >= number; };
@@ -21,7 +23,7 @@ void wait_for_event(const std::uint32_t* event, std::uint32_t number) {
 /// Calls of two ranks by the copy engine, as TwoShotCopy queues them. Ranks 2 and 3 stand for the
 /// streams of ranks 0 and 1 that push inputs, the last two for those that send sums. Parts of 12
 /// elements: with three pieces, a pack for each.
-void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Collective collective,
+void copies(Scene& scene, const Shape& shape, unsigned calls, Pieces pieces, Collective collective,
             const Other& other) {
     constexpr int kRanks = 2;
     constexpr std::size_t kPart = 12;
@@ -73,8 +75,8 @@ void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Colle
         };
         const CUdeviceptr own_in = reduces ? part_of(mine.in, rank) : mine.in;
         const CUdeviceptr own_out = gathers ? part_of(mine.out, rank) : mine.out;
-        scene.launch(rank, {.threads = threads}, [=](const ThreadBlock& block) {
-            const bool first = block.thread_rank() == 0;
+        scene.launch(rank, shape, [=](const ThreadBlock& block) {
+            const bool first = block.grid_rank() == 0;
             std::uint32_t made = 0;
             const auto record = [&](std::uint32_t* event, std::uint32_t number) {
                 explore::kernel_end();
@@ -117,7 +119,10 @@ void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Colle
                            rank}(block);
                     explore::kernel_end();
                 }
-                EndOfRound{{barrier, rank, kRanks}, memory, {trust, rank, kRanks}, timeout}(block);
+                if (block.group_index() == 0) {  // its grid has one block
+                    EndOfRound{
+                        {barrier, rank, kRanks}, memory, {trust, rank, kRanks}, timeout}(block);
+                }
                 ++made;
             });
         });
@@ -146,25 +151,63 @@ void copies(Scene& scene, unsigned threads, unsigned calls, Pieces pieces, Colle
     }
 }
 
+/// The end of a round where waits may give up: the copies of the next one run all the same, into
+/// slots that the peer may still be reading (peer_slots.hpp). Each copies a round's number.
+void ends(Scene& scene) {
+    constexpr int kRanks = 2;
+    const auto barrier = explore::symmetric<BarrierMemory>(scene, kRanks, "barrier");
+    const auto memory = explore::symmetric<CopyMemory>(scene, kRanks, "copy");
+    const auto trust = explore::symmetric<TrustMemory>(scene, kRanks, "trust");
+    // Of no rank, as trust: a rank that has given up still writes there.
+    auto* const slots = scene.allocate<std::uint32_t>(kRanks, "slot");
+    for (int rank = 0; rank < kRanks; ++rank) {
+        scene.name(trust.of(rank), 1, fmt::format("trust{}", rank));
+        const simt::Timeout timeout = explore::timeout_of(scene, rank);
+        scene.launch(rank, {}, [=](const ThreadBlock& block) {
+            const auto copy = [&](std::uint32_t round) {
+                simt::store(&slots[1 - rank], round, simt::Order::kRelaxed);
+                explore::kernel_end();
+            };
+            copy(1);
+            const ReducePieceCall no_data{
+                0, 0, 0, 0, 0, memory, 0, Reduction(ReduceOp::kSum, kRanks), timeout, rank, kRanks};
+            ReducePiece<float, kRanks>{no_data}(block);
+            const std::uint32_t read = simt::load(&slots[rank], simt::Order::kRelaxed);
+            explore::kernel_end();
+            EndOfRound{{barrier, rank, kRanks}, memory, {trust, rank, kRanks}, timeout}(block);
+            explore::kernel_end();
+            copy(2);
+            if (!explore::gave_up(timeout) && read != 1) {
+                fail(fmt::format("rank {} used data of round {} in round 1", rank, read));
+            }
+        });
+    }
+}
+
 }  // namespace
 }  // namespace symm
 
 int main(int argc, char** argv) {
     using namespace symm;
-    const auto by_copies = [](unsigned threads, unsigned calls, int pieces, Collective collective,
+    const auto by_copies = [](const Shape& shape, unsigned calls, int pieces, Collective collective,
                               const Other& other = {}) {
-        return [=](Scene& scene) { copies(scene, threads, calls, {pieces}, collective, other); };
+        return [=](Scene& scene) { copies(scene, shape, calls, {pieces}, collective, other); };
     };
     return explore::explore_main(
         argc, argv,
         {
-            {"copy/2x1", by_copies(1, 2, 2, Collective::kAllReduce), false},
-            {"copy/2x1/pieces", by_copies(1, 1, 3, Collective::kAllReduce), false},
-            {"copy/2x1/wrap", by_copies(1, 2, 2, Collective::kAllReduce, {~0U}), false},
-            {"copy/2x1/in_place", by_copies(1, 1, 2, Collective::kAllReduce, {.in_place = true}),
+            {"copy/2x1", by_copies({}, 2, 2, Collective::kAllReduce), false},
+            {"copy/2x1/pieces", by_copies({}, 1, 3, Collective::kAllReduce), false},
+            {"copy/2x1/wrap", by_copies({}, 2, 2, Collective::kAllReduce, {~0U}), false},
+            {"copy/2x1/in_place", by_copies({}, 1, 2, Collective::kAllReduce, {.in_place = true}),
              false},
-            {"copy/2x2", by_copies(2, 2, 2, Collective::kAllReduce), false},
-            {"reduce_scatter/copy/2x1", by_copies(1, 3, 2, Collective::kReduceScatter), false},
-            {"all_gather/copy/2x1", by_copies(1, 3, 2, Collective::kAllGather), false},
+            {"copy/2x2", by_copies({.threads = 2}, 2, 2, Collective::kAllReduce), false},
+            {"copy/ends/2x1", ends},
+            {"reduce_scatter/copy/2x1x2",
+             by_copies({.blocks = 2}, 2, 2, Collective::kReduceScatter), false},
+            {"all_gather/copy/2x1x2", by_copies({.blocks = 2}, 2, 2, Collective::kAllGather),
+             false},
+            {"reduce_scatter/copy/2x1", by_copies({}, 3, 2, Collective::kReduceScatter), false},
+            {"all_gather/copy/2x1", by_copies({}, 3, 2, Collective::kAllGather), false},
         });
 }
