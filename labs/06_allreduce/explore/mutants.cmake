@@ -130,7 +130,7 @@ symm_explored_mutant(06 epochs_of_other_blocks one_shot/2x2x2 "data race on r[01
 symm_explored_mutant(06 parts_of_a_piece reduce_scatter/packets/2x1/pieces "instead of"
   FILE labs/06_allreduce/halves/packets.hpp
   OLD [[(p) * stride]] NEW [[(p) * count]])
-symm_explored_mutant(06 sentinel_last_not_cleared sentinel/2x1/2p "instead of"
+symm_explored_mutant(06 sentinel_last_not_cleared sentinel/2x1/odd "instead of"
   FILE labs/06_allreduce/algorithms/sentinel/sentinel.hpp
   OLD [[if (p != rank && p < ranks) {]]
   NEW [[if (p != rank && p < ranks && (i + 1) * kElements <= count) {]])

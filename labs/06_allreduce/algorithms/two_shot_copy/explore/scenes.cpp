@@ -12,20 +12,20 @@
 namespace symm {
 namespace {
 
-using explore::Shape;
-
 /// A stream's wait for an event of another stream.
 void wait_for_event(const std::uint32_t* event, std::uint32_t number) {
     const auto is_set = [&] { return simt::load(event, simt::Order::kAcquire) >= number; };
     explore::await(is_set, nullptr);
 }
 
-/// Calls of two ranks by the copy engine, as TwoShotCopy queues them. Ranks 2 and 3 stand for the
-/// streams of ranks 0 and 1 that push inputs, the last two for those that send sums. Parts of 12
-/// elements: with three pieces, a pack for each.
-void copies(Scene& scene, const Shape& shape, unsigned calls, Pieces pieces, Collective collective,
+/// Calls by the copy engine, as TwoShotCopy queues them. After the ranks, others stand for their
+/// streams that push inputs, and for those that send sums. Parts of 12 elements: with three pieces,
+/// a pack for each.
+void copies(Scene& scene, const Ranks& who, unsigned calls, Pieces pieces, Collective collective,
             const Other& other) {
-    constexpr int kRanks = 2;
+    constexpr int kMost = 3;
+    const int ranks = who.ranks;
+    const auto peers = static_cast<std::uint32_t>(ranks - 1);
     constexpr std::size_t kPart = 12;
     constexpr std::size_t kSlot = kPart / 4;  // packs
     const auto count = static_cast<std::uint32_t>(pieces.count);
@@ -34,48 +34,51 @@ void copies(Scene& scene, const Shape& shape, unsigned calls, Pieces pieces, Col
     };
     const bool reduces = collective != Collective::kAllGather;
     const bool gathers = collective != Collective::kReduceScatter;
-    const auto barrier = explore::symmetric<BarrierMemory>(scene, kRanks, "barrier");
-    const auto memory = explore::symmetric<CopyMemory>(scene, kRanks, "copy");
-    const auto trust = explore::symmetric<TrustMemory>(scene, kRanks, "trust");
-    const PeerSlots inputs{explore::symmetric<simt::Pack16>(scene, kRanks, "slot", kSlot), kSlot};
-    const PeerSlots sums{explore::symmetric<simt::Pack16>(scene, kRanks, "sums", kSlot), kSlot};
-    name_inboxes(scene, barrier, kRanks, 1, "barrier", &BarrierMemory::inbox);
-    name_inboxes(scene, memory, kRanks, 1, "input flag", &CopyMemory::inputs);
-    name_inboxes(scene, memory, kRanks, 1, "sum flag", &CopyMemory::sums);
+    const auto barrier = explore::symmetric<BarrierMemory>(scene, ranks, "barrier");
+    const auto memory = explore::symmetric<CopyMemory>(scene, ranks, "copy");
+    const auto trust = explore::symmetric<TrustMemory>(scene, ranks, "trust");
+    const PeerSlots inputs{explore::symmetric<simt::Pack16>(scene, ranks, "slot", kSlot * peers),
+                           kSlot};
+    const PeerSlots sums{explore::symmetric<simt::Pack16>(scene, ranks, "sums", kSlot * peers),
+                         kSlot};
+    name_inboxes(scene, barrier, ranks, 1, "barrier", &BarrierMemory::inbox);
+    name_inboxes(scene, memory, ranks, 1, "input flag", &CopyMemory::inputs);
+    name_inboxes(scene, memory, ranks, 1, "sum flag", &CopyMemory::sums);
     const auto slot_of = [](const PeerSlots& slots, int receiver, int sender) {
         return reinterpret_cast<CUdeviceptr>(slots.of(receiver, sender));
     };
-    for (int rank = 0; rank < kRanks; ++rank) {
+    for (int rank = 0; rank < ranks; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
-        const Calls all{{kRanks},
-                        std::vector<std::size_t>(
-                            calls, collective == Collective::kAllReduce ? kRanks * kPart : kPart),
-                        other,
-                        collective};
+        const Calls all{
+            {ranks},
+            std::vector<std::size_t>(
+                calls, collective == Collective::kAllReduce ? (peers + 1) * kPart : kPart),
+            other,
+            collective};
         const Buffers mine = buffers_of(scene, all, rank);
         for (const auto& [slots, name] : {std::pair(inputs, "slot"), std::pair(sums, "sums")}) {
-            scene.name(reinterpret_cast<float*>(slots.of(rank, 1 - rank)), kPart, name, rank);
+            scene.name(reinterpret_cast<float*>(slots.memory.of(rank)), kPart * peers, name, rank);
         }
         begin_at(other.epoch, *barrier.of(rank));
         memory.of(rank)->rounds = other.epoch;
         scene.name(&memory.of(rank)->rounds, 1, "rounds", rank);
         scene.name(barrier.of(rank)->epoch, 1, "barrier epoch", rank);
         for (int k = 0; k < CopyMemory::kMostPieces; ++k) {
-            std::fill_n(memory.of(rank)->inputs[k], kRanks, other.epoch);
-            std::fill_n(memory.of(rank)->sums[k], kRanks, other.epoch);
+            std::fill_n(memory.of(rank)->inputs[k], ranks, other.epoch);
+            std::fill_n(memory.of(rank)->sums[k], ranks, other.epoch);
         }
         // Events: how often they have been recorded.
         auto* const begun = scene.allocate<std::uint32_t>(1, "begun", rank);
         auto* const pushed = scene.allocate<std::uint32_t>(1, "pushed", rank);
         auto* const summed = scene.allocate<std::uint32_t>(1, "summed", rank);
         auto* const sent = scene.allocate<std::uint32_t>(1, "sent", rank);
-        const int peer = 1 - rank;
+        const auto peer = [=](int step) { return (rank + step) % ranks; };
         const auto part_of = [](CUdeviceptr buffer, int part) {
             return buffer + static_cast<std::size_t>(part) * kPart * sizeof(float);
         };
         const CUdeviceptr own_in = reduces ? part_of(mine.in, rank) : mine.in;
         const CUdeviceptr own_out = gathers ? part_of(mine.out, rank) : mine.out;
-        scene.launch(rank, shape, [=](const ThreadBlock& block) {
+        scene.launch(rank, {who.blocks, who.threads}, [=](const ThreadBlock& block) {
             const bool first = block.grid_rank() == 0;
             std::uint32_t made = 0;
             const auto record = [&](std::uint32_t* event, std::uint32_t number) {
@@ -93,59 +96,68 @@ void copies(Scene& scene, const Shape& shape, unsigned calls, Pieces pieces, Col
             make_calls<float>(block, all, rank, mine.in, mine.out, timeout, [&](std::size_t) {
                 record(begun, made + 1);
                 for (std::uint32_t k = 0; k < count && reduces; ++k) {
-                    wait_for(pushed, count * made + k + 1);
-                    const CUdeviceptr arrived = slot_of(inputs, rank, peer);
-                    ReducePiece<float, kRanks>{
+                    wait_for(pushed, (count * made + k + 1) * peers);
+                    const CUdeviceptr arrived = slot_of(inputs, rank, rank == 0 ? 1 : 0);
+                    ReducePiece<float, kMost>{
                         {piece_of(own_in, k).address, piece_of(own_out, k).address,
                          piece_of(own_out, k).bytes / sizeof(float), piece_of(arrived, k).address,
                          kSlot * sizeof(simt::Pack16), memory, static_cast<int>(k),
-                         Reduction(ReduceOp::kSum, kRanks), timeout, rank, kRanks}}(block);
+                         Reduction(ReduceOp::kSum, ranks), timeout, rank, ranks}}(block);
                     record(summed, count * made + k + 1);
                 }
                 if (!reduces && first) {
                     std::copy_n(elements<float>(mine.in), kPart, elements<float>(own_out));
                 }
-                for (std::uint32_t k = 0; k < count && gathers; ++k) {
-                    wait_for(sent, count * made + k + 1);
-                    const BufferPart to = piece_of(part_of(mine.out, peer), k);
+                for (std::uint32_t i = 0; i < count * peers && gathers; ++i) {
+                    const std::uint32_t k = i / peers;
+                    const int step = static_cast<int>(i % peers) + 1;
+                    const int from = peer(ranks - step);
+                    wait_for(sent, count * made * peers + i + 1);
+                    const BufferPart to = piece_of(part_of(mine.out, from), k);
                     Unpack{to.address,
-                           piece_of(slot_of(sums, rank, peer), k).address,
+                           piece_of(slot_of(sums, rank, from), k).address,
                            to.bytes,
                            memory,
                            static_cast<int>(k),
-                           peer,
-                           peer,
+                           peer(step),
+                           from,
                            timeout,
                            rank}(block);
                     explore::kernel_end();
                 }
                 if (block.group_index() == 0) {  // its grid has one block
                     EndOfRound{
-                        {barrier, rank, kRanks}, memory, {trust, rank, kRanks}, timeout}(block);
+                        {barrier, rank, ranks}, memory, {trust, rank, ranks}, timeout}(block);
                 }
                 ++made;
             });
         });
-        const auto copy = [=](const PeerSlots& slots, CUdeviceptr part, std::uint32_t k) {
+        const auto copy = [=](const PeerSlots& slots, int to, CUdeviceptr part, std::uint32_t k) {
             const BufferPart from = piece_of(part, k);
             std::copy_n(elements<float>(from.address), from.bytes / sizeof(float),
-                        elements<float>(piece_of(slot_of(slots, peer, rank), k).address));
+                        elements<float>(piece_of(slot_of(slots, to, rank), k).address));
         };
-        const auto copies_of = [&](int stream, const PeerSlots& slots, CUdeviceptr part,
-                                   const std::uint32_t* after, bool each, std::uint32_t* done) {
+        // `parts`: a part for each peer, or one for all.
+        const auto copies_of = [&](int stream, const PeerSlots& slots, CUdeviceptr buffer,
+                                   bool parts, const std::uint32_t* after, bool each,
+                                   std::uint32_t* done) {
             scene.launch(stream, {}, [=](const ThreadBlock&) {
                 for (std::uint32_t i = 0; i < calls * count; ++i) {
                     wait_for_event(after, each ? i + 1 : i / count + 1);
-                    copy(slots, part, i % count);
-                    simt::store(done, i + 1, simt::Order::kRelease);
+                    for (int step = 1; step < ranks; ++step) {
+                        const int to = peer(step);
+                        copy(slots, to, parts ? part_of(buffer, to) : buffer, i % count);
+                        simt::store(done, i * peers + static_cast<std::uint32_t>(step),
+                                    simt::Order::kRelease);
+                    }
                 }
             });
         };
         if (reduces) {
-            copies_of(kRanks + rank, inputs, part_of(mine.in, peer), begun, false, pushed);
+            copies_of(ranks + rank, inputs, mine.in, true, begun, false, pushed);
         }
         if (gathers) {
-            copies_of((reduces ? 2 : 1) * kRanks + rank, sums, reduces ? own_out : mine.in,
+            copies_of((reduces ? 2 : 1) * ranks + rank, sums, reduces ? own_out : mine.in, false,
                       reduces ? summed : begun, reduces, sent);
         }
     }
@@ -189,25 +201,26 @@ void ends(Scene& scene) {
 
 int main(int argc, char** argv) {
     using namespace symm;
-    const auto by_copies = [](const Shape& shape, unsigned calls, int pieces, Collective collective,
+    const auto by_copies = [](const Ranks& who, unsigned calls, int pieces, Collective collective,
                               const Other& other = {}) {
-        return [=](Scene& scene) { copies(scene, shape, calls, {pieces}, collective, other); };
+        return [=](Scene& scene) { copies(scene, who, calls, {pieces}, collective, other); };
     };
     return explore::explore_main(
         argc, argv,
         {
-            {"copy/2x1", by_copies({}, 2, 2, Collective::kAllReduce), false},
-            {"copy/2x1/pieces", by_copies({}, 1, 3, Collective::kAllReduce), false},
-            {"copy/2x1/wrap", by_copies({}, 2, 2, Collective::kAllReduce, {~0U}), false},
-            {"copy/2x1/in_place", by_copies({}, 1, 2, Collective::kAllReduce, {.in_place = true}),
+            {"copy/2x1", by_copies({2}, 2, 2, Collective::kAllReduce), false},
+            {"copy/2x1/pieces", by_copies({2}, 1, 3, Collective::kAllReduce), false},
+            {"copy/2x1/wrap", by_copies({2}, 2, 2, Collective::kAllReduce, {~0U}), false},
+            {"copy/2x1/in_place", by_copies({2}, 1, 2, Collective::kAllReduce, {.in_place = true}),
              false},
-            {"copy/2x2", by_copies({.threads = 2}, 2, 2, Collective::kAllReduce), false},
+            {"copy/2x2", by_copies({2, 2}, 2, 2, Collective::kAllReduce), false},
             {"copy/ends/2x1", ends},
-            {"reduce_scatter/copy/2x1x2",
-             by_copies({.blocks = 2}, 2, 2, Collective::kReduceScatter), false},
-            {"all_gather/copy/2x1x2", by_copies({.blocks = 2}, 2, 2, Collective::kAllGather),
+            {"reduce_scatter/copy/2x1x2", by_copies({2, 1, 2}, 2, 2, Collective::kReduceScatter),
              false},
-            {"reduce_scatter/copy/2x1", by_copies({}, 3, 2, Collective::kReduceScatter), false},
-            {"all_gather/copy/2x1", by_copies({}, 3, 2, Collective::kAllGather), false},
+            {"all_gather/copy/2x1x2", by_copies({2, 1, 2}, 2, 2, Collective::kAllGather), false},
+            {"reduce_scatter/copy/3x1", by_copies({3}, 1, 1, Collective::kReduceScatter), false},
+            {"all_gather/copy/3x1", by_copies({3}, 1, 1, Collective::kAllGather), false},
+            {"reduce_scatter/copy/2x1", by_copies({2}, 3, 2, Collective::kReduceScatter), false},
+            {"all_gather/copy/2x1", by_copies({2}, 3, 2, Collective::kAllGather), false},
         });
 }
