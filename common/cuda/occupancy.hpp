@@ -37,9 +37,10 @@ unsigned resident_blocks(unsigned threads, unsigned shared_bytes = 0) {
                 cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
         }
         if (result == cudaSuccess && shared_bytes > kSharedBytesUnasked) {
-            result = cudaFuncSetAttribute(reinterpret_cast<const void*>(entry_of<Kernel>()),
-                                          cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                          static_cast<int>(shared_bytes));
+            // Not by the runtime: it remembers the number, and does not set it in a new context.
+            result = static_cast<cudaError_t>(cuFuncSetAttribute(
+                function_of<Kernel>(), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                static_cast<int>(shared_bytes)));
         }
         if (result == cudaSuccess) {
             result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
