@@ -175,8 +175,9 @@ class Stepper {
     key(event) {
         const act = {ArrowRight: () => this.move(1), ArrowLeft: () => this.move(-1),
             Home: () => this.go(0), End: () => this.go(this.last), " ": () => this.toggle()}[event.key];
-        const other = event.target.localName === "select" ||
-            event.key === " " && event.target.localName === "button";  // which it presses
+        // Keys of the focused control: a menu's, but to step, and a button's space.
+        const other = event.target.localName === "select" && !event.key.startsWith("Arrow") ||
+            event.key === " " && event.target.localName === "button";
         if (!act || other || event.ctrlKey || event.altKey || event.metaKey) return;
         event.preventDefault();
         act();
@@ -191,7 +192,7 @@ class Player extends Stepper {
             onchange: () => this.build()},
             ...recording.scenes.map(({name}, value) => make("option", {value, text: name})));
         const wrong = make("select", {"aria-label": "Beside it", onchange: () => this.build()});
-        const call = make("select", {"aria-label": "Call", onchange: () =>
+        const call = make("select", {"aria-label": "Kernel", onchange: () =>
             this.go(this.views[0].steps.findIndex(step => step.call === +call.value))});
         super(root, recording.title, scene, wrong, call);
         Object.assign(this, {recording, scene, wrong, call});
@@ -214,7 +215,7 @@ class Player extends Stepper {
             this.wrong.hidden = !others.length;
             const calls = [...new Set(first.steps.map(({call}) => call))];
             this.call.replaceChildren(...calls.map(value =>
-                make("option", {value, text: `call ${value + 1}`})));
+                make("option", {value, text: `kernel ${value + 1}`})));
             this.call.hidden = calls.length < 2;
         }
         const runs = [first, ...+this.wrong.value ? [others[+this.wrong.value - 1]] : []];
