@@ -65,14 +65,13 @@ class View {
     /** What a thread does after step `at`: it polls until a step still to come, or waits for others. */
     #state(thread, at) {
         const next = this.steps.findIndex((step, n) => n > at && step.thread === thread);
-        const is_idle = !this.steps.some(step => step.thread === thread);
-        if (next < 0) return this.run.why || is_idle ? "" : "has ended";
-        const {from, what, place, owner} = this.steps[next];
+        const last = this.steps.slice(0, at + 1).findLast(step => step.thread === thread);
+        if (next < 0 && last?.what === "kernel end") return "has ended";
+        const {from, what, place, owner} = this.steps[next] ?? {};
         if (from > at && what === "load")
             return `polls ${owner < 0 ? "" : `rank ${owner}'s `}${place}`;
         const syncs = of => this.steps.slice(0, at + 1).filter(
             step => step.thread === of && step.what.endsWith("sync")).length;
-        const last = this.steps.slice(0, at + 1).findLast(step => step.thread === thread);
         const slow = last?.what.endsWith("sync") && this.scene.threads.some(([, rank], other) =>
             rank === this.scene.threads[thread][1] && syncs(other) < syncs(thread));
         return slow ? `waits at ${last.what}` : "";
