@@ -52,7 +52,6 @@ PROTOCOLS = {
         "ll/2": ("2 ranks of 2 threads", {})}),
     "ll128": ("LL128", "ll128.hpp", "ring", {
         "ll128/32": ("2 ranks of 32 threads, 2 shown", {
-            "line_own_flag": "each thread checks its own words only",
             "line_flag_store_relaxed": "the flag is stored without release"})}),
     "one_shot": ("One shot", "one_shot.hpp", "06", {
         "one_shot/2x1": ("2 ranks", {"one_flag": "one of the two flags is not checked",
