@@ -156,8 +156,9 @@ public:
         Format::clear(slot(call_.rank, from, i, region));
     }
 
-    /// Ends the launch, which has used the first `used` slots: each thread calls it, also after a
-    /// wait has given up.
+    /// Ends the launch, which has used the first `used` slots of each peer: each thread calls it,
+    /// also after a wait has given up. If peers differ in that, pass `per_sender`, and clear() slot
+    /// epoch / 2 % per_sender of each peer that has not used it.
     __host__ __device__ void end(const simt::ThreadBlock& block, std::size_t used) const {
         if constexpr (Format::kHasFlags) {
             static_assert(kRegions == 1);
