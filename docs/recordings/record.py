@@ -76,14 +76,14 @@ PROTOCOLS = {
         "two_shot/2x1": ("2 ranks", {"two_shot_no_barrier": "the barrier at the end is missing"}),
         "two_shot/2x2": ("2 ranks of 2 threads", {}),
         "two_shot/3x1": ("3 ranks", {})}),
-    "chunks": ("Two shots in chunks", "two_shot_chunks.hpp", "06_windows", {
-        "chunks/2x1": ("2 ranks", {"chunks_no_end": "the barrier at the end is missing",
-                                   "chunks_not_counted": "steps are not counted"}),
+    "chunks": ("Two shots in chunks", "two_shot_chunks.hpp", "06_chunks", {
+        "chunks/2x1": ("2 ranks", {"no_end": "the barrier at the end is missing",
+                                   "not_counted": "steps are not counted"}),
         "chunks/3x1": ("3 ranks", {})}),
-    "copy": ("Two shots by the copy engine", "two_shot_copy.hpp", "06_windows", {
-        "copy/2x1": ("2 ranks", {"copy_wait_relaxed": "the wait's acquire is missing"}),
+    "copy": ("Two shots by the copy engine", "two_shot_copy.hpp", "06_copy", {
+        "copy/2x1": ("2 ranks", {"wait_relaxed": "the wait's acquire is missing"}),
         "reduce_scatter/copy/2x1": ("2 ranks, ReduceScatter", {
-            "copy_no_end": "the barrier at the end is missing"})}),
+            "no_end": "the barrier at the end is missing"})}),
 }
 # Lab 06's program records these itself.
 ALGORITHMS = {"oneshot": "One shot, packets", "sentinel": "One shot, sentinels",

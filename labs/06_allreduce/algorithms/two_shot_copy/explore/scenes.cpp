@@ -215,12 +215,12 @@ int main(int argc, char** argv) {
              false},
             {"copy/2x2", by_copies({2, 2}, 2, 2, Collective::kAllReduce), false},
             {"copy/ends/2x1", ends},
+            {"reduce_scatter/copy/2x1", by_copies({2}, 3, 2, Collective::kReduceScatter), false},
+            {"all_gather/copy/2x1", by_copies({2}, 3, 2, Collective::kAllGather), false},
             {"reduce_scatter/copy/2x1x2", by_copies({2, 1, 2}, 2, 2, Collective::kReduceScatter),
              false},
             {"all_gather/copy/2x1x2", by_copies({2, 1, 2}, 2, 2, Collective::kAllGather), false},
             {"reduce_scatter/copy/3x1", by_copies({3}, 1, 1, Collective::kReduceScatter), false},
             {"all_gather/copy/3x1", by_copies({3}, 1, 1, Collective::kAllGather), false},
-            {"reduce_scatter/copy/2x1", by_copies({2}, 3, 2, Collective::kReduceScatter), false},
-            {"all_gather/copy/2x1", by_copies({2}, 3, 2, Collective::kAllGather), false},
         });
 }
