@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "common/cuda/driver.hpp"
+#include "common/nccl/nccl_library.hpp"
 #include "common/sys/environment.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/file.hpp"

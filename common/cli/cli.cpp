@@ -11,6 +11,7 @@
 
 #include "common/cuda/driver.hpp"
 #include "common/emu/configuration.hpp"
+#include "common/nccl/nccl_library.hpp"
 #include "common/sys/bytes.hpp"
 #include "common/sys/environment.hpp"
 #include "common/sys/error_text.hpp"

@@ -96,6 +96,10 @@ std::string nccl_of_python() {
 }
 
 std::unique_ptr<NcclLibrary> NcclLibrary::load(std::string& why_not) {
+    if (env::foreign("NCCL_NVLS_ENABLE") != "0") {
+        why_not = "it would use NVLink multicast: call turn_multicast_off() first";
+        return nullptr;
+    }
     // Never closed: NCCL's threads outlive its communicators.
     void* library = open_nccl(why_not);
     if (library == nullptr) {

@@ -4,12 +4,20 @@
 /// they do not.
 
 #include <cstddef>
+#include <cstdlib>
 #include <memory>
 #include <string>
 
 struct ncclComm;
 
 namespace symm {
+
+/// Programs call it while they have one thread: NcclLibrary::load() refuses without it. NCCL does
+/// not use NVLink multicast then, whatever the environment says. The labs do without, since it can
+/// make GPUs shared with others unusable.
+inline void turn_multicast_off() {
+    ::setenv("NCCL_NVLS_ENABLE", "0", 1);
+}
 
 /// The functions of libnccl.so.2 that the comparisons need, with their types from nccl.h (NCCL
 /// 2.28). Those that an older library lacks are null, as marked below.

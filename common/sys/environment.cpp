@@ -105,10 +105,6 @@ void refuse(const Variable& variable, std::string_view value) {
 
 }  // namespace symm::env
 
-void symm::turn_multicast_off() {
-    ::setenv("NCCL_NVLS_ENABLE", "0", 1);
-}
-
 void symm::require_environment() {
     for (const env::Variable& variable : env::kVariables) {
         std::visit([&](const auto& values) { env::read(variable, values); }, variable.values);

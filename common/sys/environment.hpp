@@ -117,8 +117,4 @@ namespace symm {
 /// not check Text: the code that reads it does.
 void require_environment();
 
-/// Programs call it while they have one thread. NCCL does not use NVLink multicast then, whatever
-/// the environment says: the labs do without, since it can make GPUs shared with others unusable.
-void turn_multicast_off();
-
 }  // namespace symm

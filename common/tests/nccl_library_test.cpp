@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 
-#include "common/sys/environment.hpp"
 #include "common/tests/temporary_directory.hpp"
 #include "common/tests/variable_in_force.hpp"
 
@@ -18,6 +17,8 @@ namespace symm {
 namespace {
 
 namespace fs = std::filesystem;
+
+[[maybe_unused]] const bool without_multicast = (turn_multicast_off(), true);
 
 /// A Python prefix with the package nvidia-nccl-cu13. No environment variable leads to another one.
 class NcclOfPython : public ::testing::Test {
@@ -72,9 +73,14 @@ TEST_F(NcclOfPython, IsFoundWhereAUserInstalledIt) {
 }
 
 TEST(NcclLibrary, NeverUsesMulticast) {
+    const VariableInForce chosen("SYMM_NCCL_LIB", FAKE_NCCL);
     const VariableInForce asked("NCCL_NVLS_ENABLE", "1");
+    std::string why_not;
+    EXPECT_EQ(NcclLibrary::load(why_not), nullptr);
+    EXPECT_EQ(why_not, "it would use NVLink multicast: call turn_multicast_off() first");
     turn_multicast_off();
     EXPECT_STREQ(std::getenv("NCCL_NVLS_ENABLE"), "0");
+    EXPECT_NE(NcclLibrary::load(why_not), nullptr) << why_not;
 }
 
 TEST(NcclLibrary, IsTheOneThatAVariableNames) {
