@@ -12,6 +12,7 @@
 
 #include "common/sys/environment.hpp"
 #include "common/sys/log.hpp"
+#include "labs/05_device_prims/reduction/data_type.hpp"
 #include "labs/06_allreduce/drop_in/device_scope.hpp"
 #include "labs/06_allreduce/drop_in/stats.hpp"
 
@@ -21,9 +22,6 @@ namespace {
 constexpr int kMostRanks = Exchange::kMostRanks;
 constexpr unsigned kMostBlocks = 64;  // the program's kernels need multiprocessors, too
 constexpr std::size_t kMostCaptures = 16;
-
-/// By symm_type.
-constexpr std::array<std::size_t, 10> kTypeBytes{1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
 
 Result result_of(symm_result result) {
     switch (result) {
@@ -65,7 +63,7 @@ const char* AllReduceCall::why_nccls() const {
 }
 
 std::size_t AllReduceCall::bytes() const {
-    return count * kTypeBytes.at(static_cast<std::size_t>(type));
+    return count * size_of(static_cast<DataType>(type));  // numbered as in nccl.h
 }
 
 bool is_captured(CUstream stream, cuuint64_t* id) {

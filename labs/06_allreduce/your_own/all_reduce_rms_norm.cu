@@ -45,18 +45,17 @@ unsigned shared_bytes(unsigned hidden) {
 unsigned resident(int ranks, unsigned threads) {
     unsigned blocks = std::numeric_limits<unsigned>::max();
     for (const bool long_rows : {false, true}) {
-        const unsigned places = long_rows ? kThreadsOfLongRows / kThreads : 1;
         for (const symm::DataType type :
              {symm::DataType::kFloat, symm::DataType::kHalf, symm::DataType::kBfloat16}) {
             with_kernel(type, ranks, long_rows, [&]<class T, int kMost, unsigned kMostThreads>() {
-                const unsigned of = kMostThreads > kThreads ? places : 1;
+                constexpr unsigned kPlaces = kMostThreads / kThreads;
                 const unsigned shared = shared_bytes<T, kMost>(AllReduceRmsNorm::kMostHidden);
-                blocks =
-                    std::min({blocks,
-                              of * symm::resident_blocks<RmsNormPacks<T, kMost, kMostThreads>>(
-                                       of * threads, shared),
-                              of * symm::resident_blocks<RmsNormWindows<T, kMost, kMostThreads>>(
-                                       of * threads, shared)});
+                blocks = std::min(
+                    {blocks,
+                     kPlaces * symm::resident_blocks<RmsNormPacks<T, kMost, kMostThreads>>(
+                                   kPlaces * threads, shared),
+                     kPlaces * symm::resident_blocks<RmsNormWindows<T, kMost, kMostThreads>>(
+                                   kPlaces * threads, shared)});
             });
         }
     }
