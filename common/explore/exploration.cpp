@@ -188,7 +188,8 @@ Report Exploration::explore() {
     Report report;
     std::uint64_t visited =
         0;  // with those that were given up, since an equivalent one was visited
-    bool was_random = options_.collect;  // no random executions where all are compared
+    // No random executions where all are compared, or where a recording must be the same again.
+    bool was_random = options_.collect || options_.record;
     while (true) {
         End end = End::kAsleep;
         if (!was_random && seconds() > options_.random_after) {

@@ -110,7 +110,8 @@ struct Options {
     Reduction reduction = Reduction::kSourceSets;
     bool collect = false;  ///< Report::graphs.
     KernelEnd kernel_end = KernelEnd::kFence;
-    bool record = false;  ///< Report::steps of the first execution, if none fails.
+    /// Report::steps of the first execution, if none fails. No random executions.
+    bool record = false;
 };
 
 /// A part of memory of at most eight bytes that each step accesses whole, or not at all.

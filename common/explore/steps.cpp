@@ -107,11 +107,11 @@ std::string Exploration::value_of(std::uintptr_t address, const char* bytes,
     if (size > 16) {
         return fmt::format("{} bytes", size);
     }
-    // Where the scene lies differs from run to run, so no half of an address is told as a number.
+    // Where the scene lies may differ from run to run, so no half of an address is told as a number.
     const auto packet_data = [&](std::uint64_t data) {
         const auto begin = reinterpret_cast<std::uintptr_t>(scene_);
         for (const std::uint64_t high : {begin >> 32, (begin + kSceneBytes - 1) >> 32}) {
-            if (const std::uint64_t address = high << 32 | data; holds(address)) {
+            if (const std::uint64_t address = high << 32 | data; memory_at(address) != nullptr) {
                 return fmt::format("low half of &{}", name_of(address));
             }
             if (data == high) {

@@ -99,7 +99,7 @@ def recorded(program: str, scene: str, executions: int) -> dict:
     """The row of a search in which every wait ends; of a mutant's, the first that fails."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         ended = subprocess.run([BIN / f"explore_{program}", scene, f"--executions={executions}",
-                                f"--record={file.name}"], capture_output=True, text=True)
+                                "--seconds=600", f"--record={file.name}"], capture_output=True, text=True)
         rows = [json.loads(row) for row in Path(file.name).read_text().splitlines()]
     rows = [row for row in rows if row["protocol"] == scene]
     if not rows:
