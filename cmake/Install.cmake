@@ -40,7 +40,7 @@ function(symm_install target)
   add_custom_target(symm_installed DEPENDS ${targets} ${others})
   install(TARGETS ${targets} EXPORT symm ARCHIVE DESTINATION lib/symm)
   symm_install_headers(HEADERS symm/symm.hpp symm/kernel.hpp symm/launch.hpp
-                       common/nccl/comparison.hpp)
+                       common/nccl/nccl_communicator.hpp common/nccl/turn_timer.hpp)
   include(CMakePackageConfigHelpers)
   set(package "${PROJECT_BINARY_DIR}/package")
   # Users need the libraries' fmt version. A fetched fmt is installed with the libraries.

@@ -1,10 +1,14 @@
 #include "common/nccl/nccl_communicator.hpp"
-#include "common/sys/log.hpp"
 
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <exception>
 #include <stdexcept>
+
+#include "common/cuda/driver.hpp"
+#include "common/ranks/rank.hpp"
+#include "common/sys/log.hpp"
 
 namespace symm {
 
@@ -104,6 +108,41 @@ void NcclCommunicator::all_to_all(CUdeviceptr in, CUdeviceptr out, std::size_t p
             fmt::format("ncclRecv(count={})", part));
     }
     library_.check(library_.group_end(), "ncclGroupEnd()");
+}
+
+std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not) {
+    std::unique_ptr<NcclLibrary> library;
+    if (why_not.empty()) {
+        if (is_emulated()) {
+            why_not = "it needs GPUs, and these are emulated";
+        } else {
+            library = NcclLibrary::load(why_not);
+        }
+        if (library != nullptr && rank.size() > device_count()) {
+            // Once, before NCCL reads it: ranks may be threads.
+            [[maybe_unused]] static const int set = setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
+            if (!library->lets_ranks_share_a_gpu()) {
+                why_not = fmt::format(
+                    "NCCL {} needs a GPU for each rank; 2.30.7 and newer let ranks share",
+                    library->version());
+            }
+        }
+    }
+    // All or none: one rank without the library would leave the others waiting in ncclCommInitRank.
+    for (const std::string& reason : rank.bootstrap().allgather_text("nccl", why_not)) {
+        if (!reason.empty()) {
+            why_not = reason;
+            library.reset();
+        }
+    }
+    return library;
+}
+
+std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& library) {
+    const auto mine =
+        rank.rank() == 0 ? NcclCommunicator::unique_id(library) : NcclLibrary::UniqueId{};
+    const auto ids = rank.bootstrap().allgather("nccl id", mine);
+    return std::make_unique<NcclCommunicator>(library, ids[0], rank.size(), rank.rank());
 }
 
 }  // namespace symm

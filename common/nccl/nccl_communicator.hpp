@@ -4,12 +4,15 @@
 
 #include <cuda.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/nccl/nccl_library.hpp"
 
 namespace symm {
+
+class Rank;
 
 /// Owns a communicator and the windows registered with it. Neither copied nor moved. Construction,
 /// destruction and calls are collective, except unique_id(). The caller sends rank 0's unique id to
@@ -54,5 +57,12 @@ private:
     NcclLibrary::Comm comm_ = nullptr;
     std::vector<NcclLibrary::Window> windows_;
 };
+
+/// NCCL on every rank, or null on every rank with the reason in `why_not`. A caller that does not
+/// want NCCL gives its reason there beforehand. Collective.
+std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not);
+
+/// A communicator of all ranks. Collective; `library` must outlive it.
+std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& library);
 
 }  // namespace symm

@@ -13,7 +13,7 @@
 #include "common/cli/cli.hpp"
 #include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/nccl/comparison.hpp"
+#include "common/nccl/nccl_communicator.hpp"
 #include "common/sys/bytes.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 

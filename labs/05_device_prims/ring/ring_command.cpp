@@ -9,7 +9,8 @@
 
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/nccl/comparison.hpp"
+#include "common/nccl/nccl_communicator.hpp"
+#include "common/nccl/turn_timer.hpp"
 #include "common/sys/bytes.hpp"
 #include "common/sys/file.hpp"
 #include "common/sys/table.hpp"

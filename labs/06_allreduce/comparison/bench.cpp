@@ -1,6 +1,6 @@
 // The benchmark against NCCL, with the options and columns of nccl-tests. Google Benchmark runs the
 // sizes on rank 0; the other ranks follow it. docs/RESULTS.md has its results. TurnTimer
-// (common/nccl/comparison.hpp) times calls, one by one or as a graph.
+// (common/nccl/turn_timer.hpp) times calls, one by one or as a graph.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

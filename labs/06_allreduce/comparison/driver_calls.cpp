@@ -16,7 +16,7 @@
 #include "common/cli/rank_options.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/nccl/comparison.hpp"
+#include "common/nccl/nccl_communicator.hpp"
 #include "common/profile/driver_calls.hpp"
 #include "common/sys/bytes.hpp"
 #include "common/sys/error_text.hpp"

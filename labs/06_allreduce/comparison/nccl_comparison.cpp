@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "common/nccl/turn_timer.hpp"
 #include "common/sys/log.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "common/nccl/comparison.hpp"
+#include "common/nccl/nccl_communicator.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/comparison/nccl_device.hpp"

@@ -9,7 +9,8 @@
 #include <string>
 #include <string_view>
 #include <symm/common/cuda/driver.hpp>
-#include <symm/common/nccl/comparison.hpp>
+#include <symm/common/nccl/nccl_communicator.hpp>
+#include <symm/common/nccl/turn_timer.hpp>
 #include <vector>
 
 #include "all_to_all.hpp"

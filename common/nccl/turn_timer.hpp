@@ -1,28 +1,16 @@
 #pragma once
 /// \file
-/// Support for comparisons with NCCL: loads the library on all ranks or on none, and times calls
-/// alike, in turn.
+/// Times calls of ours and of NCCL's alike, in turn.
 
 #include <functional>
-#include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/cuda/event.hpp"
 #include "common/cuda/stream.hpp"
-#include "common/nccl/nccl_communicator.hpp"
 
 namespace symm {
 
 class Rank;
-
-/// NCCL on every rank, or null on every rank with the reason in `why_not`. A caller that does not
-/// want NCCL gives its reason there beforehand. Collective.
-std::unique_ptr<NcclLibrary> load_nccl(Rank& rank, std::string& why_not);
-
-/// A communicator of all ranks. Collective; `library` must outlive it.
-std::unique_ptr<NcclCommunicator> connect_nccl(Rank& rank, const NcclLibrary& library);
 
 /// How calls are timed: `iterations` between two events, launched one by one. With `graph_launches`
 /// they are captured as a graph instead, which is launched that many times between the events.
