@@ -38,35 +38,6 @@ void Exploration::fail(const std::string& why) {
     siglongjmp(failed_, 1);
 }
 
-std::string Exploration::deadlock() {
-    std::string text = "no thread can go on:";
-    for (std::size_t i = 0; i < thread_count_; ++i) {
-        const Thread& thread = threads_[i];
-        if (thread.state == ThreadState::kAtBarrier) {
-            text += fmt::format(" {} waits at a barrier;", name_of(thread));
-        } else if (thread.state == ThreadState::kWaits || thread.state == ThreadState::kSpins) {
-            text += fmt::format(" {} polls", name_of(thread));
-            for (const auto& polled : thread.wait.polled) {
-                const Location& word = memory_[polled.location];
-                const auto& stores = word.stores;
-                text += fmt::format(" {} = {:#x}", name_of(word.address), stores.back()->value);
-                if (stores.back()->step >= 0) {
-                    text += fmt::format(" of step {}", stores.back()->step);
-                }
-                text += ',';
-                for (std::size_t i = stores.size(); i > 0 && i + 2 > stores.size(); --i) {
-                    if (const long step = stores[i - 1]->step; step >= 0) {  // the newest two
-                        involved_.push_back(step);
-                    }
-                }
-            }
-            text.back() = ';';
-        }
-    }
-    text.pop_back();
-    return text;
-}
-
 void Exploration::begin_execution() {
     std::memset(scene_, 0, used_);
     used_ = 0;
