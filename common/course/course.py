@@ -22,10 +22,10 @@ import keep
 import score as scoring
 import terminal
 import tool
-import tree
+import check_tree
 import verdict
 from exercises import ROOT, CourseError, Exercise
-from tree import STATE, is_started, original
+from check_tree import STATE, is_started, original
 
 
 MOST_LINES = 12  # of a test's output: a failing execution has so many
@@ -145,7 +145,7 @@ def start(course, progress, args):
     keep.require_branch()
     if is_started(exercise):
         require_begun(exercise)
-        if tree.has_answer(exercise):
+        if check_tree.has_answer(exercise):
             state = "done" if progress.state(exercise) == "done" else "already begun"
             print(f"{exercise.id} is {state}, and your code is unchanged. To start over: "
                   f"./lab reset {exercise.id}, then ./lab start {exercise.id}\n")
@@ -341,7 +341,7 @@ def check_all(course, progress):
     wrong = 0
     for exercise in course:
         state = progress.state(exercise)
-        if tree.has_answer(exercise):
+        if check_tree.has_answer(exercise):
             found = judge_begun(course, exercise)
             state = "right" if found.passed else f"wrong: {found.say}"
             wrong += not found.passed
@@ -503,7 +503,7 @@ def update(course, progress, args):
             raise keep.GitError(f"only the branch '{keep.BRANCH}' needs it: elsewhere, `git pull`")
         if args.version is None:
             keep.git("fetch", "--quiet", "origin")
-        stubs = [e.id for e in course if is_started(e) and not tree.has_answer(e)]
+        stubs = [e.id for e in course if is_started(e) and not check_tree.has_answer(e)]
         for exercise in course:
             if exercise.id in stubs:
                 put_back(exercise, progress, progress.state(exercise))
@@ -521,7 +521,7 @@ def update(course, progress, args):
 
 def run(course, _, args):
     """Runs a lab's program although its files have stubs. Status 3: they have none."""
-    if all(tree.has_answer(e) or not is_started(e) for e in course):
+    if all(check_tree.has_answer(e) or not is_started(e) for e in course):
         return 3
     print("(Built from your answers, and the solutions of the exercises that have none, for "
           "emulated GPUs under\nThreadSanitizer. With --preset, the files are built as they are.)",
@@ -578,7 +578,7 @@ def main() -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ./lab learn | head
     try:
         course = exercises.load()
-        tree.recover(course)
+        check_tree.recover(course)
         progress = Progress()
         finish_killed(course, progress)
         ids = {e.id for e in course}

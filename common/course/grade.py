@@ -8,7 +8,7 @@ from pathlib import Path
 
 import exercises
 import keep
-import tree
+import check_tree
 import verdict
 from exercises import ROOT, CourseError, Exercise
 
@@ -64,8 +64,8 @@ class Answers:
 
 
 def solution_of(exercise: Exercise) -> str:
-    if tree.is_started(exercise):
-        return exercises.read(tree.original(exercise))
+    if check_tree.is_started(exercise):
+        return exercises.read(check_tree.original(exercise))
     return exercises.split(exercise, exercises.read(exercise.path))[1]
 
 

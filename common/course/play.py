@@ -15,7 +15,7 @@ import harmful_answers
 import course
 import exercises
 import tool
-import tree
+import check_tree
 import verdict
 from exercises import CourseError, TooFewGpus
 
@@ -53,7 +53,7 @@ def try_others(exercise, number: int, answer: str, found):
 
 
 def play_code(exercise, times, others):
-    if tree.is_started(exercise):
+    if check_tree.is_started(exercise):
         raise Fault(f"it is begun: ./lab reset {exercise.id}")
     text = exercises.read(exercise.path)
     solution = exercises.split(exercise, text)[1]

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import exercises
-import tree
+import check_tree
 import verdict
 from exercises import ROOT, CourseError, Exercise
 
@@ -35,7 +35,7 @@ def score_of(course: list, exercise: Exercise, answer: str) -> int | None:
     """What an answer costs, or None if it is not right."""
     if not verdict.judge(course, exercise, answer).passed:
         return None
-    with tree.alone():
+    with check_tree.alone():
         return count(exercise)
 
 
@@ -49,12 +49,12 @@ def show(course: list, number: str | None):
           f"{'':6}{'counted':60} {'author':>6} {'yours':>6}")
     for exercise in scored:
         text = exercises.read(exercise.path)
-        begun = tree.is_started(exercise)
-        solution = (exercises.read(tree.original(exercise)) if begun else
+        begun = check_tree.is_started(exercise)
+        solution = (exercises.read(check_tree.original(exercise)) if begun else
                     exercises.split(exercise, text)[1])
         authors = score_of(course, exercise, solution)
         yours = "-"
-        if tree.has_answer(exercise):
+        if check_tree.has_answer(exercise):
             counted = score_of(course, exercise, exercises.answer_in(exercise, text))
             yours = "wrong" if counted is None else str(counted)
         print(f"{exercise.id:6}{exercise.score:60} {authors:>6} {yours:>6}", flush=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import exercises
 import build as ninja
-import tree
+import check_tree
 from exercises import ROOT, CourseError, Exercise, TooFewGpus, split
 
 BUILD = ROOT / "build" / "course"
@@ -78,7 +78,7 @@ def run(command: list, limit: float, environment: dict | None = None) -> Ended:
         ninja.require_space(tempfile.gettempdir())  # or some of the output may be missing
         output.seek(0)
         text = output.read(OUTPUT_LIMIT).decode(errors="replace")
-        return Ended(process.returncode, text.replace(f"{tree.TREE}/", ""), stopped)
+        return Ended(process.returncode, text.replace(f"{check_tree.TREE}/", ""), stopped)
 
 
 def without_core_file():
@@ -124,7 +124,7 @@ def build(exercise: Exercise, target: str) -> Verdict | None:
     else:
         printed = []
         status = ninja.build(str(BUILD), [target], printed)
-        output = "".join(printed).replace(f"{tree.TREE}/", "")
+        output = "".join(printed).replace(f"{check_tree.TREE}/", "")
     if status == 0:
         return None
     lines = [line for line in output.splitlines() if not line.startswith(("[", "FAILED: "))]
@@ -163,8 +163,8 @@ def judge(course: list, exercise: Exercise, answer: str | None = None) -> Verdic
     """The verdict on the answer in the exercise's file, or on `answer` in its place."""
     begun = time.monotonic()
     doing(f"{exercise.id}: checking")
-    with tree.alone():
-        tree.update(course, exercise, answer)
+    with check_tree.alone():
+        check_tree.update(course, exercise, answer)
         if answer is None:
             answer = split(exercise, exercises.read(exercise.path))[1]
         verdict = explore(exercise, answer) if exercise.explore else Verdict(True, "")
@@ -204,8 +204,8 @@ def explore(exercise: Exercise, answer: str) -> Verdict:
 def exec_program(course: list, lab: str, arguments: list):
     """Becomes the lab's program, with the learner's answers, and with the solutions of exercises
     that have none."""
-    with tree.alone():
-        tree.update(course, None, with_answers=True)
+    with check_tree.alone():
+        check_tree.update(course, None, with_answers=True)
         failed = ninja.build(str(BUILD), [lab])
     if failed:
         raise CourseError(f"bin/{lab} cannot be built (above)")
@@ -270,13 +270,13 @@ def fits(wrong: exercises.Wrong, output: str, answer: str) -> bool:
 def answer_of(course: list, exercise: Exercise) -> str:
     """The answer to a question, computed by running the command."""
     require_gpus_for(exercise)
-    if exercise.gpus and (begun := [e.id for e in course if tree.is_started(e) and
+    if exercise.gpus and (begun := [e.id for e in course if check_tree.is_started(e) and
                                     e.begins in exercises.read(e.path)]):
         raise CourseError("The build for GPUs contains the exercises that you have begun "
                           f"({', '.join(begun)}): check this one on the branch that you cloned "
                           "(`git switch main`), or ./lab reset them first.")
-    with tree.alone():
-        tree.update(course, exercise)
+    with check_tree.alone():
+        check_tree.update(course, exercise)
         verdict = build(exercise, exercise.target)
         if verdict is not None:
             raise CourseError(f"{verdict.say}\n{verdict.output}")

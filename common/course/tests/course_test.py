@@ -161,7 +161,7 @@ assert score.count(e) == 7, score.count(e)
     def test_ctrl_c_before_a_tool_can_handle_it_is_no_traceback(self):
         interrupted = ("import os, signal, sys; signal.pthread_sigmask(signal.SIG_BLOCK, [2]); "
                        "os.kill(os.getpid(), 2); os.execv(sys.argv[1], sys.argv[1:])")
-        for tool in ("common/course/course.py", "common/course/tree.py", "cmake/build.py"):
+        for tool in ("common/course/course.py", "common/course/check_tree.py", "cmake/build.py"):
             ended = subprocess.run(
                 [sys.executable, "-c", interrupted, sys.executable, "-B", REPOSITORY / tool,
                  "learn"], capture_output=True, text=True, check=False)
@@ -321,7 +321,7 @@ course.main()
     def test_no_solution_of_a_lab_that_is_begun_is_in_its_files(self):
         self.run_python("""
 import subprocess, sys
-import exercises, tree
+import exercises, check_tree
 course = exercises.load()
 solutions = {e.id: exercises.split(e, exercises.read(e.path))[1] for e in course if e.file}
 for lab in sorted({e.lab for e in course}):
@@ -329,7 +329,7 @@ for lab in sorted({e.lab for e in course}):
     subprocess.run([sys.executable, "-B", "common/course/course.py", "start", first.id], check=True)
     for e in course:
         if e.file and e.lab == lab:
-            assert tree.is_started(e) and not tree.has_answer(e), e.id
+            assert check_tree.is_started(e) and not check_tree.has_answer(e), e.id
             assert solutions[e.id] not in exercises.read(e.path), e.id
 """)
 
@@ -383,8 +383,8 @@ for lab in sorted({e.lab for e in course}):
         self.assertNotIn("symm::missing(", self.built_for(None))
 
     def built_for(self, exercise) -> str:
-        code = ("import exercises, tree; course = exercises.load(); "
-                f"tree.update(course, next((e for e in course if e.id == '{exercise}'), None))")
+        code = ("import exercises, check_tree; course = exercises.load(); "
+                f"check_tree.update(course, next((e for e in course if e.id == '{exercise}'), None))")
         self.run_python(code)
         return (self.root / "build/course_tree" / FILE).read_text()
 
