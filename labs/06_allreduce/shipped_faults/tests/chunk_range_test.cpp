@@ -1,10 +1,10 @@
 // Chunks of buffers that no machine here has the memory for.
 
-#include "labs/06_allreduce/shipped/chunk_range.hpp"
+#include "labs/06_allreduce/shipped_faults/chunk_range.hpp"
 
 #include <gtest/gtest.h>
 
-namespace symm::shipped {
+namespace symm::shipped_faults {
 namespace {
 
 // One chunk after another, without a gap, to the end of the buffer.
@@ -46,4 +46,4 @@ TEST(ChunkRange, CoversMoreElementsThanAnIntCounts) {
 }
 
 }  // namespace
-}  // namespace symm::shipped
+}  // namespace symm::shipped_faults

@@ -7,14 +7,14 @@
 #include "common/explore/explore_main.hpp"
 #include "common/explore/timeouts.hpp"
 #include "labs/05_device_prims/explore/symmetric.hpp"
-#include "labs/06_allreduce/shipped/arrivals.hpp"
-#include "labs/06_allreduce/shipped/replayed.hpp"
-#include "labs/06_allreduce/shipped/staged.hpp"
-#include "labs/06_allreduce/shipped/symmetric_pool.hpp"
-#include "labs/06_allreduce/shipped/three_stages.hpp"
-#include "labs/06_allreduce/shipped/two_streams.hpp"
+#include "labs/06_allreduce/shipped_faults/arrivals.hpp"
+#include "labs/06_allreduce/shipped_faults/replayed.hpp"
+#include "labs/06_allreduce/shipped_faults/staged.hpp"
+#include "labs/06_allreduce/shipped_faults/symmetric_pool.hpp"
+#include "labs/06_allreduce/shipped_faults/three_stages.hpp"
+#include "labs/06_allreduce/shipped_faults/two_streams.hpp"
 
-namespace symm::shipped {
+namespace symm::shipped_faults {
 namespace {
 
 using explore::Scene;
@@ -193,10 +193,10 @@ void symmetric_pool(Scene& scene, bool unequal) {
 }
 
 }  // namespace
-}  // namespace symm::shipped
+}  // namespace symm::shipped_faults
 
 int main(int argc, char** argv) {
-    using namespace symm::shipped;
+    using namespace symm::shipped_faults;
     using symm::explore::Scene;
     const auto by = [](const auto& fill, auto... sizes) {
         return [=](Scene& scene) { fill(scene, sizes...); };

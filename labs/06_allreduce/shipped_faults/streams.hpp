@@ -9,7 +9,7 @@
 
 #include "labs/05_device_prims/signal.hpp"
 
-namespace symm::shipped {
+namespace symm::shipped_faults {
 
 /// What cuEventRecord() has recorded.
 struct Event {
@@ -43,4 +43,4 @@ private:
     std::vector<std::function<void()>> work_;
 };
 
-}  // namespace symm::shipped
+}  // namespace symm::shipped_faults
