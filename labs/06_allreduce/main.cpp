@@ -1,17 +1,18 @@
 // Lab 06: an AllReduce on symmetric memory. Shows each step of a program that makes one, and checks
 // every element of the result.
 
-#include <unistd.h>
-
+#include <cstdio>
 #include <filesystem>
 #include <limits>
-#include <system_error>
+#include <optional>
+#include <stdexcept>
 
 #include "common/cli/cli.hpp"
 #include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/sys/bytes.hpp"
 #include "common/sys/environment.hpp"
+#include "common/sys/process.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"
@@ -31,6 +32,25 @@ struct Options {
     bool in_place = false;
     int nodes = 1;
 };
+
+/// `--show`: a program of its own records a call, and a script draws it (show/README.md). Returns
+/// its exit code.
+int show([[maybe_unused]] const std::vector<std::string>& options) {
+#ifdef SYMM_SHOW
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+    std::vector<std::string> command{"python3", "-B", SYMM_SHOW, self + "_record"};
+    command.insert(command.end(), options.begin(), options.end());
+    Process process({.arguments = command});
+    const std::optional<ExitStatus> ended = process.wait(Deadline::standard());
+    if (!ended || ended->signal != 0) {
+        throw std::runtime_error(
+            fmt::format("--show: {} {}", command[2], ended ? ended->describe() : "has not ended"));
+    }
+    return ended->code;
+#else
+    throw UsageError("--show needs a build by g++ without sanitizers: use --preset emulated");
+#endif
+}
 
 void run(Rank& rank, const Options& options) {
     const auto [type, op, collective] = options.arithmetic;
@@ -105,23 +125,6 @@ MachineCalls calls_of(const Options& options) {
             .in_place = options.in_place};
 }
 
-/// `--show`: a program of its own records the call, and a script draws it (show/README.md).
-int show([[maybe_unused]] std::vector<std::string> options) {
-#ifdef SYMM_SHOW
-    const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-    options.insert(options.begin(), {"python3", "-B", SYMM_SHOW, self + "_record"});
-    std::vector<char*> arguments;
-    for (std::string& option : options) {
-        arguments.push_back(option.data());
-    }
-    arguments.push_back(nullptr);
-    ::execvp(arguments[0], arguments.data());
-    throw std::system_error(errno, std::generic_category(), "python3");
-#else
-    throw UsageError("--show needs a build by g++ without sanitizers: use --preset emulated");
-#endif
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -193,6 +196,15 @@ int main(int argc, char** argv) {
             }
             return run_thread_machines(options.nodes, options.ranks.ranks, calls_of(options));
         }
+#ifdef SYMM_SHOW
+        if (argc == 1 && !env::is_set("SYMM_RANK")) {  // and is not a rank that it starts below
+            if (const int code = show({"--ranks=2", "--bytes=16"}); code != 0) {
+                return code;
+            }
+            std::puts("");
+            std::fflush(stdout);  // before the ranks print
+        }
+#endif
         return run_ranks(options.ranks, [&](Rank& rank) { run(rank, options); });
     });
 }

@@ -81,6 +81,7 @@ TEST(Program, DrawsWhatRan) {
     };
     expect_runs("06_allreduce",
                 {{"--show", 0, {"oneshot: AllReduce of 16 floats on 4 ranks", costs(1, 128)}},
+                 {"", 0, {"AllReduce of 4 floats on 2 ranks", costs(1, 32), "All results are"}},
                  {"--show --algo sentinel", 0, {costs(1, 64)}},
                  {"--show --algo push",
                   0,
