@@ -21,6 +21,8 @@ constexpr std::string_view kAsked = "as requested";
 constexpr std::string_view kFewBlocks = "with this few blocks, two shots are faster";
 constexpr std::string_view kNoWindow =
     "a buffer is not in a window: it goes through scratch memory";
+constexpr std::string_view kNoWindowNeeded =
+    "a buffer is not in a window: the copy engine needs none";
 
 /// Whether the ranks have what the row needs.
 bool is_possible(const AlgorithmRow& row, bool in_windows, const MostShapes& most) {
@@ -32,17 +34,21 @@ bool has_enough_blocks(const AlgorithmRow& row, std::size_t bytes, const MostSha
     return bytes <= row.enough_for(most.of(row).blocks);
 }
 
-/// The table's choice, if the call can take it. Else, the algorithm that needs only windows, or
-/// that needs nothing: larger calls take that in pieces.
+/// The table's choice, if the call can take it. Else, the algorithm that needs only windows; or one
+/// that needs none: larger calls take it in pieces, up to where another row pays.
 Choice choose(const Call& call, bool in_windows, const Tuner& tuner) {
     const std::size_t bytes = call.all_bytes(tuner.ranks);
     const TuningRow& sizes = tuner.table.row(tuner.ranks, kind_of(call));
     const AlgorithmRow* wanted = find_row(call.collective, sizes.algorithm(bytes));
     const AlgorithmRow* in_place = nullptr;
     const AlgorithmRow* any_memory = nullptr;
+    const AlgorithmRow* for_large = nullptr;
     for (const AlgorithmRow& row : algorithm_rows()) {
         if (row.collective != call.collective || (row.floating_only && !is_floating(call.type))) {
             continue;
+        }
+        if (bytes > row.outside_windows_above(tuner.ranks)) {
+            for_large = &row;
         }
         if (row.in_windows && !row.for_links) {
             in_place = &row;
@@ -52,7 +58,12 @@ Choice choose(const Call& call, bool in_windows, const Tuner& tuner) {
         }
     }
     if (!is_possible(*wanted, in_windows, tuner.most)) {
-        return in_windows ? Choice{in_place, in_place->why} : Choice{any_memory, kNoWindow};
+        if (in_windows) {
+            return {in_place, in_place->why};
+        }
+        return for_large != nullptr && is_possible(*for_large, false, tuner.most)
+                   ? Choice{for_large, kNoWindowNeeded}
+                   : Choice{any_memory, kNoWindow};
     }
     if (in_windows && !has_enough_blocks(*wanted, bytes, tuner.most)) {
         return {in_place, kFewBlocks};

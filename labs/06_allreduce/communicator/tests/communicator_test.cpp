@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// In pieces, if it exceeds scratch memory.
+// In pieces, if it exceeds scratch memory; by the copy engine where each rank has a device.
 TEST(Communicator, ReducesMemoryThatIsInNoWindow) {
     on_ranks(2, [](Side& side) {
         const std::size_t most = 5 * sentinel_limit(2) / 2;

@@ -183,6 +183,14 @@ TEST(Tuner, TakesTheCopyEngineFromAnyMemory) {
     const CallSize elsewhere{DataType::kFloat, std::size_t{100} << 20, 2, !kInWindows};
     EXPECT_EQ(plan(elsewhere).algorithm, Algorithm::kCopy);
     EXPECT_EQ(plan(elsewhere, Algorithm::kAuto, tuner(shared)).algorithm, Algorithm::kSentinel);
+    // For which the table has two shots in windows.
+    for (const auto& [ranks, above] : {std::pair{2, 8}, {4, 64}, {8, 128}}) {
+        const std::size_t count = static_cast<std::size_t>(above) << 18;
+        EXPECT_NE(plan({DataType::kFloat, count, ranks, !kInWindows}).algorithm, Algorithm::kCopy);
+        const CallPlan more = plan({DataType::kFloat, count + 1, ranks, !kInWindows});
+        EXPECT_EQ(more.algorithm, Algorithm::kCopy);
+        EXPECT_EQ(describe(more, ranks), "a buffer is not in a window: the copy engine needs none");
+    }
     for (const Collective half : {Collective::kReduceScatter, Collective::kAllGather}) {
         for (const bool in_windows : {true, false}) {
             const CallSize part{DataType::kFloat, std::size_t{80} << 20, 2, in_windows, half};
@@ -197,12 +205,11 @@ TEST(Tuner, CutsWhatScratchMemoryDoesNotHoldIntoPieces) {
     const auto outside = [](DataType type, std::size_t count, Algorithm asked = Algorithm::kAuto) {
         return plan({type, count, 2, !kInWindows}, asked);
     };
-    const std::size_t most = sentinel_limit(2) / 4;
-    const CallPlan floats = outside(DataType::kFloat, 8 << 20);
-    EXPECT_EQ(floats.algorithm, Algorithm::kSentinel);
-    EXPECT_EQ(describe(floats, 2), "a buffer is not in a window: it goes through scratch memory");
-    EXPECT_EQ(floats.piece, most);
-    const CallPlan bytes = outside(DataType::kUint8, std::size_t{1} << 26);
+    const CallPlan floats = plan({DataType::kFloat, 8 << 20, 8, !kInWindows});
+    EXPECT_EQ(floats.algorithm, Algorithm::kPush);
+    EXPECT_EQ(describe(floats, 8), "a buffer is not in a window: it goes through scratch memory");
+    EXPECT_EQ(floats.piece, push_limit(8) / 4);
+    const CallPlan bytes = outside(DataType::kUint8, 8 << 20);
     EXPECT_EQ(bytes.algorithm, Algorithm::kOneShot);
     EXPECT_EQ(bytes.piece, kOneShotLimit);
     EXPECT_EQ(outside(DataType::kFloat, 7, Algorithm::kOneShot).piece, 7U);
