@@ -193,12 +193,13 @@ Report Exploration::explore() {
         ++visited;
         report.executions += end == End::kComplete ? 1 : 0;
         if (report.executions == 1 && report.over_links == 0) {
-            report.over_links =
-                static_cast<std::uint64_t>(std::ranges::count_if(log_, [&](const LoggedStep& step) {
-                    const NamedMemory* const memory = memory_at(step.access.address);
-                    return memory != nullptr && memory->rank >= 0 &&
-                           memory->rank != threads_[static_cast<std::size_t>(step.thread)].rank;
-                }));
+            for (const LoggedStep& step : log_) {
+                const NamedMemory* const memory = memory_at(step.access.address);
+                if (memory != nullptr && memory->rank >= 0 &&
+                    memory->rank != threads_[static_cast<std::size_t>(step.thread)].rank) {
+                    report.over_links += (step.access.size + 15) / 16;  // memcpy is one step
+                }
+            }
         }
         if (options_.collect && end == End::kComplete) {
             report.graphs.insert(graph());

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <regex>
 #include <string>
 #include <vector>
@@ -303,6 +304,14 @@ bool unread_is_told() {
     return is_as_expected("stores over unread data", "reads 3", report) && right;
 }
 
+bool wide_accesses_are_counted() {
+    const Report report = explore({}, [](Scene& scene) {
+        auto* const words = scene.allocate<std::uint64_t>(8, "words", 0);
+        scene.launch(1, {}, [=, bytes = 40](const auto&) { std::memset(words, 0, bytes); });
+    });
+    return is_as_expected("40 bytes over a link", "1 executions", report) && report.over_links == 3;
+}
+
 }  // namespace
 }  // namespace symm::explore
 
@@ -326,6 +335,7 @@ int main() {
                  ? 0
                  : 1;
     wrong += unread_is_told() ? 0 : 1;
+    wrong += wide_accesses_are_counted() ? 0 : 1;
     fmt::print("{} reports are wrong\n", wrong);
     return wrong == 0 ? 0 : 1;
 }
