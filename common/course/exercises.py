@@ -78,7 +78,7 @@ class Exercise:
     within: float = 0  # a number 0.3 times larger than the answer is right, or the other way round
     environment: dict = field(default_factory=dict)
     score: str = ""  # what `./lab score` counts, in words
-    score_of: str = ""  # without `explore`: the test whose driver calls it counts
+    score_of: str = ""  # without `explore`: the tests that count, or whose driver calls count
     seconds: int = 60
 
     @property

@@ -13,8 +13,8 @@ from exercises import ROOT, CourseError, Exercise
 
 
 def count(exercise: Exercise) -> int:
-    """What the answer that was built last costs: driver calls of one of its tests, or accesses over
-    links in the first execution of each protocol."""
+    """What the answer that was built last costs: accesses over links in the first execution of each
+    protocol, or what its tests have counted, else the driver calls of these."""
     if exercise.explore:
         program, *protocols = exercise.explore
         with tempfile.TemporaryDirectory() as folder:
@@ -28,7 +28,9 @@ def count(exercise: Exercise) -> int:
                                            "SYMM_EMU_COUNT": "1"})
     if ended.status != 0:
         raise CourseError(f"{exercise.id}: {exercise.score_of} fails:\n{ended.output}")
-    return sum(int(calls) for calls in re.findall(r"^driver calls: (\d+)", ended.output, re.M))
+    counted = (re.findall(r"^score: (\d+)", ended.output, re.M) or
+               re.findall(r"^driver calls: (\d+)", ended.output, re.M))
+    return sum(map(int, counted))
 
 
 def score_of(course: list, exercise: Exercise, answer: str) -> int | None:

@@ -118,6 +118,9 @@ verdict.BUILD = Path({folder!r})
 e = next(e for e in exercises.load() if e.id == "01.5")
 e = dataclasses.replace(e, target="x")
 assert score.count(e) == 7, score.count(e)
+program = verdict.BUILD / "bin/x"
+program.write_text("#!/bin/sh\\necho score: 5\\necho score: 6\\necho driver calls: 3\\n")
+assert score.count(e) == 11, score.count(e)
 """)
 
     def test_a_build_that_fails_on_a_full_disk_says_so(self):
