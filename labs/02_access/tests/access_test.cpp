@@ -6,6 +6,7 @@
 #include <string>
 
 #include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/02_access/few_calls.hpp"
 #include "labs/02_access/tests/access_lab_test.hpp"
 
 namespace symm {
@@ -131,6 +132,40 @@ TEST_F(AccessLabTest, ASharedBufferIsOpenToItsUsersAndItsOwnerAlone) {
 TEST_F(AccessLabTest, ASharedBufferWithAnImpossibleUserLeavesNothing) {
     EXPECT_THROW(SharedBuffer(0, 4096, std::array{99}), CudaError);
     EXPECT_THROW(SharedBuffer(99, 4096, {}), CudaError);
+}
+
+// A row for each device, and a column for each mapping.
+TEST_F(AccessLabTest, FewCallsGiveManyMappingsTheirRights) {
+    const std::vector<int> devices = devices_that_reach(0);
+    const long before = is_emulated() ? emu::calls_made("cuMemSetAccess") : 0;
+    for (const std::vector<std::string>& table : {std::vector<std::string>{"wwwwww", "rrrrrr"},
+                                                  {"wwwwwww", "wrw.wrw", "...r..."},
+                                                  {"w.w.w.", "rrrwww", "..rr.."}}) {
+        std::vector<Rights> wanted(table[0].size());
+        for (std::size_t d = 0; d < std::min(devices.size(), table.size()); ++d) {
+            for (std::size_t m = 0; m < wanted.size(); ++m) {
+                const char c = table[d][m];
+                wanted[m][devices[d]] = c == 'w' ? kReadWrite : c == 'r' ? kRead : kNone;
+            }
+        }
+        const std::size_t bytes = granularity(device_memory(0));
+        const AddressRange range(wanted.size() * bytes);
+        std::vector<Mapping> mappings;
+        for (std::size_t m = 0; m < wanted.size(); ++m) {
+            mappings.emplace_back(range.base() + m * bytes, bytes,
+                                  PhysicalMemory::create(device_memory(0), bytes));
+        }
+        allow_each(range.base(), bytes, wanted);
+        for (std::size_t m = 0; m < wanted.size(); ++m) {
+            for (const auto& [device, flags] : wanted[m]) {
+                EXPECT_EQ(name_of(access_of(mappings[m].address(), device)), name_of(flags))
+                    << "device " << device << ", mapping " << m << " of " << wanted.size();
+            }
+        }
+    }
+    if (is_emulated()) {
+        fmt::print("score: {}\n", emu::calls_made("cuMemSetAccess") - before);
+    }
 }
 
 TEST(AccessRights, HaveNames) {
