@@ -30,7 +30,7 @@ labs/06_allreduce/algorithms/*
 labs/06_allreduce/halves labs/06_allreduce/tuning labs/06_allreduce/communicator
 labs/06_allreduce/c_api labs/06_allreduce/drop_in labs/06_allreduce/machines
 labs/06_allreduce/comparison labs/06_allreduce/comparison/bench labs/06_allreduce/shipped_faults
-labs/06_allreduce/show
+labs/06_allreduce/show labs/06_allreduce/few_stores
 """.split()
 PROGRAMS = {"main.cpp", "bench.cpp", "tune.cpp", "timeline.cpp", "driver_calls.cpp"}
 
