@@ -147,7 +147,8 @@ struct Report {
     bool exhausted = false;  ///< Everything was visited; else a bound ended the search.
     std::string why;         ///< Names the failure, or the bound.
     std::uint64_t executions = 0;
-    std::uint64_t over_links = 0;  ///< Accesses of other ranks' memory in the first execution.
+    /// Accesses of other ranks' memory in the first execution, of 16 bytes at most.
+    std::uint64_t over_links = 0;
     double seconds = 0;
     int threads = 0;
     std::vector<ReportedStep> steps;              ///< Of the failing, or the recorded execution.
