@@ -1,7 +1,5 @@
 #include "common/bootstrap/bootstrap.hpp"
 
-#include <fmt/core.h>
-
 namespace symm {
 
 void Bootstrap::throw_async_error(std::string_view waiting_for) {

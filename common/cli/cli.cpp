@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <sstream>
 #include <system_error>

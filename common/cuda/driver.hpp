@@ -6,8 +6,6 @@
 /// names and sends each call through a table, filled at the first call from libcuda.so.1 (as
 /// in NCCL's src/misc/cudawrap.cc) or from the emulated driver.
 
-#include <cuda.h>
-
 #include <string>
 #include <string_view>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <string_view>
 #include <utility>
 
 #include "common/explore/exploration.hpp"

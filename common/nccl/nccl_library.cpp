@@ -5,7 +5,6 @@
 #include <glob.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <stdexcept>

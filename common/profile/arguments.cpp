@@ -6,7 +6,6 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <unordered_map>
 

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <exception>
 #include <stdexcept>
-#include <string>
 
 #include "common/cuda/driver.hpp"
 #include "common/sys/print.hpp"

@@ -6,11 +6,9 @@
 /// user wants to know the first failure. A spawned rank reports its failure to the process that
 /// started it, since an exit code says so little.
 
-#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <limits>
 #include <stdexcept>

@@ -25,7 +25,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <string>
 
 #include "common/simt/atomic.hpp"
 #include "common/simt/back_off.hpp"

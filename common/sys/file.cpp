@@ -10,7 +10,6 @@
 #include <fstream>
 #include <random>
 #include <system_error>
-#include <tuple>
 
 #include "common/sys/descriptor.hpp"
 #include "common/sys/usage_error.hpp"

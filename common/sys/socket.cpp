@@ -1,6 +1,7 @@
 #include "common/sys/socket.hpp"
 
 #include <poll.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <array>

@@ -8,7 +8,6 @@
 /// std::system_error. See unix(7) and cmsg(3).
 
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cstddef>
 #include <span>

@@ -1,7 +1,6 @@
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <optional>
 #include <stdexcept>

@@ -23,7 +23,6 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 

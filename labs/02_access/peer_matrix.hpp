@@ -19,7 +19,6 @@
 /// cuDeviceGetP2PAttribute. NCCL does the same in src/transport/p2p.cc (p2pCanConnect), and finds
 /// the fast links itself from the PCI tree and NVML (src/graph/paths.cc).
 
-#include <compare>
 #include <map>
 #include <string>
 #include <utility>

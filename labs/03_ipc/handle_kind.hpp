@@ -12,7 +12,6 @@
 #include <cuda.h>
 
 #include <string>
-#include <string_view>
 
 #include "common/ranks/rank.hpp"
 

@@ -7,7 +7,6 @@
 #include <array>
 #include <chrono>
 #include <limits>
-#include <optional>
 #include <stdexcept>
 
 #include "common/cli/cli.hpp"

@@ -3,8 +3,6 @@
 /// The latency test's kernels: a payload sent back and forth, and rounds of barriers. Both check
 /// what arrives.
 
-#include <cuda.h>
-
 #include <cstdint>
 
 #include "labs/05_device_prims/barrier.hpp"

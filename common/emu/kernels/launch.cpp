@@ -15,7 +15,6 @@
 #include <mutex>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "common/emu/emulator.hpp"
 #include "common/emu/faults.hpp"

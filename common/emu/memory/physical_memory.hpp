@@ -3,7 +3,6 @@
 /// Physical memory and its files. All functions with an Emulator need its mutex.
 
 #include <cuda.h>
-#include <sys/types.h>
 
 #include <cstddef>
 

@@ -5,8 +5,6 @@
 /// Each record makes a Moment of its own. A wait keeps the Moment that was the latest when it was
 /// queued, so a later record of the same event does not change it.
 
-#include <cuda.h>
-
 #include <chrono>
 #include <cstddef>
 #include <future>

@@ -1,6 +1,5 @@
 #include "common/emu/streams/graphs.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <utility>
 

@@ -16,7 +16,6 @@
 
 #include <cuda.h>
 
-#include <memory>
 #include <thread>
 #include <vector>
 

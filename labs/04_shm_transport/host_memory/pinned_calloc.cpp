@@ -1,6 +1,5 @@
 #include "labs/04_shm_transport/host_memory/pinned_calloc.hpp"
 
-#include "common/cuda/check.hpp"
 #include "common/cuda/graph.hpp"
 
 namespace symm {

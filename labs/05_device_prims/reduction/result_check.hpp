@@ -8,7 +8,6 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <string>
 
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/stream.hpp"

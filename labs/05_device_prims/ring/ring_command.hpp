@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "common/cli/cli.hpp"
-#include "common/cli/rank_options.hpp"
 
 namespace symm {
 

@@ -7,8 +7,6 @@
 /// Each part, and the data in it, starts on a cache line: with scratch memory in the middle of one,
 /// 4M took 16.1 us instead of 15.0 on two H200s.
 
-#include <cuda.h>
-
 #include <array>
 #include <cstddef>
 #include <functional>

@@ -6,10 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <sstream>
 #include <string_view>
-#include <system_error>
 
 #include "common/cli/cli.hpp"
 #include "common/cuda/device.hpp"

@@ -18,7 +18,6 @@
 #include "common/cuda/driver.hpp"
 #include "common/nccl/nccl_communicator.hpp"
 #include "common/profile/driver_calls.hpp"
-#include "common/sys/bytes.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/file.hpp"
 #include "common/sys/table.hpp"

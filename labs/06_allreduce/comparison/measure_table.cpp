@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 #include <list>
-#include <stdexcept>
 
 #include "common/cuda/driver.hpp"
 #include "common/sys/file.hpp"

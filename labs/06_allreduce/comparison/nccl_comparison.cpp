@@ -1,7 +1,5 @@
 #include "labs/06_allreduce/comparison/nccl_comparison.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <chrono>
 #include <vector>

@@ -5,10 +5,8 @@
 #include <map>
 
 #include "common/cli/cli.hpp"
-#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/profile/gpu_work.hpp"
-#include "common/sys/bytes.hpp"
 #include "common/sys/file.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"

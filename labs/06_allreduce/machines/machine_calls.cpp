@@ -1,12 +1,10 @@
 #include "labs/06_allreduce/machines/machine_calls.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/sys/print.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"
 #include "labs/06_allreduce/machines/exchange.hpp"

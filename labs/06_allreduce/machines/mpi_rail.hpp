@@ -12,7 +12,6 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <string>

@@ -7,7 +7,6 @@
 
 #include "common/cli/cli.hpp"
 #include "common/cuda/copy.hpp"
-#include "common/cuda/driver.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/ranks/ranks.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"

@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 

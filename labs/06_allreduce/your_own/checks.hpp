@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
-#include <exception>
 #include <functional>
 #include <stdexcept>
 #include <string>

@@ -6,8 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "all_to_all.hpp"
