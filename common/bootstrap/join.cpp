@@ -98,7 +98,7 @@ private:
         const auto ready = wait_readable(watched, until);
         const std::size_t known = pending_.size();
         for (std::size_t i = 0; i < known; ++i) {
-            if (std::find(ready.begin(), ready.end(), i + 1) != ready.end()) {
+            if (std::ranges::find(ready, i + 1) != ready.end()) {
                 hear(std::move(pending_[i].socket));
             } else if (pending_[i].until.passed()) {
                 refuse(std::exchange(pending_[i].socket, {}), "it sent nothing");

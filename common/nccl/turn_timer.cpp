@@ -48,7 +48,7 @@ double TurnTimer::time(const std::function<void()>& call,
     synchronize_("the timed calls");
     const double mine = elapsed_us(start_, end_) / iterations_ / std::max(graph_launches_, 1);
     const auto all = rank_.bootstrap().allgather("time", mine);
-    return *std::max_element(all.begin(), all.end());
+    return *std::ranges::max_element(all);
 }
 
 std::vector<double> medians_in_turn(std::size_t candidates, int rounds,

@@ -103,8 +103,7 @@ std::vector<GpuWork> gpu_work_of(const std::function<void()>& step) {
     }
     Collected& c = collected();
     const std::lock_guard lock(c.mutex);
-    std::sort(c.work.begin(), c.work.end(),
-              [](const GpuWork& a, const GpuWork& b) { return a.begin_ns < b.begin_ns; });
+    std::ranges::sort(c.work, {}, &GpuWork::begin_ns);
     return std::exchange(c.work, {});
 }
 

@@ -38,9 +38,8 @@ Rank::Rank(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<in
     : bootstrap_(std::move(bootstrap)), mode_(mode), gpu_(take_gpu(*bootstrap_, device)) {
     places_ = bootstrap_->allgather(
         "places", Place{::getpid(), device_uuid(gpu_.ordinal()), is_emulated() ? 1 : 0});
-    const auto other = std::find_if(places_.begin(), places_.end(), [&](const Place& place) {
-        return place.emulated != places_[0].emulated;
-    });
+    const auto other = std::ranges::find_if(
+        places_, [&](const Place& place) { return place.emulated != places_[0].emulated; });
     if (other != places_.end()) {
         const auto drivers = bootstrap_->allgather_text("drivers", describe_driver());
         const auto rank = other - places_.begin();
@@ -64,7 +63,7 @@ std::optional<int> Rank::device_of(int peer) const {
 
 int Rank::most_on_a_device() const {
     const auto sharing = [&](const Place& one) {
-        return std::count_if(places_.begin(), places_.end(), [&](const Place& other) {
+        return std::ranges::count_if(places_, [&](const Place& other) {
             return one.process == other.process && same(one.device, other.device);
         });
     };

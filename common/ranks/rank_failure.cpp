@@ -52,11 +52,9 @@ RankFailure failure_of(int rank, const std::exception_ptr& error) {
 }
 
 const RankFailure& cause_of(const std::vector<RankFailure>& failures) {
-    return *std::min_element(failures.begin(), failures.end(),
-                             [](const RankFailure& a, const RankFailure& b) {
-                                 return std::tuple(!a.killed, a.remote, a.when) <
-                                        std::tuple(!b.killed, b.remote, b.when);
-                             });
+    return *std::ranges::min_element(failures, [](const RankFailure& a, const RankFailure& b) {
+        return std::tuple(!a.killed, a.remote, a.when) < std::tuple(!b.killed, b.remote, b.when);
+    });
 }
 
 void throw_cause(const std::vector<RankFailure>& failures) {

@@ -17,8 +17,7 @@ constexpr double kLeastSeconds = 1e-3;
 constexpr double kMostSeconds = 24 * 3600;
 
 std::optional<std::string> parse(const OneOf& values, const std::string& text) {
-    const bool known =
-        std::find(values.words.begin(), values.words.end(), text) != values.words.end();
+    const bool known = std::ranges::find(values.words, text) != values.words.end();
     return known ? std::optional(text) : std::nullopt;
 }
 
@@ -51,7 +50,7 @@ auto read(const Variable& variable, const Values& values) {
 }
 
 std::string words(const OneOf& values) {
-    const auto end = std::find(values.words.begin(), values.words.end(), "");
+    const auto end = std::ranges::find(values.words, std::string_view());
     return fmt::format("{}", fmt::join(values.words.begin(), end, " or "));
 }
 std::string words(const Number& values) {

@@ -29,8 +29,7 @@ bool told_an_error() noexcept {
 bool enabled(Level level) noexcept {
     static const Level lowest = []() noexcept {
         try {
-            const auto* const at =
-                std::find(kValues.begin(), kValues.end(), env::choice("SYMM_DEBUG"));
+            const auto* const at = std::ranges::find(kValues, env::choice("SYMM_DEBUG"));
             return static_cast<Level>(at - kValues.begin());
         } catch (const std::exception&) {  // require_environment() reports the wrong value
             return Level::kWarn;

@@ -11,7 +11,7 @@ namespace symm {
 
 std::size_t find_name(std::span<const std::string_view> names, std::string_view option,
                       std::string_view name) {
-    const auto found = std::find(names.begin(), names.end(), name);
+    const auto found = std::ranges::find(names, name);
     if (found == names.end()) {
         throw UsageError("{} {}: choose one of {}", option, name, fmt::join(names, ", "));
     }

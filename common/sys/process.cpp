@@ -46,8 +46,8 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& addi
     for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string_view text(*entry);
         const std::string_view name = text.substr(0, text.find('=') + 1);
-        if (std::none_of(additions.begin(), additions.end(),
-                         [&](const std::string& added) { return added.starts_with(name); })) {
+        if (std::ranges::none_of(
+                additions, [&](const std::string& added) { return added.starts_with(name); })) {
             all.emplace_back(text);
         }
     }

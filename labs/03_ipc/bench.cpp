@@ -30,7 +30,7 @@ double slowest(Rank& rank, const Step& step) {
     step();
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     const auto all = rank.bootstrap().allgather("time", took.count());
-    return *std::max_element(all.begin(), all.end());
+    return *std::ranges::max_element(all);
 }
 
 void print(const Rank& rank, const std::string& who, int round, double meet, double share) {

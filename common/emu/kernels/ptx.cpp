@@ -33,7 +33,7 @@ std::string_view next_word(std::string_view& text) {
         } else if (std::isspace(static_cast<unsigned char>(text.front())) != 0) {
             text.remove_prefix(1);
         } else {
-            const auto end = std::find_if_not(text.begin(), text.end(), is_in_word);
+            const auto end = std::ranges::find_if_not(text, is_in_word);
             const auto size =
                 std::max<std::size_t>(1, static_cast<std::size_t>(end - text.begin()));
             const std::string_view word = text.substr(0, size);

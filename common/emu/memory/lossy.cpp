@@ -11,7 +11,7 @@ namespace {
 
 bool loses(bool LossyPair::*what, int from, int owner) {
     const auto& pairs = emulator().configuration.lossy;
-    return std::any_of(pairs.begin(), pairs.end(), [&](const LossyPair& pair) {
+    return std::ranges::any_of(pairs, [&](const LossyPair& pair) {
         return pair.from == from && pair.owner == owner && pair.*what;
     });
 }
@@ -30,7 +30,7 @@ bool loses_copies(int from, int owner) {
 
 LossyView::LossyView(int device) {
     const auto& pairs = emulator().configuration.lossy;
-    if (std::none_of(pairs.begin(), pairs.end(), [&](const LossyPair& pair) {
+    if (std::ranges::none_of(pairs, [&](const LossyPair& pair) {
             return pair.from == device && (pair.loads || pair.stores);
         })) {
         return;  // the lock would order one rank's kernel before another's

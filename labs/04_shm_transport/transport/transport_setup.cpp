@@ -93,14 +93,13 @@ ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
     // several mappings ThreadSanitizer would not see that two addresses are the same memory.
     std::vector<int> devices{rank.device()};
     for (const ConnectionPlan& plan : plans) {
-        if (rank.is_thread() &&
-            std::find(devices.begin(), devices.end(), plan.device) == devices.end()) {
+        if (rank.is_thread() && std::ranges::find(devices, plan.device) == devices.end()) {
             devices.push_back(plan.device);
         }
     }
     const SegmentLayout layout(plans);
     auto segment = rank.bootstrap().together("04: make segments", [&] {
-        std::for_each(plans.begin(), plans.end(), require_in_range);
+        std::ranges::for_each(plans, require_in_range);
         const std::size_t bytes = layout.bytes[static_cast<std::size_t>(rank.rank())];
         return std::make_shared<HostSegment>(
             bytes == 0 ? HostSegment() : HostSegment::create(path_.path, bytes, devices));

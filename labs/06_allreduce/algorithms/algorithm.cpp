@@ -177,7 +177,7 @@ std::span<const AlgorithmRow> algorithm_rows() {
 }
 
 const AlgorithmRow* find_row(Collective collective, Algorithm algorithm) {
-    const auto found = std::find_if(kRows.begin(), kRows.end(), [&](const AlgorithmRow& row) {
+    const auto found = std::ranges::find_if(kRows, [&](const AlgorithmRow& row) {
         return row.collective == collective && row.algorithm == algorithm;
     });
     return found == kRows.end() ? nullptr : &*found;

@@ -154,7 +154,7 @@ RankMode common_mode(Bootstrap& bootstrap) {
     };
     auto all =
         bootstrap.allgather("processes", Process{random, static_cast<std::uint64_t>(::getpid())});
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     const auto different = std::unique(all.begin(), all.end()) - all.begin();
     if (different != 1 && different != bootstrap.size()) {
         throw std::invalid_argument(fmt::format(

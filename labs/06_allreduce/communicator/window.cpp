@@ -35,8 +35,7 @@ std::vector<WindowSegment> segments_of(const SymmetricRange& range) {
 }
 
 bool has(const std::vector<WindowSegment>& segments, CUmemGenericAllocationHandle handle) {
-    return std::any_of(segments.begin(), segments.end(),
-                       [&](const WindowSegment& one) { return one.handle == handle; });
+    return std::ranges::find(segments, handle, &WindowSegment::handle) != segments.end();
 }
 
 }  // namespace
@@ -91,9 +90,8 @@ const Window& Windows::add(Rank& rank, SymmetricRange range, CUdeviceptr registe
     std::vector<CUdeviceptr> bases = rank.bootstrap().allgather("window", range.base());
     bool has_alias = false;
     for (Window& other : windows_) {
-        const bool shares =
-            std::any_of(segments.begin(), segments.end(),
-                        [&](const WindowSegment& one) { return has(other.segments, one.handle); });
+        const bool shares = std::ranges::any_of(
+            segments, [&](const WindowSegment& one) { return has(other.segments, one.handle); });
         other.has_alias |= shares;
         has_alias |= shares;
     }
@@ -103,8 +101,7 @@ const Window& Windows::add(Rank& rank, SymmetricRange range, CUdeviceptr registe
 }
 
 void Windows::release(Rank& rank, CUdeviceptr local) {
-    const auto found = std::find_if(windows_.begin(), windows_.end(),
-                                    [&](const Window& one) { return one.local() == local; });
+    const auto found = std::ranges::find(windows_, local, &Window::local);
     if (found == windows_.end()) {
         throw std::invalid_argument(
             fmt::format("{:#x} is not a window of this communicator", local));

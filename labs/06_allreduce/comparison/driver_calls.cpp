@@ -137,8 +137,7 @@ struct Recording {
 };
 
 bool is_step(std::string_view name) {
-    return std::any_of(kTracedSteps.begin(), kTracedSteps.end(),
-                       [&](const Step& step) { return step.name == name; });
+    return std::ranges::find(kTracedSteps, name, &Step::name) != kTracedSteps.end();
 }
 
 /// Reads a file that write() has made. Throws UsageError.

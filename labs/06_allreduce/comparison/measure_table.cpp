@@ -68,7 +68,7 @@ TuningRow best_row(int ranks, CallKind kind, const std::vector<TunedSize>& sizes
             cost[s].begin());
     };
     for (std::size_t s = 0; s < sizes.size(); ++s) {
-        const double best = *std::min_element(sizes[s].times.begin(), sizes[s].times.end());
+        const double best = *std::ranges::min_element(sizes[s].times);
         for (std::size_t c = 0; c < kAlgorithms; ++c) {
             const double before = s == 0 ? 0 : cost[s - 1].at(cheapest(s - 1, c));
             cost[s].at(c) = before + sizes[s].times.at(c) / best;

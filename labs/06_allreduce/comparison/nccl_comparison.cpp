@@ -47,7 +47,7 @@ double time_together(Rank& rank, const std::function<void()>& step) {
     step();
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
     const auto all = rank.bootstrap().allgather("timed step", time.count());
-    return *std::max_element(all.begin(), all.end());
+    return *std::ranges::max_element(all);
 }
 
 NcclComparison::NcclComparison(Rank& rank, Communicator& communicator,
@@ -91,7 +91,7 @@ void NcclComparison::find_nccl() {
         }
     });
     const auto all = rank_.bootstrap().allgather("nccl windows", static_cast<int>(registered));
-    if (std::find(all.begin(), all.end(), 0) != all.end()) {
+    if (std::ranges::find(all, 0) != all.end()) {
         nccl_symmetric_.reset();
     }
     find_nccl_device(in, out);

@@ -61,8 +61,8 @@ private:
         throw_if_failed();  // a machine that has left does not keep its data
         const std::size_t meeting = meetings_;
         here_[static_cast<std::size_t>(machine)] = true;
-        if (std::find(here_.begin(), here_.end(), false) == here_.end()) {
-            std::fill(here_.begin(), here_.end(), false);
+        if (std::ranges::find(here_, false) == here_.end()) {
+            here_.assign(here_.size(), false);
             ++meetings_;
             changed_.notify_all();
         }
@@ -72,7 +72,7 @@ private:
             return;
         }
         if (!in_time) {
-            const auto missing = std::find(here_.begin(), here_.end(), false) - here_.begin();
+            const auto missing = std::ranges::find(here_, false) - here_.begin();
             failure_ = fmt::format("machine {} did not arrive within {:.3g} s", missing,
                                    deadline.seconds());
             changed_.notify_all();

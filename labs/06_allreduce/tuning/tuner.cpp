@@ -120,7 +120,7 @@ bool Tuner::may_take(const AlgorithmRow& row, std::size_t bytes) const {
                bytes > sizes.above(row.algorithm);
     };
     return is_possible(row, true, most) && has_enough_blocks(row, bytes, most) &&
-           std::any_of(kCallKinds.begin(), kCallKinds.end(), taken);
+           std::ranges::any_of(kCallKinds, taken);
 }
 
 CallPlan Tuner::plan(const Call& call, bool in_windows, Algorithm asked) const {

@@ -68,7 +68,7 @@ Algorithm algorithm_at(std::size_t column) {
 
 bool has_column(CallKind kind, Algorithm algorithm) {
     const auto rows = algorithm_rows();
-    return std::any_of(rows.begin(), rows.end(), [&](const AlgorithmRow& row) {
+    return std::ranges::any_of(rows, [&](const AlgorithmRow& row) {
         return row.algorithm == algorithm && kind_makes(kind, row);
     });
 }
@@ -95,7 +95,7 @@ TuningRow parse_row(std::istringstream words, const std::vector<Algorithm>& colu
     std::string kind;
     const auto& kinds = Names<CallKind>::kNames;
     if (!(words >> row.ranks >> kind) || row.ranks < 1 ||
-        std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) {
+        std::ranges::find(kinds, kind) == kinds.end()) {
         throw UsageError(
             fmt::format("a row starts with the number of ranks, then {}", fmt::join(kinds, ", ")));
     }
@@ -134,7 +134,7 @@ bool kind_makes(CallKind kind, const AlgorithmRow& row) {
 
 Algorithm TuningRow::algorithm(std::size_t bytes) const {
     const auto column =
-        std::find_if(up_to.begin(), up_to.end(), [&](std::size_t most) { return bytes <= most; });
+        std::ranges::find_if(up_to, [&](std::size_t most) { return bytes <= most; });
     return algorithm_at(static_cast<std::size_t>(column - up_to.begin()));
 }
 
@@ -200,8 +200,7 @@ TuningTable TuningTable::parse(std::string_view text, std::string_view origin) {
 }
 
 bool TuningTable::has(CallKind kind) const {
-    return std::any_of(rows_.begin(), rows_.end(),
-                       [&](const TuningRow& row) { return row.kind == kind; });
+    return std::ranges::find(rows_, kind, &TuningRow::kind) != rows_.end();
 }
 
 std::string TuningTable::text() const {
@@ -233,9 +232,8 @@ const TuningRow& TuningTable::row(int ranks, CallKind kind) const {
 
 void TuningTable::set(const TuningRow& row) {
     const auto key = [](const TuningRow& of) { return std::tuple(of.ranks, of.kind); };
-    const auto place =
-        std::lower_bound(rows_.begin(), rows_.end(), row,
-                         [&](const auto& a, const auto& b) { return key(a) < key(b); });
+    const auto place = std::ranges::lower_bound(
+        rows_, row, [&](const auto& a, const auto& b) { return key(a) < key(b); });
     if (place != rows_.end() && key(*place) == key(row)) {
         *place = row;
     } else {
