@@ -85,6 +85,16 @@ CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::stri
         ->type_name("FILE");
 }
 
+void add_rank_options(CLI::App& app, RankOptions& options, int most) {
+    add_number_option(
+        app, "--ranks", options.ranks, 1, most,
+        fmt::format("Number of ranks, 1 to {}; if there are more ranks than GPUs, ranks share GPUs",
+                    most));
+    add_choice(app, "--mode", options.mode,
+               "Run each rank as a process, or as a thread of one process")
+        ->type_name("process|thread");
+}
+
 int run_main(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
     open_standard_descriptors();
     limit_output();

@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// Shared by the programs of all labs: `--driver`, kinds of options, how errors end a
-/// program.
+/// Shared by the programs of all labs: `--driver`, `--ranks` and `--mode`, kinds of options, how
+/// errors end a program.
 
 #include <fmt/core.h>
 
@@ -10,6 +10,7 @@
 #include <limits>
 #include <string>
 
+#include "common/ranks/ranks.hpp"
 #include "common/sys/named.hpp"
 #include "common/sys/number.hpp"
 #include "common/sys/usage_error.hpp"
@@ -58,6 +59,9 @@ CLI::Option* add_choice(CLI::App& app, const std::string& name, Enum& value,
             description)
         ->default_str(std::string(name_of(value)));
 }
+
+/// Adds `--ranks`, from 1 to `most`, and `--mode process|thread`.
+void add_rank_options(CLI::App& app, RankOptions& options, int most = kMaxRanks);
 
 /// Adds `--version`, and `--driver auto|native|emulated` also to subcommands, parses the command
 /// line, runs `body` and returns the exit code: what `body` returns; kExitUsage for bad usage,

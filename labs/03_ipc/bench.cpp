@@ -11,7 +11,6 @@
 
 #include "common/bootstrap/socket_bootstrap.hpp"
 #include "common/cli/cli.hpp"
-#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/nccl/nccl_communicator.hpp"
 #include "common/sys/bytes.hpp"

@@ -10,7 +10,6 @@
 #include <stdexcept>
 
 #include "common/cli/cli.hpp"
-#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/simt/back_off.hpp"
 #include "common/sys/bytes.hpp"

@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include "common/cli/cli.hpp"
-#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/sys/table.hpp"
 #include "labs/05_device_prims/kernel_ways/kernels_command.hpp"

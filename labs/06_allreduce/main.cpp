@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "common/cli/cli.hpp"
-#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/sys/bytes.hpp"
 #include "common/sys/environment.hpp"

@@ -13,7 +13,6 @@
 #include <sstream>
 
 #include "common/cli/cli.hpp"
-#include "common/cli/rank_options.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/nccl/nccl_communicator.hpp"

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "common/cli/cli.hpp"
-#include "common/cli/rank_options.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/sys/bytes.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"
