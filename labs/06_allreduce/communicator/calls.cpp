@@ -8,7 +8,6 @@
 
 #include "common/sys/log.hpp"
 #include "labs/06_allreduce/algorithms/kernels.hpp"
-#include "labs/06_allreduce/communicator/call_comparison.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 
 namespace symm {
@@ -22,6 +21,35 @@ struct Span {
 
 bool overlap(const Span& a, const Span& b) {
     return a.begin < b.begin ? b.begin - a.begin < a.bytes : a.begin - b.begin < b.bytes;
+}
+
+/// SYMM_CHECK=1: the ranks compare their calls before they make them. `call` is the text of call
+/// `number`, or why this rank refuses it. Throws on each rank if a rank refuses its call, or if the
+/// calls differ: the refusal, on all other ranks std::invalid_argument.
+void compare_calls(Bootstrap& bootstrap, std::uint64_t number, std::string_view call,
+                   const std::exception_ptr& refusal) {
+    struct OneCall {
+        std::uint64_t number;
+        std::uint64_t refused;
+    };
+    const auto all = bootstrap.allgather("call", OneCall{number, refusal != nullptr});
+    const auto texts = bootstrap.allgather_text("call", call);
+    if (refusal) {
+        std::rethrow_exception(refusal);
+    }
+    for (std::size_t p = 0; p < all.size(); ++p) {
+        if (all[p].refused != 0) {
+            throw std::invalid_argument(
+                fmt::format("rank {} refuses its call {}: {}", p, all[p].number, texts[p]));
+        }
+    }
+    for (std::size_t p = 1; p < all.size(); ++p) {
+        if (all[p].number != all[0].number || texts[p] != texts[0]) {
+            throw std::invalid_argument(fmt::format(
+                "the ranks' calls differ: rank 0 makes call {}: {}; rank {} makes call {}: {}",
+                all[0].number, texts[0], p, all[p].number, texts[p]));
+        }
+    }
 }
 
 }  // namespace
@@ -141,8 +169,9 @@ void Communicator::admit(const std::function<std::string()>& check) {
     std::exception_ptr refusal;
     try {
         call = check();
-    } catch (const std::exception&) {
+    } catch (const std::exception& error) {
         refusal = std::current_exception();
+        call = std::string_view(error.what()).substr(0, 4096);
     }
     if (check_) {
         compare_calls(rank_.bootstrap(), number, call, refusal);
