@@ -6,9 +6,8 @@
 #include "common/cli/cli.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/sys/table.hpp"
-#include "labs/05_device_prims/kernel_ways/kernels_command.hpp"
+#include "labs/05_device_prims/commands.hpp"
 #include "labs/05_device_prims/latency_meter.hpp"
-#include "labs/05_device_prims/ring/ring_command.hpp"
 
 namespace {
 

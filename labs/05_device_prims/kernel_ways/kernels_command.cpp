@@ -1,10 +1,9 @@
-#include "labs/05_device_prims/kernel_ways/kernels_command.hpp"
-
 #include <chrono>
 #include <memory>
 
 #include "common/cuda/driver.hpp"
 #include "common/sys/table.hpp"
+#include "labs/05_device_prims/commands.hpp"
 #include "labs/05_device_prims/kernel_ways/kernel_ways.hpp"
 
 namespace symm {

@@ -1,5 +1,3 @@
-#include "labs/05_device_prims/ring/ring_command.hpp"
-
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -16,6 +14,7 @@
 #include "common/sys/table.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
+#include "labs/05_device_prims/commands.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/05_device_prims/ring/ring_communicator.hpp"
 #include "labs/05_device_prims/ring/ring_trace.hpp"
