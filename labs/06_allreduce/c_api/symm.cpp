@@ -39,7 +39,6 @@ struct symm_comm {
     symm_comm(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device)
         : rank(std::move(bootstrap), mode, device) {}
     symm_comm(const symm_comm&) = delete;
-    symm_comm& operator=(const symm_comm&) = delete;
 
     Rank rank;
     std::optional<Stream> stream;
@@ -108,6 +107,15 @@ void require(const void* pointer, const char* name) {
     if (pointer == nullptr) {
         throw std::invalid_argument(fmt::format("{} is a null pointer", name));
     }
+}
+
+/// The same for a function of a communicator.
+template <class Body>
+symm_result guarded(const symm_comm* comm, const Body& body) noexcept {
+    return guarded([&] {
+        require(comm, "comm");
+        body();
+    });
 }
 
 CUdeviceptr address(const void* pointer) {
@@ -268,8 +276,7 @@ void require_rank(int rank, int ranks) {
 
 symm_result call(symm_comm* comm, Collective collective, const void* in, void* out,
                  std::size_t count, symm_type type, symm_op op, symm_stream stream) noexcept {
-    return guarded([&] {
-        require(comm, "comm");
+    return guarded(comm, [&] {
         const Arithmetic arithmetic{static_cast<DataType>(type), static_cast<ReduceOp>(op),
                                     collective};
         comm->communicator->call({arithmetic, address(in), address(out), count}, stream);
@@ -367,16 +374,14 @@ symm_stream symm_comm_stream(const symm_comm* comm) {
 }
 
 symm_result symm_window_allocate(symm_comm* comm, size_t bytes, void** window) {
-    return guarded([&] {
-        require(comm, "comm");
+    return guarded(comm, [&] {
         require(window, "window");
         *window = reinterpret_cast<void*>(comm->communicator->allocate(bytes));
     });
 }
 
 symm_result symm_window_register(symm_comm* comm, void* memory, size_t bytes, void** window) {
-    return guarded([&] {
-        require(comm, "comm");
+    return guarded(comm, [&] {
         require(window, "window");
         *window =
             reinterpret_cast<void*>(comm->communicator->register_memory(address(memory), bytes));
@@ -384,10 +389,7 @@ symm_result symm_window_register(symm_comm* comm, void* memory, size_t bytes, vo
 }
 
 symm_result symm_window_release(symm_comm* comm, void* window) {
-    return guarded([&] {
-        require(comm, "comm");
-        comm->communicator->release(address(window));
-    });
+    return guarded(comm, [&] { comm->communicator->release(address(window)); });
 }
 
 symm_result symm_all_reduce(symm_comm* comm, const void* in, void* out, size_t count,
@@ -404,8 +406,7 @@ symm_result symm_all_gather(symm_comm* comm, const void* in, void* out, size_t c
 }
 
 symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream) {
-    return guarded([&] {
-        require(comm, "comm");
+    return guarded(comm, [&] {
         const CurrentContext current(comm->rank.gpu());
         if (stream != comm->stream->get()) {  // ours waits for the caller's
             if (is_captured(stream)) {
@@ -422,8 +423,7 @@ symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream) {
 }
 
 symm_result symm_copy(symm_comm* comm, void* to, const void* from, size_t bytes) {
-    return guarded([&] {
-        require(comm, "comm");
+    return guarded(comm, [&] {
         const CurrentContext current(comm->rank.gpu());
         cu_check(cuMemcpyAsync(address(to), address(from), bytes, comm->stream->get()),
                  "cuMemcpyAsync(to={}, from={}, bytes={})", to, from, bytes);
@@ -432,8 +432,7 @@ symm_result symm_copy(symm_comm* comm, void* to, const void* from, size_t bytes)
 }
 
 symm_result symm_comm_async_error(symm_comm* comm) {
-    return guarded([&] {
-        require(comm, "comm");
+    return guarded(comm, [&] {
         comm->rank.bootstrap().throw_async_error("a call");
         if (const std::string error = comm->communicator->async_error(); !error.empty()) {
             throw std::runtime_error(error);
@@ -442,8 +441,7 @@ symm_result symm_comm_async_error(symm_comm* comm) {
 }
 
 symm_result symm_comm_gave_up(symm_comm* comm) {
-    return guarded([&] {
-        require(comm, "comm");
+    return guarded(comm, [&] {
         if (comm->communicator->has_given_up()) {
             throw std::runtime_error(comm->communicator->async_error());
         }
@@ -451,8 +449,7 @@ symm_result symm_comm_gave_up(symm_comm* comm) {
 }
 
 symm_result symm_comm_abort(symm_comm* comm) {
-    return guarded([&] {
-        require(comm, "comm");
+    return guarded(comm, [&] {
         comm->aborted = true;
         comm->communicator->abort();
     });
