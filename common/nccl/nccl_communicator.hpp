@@ -22,7 +22,6 @@ public:
     /// ncclCommInitRank on the current device.
     NcclCommunicator(const NcclLibrary& library, NcclLibrary::UniqueId id, int ranks, int rank);
     NcclCommunicator(const NcclCommunicator&) = delete;
-    NcclCommunicator& operator=(const NcclCommunicator&) = delete;
     ~NcclCommunicator();
 
     /// A new unique id, for rank 0 to share.

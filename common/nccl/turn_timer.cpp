@@ -1,22 +1,13 @@
 #include "common/nccl/turn_timer.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
-#include <utility>
 
 #include "common/cuda/graph.hpp"
 #include "common/ranks/rank.hpp"
 
 namespace symm {
-
-TurnTimer::TurnTimer(Rank& rank, const Stream& stream, int iterations, int graph_launches,
-                     std::function<void(std::string_view)> synchronize, int warm_ups)
-    : rank_(rank),
-      stream_(stream),
-      iterations_(iterations),
-      graph_launches_(graph_launches),
-      synchronize_(std::move(synchronize)),
-      warm_ups_(warm_ups) {}
 
 double TurnTimer::time(const std::function<void()>& call,
                        const std::function<void()>& prepare) const {
@@ -25,30 +16,37 @@ double TurnTimer::time(const std::function<void()>& call,
             call();
         }
     };
-    make_calls(warm_ups_);  // a candidate's setup at its first call must not be captured
-    synchronize_("warming up");
+    make_calls(warm_ups);  // a candidate's setup at its first call must not be captured
+    synchronize("warming up");
     std::optional<Graph> graph;
-    if (graph_launches_ > 0) {
-        graph = Graph::capture(stream_.get(), [&] { make_calls(iterations_); });
-        graph->launch(stream_.get());  // the first launch uploads it
+    if (graph_launches > 0) {
+        graph = Graph::capture(stream.get(), [&] { make_calls(iterations); });
+        graph->launch(stream.get());  // the first launch uploads it
     }
     prepare();
-    synchronize_("warming up");
-    rank_.bootstrap().barrier("turn");
+    synchronize("warming up");
+    rank.bootstrap().barrier("turn");
     call();  // ranks leave the barrier one after the other: this call waits for the last
-    start_.record(stream_.get());
+    start.record(stream.get());
     if (graph) {
-        for (int i = 0; i < graph_launches_; ++i) {
-            graph->launch(stream_.get());
+        for (int i = 0; i < graph_launches; ++i) {
+            graph->launch(stream.get());
         }
     } else {
-        make_calls(iterations_);
+        make_calls(iterations);
     }
-    end_.record(stream_.get());
-    synchronize_("the timed calls");
-    const double mine = elapsed_us(start_, end_) / iterations_ / std::max(graph_launches_, 1);
-    const auto all = rank_.bootstrap().allgather("time", mine);
-    return *std::ranges::max_element(all);
+    end.record(stream.get());
+    synchronize("the timed calls");
+    const double mine = elapsed_us(start, end) / iterations / std::max(graph_launches, 1);
+    return std::ranges::max(rank.bootstrap().allgather("time", mine));
+}
+
+double time_together(Rank& rank, const std::function<void()>& step) {
+    rank.bootstrap().barrier("before a timed step");
+    const auto start = std::chrono::steady_clock::now();
+    step();
+    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    return std::ranges::max(rank.bootstrap().allgather("timed step", time.count()));
 }
 
 std::vector<double> medians_in_turn(std::size_t candidates, int rounds,

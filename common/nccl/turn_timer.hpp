@@ -14,27 +14,25 @@ class Rank;
 
 /// How calls are timed: `iterations` between two events, launched one by one. With `graph_launches`
 /// they are captured as a graph instead, which is launched that many times between the events.
-class TurnTimer {
-public:
-    /// `synchronize(what)` waits for the stream; an error names `what`. There is at least one of
-    /// `warm_ups`. The timer uses `rank` and `stream` as long as it lives.
-    TurnTimer(Rank& rank, const Stream& stream, int iterations, int graph_launches,
-              std::function<void(std::string_view what)> synchronize, int warm_ups = 1);
+struct TurnTimer {
+    Rank& rank;
+    const Stream& stream;
+    int iterations;
+    int graph_launches;
+    /// Waits for the stream; an error names `what`.
+    std::function<void(std::string_view what)> synchronize;
+    int warm_ups = 1;  ///< At least 1.
+    Event start{};
+    Event end{};
 
     /// Makes `warm_ups` calls untimed, then runs `prepare`, then times the calls. Returns the time
     /// of one call in microseconds, the slowest rank's. Collective.
     double time(const std::function<void()>& call, const std::function<void()>& prepare) const;
-
-private:
-    Rank& rank_;
-    const Stream& stream_;
-    int iterations_;
-    int graph_launches_;
-    std::function<void(std::string_view)> synchronize_;
-    int warm_ups_;
-    Event start_;
-    Event end_;
 };
+
+/// The time of `step`, which all ranks begin together: the slowest rank's, in milliseconds.
+/// Collective.
+double time_together(Rank& rank, const std::function<void()>& step);
 
 /// Lets candidates take turns, `rounds` times: `turn(c)` makes one of candidate c and returns its
 /// time. Returns the median of each candidate's times.

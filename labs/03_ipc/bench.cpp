@@ -4,8 +4,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
 
@@ -13,6 +11,7 @@
 #include "common/cli/cli.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/nccl/nccl_communicator.hpp"
+#include "common/nccl/turn_timer.hpp"
 #include "common/sys/bytes.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 
@@ -21,16 +20,6 @@ namespace {
 using namespace symm;
 
 constexpr int kRounds = 3;
-
-// The milliseconds that a step takes on the slowest rank.
-template <class Step>
-double slowest(Rank& rank, const Step& step) {
-    const auto start = std::chrono::steady_clock::now();
-    step();
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    const auto all = rank.bootstrap().allgather("time", took.count());
-    return *std::ranges::max_element(all);
-}
 
 void print(const Rank& rank, const std::string& who, int round, double meet, double share) {
     rank.headline("{:<12} {:>5} {:>10.2f} {:>10.2f} {:>10.2f}", who, round, meet, share,
@@ -43,18 +32,18 @@ void time_ours(Rank& rank, std::size_t bytes, int round) {
         "name", fmt::format("symm-setup-{}-{}", ::getpid(), round))[0];
     std::optional<Rank> again;
     std::optional<SymmetricRange> range;
-    const double meet = slowest(rank, [&] {
+    const double meet = time_together(rank, [&] {
         again.emplace(join(rank.rank(), rank.size(), name), rank.mode(), rank.device());
     });
-    const double share = slowest(rank, [&] { range.emplace(*again, bytes); });
+    const double share = time_together(rank, [&] { range.emplace(*again, bytes); });
     print(rank, "this lab", round, meet, share);
 }
 
 void time_nccl(Rank& rank, const NcclLibrary& library, std::size_t bytes, int round) {
     std::unique_ptr<void, int (*)(void*)> memory(nullptr, library.mem_free);
     std::unique_ptr<NcclCommunicator> communicator;  // destroyed before the memory of its window
-    const double meet = slowest(rank, [&] { communicator = connect_nccl(rank, library); });
-    const double share = slowest(rank, [&] {
+    const double meet = time_together(rank, [&] { communicator = connect_nccl(rank, library); });
+    const double share = time_together(rank, [&] {
         void* pointer = nullptr;
         library.check(library.mem_alloc(&pointer, bytes), "ncclMemAlloc");
         memory.reset(pointer);

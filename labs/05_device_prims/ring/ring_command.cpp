@@ -86,8 +86,8 @@ public:
           input_(most_bytes(Collective::kReduceScatter)),
           window_(rank, most_bytes(Collective::kAllGather)),
           verifier_(rank.rank(), rank.size()),
-          timer_(rank, stream_, options.iterations, options.graph ? 1 : 0,
-                 [this](std::string_view what) { ring_.synchronize(stream_, what); }),
+          timer_{rank, stream_, options.iterations, options.graph ? 1 : 0,
+                 [this](std::string_view what) { ring_.synchronize(stream_, what); }},
           library_(load_nccl(rank, options_.why_no_nccl)) {
         if (!ring_.why_no_ll128().empty()) {
             std::erase(options_.protocols, Protocol::kLL128);

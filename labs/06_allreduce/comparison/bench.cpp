@@ -12,7 +12,7 @@
 #include "common/cli/cli.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
-#include "common/ranks/ranks.hpp"
+#include "common/nccl/turn_timer.hpp"
 #include "common/sys/bytes.hpp"
 #include "common/sys/file.hpp"
 #include "labs/06_allreduce/communicator/room.hpp"

@@ -1,7 +1,6 @@
 #include "labs/06_allreduce/comparison/nccl_comparison.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <vector>
 
 #include "common/nccl/turn_timer.hpp"
@@ -39,15 +38,6 @@ std::optional<double> Measured::ratio() const {
         return {};
     }
     return std::min(*nccl, nccl_symmetric.value_or(*nccl)) / ours;
-}
-
-double time_together(Rank& rank, const std::function<void()>& step) {
-    rank.bootstrap().barrier("before a timed step");
-    const auto start = std::chrono::steady_clock::now();
-    step();
-    const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    const auto all = rank.bootstrap().allgather("timed step", time.count());
-    return *std::ranges::max_element(all);
 }
 
 NcclComparison::NcclComparison(Rank& rank, Communicator& communicator,
@@ -141,10 +131,13 @@ void NcclComparison::check_call(const Call& call) {
 }
 
 double NcclComparison::time_turn(const Call& call, int iterations) {
-    const TurnTimer timer(
-        rank_, stream_, iterations, options_.graph_launches,
+    const TurnTimer timer{
+        rank_,
+        stream_,
+        iterations,
+        options_.graph_launches,
         [this](std::string_view what) { communicator_.synchronize(stream_, what); },
-        options_.warm_ups);
+        options_.warm_ups};
     const double time = timer.time(call.make, [&] { poison(call); });
     // In place, the timed calls have added up their own results, so one more call is made and
     // checked.

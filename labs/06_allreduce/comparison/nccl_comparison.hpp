@@ -48,10 +48,6 @@ struct SetUpTimes {
     double windows = 0;  ///< Both buffers registered.
 };
 
-/// The time of `step`, which all ranks begin together: the slowest rank's, in milliseconds.
-/// Collective.
-double time_together(Rank& rank, const std::function<void()>& step);
-
 /// One rank's side of the comparison: an input and an output buffer, and NCCL's communicators for
 /// them. Construction and calls are collective.
 class NcclComparison {

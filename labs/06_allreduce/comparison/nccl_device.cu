@@ -33,7 +33,6 @@ public:
         nccl_.create_device_communicator(&wanted, &comm_);
     }
     NcclDeviceOnGpu(const NcclDeviceOnGpu&) = delete;
-    NcclDeviceOnGpu& operator=(const NcclDeviceOnGpu&) = delete;
     ~NcclDeviceOnGpu() override {
         // After an exception, ncclCommAbort does this: kernels may still wait in its barriers.
         if (std::uncaught_exceptions() == 0) {

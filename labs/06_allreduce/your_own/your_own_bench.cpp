@@ -121,7 +121,7 @@ void time_in_turn(Rank& rank, Communicator& communicator, const Stream& stream,
         candidate.check();
     }
     const bool emulated = symm::is_emulated();
-    const symm::TurnTimer timer(rank, stream, emulated ? 1 : 20, emulated ? 1 : 20, synchronize);
+    const symm::TurnTimer timer{rank, stream, emulated ? 1 : 20, emulated ? 1 : 20, synchronize};
     const std::vector<double> times =
         symm::medians_in_turn(candidates.size(), emulated ? 1 : 9,
                               [&](std::size_t c) { return timer.time(candidates[c].call, [] {}); });
