@@ -21,7 +21,6 @@ public:
     /// outlive it. Throws std::system_error if no thread can be started.
     PeerWatch(Bootstrap& bootstrap, KernelTimeout& timeout, std::optional<Deadline> deadline = {});
     PeerWatch(const PeerWatch&) = delete;
-    PeerWatch& operator=(const PeerWatch&) = delete;
 
 private:
     bool has_lost_a_peer();

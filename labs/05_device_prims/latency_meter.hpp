@@ -29,7 +29,6 @@ public:
     /// No wait in a kernel lasts longer than `limit`.
     explicit LatencyMeter(Rank& rank, std::chrono::nanoseconds limit = Deadline::standard_limit());
     LatencyMeter(const LatencyMeter&) = delete;
-    LatencyMeter& operator=(const LatencyMeter&) = delete;
     /// If an exception destroys it, the other ranks are notified at once.
     ~LatencyMeter();
 

@@ -36,7 +36,6 @@ public:
     explicit WorkScope(std::atomic<int>& running);
     ~WorkScope();
     WorkScope(const WorkScope&) = delete;
-    WorkScope& operator=(const WorkScope&) = delete;
 
 private:
     std::atomic<int>& running_;

@@ -43,7 +43,6 @@ public:
     /// everything; the bootstrap can still be used.
     explicit RingCommunicator(Rank& rank, const RingOptions& options = {});
     RingCommunicator(const RingCommunicator&) = delete;
-    RingCommunicator& operator=(const RingCommunicator&) = delete;
     /// Waits for calls in flight, and ends them as end_calls() describes. If an exception destroys
     /// it, the other ranks are notified.
     ~RingCommunicator();

@@ -58,7 +58,6 @@ public:
     /// other communicators.
     explicit Communicator(Rank& rank, const CommunicatorOptions& options = {});
     Communicator(const Communicator&) = delete;
-    Communicator& operator=(const Communicator&) = delete;
     /// Waits for the calls in flight, and ends them if a rank that they wait for has failed or is
     /// gone, or after SYMM_TIMEOUT; then it logs a warning. If an exception destroys it, it ends
     /// them at once. Graphs with its calls can then no longer be launched.

@@ -74,7 +74,6 @@ public:
     Exchange(const Rank& rank, std::unique_ptr<Rail> rail, std::size_t most_bytes,
              std::chrono::nanoseconds limit = Deadline::standard_limit() * 3 / 4);
     Exchange(const Exchange&) = delete;
-    Exchange& operator=(const Exchange&) = delete;
     /// Ends all parts in flight.
     ~Exchange();
 

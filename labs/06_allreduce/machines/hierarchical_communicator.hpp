@@ -38,7 +38,6 @@ public:
     HierarchicalCommunicator(Rank& inside, Exchange& across,
                              const CommunicatorOptions& options = {});
     HierarchicalCommunicator(const HierarchicalCommunicator&) = delete;
-    HierarchicalCommunicator& operator=(const HierarchicalCommunicator&) = delete;
     /// As ~Communicator.
     ~HierarchicalCommunicator();
 

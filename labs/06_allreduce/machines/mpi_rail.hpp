@@ -28,7 +28,6 @@ public:
     /// Throws std::runtime_error if MPI cannot be called by a thread other than this one.
     MpiSession(int& argc, char**& argv);
     MpiSession(const MpiSession&) = delete;
-    MpiSession& operator=(const MpiSession&) = delete;
     ~MpiSession();
 
     /// A call of MPI follows that waits for other ranks. If neither the next step begins nor

@@ -8,7 +8,6 @@
 #include "common/cli/cli.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/kernel_timeout.hpp"
-#include "common/ranks/ranks.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/06_allreduce/algorithms/kernels.hpp"
 #include "labs/06_allreduce/algorithms/mailbox/mailbox.hpp"
