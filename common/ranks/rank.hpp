@@ -4,7 +4,6 @@
 
 #include <fmt/core.h>
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -19,11 +18,9 @@ namespace symm {
 
 /// The kind of a rank: a process of its own, or a thread of one process.
 enum class RankMode { kProcess, kThread };
-template <>
-struct Names<RankMode> {
-    static constexpr std::string_view kEnum = "RankMode";
-    static constexpr std::array<std::string_view, 2> kNames{"process", "thread"};
-};
+constexpr auto names_of(RankMode) {
+    return names("RankMode", "process", "thread");
+}
 
 /// One rank of a run, given to the body by run_ranks(). Used by its own thread only.
 class Rank {

@@ -2,6 +2,7 @@
 /// \file
 /// The names of an enumeration's values, as people type and read them.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -9,20 +10,28 @@
 
 namespace symm {
 
-/// An enumeration whose values count from 0 has names if it specializes this:
+/// An enumeration's own name, and those of its values, which count from 0.
+template <std::size_t kCount>
+struct Names {
+    std::string_view kind;
+    std::array<std::string_view, kCount> values;
+};
+
+/// An enumeration has names if there is a function of this kind beside it:
 ///
-///     template <>
-///     struct Names<ReduceOp> {
-///         static constexpr std::string_view kEnum = "ReduceOp";
-///         static constexpr std::string_view kNames[] = {"sum", "prod"};
-///     };
-template <class Enum>
-struct Names;
+///     constexpr auto names_of(ReduceOp) { return names("ReduceOp", "sum", "prod"); }
+template <class... Value>
+constexpr Names<sizeof...(Value)> names(std::string_view kind, const Value&... values) {
+    return {kind, {values...}};
+}
 
 template <class Enum>
-concept Named = requires {
-    Names<Enum>::kNames;
+concept Named = requires(Enum value) {
+    names_of(value);
 };
+
+template <Named Enum>
+inline constexpr auto kNamesOf = names_of(Enum{});
 
 /// The position of a name. Throws UsageError for another: `--op mean: choose one of sum, prod`.
 std::size_t find_name(std::span<const std::string_view> names, std::string_view option,
@@ -34,13 +43,13 @@ std::string_view name_at(std::span<const std::string_view> names, std::string_vi
 /// The value with this name. Throws as find_name().
 template <Named Enum>
 Enum named(std::string_view option, std::string_view name) {
-    return static_cast<Enum>(find_name(Names<Enum>::kNames, option, name));
+    return static_cast<Enum>(find_name(kNamesOf<Enum>.values, option, name));
 }
 
 /// The value's name. Throws as name_at().
 template <Named Enum>
 std::string_view name_of(Enum value) {
-    return name_at(Names<Enum>::kNames, Names<Enum>::kEnum, static_cast<std::int64_t>(value));
+    return name_at(kNamesOf<Enum>.values, kNamesOf<Enum>.kind, static_cast<std::int64_t>(value));
 }
 
 /// Throws std::invalid_argument for a number that is no value of its enumeration.

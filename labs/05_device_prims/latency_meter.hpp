@@ -16,11 +16,9 @@
 
 namespace symm {
 
-template <>
-struct Names<Carrier> {
-    static constexpr std::string_view kEnum = "Carrier";
-    static constexpr std::array<std::string_view, 3> kNames{"signal", "relaxed", "packet"};
-};
+constexpr auto names_of(Carrier) {
+    return names("Carrier", "signal", "relaxed", "packet");
+}
 
 /// One rank's latency test. Construction and all calls are collective: all ranks make them, in the
 /// same order.

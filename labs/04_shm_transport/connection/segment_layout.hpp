@@ -16,11 +16,9 @@
 ///
 /// Source: NCCL's shmSendSetup and shmRecvSetup in src/transport/shm.cc (NCCL_SHM_LOCALITY).
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,11 +29,9 @@ namespace symm {
 
 /// In whose segment a connection's buffer lies (NCCL_SHM_LOCALITY 1, 2).
 enum class Locality : std::uint32_t { kSender, kReceiver };
-template <>
-struct Names<Locality> {
-    static constexpr std::string_view kEnum = "Locality";
-    static constexpr std::array<std::string_view, 2> kNames{"sender", "receiver"};
-};
+constexpr auto names_of(Locality) {
+    return names("Locality", "sender", "receiver");
+}
 
 /// A rank's device and the connections on which it receives, known to all ranks.
 struct ConnectionPlan {

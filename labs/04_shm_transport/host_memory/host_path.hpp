@@ -10,10 +10,8 @@
 /// Source: NCCL's ncclCuMemHostEnable in src/misc/cudawrap.cc (NCCL_CUMEM_HOST_ENABLE), which tries
 /// cuMemCreate in the same way, but each rank by itself.
 
-#include <array>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "common/sys/named.hpp"
 
@@ -24,11 +22,9 @@ class Rank;
 /// A way to shared host memory.
 enum class HostPath { kCuMem, kPosix };
 
-template <>
-struct Names<HostPath> {
-    static constexpr std::string_view kEnum = "HostPath";
-    static constexpr std::array<std::string_view, 2> kNames{"cuMem", "POSIX"};
-};
+constexpr auto names_of(HostPath) {
+    return names("HostPath", "cuMem", "POSIX");
+}
 
 /// A path and, if it is not cuMem, the reason.
 struct HostPathChoice {

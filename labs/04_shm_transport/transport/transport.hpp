@@ -16,7 +16,6 @@
 
 #include <cuda.h>
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +24,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/cuda/device_memory.hpp"
@@ -45,11 +43,9 @@ namespace symm {
 
 /// On which side the copy engine moves the data (NCCL_SHM_MEMCPY_MODE 1, 2, 3).
 enum class ProxySide : unsigned { kNone, kSender, kReceiver, kBoth };
-template <>
-struct Names<ProxySide> {
-    static constexpr std::string_view kEnum = "ProxySide";
-    static constexpr std::array<std::string_view, 4> kNames{"none", "sender", "receiver", "both"};
-};
+constexpr auto names_of(ProxySide) {
+    return names("ProxySide", "none", "sender", "receiver", "both");
+}
 
 /// How a transport is built: the table of knobs in README.md. A connection takes the first four of
 /// its receiver; its sender's are ignored.

@@ -23,12 +23,9 @@ constexpr int trips_of(Collective collective) {
     return collective == Collective::kAllReduce ? 2 : 1;
 }
 
-template <>
-struct Names<Collective> {
-    static constexpr std::string_view kEnum = "Collective";
-    static constexpr std::array<std::string_view, 5> kNames{"allreduce", "reducescatter",
-                                                            "allgather", "broadcast", "reduce"};
-};
+constexpr auto names_of(Collective) {
+    return names("Collective", "allreduce", "reducescatter", "allgather", "broadcast", "reduce");
+}
 
 /// `AllReduce`, and so on, as written in pages and output.
 inline std::string_view title_of(Collective collective) {

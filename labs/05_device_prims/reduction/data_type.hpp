@@ -64,23 +64,18 @@ constexpr bool is_signed_integer(DataType type) {
     return type == DataType::kInt8 || type == DataType::kInt32 || type == DataType::kInt64;
 }
 
-template <>
-struct Names<DataType> {
-    static constexpr std::string_view kEnum = "DataType";
-    static constexpr std::array<std::string_view, 10> kNames{"int8",   "uint8",   "int32", "uint32",
-                                                             "int64",  "uint64",  "half",  "float",
-                                                             "double", "bfloat16"};
-};
+constexpr auto names_of(DataType) {
+    return names("DataType", "int8", "uint8", "int32", "uint32", "int64", "uint64", "half", "float",
+                 "double", "bfloat16");
+}
 /// Also takes `bf16`.
 template <>
 inline DataType named<DataType>(std::string_view option, std::string_view name) {
     return static_cast<DataType>(
-        find_name(Names<DataType>::kNames, option, name == "bf16" ? "bfloat16" : name));
+        find_name(kNamesOf<DataType>.values, option, name == "bf16" ? "bfloat16" : name));
 }
-template <>
-struct Names<ReduceOp> {
-    static constexpr std::string_view kEnum = "ReduceOp";
-    static constexpr std::array<std::string_view, 5> kNames{"sum", "prod", "max", "min", "avg"};
-};
+constexpr auto names_of(ReduceOp) {
+    return names("ReduceOp", "sum", "prod", "max", "min", "avg");
+}
 
 }  // namespace symm

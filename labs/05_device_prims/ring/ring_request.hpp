@@ -7,7 +7,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 
 #include "labs/04_shm_transport/connection/fifo_memory.hpp"
 #include "labs/05_device_prims/reduction/collective.hpp"
@@ -22,16 +21,12 @@ inline constexpr std::array kProtocols{Protocol::kSimple, Protocol::kLL, Protoco
 /// Where the connections lie: in the GPUs' memory, or in host memory (lab 04).
 enum class RingMemory { kPeer, kHost };
 
-template <>
-struct Names<Protocol> {
-    static constexpr std::string_view kEnum = "Protocol";
-    static constexpr std::array<std::string_view, 3> kNames{"simple", "ll", "ll128"};
-};
-template <>
-struct Names<RingMemory> {
-    static constexpr std::string_view kEnum = "RingMemory";
-    static constexpr std::array<std::string_view, 2> kNames{"peer", "host"};
-};
+constexpr auto names_of(Protocol) {
+    return names("Protocol", "simple", "ll", "ll128");
+}
+constexpr auto names_of(RingMemory) {
+    return names("RingMemory", "peer", "host");
+}
 
 /// A call. Everything but the addresses is the same on all ranks. The buffers that a rank reads and
 /// writes do not overlap, or the call is in place: they are the same, or one is the rank's own part

@@ -4,7 +4,6 @@
 /// launched, why a call takes them, and their kernels. algorithm.cpp has the table; the tuner, the
 /// communicator and the programs go through it.
 
-#include <array>
 #include <cstddef>
 #include <limits>
 #include <span>
@@ -20,14 +19,11 @@ namespace symm {
 /// In the order in which sizes grow. kAuto leaves it to the tuner.
 enum class Algorithm { kAuto, kOneShot, kSentinel, kPush, kTwoShot, kChunks, kCopy };
 
-template <>
-struct Names<Algorithm> {
-    static constexpr std::string_view kEnum = "Algorithm";
-    static constexpr auto kNames = std::to_array<std::string_view>(
-        {"auto", "oneshot", "sentinel", "push", "twoshot", "chunks", "copy"});
-};
+constexpr auto names_of(Algorithm) {
+    return names("Algorithm", "auto", "oneshot", "sentinel", "push", "twoshot", "chunks", "copy");
+}
 /// kAuto is none of them.
-inline constexpr std::size_t kAlgorithms = Names<Algorithm>::kNames.size() - 1;
+inline constexpr std::size_t kAlgorithms = kNamesOf<Algorithm>.values.size() - 1;
 
 inline constexpr std::size_t kAnySize = std::numeric_limits<std::size_t>::max();
 

@@ -93,7 +93,7 @@ std::vector<Algorithm> parse_columns(std::istringstream words) {
 TuningRow parse_row(std::istringstream words, const std::vector<Algorithm>& columns) {
     TuningRow row{};
     std::string kind;
-    const auto& kinds = Names<CallKind>::kNames;
+    const auto& kinds = kNamesOf<CallKind>.values;
     if (!(words >> row.ranks >> kind) || row.ranks < 1 ||
         std::ranges::find(kinds, kind) == kinds.end()) {
         throw UsageError(

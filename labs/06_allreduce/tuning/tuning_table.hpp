@@ -29,12 +29,9 @@ namespace symm {
 enum class CallKind { kFloating, kInteger, kReduceScatter, kAllGather };
 inline constexpr std::array kCallKinds{CallKind::kFloating, CallKind::kInteger,
                                        CallKind::kReduceScatter, CallKind::kAllGather};
-template <>
-struct Names<CallKind> {
-    static constexpr std::string_view kEnum = "CallKind";
-    static constexpr std::array<std::string_view, 4> kNames{"floating", "integer", "reducescatter",
-                                                            "allgather"};
-};
+constexpr auto names_of(CallKind) {
+    return names("CallKind", "floating", "integer", "reducescatter", "allgather");
+}
 CallKind kind_of(const Call& call);
 /// Whether the row's algorithm makes such calls.
 bool kind_makes(CallKind kind, const AlgorithmRow& row);

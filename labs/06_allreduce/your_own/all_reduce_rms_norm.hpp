@@ -2,8 +2,6 @@
 /// \file
 /// AllReduce, residual and RMSNorm in one call. all_reduce_rms_norm_kernel.hpp has the kernels.
 
-#include <array>
-#include <string_view>
 #include <symm/symm.hpp>
 
 namespace your_own {
@@ -11,16 +9,9 @@ namespace your_own {
 /// How a call is made: in one shot through the mailbox; in one or two shots through windows; kAuto
 /// chooses by the size.
 enum class RmsNormWay { kAuto, kPacks, kOneShot, kTwoShots };
-
-}  // namespace your_own
-
-template <>
-struct symm::Names<your_own::RmsNormWay> {
-    static constexpr std::string_view kEnum = "RmsNormWay";
-    static constexpr std::array<std::string_view, 4> kNames{"auto", "packs", "oneshot", "twoshots"};
-};
-
-namespace your_own {
+constexpr auto names_of(RmsNormWay) {
+    return symm::names("RmsNormWay", "auto", "packs", "oneshot", "twoshots");
+}
 
 /// A call's buffers: `rows` rows of `hidden` elements each, and the weights, one row.
 struct RmsNormRows {

@@ -16,8 +16,8 @@ constexpr std::size_t kMostSizes = 100'000;
 constexpr int kMost = 100'000;  // calls, launches and turns
 
 template <class Enum>
-std::vector<std::string> names() {
-    return {Names<Enum>::kNames.begin(), Names<Enum>::kNames.end()};
+std::vector<std::string> choices() {
+    return {kNamesOf<Enum>.values.begin(), kNamesOf<Enum>.values.end()};
 }
 
 }  // namespace
@@ -44,10 +44,10 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
         ->check(CLI::IsMember({"allreduce", "reducescatter", "allgather"}))
         ->capture_default_str();
     app.add_option("-d,--datatype", options.type, "Type of the elements")
-        ->check(CLI::IsMember(names<DataType>()))
+        ->check(CLI::IsMember(choices<DataType>()))
         ->capture_default_str();
     app.add_option("-o,--op", options.op, "Operation")
-        ->check(CLI::IsMember(names<ReduceOp>()))
+        ->check(CLI::IsMember(choices<ReduceOp>()))
         ->capture_default_str();
     comparison.iterations = 0;
     comparison.warm_ups = 5;
