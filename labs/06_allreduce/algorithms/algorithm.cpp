@@ -58,10 +58,6 @@ std::size_t packets_at_once(int) {
     return kOneShotLimit;
 }
 
-constexpr std::string_view kFlagsArrive = "up to {up_to}: one trip, and flags arrive with the data";
-constexpr std::string_view kFlagsCost = "above {above}: half of a packet's bytes are flags";
-constexpr std::string_view kEngine = "above {above}: the copy engine moves more bytes per second";
-
 // More slow the copies down. Fewer cannot add up narrow types in time: on four H200s, 1G of
 // bfloat16 takes 4.57 ms with 32 blocks, 4.25 with 64 and 4.27 with 80.
 constexpr unsigned kCopyBlocks = 32;
@@ -72,13 +68,39 @@ std::size_t copies_pay_above(int ranks) {
     return std::size_t{ranks <= 2 ? 8U : ranks <= 4 ? 64U : 128U} << 20;
 }
 
-const std::array kRows{
-    AlgorithmRow{.collective = Collective::kAllReduce,
-                 .algorithm = Algorithm::kOneShot,
-                 .why = kFlagsArrive,
-                 .bytes_per_thread = 8,
-                 .at_once = packets_at_once,
-                 .kernels = &kOneShotKernels},
+// The rows of algorithms that make all three collectives.
+
+constexpr AlgorithmRow one_shot(Collective collective, const AlgorithmKernels& kernels) {
+    return {.collective = collective,
+            .algorithm = Algorithm::kOneShot,
+            .why = "up to {up_to}: one trip, and flags arrive with the data",
+            .bytes_per_thread = 8,
+            .at_once = packets_at_once,
+            .kernels = &kernels};
+}
+
+constexpr AlgorithmRow two_shot(Collective collective, std::string_view why) {
+    return {.collective = collective,
+            .algorithm = Algorithm::kTwoShot,
+            .why = why,
+            .in_windows = true,
+            .by_parts = collective == Collective::kAllReduce,
+            .kernels = &kTwoShotKernels};
+}
+
+constexpr AlgorithmRow copy(Collective collective) {
+    return {.collective = collective,
+            .algorithm = Algorithm::kCopy,
+            .why = "above {above}: the copy engine moves more bytes per second",
+            .own_device = true,
+            .by_parts = collective == Collective::kAllReduce,
+            .most_blocks = kCopyBlocks,
+            .outside_windows_above = copies_pay_above,
+            .kernels = &kCopyKernels};
+}
+
+constinit const std::array kRows{
+    one_shot(Collective::kAllReduce, kOneShotKernels),
     AlgorithmRow{.collective = Collective::kAllReduce,
                  .algorithm = Algorithm::kSentinel,
                  .why = "up to {up_to}: one trip takes less time than two barriers",
@@ -99,13 +121,8 @@ const std::array kRows{
                  .enough_for = [](unsigned blocks) { return enough_for_sentinel(2 * blocks); },
                  .shape = sentinel_shape,
                  .kernels = &kPushKernels},
-    AlgorithmRow{.collective = Collective::kAllReduce,
-                 .algorithm = Algorithm::kTwoShot,
-                 .why = "above {above}: staging through scratch memory costs an extra pass to "
-                        "clear it",
-                 .in_windows = true,
-                 .by_parts = true,
-                 .kernels = &kTwoShotKernels},
+    two_shot(Collective::kAllReduce,
+             "above {above}: staging through scratch memory costs an extra pass to clear it"),
     AlgorithmRow{.collective = Collective::kAllReduce,
                  .algorithm = Algorithm::kChunks,
                  .why = "above {above}: stores cross a link faster than loads",
@@ -115,52 +132,15 @@ const std::array kRows{
                  .at_once = slots_at_once,
                  .enough_for = enough_for_chunks,
                  .kernels = &kChunksKernels},
-    AlgorithmRow{.collective = Collective::kAllReduce,
-                 .algorithm = Algorithm::kCopy,
-                 .why = kEngine,
-                 .own_device = true,
-                 .by_parts = true,
-                 .most_blocks = kCopyBlocks,
-                 .outside_windows_above = copies_pay_above,
-                 .kernels = &kCopyKernels},
+    copy(Collective::kAllReduce),
 
-    AlgorithmRow{.collective = Collective::kReduceScatter,
-                 .algorithm = Algorithm::kOneShot,
-                 .why = kFlagsArrive,
-                 .bytes_per_thread = 8,
-                 .at_once = packets_at_once,
-                 .kernels = &kReduceScatterPacketsKernels},
-    AlgorithmRow{.collective = Collective::kReduceScatter,
-                 .algorithm = Algorithm::kTwoShot,
-                 .why = kFlagsCost,
-                 .in_windows = true,
-                 .kernels = &kTwoShotKernels},
-    AlgorithmRow{.collective = Collective::kReduceScatter,
-                 .algorithm = Algorithm::kCopy,
-                 .why = kEngine,
-                 .own_device = true,
-                 .most_blocks = kCopyBlocks,
-                 .outside_windows_above = copies_pay_above,
-                 .kernels = &kCopyKernels},
+    one_shot(Collective::kReduceScatter, kReduceScatterPacketsKernels),
+    two_shot(Collective::kReduceScatter, "above {above}: half of a packet's bytes are flags"),
+    copy(Collective::kReduceScatter),
 
-    AlgorithmRow{.collective = Collective::kAllGather,
-                 .algorithm = Algorithm::kOneShot,
-                 .why = kFlagsArrive,
-                 .bytes_per_thread = 8,
-                 .at_once = packets_at_once,
-                 .kernels = &kAllGatherPacketsKernels},
-    AlgorithmRow{.collective = Collective::kAllGather,
-                 .algorithm = Algorithm::kTwoShot,
-                 .why = kFlagsCost,
-                 .in_windows = true,
-                 .kernels = &kTwoShotKernels},
-    AlgorithmRow{.collective = Collective::kAllGather,
-                 .algorithm = Algorithm::kCopy,
-                 .why = kEngine,
-                 .own_device = true,
-                 .most_blocks = kCopyBlocks,
-                 .outside_windows_above = copies_pay_above,
-                 .kernels = &kCopyKernels},
+    one_shot(Collective::kAllGather, kAllGatherPacketsKernels),
+    two_shot(Collective::kAllGather, "above {above}: half of a packet's bytes are flags"),
+    copy(Collective::kAllGather),
 };
 
 }  // namespace
