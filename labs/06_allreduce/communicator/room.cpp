@@ -1,7 +1,5 @@
 #include "labs/06_allreduce/communicator/room.hpp"
 
-#include <fmt/core.h>
-
 #include "common/sys/bytes.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
@@ -19,14 +17,13 @@ void require_room(const Rank& rank, std::size_t bytes, std::string_view option) 
         round_up(Communicator::most_state_bytes(rank.size()), unit) + 2 * unit;
     const std::size_t most = part > state ? (part - state) / 2 / unit * unit : 0;
     if (most == 0) {
-        throw UsageError(
-            fmt::format("device {} has {} of memory, too little for an AllReduce of {} ranks",
-                        rank.device(), format_bytes(memory), rank.size()));
+        throw UsageError("device {} has {} of memory, too little for an AllReduce of {} ranks",
+                         rank.device(), format_bytes(memory), rank.size());
     }
     if (bytes > most) {
-        throw UsageError(fmt::format(
+        throw UsageError(
             "2 buffers of {} do not fit in a rank's share of device {}'s {}: use {} {} or less",
-            format_bytes(bytes), rank.device(), format_bytes(memory), option, format_bytes(most)));
+            format_bytes(bytes), rank.device(), format_bytes(memory), option, format_bytes(most));
     }
 }
 

@@ -84,7 +84,7 @@ std::vector<Algorithm> parse_columns(std::istringstream words) {
     for (std::string name; words >> name;) {
         columns.push_back(named<Algorithm>("column", name));
         if (TuningRow::column(columns.back()) >= TuningRow::kColumns) {
-            throw UsageError(fmt::format("there is no column `{}`", name));
+            throw UsageError("there is no column `{}`", name);
         }
     }
     return columns;
@@ -96,8 +96,7 @@ TuningRow parse_row(std::istringstream words, const std::vector<Algorithm>& colu
     const auto& kinds = kNamesOf<CallKind>.values;
     if (!(words >> row.ranks >> kind) || row.ranks < 1 ||
         std::ranges::find(kinds, kind) == kinds.end()) {
-        throw UsageError(
-            fmt::format("a row starts with the number of ranks, then {}", fmt::join(kinds, ", ")));
+        throw UsageError("a row starts with the number of ranks, then {}", fmt::join(kinds, ", "));
     }
     row.kind = named<CallKind>("calls", kind);
     for (const Algorithm algorithm : columns) {
@@ -105,13 +104,13 @@ TuningRow parse_row(std::istringstream words, const std::vector<Algorithm>& colu
         words >> word;
         const std::size_t up_to = size_of_text(word);
         if (up_to != 0 && !has_column(row.kind, algorithm)) {
-            throw UsageError(fmt::format("{} has no {} calls: write `-`", name_of(algorithm),
-                                         name_of(row.kind)));
+            throw UsageError("{} has no {} calls: write `-`", name_of(algorithm),
+                             name_of(row.kind));
         }
         row.up_to.at(TuningRow::column(algorithm)) = up_to;
     }
     if (std::string more; words >> more) {
-        throw UsageError(fmt::format("there is no column for `{}`", more));
+        throw UsageError("there is no column for `{}`", more);
     }
     return row;
 }
@@ -176,19 +175,19 @@ TuningTable TuningTable::parse(std::string_view text, std::string_view origin) {
                 table.set(parse_row(std::istringstream(line), columns));
             }
         } catch (const UsageError& error) {
-            throw UsageError(fmt::format("{}, line {}: {}", origin, number, error.what()));
+            throw UsageError("{}, line {}: {}", origin, number, error.what());
         }
     }
     if (table.rows_.size() > kMostRows) {
-        throw UsageError(fmt::format("{}: {} rows, but at most {} are allowed", origin,
-                                     table.rows_.size(), kMostRows));
+        throw UsageError("{}: {} rows, but at most {} are allowed", origin, table.rows_.size(),
+                         kMostRows);
     }
     for (const CallKind kind : kCallKinds) {
         if (table.has(kind)) {
             continue;
         }
         if (kind == CallKind::kFloating || kind == CallKind::kInteger) {
-            throw UsageError(fmt::format("{}: no row for {} types", origin, name_of(kind)));
+            throw UsageError("{}: no row for {} types", origin, name_of(kind));
         }
         for (const TuningRow& row : parse(librarys_table(), "the library's table").rows_) {
             if (row.kind == kind) {
