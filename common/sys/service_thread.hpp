@@ -2,10 +2,10 @@
 /// \file
 /// A host thread that works for kernels: the proxy's, and the one that receives TCP.
 
-#include <atomic>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,13 +16,14 @@ namespace symm {
 /// has ended before what it uses is destroyed.
 class ServiceThread {
 public:
-    /// `body` gets this object, and returns soon after stopping() has become true. If it throws,
-    /// failure() keeps the text, and `on_failure` is called: it should abort kernels that would
-    /// wait in vain.
-    ServiceThread(std::function<void(const ServiceThread&)> body, std::function<void()> on_failure)
-        : thread_([this, body = std::move(body), on_failure = std::move(on_failure)] {
+    /// `body` returns soon after it is asked to stop. If it throws, failure() keeps the text, and
+    /// `on_failure` is called: it should abort kernels that would wait in vain.
+    ServiceThread(std::function<void(const std::stop_token&)> body,
+                  std::function<void()> on_failure)
+        : thread_([this, body = std::move(body),
+                   on_failure = std::move(on_failure)](const std::stop_token& stop) {
               try {
-                  body(*this);
+                  body(stop);
               } catch (const std::exception& error) {
                   {
                       const std::lock_guard lock(mutex_);
@@ -31,13 +32,7 @@ public:
                   on_failure();
               }
           }) {}
-    ServiceThread(const ServiceThread&) = delete;
-    ~ServiceThread() {
-        stopping_.store(true, std::memory_order_relaxed);
-        thread_.join();
-    }
 
-    bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
     /// The error that ended the thread; empty if none has.
     std::string failure() const {
         const std::lock_guard lock(mutex_);
@@ -45,10 +40,9 @@ public:
     }
 
 private:
-    std::atomic<bool> stopping_{false};
     mutable std::mutex mutex_;
     std::string failure_;  ///< Guarded by the mutex.
-    std::thread thread_;
+    std::jthread thread_;
 };
 
 }  // namespace symm

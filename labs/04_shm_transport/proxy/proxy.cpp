@@ -71,9 +71,9 @@ Proxy::Proxy(int device, const std::vector<ProxyRoute>& routes, std::function<vo
     : device_(device),
       channels_(routes.begin(), routes.end()),
       thread_(
-          [this](const ServiceThread& thread) {
+          [this](const std::stop_token& stop) {
               try {
-                  run(thread);
+                  run(stop);
               } catch (const std::exception& error) {
                   cuStreamSynchronize(stream_.get());  // copies use slots; its result is ignored
                   throw std::runtime_error(
@@ -82,10 +82,10 @@ Proxy::Proxy(int device, const std::vector<ProxyRoute>& routes, std::function<vo
           },
           std::move(on_failure)) {}
 
-void Proxy::run(const ServiceThread& thread) {
+void Proxy::run(const std::stop_token& stop) {
     device_.make_current();
     const RelaxedCapture relaxed;  // a user may be capturing in mode GLOBAL
-    for (int idle = 0; !thread.stopping();) {
+    for (int idle = 0; !stop.stop_requested();) {
         bool any = false;
         for (ProxyChannel& channel : channels_) {
             any |= channel.progress(stream_.get());

@@ -82,7 +82,7 @@ private:
     /// A proxy that sleeps adds latency; one that polls all the time takes a processor.
     static constexpr int kPollsBeforeSleep = 2000;
 
-    void run(const ServiceThread& thread);
+    void run(const std::stop_token& stop);
 
     Device device_;
     Stream stream_;

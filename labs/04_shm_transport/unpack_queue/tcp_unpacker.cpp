@@ -56,9 +56,9 @@ void send_all(int socket, std::span<iovec> parts) {
 
 // Polls until `done()`. Returns false if the thread must end.
 template <class Done>
-bool wait(const ServiceThread& thread, const Done& done) {
+bool wait(const std::stop_token& stop, const Done& done) {
     for (int round = 0; !done(); ++round) {
-        if (thread.stopping()) {
+        if (stop.stop_requested()) {
             return false;
         }
         simt::back_off(round);
@@ -113,7 +113,7 @@ TcpUnpacker::TcpUnpacker(UniqueFd socket, int rank, int peer, std::size_t bounce
       queue_(pinned_calloc(sizeof(UnpackQueue))),
       bounce_(pinned_calloc(bounce_bytes)),
       timeout_(limit),
-      thread_([this](const ServiceThread& thread) { run(thread); }, [this] { timeout_.abort(); }) {}
+      thread_([this](const std::stop_token& stop) { run(stop); }, [this] { timeout_.abort(); }) {}
 
 // Every block has read all descriptors before this one.
 std::uint64_t TcpUnpacker::read_by_all() const {
@@ -128,13 +128,13 @@ std::uint64_t TcpUnpacker::read_by_all() const {
 // Receives what there is, at least a byte, into the part of the ring that is being filled; begins a
 // part when the kernel has read its old data. Returns 0 if the sender has closed the connection or
 // the thread must end.
-std::size_t TcpUnpacker::receive_some(const ServiceThread& thread) {
+std::size_t TcpUnpacker::receive_some(const std::stop_token& stop) {
     const std::size_t part_bytes = bounce_.size() / kParts;
     const std::uint64_t last_read = read_before_[received_ / part_bytes % kParts];
-    if (received_ % part_bytes == 0 && !wait(thread, [&] { return read_by_all() >= last_read; })) {
+    if (received_ % part_bytes == 0 && !wait(stop, [&] { return read_by_all() >= last_read; })) {
         return 0;
     }
-    while (!thread.stopping()) {
+    while (!stop.stop_requested()) {
         const ssize_t received =
             ::recv(socket_.get(), bounce_.as<std::byte>() + received_ % bounce_.size(),
                    part_bytes - received_ % part_bytes, 0);
@@ -149,7 +149,7 @@ std::size_t TcpUnpacker::receive_some(const ServiceThread& thread) {
 }
 
 // Posts descriptors of all data received. Returns false if the thread must end.
-bool TcpUnpacker::describe(const ServiceThread& thread) {
+bool TcpUnpacker::describe(const std::stop_token& stop) {
     auto* queue = queue_.as<UnpackQueue>();
     for (;;) {
         const std::uint64_t place = described_ % bounce_.size();
@@ -159,7 +159,7 @@ bool TcpUnpacker::describe(const ServiceThread& thread) {
             described_ += sizeof(rest_) + rest_.destination % kUnit;
         } else if (rest_.length > 0 && described_ < received_) {
             const std::uint64_t bytes = std::min(rest_.length, received_ - described_);
-            if (!wait(thread, [&] { return next_ - read_by_all() < kUnpackDepth; })) {
+            if (!wait(stop, [&] { return next_ - read_by_all() < kUnpackDepth; })) {
                 return false;
             }
             queue->descriptors[next_ % kUnpackDepth] = {place, bytes, rest_.destination};
@@ -178,21 +178,21 @@ bool TcpUnpacker::describe(const ServiceThread& thread) {
     }
 }
 
-void TcpUnpacker::run(const ServiceThread& thread) {
+void TcpUnpacker::run(const std::stop_token& stop) {
     // recv() itself waits with a limit: one system call, not two.
     if (::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kLookEvery, sizeof(kLookEvery)) !=
         0) {
         throw std::system_error(errno, std::generic_category(), "setsockopt(SO_RCVTIMEO)");
     }
-    while (const std::size_t bytes = receive_some(thread)) {
+    while (const std::size_t bytes = receive_some(stop)) {
         received_ += bytes;
-        if (!describe(thread)) {
+        if (!describe(stop)) {
             return;
         }
         const std::size_t part_bytes = bounce_.size() / kParts;
         read_before_[(received_ - 1) / part_bytes % kParts] = next_;
     }
-    if (thread.stopping()) {
+    if (stop.stop_requested()) {
         return;
     }
     if (rest_.length > 0) {

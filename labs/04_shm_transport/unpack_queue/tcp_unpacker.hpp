@@ -64,9 +64,9 @@ public:
 private:
     static constexpr std::size_t kParts = 4;
 
-    void run(const ServiceThread& thread);
-    std::size_t receive_some(const ServiceThread& thread);
-    bool describe(const ServiceThread& thread);
+    void run(const std::stop_token& stop);
+    std::size_t receive_some(const std::stop_token& stop);
+    bool describe(const std::stop_token& stop);
     std::uint64_t read_by_all() const;
 
     UniqueFd socket_;
