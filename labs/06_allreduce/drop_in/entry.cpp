@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "common/sys/environment.hpp"
@@ -52,29 +54,30 @@ const char* keep(std::string_view text) {
     return (new std::string(text))->c_str();
 }
 
+/// The number of the capture that the stream is in, if it is in one.
+std::optional<cuuint64_t> capture_of(CUstream stream) {
+    auto status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+#if CUDA_VERSION >= 13000
+    check(cuStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr),
+#else
+    check(cuStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr),
+#endif
+          "cuStreamGetCaptureInfo()");
+    return status == CU_STREAM_CAPTURE_STATUS_NONE ? std::nullopt : std::optional(id);
+}
+
 }  // namespace
 
 const char* AllReduceCall::why_nccls() const {
     return count == 0                         ? "no elements"
            : type < 0 || type > SYMM_BFLOAT16 ? "elements of a type that symm.h lacks"
            : op < 0 || op > SYMM_AVG          ? "an operation that the program made (PreMulSum)"
-           : count > (std::size_t{1} << 40)   ? "more elements than any memory has"
                                               : nullptr;
 }
 
 std::size_t AllReduceCall::bytes() const {
     return count * size_of(static_cast<DataType>(type));  // numbered as in nccl.h
-}
-
-bool is_captured(CUstream stream, cuuint64_t* id) {
-    auto status = CU_STREAM_CAPTURE_STATUS_NONE;
-#if CUDA_VERSION >= 13000
-    check(cuStreamGetCaptureInfo(stream, &status, id, nullptr, nullptr, nullptr, nullptr),
-#else
-    check(cuStreamGetCaptureInfo(stream, &status, id, nullptr, nullptr, nullptr),
-#endif
-          "cuStreamGetCaptureInfo()");
-    return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 Entry::Entry(const Place& place) : place_(place) {
@@ -83,6 +86,11 @@ Entry::Entry(const Place& place) : place_(place) {
     } else if (place.ranks > kMostRanks) {
         pass("more than 8 ranks");
     }
+}
+
+bool Entry::is_captured(CUstream stream) const {
+    const DeviceScope scope(place_.device);  // the default stream is the current context's
+    return capture_of(stream).has_value();
 }
 
 void Entry::pass(const char* why) {
@@ -98,17 +106,26 @@ std::shared_ptr<symm_comm> Entry::ours() {
 
 bool Entry::may_wait(const Work& work) {
     const std::lock_guard lock(mutex_);
-    return work.attach || !work.windows.empty() || !released_.empty() ||
+    return work.attach || !work.registrations.empty() || !released_.empty() ||
            env::number("SYMM_CHECK") == 1 ||
            // A communicator's first large call makes memory for it, with all ranks.
            std::any_of(work.calls.begin(), work.calls.end(),
                        [&](const AllReduceCall& call) { return call.bytes() > most_bytes_; });
 }
 
-Result Entry::run(const Work& work) {
+Result Entry::run(const Work& work, Result nccls) {
     const std::lock_guard lock(mutex_);
+    while (nccls == kInProgress) {
+        std::this_thread::sleep_for(std::chrono::microseconds{50});
+        int error = kInternalError;  // after an abort NCCL is not asked
+        const Result asked = aborted_ ? kSuccess : nccl::CommGetAsyncError(place_.comm, &error);
+        nccls = asked != kSuccess ? asked : static_cast<Result>(error);
+    }
+    if (nccls != kSuccess) {
+        return nccls;
+    }
     std::optional<DeviceScope> scope;  // the program may be capturing
-    if (!work.windows.empty() || !released_.empty() || work.attach) {
+    if (!work.registrations.empty() || !released_.empty() || work.attach) {
         scope.emplace(place_.device);
     }
     for (void* window : std::exchange(released_, {})) {
@@ -118,28 +135,26 @@ Result Entry::run(const Work& work) {
             return kInternalError;
         }
     }
-    for (const RegisteredWindow& window : work.windows) {
-        windows_.push_back(window);
-        if (const auto comm = ours()) {
-            add(comm.get(), windows_.back());
+    for (const Registration& one : work.registrations) {
+        if (*one.handle != nullptr) {  // null: NCCL cannot use the memory as a window
+            windows_.push_back({*one.handle, one.memory, one.bytes});
+            if (const auto comm = ours()) {
+                add(comm.get(), windows_.back());
+            }
         }
     }
-    if (work.attach && state_ == State::kNew) {
-        attach();
-    }
-    Result result = kSuccess;
+    Result result = work.attach && state_ == State::kNew ? attach() : kSuccess;
     for (const AllReduceCall& call : work.calls) {
         const auto comm = ours();
-        const Result one = comm ? launch(comm.get(), call)
-                                : nccl::AllReduce(call.in, call.out, call.count, call.type, call.op,
-                                                  place_.comm, call.stream);
+        const Result one = comm ? launch(comm.get(), call) : kInvalidUsage;  // it has ended
         result = result == kSuccess ? one : result;
     }
     return result;
 }
 
-void Entry::attach() {
+Result Entry::attach() {
     std::string why;
+    Result met = kSuccess;
     std::shared_ptr<symm_comm> made;
     try {
         Exchange exchange(place_, aborted_);
@@ -174,24 +189,30 @@ void Entry::attach() {
                 why = fmt::format("rank {}: {}", rank, outcome.why);
             }
         }
-    } catch (const std::exception& error) {  // NCCL cannot be used any more, either
+    } catch (const std::exception& error) {  // the other ranks may wait for this one
         why = error.what();
+        met = kInternalError;
     }
     if (!why.empty()) {
-        log::info("rank {} of an ncclComm of {}: calls are NCCL's: {}", place_.rank, place_.ranks,
-                  why);
+        log::write(met == kSuccess ? log::Level::kInfo : log::Level::kError,
+                   fmt::format("rank {} of an ncclComm of {}: calls are NCCL's: {}", place_.rank,
+                               place_.ranks, why));
         pass(keep(why));
-        return;
+        return met;
     }
     for (RegisteredWindow& window : windows_) {
         add(made.get(), window);
     }
     {
         const std::lock_guard lock(ours_mutex_);
-        ours_ = std::move(made);
+        ours_ = made;
+    }
+    if (aborted_) {  // by abort(), which did not see it yet
+        symm_comm_abort(made.get());
     }
     note_communicator(place_.ranks, "");
     state_ = State::kOurs;
+    return kSuccess;
 }
 
 void Entry::add(symm_comm* comm, RegisteredWindow& window) {
@@ -233,10 +254,9 @@ Result Entry::launch(symm_comm* comm, const AllReduceCall& call) {
 Result Entry::queue(symm_comm* comm, const AllReduceCall& call) {
     // Kernels that gave up have left no result, and those after them would not either.
     symm_result result = symm_comm_gave_up(comm);
-    cuuint64_t id = 0;
-    const bool captures = is_captured(call.stream, &id);
-    if (result == SYMM_SUCCESS && captures) {
-        const Captured& last = captured(id);
+    const auto capture = capture_of(call.stream);
+    if (result == SYMM_SUCCESS && capture) {
+        const Captured& last = captured(*capture);
         if (last.stream != nullptr && last.stream != call.stream) {
             check(cuStreamWaitEvent(call.stream, last.after, 0), "cuStreamWaitEvent()");
         }
@@ -247,8 +267,8 @@ Result Entry::queue(symm_comm* comm, const AllReduceCall& call) {
                                                       static_cast<symm_op>(call.op), call.stream);
     if (result != SYMM_SUCCESS) {
         log::error("ncclAllReduce on rank {}: {}", place_.rank, symm_last_error());
-    } else if (captures) {
-        Captured& last = captured(id);
+    } else if (capture) {
+        Captured& last = captured(*capture);
         check(cuEventRecord(last.after, call.stream), "cuEventRecord()");
         last.stream = call.stream;
     }
@@ -284,11 +304,20 @@ void Entry::abort(const char* why) {
     if (const auto comm = ours()) {
         symm_comm_abort(comm.get());
     }
-    detach(State::kPassed, why);
+    // Ranks that attach may wait inside of NCCL, and only NCCL's own abort ends that. The clock is
+    // one whose lock ThreadSanitizer knows.
+    const std::unique_lock lock(mutex_, std::chrono::system_clock::now() + std::chrono::seconds{1});
+    if (lock) {
+        leave(State::kPassed, why);
+    }
 }
 
 Result Entry::detach(State next, const char* why) {
     const std::lock_guard lock(mutex_);
+    return leave(next, why);
+}
+
+Result Entry::leave(State next, const char* why) {
     Result result = kSuccess;
     if (!aborted_ && has_failed()) {
         log::error("rank {} leaves its ncclComm: {}", place_.rank, symm_last_error());

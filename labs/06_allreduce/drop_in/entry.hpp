@@ -38,6 +38,13 @@ struct AllReduceCall {
     std::size_t bytes() const;  ///< Of a call that is ours.
 };
 
+/// A call of ncclCommWindowRegister.
+struct Registration {
+    ncclWindow_vidmem** handle;  ///< NCCL stores it, in a group only at the end.
+    void* memory;
+    std::size_t bytes;
+};
+
 /// A window that the program has registered with NCCL.
 struct RegisteredWindow {
     ncclWindow_vidmem* handle;
@@ -48,7 +55,7 @@ struct RegisteredWindow {
 
 /// Things to do for one communicator, in this order, after a group or a call.
 struct Work {
-    std::vector<RegisteredWindow> windows;  ///< New ones.
+    std::vector<Registration> registrations;
     bool attach = false;
     std::vector<AllReduceCall> calls;
 };
@@ -60,23 +67,27 @@ public:
 
     explicit Entry(const Place& place);
 
-    ncclComm* comm() const { return place_.comm; }
+    int device() const { return place_.device; }
     State state() const { return state_; }
     /// Why its calls are NCCL's. Valid for ever.
     const char* why_passed() const { return why_passed_; }
+    /// Whether the stream is being captured. Throws std::runtime_error.
+    bool is_captured(CUstream stream) const;
 
     /// Whether run() may wait for other ranks on the host: with other communicators of the same
     /// thread, each then needs a thread of its own.
     bool may_wait(const Work& work);
-    /// Collective if may_wait(). Returns the first failure.
-    Result run(const Work& work);
+    /// Waits until NCCL has done its part, if `nccls` is kInProgress: ours comes after it in the
+    /// stream. Then does the work, if NCCL's part has succeeded. Collective if may_wait(). Returns
+    /// the first failure. Throws std::runtime_error.
+    Result run(const Work& work, Result nccls);
     /// Forgets a window of the program's. Not collective, as in NCCL: the window is released before
     /// the next call.
     void deregister(ncclWindow_vidmem* window);
 
     /// Whether a call of ours has no result. From any thread.
     bool has_failed();
-    /// Ends all waits. From any thread. Its calls are then NCCL's.
+    /// Ends all waits. From any thread, before NCCL's own abort. Its calls are then NCCL's.
     void abort(const char* why);
     /// Ends the attachment, after the calls in flight. Returns kRemoteError if one has no result.
     Result detach(State next, const char* why);
@@ -91,8 +102,9 @@ private:
     };
 
     std::shared_ptr<symm_comm> ours();
-    void attach();
+    Result attach();
     void pass(const char* why);
+    Result leave(State next, const char* why);
     void add(symm_comm* comm, RegisteredWindow& window);
     Result launch(symm_comm* comm, const AllReduceCall& call);
     Result queue(symm_comm* comm, const AllReduceCall& call);
@@ -102,16 +114,13 @@ private:
     std::atomic<State> state_ = State::kNew;
     std::atomic<const char*> why_passed_ = "";
     std::atomic<bool> aborted_ = false;
-    std::mutex mutex_;       ///< Of everything below, for a whole call.
-    std::mutex ours_mutex_;  ///< Of the pointer alone.
+    std::timed_mutex mutex_;  ///< Of everything below, for a whole call.
+    std::mutex ours_mutex_;   ///< Of the pointer alone.
     std::shared_ptr<symm_comm> ours_;
     std::vector<RegisteredWindow> windows_;
     std::vector<void*> released_;  ///< Our windows, not yet released.
     std::deque<Captured> captures_;
     std::size_t most_bytes_ = 0;  ///< Of the calls so far.
 };
-
-/// Whether the stream is being captured, and the capture's number. Throws std::runtime_error.
-bool is_captured(CUstream stream, cuuint64_t* id = nullptr);
 
 }  // namespace symm::drop_in

@@ -56,8 +56,9 @@ Exchange::~Exchange() {
 }
 
 void Exchange::allgather(const void* mine, void* all, std::size_t bytes) {
-    if (bytes > kMostBytes) {
-        throw std::runtime_error(fmt::format("{} bytes are more than {}", bytes, kMostBytes));
+    if (bytes > kMostBytes || aborted_) {
+        throw std::runtime_error(aborted_ ? "the communicator was aborted"
+                                          : fmt::format("{} bytes are too many", bytes));
     }
     const DeviceScope scope(place_.device);
     ++count_;
@@ -88,7 +89,7 @@ void Exchange::allgather(const void* mine, void* all, std::size_t bytes) {
 }
 
 void Exchange::wait() const {
-    for (;;) {
+    while (!aborted_) {
         int error = kSuccess;
         require(nccl::CommGetAsyncError(place_.comm, &error), "ncclCommGetAsyncError()");
         require(static_cast<Result>(error), "ncclAllGather()");
@@ -100,11 +101,9 @@ void Exchange::wait() const {
         if (state != CUDA_SUCCESS && state != CUDA_ERROR_NOT_READY) {
             check(state, "cuStreamQuery()");
         }
-        if (aborted_) {
-            throw std::runtime_error("the communicator was aborted");
-        }
         std::this_thread::sleep_for(std::chrono::microseconds{100});
     }
+    throw std::runtime_error("the communicator was aborted");
 }
 
 }  // namespace symm::drop_in

@@ -1,7 +1,6 @@
 // What the dynamic linker finds here before NCCL: the functions of nccl_functions.inc.
 
 #include <exception>
-#include <type_traits>
 
 #include "common/sys/environment.hpp"
 #include "common/sys/log.hpp"
@@ -18,6 +17,7 @@ namespace {
 bool is_on() noexcept {
     static const bool on = []() noexcept {
         try {
+            env::number("SYMM_NCCL_STATS");  // to throw here rather than in a call
             return env::number("SYMM_NCCL") == 1;
         } catch (const std::exception& error) {
             log::write(log::Level::kError, error.what());
@@ -31,21 +31,11 @@ bool is_on() noexcept {
 template <class Body>
 Result guarded(const Body& body) noexcept {
     try {
-        if constexpr (std::is_void_v<decltype(body())>) {
-            body();
-            return kSuccess;
-        } else {
-            return body();
-        }
+        return body();
     } catch (const std::exception& error) {
         log::write(log::Level::kError, error.what());
         return kInternalError;
     }
-}
-
-/// The entry of a communicator, if this library is in use and knows it.
-std::shared_ptr<Entry> known(ncclComm* comm) {
-    return is_on() ? known_entry(comm) : nullptr;
 }
 
 /// Counts a call that NCCL gets, and makes it.
@@ -68,13 +58,13 @@ Result all_reduce(const AllReduceCall& call, ncclComm* comm) {
                 work_in_group(entry).calls.push_back(call);
                 return kSuccess;
             }
-            return entry->run({{}, false, {call}});
+            return entry->run({{}, false, {call}}, kSuccess);
         case Entry::State::kNew:
             break;
         default:
             return pass_on(entry->why_passed(), call, comm);
     }
-    if (is_captured(call.stream)) {
+    if (entry->is_captured(call.stream)) {
         return pass_on("captured before the ranks could attach", call, comm);
     }
     const Result result =
@@ -83,21 +73,24 @@ Result all_reduce(const AllReduceCall& call, ncclComm* comm) {
         work_in_group(entry).attach = true;
         return result;
     }
-    const Result settled = settle(comm, result);
-    return settled != kSuccess ? settled : entry->run({{}, true, {}});
+    return entry->run({{}, true, {}}, result);
 }
 
-/// Before NCCL frees a communicator.
-Result leave(ncclComm* comm) {
-    const auto entry = known(comm);
-    return entry != nullptr ? entry->detach(Entry::State::kPassed, "finalized") : kSuccess;
+/// Before NCCL finalizes or frees a communicator.
+Result leave(const std::shared_ptr<Entry>& entry) {
+    return guarded([&] {
+        return entry != nullptr ? entry->detach(Entry::State::kPassed, "finalized") : kSuccess;
+    });
 }
 
 /// Ends the calls in flight.
-void end(ncclComm* comm, const char* why) {
-    if (const auto entry = known(comm)) {
-        entry->abort(why);
-    }
+void end(const std::shared_ptr<Entry>& entry, const char* why) {
+    guarded([&] {
+        if (entry != nullptr) {
+            entry->abort(why);
+        }
+        return kSuccess;
+    });
 }
 
 Result first_failure(Result ours, Result nccls) {
@@ -123,14 +116,17 @@ int ncclAllReduce(const void* in, void* out, size_t count, int type, int op, ncc
 int ncclAllReduceConfig(const void* in, void* out, size_t count, int type, int op, ncclComm* comm,
                         CUstream stream, const void* config) {
     if (is_on()) {
-        guarded([] { count_passed("ncclAllReduceConfig: its settings are of NCCL's algorithms"); });
+        guarded([] {
+            count_passed("ncclAllReduceConfig: its settings are of NCCL's algorithms");
+            return kSuccess;
+        });
     }
     return nccl::AllReduceConfig(in, out, count, type, op, comm, stream, config);
 }
 
 int ncclGroupStart() {
     const Result result = nccl::GroupStart();
-    if (is_on() && result == kSuccess) {
+    if (result == kSuccess) {
         begin_group();
     }
     return result;
@@ -138,7 +134,7 @@ int ncclGroupStart() {
 
 int ncclGroupEnd() {
     const Result result = nccl::GroupEnd();
-    return is_on() ? guarded([&] { return end_group(result); }) : result;
+    return guarded([&] { return end_group(result); });
 }
 
 int ncclGroupSimulateEnd(void* info) {
@@ -148,56 +144,36 @@ int ncclGroupSimulateEnd(void* info) {
 }
 
 int ncclCommFinalize(ncclComm* comm) {
-    const Result ours = guarded([&] { return leave(comm); });
+    const Result ours = leave(known_entry(comm));
     return first_failure(ours, nccl::CommFinalize(comm));
 }
 
 int ncclCommDestroy(ncclComm* comm) {
-    const Result ours = guarded([&] {
-        const Result left = leave(comm);
-        forget(comm);
-        return left;
-    });
+    const Result ours = leave(forget(comm));
     return first_failure(ours, nccl::CommDestroy(comm));
 }
 
 int ncclCommAbort(ncclComm* comm) {
-    guarded([&] {
-        end(comm, "aborted");
-        forget(comm);
-    });
+    end(forget(comm), "aborted");
     return nccl::CommAbort(comm);
 }
 
 int ncclCommRevoke(ncclComm* comm, int flags) {
-    guarded([&] { end(comm, "revoked"); });
+    end(known_entry(comm), "revoked");
     return nccl::CommRevoke(comm, flags);
 }
 
 int ncclCommShrink(ncclComm* comm, int* excluded, int count, ncclComm** shrunk, void* config,
                    int flags) {
-    guarded([&] {
-        if ((flags & kShrinkAbort) != 0) {
-            end(comm, "shrunk by NCCL_SHRINK_ABORT");
-        }
-    });
-    return nccl::CommShrink(comm, excluded, count, shrunk, config, flags);
-}
-
-// The new communicator has ranks that no attached one had: it begins anew, whatever was known of
-// another one at its address.
-int ncclCommGrow(ncclComm* comm, int ranks, const void* id, int rank, ncclComm** grown,
-                 void* config) {
-    const Result result = nccl::CommGrow(comm, ranks, id, rank, grown, config);
-    if (result == kSuccess && *grown != comm) {
-        guarded([&] { forget(*grown); });
+    if ((flags & kShrinkAbort) != 0) {
+        end(known_entry(comm), "shrunk by NCCL_SHRINK_ABORT");
     }
-    return result;
+    return nccl::CommShrink(comm, excluded, count, shrunk, config, flags);
 }
 
 int ncclCommSuspend(ncclComm* comm, int flags) {
     const Result result = nccl::CommSuspend(comm, flags);
-    const auto entry = result == kSuccess ? known(comm) : nullptr;
+    const auto entry = result == kSuccess ? known_entry(comm) : nullptr;
     if (entry == nullptr || entry->state() == Entry::State::kPassed) {
         return result;
     }
@@ -206,7 +182,7 @@ int ncclCommSuspend(ncclComm* comm, int flags) {
 
 int ncclCommResume(ncclComm* comm) {
     const Result result = nccl::CommResume(comm);
-    if (const auto entry = result == kSuccess ? known(comm) : nullptr) {
+    if (const auto entry = result == kSuccess ? known_entry(comm) : nullptr) {
         entry->resume();
     }
     return result;
@@ -215,7 +191,7 @@ int ncclCommResume(ncclComm* comm) {
 int ncclCommGetAsyncError(ncclComm* comm, int* error) {
     const Result result = nccl::CommGetAsyncError(comm, error);
     return guarded([&] {
-        const auto entry = known(comm);
+        const auto entry = known_entry(comm);
         if (result == kSuccess && *error == kSuccess && entry != nullptr && entry->has_failed()) {
             *error = kRemoteError;
         }
@@ -236,22 +212,19 @@ int ncclCommWindowRegister(ncclComm* comm, void* memory, size_t bytes, ncclWindo
             return result;
         }
         if (in_group()) {
-            register_in_group(entry, window, memory, bytes);
+            work_in_group(entry).registrations.push_back({window, memory, bytes});
             return result;
         }
-        const Result settled = settle(comm, result);
-        if (settled != kSuccess || *window == nullptr) {
-            return settled;
-        }
-        return entry->run({{{*window, memory, bytes}}, false, {}});
+        return entry->run({{{window, memory, bytes}}, false, {}}, result);
     });
 }
 
 int ncclCommWindowDeregister(ncclComm* comm, ncclWindow_vidmem* window) {
     guarded([&] {
-        if (const auto entry = known(comm)) {
+        if (const auto entry = known_entry(comm)) {
             entry->deregister(window);
         }
+        return kSuccess;
     });
     return nccl::CommWindowDeregister(comm, window);
 }

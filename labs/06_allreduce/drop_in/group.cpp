@@ -1,10 +1,14 @@
 #include "labs/06_allreduce/drop_in/group.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
+#include <exception>
+#include <map>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "common/sys/log.hpp"
 
 namespace symm::drop_in {
 namespace {
@@ -14,39 +18,51 @@ struct EntryWork {
     Work work;
 };
 
-struct Registration {
-    std::shared_ptr<Entry> entry;
-    ncclWindow_vidmem** handle;
-    void* memory;
-    std::size_t bytes;
-};
-
 struct Group {
     int depth = 0;
     std::vector<EntryWork> works;
-    std::vector<Registration> registrations;
 };
 
 thread_local Group group;
 
-Result run_all(const std::vector<EntryWork>& works) {
-    std::vector<Result> results(works.size(), kSuccess);
-    const auto run = [&](std::size_t i) { results[i] = works[i].entry->run(works[i].work); };
+/// Works with the same one stay in order. Those without calls are on their own.
+using Lane = std::pair<const void*, int>;
+Lane lane_of(const EntryWork& one) {
+    return one.work.calls.empty() ? Lane(one.entry.get(), -1)
+                                  : Lane(one.work.calls.front().stream, one.entry->device());
+}
+
+Result run_all(const std::vector<EntryWork>& works, Result nccls) {
+    std::atomic<Result> failure = kSuccess;
+    const auto run = [&](const EntryWork& one) {
+        try {
+            if (const Result result = one.entry->run(one.work, nccls); result != kSuccess) {
+                failure = result;
+            }
+        } catch (const std::exception& error) {  // perhaps in a thread
+            log::write(log::Level::kError, error.what());
+            failure = kInternalError;
+        }
+    };
     if (works.size() > 1 && std::any_of(works.begin(), works.end(), [](const EntryWork& one) {
             return one.entry->may_wait(one.work);
         })) {
+        std::map<Lane, std::vector<const EntryWork*>> lanes;
+        for (const EntryWork& one : works) {
+            lanes[lane_of(one)].push_back(&one);
+        }
         std::vector<std::jthread> threads;
-        for (std::size_t i = 0; i < works.size(); ++i) {
-            threads.emplace_back(run, i);
+        for (const auto& [key, lane] : lanes) {
+            threads.emplace_back([&run, &lane = lane] {
+                for (const EntryWork* one : lane) {
+                    run(*one);
+                }
+            });
         }
     } else {
-        for (std::size_t i = 0; i < works.size(); ++i) {
-            run(i);
-        }
+        std::for_each(works.begin(), works.end(), run);
     }
-    const auto failed =
-        std::find_if(results.begin(), results.end(), [](Result one) { return one != kSuccess; });
-    return failed == results.end() ? kSuccess : *failed;
+    return failure;
 }
 
 }  // namespace
@@ -72,11 +88,6 @@ Work& work_in_group(const std::shared_ptr<Entry>& entry) {
                                       : group.works.emplace_back(EntryWork{entry, {}}).work;
 }
 
-void register_in_group(const std::shared_ptr<Entry>& entry, ncclWindow_vidmem** handle,
-                       void* memory, std::size_t bytes) {
-    group.registrations.push_back({entry, handle, memory, bytes});
-}
-
 Result end_group(Result nccls) {
     if (group.depth == 0 || --group.depth > 0) {
         return nccls;
@@ -85,30 +96,8 @@ Result end_group(Result nccls) {
         group = {};
         return nccls;
     }
-    for (const EntryWork& one : group.works) {
-        if (const Result result = settle(one.entry->comm(), nccls); result != kSuccess) {
-            group = {};
-            return result;
-        }
-    }
-    for (const Registration& one : group.registrations) {
-        settle(one.entry->comm(), nccls);
-        if (*one.handle != nullptr) {  // null: NCCL cannot use the memory as a window
-            work_in_group(one.entry).windows.push_back({*one.handle, one.memory, one.bytes});
-        }
-    }
-    const Result ours = run_all(std::exchange(group, {}).works);
+    const Result ours = run_all(std::exchange(group, {}).works, nccls);
     return ours != kSuccess ? ours : nccls;
-}
-
-Result settle(ncclComm* comm, Result result) {
-    while (result == kInProgress) {
-        std::this_thread::sleep_for(std::chrono::microseconds{50});
-        int error = kSuccess;
-        const Result asked = nccl::CommGetAsyncError(comm, &error);
-        result = asked != kSuccess ? asked : static_cast<Result>(error);
-    }
-    return result;
 }
 
 }  // namespace symm::drop_in

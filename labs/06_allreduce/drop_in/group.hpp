@@ -4,7 +4,9 @@
 ///
 /// NCCL's calls of a group are launched by NCCL's ncclGroupEnd, ours right after it. A thread may
 /// have several communicators, one for each of its GPUs. Steps in which ranks wait for each other
-/// on the host then run in a thread for each communicator.
+/// on the host then run in a thread for each communicator. But those whose calls share a stream
+/// stay in the program's order: in another one than on the other ranks, the calls would wait for
+/// each other.
 
 #include <memory>
 
@@ -23,12 +25,4 @@ void drop_group();
 
 /// Inside of a group: for its end.
 Work& work_in_group(const std::shared_ptr<Entry>& entry);
-/// A window that NCCL registers at the end of the group: its handle is stored only then.
-void register_in_group(const std::shared_ptr<Entry>& entry, ncclWindow_vidmem** handle,
-                       void* memory, std::size_t bytes);
-
-/// Outside of a group, or at its end: waits until NCCL has done its part of a call that returned
-/// kInProgress, since ours come after it in the stream.
-Result settle(ncclComm* comm, Result result);
-
 }  // namespace symm::drop_in

@@ -39,9 +39,10 @@ std::shared_ptr<Entry> entry_of(ncclComm* comm) {
     return table().entries.try_emplace(comm, std::move(made)).first->second;
 }
 
-void forget(ncclComm* comm) {
+std::shared_ptr<Entry> forget(ncclComm* comm) {
     const std::lock_guard lock(table().mutex);
-    table().entries.erase(comm);
+    const auto found = table().entries.extract(comm);
+    return found ? found.mapped() : nullptr;
 }
 
 }  // namespace symm::drop_in

@@ -12,7 +12,8 @@ namespace symm::drop_in {
 std::shared_ptr<Entry> entry_of(ncclComm* comm);
 /// The entry, or null.
 std::shared_ptr<Entry> known_entry(ncclComm* comm);
-/// For a communicator that NCCL is about to free: another one may get its address.
-void forget(ncclComm* comm);
+/// Takes out the entry, or null, of a communicator that NCCL is about to free: another one may get
+/// its address.
+std::shared_ptr<Entry> forget(ncclComm* comm);
 
 }  // namespace symm::drop_in

@@ -19,6 +19,7 @@ namespace symm::drop_in {
 namespace {
 
 struct Stats {
+    const pid_t process = ::getpid();
     std::atomic<std::uint64_t> ours = 0;
     std::atomic<std::uint64_t> bytes = 0;
     std::mutex mutex;
@@ -42,6 +43,9 @@ Stats& stats() {
 void print() {
     try {
         Stats& all = stats();
+        if (all.process != ::getpid()) {  // forked: the calls are its parent's, the mutex perhaps
+            return;                       // another thread's
+        }
         const std::lock_guard lock(all.mutex);
         std::uint64_t passed = 0;
         for (const auto& [why, count] : all.passed) {

@@ -275,6 +275,12 @@ static void use_groups(struct rank* self) {
         OK(ncclGroupStart());
         all_reduce(self, self->in, self->out, part, self->stream);
         OK(ncclGroupSimulateEnd(NULL));
+        OK(ncclGroupStart());
+        OK(ncclGroupEnd());
+        OK(cuStreamSynchronize(self->stream));
+        float unchanged;
+        OK(cuMemcpyDtoH(&unchanged, self->out, sizeof unchanged));
+        CHECK(unchanged != element(0, 0, 2) + element(1, 0, 2));
         // Nor does a group in which NCCL's part fails.
         OK(ncclGroupStart());
         all_reduce(self, self->in, self->out, part, self->stream);
@@ -284,6 +290,22 @@ static void use_groups(struct rank* self) {
         OK(cuStreamSynchronize(self->stream));
         expect_passed(self, 1);
     }
+    // Neither a later call nor another communicator hides that a call was refused.
+    struct rank second = *self;
+    OK(ncclCommSplit(self->comm, 0, self->rank, &second.comm, NULL));
+    all_reduce(&second, self->in, self->out, part, self->stream);
+    for (int i = 0; i < 2; ++i) {
+        OK(ncclGroupStart());
+        OK(ncclAllReduce((void*)(self->in + 1), (void*)self->out, 4, ncclFloat, ncclSum, self->comm,
+                         self->stream));
+        all_reduce(i == 0 ? self : &second, self->in, self->out, part, self->stream);
+        CHECK(ncclGroupEnd() == ncclInvalidArgument);
+        OK(cuStreamSynchronize(self->stream));
+        expect(self, self->out, part, 2);
+    }
+    expect_passed(self, 1);
+    OK(ncclCommDestroy(second.comm));
+    poison(self->out, part);
     // An end without a start is NCCL's error, and the next group works.
     CHECK(ncclGroupEnd() == ncclInvalidUsage);
     OK(ncclGroupStart());
@@ -356,6 +378,24 @@ static void use_graphs(struct rank* self) {
         reduce(self, 77, round);
         launch(self, early, self->out, round);
     }
+    // Another capture in between: each has an order of its own.
+    CUstream stream;
+    CUgraph other;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    capture(self);
+    OK(cuEventRecord(fork, self->stream));
+    OK(cuStreamWaitEvent(self->side, fork, 0));
+    all_reduce(self, self->in, second, kCount, self->side);
+    OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    all_reduce(self, self->in, third, kCount, stream);
+    OK(cuStreamEndCapture(stream, &other));
+    all_reduce(self, self->in, self->out, kCount, self->stream);
+    CUgraphExec outer = captured(self);  // which fails if a stream has not been joined
+    launch(self, outer, self->out, 4);
+    expect(self, second, kCount, 4);
+    OK(cuGraphExecDestroy(outer));
+    OK(cuGraphDestroy(other));
+    OK(cuStreamDestroy(stream));
     // A window registered, and another one released, while the thread captures.
     if (is_stand_in()) {
         void* memory = NULL;
@@ -400,12 +440,52 @@ static void use_streams(struct rank* self) {
         expect(self, self->out + (CUdeviceptr)(i * kCount * 4), kCount, 3);
     }
     expect_passed(self, 1);
+    if (is_stand_in()) {  // the default stream is that of the communicator's device
+        struct rank second = *self;
+        OK(ncclCommSplit(self->comm, 0, self->rank, &second.comm, NULL));
+        poison(self->out, 2 * kCount);
+        OK(cuCtxSetCurrent(NULL));
+        all_reduce(&second, self->in, self->out, kCount, NULL);
+        all_reduce(&second, self->in, self->out + kCount * 4, kCount, NULL);
+        CUcontext context = self->context;
+        OK(cuCtxGetCurrent(&context));
+        CHECK(context == NULL);
+        OK(cuCtxSetCurrent(self->context));
+        OK(cuStreamSynchronize(NULL));
+        expect(self, self->out, kCount, 3);
+        expect(self, self->out + kCount * 4, kCount, 3);
+        expect_passed(self, 1);
+        OK(ncclCommDestroy(second.comm));
+    }
 }
 static void streams(void) {
     int devices = 0;
     OK(cuInit(0));
     OK(cuDeviceGetCount(&devices));
     run_threads(devices < 3 ? 2 : 3, use_streams);  // NCCL hung with three ranks on one GPU
+}
+
+// Two communicators in one stream: in each group the larger call may wait for the other ranks, and
+// the order of the two stays the same on all ranks.
+static void use_one_stream(struct rank* self) {
+    struct rank second = *self;
+    OK(ncclCommSplit(self->comm, 0, self->rank, &second.comm, NULL));
+    reduce(self, kCount, 0);
+    reduce(&second, kCount, 0);
+    fill(self->in, self->rank, 2 * kCount, 1);
+    for (size_t count = kCount; count < kCount + 60; ++count) {
+        OK(ncclGroupStart());
+        all_reduce(self, self->in, self->out, count, self->stream);
+        all_reduce(&second, self->in, self->out + kMost, count, self->stream);
+        OK(ncclGroupEnd());
+    }
+    OK(cuStreamSynchronize(self->stream));
+    expect(self, self->out, kCount + 59, 1);
+    expect(self, self->out + kMost, kCount + 59, 1);
+    OK(ncclCommDestroy(second.comm));
+}
+static void one_stream(void) {
+    run_threads(2, use_one_stream);
 }
 
 // Two halves of four ranks, each with a communicator, beside that of all.
@@ -461,12 +541,24 @@ static void use_windows(struct rank* self) {
     reduce(&inside, kCount, 8);  // staged: one of the two is a window no more
     expect_passed(self, 0);
     OK(ncclMemFree((void*)inside.in));
-    // The other window is left to ncclCommDestroy, which calls ncclCommWindowDeregister itself.
+    if (is_stand_in()) {  // neither a window of another kind nor one that NCCL refuses is used
+        for (int flags = 0; flags < 2; ++flags) {
+            void* memory = NULL;
+            ncclWindow_t window;
+            OK(ncclMemAlloc(&memory, bytes));
+            OK(ncclCommWindowRegister(self->comm, memory, bytes, &window, flags));
+            CHECK((window == NULL) == (flags == NCCL_WIN_COLL_SYMMETRIC));
+            inside.in = (CUdeviceptr)memory;
+            reduce(&inside, bytes / 4, 9 + flags);
+        }
+        expect_passed(self, 0);
+    }
+    // The other windows are left to ncclCommDestroy, which calls ncclCommWindowDeregister itself.
 }
 static void windows(void) {
     run_threads(2, use_windows);
-    // Three of one of them, one of another, of two ranks; not those of NCCL's own library.
-    CHECK(!is_stand_in() || stand_in_calls("CommWindowDeregister") == (4 + 1) * 2);
+    // Four of one of them, two others, of two ranks; not those of NCCL's own library.
+    CHECK(!is_stand_in() || stand_in_calls("CommWindowDeregister") == (4 + 2) * 2);
 }
 
 // One thread with a communicator for each of its GPUs, as nccl-tests with -g 3.
@@ -531,7 +623,27 @@ static void one_thread(void) {
         OK(ncclCommWindowDeregister(comms[r], handles[r]));
         OK(ncclMemFree((void*)memory[r]));
     }
+    OK(ncclGroupStart());  // in which the ranks give back the windows
+    for (int r = 0; r < kRanks; ++r) {
+        all_reduce(&ranks[r], ranks[r].in, ranks[r].out, 10, ranks[r].stream);
+    }
+    OK(ncclGroupEnd());
     CHECK(!is_stand_in() || stand_in_calls("AllReduce") == kRanks);
+    if (is_stand_in()) {  // after a suspension the ranks make that memory anew
+        for (int r = 0; r < kRanks; ++r) {
+            OK(ncclCommSuspend(comms[r], 1));
+            OK(ncclCommResume(comms[r]));
+        }
+        for (int i = 0; i < 2; ++i) {
+            OK(ncclGroupStart());
+            for (int r = 0; r < kRanks; ++r) {
+                all_reduce(&ranks[r], ranks[r].in, ranks[r].out, i == 0 ? 10 : 5 * kMost,
+                           ranks[r].stream);
+            }
+            OK(ncclGroupEnd());
+        }
+        CHECK(stand_in_calls("AllReduce") == 2 * kRanks);
+    }
     for (int r = 0; r < kRanks; ++r) {
         OK(ncclCommDestroy(comms[r]));
         leave(&ranks[r]);
@@ -554,12 +666,30 @@ static void use_others(struct rank* self) {
     CHECK(ncclAllReduceConfig((void*)self->in, (void*)self->out, 4, ncclFloat, ncclSum, self->comm,
                               self->stream, NULL) == ncclInvalidUsage);
     struct rank other = *self;
-    OK(ncclCommGrow(self->comm, self->ranks, NULL, self->rank, &other.comm, NULL));
+    OK(ncclCommSplit(self->comm, 0, self->rank, &other.comm, NULL));
     reduce(&other, kCount, 4);
     reduce(&other, kCount, 5);
     expect_passed(self, 1);
     OK(ncclCommRevoke(other.comm, 0));
+    const ncclResult_t revoked = ncclAllReduce((void*)self->in, (void*)self->out, kCount, ncclFloat,
+                                               ncclSum, other.comm, self->stream);
+    CHECK(revoked == ncclSuccess);  // the stand-in's answer
+    expect_passed(self, 1);
     OK(ncclCommAbort(other.comm));
+    OK(ncclCommSplit(self->comm, 0, self->rank, &other.comm, NULL));
+    reduce(&other, kCount, 6);  // often at the same address
+    reduce(&other, kCount, 7);
+    expect_passed(self, 1);
+    OK(ncclCommDestroy(other.comm));
+    // Without rank 0, beside which the old communicator lives on.
+    int excluded[] = {0};
+    struct rank shrunk = *self;
+    if (self->rank != 0) {
+        OK(ncclCommShrink(self->comm, excluded, 1, &shrunk.comm, NULL, 0));
+        OK(ncclCommDestroy(shrunk.comm));
+    }
+    reduce(self, kCount, 8);
+    expect_passed(self, 0);
     // Rank 0 does not come, and the others wait for it in a call of ours.
     if (self->rank == 0) {
         meet();
@@ -568,8 +698,6 @@ static void use_others(struct rank* self) {
     }
     all_reduce(self, self->in, self->out, kCount, self->stream);
     const double start = now();
-    int excluded[] = {0};
-    struct rank shrunk = *self;
     meet();
     OK(ncclCommShrink(self->comm, excluded, 1, &shrunk.comm, NULL, NCCL_SHRINK_ABORT));
     OK(cuStreamSynchronize(self->stream));
@@ -585,7 +713,7 @@ static void use_others(struct rank* self) {
 }
 static void others(void) {
     run_threads(3, use_others);
-    CHECK(stand_in_calls("AllReduce") == 3 + 3 + 3 + 2);
+    CHECK(stand_in_calls("AllReduce") == 3 * 5 + 2);
 }
 
 // ncclCommAbort from another thread ends a call that waits for a rank which does not come.
@@ -593,7 +721,46 @@ static void* abort_comm(void* comm) {
     OK(ncclCommAbort(comm));
     return NULL;
 }
+// The same for a first call, while the rank attaches: in `function` of NCCL.
+static long calls_before;
+static const char* function;
+static void* abort_in_function(void* comm) {
+    while (stand_in_calls(function) == calls_before) {
+        usleep(1000);
+    }
+    return abort_comm(comm);
+}
+static void abort_first_call(struct rank* self, int waiting, int delay) {
+    struct rank fresh = *self;
+    OK(ncclCommSplit(self->comm, 0, self->rank, &fresh.comm, NULL));
+    meet();
+    if (self->rank == waiting) {
+        pthread_t other;
+        const double start = now();
+        calls_before = stand_in_calls(function);
+        stand_in_delay(delay);
+        OK(pthread_create(&other, NULL, abort_in_function, fresh.comm));
+        CHECK(ncclAllReduce((void*)self->in, (void*)self->out, kCount, ncclFloat, ncclSum,
+                            fresh.comm, self->stream) != ncclSuccess);
+        OK(pthread_join(other, NULL));
+        CHECK(now() - start < 20);
+        OK(cuStreamSynchronize(self->stream));
+        stand_in_delay(0);
+    }
+    meet();
+    if (self->rank != waiting) {
+        OK(ncclCommAbort(fresh.comm));
+    }
+    meet();
+}
 static void use_aborted(struct rank* self) {
+    if (is_stand_in()) {
+        function = "AllGather";
+        abort_first_call(self, 0, 0);
+        abort_first_call(self, 1, 0);  // this rank waits inside of NCCL
+        function = "CommGetAsyncError";
+        abort_first_call(self, 0, 2);  // NCCL's part stays in progress
+    }
     reduce(self, kCount, 1);
     meet();
     if (self->rank == 0) {
@@ -614,6 +781,58 @@ static void use_aborted(struct rank* self) {
 }
 static void aborted(void) {
     run_threads(2, use_aborted);
+}
+
+// NCCL's communicators do not block: their part is in progress when a call returns.
+static void use_late(struct rank* self) {
+    struct rank second = *self;
+    OK(ncclCommSplit(self->comm, 0, self->rank, &second.comm, NULL));
+    meet();
+    stand_in_delay(1);
+    meet();
+    reduce(self, kCount, 1);
+    const CUdeviceptr memory = registered(self, kCount * 4, &(ncclWindow_t){NULL});
+    reduce(self, kCount, 2);
+    expect_passed(self, 1);
+    OK(ncclGroupStart());
+    all_reduce(&second, self->in, self->out, kCount, self->stream);
+    CHECK(ncclGroupEnd() == ncclInProgress);
+    reduce(&second, kCount, 3);
+    expect_passed(self, 1);
+    stand_in_delay(0);
+    OK(ncclCommDestroy(second.comm));
+    OK(ncclCommFinalize(self->comm));
+    OK(ncclMemFree((void*)memory));
+}
+static void late(void) {
+    run_threads(2, use_late);
+}
+
+// What SYMM_NCCL_STATS=1 counts: calls of ours that were made, and why others were not. A forked
+// child's exit says nothing.
+static void use_counted(struct rank* self) {
+    reduce(self, kCount, 1);
+    OK(ncclAllReduce((void*)self->in, (void*)self->out, 5, ncclDouble, ncclSum, self->comm,
+                     self->stream));
+    CHECK(ncclAllReduce((void*)(self->in + 1), (void*)self->out, 5, ncclDouble, ncclSum, self->comm,
+                        self->stream) == ncclInvalidArgument);
+    CHECK(ncclAllReduceConfig((void*)self->in, (void*)self->out, 4, ncclFloat, ncclSum, self->comm,
+                              self->stream, NULL) == ncclInvalidUsage);
+    OK(cuStreamSynchronize(self->stream));
+}
+static void counted(void) {
+    run_threads(2, use_counted);
+    int ends[2];
+    char text;
+    OK(pipe(ends));
+    const pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        exit(0);
+    }
+    OK(close(ends[1]));
+    CHECK(child > 0 && read(ends[0], &text, 1) == 0 && waitpid(child, NULL, 0) == child);
+    OK(close(ends[0]));
 }
 
 // SYMM_NCCL=0.
@@ -668,6 +887,9 @@ static void use_in_process(struct rank* self) {
     }
     reduce(self, kMost, 5);
     CHECK(stand_in_calls("AllReduce") == 1);
+    if (self->rank == 0) {
+        exit(0);  // without an end of its communicator
+    }
     OK(ncclCommDestroy(self->comm));
     leave(self);
 }
@@ -683,11 +905,39 @@ static void use_where_one_fails(struct rank* self) {
     for (int round = 0; round < 3; ++round) {
         reduce(self, kCount, round);
     }
-    CHECK(stand_in_calls("AllReduce") == 3);
+    const long gathered = stand_in_calls("AllGather");
+    OK(ncclCommSuspend(self->comm, 1));
+    OK(ncclCommResume(self->comm));
+    reduce(self, kCount, 3);
+    CHECK(stand_in_calls("AllReduce") == 4 && stand_in_calls("AllGather") == gathered);
     OK(ncclCommDestroy(self->comm));
 }
 static void one_fails(void) {
     expect_all_exit_0(3, use_where_one_fails);
+}
+
+// Without memory to meet in, the rank that has none says so: the others may wait for it.
+static void use_without_memory(struct rank* self) {
+    CUdeviceptr taken;
+    for (size_t bytes = (size_t)1 << 30; bytes != 0; bytes /= 2) {
+        while (cuMemAlloc(&taken, bytes) == CUDA_SUCCESS) {
+        }
+    }
+    CHECK(ncclAllReduce((void*)self->in, (void*)self->out, kCount, ncclFloat, ncclSum, self->comm,
+                        self->stream) == ncclInternalError);
+    OK(ncclCommAbort(self->comm));
+}
+static void no_memory(void) {
+    expect_all_exit_0(2, use_without_memory);
+}
+
+// A misspelled value leaves all calls to NCCL.
+static void use_misspelled(struct rank* self) {
+    setenv("SYMM_NCCL_STATS", "yes", 1);
+    use_off(self);
+}
+static void misspelled(void) {
+    run_threads(2, use_misspelled);
 }
 
 // A rank that dies: the others' call ends, and says so.
@@ -704,7 +954,8 @@ static void use_where_one_dies(struct rank* self) {
     CHECK(error == ncclRemoteError);
     CHECK(ncclAllReduce((void*)self->in, (void*)self->out, kCount, ncclFloat, ncclSum, self->comm,
                         self->stream) != ncclSuccess);
-    OK(ncclCommAbort(self->comm));
+    CHECK(self->rank == 0 ? ncclCommAbort(self->comm) == ncclSuccess
+                          : ncclCommDestroy(self->comm) == ncclRemoteError);
 }
 static void one_dies(void) {
     int statuses[kMaxRanks];
@@ -742,15 +993,20 @@ int main(int argc, char** argv) {
                  {"groups", groups},
                  {"graphs", graphs},
                  {"streams", streams},
+                 {"one_stream", one_stream},
                  {"halves", halves},
                  {"windows", windows},
                  {"one_thread", one_thread},
                  {"others", others},
                  {"aborted", aborted},
+                 {"late", late},
+                 {"counted", counted},
                  {"off", off},
                  {"nine", nine},
                  {"processes", processes},
                  {"one_fails", one_fails},
+                 {"misspelled", misspelled},
+                 {"no_memory", no_memory},
                  {"one_dies", one_dies},
                  {"one_leaves", one_leaves}};
     for (size_t i = 0; argc == 2 && i < sizeof cases / sizeof *cases; ++i) {

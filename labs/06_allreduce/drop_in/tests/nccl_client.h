@@ -17,10 +17,11 @@ typedef enum {
     ncclInternalError = 3,
     ncclInvalidArgument = 4,
     ncclInvalidUsage = 5,
-    ncclRemoteError = 6
+    ncclRemoteError = 6,
+    ncclInProgress = 7
 } ncclResult_t;
 typedef enum { ncclSum = 0, ncclProd = 1, ncclMax = 2, ncclMin = 3, ncclAvg = 4 } ncclRedOp_t;
-typedef enum { ncclFloat = 7, ncclFloat8e4m3 = 10 } ncclDataType_t;
+typedef enum { ncclFloat = 7, ncclDouble = 8, ncclFloat8e4m3 = 10 } ncclDataType_t;
 enum { NCCL_WIN_COLL_SYMMETRIC = 1, NCCL_SHRINK_ABORT = 1 };
 ncclResult_t ncclGetUniqueId(ncclUniqueId*);
 ncclResult_t ncclCommInitRank(ncclComm_t*, int, ncclUniqueId, int);
@@ -46,7 +47,7 @@ ncclResult_t ncclGroupSimulateEnd(void*);
 // Newer than 2.28.9, or the stand-in's. The first is in libsymm_nccl.so alone.
 __attribute__((weak)) ncclResult_t ncclAllReduceConfig(const void*, void*, size_t, int, int,
                                                        ncclComm_t, CUstream, const void*);
-ncclResult_t ncclCommGrow(ncclComm_t, int, const void*, int, ncclComm_t*, void*);
 ncclResult_t ncclCommSuspend(ncclComm_t, int);
 ncclResult_t ncclCommResume(ncclComm_t);
 __attribute__((weak)) long stand_in_calls(const char* function);
+__attribute__((weak)) void stand_in_delay(int calls);

@@ -28,6 +28,10 @@ struct ncclComm {
     std::string name;
     int children = 0;
     std::set<ncclWindow_vidmem*> windows = {};
+    std::atomic<Result> state = kSuccess;
+    std::jthread late = {};  ///< Makes the calls that returned kInProgress.
+    std::atomic<bool> aborted = false;
+    std::mutex inside = {};  ///< Held in a call that may wait for other ranks on the host.
 };
 struct ncclWindow_vidmem {};
 // By its public name, which the dynamic linker may bind to the drop-in: as in NCCL.
@@ -57,6 +61,21 @@ Result result_of(symm_result result) {
     return result == SYMM_SUCCESS ? kSuccess : kInternalError;
 }
 
+enum { kAtOnce, kLater, kNever };
+std::atomic<int> delay = kAtOnce;
+
+/// As a communicator that does not block.
+Result make_later(ncclComm* comm, std::function<Result()> step) {
+    comm->state = kInProgress;
+    comm->late = std::jthread([comm, step = std::move(step)] {
+        do {
+            std::this_thread::sleep_for(std::chrono::milliseconds{50});
+        } while (delay == kNever && !comm->aborted);
+        comm->state = comm->aborted ? kInternalError : step();
+    });
+    return kInProgress;
+}
+
 using Step = std::pair<ncclComm*, std::function<Result()>>;
 thread_local int depth = 0;
 thread_local std::vector<Step> steps;
@@ -67,48 +86,83 @@ Result run(ncclComm* comm, std::function<Result()> step) {
         steps.emplace_back(comm, std::move(step));
         return kSuccess;
     }
-    return step();
+    return comm->state != kSuccess ? kInvalidUsage
+           : delay == kAtOnce      ? step()
+                                   : make_later(comm, std::move(step));
 }
 
 Result run_steps(std::vector<Step> all) {
-    std::map<ncclComm*, std::vector<std::function<Result()>>> of;
+    std::map<ncclComm*, std::function<Result()>> of;
     for (auto& [comm, step] : all) {
-        of[comm].push_back(std::move(step));
+        of[comm] = [before = std::move(of[comm]), step = std::move(step)] {
+            const Result first = before ? before() : kSuccess;
+            const Result second = step();
+            return first != kSuccess ? first : second;
+        };
     }
-    std::atomic<Result> first = kSuccess;
+    std::atomic<Result> result = kSuccess;
     std::vector<std::jthread> threads;
-    for (const auto& one : of) {
-        threads.emplace_back([&] {
-            for (const auto& step : one.second) {
-                if (const Result result = step(); result != kSuccess) {
-                    first = result;
-                }
+    for (const auto& [comm, steps] : of) {
+        if (delay != kAtOnce) {
+            result = make_later(comm, steps);
+            continue;
+        }
+        threads.emplace_back([&result, &steps = steps] {
+            if (const Result one = steps(); one != kSuccess) {
+                result = one;
             }
         });
     }
     threads.clear();
-    return first;
+    return result;
 }
 
+bool have_peer_access() {
+    int can = 0;
+    return cuDeviceCanAccessPeer(&can, 0, 1) == CUDA_SUCCESS && can == 1;
+}
+
+/// Without peer access, all communicators are on device 0, and the bytes are copied there.
 Result connect(ncclComm* comm) {
     symm_options options = SYMM_OPTIONS_INIT;
-    options.device = comm->device;
+    options.device = have_peer_access() ? comm->device : 0;
     options.max_blocks = 1;
     return result_of(
         symm_comm_create(&comm->symm, comm->rank, comm->ranks, comm->name.c_str(), &options));
 }
 
+/// Makes a call with copies of the buffers, and waits for it. Emulated GPUs' memory is the host's.
+symm_result call_with_copies(ncclComm* comm, const void* in, size_t in_bytes, void* out,
+                             size_t out_bytes,
+                             const std::function<symm_result(void*, void*, CUstream)>& call) {
+    const CUstream stream = symm_comm_stream(comm->symm);
+    void* copy = nullptr;
+    symm_window_allocate(comm->symm, in_bytes + out_bytes + 64, &copy);
+    char* const out_copy = static_cast<char*>(copy) + (in_bytes + 63) / 64 * 64;
+    symm_copy(comm->symm, copy, in, in_bytes);
+    const symm_result called = call(copy, out_copy, stream);
+    const symm_result waited = symm_comm_synchronize(comm->symm, stream);
+    symm_copy(comm->symm, out, out_copy, out_bytes);
+    symm_window_release(comm->symm, copy);
+    return called != SYMM_SUCCESS ? called : waited;
+}
+
+Result call(ncclComm* comm, const void* in, size_t in_bytes, void* out, size_t out_bytes,
+            CUstream stream, const std::function<symm_result(const void*, void*, CUstream)>& call) {
+    if (have_peer_access()) {
+        return result_of(call(in, out, stream));
+    }
+    cuStreamSynchronize(stream);
+    return result_of(call_with_copies(comm, in, in_bytes, out, out_bytes, call));
+}
+
 /// All ranks' pairs of numbers.
 std::vector<std::array<int, 2>> gather(ncclComm* comm, std::array<int, 2> mine) {
     std::vector<std::array<int, 2>> all(static_cast<std::size_t>(comm->ranks));
-    void* memory = nullptr;
-    symm_window_allocate(comm->symm, 4096, &memory);
-    char* const out = static_cast<char*>(memory) + 64;
-    symm_copy(comm->symm, memory, mine.data(), sizeof mine);
-    symm_all_gather(comm->symm, memory, out, 2, SYMM_INT32, symm_comm_stream(comm->symm));
-    symm_comm_synchronize(comm->symm, symm_comm_stream(comm->symm));
-    symm_copy(comm->symm, all.data(), out, sizeof mine * all.size());
-    symm_window_release(comm->symm, memory);
+    call_with_copies(comm, mine.data(), sizeof mine, all.data(), sizeof mine * all.size(),
+                     [&](void* in, void* out, CUstream stream) {
+                         return symm_all_gather(comm->symm, in, out, 2, SYMM_INT32, stream);
+                     });
     return all;
 }
 
@@ -140,8 +194,14 @@ Result all_reduce(const void* in, void* out, size_t count, int type, int op, ncc
     }
     const int known_type = type > SYMM_BFLOAT16 ? SYMM_INT8 : type;
     const int known_op = op > SYMM_AVG ? SYMM_SUM : op;
-    return result_of(symm_all_reduce(comm->symm, in, out, count, static_cast<symm_type>(known_type),
-                                     static_cast<symm_op>(known_op), stream));
+    constexpr size_t kSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+    const size_t bytes = count * kSizes[known_type];
+    return call(comm, in, bytes, out, bytes, stream,
+                [&](const void* from, void* to, CUstream calls_stream) {
+                    return symm_all_reduce(comm->symm, from, to, count,
+                                           static_cast<symm_type>(known_type),
+                                           static_cast<symm_op>(known_op), calls_stream);
+                });
 }
 
 int current_device() {
@@ -163,6 +223,11 @@ int current_device() {
 extern "C" __attribute__((visibility("default"))) long stand_in_calls(const char* function) {
     const std::lock_guard lock(mutex);
     return calls()[function];
+}
+
+/// 0: calls are made at once. 1: they return kInProgress, and are made later. 2: never.
+extern "C" __attribute__((visibility("default"))) void stand_in_delay(int calls) {
+    delay = calls;
 }
 
 EXPORT(GetVersion, (int* version), {
@@ -206,8 +271,6 @@ EXPORT(CommShrink, (ncclComm * comm, int* excluded, int number, ncclComm** made,
            *made = new ncclComm{nullptr, rank, comm->ranks - number, comm->device, name, 0};
            return connect(*made);
        })
-EXPORT(CommGrow, (ncclComm * comm, int, const void*, int, ncclComm** made, void*),
-       { return split(comm, 0, comm->rank, made); })
 EXPORT(CommFinalize, (ncclComm*), { return kSuccess; })
 EXPORT(CommDestroy, (ncclComm * comm), {
     while (!comm->windows.empty()) {
@@ -216,12 +279,17 @@ EXPORT(CommDestroy, (ncclComm * comm), {
             return left;
         }
     }
+    comm->late = {};
     const Result result = result_of(symm_comm_destroy(comm->symm));
     delete comm;
     return result;
 })
 EXPORT(CommAbort, (ncclComm * comm), {
+    comm->aborted = true;
     symm_comm_abort(comm->symm);
+    comm->late = {};
+    comm->inside.lock();  // until a call that waits has ended
+    comm->inside.unlock();
     symm_comm_destroy(comm->symm);
     delete comm;
     return kSuccess;
@@ -230,7 +298,9 @@ EXPORT(CommRevoke, (ncclComm * comm, int), { return result_of(symm_comm_abort(co
 EXPORT(CommSuspend, (ncclComm*, int), { return kSuccess; })
 EXPORT(CommResume, (ncclComm*), { return kSuccess; })
 EXPORT(CommGetAsyncError, (ncclComm * comm, int* error), {
-    *error = symm_comm_gave_up(comm->symm) == SYMM_SUCCESS ? kSuccess : kRemoteError;
+    *error = comm->state != kSuccess                         ? comm->state.load()
+             : symm_comm_gave_up(comm->symm) == SYMM_SUCCESS ? kSuccess
+                                                             : kRemoteError;
     return kSuccess;
 })
 EXPORT(CommCount, (ncclComm * comm, int* number), {
@@ -276,7 +346,9 @@ EXPORT(MemFree, (void* memory), {
 EXPORT(CommWindowRegister, (ncclComm * comm, void*, size_t, ncclWindow_vidmem** window, int), {
     *window = nullptr;
     return run(comm, [=] {
-        comm->windows.insert(*window = new ncclWindow_vidmem);
+        if (comm->windows.size() < 2) {  // NCCL may refuse one
+            comm->windows.insert(*window = new ncclWindow_vidmem);
+        }
         return kSuccess;
     });
 })
@@ -292,8 +364,18 @@ EXPORT(AllReduce,
 EXPORT(AllGather,
        (const void* in, void* out, size_t number, int type, ncclComm* comm, CUstream stream), {
            return run(comm, [=] {
-               return result_of(symm_all_gather(comm->symm, in, out, number,
-                                                static_cast<symm_type>(type), stream));
+               const std::lock_guard lock(comm->inside);
+               const size_t ranks = static_cast<size_t>(comm->ranks);
+               const Result result =
+                   call(comm, in, number, out, number * ranks, stream,
+                        [&](const void* from, void* to, CUstream calls_stream) {
+                            return symm_all_gather(comm->symm, from, to, number,
+                                                   static_cast<symm_type>(type), calls_stream);
+                        });
+               // As NCCL, which may have to connect the ranks first.
+               return comm->rank % 2 == 0 || !have_peer_access()
+                          ? result
+                          : result_of(symm_comm_synchronize(comm->symm, stream));
            });
        })
 EXPORT(GroupStart, (), {

@@ -33,19 +33,33 @@ function(symm_drop_in_test case)
     ENVIRONMENT "SYMM_DRIVER=emulated;TSAN_OPTIONS=${SYMM_TSAN_OPTIONS};${arg_ENVIRONMENT}"
     ENVIRONMENT_MODIFICATION "LD_PRELOAD=set:$<TARGET_FILE:symm_nccl_library>")
 endfunction()
-foreach(case calls groups graphs streams halves windows one_thread others aborted processes
-        one_fails one_dies one_leaves nine)
+foreach(case calls groups graphs streams halves windows one_thread others aborted late processes
+        one_fails one_dies one_leaves nine misspelled no_memory)
   symm_drop_in_test(${case})
 endforeach()
 symm_drop_in_test(off ENVIRONMENT SYMM_NCCL=0)
+symm_drop_in_test(one_stream ENVIRONMENT SYMM_TIMEOUT=20)
 symm_drop_in_test(one_thread NAME one_thread_checked ENVIRONMENT SYMM_CHECK=1)
 
+# A case succeeds, and what SYMM_NCCL_STATS=1 prints matches.
+function(symm_drop_in_says name case environment pattern)
+  add_test(NAME 06_allreduce_drop_in.${name} COMMAND sh -c [[
+    text=$(LD_PRELOAD=$1 "$0" $2 2>&1); status=$?; echo "$text"
+    test $status = 0 && echo "$text" | tr -s '\n' ' ' | grep -Eq "$3"]]
+    $<TARGET_FILE:06_allreduce_drop_in_client> $<TARGET_FILE:symm_nccl_library> ${case}
+    "${pattern}")
+  set_tests_properties(06_allreduce_drop_in.${name} PROPERTIES LABELS lab06 TIMEOUT 120
+    ENVIRONMENT
+    "SYMM_DRIVER=emulated;SYMM_NCCL_STATS=1;TSAN_OPTIONS=${SYMM_TSAN_OPTIONS};${environment}")
+endfunction()
 # Why the ranks could not attach: the rank that failed first, not those that failed because of it.
-add_test(NAME 06_allreduce_drop_in.reason COMMAND 06_allreduce_drop_in_client one_fails)
-set_tests_properties(06_allreduce_drop_in.reason PROPERTIES LABELS lab06 TIMEOUT 120
-  ENVIRONMENT
-  "SYMM_DRIVER=emulated;LD_PRELOAD=$<TARGET_FILE:symm_nccl_library>;SYMM_NCCL_STATS=1"
-  PASS_REGULAR_EXPRESSION "communicators of 3 ranks are NCCL's: rank 1: SYMM_BLOCKS")
+symm_drop_in_says(reason one_fails ""
+  "communicators of 3 ranks are NCCL's: rank 1: SYMM_BLOCKS")
+symm_drop_in_says(no_peers off SYMM_EMU_P2P=0 "6 went to NCCL.* 2 communicators of 2 ranks are \
+NCCL's: rank 0: device 0 cannot access device 1's memory")
+symm_drop_in_says(statistics counted "" ": 2 AllReduces of 80 bytes were ours, 4 went to NCCL \
+2.28.9 +2 to NCCL: a communicator's first, after which its ranks attach +2 to NCCL: \
+ncclAllReduceConfig: its settings are of NCCL's algorithms +2 communicators of 2 ranks are ours $")
 
 # Windows are used, those registered before the ranks attached, too: 4 calls of 2 ranks. And those
 # registered in a group: a call of 3.
