@@ -225,6 +225,9 @@ static void use(struct rank* self) {
     ncclResult_t error = ncclInternalError;
     OK(ncclCommGetAsyncError(self->comm, &error));
     CHECK(error == ncclSuccess);
+    CHECK(ncclAllReduce((void*)self->in, (void*)self->out, 4, ncclFloat, ncclSum, NULL,
+                        self->stream) == ncclInvalidArgument);
+    expect_passed(self, 1);
     // A misaligned buffer on all ranks.
     CHECK(ncclAllReduce((const void*)(self->in + 1), (void*)self->out, 4, ncclFloat, ncclSum,
                         self->comm, self->stream) == ncclInvalidArgument);
@@ -670,7 +673,13 @@ static void use_others(struct rank* self) {
     reduce(&other, kCount, 4);
     reduce(&other, kCount, 5);
     expect_passed(self, 1);
+    const double begin = now();
+    if (self->rank != 0) {  // which ends although rank 0 does not come
+        all_reduce(&other, self->in, self->out, kCount, self->stream);
+    }
     OK(ncclCommRevoke(other.comm, 0));
+    OK(cuStreamSynchronize(self->stream));
+    CHECK(now() - begin < 20);
     const ncclResult_t revoked = ncclAllReduce((void*)self->in, (void*)self->out, kCount, ncclFloat,
                                                ncclSum, other.comm, self->stream);
     CHECK(revoked == ncclSuccess);  // the stand-in's answer
@@ -846,9 +855,11 @@ static void off(void) {
     run_threads(2, use_off);
 }
 
-// More ranks than ours take.
+// More ranks than ours take, and a single one.
 static void nine(void) {
     run_threads(9, use_off);
+    run_threads(1, use_off);
+    CHECK(!is_stand_in() || stand_in_calls("AllGather") == 0);  // none has tried to attach
 }
 
 // ---- Ranks as processes. Rank 0 has made the unique id before they part.
@@ -965,20 +976,27 @@ static void one_dies(void) {
     CHECK(WIFEXITED(statuses[2]) && WEXITSTATUS(statuses[2]) == 0);
 }
 
-// A rank that has made its last call may go: the others' communicator has not failed.
+// A rank that has made its last call may go, which ncclCommFinalize waits for: the others'
+// communicator has not failed, and asking whether it has leaves a capture alone.
 static void use_and_leave(struct rank* self) {
     reduce(self, kCount, 1);
-    reduce(self, kCount, 2);
+    if (self->rank == 0) {
+        usleep(300000);
+    }
+    all_reduce(self, self->in, self->out, kCount, self->stream);
     if (self->rank == 0) {
         const double start = now();
+        capture(self);
         while (now() - start < 5) {
             ncclResult_t error = ncclInternalError;
             OK(ncclCommGetAsyncError(self->comm, &error));
             CHECK(error == ncclSuccess);
             usleep(20000);
         }
+        OK(cuGraphExecDestroy(captured(self)));
     }
     OK(ncclCommFinalize(self->comm));
+    OK(cuStreamQuery(self->stream));
     OK(ncclCommDestroy(self->comm));
 }
 static void one_leaves(void) {

@@ -304,6 +304,9 @@ EXPORT(CommGetAsyncError, (ncclComm * comm, int* error), {
     return kSuccess;
 })
 EXPORT(CommCount, (ncclComm * comm, int* number), {
+    if (comm == nullptr) {
+        return kInvalidArgument;
+    }
     *number = comm->ranks;
     return kSuccess;
 })
@@ -360,7 +363,12 @@ EXPORT(CommWindowDeregister, (ncclComm * comm, ncclWindow_vidmem* window), {
 EXPORT(AllReduce,
        (const void* in, void* out, size_t number, int type, int op, ncclComm* comm,
         CUstream stream),
-       { return run(comm, [=] { return all_reduce(in, out, number, type, op, comm, stream); }); })
+       {
+           if (comm == nullptr) {
+               return kInvalidArgument;
+           }
+           return run(comm, [=] { return all_reduce(in, out, number, type, op, comm, stream); });
+       })
 EXPORT(AllGather,
        (const void* in, void* out, size_t number, int type, ncclComm* comm, CUstream stream), {
            return run(comm, [=] {
