@@ -26,20 +26,9 @@ constexpr unsigned kMostBlocks = 64;  // the program's kernels need multiprocess
 constexpr std::size_t kMostCaptures = 16;
 
 Result result_of(symm_result result) {
-    switch (result) {
-        case SYMM_SUCCESS:
-            return kSuccess;
-        case SYMM_ERROR_INVALID_ARGUMENT:
-            return kInvalidArgument;
-        case SYMM_ERROR_RANK:
-            return kRemoteError;
-        case SYMM_ERROR_CUDA:
-            return kUnhandledCudaError;
-        case SYMM_ERROR_SYSTEM:
-            return kSystemError;
-        default:
-            return kInternalError;
-    }
+    constexpr std::array kResults{kSuccess,     kInvalidArgument, kRemoteError, kUnhandledCudaError,
+                                  kSystemError, kInternalError};
+    return kResults.at(static_cast<std::size_t>(result));
 }
 
 /// What a rank has come to, for the others.
@@ -239,40 +228,33 @@ void Entry::deregister(ncclWindow_vidmem* window) {
 Result Entry::launch(symm_comm* comm, const AllReduceCall& call) {
     try {
         const DeviceScope scope(place_.device);
-        const Result result = queue(comm, call);
-        if (result == kSuccess) {
-            most_bytes_ = std::max(most_bytes_, call.bytes());
-            count_ours(call.bytes());
+        const auto capture = capture_of(call.stream);
+        Captured* const last = capture ? &captured(*capture) : nullptr;
+        if (last != nullptr && last->stream != nullptr && last->stream != call.stream) {
+            check(cuStreamWaitEvent(call.stream, last->after, 0), "cuStreamWaitEvent()");
         }
-        return result;
+        // Kernels that gave up have left no result, and those after them would not either.
+        symm_result result = symm_comm_gave_up(comm);
+        if (result == SYMM_SUCCESS) {
+            result = symm_all_reduce(comm, call.in, call.out, call.count,
+                                     static_cast<symm_type>(call.type),
+                                     static_cast<symm_op>(call.op), call.stream);
+        }
+        if (result != SYMM_SUCCESS) {
+            log::error("ncclAllReduce on rank {}: {}", place_.rank, symm_last_error());
+            return result_of(result);
+        }
+        if (last != nullptr) {
+            check(cuEventRecord(last->after, call.stream), "cuEventRecord()");
+            last->stream = call.stream;
+        }
+        most_bytes_ = std::max(most_bytes_, call.bytes());
+        count_ours(call.bytes());
+        return kSuccess;
     } catch (const std::exception& error) {
         log::error("ncclAllReduce on rank {}: {}", place_.rank, error.what());
         return kUnhandledCudaError;
     }
-}
-
-Result Entry::queue(symm_comm* comm, const AllReduceCall& call) {
-    // Kernels that gave up have left no result, and those after them would not either.
-    symm_result result = symm_comm_gave_up(comm);
-    const auto capture = capture_of(call.stream);
-    if (result == SYMM_SUCCESS && capture) {
-        const Captured& last = captured(*capture);
-        if (last.stream != nullptr && last.stream != call.stream) {
-            check(cuStreamWaitEvent(call.stream, last.after, 0), "cuStreamWaitEvent()");
-        }
-    }
-    result = result != SYMM_SUCCESS ? result
-                                    : symm_all_reduce(comm, call.in, call.out, call.count,
-                                                      static_cast<symm_type>(call.type),
-                                                      static_cast<symm_op>(call.op), call.stream);
-    if (result != SYMM_SUCCESS) {
-        log::error("ncclAllReduce on rank {}: {}", place_.rank, symm_last_error());
-    } else if (capture) {
-        Captured& last = captured(*capture);
-        check(cuEventRecord(last.after, call.stream), "cuEventRecord()");
-        last.stream = call.stream;
-    }
-    return result_of(result);
 }
 
 Entry::Captured& Entry::captured(cuuint64_t id) {

@@ -107,7 +107,6 @@ private:
     Result leave(State next, const char* why);
     void add(symm_comm* comm, RegisteredWindow& window);
     Result launch(symm_comm* comm, const AllReduceCall& call);
-    Result queue(symm_comm* comm, const AllReduceCall& call);
     Captured& captured(cuuint64_t id);
 
     const Place place_;

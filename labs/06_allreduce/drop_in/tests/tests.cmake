@@ -38,7 +38,7 @@ foreach(case calls groups graphs streams halves windows one_thread others aborte
   symm_drop_in_test(${case})
 endforeach()
 symm_drop_in_test(off ENVIRONMENT SYMM_NCCL=0)
-symm_drop_in_test(one_stream ENVIRONMENT SYMM_TIMEOUT=20)
+symm_drop_in_test(one_stream ENVIRONMENT SYMM_TIMEOUT=60)
 symm_drop_in_test(one_thread NAME one_thread_checked ENVIRONMENT SYMM_CHECK=1)
 
 # A case succeeds, and what SYMM_NCCL_STATS=1 prints matches.
