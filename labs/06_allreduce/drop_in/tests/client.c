@@ -349,7 +349,16 @@ static void use_graphs(struct rank* self) {
     CUgraphExec early = captured(self);
     expect_passed(self, 1);
     launch(self, early, self->out, 1);
-    reduce(self, kCount, 2);
+    if (is_stand_in()) {  // the ranks attach while the thread captures another stream
+        CUgraph nothing;
+        OK(cuStreamBeginCapture(self->side, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        all_reduce(self, self->in, self->out, kCount, self->stream);
+        OK(cuStreamEndCapture(self->side, &nothing));
+        OK(cuGraphDestroy(nothing));
+        OK(cuStreamSynchronize(self->stream));
+    } else {
+        reduce(self, kCount, 2);
+    }
     expect_passed(self, 1);
     // Ours: calls on two streams of a capture follow each other, and the capture's first stream
     // follows the other one, although the program has not joined them.
@@ -574,7 +583,11 @@ static void one_thread(void) {
         make_with(&ranks[r], 5 * kMost);
     }
     if (is_stand_in()) {
-        OK(ncclCommInitAll(comms, kRanks, NULL));
+        int devices[kRanks];
+        for (int r = 0; r < kRanks; ++r) {
+            devices[r] = ordinal_of(r);
+        }
+        OK(ncclCommInitAll(comms, kRanks, devices));
     } else {  // which takes each GPU once only
         OK(ncclGetUniqueId(&id));
         OK(ncclGroupStart());
@@ -626,9 +639,11 @@ static void one_thread(void) {
         OK(ncclCommWindowDeregister(comms[r], handles[r]));
         OK(ncclMemFree((void*)memory[r]));
     }
-    OK(ncclGroupStart());  // in which the ranks give back the windows
+    // In which the ranks give back the windows. A GPU of one rank has a default stream of its own.
+    const int share = ordinal_of(kRanks - 1) != kRanks - 1;
+    OK(ncclGroupStart());
     for (int r = 0; r < kRanks; ++r) {
-        all_reduce(&ranks[r], ranks[r].in, ranks[r].out, 10, ranks[r].stream);
+        all_reduce(&ranks[r], ranks[r].in, ranks[r].out, 10, share ? ranks[r].stream : NULL);
     }
     OK(ncclGroupEnd());
     CHECK(!is_stand_in() || stand_in_calls("AllReduce") == kRanks);

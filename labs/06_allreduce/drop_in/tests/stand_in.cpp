@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -52,6 +53,23 @@ std::map<std::string, long>& calls() {
 void count(const char* function) {
     const std::lock_guard lock(mutex);
     ++calls()[function];
+}
+
+/// Communicators that do not exist any more. A use of one ends the program.
+std::set<const void*> freed;
+
+void free_comm(ncclComm* comm) {
+    const std::lock_guard lock(mutex);
+    freed.insert(comm);
+    delete comm;
+}
+
+void require_alive(ncclComm* comm) {
+    const std::lock_guard lock(mutex);
+    if (freed.contains(comm) || comm->aborted) {
+        fmt::print(stderr, "stand-in: a communicator is used after its end\n");
+        std::abort();
+    }
 }
 
 Result result_of(symm_result result) {
@@ -124,6 +142,10 @@ bool have_peer_access() {
 
 /// Without peer access, all communicators are on device 0, and the bytes are copied there.
 Result connect(ncclComm* comm) {
+    {
+        const std::lock_guard lock(mutex);
+        freed.erase(comm);  // one that had this address
+    }
     symm_options options = SYMM_OPTIONS_INIT;
     options.device = have_peer_access() ? comm->device : 0;
     options.max_blocks = 1;
@@ -281,7 +303,7 @@ EXPORT(CommDestroy, (ncclComm * comm), {
     }
     comm->late = {};
     const Result result = result_of(symm_comm_destroy(comm->symm));
-    delete comm;
+    free_comm(comm);
     return result;
 })
 EXPORT(CommAbort, (ncclComm * comm), {
@@ -291,13 +313,14 @@ EXPORT(CommAbort, (ncclComm * comm), {
     comm->inside.lock();  // until a call that waits has ended
     comm->inside.unlock();
     symm_comm_destroy(comm->symm);
-    delete comm;
+    free_comm(comm);
     return kSuccess;
 })
 EXPORT(CommRevoke, (ncclComm * comm, int), { return result_of(symm_comm_abort(comm->symm)); })
 EXPORT(CommSuspend, (ncclComm*, int), { return kSuccess; })
 EXPORT(CommResume, (ncclComm*), { return kSuccess; })
 EXPORT(CommGetAsyncError, (ncclComm * comm, int* error), {
+    require_alive(comm);
     *error = comm->state != kSuccess                         ? comm->state.load()
              : symm_comm_gave_up(comm->symm) == SYMM_SUCCESS ? kSuccess
                                                              : kRemoteError;

@@ -40,6 +40,7 @@ endforeach()
 symm_drop_in_test(off ENVIRONMENT SYMM_NCCL=0)
 symm_drop_in_test(one_stream ENVIRONMENT SYMM_TIMEOUT=60)
 symm_drop_in_test(one_thread NAME one_thread_checked ENVIRONMENT SYMM_CHECK=1)
+symm_drop_in_test(one_thread NAME one_thread_shared ENVIRONMENT SYMM_EMU_DEVICES=2)
 
 # A case succeeds, and what SYMM_NCCL_STATS=1 prints matches.
 function(symm_drop_in_says name case environment pattern)
