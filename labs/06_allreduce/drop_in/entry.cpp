@@ -98,8 +98,19 @@ bool Entry::may_wait(const Work& work) {
     return work.attach || !work.registrations.empty() || !released_.empty() ||
            env::number("SYMM_CHECK") == 1 ||
            // A communicator's first large call makes memory for it, with all ranks.
-           std::any_of(work.calls.begin(), work.calls.end(),
-                       [&](const AllReduceCall& call) { return call.bytes() > most_bytes_; });
+           std::any_of(work.calls.begin(), work.calls.end(), [&](const AllReduceCall& call) {
+               return call.bytes() > most_bytes_.at(is_staged(call));
+           });
+}
+
+bool Entry::is_staged(const AllReduceCall& call) const {
+    const auto in_window = [&](const void* buffer) {
+        return std::any_of(windows_.begin(), windows_.end(), [&](const RegisteredWindow& window) {
+            return window.ours != nullptr && buffer >= window.memory &&
+                   buffer < static_cast<char*>(window.memory) + window.bytes;
+        });
+    };
+    return !in_window(call.in) || !in_window(call.out);
 }
 
 Result Entry::run(const Work& work, Result nccls) {
@@ -248,7 +259,8 @@ Result Entry::launch(symm_comm* comm, const AllReduceCall& call) {
             check(cuEventRecord(last->after, call.stream), "cuEventRecord()");
             last->stream = call.stream;
         }
-        most_bytes_ = std::max(most_bytes_, call.bytes());
+        std::size_t& most = most_bytes_.at(is_staged(call));
+        most = std::max(most, call.bytes());
         count_ours(call.bytes());
         return kSuccess;
     } catch (const std::exception& error) {
@@ -319,7 +331,7 @@ Result Entry::leave(State next, const char* why) {
     for (const Captured& one : std::exchange(captures_, {})) {
         cuEventDestroy(one.after);
     }
-    most_bytes_ = 0;
+    most_bytes_ = {};
     return result;
 }
 

@@ -9,6 +9,7 @@
 
 #include <cuda.h>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -102,6 +103,7 @@ private:
     };
 
     std::shared_ptr<symm_comm> ours();
+    bool is_staged(const AllReduceCall& call) const;
     Result attach();
     void pass(const char* why);
     Result leave(State next, const char* why);
@@ -119,7 +121,7 @@ private:
     std::vector<RegisteredWindow> windows_;
     std::vector<void*> released_;  ///< Our windows, not yet released.
     std::deque<Captured> captures_;
-    std::size_t most_bytes_ = 0;  ///< Of the calls so far.
+    std::array<std::size_t, 2> most_bytes_{};  ///< Of the calls so far: in windows, and staged.
 };
 
 }  // namespace symm::drop_in

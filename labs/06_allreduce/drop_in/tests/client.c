@@ -573,99 +573,106 @@ static void windows(void) {
     CHECK(!is_stand_in() || stand_in_calls("CommWindowDeregister") == (4 + 2) * 2);
 }
 
+// A group of a call of each rank, made by this thread.
+static void reduce_together(const struct rank* ranks, int count_of_ranks, size_t count, int salt) {
+    for (int r = 0; r < count_of_ranks; ++r) {
+        fill(ranks[r].in, r, count, salt);
+        if (ranks[r].out != ranks[r].in) {
+            poison(ranks[r].out, count);
+        }
+    }
+    OK(ncclGroupStart());
+    for (int r = 0; r < count_of_ranks; ++r) {
+        all_reduce(&ranks[r], ranks[r].in, ranks[r].out, count, ranks[r].stream);
+    }
+    OK(ncclGroupEnd());
+    for (int r = 0; r < count_of_ranks; ++r) {
+        OK(cuStreamSynchronize(ranks[r].stream));
+        expect(&ranks[r], ranks[r].out, count, salt);
+    }
+}
+
+// Windows of 10M, registered in a group, deregistered one by one.
+static void reduce_in_windows(const struct rank* ranks, int count_of_ranks, size_t count) {
+    struct rank inside[kMaxRanks];
+    ncclWindow_t handles[kMaxRanks];
+    OK(ncclGroupStart());
+    for (int r = 0; r < count_of_ranks; ++r) {
+        OK(cuCtxSetCurrent(ranks[r].context));
+        inside[r] = ranks[r];
+        inside[r].in = inside[r].out = registered(&ranks[r], (size_t)10 << 20, &handles[r]);
+    }
+    OK(ncclGroupEnd());
+    reduce_together(inside, count_of_ranks, count, 9);
+    for (int r = 0; r < count_of_ranks; ++r) {
+        OK(ncclCommWindowDeregister(ranks[r].comm, handles[r]));
+        OK(ncclMemFree((void*)inside[r].in));
+    }
+}
+
 // One thread with a communicator for each of its GPUs, as nccl-tests with -g 3.
-static void one_thread(void) {
-    enum { kRanks = 3 };
-    ncclComm_t comms[kRanks];
-    struct rank ranks[kRanks];
-    for (int r = 0; r < kRanks; ++r) {
-        ranks[r] = (struct rank){.rank = r, .ranks = kRanks};
+static void one_thread_of(int count_of_ranks) {
+    ncclComm_t comms[kMaxRanks];
+    struct rank ranks[kMaxRanks];
+    const int before = is_stand_in() ? stand_in_calls("AllReduce") : 0;
+    for (int r = 0; r < count_of_ranks; ++r) {
+        ranks[r] = (struct rank){.rank = r, .ranks = count_of_ranks};
         make_with(&ranks[r], 5 * kMost);
     }
     if (is_stand_in()) {
-        int devices[kRanks];
-        for (int r = 0; r < kRanks; ++r) {
+        int devices[kMaxRanks];
+        for (int r = 0; r < count_of_ranks; ++r) {
             devices[r] = ordinal_of(r);
         }
-        OK(ncclCommInitAll(comms, kRanks, devices));
+        OK(ncclCommInitAll(comms, count_of_ranks, devices));
     } else {  // which takes each GPU once only
         OK(ncclGetUniqueId(&id));
         OK(ncclGroupStart());
-        for (int r = 0; r < kRanks; ++r) {
+        for (int r = 0; r < count_of_ranks; ++r) {
             OK(cuCtxSetCurrent(ranks[r].context));
-            OK(ncclCommInitRank(&comms[r], kRanks, id, r));
+            OK(ncclCommInitRank(&comms[r], count_of_ranks, id, r));
         }
         OK(ncclGroupEnd());
+    }
+    for (int r = 0; r < count_of_ranks; ++r) {
+        ranks[r].comm = comms[r];
     }
     // The largest takes an algorithm for which the ranks first make memory.
     const size_t sizes[] = {10, 20, kCount, 200000, 5 * kMost, kMost, 20};
     for (int i = 0; i < 7; ++i) {
-        for (int r = 0; r < kRanks; ++r) {
-            ranks[r].comm = comms[r];
-            fill(ranks[r].in, r, sizes[i], i);
-            poison(ranks[r].out, sizes[i]);
-        }
-        OK(ncclGroupStart());
-        for (int r = 0; r < kRanks; ++r) {
-            all_reduce(&ranks[r], ranks[r].in, ranks[r].out, sizes[i], ranks[r].stream);
-        }
-        OK(ncclGroupEnd());
-        for (int r = 0; r < kRanks; ++r) {
-            OK(cuStreamSynchronize(ranks[r].stream));
-            expect(&ranks[r], ranks[r].out, sizes[i], i);
-        }
+        reduce_together(ranks, count_of_ranks, sizes[i], i);
     }
-    CHECK(!is_stand_in() || stand_in_calls("AllReduce") == kRanks);
-    // Windows: registered in a group, deregistered one by one.
-    ncclWindow_t handles[kRanks];
-    CUdeviceptr memory[kRanks];
-    OK(ncclGroupStart());
-    for (int r = 0; r < kRanks; ++r) {
-        OK(cuCtxSetCurrent(ranks[r].context));
-        memory[r] = registered(&ranks[r], (size_t)8 << 20, &handles[r]);
-    }
-    OK(ncclGroupEnd());
-    for (int r = 0; r < kRanks; ++r) {
-        fill(memory[r], r, kMost, 9);
-    }
-    OK(ncclGroupStart());
-    for (int r = 0; r < kRanks; ++r) {
-        all_reduce(&ranks[r], memory[r], memory[r], kMost, ranks[r].stream);
-    }
-    OK(ncclGroupEnd());
-    for (int r = 0; r < kRanks; ++r) {
-        OK(cuStreamSynchronize(ranks[r].stream));
-        expect(&ranks[r], memory[r], kMost, 9);
-        OK(ncclCommWindowDeregister(comms[r], handles[r]));
-        OK(ncclMemFree((void*)memory[r]));
-    }
+    CHECK(!is_stand_in() || stand_in_calls("AllReduce") == before + count_of_ranks);
+    reduce_in_windows(ranks, count_of_ranks, kMost);
     // In which the ranks give back the windows. A GPU of one rank has a default stream of its own.
-    const int share = ordinal_of(kRanks - 1) != kRanks - 1;
+    const int share = ordinal_of(count_of_ranks - 1) != count_of_ranks - 1;
     OK(ncclGroupStart());
-    for (int r = 0; r < kRanks; ++r) {
+    for (int r = 0; r < count_of_ranks; ++r) {
         all_reduce(&ranks[r], ranks[r].in, ranks[r].out, 10, share ? ranks[r].stream : NULL);
     }
     OK(ncclGroupEnd());
-    CHECK(!is_stand_in() || stand_in_calls("AllReduce") == kRanks);
+    CHECK(!is_stand_in() || stand_in_calls("AllReduce") == before + count_of_ranks);
     if (is_stand_in()) {  // after a suspension the ranks make that memory anew
-        for (int r = 0; r < kRanks; ++r) {
+        for (int r = 0; r < count_of_ranks; ++r) {
             OK(ncclCommSuspend(comms[r], 1));
             OK(ncclCommResume(comms[r]));
         }
-        for (int i = 0; i < 2; ++i) {
-            OK(ncclGroupStart());
-            for (int r = 0; r < kRanks; ++r) {
-                all_reduce(&ranks[r], ranks[r].in, ranks[r].out, i == 0 ? 10 : 5 * kMost,
-                           ranks[r].stream);
-            }
-            OK(ncclGroupEnd());
-        }
-        CHECK(stand_in_calls("AllReduce") == 2 * kRanks);
+        reduce_together(ranks, count_of_ranks, 10, 1);
+        // As many bytes in windows need none.
+        reduce_in_windows(ranks, count_of_ranks, 9 * kMost / 4);
+        reduce_together(ranks, count_of_ranks, 10, 2);  // gives back the windows
+        reduce_together(ranks, count_of_ranks, 9 * kMost / 4, 3);
+        reduce_together(ranks, count_of_ranks, 5 * kMost, 4);
+        CHECK(stand_in_calls("AllReduce") == before + 2 * count_of_ranks);
     }
-    for (int r = 0; r < kRanks; ++r) {
+    for (int r = 0; r < count_of_ranks; ++r) {
         OK(ncclCommDestroy(comms[r]));
         leave(&ranks[r]);
     }
+}
+static void one_thread(void) {
+    one_thread_of(3);
+    one_thread_of(2);
 }
 
 // The rest of the functions that the library replaces.
