@@ -44,27 +44,6 @@ TEST(Bootstrap, GathersEveryRanksBytes) {
     }
 }
 
-TEST(Bootstrap, GathersValuesAndTexts) {
-    struct Value {
-        int rank;
-        double square;
-    };
-    const auto errors = meet(4, [](Bootstrap& bootstrap) {
-        const auto values = bootstrap.allgather(
-            "values", Value{bootstrap.rank(), bootstrap.rank() * 1.5 * bootstrap.rank()},
-            patient());
-        const auto texts = bootstrap.allgather_text(
-            "texts", std::string(static_cast<std::size_t>(bootstrap.rank()), 'x'));
-        for (int rank = 0; rank < 4; ++rank) {
-            const auto i = static_cast<std::size_t>(rank);
-            EXPECT_EQ(values.at(i).rank, rank);
-            EXPECT_EQ(values.at(i).square, rank * 1.5 * rank);
-            EXPECT_EQ(texts.at(i).size(), i);
-        }
-    });
-    EXPECT_THAT(errors, Each(IsEmpty()));
-}
-
 TEST(Bootstrap, BarrierLetsNoRankPassBeforeAllHaveArrived) {
     constexpr int kSize = 4;
     constexpr int kRounds = 50;
@@ -213,27 +192,6 @@ TEST(Bootstrap, AMissingRankIsNamedToAllThatWait) {
                     AllOf(HasSubstr("no word from rank 2 (pid"), HasSubstr("barrier 'mapped'")));
     }
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(50));
-}
-
-TEST(Bootstrap, AMissingRootIsNamed) {
-    std::atomic<bool> done = false;
-    const auto errors = meet(2, [&](Bootstrap& bootstrap) {
-        if (bootstrap.rank() == 0) {
-            done.wait(false);
-            return;
-        }
-        try {
-            bootstrap.allgather("sizes", 1, soon());
-        } catch (const BootstrapError& error) {
-            EXPECT_EQ(error.rank(), 0);
-            EXPECT_FALSE(error.remote());
-            done = true;
-            done.notify_all();
-            throw;
-        }
-    });
-    EXPECT_THAT(errors[1], AllOf(HasSubstr("no word from rank 0 (pid"), HasSubstr("within 0.3 s"),
-                                 HasSubstr("allgather 'sizes'")));
 }
 
 TEST(Bootstrap, AFailureIsToldToAll) {

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <set>
 #include <sstream>
@@ -58,12 +57,6 @@ TEST(Ranks, NoneAndTooManyAreRefused) {
                     AllOf(HasSubstr(std::to_string(count)), HasSubstr("1 to 64"))));
         }
     }
-}
-
-TEST(Ranks, AnUnknownModeIsRefused) {
-    EXPECT_EQ(named<RankMode>("--mode", "thread"), RankMode::kThread);
-    EXPECT_EQ(named<RankMode>("--mode", "process"), RankMode::kProcess);
-    EXPECT_THROW(named<RankMode>("--mode", "fibre"), UsageError);
 }
 
 TEST(Ranks, TheCauseIsToldToAllRanksAndReportedNotItsConsequences) {

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -93,10 +92,6 @@ TEST(Process, AProgramThatIsNotThereIsNamed) {
     EXPECT_THAT(
         [] { Process({.arguments = {"/no/such/program"}}); },
         ::testing::ThrowsMessage<std::system_error>(::testing::HasSubstr("/no/such/program")));
-}
-
-TEST(Process, KnowsItsOwnArguments) {
-    EXPECT_FALSE(own_arguments().at(0).empty());
 }
 
 TEST(Deadline, PassesAndIsNeverNegative) {

@@ -9,9 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstring>
-#include <thread>
-
 #include "common/tests/patient.hpp"
 
 namespace symm {

@@ -30,18 +30,6 @@ TEST_F(Faults, FailTheChosenCallOnceAndWithoutEffect) {
     EXPECT_EQ(calls_made("cuMemAddressReserve"), calls + 3);
 }
 
-TEST_F(Faults, FailKernelLaunchesToo) {
-    std::atomic<int> ran{0};
-    const auto count = [&](const simt::ThreadBlock&) { ++ran; };
-    fail_call("cuLaunchKernel", 1, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    EXPECT_RESULT(run(2, 1, count), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    fail_call("cuLaunchKernel", 1, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
-    clear_failures();
-    EXPECT_OK(run(2, 1, count));
-    EXPECT_OK(cuCtxSynchronize());
-    EXPECT_EQ(ran, 2);
-}
-
 TEST_F(Faults, AreOnlyPlannedForKnownFunctions) {
     EXPECT_THROW(fail_call("cuMemMpa", 1, CUDA_ERROR_UNKNOWN), std::invalid_argument);
     EXPECT_THROW(fail_call("cuMemMap", 0, CUDA_ERROR_UNKNOWN), std::invalid_argument);
@@ -272,7 +260,8 @@ TEST(FaultsOfTheHost, LeaveThoseOfKernelsToTheEmulator) {
 }
 
 // A copy of device 0 to memory of device 1 is lost, and so is a store of its kernel; a copy of
-// device 1 to memory of device 0 arrives, and so does a store of device 0 to its own memory.
+// device 1 to memory of device 0 arrives, and so does a store of device 0 to its own memory. Lab 02
+// tests what loads lose.
 TEST_F(Faults, DISABLED_LoseWrites) {
     Shared here(0, {1}), there(1, {0});
     ASSERT_OK(cuMemsetD32Async(here.base(), 5, 1, nullptr));
@@ -292,44 +281,10 @@ TEST_F(Faults, DISABLED_LoseWrites) {
     EXPECT_EQ(read_word(here.base() + 4), 9u);
 }
 
-// SYMM_EMU_LOSSY names only loads of device 0 from device 1: all other accesses arrive.
-TEST_F(Faults, DISABLED_LoseLoads) {
-    Shared here(0, {1}), there(1, {0});
-    auto *mine = here.as<unsigned>(), *peers = there.as<unsigned>();
-    ASSERT_OK(cuMemsetD32Async(there.base(), 5, 3, nullptr));
-    ASSERT_OK(run_first([=] {
-        mine[0] = peers[0];
-        mine[1] = peers[1];
-        peers[1] = 9;
-    }));
-    EXPECT_NE(read_word(here.base()), 5u);
-    EXPECT_NE(read_word(here.base() + 4), 5u);
-    // The fill and the store arrived; the words beside the store are unchanged.
-    EXPECT_EQ(read_word(there.base()), 5u);
-    EXPECT_EQ(read_word(there.base() + 4), 9u);
-    EXPECT_EQ(read_word(there.base() + 8), 5u);
-}
-
-// Copies and fills of device 0 to device 1 are lost, loads and stores of its kernels are not.
-TEST_F(Faults, DISABLED_LoseCopies) {
-    Shared there(1, {0});
-    auto* peers = there.as<unsigned>();
-    unsigned loaded = 0;
-    ASSERT_OK(run_first([=, &loaded] {
-        peers[0] = 9;
-        loaded = peers[0];
-    }));
-    ASSERT_OK(cuMemsetD32Async(there.base(), 5, 1, nullptr));
-    EXPECT_EQ(read_word(there.base()), 9u);
-    EXPECT_EQ(loaded, 9u);
-}
-
 TEST(FaultsOfPeers, LoseWhatTheEnvironmentSays) {
     for (const char* lossy : {"0:1,2:0", "0:1:stores+copies", "0:1:stores,0:1:copies"}) {
         expect_passes("Faults.DISABLED_LoseWrites", std::string("SYMM_EMU_LOSSY=") + lossy);
     }
-    expect_passes("Faults.DISABLED_LoseLoads", "SYMM_EMU_LOSSY=0:1:loads");
-    expect_passes("Faults.DISABLED_LoseCopies", "SYMM_EMU_LOSSY=0:1:copies");
     EXPECT_NE(run_test("Faults.DISABLED_LoseWrites", "SYMM_EMU_LOSSY=0:1:copies").exit_code, 0);
 }
 

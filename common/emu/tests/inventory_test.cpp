@@ -60,25 +60,5 @@ TEST_F(Inventories, CountEveryKindOfThing) {
     EXPECT_EQ(memory_files(), 0u);
 }
 
-TEST_F(Inventories, DropWhatADestroyedContextLeft) {
-    const Inventory before = inventory();
-    CUcontext context = nullptr;
-    ASSERT_OK(cuDevicePrimaryCtxRetain(&context, 3));
-    ASSERT_OK(cuCtxPushCurrent(context));
-    CUdeviceptr plain = 0;
-    CUstream stream = nullptr;
-    CUevent event = nullptr;
-    ASSERT_OK(cuMemAlloc(&plain, 5));
-    ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    ASSERT_OK(cuEventCreate(&event, 0));
-    ASSERT_OK(cuMemsetD8Async(plain, 1, 5, stream));
-    EXPECT_OK(cuDevicePrimaryCtxRelease(3));
-    EXPECT_EQ(inventory(), before);
-    // It is still current here.
-    EXPECT_RESULT(cuMemAlloc(&plain, 5), CUDA_ERROR_CONTEXT_IS_DESTROYED);
-    EXPECT_OK(cuCtxPopCurrent(&context));
-    EXPECT_RESULT(cuDevicePrimaryCtxRelease(3), CUDA_ERROR_INVALID_CONTEXT);
-}
-
 }  // namespace
 }  // namespace symm::emu

@@ -51,26 +51,6 @@ TEST_F(Kernels, RunEveryThreadOfEveryBlockOnce) {
     EXPECT_EQ(out.back(), 0u);
 }
 
-// Each round every thread reads what its neighbour wrote before the barrier.
-TEST_F(Kernels, MeetAtTheirBlocksBarrier) {
-    constexpr unsigned kThreads = 33;
-    constexpr int kRounds = 50;
-    std::atomic<int> wrong{0};
-    const auto body = [&wrong](const simt::ThreadBlock& block) {
-        auto* shared = block.shared<int>();
-        const unsigned me = block.thread_rank(), next = (me + 1) % kThreads;
-        for (int round = 0; round < kRounds; ++round) {
-            shared[me] = round * 100 + static_cast<int>(me);
-            block.sync();
-            wrong += shared[next] == round * 100 + static_cast<int>(next) ? 0 : 1;
-            block.sync();
-        }
-    };
-    ASSERT_OK(run(4, kThreads, body, nullptr, kThreads * sizeof(int)));
-    ASSERT_OK(cuCtxSynchronize());
-    EXPECT_EQ(wrong, 0);
-}
-
 // On a GPU each thread makes progress, even beside one that polls without a pause.
 TEST_F(Kernels, EndThoughAThreadPollsByLoadsAlone) {
     std::uint32_t flag = 0;

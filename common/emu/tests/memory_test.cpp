@@ -3,8 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cstring>
-
 #include "common/emu/tests/support.hpp"
 #include "common/sys/descriptor.hpp"
 
@@ -106,63 +104,13 @@ TEST_F(OfDevices, RefusesAStrangersFileOfTheRightSize) {
     EXPECT_INVALID(import(handle, file.get()));
 }
 
-TEST_F(OfDevices, IsSeenThroughADmaBuf) {
-    Buffer buffer(1);
-    const auto written = pattern(5000, 1);
-    write_bytes(buffer.base() + 4096, written);
-    int fd = -1;
-    EXPECT_INVALID(cuMemGetHandleForAddressRange(&fd, buffer.base(), 2 * kBlock,
-                                                 CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
-    ASSERT_OK(cuMemGetHandleForAddressRange(&fd, buffer.base(), kBlock,
-                                            CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
-    const UniqueFd owner(fd);
-    void* view = ::mmap(nullptr, kBlock, PROT_READ, MAP_SHARED, fd, 0);
-    ASSERT_NE(view, MAP_FAILED);
-    EXPECT_EQ(std::memcmp(static_cast<char*>(view) + 4096, written.data(), written.size()), 0);
-    ::munmap(view, kBlock);
-}
-
 TEST_F(OfDevices, EndsWhereItsAllocationEnds) {
     Allocation plain(12345);
     CUdeviceptr base = 0;
     EXPECT_OK(cuMemGetAddressRange(&base, nullptr, plain.base + 12344));
+    EXPECT_EQ(base, plain.base);
     EXPECT_RESULT(cuMemGetAddressRange(&base, nullptr, plain.base + 12345), CUDA_ERROR_NOT_FOUND);
     EXPECT_OK(cuMemFree(0));
-}
-
-// Tests in processes of their own, with other values of SYMM_EMU_*.
-
-TEST_F(OfDevices, DISABLED_InAChildWithoutPeers) {
-    Buffer buffer(1);
-    EXPECT_RESULT(give_access(buffer.base(), kBlock, access_for(1)), CUDA_ERROR_INVALID_DEVICE);
-    Memory host(memory_of_node(0), kBlock);
-    Range range(kBlock);
-    range.map(host, 0, {1});
-    EXPECT_FALSE(peers());
-}
-
-TEST_F(OfDevices, StaysAtHomeWithoutPeerAccess) {
-    expect_passes("OfDevices.DISABLED_InAChildWithoutPeers", "SYMM_EMU_P2P=0");
-}
-
-TEST_F(OfDevices, DISABLED_InAChildWithFabric) {
-    constexpr auto kFabric = CU_MEM_HANDLE_TYPE_FABRIC;
-    Memory memory(memory_of(0, kFabric), kBlock);
-    CUmemFabricHandle fabric{};
-    ASSERT_OK(cuMemExportToShareableHandle(&fabric, memory.handle(), kFabric, 0));
-    CUmemGenericAllocationHandle imported = 0;
-    ASSERT_OK(cuMemImportFromShareableHandle(&imported, &fabric, kFabric));
-    EXPECT_EQ(imported, memory.handle());
-    EXPECT_OK(cuMemRelease(imported));
-    fabric.data[0] ^= 1;
-    EXPECT_INVALID(cuMemImportFromShareableHandle(&imported, &fabric, kFabric));
-}
-
-TEST_F(OfDevices, TravelsByFabricWherePermitted) {
-    const CUmemAllocationProp properties = memory_of(0, CU_MEM_HANDLE_TYPE_FABRIC);
-    CUmemGenericAllocationHandle handle = 0;
-    EXPECT_RESULT(cuMemCreate(&handle, kBlock, &properties, 0), CUDA_ERROR_NOT_PERMITTED);
-    expect_passes("OfDevices.DISABLED_InAChildWithFabric", "SYMM_EMU_FABRIC=1");
 }
 
 }  // namespace

@@ -9,9 +9,7 @@
 
 #include <cstddef>
 #include <functional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "common/emu/faults.hpp"
 #include "common/emu/inventory.hpp"

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <memory>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "common/explore/explore.hpp"
@@ -37,11 +36,15 @@ struct Litmus {
     std::vector<std::function<void()>> bodies;  ///< Each thread runs one.
 };
 
-/// Returns when all `done` words are 1: the thread then knows what their writers knew.
-void await_all(int count) {
-    for (int i = 0; i < count; ++i) {
+/// Returns when both `done` words are 1: the thread then knows what their writers knew.
+void await_both() {
+    for (const int i : {0, 1}) {
         await([&] { return done[i].load(acquire) == 1; }, nullptr);
     }
+}
+
+void fence(std::memory_order order) {
+    std::atomic_thread_fence(order);
 }
 
 const Litmus kTests[] = {
@@ -49,16 +52,8 @@ const Litmus kTests[] = {
      {[] { x->store(1, relaxed), r[0] = y->load(relaxed); },
       [] { y->store(1, relaxed), r[1] = x->load(relaxed); }}},
     {{"SB: seq_cst fences, whose order counts", 4, 3},
-     {[] {
-          x->store(1, relaxed);
-          std::atomic_thread_fence(seq_cst);
-          r[0] = y->load(relaxed);
-      },
-      [] {
-          y->store(1, relaxed);
-          std::atomic_thread_fence(seq_cst);
-          r[1] = x->load(relaxed);
-      }}},
+     {[] { x->store(1, relaxed), fence(seq_cst), r[0] = y->load(relaxed); },
+      [] { y->store(1, relaxed), fence(seq_cst), r[1] = x->load(relaxed); }}},
     {{"LB: no value from nowhere", 3, 3},
      {[] { r[0] = y->load(relaxed), x->store(1, relaxed); },
       [] { r[1] = x->load(relaxed), y->store(1, relaxed); }}},
@@ -72,16 +67,8 @@ const Litmus kTests[] = {
      {[] { x->store(1, relaxed), y->store(1, release); },
       [] { r[0] = y->load(relaxed), r[1] = x->load(relaxed); }}},
     {{"MP: fences", 3, 3},
-     {[] {
-          x->store(1, relaxed);
-          std::atomic_thread_fence(release);
-          y->store(1, relaxed);
-      },
-      [] {
-          r[0] = y->load(relaxed);
-          std::atomic_thread_fence(acquire);
-          r[1] = x->load(relaxed);
-      }}},
+     {[] { x->store(1, relaxed), fence(release), y->store(1, relaxed); },
+      [] { r[0] = y->load(relaxed), fence(acquire), r[1] = x->load(relaxed); }}},
     {{"MP: a swap that fails and acquires", 3, 3},
      {[] { x->store(1, relaxed), y->store(1, release); },
       [] {
@@ -108,10 +95,7 @@ const Litmus kTests[] = {
     {{"2+2W: which stores are last", 4, 4},
      {[] { x->store(1, relaxed), y->store(2, relaxed), done[0].store(1, release); },
       [] { y->store(1, relaxed), x->store(2, relaxed), done[1].store(1, release); },
-      [] {
-          await_all(2);
-          r[0] = x->load(relaxed), r[1] = y->load(relaxed);
-      }}},
+      [] { await_both(), r[0] = x->load(relaxed), r[1] = y->load(relaxed); }}},
     {{"WRC: relaxed", 8, 8},
      {[] { x->store(1, relaxed); }, [] { r[0] = x->load(relaxed), y->store(1, relaxed); },
       [] { r[1] = y->load(relaxed), r[2] = x->load(relaxed); }}},
@@ -120,41 +104,22 @@ const Litmus kTests[] = {
       [] { r[1] = y->load(acquire), r[2] = x->load(relaxed); }}},
     {{"S: relaxed", 4, 4},
      {[] { x->store(2, relaxed), y->store(1, relaxed), done[0].store(1, release); },
-      [] {
-          r[0] = y->load(relaxed);
-          x->store(1, relaxed), done[1].store(1, release);
-      },
-      [] {
-          await_all(2);
-          r[1] = x->load(relaxed);
-      }}},
+      [] { r[0] = y->load(relaxed), x->store(1, relaxed), done[1].store(1, release); },
+      [] { await_both(), r[1] = x->load(relaxed); }}},
     {{"S: release, acquire", 3, 3},
      {[] { x->store(2, relaxed), y->store(1, release), done[0].store(1, release); },
-      [] {
-          r[0] = y->load(acquire);
-          x->store(1, relaxed), done[1].store(1, release);
-      },
-      [] {
-          await_all(2);
-          r[1] = x->load(relaxed);
-      }}},
+      [] { r[0] = y->load(acquire), x->store(1, relaxed), done[1].store(1, release); },
+      [] { await_both(), r[1] = x->load(relaxed); }}},
     {{"R", 4, 4},
      {[] { x->store(1, relaxed), y->store(1, relaxed), done[0].store(1, release); },
-      [] {
-          y->store(2, relaxed);
-          r[0] = x->load(relaxed), done[1].store(1, release);
-      },
-      [] {
-          await_all(2);
-          r[1] = y->load(relaxed);
-      }}},
+      [] { y->store(2, relaxed), r[0] = x->load(relaxed), done[1].store(1, release); },
+      [] { await_both(), r[1] = y->load(relaxed); }}},
     {{"ISA2: a chain", 7, 7},
      {[] { x->store(1, relaxed), y->store(1, release); },
       [] { r[0] = y->load(acquire), z->store(1, release); },
       [] { r[1] = z->load(acquire), r[2] = x->load(relaxed); }}},
     {{"seq_cst fences, the second of which releases what the first one knew", 7, 4},
-     {[] { x->store(1, relaxed), std::atomic_thread_fence(seq_cst); },
-      [] { std::atomic_thread_fence(seq_cst), y->store(1, relaxed); },
+     {[] { x->store(1, relaxed), fence(seq_cst); }, [] { fence(seq_cst), y->store(1, relaxed); },
       [] { r[0] = y->load(acquire), r[1] = x->load(relaxed); }}},
     {{"a release sequence", 6, 3},
      {[] { x->store(1, relaxed), y->store(1, release); }, [] { r[0] = y->fetch_add(2, relaxed); },

@@ -20,6 +20,7 @@ namespace {
 constexpr auto relaxed = std::memory_order_relaxed;
 constexpr auto release = std::memory_order_release;
 constexpr auto acquire = std::memory_order_acquire;
+constexpr auto seq_cst = std::memory_order_seq_cst;
 
 using Word = std::atomic<std::uint32_t>;
 using Body = std::function<void()>;
@@ -42,6 +43,22 @@ void expect(std::uint32_t seen, std::uint32_t expected) {
     if (seen != expected) {
         fail(fmt::format("reads {}", seen));
     }
+}
+// A loop as in a plain kernel, and a wait that the explorer knows.
+void poll(const Word* word, std::uint32_t value, std::memory_order order) {
+    while (word->load(order) != value) {
+    }
+}
+void wait(const Word* word, std::uint32_t value) {
+    await([=] { return word->load(acquire) == value; }, nullptr);
+}
+void add_under_lock() {
+    std::uint32_t expected = 0;
+    while (!x->compare_exchange_strong(expected, 1, acquire)) {
+        expected = 0;
+    }
+    ++*data;
+    x->store(0, release);
 }
 
 struct Case {
@@ -103,35 +120,16 @@ const Case kCases[] = {
 
     {"a loop that polls",
      "1 executions",
-     {[] { *data = 5, x->store(1, release); },
-      [] {
-          while (x->load(acquire) != 1) {
-          }
-          expect(*data, 5);
-      }}},
+     {[] { *data = 5, x->store(1, release); }, [] { poll(x, 1, acquire), expect(*data, 5); }}},
     {"a relaxed loop",
      "data race on data",
-     {[] { *data = 5, x->store(1, release); },
-      [] {
-          while (x->load(relaxed) != 1) {
-          }
-          expect(*data, 5);
-      }}},
+     {[] { *data = 5, x->store(1, release); }, [] { poll(x, 1, relaxed), expect(*data, 5); }}},
     {"a seq_cst loop",
      "2 executions",
-     {[] { *data = 5, x->store(1); },
-      [] {
-          while (x->load() != 1) {
-          }
-          expect(*data, 5);
-      }}},
+     {[] { *data = 5, x->store(1); }, [] { poll(x, 1, seq_cst), expect(*data, 5); }}},
     {"a loop that never ends",
      "no thread can go on: r1.b0.t0 polls word.0. = 0x1 of step",
-     {[] { x->store(1, release); },
-      [] {
-          while (x->load(acquire) != 2) {
-          }
-      }}},
+     {[] { x->store(1, release); }, [] { poll(x, 2, acquire); }}},
     {"a loop over two words",
      "^[0-9] executions",
      {[] { x->store(1, release); }, [] { y->store(1, release); },
@@ -166,24 +164,7 @@ const Case kCases[] = {
           expect(y->load(relaxed) == 4 ? 4 : 0, 0);
       },
       [] { x->store(1, relaxed); }}},
-    {"a lock",
-     "2 executions",
-     {[] {
-          std::uint32_t expected = 0;
-          while (!x->compare_exchange_strong(expected, 1, acquire)) {
-              expected = 0;
-          }
-          ++*data;
-          x->store(0, release);
-      },
-      [] {
-          std::uint32_t expected = 0;
-          while (!x->compare_exchange_strong(expected, 1, acquire)) {
-              expected = 0;
-          }
-          ++*data;
-          x->store(0, release);
-      }}},
+    {"a lock", "2 executions", {&add_under_lock, &add_under_lock}},
     {"volatile: no order",
      "reads 0",
      {[] { x->store(5, relaxed), volatile_store(y, 1); },
@@ -224,18 +205,10 @@ const Case kCases[] = {
      {.most_executions = 10'000, .random_after = 0}},
     {"the end of a kernel is a fence",
      "1 executions",
-     {[] { *data = 5, kernel_end(), x->store(1, relaxed); },
-      [] {
-          await([] { return x->load(acquire) == 1; }, nullptr);
-          expect(*data, 5);
-      }}},
+     {[] { *data = 5, kernel_end(), x->store(1, relaxed); }, [] { wait(x, 1), expect(*data, 5); }}},
     {"the end of a kernel publishes nothing",
      "data race on data",
-     {[] { *data = 5, kernel_end(), x->store(1, relaxed); },
-      [] {
-          await([] { return x->load(acquire) == 1; }, nullptr);
-          expect(*data, 5);
-      }},
+     {[] { *data = 5, kernel_end(), x->store(1, relaxed); }, [] { wait(x, 1), expect(*data, 5); }},
      {.kernel_end = KernelEnd::kNothing}},
 };
 
@@ -275,9 +248,6 @@ bool unread_is_told() {
         x = scene.allocate<Word>(1, "x", 1);
         y = scene.allocate<Word>(1, "y", 0);
         data = scene.allocate<std::uint32_t>(1, "data", 1);
-        const auto wait = [](const Word* word, std::uint32_t value) {
-            await([=] { return word->load(acquire) == value; }, nullptr);
-        };
         scene.launch(0, {}, [=](const auto&) {
             *data = 1, x->store(1, release);
             *data = 2, x->store(2, release);

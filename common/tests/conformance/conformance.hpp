@@ -13,8 +13,9 @@
 #include <cstddef>
 #include <functional>
 #include <initializer_list>
-#include <string>
 #include <vector>
+
+#include "common/tests/needs.hpp"
 
 namespace symm::conformance {
 
@@ -54,13 +55,6 @@ protected:
     /// Runs `work` in another thread, with the primary context current there.
     static void in_another_thread(const std::function<void()>& work);
 };
-
-/// First line of a case that needs something which not every machine has.
-#define SYMM_NEEDS(condition)                   \
-    if (!(condition)) {                         \
-        GTEST_SKIP() << "needs " << #condition; \
-    }                                           \
-    static_assert(true)
 
 /// Properties for memory of a device, with a POSIX descriptor unless `types` says otherwise.
 CUmemAllocationProp memory_of(int device,
@@ -183,10 +177,5 @@ void write_bytes(CUdeviceptr to, const std::vector<unsigned char>& bytes);
 std::vector<unsigned char> read_bytes(CUdeviceptr from, std::size_t bytes);
 /// Expects that what is written to `to` can be read at `from`, which shows the same memory.
 void expect_written(CUdeviceptr to, std::size_t bytes, unsigned seed, CUdeviceptr from = 0);
-
-/// Runs this program again as child `name` (see children.cpp) with `argument`. The child inherits a
-/// duplicate of the descriptor `fd`, unless that is -1. Returns its exit status: 0 if nothing
-/// failed; -1 if a signal ended it or it took too long.
-int run_child(const std::string& name, const std::string& argument, int fd = -1);
 
 }  // namespace symm::conformance

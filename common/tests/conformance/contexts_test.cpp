@@ -67,29 +67,11 @@ TEST_F(Contexts, EachDeviceHasItsOwnPrimary) {
     EXPECT_OK(cuDevicePrimaryCtxRelease(device(1)));
 }
 
-TEST_F(Contexts, OneThatIsCreatedIsCurrentUntilItIsDestroyed) {
-    const CUcontext own = create();
-    EXPECT_NE(own, nullptr);
-    EXPECT_NE(own, primary_context());
-    EXPECT_EQ(current(), own);
-    EXPECT_OK(cuCtxDestroy(own));
-    EXPECT_EQ(current(), primary_context());
-}
-
 TEST_F(Contexts, AnOwnOneCanBeSetAsideAndDestroyedLater) {
     const CUcontext own = create();
     EXPECT_EQ(pop(), own);
     EXPECT_OK(cuCtxDestroy(own));
     EXPECT_OK(cuCtxSynchronize());
-}
-
-TEST_F(Contexts, AnOwnOneWorks) {
-    const CUcontext own = create(CU_CTX_SCHED_BLOCKING_SYNC);
-    {
-        Allocation memory(1000);
-        expect_written(memory.base, 1000, 3);
-    }
-    EXPECT_OK(cuCtxDestroy(own));
 }
 
 TEST_F(Contexts, CreationNeedsADeviceAndKnownFlags) {
@@ -100,12 +82,19 @@ TEST_F(Contexts, CreationNeedsADeviceAndKnownFlags) {
     EXPECT_RESULT(cuCtxDestroy(nullptr), CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_CONTEXT);
 }
 
-TEST_F(Contexts, PushAndPopAreAStack) {
-    const CUcontext own = create();
+TEST_F(Contexts, AnOwnOneLiesOnAStackWithOthers) {
+    const CUcontext own = create(CU_CTX_SCHED_BLOCKING_SYNC);
+    EXPECT_NE(own, primary_context());
+    EXPECT_EQ(current(), own);
+    {
+        Allocation memory(1000);
+        expect_written(memory.base, 1000, 3);
+    }
     EXPECT_OK(cuCtxPushCurrent(primary_context()));
     EXPECT_EQ(pop(), primary_context());
     EXPECT_EQ(current(), own);
     EXPECT_OK(cuCtxDestroy(own));
+    EXPECT_EQ(current(), primary_context());
 }
 
 TEST_F(Contexts, SettingReplacesTheTopOfTheStack) {
@@ -132,23 +121,13 @@ TEST_F(Contexts, WithoutOneThereIsNothingToDoOrAsk) {
     }).join();
 }
 
-TEST_F(Contexts, NullCanBeMadeCurrent) {
+TEST_F(Contexts, NullCanBeMadeCurrentButTakesNoAnswer) {
+    EXPECT_INVALID(cuCtxGetCurrent(nullptr));
+    EXPECT_INVALID(cuCtxGetDevice(nullptr));
     EXPECT_OK(cuCtxSetCurrent(nullptr));
     EXPECT_EQ(current(), nullptr);
     EXPECT_RESULT(cuCtxSynchronize(), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_OK(cuCtxSetCurrent(primary_context()));
-}
-
-TEST_F(Contexts, OneServesSeveralThreads) {
-    Allocation memory(64);
-    const auto written = pattern(64, 9);
-    write_bytes(memory.base, written);
-    in_another_thread([&] { EXPECT_EQ(read_bytes(memory.base, 64), written); });
-}
-
-TEST_F(Contexts, AskingNeedsSomewhereToGo) {
-    EXPECT_INVALID(cuCtxGetCurrent(nullptr));
-    EXPECT_INVALID(cuCtxGetDevice(nullptr));
 }
 
 }  // namespace

@@ -62,28 +62,6 @@ TEST_F(Copies, BetweenDevicePinnedAndMappedMemory) {
     EXPECT_EQ(std::memcmp(pinned_.data, written.data(), kBytes), 0);
 }
 
-TEST_F(Copies, BetweenDevices) {
-    SYMM_NEEDS(peers());
-    Buffer here(1, 0);
-    Buffer there(1, 1);
-    ASSERT_OK(give_access(there.base(), there.size()));
-    const auto written = pattern(here.size(), 5);
-    write_bytes(here.base(), written);
-    copy(there.base(), here.base(), here.size());
-    EXPECT_EQ(read_bytes(there.base(), there.size()), written);
-}
-
-TEST_F(Copies, HappenInTheOrderOfTheStream) {
-    for (unsigned round = 0; round < 20; ++round) {
-        EXPECT_OK(cuMemsetD8Async(first_.base, static_cast<unsigned char>(round), kBytes, stream_));
-        EXPECT_OK(cuMemcpyAsync(second_.base, first_.base, kBytes, stream_));
-        EXPECT_OK(cuMemsetD8Async(first_.base, 0xFF, kBytes, stream_));
-    }
-    EXPECT_OK(cuStreamSynchronize(stream_));
-    EXPECT_EQ(read_bytes(second_.base, kBytes), filled(kBytes, 19));
-    EXPECT_EQ(read_bytes(first_.base, kBytes), filled(kBytes, 0xFF));
-}
-
 TEST_F(Copies, WantDeviceMemoryAndAHostAddress) {
     unsigned char byte = 0;
     EXPECT_INVALID(cuMemcpyDtoH(&byte, 64, 1));

@@ -12,27 +12,6 @@ CUresult create(CUmemGenericAllocationHandle& handle, std::size_t bytes,
     return cuMemCreate(&handle, bytes, &properties, 0);
 }
 
-TEST_F(Create, GivesEachMemoryAHandleOfItsOwn) {
-    Memory first(1);
-    Memory second(1);
-    EXPECT_NE(first.handle(), 0u);
-    EXPECT_NE(first.handle(), second.handle());
-}
-
-TEST_F(Create, TakesAnyNumberOfGranulesOfEveryDevice) {
-    for (int i = 0; i < device_count(); ++i) {
-        for (std::size_t units : {1, 2, 3, 5, 16}) {
-            Memory memory(memory_of(i), units * unit());
-            EXPECT_NE(memory.handle(), 0u) << units << " of device " << i;
-        }
-    }
-}
-
-TEST_F(Create, NeedsNoHandleTypes) {
-    Memory memory(memory_of(0, 0), unit());
-    EXPECT_NE(memory.handle(), 0u);
-}
-
 TEST_F(Create, TakesOnlyWholeGranules) {
     CUmemGenericAllocationHandle handle = 0;
     EXPECT_INVALID(create(handle, 0, memory_of(0)));
@@ -90,24 +69,6 @@ TEST_F(Create, TakesFabricHandlesOrSaysWhyNot) {
     if (result == CUDA_SUCCESS) {
         EXPECT_OK(cuMemRelease(handle));
     }
-}
-
-TEST_F(Create, GivesBackWhatItTook) {
-    std::size_t total = 0;
-    ASSERT_OK(cuDeviceTotalMem(&total, device()));
-    const std::size_t most = total / 4 / unit() * unit();
-    for (int round = 0; round < 8; ++round) {  // without release, twice the memory
-        Memory memory(memory_of(0), most);
-        ASSERT_NE(memory.handle(), 0u) << "round " << round;
-    }
-}
-
-TEST_F(Create, CountsWhatItTook) {
-    std::size_t free_bytes = 0;
-    std::size_t total = 0;
-    Memory memory(4);
-    ASSERT_OK(cuMemGetInfo(&free_bytes, &total));
-    EXPECT_GE(total, free_bytes + 4 * unit());
 }
 
 }  // namespace

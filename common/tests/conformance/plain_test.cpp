@@ -1,8 +1,6 @@
 // Plain allocations of the device and the host, and the older way to share them: cuMemAlloc,
 // cuMemHost*, cuMemGetInfo, cuIpc*.
 
-#include <fmt/format.h>
-
 #include <cstdlib>
 #include <cstring>
 
@@ -13,19 +11,6 @@ namespace {
 
 using Plain = Driver;
 using Ipc = Driver;
-
-TEST_F(Plain, MemoryIsWrittenAndRead) {
-    Allocation memory(12345);
-    expect_written(memory.base, 12345, 1);
-}
-
-TEST_F(Plain, MemoryIsAlignedForEveryType) {
-    Allocation first(1);
-    Allocation second(3);
-    EXPECT_EQ(first.base % 256, 0u);
-    EXPECT_EQ(second.base % 256, 0u);
-    EXPECT_NE(first.base, second.base);
-}
 
 TEST_F(Plain, MemoryIsCountedAndCannotExceedTheDevices) {
     std::size_t free_bytes = 0;
@@ -105,19 +90,6 @@ TEST_F(Plain, RegisteredMemoryIsSeenByTheDevice) {
     EXPECT_OK(cuStreamSynchronize(nullptr));
     EXPECT_EQ(read_bytes(memory.base, 5555), written);
     EXPECT_OK(cuMemHostUnregister(host.get()));
-}
-
-TEST_F(Ipc, AnotherProcessReadsAndWrites) {
-    Allocation memory(100000);
-    write_bytes(memory.base, pattern(100000, 5));
-    CUipcMemHandle handle{};
-    ASSERT_OK(cuIpcGetMemHandle(&handle, memory.base));
-    std::string hexadecimal;
-    for (unsigned char byte : handle.reserved) {
-        hexadecimal += fmt::format("{:02x}", byte);
-    }
-    EXPECT_EQ(run_child("ipc", hexadecimal + ":100000"), 0);
-    EXPECT_EQ(read_bytes(memory.base, 100000), pattern(100000, 6));
 }
 
 TEST_F(Ipc, TheProcessItselfCannotOpenItsHandle) {

@@ -28,25 +28,6 @@ TEST_F(Retain, GivesTheHandleOfTheMappingThatHasTheAddress) {
     }
 }
 
-TEST_F(Retain, IsAReferenceOfItsOwn) {
-    Memory memory(1);
-    Range first(unit());
-    Range second(unit());
-    first.map(memory, 0, {0});
-    const auto written = pattern(unit(), 1);
-    write_bytes(first.base(), written);
-
-    CUmemGenericAllocationHandle handle = 0;
-    ASSERT_OK(retain(handle, first.base()));
-    first.unmap();
-    memory.release();
-    ASSERT_OK(cuMemMap(second.base(), unit(), 0, handle, 0));
-    EXPECT_OK(give_access(second.base(), unit()));
-    EXPECT_EQ(read_bytes(second.base(), unit()), written);
-    EXPECT_OK(cuMemUnmap(second.base(), unit()));
-    EXPECT_OK(cuMemRelease(handle));
-}
-
 TEST_F(Retain, WantsMappedMemory) {
     Range range(unit());
     Allocation plain(unit());
@@ -91,15 +72,6 @@ TEST_F(AddressOf, AMappingIsItsOwnRange) {
         EXPECT_EQ(base, range.base() + unit()) << offset;
         EXPECT_EQ(bytes, 2 * unit()) << offset;
     }
-}
-
-TEST_F(AddressOf, AMemAllocIsItsOwnRange) {
-    Allocation plain(10000);
-    CUdeviceptr base = 0;
-    std::size_t bytes = 0;
-    EXPECT_OK(cuMemGetAddressRange(&base, &bytes, plain.base + 9999));
-    EXPECT_EQ(base, plain.base);
-    EXPECT_GE(bytes, 10000u);
 }
 
 TEST_F(AddressOf, NothingAndAMappingThatNobodyMayUseHaveNone) {

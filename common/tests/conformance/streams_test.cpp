@@ -1,7 +1,5 @@
 // Streams and events.
 
-#include <thread>
-
 #include "common/tests/conformance/conformance.hpp"
 
 namespace symm::conformance {
@@ -49,19 +47,6 @@ TEST_F(Streams, WithoutWorkAreDone) {
     }
 }
 
-// In each thread CU_STREAM_PER_THREAD names another stream: one that waits does not hold up the
-// other thread's.
-TEST_F(Streams, EachThreadHasADefaultOne) {
-    fill(memory_.base, 6, CU_STREAM_PER_THREAD);
-    in_another_thread([&] {
-        fill(copy_.base, 7, CU_STREAM_PER_THREAD);
-        EXPECT_OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
-        EXPECT_EQ(last_of(copy_.base), 7);
-    });
-    EXPECT_OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
-    EXPECT_EQ(last_of(memory_.base), 6);
-}
-
 TEST_F(Streams, SynchroniseWaitsForTheWork) {
     for (unsigned char value = 1; value < 30; ++value) {
         fill(memory_.base, value, first_);
@@ -84,36 +69,11 @@ TEST_F(Streams, TheContextWaitsForAllOfThem) {
     EXPECT_EQ(last_of(copy_.base), 5);
 }
 
-TEST_F(Streams, ServeSeveralThreads) {
-    std::vector<std::thread> threads;
-    for (unsigned char i = 0; i < 4; ++i) {
-        threads.emplace_back([&, i] {
-            EXPECT_OK(cuCtxSetCurrent(primary_context()));
-            for (int round = 0; round < 20; ++round) {
-                EXPECT_OK(cuMemsetD8Async(memory_.base + std::size_t{i} * 4096, i, 4096, first_));
-            }
-        });
-    }
-    for (std::thread& thread : threads) {
-        thread.join();
-    }
-    EXPECT_OK(cuStreamSynchronize(first_));
-    EXPECT_EQ(read_bytes(memory_.base + 3 * 4096, 1)[0], 3);
-}
-
 TEST_F(Events, NeverRecordedHaveHappened) {
     EXPECT_OK(cuEventQuery(timed_));
     EXPECT_OK(cuEventSynchronize(timed_));
     EXPECT_OK(cuStreamWaitEvent(first_, timed_, 0));
     EXPECT_OK(cuStreamSynchronize(first_));
-}
-
-TEST_F(Events, HappenWhenTheWorkBeforeThemIsDone) {
-    fill(memory_.base, 7, first_);
-    EXPECT_OK(cuEventRecord(untimed_, first_));
-    EXPECT_OK(cuEventSynchronize(untimed_));
-    EXPECT_OK(cuEventQuery(untimed_));
-    EXPECT_EQ(last_of(memory_.base), 7);
 }
 
 TEST_F(Events, OrderTwoStreams) {

@@ -32,13 +32,6 @@ TEST_F(Threads, AllocateSideBySide) {
     }
 }
 
-TEST_F(Threads, OneMapsWhatAnotherCreated) {
-    Memory memory(1);
-    Range range(unit());
-    in_another_thread([&] { range.map(memory, 0, {0}); });
-    expect_written(range.base(), unit(), 1);
-}
-
 TEST_F(Threads, RoundsLeaveNothingBehind) {
     // More rounds than open files a process may have: a leak of one per round would be an error.
     for (unsigned round = 0; round < 1500 && !HasFailure(); ++round) {
