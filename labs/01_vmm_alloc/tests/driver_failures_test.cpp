@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 #include "common/tests/run_program.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
@@ -21,9 +20,7 @@ class EveryCallFails : public LabTest {
 protected:
     void SetUp() override {
         LabTest::SetUp();
-        if (!is_emulated()) {
-            GTEST_SKIP() << "only the emulated driver fails on demand";
-        }
+        SYMM_NEEDS(is_emulated());
         unit_ = granularity(device_memory(0));
     }
 

@@ -8,15 +8,18 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/emu/faults.hpp"
 #include "common/emu/inventory.hpp"
+#include "common/tests/needs.hpp"
 
 namespace symm {
 
@@ -101,10 +104,16 @@ inline unsigned long long rights_of(int device, CUdeviceptr at) {
 
 /// Makes every driver call of `make` fail, one per run, and expects each time an error that names
 /// the call, and nothing left behind. `make` returns the owner of what it made, so that the calls
-/// that destroy it are not counted. Returns the number of calls.
-inline std::size_t fail_each_call(const std::function<std::shared_ptr<void>()>& make) {
+/// that destroy it are not counted. Calls for which `may_fail` is false do not fail. Returns the
+/// number of the others.
+inline std::size_t fail_each_call(
+    const std::function<std::shared_ptr<void>()>& make,
+    const std::function<bool(const CallOfPath&)>& may_fail = [](const CallOfPath&) {
+        return true;
+    }) {
     std::shared_ptr<void> kept;
-    const std::vector<CallOfPath> calls = calls_of([&] { kept = make(); });
+    std::vector<CallOfPath> calls = calls_of([&] { kept = make(); });
+    std::erase_if(calls, [&](const CallOfPath& call) { return !may_fail(call); });
     kept.reset();
     for (const CallOfPath& call : calls) {
         const emu::Inventory before = emu::inventory();
@@ -134,6 +143,23 @@ protected:
             emu::clear_failures();
             EXPECT_EQ(emu::inventory(), before_) << "the case left something behind";
         }
+    }
+
+    /// Writes words unique to offset and seed over [at, at + bytes), or checks that they are there.
+    static void fill(CUdeviceptr at, std::size_t bytes, unsigned seed) {
+        std::vector<unsigned> words(bytes / 4);
+        std::iota(words.begin(), words.end(), seed * 0x1000000u);
+        copy_to_device(at, words.data(), bytes);
+    }
+    static bool holds(CUdeviceptr at, std::size_t bytes, unsigned seed) {
+        std::vector<unsigned> words(bytes / 4);
+        copy_to_host(words.data(), at, bytes);
+        for (std::size_t i = 0; i < words.size(); ++i) {
+            if (words[i] != seed * 0x1000000u + i) {
+                return false;
+            }
+        }
+        return true;
     }
 
     std::unique_ptr<Device> device_;

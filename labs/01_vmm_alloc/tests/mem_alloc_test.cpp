@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
-#include "common/cuda/copy.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/growable_buffer.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
@@ -21,25 +19,9 @@ namespace {
 
 class MemAlloc : public LabTest {
 protected:
-    std::size_t unit() { return granularity(device_memory(0)); }
+    static std::size_t unit() { return granularity(device_memory(0)); }
     static CUdeviceptr address(const void* pointer) {
         return reinterpret_cast<CUdeviceptr>(pointer);
-    }
-    // Writes words unique to offset and seed over [at, at + bytes), or checks that they are there.
-    static void fill(CUdeviceptr at, std::size_t bytes, unsigned seed) {
-        std::vector<unsigned> words(bytes / 4);
-        std::iota(words.begin(), words.end(), seed * 0x1000000u);
-        copy_to_device(at, words.data(), bytes);
-    }
-    static bool holds(CUdeviceptr at, std::size_t bytes, unsigned seed) {
-        std::vector<unsigned> words(bytes / 4);
-        copy_to_host(words.data(), at, bytes);
-        for (std::size_t i = 0; i < words.size(); ++i) {
-            if (words[i] != seed * 0x1000000u + i) {
-                return false;
-            }
-        }
-        return true;
     }
 };
 using Growable = MemAlloc;

@@ -2,9 +2,8 @@
 
 #include <limits>
 #include <utility>
-#include <vector>
 
-#include "common/cuda/copy.hpp"
+#include "common/tests/text_thrown_by.hpp"
 #include "labs/01_vmm_alloc/address_range.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/mapping.hpp"
@@ -20,28 +19,9 @@ class Owners : public LabTest {
 protected:
     std::size_t unit() { return granularity(device_memory(0)); }
 
-    static std::vector<unsigned> words(std::size_t count, unsigned seed) {
-        std::vector<unsigned> made(count);
-        for (std::size_t i = 0; i < count; ++i) {
-            made[i] = static_cast<unsigned>(i) * 2654435761u + seed;
-        }
-        return made;
-    }
-    static void write(CUdeviceptr to, const std::vector<unsigned>& from) {
-        copy_to_device(to, from.data(), from.size() * 4);
-    }
-    static std::vector<unsigned> read(CUdeviceptr from, std::size_t count) {
-        std::vector<unsigned> to(count, 0xDEADBEEF);
-        copy_to_host(to.data(), from, count * 4);
-        return to;
-    }
     static std::string error_of(const std::function<void()>& path) {
-        try {
-            path();
-        } catch (const CudaError& error) {
-            return error.what();
-        }
-        return "nothing was thrown";
+        const std::string text = testing::text_thrown_by(path);
+        return text.empty() ? "nothing was thrown" : text;
     }
 };
 using RoundUp = Owners;
@@ -90,18 +70,6 @@ TEST_F(SegmentSize, Is256MiBOrSoMuchMoreThat64SegmentsAreEnough) {
             }
         }
     }
-}
-
-TEST_F(PhysicalMemoryTest, OfADeviceThatIsNotThereNamesIt) {
-    EXPECT_SAYS(error_of([&] { (void)PhysicalMemory::create(device_memory(99), unit()); }),
-                "device 99");
-}
-
-TEST_F(PhysicalMemoryTest, KnowsHowItWasMade) {
-    const auto memory = PhysicalMemory::create(device_memory(device_count() - 1), unit());
-    EXPECT_EQ(memory.properties().location.id, device_count() - 1);
-    EXPECT_EQ(memory.properties().location.type, CU_MEM_LOCATION_TYPE_DEVICE);
-    EXPECT_EQ(memory.properties().requestedHandleTypes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
 TEST_F(PhysicalMemoryTest, OfABrokenSizeTellsTheGranularity) {
@@ -153,29 +121,6 @@ TEST_F(AddressRangeTest, IsAlignedAsAsked) {
     EXPECT_EQ(range.end(), range.base() + unit());
 }
 
-TEST_F(AddressRangeTest, OfNoBytesNamesTheCall) {
-    EXPECT_SAYS(error_of([] { AddressRange range(0); }), "cuMemAddressReserve(size=0");
-}
-
-TEST_F(AddressRangeTest, IsFreedOnceHoweverItMoves) {
-    AddressRange first(unit());
-    AddressRange second(2 * unit());
-    const CUdeviceptr base = first.base();
-    second = std::move(first);  // a swap: `first` now owns the other range
-    EXPECT_EQ(second.base(), base);
-    second.close();
-    EXPECT_FALSE(second);
-    second.close();
-}
-
-TEST_F(MappingTest, IsGoneAfterItsOwner) {
-    const auto memory = PhysicalMemory::create(device_memory(0), unit());
-    const AddressRange range(unit());
-    { const Mapping mapping(range.base(), unit(), memory); }
-    EXPECT_THROW((void)PhysicalMemory::mapped_at(range.base()), CudaError);
-    const Mapping again(range.base(), unit(), memory);  // the addresses are free again
-}
-
 TEST_F(MappingTest, PutsMemoryAtAnAddressAndKeepsItAlive) {
     const AddressRange range(unit());
     auto memory = PhysicalMemory::create(device_memory(0), unit());
@@ -204,9 +149,8 @@ TEST_F(DeviceBufferTest, HoldsWhatIsWritten) {
                 << "more addresses or fewer";
             EXPECT_EQ(emu::inventory()["physical bytes"], buffer.size()) << "more memory or less";
         }
-        const auto written = words(buffer.size() / 4, static_cast<unsigned>(bytes));
-        write(buffer.base(), written);
-        EXPECT_EQ(read(buffer.base(), written.size()), written) << bytes;
+        fill(buffer.base(), buffer.size(), 1);
+        EXPECT_TRUE(holds(buffer.base(), buffer.size(), 1)) << bytes;
     }
 }
 
@@ -214,9 +158,8 @@ TEST_F(DeviceBufferTest, ExistsOnEveryDevice) {
     for (int i = 0; i < device_count(); ++i) {
         const Device device(i);
         const DeviceBuffer buffer(i, 1000);
-        const auto written = words(250, static_cast<unsigned>(i));
-        write(buffer.base(), written);
-        EXPECT_EQ(read(buffer.base(), 250), written) << "device " << i;
+        fill(buffer.base(), 1000, static_cast<unsigned>(i));
+        EXPECT_TRUE(holds(buffer.base(), 1000, static_cast<unsigned>(i))) << "device " << i;
         EXPECT_EQ(buffer.memory().properties().location.id, i);
     }
     device_->make_current();
@@ -224,11 +167,11 @@ TEST_F(DeviceBufferTest, ExistsOnEveryDevice) {
 
 TEST_F(DeviceBufferTest, MovesWithItsContents) {
     DeviceBuffer first(0, unit());
-    write(first.base(), words(100, 7));
+    fill(first.base(), 400, 7);
     DeviceBuffer second;
     EXPECT_FALSE(second);
     second = std::move(first);
-    EXPECT_EQ(read(second.base(), 100), words(100, 7));
+    EXPECT_TRUE(holds(second.base(), 400, 7));
     second = DeviceBuffer(0, 2 * unit());  // the former buffer is freed
     EXPECT_EQ(second.size(), 2 * unit());
 }
@@ -282,8 +225,8 @@ TEST_F(OwnContextTest, IsCurrentUntilItIsDestroyedWithItsAllocations) {
         EXPECT_EQ(current, own.get());
         CUdeviceptr memory = 0;  // freed with the context, which the fixture's count confirms
         cu_check(cuMemAlloc(&memory, 4000), "cuMemAlloc");
-        write(memory, words(1000, 3));
-        EXPECT_EQ(read(memory, 1000), words(1000, 3));
+        fill(memory, 4000, 3);
+        EXPECT_TRUE(holds(memory, 4000, 3));
     }
     cu_check(cuCtxGetCurrent(&current), "cuCtxGetCurrent");
     EXPECT_EQ(current, device_->context());
