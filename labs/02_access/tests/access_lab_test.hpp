@@ -32,13 +32,8 @@ protected:
         return devices;
     }
     static int last_device() { return static_cast<int>(gpus().size()) - 1; }
+    /// Whether two devices may use each other's memory.
+    static bool has_peers() { return !PeerMatrix::query().usable_pairs().empty(); }
 };
-
-/// Skips a case that needs two devices which may use each other's memory.
-#define SYMM_NEED_PEERS()                                \
-    if (PeerMatrix::query().usable_pairs().empty()) {    \
-        GTEST_SKIP() << "no two devices that are peers"; \
-    }                                                    \
-    static_assert(true)
 
 }  // namespace symm

@@ -49,7 +49,7 @@ TEST_F(Access, IsGivenToAllInOneCall) {
 }
 
 TEST_F(Access, OfOneDeviceIsNoBusinessOfTheOthers) {
-    SYMM_NEED_PEERS();
+    SYMM_NEEDS(has_peers());
     const int guest = devices_that_reach(0).back();
     allow(at_, bytes_, std::array{guest});
     EXPECT_EQ(access_of(at_, 0), kNone) << "the owner needs access like all others";
@@ -108,9 +108,7 @@ TEST_F(Access, IsRefusedWhereNothingIsMapped) {
 }
 
 TEST_F(Access, OfTheHostIsRefusedForDeviceMemory) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "machines with a coherent link grant it";
-    }
+    SYMM_NEEDS(is_emulated());  // machines with a coherent link grant it
     EXPECT_THROW(allow_host(at_, bytes_, 0), CudaError);
 }
 
@@ -166,12 +164,6 @@ TEST_F(AccessLabTest, FewCallsGiveManyMappingsTheirRights) {
     if (is_emulated()) {
         fmt::print("score: {}\n", emu::calls_made("cuMemSetAccess") - before);
     }
-}
-
-TEST(AccessRights, HaveNames) {
-    EXPECT_EQ(name_of(kNone), "none");
-    EXPECT_EQ(name_of(kRead), "read");
-    EXPECT_EQ(name_of(kReadWrite), "read/write");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ protected:
 };
 
 TEST_F(Transfers, ThatAreImpossibleAreLeftOut) {
-    SYMM_NEED_PEERS();
+    SYMM_NEEDS(has_peers());
     const Pair pair = matrix_.usable_pairs().front();
     const Route transfer{pair.accessor, pair.owner};
     const Route back{pair.owner, pair.accessor};
@@ -38,10 +38,8 @@ TEST_F(Transfers, ThatAreImpossibleAreLeftOut) {
 }
 
 TEST_F(Transfers, GoOnAfterOneThatFailed) {
-    SYMM_NEED_PEERS();
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(has_peers());
+    SYMM_NEEDS(is_emulated());
     const Pair pair = matrix_.usable_pairs().front();
     TransferBench bench(gpus(), matrix_, kBytes);
     const std::array transfers{Route{pair.accessor, pair.owner}};
@@ -62,7 +60,7 @@ TEST_F(Transfers, FillEveryLineOfTheTable) {
 }
 
 TEST_F(Transfers, LeaveOutWhatIsExcluded) {
-    SYMM_NEED_PEERS();
+    SYMM_NEEDS(has_peers());
     const Pair pair = matrix_.usable_pairs().front();
     matrix_.exclude(pair, "for this test");
     const std::string table = measure_links(gpus(), matrix_, kBytes, 1);

@@ -4,8 +4,6 @@
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
-
 #include "common/cuda/copy.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/test_pattern/test_pattern.hpp"

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <map>
-#include <numeric>
 #include <thread>
 
 #include "common/cuda/kernel_timeout.hpp"
@@ -37,7 +36,7 @@ TEST_F(Peers, AreWhatTheDriverSaysTheyAre) {
 }
 
 TEST_F(Peers, ThatAreExcludedAreUsedNoMore) {
-    SYMM_NEED_PEERS();
+    SYMM_NEEDS(has_peers());
     PeerMatrix matrix = PeerMatrix::query();
     const Pair pair = matrix.usable_pairs().back();
     const std::size_t before = matrix.usable_pairs().size();
@@ -95,9 +94,7 @@ TEST_F(Peers, WriteAndReadOneBufferOfAnySize) {
 }
 
 TEST_F(Peers, ReadWhatAllOfThemHaveWritten) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver reports the launches";
-    }
+    SYMM_NEEDS(is_emulated());  // only the emulated driver reports the launches
     const PeerMatrix matrix = PeerMatrix::query();
     const std::vector<int> users = matrix.users_of(0);
     std::map<int, std::size_t> compared;  // parts, by device
@@ -114,9 +111,7 @@ TEST_F(Peers, ReadWhatAllOfThemHaveWritten) {
 }
 
 TEST_F(Peers, ReadNothingAfterAWaitThatFailed) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(is_emulated());
     const PeerMatrix matrix = PeerMatrix::query();
     const auto step = [&] { written_by_all({gpus(), matrix, 0, 4'100}); };
     for (const CallOfPath& call : calls_of(step)) {
@@ -164,7 +159,7 @@ TEST_F(Peers, ReadNothingBeforeTheLastOfThemHasWritten) {
 }
 
 TEST_F(Peers, ThatAreExcludedTakeNoPartInTheSteps) {
-    SYMM_NEED_PEERS();
+    SYMM_NEEDS(has_peers());
     PeerMatrix matrix = PeerMatrix::query();
     const Pair pair = matrix.usable_pairs().front();
     matrix.exclude(pair, "for this test");

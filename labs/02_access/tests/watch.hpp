@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "common/cuda/driver.hpp"
 #include "common/cuda/gpu.hpp"
