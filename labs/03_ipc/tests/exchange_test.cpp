@@ -29,13 +29,10 @@ struct FirstWord {
         : range(memory.size()), mapping(range.base(), memory.size(), memory) {
         give_access(range.base(), memory.size(), device);
     }
-    void set(int value) {
-        cu_check(cuMemcpyHtoD(range.base(), &value, sizeof(int)), "set");
-        cu_check(cuCtxSynchronize(), "set");  // a small copy may return before it has arrived
-    }
+    void set(int value) { copy_to_device(range.base(), &value, sizeof(int)); }
     int get() const {
         int value = 0;
-        cu_check(cuMemcpyDtoH(&value, range.base(), sizeof(int)), "get");
+        copy_to_host(&value, range.base(), sizeof(int));
         return value;
     }
     AddressRange range;
@@ -69,9 +66,7 @@ private:
 };
 
 TEST(MemoryExchange, FailsOnAllRanksAndCanBeRepeated) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(is_emulated());
     run_as(RankMode::kProcess, 3, [](Rank& rank) {
         constexpr int kSegments = 50;  // two batches
         Exchange exchange(rank, kSegments, 1);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "common/cuda/check.hpp"
@@ -51,9 +50,7 @@ TEST(Handle, MemoryMadeWithoutHandlesCannotBeExported) {
 // Only NOT_PERMITTED and NOT_SUPPORTED mean "no FABRIC here": any other error is thrown, on all
 // ranks.
 TEST(Handle, AFailingProbeIsNoFallback) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(is_emulated());
     run_as(RankMode::kProcess, 2, [](Rank& rank) {
         for (const char* function : {"cuDeviceGet", "cuDeviceGetAttribute",
                                      "cuMemGetAllocationGranularity", "cuMemCreate"}) {
@@ -138,9 +135,7 @@ TEST_P(ArrayIn, OutlivesTheRootsOwnView) {
 
 // The emulated driver, as if device 1 had twice the granularity of the others.
 TEST_P(ArrayIn, HasTheSizeOfTheRootsMemory) {
-    if (!is_emulated() || device_count() < 2) {
-        GTEST_SKIP() << "needs two emulated devices";
-    }
+    SYMM_NEEDS(is_emulated() && device_count() >= 2);
     static DriverTable driver = driver_table();
     static DriverTable table = driver;
     table.cuMemGetAllocationGranularity_ = [](std::size_t* bytes,
@@ -161,9 +156,7 @@ TEST_P(ArrayIn, HasTheSizeOfTheRootsMemory) {
 
 // A call fails on one rank: both ranks throw its error, nothing is left, and they can go on.
 TEST(SharedArray, FailsOnAllRanksAndLeavesNothing) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(is_emulated());
     run_as(RankMode::kProcess, 2, [](Rank& rank) {
         { const SharedArray first(rank, 0, 5000); }
         const emu::Inventory before = emu::inventory();

@@ -43,6 +43,8 @@ TEST(Program, EndsAsItShouldAndLeavesNothing) {
                  {"--bytes 4096G --mode thread", 2, {"pass a smaller size"}},
                  {"--bytes much", 2, {"much"}},
                  {"--driver imaginary", 2, {"imaginary"}},
+                 {"", 1, {"cannot access device", "lab 04"}, {"SYMM_EMU_P2P=0"}},
+                 {"--mode thread", 1, {"cannot access device", "lab 04"}, {"SYMM_EMU_P2P=0"}},
                  {"--teleport", 2, {"--teleport"}}});
 }
 
@@ -84,12 +86,6 @@ TEST(Program, FailsWithTheCauseWhateverCallFails) {
     }
 }
 
-TEST(Program, SaysWhatToDoWhereDevicesAreNoPeers) {
-    for (const char* mode : {"", "--mode thread"}) {
-        expect_runs({{mode, 1, {"cannot access device", "lab 04"}, {"SYMM_EMU_P2P=0"}}});
-    }
-}
-
 // A rank that a launcher starts, without the variables of a launcher that may have started this
 // test.
 std::unique_ptr<Running> launched(std::vector<std::string> variables,
@@ -123,28 +119,6 @@ TEST(Program, TakesItsRankFromALauncher) {
         EXPECT_THAT(ranks[0]->output(), HasSubstr("All checks passed."));
         EXPECT_THAT(ranks[2]->output(), HasSubstr(", GPU 2 ("));
     }
-}
-
-// Two steps of one job: the ranks come in an order in which ranks of different steps would meet.
-TEST(Program, StepsOfOneJobDoNotMix) {
-    std::vector<std::unique_ptr<Running>> ranks;
-    for (const auto& [step, rank] : {std::pair(0, 0), {1, 1}, {1, 0}, {0, 1}}) {
-        ranks.push_back(launched({"SLURM_JOB_ID=7", fmt::format("SLURM_STEP_ID={}", step),
-                                  fmt::format("SLURM_PROCID={}", rank), "SLURM_STEP_NUM_TASKS=2"},
-                                 {"--bytes", step == 0 ? "800" : "1600"}));
-    }
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-        EXPECT_TRUE(ranks[i]->end().success()) << ranks[i]->errors();
-        EXPECT_THAT(ranks[i]->output(),
-                    HasSubstr(i == 0 || i == 3 ? "all 200 words right" : "all 400 words right"));
-    }
-}
-
-TEST(Program, ALaunchersRankThatNeverComesIsNamed) {
-    const auto rank_0 = launched({"RANK=0", "WORLD_SIZE=2", "SYMM_TIMEOUT=1"});
-    EXPECT_EQ(rank_0->end().code, 1);
-    EXPECT_THAT(rank_0->errors(), AllOf(HasSubstr("rank 1 of 2 did not join within 1 s"),
-                                        HasSubstr("RANK=0 and WORLD_SIZE=2")));
 }
 
 // As in the shell of a batch job, or in a container of a job: one rank would show little.

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 
 #include "common/cuda/driver.hpp"
@@ -50,9 +49,7 @@ const Path kDmaBuf{"a dma-buf", [](Rank& rank) {
                    }};
 
 TEST(RangeFailures, OfThreadsLeaveNothing) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(is_emulated());
     run_as(RankMode::kThread, 2, [](Rank& rank) {
         for (const Path& path : {kRange, kPieces}) {
             fail_each_call(rank, 1, path);
@@ -61,9 +58,7 @@ TEST(RangeFailures, OfThreadsLeaveNothing) {
 }
 
 TEST(RangeFailures, OfProcessesLeaveNothing) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(is_emulated());
     run_as(RankMode::kProcess, 3, [](Rank& rank) {
         for (const int failing : {0, 2}) {  // the root, and one that is not
             for (const Path& path : {kRange, kPieces, kDmaBuf}) {
@@ -76,9 +71,7 @@ TEST(RangeFailures, OfProcessesLeaveNothing) {
 
 // The older handles, whose owner waits in kernels too: each function's first call.
 TEST(RangeFailures, OfTheOlderHandlesLeaveNothing) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(is_emulated());
     for (const char* function : {"cuIpcGetMemHandle", "cuMemAlloc", "cuStreamCreate",
                                  "cuLaunchKernel", "cuStreamQuery", "cuIpcOpenMemHandle"}) {
         const std::string failing = told_to_ranks("SYMM_TEST_FUNCTION", function);
@@ -104,42 +97,45 @@ TEST(RangeFailures, OfTheOlderHandlesLeaveNothing) {
     }
 }
 
-// A rank killed in any driver call that builds a range: the others name it, and end at once.
+// A rank, the root or another, killed in any driver call that builds a range: the others name it,
+// and end at once.
 TEST(RangeFailures, ARankKilledInAnyCallIsNamedByTheOthers) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver kills on demand";
-    }
-    for (const char* call :
-         {"cuDeviceGetAttribute:1", "cuMemGetAllocationGranularity:1", "cuMemCreate:1",
-          "cuMemCreate:2", "cuDeviceCanAccessPeer:1", "cuMemAddressReserve:1",
-          "cuMemExportToShareableHandle:1", "cuMemImportFromShareableHandle:1",
-          "cuMemImportFromShareableHandle:2", "cuMemMap:1", "cuMemMap:3", "cuMemSetAccess:1",
-          "cuMemSetAccess:3", "cuMemUnmap:1", "cuMemRelease:1"}) {
-        const std::string fatal = told_to_ranks("SYMM_TEST_CALL", call);
+    SYMM_NEEDS(is_emulated());  // only the emulated driver kills on demand
+    for (const char* rank_and_call :
+         {"0:cuDeviceGetAttribute:1", "1:cuMemGetAllocationGranularity:1", "0:cuMemCreate:1",
+          "1:cuMemCreate:2", "0:cuDeviceCanAccessPeer:1", "1:cuMemAddressReserve:1",
+          "0:cuMemExportToShareableHandle:1", "1:cuMemImportFromShareableHandle:1",
+          "0:cuMemImportFromShareableHandle:2", "1:cuMemMap:1", "0:cuMemMap:3",
+          "1:cuMemSetAccess:1", "0:cuMemSetAccess:3", "1:cuMemUnmap:1", "0:cuMemRelease:1"}) {
+        const std::string fatal = told_to_ranks("SYMM_TEST_CALL", rank_and_call);
+        const int victim = fatal.front() - '0';
         const auto start = std::chrono::steady_clock::now();
         const std::string error =
             error_of(ranks_of_this_test(3, RankMode::kProcess), [&](Rank& rank) {
-                const pid_t lost = rank.process_of(1);
-                if (rank.rank() == 1) {
-                    const std::size_t colon = fatal.find(':');
-                    emu::fail_call(fatal.substr(0, colon), std::stol(fatal.substr(colon + 1)),
+                const pid_t lost = rank.process_of(victim);
+                if (rank.rank() == victim) {
+                    const std::size_t colon = fatal.rfind(':');
+                    emu::fail_call(fatal.substr(2, colon - 2), std::stol(fatal.substr(colon + 1)),
                                    emu::kKilled);
                 }
                 try {
                     { const SymmetricRange range(rank, 4096); }
                     rank.bootstrap().barrier("built");
-                    ADD_FAILURE() << "rank " << rank.rank() << " went on without rank 1";
+                    ADD_FAILURE() << "rank " << rank.rank() << " went on without rank " << victim;
                 } catch (const BootstrapError& apart) {
-                    EXPECT_THAT(apart.what(), HasSubstr(fmt::format("rank 1 (pid {})", lost)))
+                    EXPECT_THAT(apart.what(),
+                                HasSubstr(fmt::format("rank {} (pid {})", victim, lost)))
                         << fatal;
-                    EXPECT_EQ(apart.rank(), 1) << fatal;
+                    EXPECT_EQ(apart.rank(), victim) << fatal;
                 }
             });
         if (is_rank_process()) {
             return;
         }
-        EXPECT_THAT(error, AllOf(HasSubstr("rank 1 (pid"), HasSubstr("signal 9"))) << call;
-        EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << call;
+        EXPECT_THAT(error,
+                    AllOf(HasSubstr(fmt::format("rank {} (pid", victim)), HasSubstr("signal 9")))
+            << fatal;
+        EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20)) << fatal;
     }
 }
 
@@ -147,9 +143,7 @@ class RangeRounds : public ::testing::TestWithParam<RankMode> {};
 INSTANTIATE_TEST_SUITE_P(Mode, RangeRounds, ::testing::ValuesIn(kModes), name_of_mode);
 
 TEST_P(RangeRounds, LeaveNothing) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver counts";
-    }
+    SYMM_NEEDS(is_emulated());                   // only the emulated driver counts
     const int rounds = kSanitized ? 100 : 1000;  // slower under a sanitizer
     run_as(GetParam(), 8, [&](Rank& rank) {
         { const SymmetricRange first(rank, 4096); }

@@ -10,10 +10,12 @@
 #include <string_view>
 #include <thread>
 
+#include "common/cuda/cuda_error.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/test_pattern/test_pattern.hpp"
 #include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
+#include "labs/03_ipc/memory_handle.hpp"
 #include "labs/03_ipc/tests/segments.hpp"
 
 namespace symm {
@@ -26,27 +28,31 @@ using ::testing::HasSubstr;
 class SymmetricRangeIn : public ::testing::TestWithParam<RankMode> {};
 INSTANTIATE_TEST_SUITE_P(Mode, SymmetricRangeIn, ::testing::ValuesIn(kModes), name_of_mode);
 
+// Fills words with the pattern of `seed`, or checks that they hold it.
+void fill(const Gpu& gpu, CUdeviceptr at, std::size_t words, int seed) {
+    test_pattern::fill(gpu, {at, words, static_cast<std::uint32_t>(seed)});
+}
+bool holds(const Gpu& gpu, CUdeviceptr at, std::size_t words, int seed) {
+    return test_pattern::compare(gpu, {at, words, static_cast<std::uint32_t>(seed)}).right();
+}
+
 // Every rank writes its own memory, and every rank reads all of it. Then every rank writes its
 // right neighbour's memory, and reads what its left neighbour wrote.
 void exercise(Rank& rank, const SymmetricRange& range, const std::string& name) {
     const Gpu gpu(rank.device());
     const std::size_t words = range.size() / 4;
-    const auto seed = [](int of, int round) {
-        return static_cast<std::uint32_t>(of * 100 + round);
-    };
-    test_pattern::fill(gpu, {range.local(), words, seed(rank.rank(), 1)});
+    fill(gpu, range.local(), words, rank.rank() * 100 + 1);
     rank.bootstrap().barrier(name + " filled");
     for (int peer = 0; peer < rank.size(); ++peer) {
-        EXPECT_TRUE(test_pattern::compare(gpu, {range.peer(peer), words, seed(peer, 1)}).right())
+        EXPECT_TRUE(holds(gpu, range.peer(peer), words, peer * 100 + 1))
             << "rank " << rank.rank() << " reads rank " << peer;
     }
     rank.bootstrap().barrier(name + " read");
     const int right = (rank.rank() + 1) % rank.size();
     const int left = (rank.rank() + rank.size() - 1) % rank.size();
-    test_pattern::fill(gpu, {range.peer(right), words, seed(rank.rank(), 2)});
+    fill(gpu, range.peer(right), words, rank.rank() * 100 + 2);
     rank.bootstrap().barrier(name + " written");
-    EXPECT_TRUE(test_pattern::compare(gpu, {range.local(), words, seed(left, 2)}).right())
-        << "rank " << rank.rank();
+    EXPECT_TRUE(holds(gpu, range.local(), words, left * 100 + 2)) << "rank " << rank.rank();
     rank.bootstrap().barrier(name + " done");
 }
 
@@ -89,19 +95,15 @@ TEST_P(SymmetricRangeIn, KeepsTheMemoryOfARankThatLetsGoFirst) {
     run_as(GetParam(), 3, [](Rank& rank) {
         auto range = std::make_unique<SymmetricRange>(rank, 4096);
         const Gpu gpu(rank.device());
-        test_pattern::fill(gpu, {range->local(), 1024, static_cast<std::uint32_t>(rank.rank())});
+        fill(gpu, range->local(), 1024, rank.rank());
         rank.bootstrap().barrier("filled");
         for (int leaving = 0; leaving < 3; ++leaving) {
             if (rank.rank() == leaving) {
                 range.reset();
             }
             rank.bootstrap().barrier("left");
-            if (range) {
-                for (int peer = 0; peer < 3; ++peer) {
-                    EXPECT_TRUE(test_pattern::compare(gpu, {range->peer(peer), 1024,
-                                                            static_cast<std::uint32_t>(peer)})
-                                    .right());
-                }
+            for (int peer = 0; range && peer < 3; ++peer) {
+                EXPECT_TRUE(holds(gpu, range->peer(peer), 1024, peer));
             }
             rank.bootstrap().barrier("seen");
         }
@@ -135,6 +137,10 @@ TEST_P(SymmetricRangeIn, RefusesNothingAndTooMuch) {
         EXPECT_THAT([&] { SymmetricRange(rank, rank.rank() == 1 ? 0 : some.local(), 4096); },
                     ::testing::ThrowsMessage<std::exception>(
                         HasSubstr("there is no memory of 4096 bytes at 0x0")));
+        EXPECT_THAT([&] { SymmetricRange(rank, rank.rank() == 0 ? 0x1000 : some.local(), 4096); },
+                    ::testing::ThrowsMessage<std::exception>(
+                        AllOf(HasSubstr("cuMemGetAddressRange(0x1000; share memory that is mapped"),
+                              HasSubstr("CUDA_ERROR_NOT_FOUND"))));
         exercise(rank, SymmetricRange(rank, 4096), "after");
     });
 }
@@ -224,33 +230,17 @@ TEST_P(SymmetricRangeIn, SharesMemoryThatIsThereAlreadySegmentBySegment) {
         const Gpu gpu(rank.device());
         auto memory = std::make_unique<Segments>(rank.device(), kOneAndTwoGranules);
         const std::size_t words = memory->size() / 4 - 3;
-        test_pattern::fill(gpu,
-                           {memory->base(), words, static_cast<std::uint32_t>(rank.rank() + 5)});
+        fill(gpu, memory->base(), words, rank.rank() + 5);
         const SymmetricRange range(rank, memory->base(), words * 4);
         EXPECT_EQ(range.stride(), memory->size());
         for (int peer = 0; peer < 3; ++peer) {
-            EXPECT_TRUE(test_pattern::compare(
-                            gpu, {range.peer(peer), words, static_cast<std::uint32_t>(peer + 5)})
-                            .right());
+            EXPECT_TRUE(holds(gpu, range.peer(peer), words, peer + 5));
         }
         rank.bootstrap().barrier("seen");
         if (rank.rank() != 1) {
             memory.reset();  // the range keeps the memory
         }
         exercise(rank, range, "after");
-    });
-}
-
-// A rank that chose FABRIC alone would wait for handles that the others never send.
-TEST(SymmetricRange, TravelsByDescriptorsWhereOneRankHasNoFabric) {
-    run_as(RankMode::kProcess, 3, [](Rank& rank) {
-        if (rank.rank() == 1) {
-            ::setenv("SYMM_FABRIC_ENABLE", "0", 1);
-        }
-        const SymmetricRange range(rank, 4096);
-        EXPECT_EQ(range.handles().kind, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-        EXPECT_THAT(range.handles().why_not_fabric, HasSubstr("rank "));
-        exercise(rank, range, "descriptors");
     });
 }
 
@@ -261,6 +251,8 @@ TEST(SymmetricRange, TravelsByDescriptorsWhereTheMemoryHasNoOther) {
         const SymmetricRange range(rank, memory.base(), memory.size());
         EXPECT_EQ(range.handles().kind, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
         exercise(rank, range, "descriptors");
+        const PhysicalMemory imported = PhysicalMemory::mapped_at(range.peer(1 - rank.rank()));
+        EXPECT_THROW(export_fd(imported), CudaError) << "by another process than its maker";
     });
 }
 
@@ -289,16 +281,6 @@ TEST_P(SymmetricRangeIn, BeginsWithTheSegmentOfAPointerIntoItsMiddle) {
     });
 }
 
-TEST_P(SymmetricRangeIn, SaysWhatMemoryCanBeShared) {
-    run_as(GetParam(), 2, [](Rank& rank) {
-        const Segments memory(rank.device(), kOneAndTwoGranules);
-        EXPECT_THAT([&] { SymmetricRange(rank, rank.rank() == 0 ? 0x1000 : memory.base(), 4096); },
-                    ::testing::ThrowsMessage<std::exception>(
-                        AllOf(HasSubstr("cuMemGetAddressRange(0x1000; share memory that is mapped"),
-                              HasSubstr("CUDA_ERROR_NOT_FOUND"))));
-    });
-}
-
 // Each rank's window begins shortly before the end of its first segment.
 TEST_P(SymmetricRangeIn, HasTheSegmentsThatAWindowReaches) {
     run_as(GetParam(), 3, [](Rank& rank) {
@@ -310,15 +292,13 @@ TEST_P(SymmetricRangeIn, HasTheSegmentsThatAWindowReaches) {
             return unit - 4096 * static_cast<std::size_t>(owner + 1) / 2;
         };
         const CUdeviceptr window = memory.base() + lead_of(rank.rank());
-        test_pattern::fill(gpu, {window, bytes / 4, static_cast<std::uint32_t>(rank.rank() + 7)});
+        fill(gpu, window, bytes / 4, rank.rank() + 7);
         const SymmetricRange range(rank, window, bytes);
         EXPECT_EQ(range.lead(), lead_of(rank.rank()));
         ASSERT_LE(range.lead() + bytes, range.stride())
             << "rank " << rank.rank() << "'s window ends beyond the stride";
         for (int peer = 0; peer < 3; ++peer) {
-            EXPECT_TRUE(test_pattern::compare(gpu, {range.peer(peer) + lead_of(peer), bytes / 4,
-                                                    static_cast<std::uint32_t>(peer + 7)})
-                            .right())
+            EXPECT_TRUE(holds(gpu, range.peer(peer) + lead_of(peer), bytes / 4, peer + 7))
                 << "rank " << rank.rank() << " reads rank " << peer;
         }
         rank.bootstrap().barrier("read");
