@@ -7,31 +7,6 @@ namespace {
 
 using namespace testing;
 
-// One block with both a receiver and a sender: it passes on what it receives, slot by slot.
-struct RelayKernel {
-    TransferKernel transfer;  // its inbound and outbound have one channel, and no data of their own
-
-    __host__ __device__ void operator()(const simt::ThreadBlock& block) const {
-        const auto& [outbound, inbound, rank, timeout] = transfer;
-        auto* states = block.shared<EndState>();
-        ConnectionReceiver receiver(block, inbound.connection.end(0), {rank, inbound.peer, timeout},
-                                    &states[0]);
-        ConnectionSender sender(block, outbound.connection.end(0), {rank, outbound.peer, timeout},
-                                &states[1]);
-        for (std::uint64_t k = 0; k < inbound.chunks(); ++k) {
-            const std::uint64_t bytes = inbound.chunk_bytes(k);
-            const std::byte* full = receiver.acquire(bytes, inbound.left(k));
-            std::byte* empty = sender.acquire();
-            if (full == nullptr || empty == nullptr) {
-                return;
-            }
-            copy_bytes(block.thread_rank(), block.size(), empty, full, bytes);
-            sender.post({StepMode::kNormal, 0, bytes, outbound.left(k)});
-            receiver.release();
-        }
-    }
-};
-
 // Posts three steps, and stores which step each thread takes for the next one.
 struct PostKernel {
     ConnectionEnd end;
@@ -111,27 +86,6 @@ TEST_F(Transfers, MovesBytesFromAndToAnyAddress) {
     }
 }
 
-TEST_F(Transfers, QueuedTransfersDoNotOvertakeEachOther) {
-    const Views by = connection(2);
-    constexpr std::size_t kBytes = 700;  // six slots in two channels
-    constexpr unsigned kMessages = 20;
-    a.fill(7, kMost);
-    b.fill(7, 0);
-    for (unsigned i = 0; i < kMessages; ++i) {
-        a.start(sending(a, by, kBytes, i * 16));
-        b.start(receiving(b, by, kBytes, i * kBytes / 4 * 4));
-    }
-    finish(a);
-    finish(b);
-    for (unsigned i = 0; i < kMessages; ++i) {
-        for (std::size_t j = 0; j < kBytes; ++j) {
-            ASSERT_EQ(b.destination.as<std::byte>()[i * kBytes + j],
-                      expected_byte(7, 0, i * 16 + j))
-                << "message " << i << ", byte " << j;
-        }
-    }
-}
-
 TEST_F(Transfers, GoesOnWhereTheCountersStand) {
     // No run reaches 2^64 slots. That the counters may wrap shows that nothing depends on their
     // values.
@@ -140,48 +94,6 @@ TEST_F(Transfers, GoesOnWhereTheCountersStand) {
     move(by, 1, 3000, a);
     EXPECT_EQ(by.memory->send[0].head, 19U);  // 24 slots later
     EXPECT_EQ(by.memory->receive[0].tail, 19U);
-}
-
-TEST_F(Transfers, SendsAndReceivesAtOnce) {
-    // More than the slots hold in both directions: one after the other would wait forever.
-    const Views forth = connection(2, 0);
-    const Views back = connection(2, 1);
-    for (unsigned message = 1; message <= 5; ++message) {
-        const std::size_t there = 5000 + message;
-        const std::size_t here = 6000 - message;
-        a.fill(message, there);
-        b.fill(message, here);
-        TransferKernel on_a = sending(a, forth, there);
-        on_a.inbound = receiving(a, back, here).inbound;
-        TransferKernel on_b = sending(b, back, here);
-        on_b.inbound = receiving(b, forth, there).inbound;
-        a.start(on_a);
-        b.start(on_b);
-        finish(a);
-        finish(b);
-        b.expect(message, 0, there);
-        a.expect(message, 1, here);
-    }
-}
-
-TEST_F(Transfers, TwoEndpointsInOneBlockHaveTheirOwnSteps) {
-    const Views forth = connection(1, 0);
-    const Views back = connection(1, 1);
-    begin_at(back, 1003);  // so that the two steps differ
-    for (unsigned message = 1; message <= 20; ++message) {
-        const std::size_t bytes = 3000 + message;
-        a.fill(message, bytes);
-        TransferKernel on_a = sending(a, forth, bytes);
-        on_a.inbound = receiving(a, back, bytes).inbound;
-        TransferKernel relayed = receiving(b, forth, bytes);
-        relayed.outbound = sending(b, back, bytes).outbound;
-        a.start(on_a);
-        b.device.make_current();
-        launch(b.stream.get(), 1, kThreads, RelayKernel{relayed}, 2 * sizeof(EndState));
-        finish(a);
-        finish(b);
-        a.expect(message, 0, bytes);
-    }
 }
 
 // Data sent from the staging memory is not copied into slots.

@@ -10,8 +10,6 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <span>
 #include <vector>
 
@@ -156,9 +154,7 @@ private:
 };
 
 TEST_P(Segment, IsOfTheDeviceNamedFirst) {
-    if (!is_emulated() || device_count() < 2) {
-        GTEST_SKIP() << "needs two emulated devices";
-    }
+    SYMM_NEEDS(is_emulated() && device_count() >= 2);
     const HostSegment made = make(4096);
     const NodePerDevice machine;
     const HostSegment attached =
@@ -219,9 +215,7 @@ TEST_P(Segment, IsRefusedWhereThereIsNotSoMuchMemory) {
 }
 
 TEST_P(Segment, NamesTheDriverCallThatFails) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(is_emulated());
     const HostSegment made = make(4096);  // also makes one-time calls, such as cuInit
     const std::size_t create_calls =
         fail_each_call([] { return std::make_shared<HostSegment>(make(4096)); });
@@ -268,9 +262,7 @@ TEST(HostPathChoice, IsPosixWhereTheEnvironmentSaysSo) {
 // Only a refusal leads to POSIX; any other error is thrown.
 TEST(HostPathChoice, IsPosixWhereTheDriverRefusesAnyStepOfCuMem) {
     const Device device(0);
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(is_emulated());
     ASSERT_EQ(probe_host_path(0).path, HostPath::kCuMem);
     const emu::Inventory before = emu::inventory();
     for (const char* call : {"cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess",

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <csignal>
 #include <stdexcept>
 
 #include "common/tests/run_as.hpp"
@@ -57,28 +56,6 @@ TEST(ShmTransport, ARankThatThrowsTellsTheOthersBeforeItFreesMemory) {
     EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
 }
 
-// SIGSTOP: the rank exists, closes nothing and answers nothing. Its peer waits in a kernel.
-TEST(ShmTransport, AStoppedRankEndsTheRunSoonAfterTheTimeout) {
-    const VariableInForce timeout("SYMM_TIMEOUT", "3");
-    const Moment stop;
-    const std::string error = error_of(ranks_of_this_test(2, RankMode::kProcess), [&](Rank& rank) {
-        OneOfTwo side(rank);
-        rank.bootstrap().together("transfer", [&] {
-            stop.set();
-            if (rank.rank() == 1) {
-                ::raise(SIGSTOP);
-            }
-            side.send_receive(1000);
-            side.finish();
-        });
-    });
-    if (!is_rank_process()) {
-        EXPECT_THAT(error, HasSubstr("waited 3 s in a kernel for"));
-        EXPECT_THAT(error, HasSubstr("from rank 1"));
-        EXPECT_LT(stop.passed(), 13s);
-    }
-}
-
 TEST(ShmTransport, RefusesWhatItCannotDoOnAllRanks) {
     run_as(RankMode::kThread, 2, [&](Rank& rank) {
         const int peer = 1 - rank.rank();
@@ -109,9 +86,7 @@ TEST(ShmTransport, RefusesWhatItCannotDoOnAllRanks) {
 
 // The proxy's copy fails: its kernel ends at once, and the error is the copy's.
 TEST(ShmTransport, SaysWhyItsProxyFailed) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(is_emulated());
     run_as(RankMode::kProcess, 2, [](Rank& rank) {
         TransportOptions options = small_slots();
         options.proxy = ProxySide::kReceiver;
@@ -143,28 +118,11 @@ TEST(ShmTransport, TakesPosixWhereOneRankAsksForIt) {
     });
 }
 
-TEST(ShmTransport, FallsBackTogetherWhereOneRankCannot) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
-    run_as(RankMode::kProcess, 3, [](Rank& rank) {
-        if (rank.rank() == 1) {
-            emu::fail_call("cuMemCreate", 1, CUDA_ERROR_NOT_PERMITTED);
-        }
-        const HostPathChoice choice = agree_on_host_path(rank);
-        EXPECT_EQ(choice.path, HostPath::kPosix);
-        EXPECT_THAT(choice.why_not_cumem, HasSubstr("rank 1: cuMemCreate"));
-        EXPECT_THAT(choice.why_not_cumem, HasSubstr("CUDA_ERROR_NOT_PERMITTED"));
-    });
-}
-
 using FailingTransport = Transport;
 INSTANTIATE_TEST_SUITE_P(Ways, FailingTransport, kWays, name_of_way);
 
 TEST_P(FailingTransport, FailsOnAllRanksWhereAnyCallFailsOnOne) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(is_emulated());
     run_as(GetParam().mode, 2, [](Rank& rank) {
         rank.bootstrap().barrier("start");
         const SegmentCounts segments = segment_counts();

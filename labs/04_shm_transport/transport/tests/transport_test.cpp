@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <numeric>
 #include <random>
 #include <thread>
 
@@ -48,8 +46,18 @@ void ring(Rank& rank, const TransportOptions& options) {
 
 INSTANTIATE_TEST_SUITE_P(Ways, Transport, kWays, name_of_way);
 
+// By kernels, and by the copy engine on either side or both, with the slots near either side.
 TEST_P(Transport, MovesMessagesOfAnySizeRoundARing) {
-    run_as(GetParam().mode, 3, [](Rank& rank) { ring(rank, small_slots(GetParam().path)); });
+    run_as(GetParam().mode, 3, [](Rank& rank) {
+        for (const ProxySide proxy :
+             {ProxySide::kNone, ProxySide::kSender, ProxySide::kReceiver, ProxySide::kBoth}) {
+            TransportOptions options = small_slots(GetParam().path);
+            options.proxy = proxy;
+            options.locality =
+                proxy == ProxySide::kSender ? Locality::kSender : Locality::kReceiver;
+            ring(rank, options);
+        }
+    });
 }
 
 TEST_P(Transport, LeavesNothingBehind) {
@@ -73,30 +81,6 @@ TEST_P(Transport, LeavesNothingBehind) {
     });
 }
 
-// The copy engine on either side, the slots near either side, in each mode and over each path.
-TEST_P(Transport, MovesMessagesByTheCopyEngineToo) {
-    run_as(GetParam().mode, 2, [](Rank& rank) {
-        for (const ProxySide proxy : {ProxySide::kSender, ProxySide::kReceiver, ProxySide::kBoth}) {
-            TransportOptions options = small_slots(GetParam().path);
-            options.proxy = proxy;
-            options.locality =
-                proxy == ProxySide::kSender ? Locality::kSender : Locality::kReceiver;
-            ring(rank, options);
-        }
-    });
-}
-
-// Rank 0 asks for another place and other proxies than rank 1: each connection takes its receiver's
-// place, and each side its own proxy.
-TEST(ShmTransport, TakesEachRanksOwnProxyAndEachReceiversPlace) {
-    run_as(RankMode::kThread, 2, [](Rank& rank) {
-        TransportOptions options = small_slots(HostPath::kPosix);
-        options.locality = rank.rank() == 0 ? Locality::kSender : Locality::kReceiver;
-        options.proxy = rank.rank() == 0 ? ProxySide::kSender : ProxySide::kNone;
-        ring(rank, options);
-    });
-}
-
 // A user may be capturing, in any thread and in the strictest mode, when a transport is made.
 TEST(ShmTransport, CanBeMadeWhileAnotherThreadCaptures) {
     run_as(RankMode::kThread, 2, [](Rank& rank) {
@@ -113,6 +97,20 @@ TEST(ShmTransport, CanBeMadeWhileAnotherThreadCaptures) {
         CUgraph graph = nullptr;
         EXPECT_EQ(cuStreamEndCapture(captured.get(), &graph), CUDA_SUCCESS);
         EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+    });
+}
+
+// Rank 0 asks for another shape, place and proxy than rank 1: each connection takes its receiver's
+// shape and place, and each side its own proxy.
+TEST(ShmTransport, TakesEachReceiversShapeAndPlaceAndEachRanksProxy) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        const bool first = rank.rank() == 0;
+        TransportOptions options = small_slots(HostPath::kPosix);
+        options.slot_bytes = first ? 128 : 1024;
+        options.channels = first ? 3 : 1;
+        options.locality = first ? Locality::kSender : Locality::kReceiver;
+        options.proxy = first ? ProxySide::kSender : ProxySide::kNone;
+        ring(rank, options);
     });
 }
 
@@ -259,15 +257,6 @@ TEST(ShmTransport, MovesNothingWhereNothingIsAskedFor) {
         transport.send_receive(buffers.to(0, 5000), buffers.from(0, 5000), buffers.stream.get());
         transport.finish(buffers.stream);
         buffers.expect(0, 1, 5000);
-    });
-}
-
-TEST(ShmTransport, TakesEachReceiversOwnShape) {
-    run_as(RankMode::kThread, 2, [](Rank& rank) {
-        TransportOptions options = small_slots();
-        options.slot_bytes = rank.rank() == 0 ? 128 : 1024;
-        options.channels = rank.rank() == 0 ? 3 : 1;
-        OneOfTwo(rank, options).exchange(1, 5001);
     });
 }
 

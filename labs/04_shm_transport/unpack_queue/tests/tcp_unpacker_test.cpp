@@ -125,14 +125,6 @@ TEST_F(TcpUnpackerTest, MovesPiecesToAnyAddress) {
     }
 }
 
-TEST_F(TcpUnpackerTest, RefusesAPieceLongerThanTheMessage) {
-    TcpUnpacker unpacker(std::move(receiver), 1, 0);
-    unpacker.receive(user.address(), kUser, 99, stream.get());
-    send(1, 7, 100);
-    EXPECT_THAT(failure_of(unpacker), HasSubstr("refused a piece from rank 0 for offset 7"));
-    expect(1, 0, 0);
-}
-
 TEST_F(TcpUnpackerTest, SaysWhenTheSenderEndsTooEarlyOrWithinAHeader) {
     const auto failure_after = [this](const auto& last_words) {
         SetUp();
