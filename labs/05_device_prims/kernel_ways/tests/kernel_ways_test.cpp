@@ -8,6 +8,7 @@
 #include "common/cuda/driver.hpp"
 #include "common/emu/faults.hpp"
 #include "common/emu/inventory.hpp"
+#include "common/tests/needs.hpp"
 
 namespace symm {
 namespace {
@@ -48,14 +49,6 @@ TEST_P(OfCount, AllWaysGiveTheHostsResults) {
 
 INSTANTIATE_TEST_SUITE_P(Counts, OfCount, ::testing::Values(0, 1, 31, 63, 65, 1027, 65'537));
 
-TEST_F(KernelWays, FindTheSameFunctionAgain) {
-    const PtxLibrary library(kKernelPtx);
-    EXPECT_EQ(library.function(kKernelName), library.function(kKernelName));
-    EXPECT_EQ(scale_and_shift_by_symbol(), scale_and_shift_by_symbol());
-    EXPECT_EQ(kernel_with_table(), kernel_with_table());
-    EXPECT_NE(kernel_with_table(), scale_and_shift_by_symbol());
-}
-
 TEST_F(KernelWays, TheCheckFindsAWrongAndAMissingResult) {
     const KernelTrial trial(gpu_, 1027);
     EXPECT_THROW(trial.check(), std::runtime_error);  // nothing has run
@@ -72,45 +65,8 @@ TEST_F(KernelWays, AnIndexBehindTheTableIsRefused) {
     EXPECT_THROW(trial.run(kernel_with_table(), kOperationCount), std::invalid_argument);
 }
 
-TEST_F(KernelWays, TextThatIsNoPtxIsNoLibrary) {
-    EXPECT_EQ(error_of([] {
-                  const PtxLibrary library("int main() {}");
-                  library.function("main");  // a real driver reads the text only here
-              }),
-              CUDA_ERROR_INVALID_IMAGE);
-}
-
-TEST_F(KernelWays, AKernelIsNotFoundByANameThatThePtxDoesNotHave) {
-    const PtxLibrary library(kKernelPtx);
-    // The C++ name of a kernel that is not extern "C".
-    EXPECT_EQ(error_of([&] { library.function("scale_and_shift_kernel"); }), CUDA_ERROR_NOT_FOUND);
-}
-
-TEST_F(KernelWays, EmulatedAKernelWithoutTwinIsRefused) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "a GPU runs the PTX itself";
-    }
-    const PtxLibrary library(
-        ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry of_no_twin() { ret; }\n");
-    EXPECT_EQ(error_of([&] { library.function("of_no_twin"); }), CUDA_ERROR_NO_BINARY_FOR_GPU);
-}
-
-TEST_F(KernelWays, EmulatedAFunctionDoesNotOutliveItsLibrary) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "the manual promises no answer";
-    }
-    const KernelTrial trial(gpu_, 1);
-    PtxLibrary library(kKernelPtx);
-    CUfunction function = library.function(kKernelName);
-    trial.run(function);
-    library.close();
-    EXPECT_EQ(error_of([&] { trial.run(function); }), CUDA_ERROR_INVALID_HANDLE);
-}
-
 TEST_F(KernelWays, EmulatedNothingIsLeftBehindWhereACallFails) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "a GPU's calls do not fail on request";
-    }
+    SYMM_NEEDS(is_emulated());
     const emu::Inventory before = emu::inventory();
     for (const char* call : {"cuMemAlloc", "cuMemsetD8Async", "cuLibraryLoadData",
                              "cuLibraryGetKernel", "cuKernelGetFunction", "cuLaunchKernel"}) {

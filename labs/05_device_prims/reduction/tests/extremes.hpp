@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstring>
 #include <limits>
-#include <span>
 #include <vector>
 
 #include "common/cuda/copy.hpp"

@@ -38,11 +38,7 @@ std::string built(Rank& rank, RingMemory memory) {
 
 class RingConstruction : public ::testing::TestWithParam<std::tuple<RankMode, RingMemory>> {
 protected:
-    void SetUp() override {
-        if (!is_emulated()) {
-            GTEST_SKIP() << "only the emulated driver fails on demand";
-        }
-    }
+    void SetUp() override { SYMM_NEEDS(is_emulated()); }
 };
 INSTANTIATE_TEST_SUITE_P(
     By, RingConstruction,
@@ -65,9 +61,7 @@ TEST_P(RingConstruction, FailsOnAllRanksWhereAnyCallFailsOnOne) {
 }
 
 TEST(RingRefuses, ConnectionsThatADeviceHasNoRoomFor) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "on a GPU others take memory meanwhile";
-    }
+    SYMM_NEEDS(is_emulated());  // on a GPU others take memory meanwhile
     run_as(RankMode::kThread, 2, [](Rank& rank) {
         const CUmemAllocationProp properties = device_memory(rank.device());
         const std::size_t unit = granularity(properties);
@@ -93,56 +87,12 @@ TEST(RingRefuses, ConnectionsThatADeviceHasNoRoomFor) {
 }
 
 TEST(RingRefuses, MoreRanksThanADeviceKeepsBlocks) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "a GPU keeps more blocks than there can be ranks";
-    }
+    SYMM_NEEDS(is_emulated());  // a GPU keeps more blocks than there can be ranks
     const VariableInForce timeout("SYMM_TIMEOUT", "60");
     run_ranks({33, RankMode::kThread, {}, [](int) { return 0; }}, [](Rank& rank) {
         EXPECT_THAT(built(rank, RingMemory::kPeer),
                     HasSubstr("device 0 keeps 32 blocks resident at once, not one per rank"));
     });
-}
-
-TEST(RingRefuses, CallsThatAreNotPossible) {
-    for (const RingMemory memory : {RingMemory::kPeer, RingMemory::kHost}) {
-        run_as(RankMode::kThread, 2, [&](Rank& rank) {
-            RingSide side(rank, {memory});
-            const DeviceMemory buffer(4096);
-            const auto refusal = [&](const std::function<void(RingRequest&)>& change) {
-                RingRequest call;
-                call.input = call.output = buffer.address();
-                call.count = 100;
-                change(call);
-                return text_thrown_by([&] { side.ring.queue(call, nullptr); });
-            };
-            for (const int root : {-1, 2}) {
-                EXPECT_EQ(refusal([&](RingRequest& call) { call.root = root; }),
-                          fmt::format("rank {} cannot be the root: there are ranks 0 to 1", root));
-            }
-            for (auto address :
-                 {&RingRequest::input, &RingRequest::output, &RingRequest::next_output}) {
-                EXPECT_EQ(refusal([&](RingRequest& call) { call.*address += 2; }),
-                          "the addresses of float buffers have to be multiples of 4");
-            }
-            for (const auto collective :
-                 {Collective::kAllReduce, Collective::kReduceScatter, Collective::kAllGather}) {
-                EXPECT_THAT(refusal([&](RingRequest& call) {
-                                call.collective = collective;
-                                call.output += 4;
-                            }),
-                            HasSubstr("input and output overlap"))
-                    << name_of(collective);
-            }
-            EXPECT_THAT(refusal([](RingRequest& call) { call.count = ~std::size_t{0} / 8 + 1; }),
-                        HasSubstr("elements are more than any memory holds"));
-            if (memory == RingMemory::kHost) {
-                EXPECT_THAT(refusal([](RingRequest& call) { call.protocol = Protocol::kLL128; }),
-                            HasSubstr("LL128 needs stores of 128 bytes that arrive whole"));
-            }
-            side.check({.count = 100});  // nothing has been queued
-            rank.bootstrap().barrier("done");
-        });
-    }
 }
 
 TEST(RingRefuses, AStreamThatIsBeingCapturedAndGoesOn) {
@@ -189,15 +139,28 @@ TEST(RingRefuses, NoCallThatAnotherRankMakesWithoutAnError) {
     }
 }
 
-constexpr std::array<void (*)(RingRequest&), 8> kImpossible{
-    [](RingRequest& call) { call.input += 2; },
-    [](RingRequest& call) { call.output += 4; },
-    [](RingRequest& call) { call.type = static_cast<DataType>(99); },
-    [](RingRequest& call) { call.op = static_cast<ReduceOp>(99); },
-    [](RingRequest& call) { call.protocol = static_cast<Protocol>(99); },
-    [](RingRequest& call) { call.collective = static_cast<Collective>(99); },
-    [](RingRequest& call) { call.root = 2; },
-    [](RingRequest& call) { call.count = ~std::size_t{0} / 4; },
+/// What makes a possible call impossible, and a part of the error.
+struct Impossible {
+    void (*change)(RingRequest&);
+    const char* why;
+};
+const std::vector<Impossible> kImpossible{
+    {[](RingRequest& call) { call.input += 2; }, "float buffers have to be multiples of 4"},
+    {[](RingRequest& call) { call.output += 2; }, "float buffers have to be multiples of 4"},
+    {[](RingRequest& call) { call.next_output += 2; }, "float buffers have to be multiples of 4"},
+    {[](RingRequest& call) { call.output += 4; }, "input and output overlap"},
+    {[](RingRequest& call) { call.collective = Collective::kReduceScatter, call.output += 4; },
+     "input and output overlap"},
+    {[](RingRequest& call) { call.collective = Collective::kAllGather, call.output += 4; },
+     "input and output overlap"},
+    {[](RingRequest& call) { call.type = static_cast<DataType>(99); }, ""},
+    {[](RingRequest& call) { call.op = static_cast<ReduceOp>(99); }, ""},
+    {[](RingRequest& call) { call.protocol = static_cast<Protocol>(99); }, ""},
+    {[](RingRequest& call) { call.collective = static_cast<Collective>(99); }, ""},
+    {[](RingRequest& call) { call.root = 2; }, "rank 2 cannot be the root: there are ranks 0 to 1"},
+    {[](RingRequest& call) { call.root = -1; }, "rank -1 cannot be the root"},
+    {[](RingRequest& call) { call.count = ~std::size_t{0} / 4; }, "more than any memory holds"},
+    {[](RingRequest& call) { call.count = ~std::size_t{0} / 8 + 1; }, "more than any memory holds"},
 };
 
 // Each rank makes other calls that are refused; the calls after them are right on all ranks.
@@ -208,25 +171,35 @@ TEST(RingRefuses, CallsWithoutATrace) {
             const DeviceMemory buffer(4096);
             std::minstd_rand all(1);  // draws the same on all ranks
             std::minstd_rand own(static_cast<unsigned>(rank.rank()) + 2);
+            std::size_t next = own();
             for (int round = 0; round < (kSanitized ? 20 : 100); ++round) {
                 for (auto refused = all() % 5; refused > 0; --refused) {
                     RingRequest call;
                     call.input = call.output = buffer.address();
                     call.count = 100;
                     call.protocol = kProtocols.at(own() % 2);
-                    kImpossible.at(own() % kImpossible.size())(call);
-                    EXPECT_THROW(side.ring.queue(call, nullptr), std::invalid_argument);
+                    const Impossible& impossible = kImpossible.at(next++ % kImpossible.size());
+                    impossible.change(call);
+                    EXPECT_THAT(
+                        [&] { side.ring.queue(call, nullptr); },
+                        ::testing::ThrowsMessage<std::invalid_argument>(HasSubstr(impossible.why)));
                 }
                 side.check({.collective = static_cast<Collective>(all() % 5),
                             .protocol = kProtocols.at(all() % 2),
                             .count = all() % 500,
                             .root = static_cast<int>(all() % 2)});
             }
+            RingRequest call;
+            call.input = call.output = buffer.address();
+            call.count = 100;
+            if (memory == RingMemory::kHost) {
+                call.protocol = Protocol::kLL128;
+                EXPECT_THAT(text_thrown_by([&] { side.ring.queue(call, nullptr); }),
+                            HasSubstr("LL128 needs stores of 128 bytes that arrive whole"));
+                call.protocol = Protocol::kSimple;
+            }
             if (is_emulated()) {
                 rank.bootstrap().barrier("before a launch fails");
-                RingRequest call;
-                call.input = call.output = buffer.address();
-                call.count = 100;
                 if (rank.rank() == 1) {
                     emu::fail_call("cuLaunchKernel", 1, kInjected);
                     EXPECT_THROW(side.ring.queue(call, stream_of(rank).get()), CudaError);

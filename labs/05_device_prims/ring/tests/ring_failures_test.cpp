@@ -125,9 +125,7 @@ TEST_P(FailingRing, WaitsForItsCallsWhenItIsDestroyed) {
 
 // Rank 1 makes no call.
 TEST_P(FailingRing, EndsItsCallsBeforeItFreesMemoryWhereItCannotWait) {
-    if (!is_emulated()) {
-        GTEST_SKIP() << "only the emulated driver fails on demand";
-    }
+    SYMM_NEEDS(is_emulated());
     const auto start = std::chrono::steady_clock::now();
     run_as(RankMode::kThread, 2, [&](Rank& rank) {
         std::optional<Side> side(std::in_place, rank, within(60s));

@@ -2,6 +2,7 @@
 /// \file
 /// Shared by the tests of rings: one rank's side of a checked call.
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "common/cuda/device_memory.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
+#include "common/tests/needs.hpp"
 #include "common/tests/text_thrown_by.hpp"
 #include "labs/03_ipc/symmetric_range.hpp"
 #include "labs/05_device_prims/reduction/exact_reference.hpp"
@@ -123,14 +125,14 @@ private:
         const auto wrong = std::mismatch(after.begin(), after.end(), expected.begin());
         if (wrong.first != after.end()) {
             const auto at = static_cast<std::size_t>(wrong.first - after.begin());
-            ADD_FAILURE() << name_of(shape.collective) << " by " << name_of(shape.protocol) << ", "
-                          << name_of(shape.type) << ", " << name_of(shape.op) << ", " << shape.count
-                          << " elements" << (shape.in_place ? ", in place" : "")
-                          << (shape.direct ? ", direct" : "") << ", root " << shape.root
-                          << ": rank " << rank_.rank() << " of " << rank_.size()
-                          << " has a wrong byte at " << at << " (output at "
-                          << (call.output - window_.local()) << "): " << static_cast<int>(after[at])
-                          << " instead of " << static_cast<int>(expected[at]);
+            ADD_FAILURE() << fmt::format(
+                "{} by {}, {}, {}, {} elements, root {}{}{}: rank {} of {} has a wrong byte at {} "
+                "(output at {}): {} instead of {}",
+                name_of(shape.collective), name_of(shape.protocol), name_of(shape.type),
+                name_of(shape.op), shape.count, shape.root, shape.in_place ? ", in place" : "",
+                shape.direct ? ", direct" : "", rank_.rank(), rank_.size(), at,
+                call.output - window_.local(), static_cast<int>(after[at]),
+                static_cast<int>(expected[at]));
         }
     }
 

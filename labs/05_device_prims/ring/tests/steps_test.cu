@@ -3,6 +3,8 @@
 
 #include "labs/05_device_prims/ring/tests/steps_test.hpp"
 
+#include <cstring>
+
 #include "labs/05_device_prims/ring/ll.hpp"
 #include "labs/05_device_prims/ring/ll128.hpp"
 #include "labs/05_device_prims/ring/simple.hpp"
@@ -11,16 +13,6 @@ namespace symm {
 namespace {
 
 using namespace testing;
-
-class SingleSteps : public TwoSides {
-protected:
-    SingleSteps() : TwoSides(3s) {}
-
-    // Sets the counters as if `step` steps had been made.
-    void begin_at(std::uint64_t step) {
-        channel().send.head = channel().sent = channel().received = step;
-    }
-};
 
 // Two groups of one block: warp 0 sends, warps 1 and 2 receive the same steps.
 template <template <class, class> class ProtocolOf>
@@ -36,6 +28,30 @@ struct SpansKernel {
         const simt::WarpSpan span(block, sends ? 0 : 1, sends ? 1 : 2, sends ? 1 : 2);
         make_steps<Proto>(span, call, sends, sends ? sent : received,
                           block.shared<typename Proto::Shared>() + (sends ? 0 : 1));
+    }
+};
+
+class SingleSteps : public TwoSides {
+protected:
+    SingleSteps() : TwoSides(3s) {}
+
+    // Sets the counters as if `step` steps had been made.
+    void begin_at(std::uint64_t step) {
+        channel().send.head = channel().sent = channel().received = step;
+    }
+    // Two launches on a fresh channel, the second of which begins with the counts of the first.
+    template <template <class, class> class ProtocolOf>
+    void groups() {
+        using Kernel = SpansKernel<ProtocolOf>;
+        constexpr std::size_t kCount = most_elements<typename Kernel::Proto>();
+        std::memset(&channel(), 0, sizeof(Channel));
+        for (const std::uint32_t first : {0, 20}) {
+            fill(sender, first, 20);
+            fill(receiver, first, 20);
+            sender.start(Kernel{call(sender, 20, kCount), sender.elements(), receiver.elements()},
+                         3 * simt::kWarpSize, 2 * sizeof(typename Kernel::Proto::Shared));
+            finish(first, 20, kCount);
+        }
     }
 };
 
@@ -87,34 +103,10 @@ TEST_F(SingleSteps, TakeLinesWhole) {
     }
 }
 
-template <template <class, class> class ProtocolOf>
-class Spans : public SingleSteps {
-protected:
-    // Two launches, the second of which begins with the counts of the first.
-    void run() {
-        using Kernel = SpansKernel<ProtocolOf>;
-        constexpr std::size_t kCount = most_elements<typename Kernel::Proto>();
-        for (const std::uint32_t first : {0, 20}) {
-            fill(sender, first, 20);
-            fill(receiver, first, 20);
-            sender.start(Kernel{call(sender, 20, kCount), sender.elements(), receiver.elements()},
-                         3 * simt::kWarpSize, 2 * sizeof(typename Kernel::Proto::Shared));
-            finish(first, 20, kCount);
-        }
-    }
-};
-using SpansOfSimple = Spans<Simple>;
-using SpansOfLL = Spans<LL>;
-using SpansOfLL128 = Spans<LL128>;
-
-TEST_F(SpansOfSimple, OneSendsWhileTheOtherReceives) {
-    run();
-}
-TEST_F(SpansOfLL, OneSendsWhileTheOtherReceives) {
-    run();
-}
-TEST_F(SpansOfLL128, OneSendsWhileTheOtherReceives) {
-    run();
+TEST_F(SingleSteps, OneGroupSendsWhileTheOtherReceives) {
+    groups<Simple>();
+    groups<LL>();
+    groups<LL128>();
 }
 
 }  // namespace
