@@ -74,13 +74,4 @@ inline void expect_failure_without_stdout(const std::string& command_line) {
     }
 }
 
-/// Expects that the program refused its arguments: exit status 2, and as the last line an error.
-inline void expect_refused_in_one_line(const Finished& finished, const std::string& arguments) {
-    EXPECT_EQ(finished.exit_code, 2) << arguments << "\n" << finished.output;
-    const std::size_t error = finished.output.find("error: ");
-    ASSERT_NE(error, std::string::npos) << arguments << "\n" << finished.output;
-    EXPECT_EQ(finished.output.find('\n', error), finished.output.size() - 1) << arguments << "\n"
-                                                                             << finished.output;
-}
-
 }  // namespace symm

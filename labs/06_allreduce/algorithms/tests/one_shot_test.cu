@@ -47,24 +47,33 @@ float input(int rank, unsigned i) {
     }
 }
 
-/// A rank's kernel of an average of `count` elements.
-OneShot<__half, 4> kernel_of(const Rank& rank, const SymmetricRange& range, std::size_t count,
-                             const KernelTimeout& timeout) {
-    const CUdeviceptr local = range.peer(rank.rank());
-    return {{{Reduction(ReduceOp::kAvg, kRanks), timeout.timeout(), rank.rank(), kRanks},
-             {&range.at<Memory>(rank.rank())->epochs,
-              range.pointer<simt::Pack16>(offsetof(Memory, scratch)), kPackets},
-             {{}, local + offsetof(Memory, in), local + offsetof(Memory, out), count}}};
-}
+/// A rank and its memory.
+struct Side {
+    explicit Side(Rank& r, std::chrono::nanoseconds limit = Deadline::standard_limit())
+        : rank(r), range(r, sizeof(Memory)), timeout(limit) {
+        zero(range.local(), sizeof(Memory));
+    }
+    CUdeviceptr at(std::size_t offset) const { return range.local() + offset; }
+    /// Queues a kernel for the average of `count` elements.
+    void start(unsigned blocks, unsigned threads, std::size_t count) const {
+        launch(stream.get(), blocks, threads,
+               OneShot<__half, 4>{
+                   {{Reduction(ReduceOp::kAvg, kRanks), timeout.timeout(), rank.rank(), kRanks},
+                    {&range.at<Memory>(rank.rank())->epochs,
+                     range.pointer<simt::Pack16>(offsetof(Memory, scratch)), kPackets},
+                    {{}, at(offsetof(Memory, in)), at(offsetof(Memory, out)), count}}});
+    }
+    void synchronize() { timeout.synchronize(stream, "the AllReduces"); }
+
+    Rank& rank;
+    SymmetricRange range;
+    KernelTimeout timeout;
+    Stream stream;
+};
 
 TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {
     run_ranks({kRanks, RankMode::kThread, {}}, [](Rank& rank) {
-        const SymmetricRange range(rank, sizeof(Memory));
-        KernelTimeout timeout;
-        const Stream stream;
-        const CUdeviceptr local = range.peer(rank.rank());
-        const CUdeviceptr input_at = local + offsetof(Memory, in);
-        const CUdeviceptr output_at = local + offsetof(Memory, out);
+        Side side(rank);
         Values in{};
         Values expected{};
         for (unsigned i = 0; i < kCount; ++i) {
@@ -72,13 +81,13 @@ TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {
             const float sum = input(0, i) + input(1, i) + input(2, i);
             expected.at(i) = __float2half(sum * static_cast<float>(1.0 / kRanks));
         }
-        zero(local, sizeof(Memory));
-        copy_to_device(input_at, in.data(), sizeof(in));
+        copy_to_device(side.at(offsetof(Memory, in)), in.data(), sizeof(in));
         rank.bootstrap().barrier("ready");
-        launch(stream.get(), 2, 8, kernel_of(rank, range, kCount, timeout));
-        timeout.synchronize(stream, "the AllReduce");
+        side.start(2, 8, kCount);
+        side.synchronize();
+
         Values out{};
-        copy_to_host(out.data(), output_at, sizeof(out));
+        copy_to_host(out.data(), side.at(offsetof(Memory, out)), sizeof(out));
         for (unsigned i = 0; i < kCount; ++i) {
             EXPECT_EQ(__half2float(out.at(i)), __half2float(expected.at(i)))
                 << "element " << i << " on rank " << rank.rank();
@@ -90,9 +99,14 @@ TEST(OneShot, AveragesHalvesOfThreeRanksInTheirOrder) {
 constexpr simt::Pack16 kStale{{0x8000000000000000, 0x8000000000000000}};
 using Slots = std::array<simt::Pack16, 2 * (kRanks - 1) * kPackets>;
 
-auto count_stale(CUdeviceptr memory) {
+void make_slots_stale(const Side& side) {
     Slots slots;
-    copy_to_host(slots.data(), memory + offsetof(Memory, scratch), sizeof(slots));
+    slots.fill(kStale);
+    copy_to_device(side.at(offsetof(Memory, scratch)), slots.data(), sizeof(slots));
+}
+auto count_stale(const Side& side) {
+    Slots slots;
+    copy_to_host(slots.data(), side.at(offsetof(Memory, scratch)), sizeof(slots));
     return std::ranges::count(slots, kStale.half[0],
                               [](const simt::Pack16& slot) { return slot.half[0]; });
 }
@@ -101,24 +115,18 @@ auto count_stale(CUdeviceptr memory) {
 TEST(OneShot, ClearsTheSlotsOfAllPeersInTurn) {
     for (const unsigned blocks : {1U, 2U}) {
         run_ranks({kRanks, RankMode::kThread, {}}, [&](Rank& rank) {
-            const SymmetricRange range(rank, sizeof(Memory));
-            KernelTimeout timeout;
-            const Stream stream;
-            const CUdeviceptr local = range.peer(rank.rank());
-            Slots slots;
-            slots.fill(kStale);
-            zero(local, sizeof(Memory));
-            copy_to_device(local + offsetof(Memory, scratch), slots.data(), sizeof(slots));
+            Side side(rank);
+            make_slots_stale(side);
             const auto stale_after = [&](unsigned calls) {
                 rank.bootstrap().barrier("ready");
                 for (unsigned call = 0; call < calls; ++call) {
-                    launch(stream.get(), blocks, 1, kernel_of(rank, range, 4, timeout));
+                    side.start(blocks, 1, 4);
                 }
-                timeout.synchronize(stream, "the AllReduces");
+                side.synchronize();
                 rank.bootstrap().barrier("done");
-                return count_stale(local);
+                return count_stale(side);
             };
-            EXPECT_GE(stale_after(2), std::ssize(slots) - 4 * (kRanks - 1))
+            EXPECT_GE(stale_after(2), std::ssize(Slots{}) - 4 * (kRanks - 1))
                 << "a call has cleared more than one slot per peer";
             EXPECT_EQ(stale_after(2 * kPackets - 2), 0) << "some slots were never cleared";
         });
@@ -128,25 +136,19 @@ TEST(OneShot, ClearsTheSlotsOfAllPeersInTurn) {
 // Rank 0 calls alone. It sends one packet to each peer, and clears the next slots.
 TEST(OneShot, ClearsSlotsOfItsOwnMemoryOnly) {
     run_ranks({kRanks, RankMode::kThread, {}}, [](Rank& rank) {
-        const SymmetricRange range(rank, sizeof(Memory));
-        KernelTimeout timeout(std::chrono::milliseconds(100));
-        const Stream stream;
-        const CUdeviceptr local = range.peer(rank.rank());
-        Slots slots;
-        slots.fill(kStale);
+        Side side(rank, std::chrono::milliseconds(100));
+        make_slots_stale(side);
         Epochs epochs;
         std::ranges::fill(epochs.of_block, 1U);
-        zero(local, sizeof(Memory));
-        copy_to_device(local + offsetof(Memory, epochs), &epochs, sizeof(epochs));
-        copy_to_device(local + offsetof(Memory, scratch), slots.data(), sizeof(slots));
+        copy_to_device(side.at(offsetof(Memory, epochs)), &epochs, sizeof(epochs));
         rank.bootstrap().barrier("ready");
         if (rank.rank() == 0) {
-            launch(stream.get(), 1, 4, kernel_of(rank, range, 4, timeout));
-            EXPECT_THROW(timeout.synchronize(stream, "the AllReduce"), std::runtime_error);
+            side.start(1, 4, 4);
+            EXPECT_THROW(side.synchronize(), std::runtime_error);
         }
         rank.bootstrap().barrier("given up");
         if (rank.rank() != 0) {
-            EXPECT_EQ(count_stale(local), std::ssize(slots) - 1)
+            EXPECT_EQ(count_stale(side), std::ssize(Slots{}) - 1)
                 << "slots were cleared in a peer's memory";
         }
         rank.bootstrap().barrier("done");

@@ -17,58 +17,6 @@ __host__ __device__ float input_of(int rank, unsigned call, unsigned i) {
     return static_cast<float>((call % 1024 * kElements + i) * 3 + static_cast<unsigned>(rank));
 }
 
-struct Reset {
-    ProtocolMemory* memory;
-    std::uint32_t epoch;
-    std::uint32_t stale;
-    __host__ __device__ void operator()(const simt::ThreadBlock&) const {
-        for (unsigned b = 0; b < kMaxBarrierBlocks; ++b) {
-            memory->barrier.epoch[b] = memory->rendezvous.epoch[b] = epoch;
-            for (int p = 0; p < kMaxBarrierRanks; ++p) {
-                memory->barrier.inbox[b][p] = epoch;
-                write_packet(&memory->rendezvous.inbox[b][p][0], 0, epoch);
-                write_packet(&memory->rendezvous.inbox[b][p][1], 0, epoch);
-            }
-        }
-        memory->copy.rounds = epoch;
-        for (int k = 0; k < CopyMemory::kMostPieces; ++k) {
-            for (int p = 0; p < kMaxBarrierRanks; ++p) {
-                memory->copy.inputs[k][p] = memory->copy.sums[k][p] = epoch;
-            }
-        }
-        for (std::uint32_t& one : memory->one_shot.of_block) {
-            one = epoch;
-        }
-        for (std::uint32_t& one : memory->sentinel.of_block) {
-            one = epoch;
-        }
-        for (std::uint32_t& one : memory->push.of_block) {
-            one = epoch;
-        }
-        for (auto& bank : memory->sentinel_banks) {
-            for (simt::Pack16& pack : bank[0]) {
-                clear(&pack);
-            }
-        }
-        for (auto& bank : memory->push_banks) {
-            for (auto& region : bank) {
-                for (auto& sender : region) {
-                    for (simt::Pack16& pack : sender) {
-                        clear(&pack);
-                    }
-                }
-            }
-        }
-        for (auto& bank : memory->scratch) {
-            for (auto& sender : bank) {
-                for (simt::Pack16& packet : sender) {
-                    write_packet(reinterpret_cast<Packet*>(&packet), 0x12345678, stale);
-                }
-            }
-        }
-    }
-};
-
 struct Prepare {
     ProtocolMemory* memory;
     int rank;
@@ -128,11 +76,6 @@ TwoShotCall two_shot_call(SymmetricPointer<ProtocolMemory> memory, int rank, std
 }
 
 }  // namespace
-
-void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch,
-                  std::uint32_t stale) {
-    launch(stream, 1, 1, Reset{memory, epoch, stale});
-}
 
 void launch_prepare(CUstream stream, ProtocolMemory* memory, int rank, unsigned call) {
     launch(stream, 1, 8, Prepare{memory, rank, call});

@@ -7,8 +7,11 @@
 #include <cuda.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 
 #include "common/cuda/copy.hpp"
 #include "common/cuda/device_memory.hpp"
@@ -41,10 +44,24 @@ struct ProtocolMemory {
     alignas(16) float out[kElements];
 };
 
-/// Sets all counters as if `epoch` calls had been made, and the flags of all packets of one shot to
-/// `stale`.
-void launch_reset(CUstream stream, ProtocolMemory* memory, std::uint32_t epoch,
-                  std::uint32_t stale);
+/// Memory whose counters are as if `epoch` calls had been made, and in which all packets of one shot
+/// have the flag `stale`. All parts but the buffers consist of words.
+inline std::unique_ptr<ProtocolMemory> memory_after(std::uint32_t epoch, std::uint32_t stale) {
+    auto memory = std::make_unique<ProtocolMemory>();
+    const auto set = [](auto& part, std::uint32_t word) {
+        std::fill_n(reinterpret_cast<std::uint32_t*>(&part), sizeof(part) / sizeof(word), word);
+    };
+    set(memory->barrier, epoch);
+    set(memory->rendezvous, epoch);
+    set(memory->copy, epoch);
+    set(memory->one_shot, epoch);
+    set(memory->sentinel, epoch);
+    set(memory->push, epoch);
+    set(memory->scratch, stale);
+    set(memory->sentinel_banks, ~std::uint32_t{0});
+    set(memory->push_banks, ~std::uint32_t{0});
+    return memory;
+}
 /// Writes the input of `rank` in call `call`, and poisons the output.
 void launch_prepare(CUstream stream, ProtocolMemory* memory, int rank, unsigned call);
 /// AllReduce of the first `count` elements. At most 2 x kPackets elements for one shot.
@@ -63,12 +80,12 @@ void launch_protocol_two_shot(CUstream stream, SymmetricPointer<ProtocolMemory> 
 void launch_compare(CUstream stream, const ProtocolMemory* memory, int ranks, std::size_t count,
                     unsigned call, unsigned* wrong);
 
-/// A rank and its symmetric memory, after launch_reset() and the preparation of call 0.
+/// A rank and its symmetric memory, after memory_after() and the preparation of call 0.
 struct ProtocolSide {
     explicit ProtocolSide(Rank& r, std::chrono::nanoseconds limit = Deadline::standard_limit(),
                           std::uint32_t epoch = 0, std::uint32_t stale = 0)
         : rank(r), range(r, sizeof(ProtocolMemory)), timeout(limit) {
-        launch_reset(stream.get(), local, epoch, stale);
+        copy_to_device(range.local(), memory_after(epoch, stale).get(), sizeof(ProtocolMemory));
         prepare(0);
         stream.synchronize();
         rank.bootstrap().barrier("reset");

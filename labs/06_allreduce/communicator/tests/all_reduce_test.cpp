@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <iterator>
 #include <vector>
 
@@ -27,12 +26,8 @@ std::string title(const ::testing::TestParamInfo<Case>& info) {
 class AllReduce : public ::testing::TestWithParam<Case> {
 protected:
     void SetUp() override {
-        if (ranks_ > kMaxRanksOnGpus && !is_emulated()) {
-            GTEST_SKIP() << "no GPU kernel is compiled for so many ranks";
-        }
-        if (algorithm_ == Algorithm::kCopy && !has_copy(ranks_)) {
-            GTEST_SKIP() << "each rank needs its own GPU";
-        }
+        SYMM_NEEDS(ranks_ <= kMaxRanksOnGpus || is_emulated());  // more than kernels are for
+        SYMM_NEEDS(algorithm_ != Algorithm::kCopy || has_copy(ranks_));
     }
 
     const int ranks_ = GetParam().ranks;

@@ -61,19 +61,6 @@ TEST(Communicator, SendsChunksAndCopiesRoundByRound) {
     }
 }
 
-TEST(Communicator, TurnsMemoryIntoAWindowAndBack) {
-    on_ranks(2, [](Side& side) {
-        const SymmetricRange own(side.rank, 1 << 16);
-        const CUdeviceptr window = side.communicator.register_memory(own.local(), 1 << 16);
-        for (const CUdeviceptr buffer : {window, own.local()}) {
-            side.reduce_and_check(buffer, buffer, 999, {DataType::kFloat}, Algorithm::kTwoShot);
-        }
-        side.communicator.release(window);
-        EXPECT_THROW(side.communicator.release(window), std::invalid_argument);
-        EXPECT_THROW(side.call(window, window, 9, {}, Algorithm::kTwoShot), std::invalid_argument);
-    });
-}
-
 // The ranks' remaining windows would not match.
 TEST(Communicator, RefusesToReleaseDifferentWindows) {
     on_ranks(2, [](Side& side) {
@@ -100,17 +87,24 @@ TEST(Communicator, RegistersAnyPartOfMemory) {
         EXPECT_THROW(side.call(window + 8000, window + 8000, 999, {}, Algorithm::kTwoShot),
                      std::invalid_argument);
         side.communicator.release(window);
+        EXPECT_THROW(side.communicator.release(window), std::invalid_argument);
+        EXPECT_THROW(side.call(window, window, 9, {}, Algorithm::kTwoShot), std::invalid_argument);
     });
 }
 
-// Memory in a window has two addresses.
-TEST(Communicator, SeesOverlapThroughTheOtherAddress) {
+// Memory in a window has two addresses, and one more in each further window.
+TEST(Communicator, SeesOverlapThroughOtherAddresses) {
     on_ranks(2, [](Side& side) {
         const SymmetricRange own(side.rank, 1 << 16);
         const CUdeviceptr window = side.communicator.register_memory(own.local(), 1 << 16);
-        EXPECT_THROW(side.call(window, own.local() + 400, 999), std::invalid_argument);
-        side.reduce_and_check(window, own.local() + 4096, 999, {DataType::kFloat},
-                              Algorithm::kTwoShot);
+        const CUdeviceptr second = side.communicator.register_memory(window, 1 << 16);
+        for (const CUdeviceptr other : {own.local(), second}) {
+            EXPECT_THAT(
+                [&] { side.call(window, other + 400, 999, {}, Algorithm::kTwoShot); },
+                ::testing::ThrowsMessage<std::invalid_argument>(::testing::HasSubstr("overlap")));
+            side.reduce_and_check(window, other + 4096, 999, {DataType::kFloat},
+                                  Algorithm::kTwoShot);
+        }
     });
 }
 

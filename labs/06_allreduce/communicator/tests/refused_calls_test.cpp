@@ -133,9 +133,7 @@ TEST(RefusedCalls, AreNotThoseOfNoElements) {
 
 // The launch fails on one rank: all ranks fail, soon and with its error.
 TEST(RefusedCalls, OfTheDriverFailOnAllRanks) {
-    if (!is_emulated()) {
-        return;  // failures are injected into the emulated driver
-    }
+    SYMM_NEEDS(is_emulated());
     for (const Algorithm algorithm : algorithms_of(2)) {
         const auto start = std::chrono::steady_clock::now();
         run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {

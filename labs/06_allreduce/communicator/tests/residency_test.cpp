@@ -23,12 +23,6 @@ TEST(ResidencyShare, RefusesWhatDoesNotFitBesideTheOthers) {
     const ResidencyShare elsewhere(kDevice + 1, 132, 132);
 }
 
-TEST(ResidencyShare, IsGivenBack) {
-    for (int i = 0; i < 3; ++i) {
-        const ResidencyShare all(77, 132, 132);
-    }
-}
-
 // If one communicator's kernel kept the other's from starting, no call would end.
 TEST(Communicators, LaunchedInOppositeOrdersBothEnd) {
     run_ranks({2, RankMode::kThread, {}}, [](Rank& rank) {

@@ -9,6 +9,7 @@
 #include "common/cuda/device.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/ranks/ranks.hpp"
+#include "common/tests/needs.hpp"
 #include "common/tests/sanitized.hpp"
 #include "labs/05_device_prims/reduction/result_check.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"

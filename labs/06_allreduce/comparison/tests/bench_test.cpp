@@ -141,10 +141,6 @@ TEST(BenchProgram, SaysWhy) {
     EXPECT_EQ(run_program("06_allreduce_bench --benchmark_filter=zzz").exit_code, 2);
 }
 
-TEST(BenchProgram, FailsWhereItsOutputCannotBeWritten) {
-    expect_failure_without_stdout("06_allreduce_bench -e 1K -n 1");
-}
-
 TEST(BenchProgram, LosesNoFile) {
     const TemporaryDirectory directory;
     const std::string old = directory.path() / "old.json";

@@ -55,9 +55,7 @@ TEST(ReduceScatter, HasTheBitsOfAnAllReduce) {
 
 // Parts that are larger than a slot, from memory in no window.
 TEST(HalvesByCopies, AreRightInRounds) {
-    if (!has_copy(3)) {
-        GTEST_SKIP() << "each rank needs its own GPU";
-    }
+    SYMM_NEEDS(has_copy(3));
     on_ranks(3, [](Side& side) {
         const std::size_t count = peer_slot_bytes(3) / sizeof(float) * 9 / 4 + 1;
         const DeviceMemory in(part_bytes(side, count, DataType::kFloat));
@@ -115,15 +113,12 @@ TEST(Halves, NeedAWindowForTheLargerBufferOnly) {
         constexpr std::size_t kCount = 1000;
         const CUdeviceptr window = side.allocate(3 * kCount * sizeof(float));
         const DeviceMemory other(3 * kCount * sizeof(float));
-        side.reduce_and_check(window, other.address(), kCount,
-                              {DataType::kFloat, ReduceOp::kSum, Collective::kReduceScatter},
-                              Algorithm::kTwoShot);
-        side.reduce_and_check(other.address(), window, kCount,
-                              {DataType::kFloat, ReduceOp::kSum, Collective::kAllGather},
-                              Algorithm::kTwoShot);
-        EXPECT_THROW(side.call(other.address(), window, kCount,
-                               {DataType::kFloat, ReduceOp::kSum, Collective::kReduceScatter},
-                               Algorithm::kTwoShot),
+        const Arithmetic scatter{.collective = Collective::kReduceScatter};
+        const Arithmetic gather{.collective = Collective::kAllGather};
+        constexpr Algorithm kWay = Algorithm::kTwoShot;
+        side.reduce_and_check(window, other.address(), kCount, scatter, kWay);
+        side.reduce_and_check(other.address(), window, kCount, gather, kWay);
+        EXPECT_THROW(side.call(other.address(), window, kCount, scatter, kWay),
                      std::invalid_argument);
     });
 }

@@ -22,6 +22,9 @@
 namespace symm {
 namespace {
 
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
 /// The number of machines, and of ranks on each.
 struct Shape {
     int machines;
@@ -164,7 +167,7 @@ void call(MachineSide& side, std::size_t count) {
 TEST(MachinesErrors, DifferentCalls) {
     EXPECT_THAT(error_of({2, 2}, Deadline::standard_limit(),
                          [](MachineSide& side) { call(side, 100 + side.exchange.machine()); }),
-                ::testing::HasSubstr("machine 0 makes call 1 (100 x float"));
+                HasSubstr("machine 0 makes call 1 (100 x float"));
 }
 
 TEST(MachinesErrors, ARankThatDoesNotCallIsNamed) {
@@ -181,9 +184,8 @@ TEST(MachinesErrors, ARankThatDoesNotCallIsNamed) {
                                  }
                                  call(side, 1000);
                              }),
-                    ::testing::AnyOf(
-                        ::testing::HasSubstr(fmt::format("machine {} did not arrive", guilty / 2)),
-                        ::testing::HasSubstr(fmt::format("rank {}", guilty % 2))))
+                    AnyOf(HasSubstr(fmt::format("machine {} did not arrive", guilty / 2)),
+                          HasSubstr(fmt::format("rank {}", guilty % 2))))
             << guilty;
     }
 }
@@ -203,15 +205,13 @@ TEST(MachinesErrors, ARankThatFailsEndsAll) {
                                  }
                                  call(side, 1000);
                              }),
-                    ::testing::AnyOf(::testing::HasSubstr("on purpose"),
-                                     ::testing::HasSubstr("has failed")))
+                    AnyOf(HasSubstr("on purpose"), HasSubstr("has failed")))
             << guilty;
     }
     EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
 }
 
 TEST(MachinesErrors, ARefusedCallIsNotCounted) {
-    using ::testing::HasSubstr;
     on_machines({2, 2}, [](MachineSide& side) {
         const CUdeviceptr window = side.allocate(1 << 20);
         const DeviceMemory memory(4000);
@@ -332,11 +332,11 @@ TEST(MachinesErrors, WhereOneRailFailsNoRankTakesAWrongResultForRight) {
             ended += is_guilty ? 1 : 0;  // the others may have all that they need already
             inside.bootstrap().barrier("done");
         };
-        EXPECT_THAT([&] { run_on_machines(2, 2, body); },
-                    // The second one is how another rank of that machine fails its rail, then.
-                    ::testing::ThrowsMessage<std::runtime_error>(::testing::AnyOf(
-                        ::testing::HasSubstr("the rail failed"),
-                        ::testing::HasSubstr("gave up before it had made its part"))))
+        EXPECT_THAT(
+            [&] { run_on_machines(2, 2, body); },
+            // The second one is how another rank of that machine fails its rail, then.
+            ::testing::ThrowsMessage<std::runtime_error>(AnyOf(
+                HasSubstr("the rail failed"), HasSubstr("gave up before it had made its part"))))
             << round;
         EXPECT_EQ(ended, 0) << round;
     }

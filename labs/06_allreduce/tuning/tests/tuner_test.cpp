@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/cuda/driver.hpp"
-#include "common/sys/usage_error.hpp"
+#include "common/tests/text_thrown_by.hpp"
 
 namespace symm {
 namespace {
@@ -68,13 +68,8 @@ TEST(TuningTable, IsReadAndWritten) {
 }
 
 TEST(TuningTable, SaysWhatIsWrong) {
-    const auto told = [](const std::string& text) -> std::string {
-        try {
-            TuningTable::parse(text, "a file");
-        } catch (const UsageError& error) {
-            return error.what();
-        }
-        return "";
+    const auto told = [](const std::string& text) {
+        return testing::text_thrown_by([&] { TuningTable::parse(text, "a file"); });
     };
     const auto row = [&](const std::string& text) {
         return told("ranks calls oneshot sentinel push twoshot chunks\n" + text);
@@ -230,15 +225,6 @@ TEST(Tuner, IsOverruled) {
     EXPECT_EQ(overruled.shape.threads, 64U);
     EXPECT_EQ(plan(small, Algorithm::kSentinel, tuner(kMost, overrides)).algorithm,
               Algorithm::kSentinel);
-}
-
-TEST(Names, AreReadAndRefused) {
-    EXPECT_EQ(named<Algorithm>("--algo", "twoshot"), Algorithm::kTwoShot);
-    EXPECT_THROW(named<Algorithm>("--algo", "ring"), UsageError);
-    EXPECT_EQ(named<DataType>("--dtype", "bf16"), DataType::kBfloat16);
-    EXPECT_THROW(named<DataType>("--dtype", "int"), UsageError);
-    EXPECT_EQ(named<ReduceOp>("--op", "max"), ReduceOp::kMax);
-    EXPECT_THROW(named<ReduceOp>("--op", "mean"), UsageError);
 }
 
 }  // namespace
