@@ -300,7 +300,19 @@ def number_of(text: str) -> float:
 
 def parts_of(answer: str) -> list:
     """The values of an answer that may be a list, in any order."""
-    return sorted(re.split(r"[\s,]+", answer.strip()))
+    return sorted(set(re.split(r"[\s,]+", answer.strip())))
+
+
+def of_answer(given: str, right: str) -> str:
+    """A sentence about a wrong answer for which the question has no verdict."""
+    named, wanted = set(parts_of(given)), set(parts_of(right))
+    if len(wanted) == 1:
+        return f"No, it is not {given}."
+    if named < wanted:
+        return "No: what you name belongs to the answer, but something is missing."
+    if named > wanted:
+        return "No: the answer is among what you name, but something does not belong to it."
+    return "No: something is missing, and something that you name does not belong to the answer."
 
 
 def judge_answer(course: list, exercise: Exercise, given: str) -> Verdict:
@@ -316,7 +328,7 @@ def judge_answer(course: list, exercise: Exercise, given: str) -> Verdict:
         if parts_of(given) == parts_of(right):
             verdict = Verdict(True, f"Right: {right}.")
         else:
-            verdict = Verdict(False, f"No, it is not {given}.")
+            verdict = Verdict(False, of_answer(given, right))
             for number, wrong in enumerate(exercise.wrong):
                 if parts_of(wrong.answer) == parts_of(given):
                     verdict = Verdict(False, wrong.say, wrong=number)

@@ -78,6 +78,14 @@ for why in ("data race on", "no thread can go on:", "atomic accesses of two size
     assert verdict.of_execution(why) != verdict.of_execution("another"), why
 """)
 
+    def test_a_wrong_list_is_told_whether_values_are_missing_or_too_many(self):
+        self.run_python("""
+import verdict
+for given, told in {"3": "missing", "1,2,3": "not belong", "2,3": "missing, and"}.items():
+    assert told in verdict.of_answer(given, "1,3"), given
+assert verdict.parts_of("3, 1 1") == verdict.parts_of("1,3")
+""")
+
     def test_a_rule_that_claims_to_prove_another_answers_cause_is_a_fault(self):
         self.run_python("""
 import dataclasses
