@@ -374,6 +374,9 @@ def of_execution(why: str) -> str:
     if why.startswith("data race"):
         return ("There is an execution with a data race: one thread reads or writes what another "
                 "one writes, and nothing orders the two. The last steps before it:")
+    if " polls nothing" in why:
+        return ("A thread waits in a poll that loads no word, so no store can end its wait. Which "
+                "load belongs into the poll? The last steps:")
     if why.startswith("no thread can go on:") and " polls " not in why:
         return ("There is an execution that does not end: threads wait at a barrier that others do "
                 "not reach. Which thread left, or took another way? The last steps:")

@@ -179,6 +179,7 @@ std::string Exploration::deadlock() {
             text += fmt::format(" {} waits at a barrier;", name_of(thread));
         } else if (thread.state == ThreadState::kWaits || thread.state == ThreadState::kSpins) {
             text += fmt::format(" {} polls", name_of(thread));
+            text += thread.wait.polled.empty() ? " nothing," : "";
             for (const auto& polled : thread.wait.polled) {
                 const Location& word = memory_[polled.location];
                 const auto& stores = word.stores;

@@ -118,6 +118,10 @@ const Case kCases[] = {
          await([] { return x->load() != 0; }, nullptr);
      }}},
 
+    {"a poll that loads nothing", "no thread can go on: r0.b0.t0 polls nothing$", {[] {
+         await([seen = x->load()] { return seen != 0; }, nullptr);
+     }}},
+
     {"a loop that polls",
      "1 executions",
      {[] { *data = 5, x->store(1, release); }, [] { poll(x, 1, acquire), expect(*data, 5); }}},

@@ -44,8 +44,8 @@ struct ProtocolMemory {
     alignas(16) float out[kElements];
 };
 
-/// Memory whose counters are as if `epoch` calls had been made, and in which all packets of one shot
-/// have the flag `stale`. All parts but the buffers consist of words.
+/// Memory whose counters are as if `epoch` calls had been made, and in which all packets of one
+/// shot have the flag `stale`. All parts but the buffers consist of words.
 inline std::unique_ptr<ProtocolMemory> memory_after(std::uint32_t epoch, std::uint32_t stale) {
     auto memory = std::make_unique<ProtocolMemory>();
     const auto set = [](auto& part, std::uint32_t word) {
