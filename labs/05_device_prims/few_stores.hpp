@@ -1,7 +1,7 @@
 #pragma once
 /// \file
-/// A barrier with few stores: an open task. barrier.hpp needs one trip and n (n - 1) stores. Here
-/// rank 0 hears from all others and then tells them: two trips and 2 (n - 1) stores.
+/// A barrier with few stores: an open task. barrier.hpp needs one trip and n (n - 1) stores. More
+/// trips can do with fewer stores.
 ///
 /// `./lab explore meet` runs every execution that the memory model allows.
 
@@ -21,6 +21,7 @@ struct MeetingMemory {
 /// before may then be read. One thread of each rank calls it. False if a wait gave up.
 __host__ __device__ inline bool meet(const SymmetricPointer<MeetingMemory>& memory, int rank,
                                      int ranks, std::uint32_t round, simt::Waiter& waiter) {
+    // Rank 0 hears from all others, then tells them: two trips and 2 (n - 1) stores.
     const std::uint32_t* const mine = memory.of(rank)->word;
     if (rank != 0) {
         signal(&memory.of(0)->word[rank], round);
