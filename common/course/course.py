@@ -332,6 +332,8 @@ def tell(course, progress, exercise, found, args):
     progress.set(exercise, "done")
     show_solution(exercise)
     say(exercise.why)
+    if exercise.score:
+        say(f"./lab score {exercise.id} counts what it costs: {exercise.score}.")
     following = next_open(course, progress)
     print(f"Next: ./lab start {following.id}" if following else "That was the last one.")
     return 0
