@@ -105,7 +105,7 @@ TEST_P(CuMemSegment, IsOpenToTheHostAndToEachDevice) {
         << "no access for the host";
     for (const int device : both_devices()) {
         EXPECT_EQ(access_of(segment.address(), device), CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-            << "no access for device " << device;
+            << "device " << device << " may not read and write";
     }
     if (device_count() > 1) {
         const HostSegment of_one = HostSegment::create(GetParam(), 4096, std::array{0});

@@ -58,7 +58,7 @@ protected:
     static void expect_refusal_of(const std::string& failure, std::uint64_t destination) {
         const std::string right =
             "rank 1 refused a piece from rank 0 for offset " + std::to_string(destination);
-        EXPECT_TRUE(failure.starts_with(right)) << failure;
+        EXPECT_EQ(failure.substr(0, right.size()), right) << failure;
     }
     void expect_heads(std::uint64_t all) {
         for (const std::uint64_t head : queue().heads) {
