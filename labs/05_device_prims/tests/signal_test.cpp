@@ -1,4 +1,5 @@
-// Signals and packets between two threads of the host: the functions are the same as in kernels.
+// Signals, packets and meetings between threads of the host: the functions are the same as in
+// kernels.
 
 #include "labs/05_device_prims/signal.hpp"
 
@@ -8,9 +9,11 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/tests/text_thrown_by.hpp"
 #include "common/tests/variable_in_force.hpp"
+#include "labs/05_device_prims/few_stores.hpp"
 #include "labs/05_device_prims/ll_packet.hpp"
 
 namespace symm {
@@ -117,6 +120,30 @@ TEST(Signal, IsReportedWhereItIsNotTheOneExpected) {
     signal(&flag, 3);
     EXPECT_FALSE(wait_signal(waits.waiter, &flag, {simt::Wait::kSignal, 1, 0, 5}));
     EXPECT_EQ(waits.report.seen, 3U) << "the report says that another signal was there";
+}
+
+// Explored are two and three ranks.
+TEST(Meeting, OrdersWhatSixRanksWrite) {
+    constexpr int kRanks = 6;
+    MeetingMemory memory[kRanks] = {};
+    std::uint32_t written[2][kRanks] = {};  // [round][rank]
+    std::vector<std::thread> ranks;
+    for (int rank = 0; rank < kRanks; ++rank) {
+        ranks.emplace_back([&, rank] {
+            Waits waits(5s);
+            for (std::uint32_t round = 1; round <= 4; ++round) {
+                written[round % 2][rank] = round;
+                ASSERT_TRUE(meet({memory, sizeof memory[0]}, rank, kRanks, round, waits.waiter))
+                    << "rank " << rank << ", meeting " << round;
+                for (const std::uint32_t seen : written[round % 2]) {
+                    ASSERT_EQ(seen, round) << "after a meeting, rank " << rank;
+                }
+            }
+        });
+    }
+    for (std::thread& rank : ranks) {
+        rank.join();
+    }
 }
 
 // Then no rank has failed, though the error names one.
