@@ -21,8 +21,8 @@ protected:
         SYMM_NEEDS(has_peers());
     }
 
-    /// Fails each call that `path` makes, but for calls that give something back (lab 01's tests and
-    /// program_test.cpp fail them). A wait polls as often as it has to, so only its first
+    /// Fails each call that `path` makes, but for calls that give something back (lab 01's tests
+    /// and program_test.cpp fail them). A wait polls as often as it has to, so only its first
     /// cuStreamQuery is certain.
     static void fail_each_call_of(const std::function<void()>& path) {
         const std::size_t calls = fail_each_call(
