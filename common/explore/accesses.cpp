@@ -185,7 +185,11 @@ void Exploration::read(std::size_t location, const StoreRecord& store, const Acc
     Memory::read(location, store, *access.order, current_->mind);
     current_->last_reads = {&store, current_->last_reads[0]};
     if (!trying_) {
-        check_access(access, false, log({"load", access, store.value, store.step, choices_}));
+        const long step = log({"load", access, store.value, store.step, choices_});
+        if (making_ != nullptr && loads_ <= conditions_.size()) {
+            log_.back().until = conditions_[loads_ - 1];
+        }
+        check_access(access, false, step);
         current_->reads.push_back(store.id);
     }
 }
@@ -216,14 +220,15 @@ std::uint64_t Exploration::load(const AtomicAccess& access) {
                 value = load(access);
                 return true;
             },
-            nullptr);
+            nullptr, false);
     } else {
         const Inside inside(*this);
         const StoreRecord& newest = *memory_[location].stores.back();
         choices_ = {{newest.step, newest.value}};
         const StoreRecord& store = is_polling() ? chosen(location, false) : newest;
         read(location, store, access);
-        value = store.value;
+        value = imagined_ != nullptr && loads_ <= imagined_->size() ? (*imagined_)[loads_ - 1].value
+                                                                    : store.value;
     }
     if (!state.empty()) {
         const Inside inside(*this);
@@ -301,7 +306,7 @@ std::uint64_t Exploration::update(const AtomicAccess& access,
         }
         return true;
     };
-    await(read_old, nullptr);
+    await(read_old, nullptr, false);
     const std::size_t location = word(access);
     search_.updated(location, past);
     if (succeeds()) {
@@ -341,6 +346,9 @@ void Exploration::acquire_both() {
     const Inside inside(*this);
     for (const StoreRecord* store : current_->last_reads) {
         current_->mind.now.join(store->released);
+    }
+    if (!trying_) {
+        log({"fence", {.order = std::memory_order_acquire}});
     }
 }
 

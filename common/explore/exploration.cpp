@@ -57,6 +57,7 @@ void Exploration::begin_execution() {
     current_ = nullptr;
     making_ = nullptr;
     trying_ = false;
+    imagined_ = nullptr;
     volatile_ = {};
     any_spins_ = false;
     outside_.clear();

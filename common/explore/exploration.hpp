@@ -40,6 +40,7 @@ enum class ThreadState { kReady, kWaits, kAtBarrier, kSpins, kEnded };
 struct PendingWait {
     const std::function<bool()>* poll = nullptr;
     const std::uint32_t* gave_up = nullptr;    ///< Null: this wait cannot give up.
+    bool is_real = true;                       ///< Else one load.
     simt::Awaited how = simt::Awaited::kTrue;  ///< How it ended.
     bool tried = false;
     struct Polled {
@@ -140,7 +141,8 @@ struct LoggedStep {
     Choices choices = {};  ///< For a load.
     int thread = -1;
     const Frame* frame = nullptr;
-    std::size_t bytes = 0;  ///< For a plain access: where its bytes begin in `bytes_`.
+    std::size_t bytes = 0;   ///< For a plain access: where its bytes begin in `bytes_`.
+    std::string until = {};  ///< As ReportedStep's.
 };
 
 /// A part of the scene's memory that has a name.
@@ -171,7 +173,9 @@ public:
     bool meet(MeetingPoint& point, bool vote = false);
     void end_kernel() { meet(kernel_ends_.at(current_->rank)); }
     void leave_block();
-    simt::Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up);
+    /// `is_real`: it is a wait of the scene's, not a load that may return several values.
+    simt::Awaited await(const std::function<bool()>& poll, const std::uint32_t* gave_up,
+                        bool is_real = true);
     void acquire_both();
     [[noreturn]] void fail(const std::string& why);
     void crash(void* address) {
@@ -256,6 +260,16 @@ private:
         return memory_[location].stores.size() + (memory_[location].generation << 32);
     }
     bool call_poll(Thread& thread);
+    /// A value that a load of a poll shall return.
+    struct Imagined {
+        const Location* word;
+        std::uint64_t value;
+    };
+    bool ends_with(Thread& thread, const std::vector<Imagined>& loads);
+    std::string condition(Thread& thread, std::vector<Imagined> loads, std::size_t i);
+    std::vector<Imagined> loads_of(const PendingWait& wait,
+                                   const std::vector<std::uint64_t>& reads);
+    void log_endless(Thread& thread);
     bool is_polling() const { return trying_ || making_ != nullptr; }
     StoreRecord& chosen(std::size_t location, bool for_update,
                         std::optional<std::uint64_t> expected = {});
@@ -286,6 +300,11 @@ private:
         return fmt::format("r{}.b{}.t{}", thread.rank, thread.block, thread.number);
     }
     const NamedMemory* memory_at(std::uintptr_t address) const;
+    /// What makes the next flag of a packet, or the next number.
+    std::uint64_t unit_of(const Location& word) const {
+        const NamedMemory* const memory = memory_at(word.address);
+        return memory != nullptr && memory->shown == Shown::kPacket ? std::uint64_t{1} << 32 : 1;
+    }
     std::string name_of(std::uintptr_t address) const;
     std::string value_of(std::uintptr_t address, const char* bytes, std::size_t size) const;
     std::string deadlock();
@@ -339,7 +358,9 @@ private:
     std::vector<std::size_t> digits_;  ///< For each load, which of the possible stores is tried.
     std::vector<std::size_t> counts_;  ///< How many there are.
     std::vector<std::uint64_t> read_;
-    Choices choices_;                   ///< Of the load that is being made.
+    const std::vector<Imagined>* imagined_ = nullptr;  ///< Null: its loads return what they find.
+    std::vector<std::string> conditions_;              ///< ReportedStep::until of each load.
+    Choices choices_;                                  ///< Of the load that is being made.
     const void* poll_frame_ = nullptr;  ///< The poll's own variables lie below, and end with it.
     std::vector<std::pair<char*, std::vector<char>>> overwritten_;
 };

@@ -124,7 +124,7 @@ struct Cell {
 /// One step of an execution. Values are texts: `40`, `1, 2`, `10 (flag 3)`.
 struct ReportedStep {
     int rank = -1, block = 0, thread = 0;
-    std::string what;          ///< `load`, `plain load`, `store`, `plain store`, `block.sync` ...
+    std::string what;          ///< `load`, `plain store`, `fence`, `block.sync`, `waits` ...
     std::string order;         ///< `acquire` ...; empty where it has none.
     std::string location;      ///< `r1.scratch+8`, `r1.out[2]`; empty: it accesses nothing.
     int owner = -1;            ///< The rank where that lies; -1: nowhere in particular.
@@ -137,6 +137,9 @@ struct ReportedStep {
     long over = -1;
     /// For an atomic load: the steps whose stores it could read, newest first, and their values.
     std::vector<std::pair<long, std::string>> choices;
+    /// For a load with which a wait ends: the values that end it, `at least 2`, `flag 3`, `not 7`.
+    /// Found by calling the poll with other values, where Options::record is set.
+    std::string until;
     std::vector<std::pair<std::size_t, std::string>> cells;  ///< Numbers and values of its cells.
     /// `labs/06_allreduce/algorithms/one_shot/one_shot.hpp:58`, innermost first.
     std::vector<std::string> places;

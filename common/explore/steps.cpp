@@ -107,7 +107,7 @@ std::string Exploration::value_of(std::uintptr_t address, const char* bytes,
     if (size > 16) {
         return fmt::format("{} bytes", size);
     }
-    // Where the scene lies may differ from run to run, so no half of an address is told as a number.
+    // Where the scene lies may differ from run to run: no half of an address is told as a number.
     const auto packet_data = [&](std::uint64_t data) {
         const auto begin = reinterpret_cast<std::uintptr_t>(scene_);
         for (const std::uint64_t high : {begin >> 32, (begin + kSceneBytes - 1) >> 32}) {
@@ -171,6 +171,7 @@ void Exploration::report_steps(Report& report) const {
             places.push_back(frame->place);
         }
         step.location = name_of(access.address);
+        step.until = logged.until;
         const NamedMemory* const memory = memory_at(access.address);
         step.owner = memory == nullptr ? -1 : memory->rank;
         if (memory == nullptr || step.what == "access") {  // no value of the scene's
@@ -181,7 +182,7 @@ void Exploration::report_steps(Report& report) const {
         if (step.what == "plain load") {
             step.from = all.newest(access);
             all.load(access, logged.thread);
-        } else if (step.what == "load") {
+        } else if (step.what == "load" || step.what == "waits") {
             step.from = stored_by(logged.from);
             all.load(access, logged.thread);
             for (const auto& [of, value] : logged.choices) {

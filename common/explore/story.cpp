@@ -33,6 +33,9 @@ std::string deed(const ReportedStep& step, const std::string& where) {
                            where, order,
                            step.over < 0 ? "" : fmt::format("; {} is unread", step.over));
     }
+    if (step.what == "waits") {
+        return fmt::format("waits for {} in {}", step.until, where);
+    }
     if (!step.what.ends_with("load")) {
         return fmt::format("accesses {}, {}", where, order);
     }
@@ -276,10 +279,11 @@ std::string json_of(const ReportedStep& step, bool matters, const Threads& threa
     return fmt::format(
         R"({{"rank":{},"block":{},"thread":{},"says":{},"what":{},"order":{},"location":{},)"
         R"("value":{},"from":{},"newest":{},"over":{},"choices":[{}],"cells":[{}],"places":[{}],)"
-        R"("matters":{}}})",
+        R"("until":{},"matters":{}}})",
         step.rank, step.block, step.thread, quoted(sentence(step, threads)), quoted(step.what),
         quoted(step.order), quoted(step.location), quoted(step.value), step.from, step.newest,
-        step.over, fmt::join(choices, ","), fmt::join(cells, ","), fmt::join(places, ","), matters);
+        step.over, fmt::join(choices, ","), fmt::join(cells, ","), fmt::join(places, ","),
+        quoted(step.until), matters);
 }
 
 }  // namespace
@@ -337,11 +341,11 @@ std::string as_json(const Report& report, const std::string& protocol, bool may_
     }
     return fmt::format(
         R"({{"protocol":{},"may_give_up":{},"threads":{},"executions":{},"over_links":{},)"
-        R"("seconds":{:.3f},"exhausted":{},"failed":{},"why":{},"story":[{}],"cells":[{}],)"
-        R"("steps":[{}]}})",
+        R"("seconds":{:.3f},"exhausted":{},"failed":{},"why":{},"story":[{}],"involved":[{}],)"
+        R"("cells":[{}],"steps":[{}]}})",
         quoted(protocol), may_give_up, report.threads, report.executions, report.over_links,
         report.seconds, report.exhausted, report.failed, quoted(report.why), fmt::join(lines, ","),
-        fmt::join(cells, ","), fmt::join(steps, ","));
+        fmt::join(report.involved, ","), fmt::join(cells, ","), fmt::join(steps, ","));
 }
 
 }  // namespace symm::explore

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "common/explore/exploration.hpp"
 
@@ -11,12 +12,13 @@ namespace symm::explore {
 
 using simt::Awaited;
 
-Awaited Exploration::await(const std::function<bool()>& poll, const std::uint32_t* gave_up) {
+Awaited Exploration::await(const std::function<bool()>& poll, const std::uint32_t* gave_up,
+                           bool is_real) {
     const Inside inside(*this);
     if (is_polling()) {
         fail_in_poll("another wait");
     }
-    current_->wait = {&poll, options_.may_give_up ? gave_up : nullptr};
+    current_->wait = {&poll, options_.may_give_up ? gave_up : nullptr, is_real};
     current_->state = ThreadState::kWaits;
     current_->fiber->suspend();
     return current_->wait.how;
@@ -95,6 +97,96 @@ void Exploration::add_moves(Thread& thread) {
     }
 }
 
+// Whether the poll is true where its loads return these values. Undoes what it does.
+bool Exploration::ends_with(Thread& thread, const std::vector<Imagined>& loads) {
+    const Mind mind = thread.mind;
+    digits_.clear();
+    counts_.clear();
+    imagined_ = &loads;
+    trying_ = true;
+    const bool ended = call_poll(thread);
+    trying_ = false;
+    imagined_ = nullptr;
+    undo();
+    thread.mind = mind;
+    return ended;
+}
+
+// ReportedStep::until of load i of a wait that ends if its loads return these values. Empty if all
+// values end it, or these do not.
+std::string Exploration::condition(Thread& thread, std::vector<Imagined> loads, std::size_t i) {
+    constexpr std::uint64_t kFar = 16;
+    const Location& word = *loads[i].word;
+    const std::uint64_t one = unit_of(word);
+    const std::uint64_t most = ~std::uint64_t{0} >> (64 - 8 * word.size);
+    std::uint64_t least = loads[i].value;
+    const auto ends = [&](std::uint64_t value) {
+        loads[i].value = value & most;
+        return ends_with(thread, loads);
+    };
+    if (!ends(least)) {
+        return "";
+    }
+    const bool more = ends(least + one);
+    std::uint64_t steps = 0;
+    for (; steps < kFar && ends(least - one); ++steps) {
+        least -= one;
+    }
+    if (steps == kFar && (ends(most) || !ends(most - 1))) {
+        return "";
+    }
+    least = steps == kFar ? most : least & most;
+    return (steps == kFar ? "not "
+            : more        ? "at least "
+                          : "") +
+           (one != 1 ? fmt::format("flag {}", least / one)
+                     : value_of(word.address, reinterpret_cast<const char*>(&least), word.size));
+}
+
+// The loads of a wait that end it by reading these stores.
+std::vector<Exploration::Imagined> Exploration::loads_of(const PendingWait& wait,
+                                                         const std::vector<std::uint64_t>& reads) {
+    std::vector<Imagined> loads;
+    for (const std::uint64_t read : reads) {
+        for (const auto& one : wait.polled) {
+            const Location& word = memory_[one.location];
+            const auto found = std::ranges::find(word.stores, read, &StoreRecord::id);
+            if (found != word.stores.end()) {
+                loads.push_back({&word, (*found)->value});
+            }
+        }
+    }
+    return loads;
+}
+
+// Logs what a wait that never ends polls. Values that would end it are near the newest ones.
+void Exploration::log_endless(Thread& thread) {
+    constexpr std::uint64_t kNear = 16;
+    std::vector<Imagined> loads;
+    for (const auto& one : thread.wait.polled) {
+        const Location& word = memory_[one.location];
+        loads.push_back({&word, word.stores.back()->value - kNear * unit_of(word)});
+    }
+    for (std::uint64_t i = 0; i < 2 * kNear && !ends_with(thread, loads); ++i) {
+        for (Imagined& load : loads) {
+            load.value += unit_of(*load.word);
+        }
+    }
+    for (std::size_t i = 0; i < loads.size(); ++i) {
+        const Location& word = *loads[i].word;
+        const StoreRecord& newest = *word.stores.back();
+        std::string until = condition(thread, loads, i);
+        current_ = &thread;
+        log({"waits",
+             {word.address, word.size, nullptr, std::memory_order_relaxed},
+             newest.value,
+             newest.step,
+             {{newest.step, newest.value}}});
+        log_.back().until = std::move(until);
+        current_ = nullptr;
+    }
+}
+
 bool Exploration::is_stale(const Thread& thread) {
     return !thread.wait.tried || std::ranges::any_of(thread.wait.polled, [&](const auto& polled) {
         return version_of(polled.location) != polled.version;
@@ -105,6 +197,13 @@ void Exploration::make(Thread& thread, const ThreadMove& move) {
     PendingWait& wait = thread.wait;
     making_ = &move;
     const std::size_t number = search_.moved(number_of(thread));
+    conditions_.clear();
+    if (options_.record && wait.is_real && move.how == Awaited::kTrue) {
+        const auto loads = loads_of(wait, move.misses ? wait.moves.front().reads : move.reads);
+        for (std::size_t i = 0; i < loads.size(); ++i) {
+            conditions_.push_back(condition(thread, loads, i));
+        }
+    }
     if (move.how == Awaited::kTrue) {
         if (call_poll(thread) == move.misses) {
             throw std::runtime_error("a poll ended differently from when it was tried");
@@ -174,7 +273,7 @@ StoreRecord& Exploration::chosen(std::size_t location, bool for_update,
 std::string Exploration::deadlock() {
     std::string text = "no thread can go on:";
     for (std::size_t i = 0; i < thread_count_; ++i) {
-        const Thread& thread = threads_[i];
+        Thread& thread = threads_[i];
         if (thread.state == ThreadState::kAtBarrier) {
             text += fmt::format(" {} waits at a barrier;", name_of(thread));
         } else if (thread.state == ThreadState::kWaits || thread.state == ThreadState::kSpins) {
@@ -195,6 +294,9 @@ std::string Exploration::deadlock() {
                 }
             }
             text.back() = ';';
+            if (options_.record && thread.state == ThreadState::kWaits) {
+                log_endless(thread);
+            }
         }
     }
     text.pop_back();
