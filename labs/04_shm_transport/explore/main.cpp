@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 
 #include "common/explore/explore_main.hpp"
 #include "common/explore/timeouts.hpp"
@@ -17,6 +18,7 @@ using explore::Scene;
 using simt::ThreadBlock;
 
 constexpr std::uint64_t kSlotBytes = 128;
+constexpr std::array kMembers{"mode", "offset", "size", "left"};  ///< Of a FifoEntry.
 constexpr std::uint64_t kLastBytes = 24;  ///< The size of a message's last chunk: not whole packs.
 
 struct Traffic {
@@ -29,6 +31,11 @@ struct Traffic {
     std::uint64_t more = 0;  ///< Bytes that the receiver expects beyond those sent.
 };
 
+/// Memory that reports show as words of eight bytes.
+std::byte* bytes_of(Scene& scene, std::uint64_t bytes, const char* name, int rank) {
+    return reinterpret_cast<std::byte*>(scene.allocate<std::uint64_t>(bytes / 8, name, rank));
+}
+
 /// Rank 0 sends messages to rank 1.
 void messages(Scene& scene, const Traffic& traffic) {
     const unsigned chunks = traffic.chunks;
@@ -39,18 +46,22 @@ void messages(Scene& scene, const Traffic& traffic) {
     std::uint64_t* const steps[] = {scene.allocate<std::uint64_t>(channels, "step", 0),
                                     scene.allocate<std::uint64_t>(channels, "step", 1)};
     for (unsigned c = 0; c < channels; ++c) {
-        scene.name(receive[c].fifo, kSteps, "fifo", 1);
+        for (unsigned i = 0; i < kSteps; ++i) {
+            const auto* const words = reinterpret_cast<const std::uint64_t*>(&receive[c].fifo[i]);
+            for (unsigned m = 0; m < 4; ++m) {
+                scene.name(words + m, 1, fmt::format("fifo[{}].{}", i, kMembers[m]), 1);
+            }
+        }
         send[c].head = receive[c].tail = steps[0][c] = steps[1][c] = traffic.first;
     }
     const std::uint64_t staging = traffic.places * chunks * kSlotBytes;
     const std::uint64_t slots = channels * kSteps * kSlotBytes;
-    auto* const buffer = scene.allocate<std::byte>(slots + staging, "buffer", 1);
+    auto* const buffer = bytes_of(scene, slots + staging, "buffer", 1);
     for (int rank = 0; rank < 2; ++rank) {
         const simt::Timeout timeout = explore::timeout_of(scene, rank);
         const bool in_buffer = traffic.places > 0 && rank == 0;
-        std::byte* const data = in_buffer
-                                    ? buffer + slots
-                                    : scene.allocate<std::byte>(chunks * kSlotBytes, "data", rank);
+        std::byte* const data =
+            in_buffer ? buffer + slots : bytes_of(scene, chunks * kSlotBytes, "data", rank);
         const Connection connection{send,       receive, steps[rank], buffer,
                                     kSlotBytes, staging, channels};
         const Connection none{nullptr, nullptr, nullptr, nullptr, kSlotBytes, 0, channels};

@@ -134,8 +134,8 @@ void barriers(Scene& scene, int ranks, unsigned threads, unsigned blocks, unsign
                         const std::uint64_t seen =
                             boxes.of(rank)->word[(kernels * k + i) % 2][p][b][(t + 1) % threads];
                         if (p != rank && seen != word(p)) {
-                            fail(fmt::format("after barrier {} rank {} reads {} instead of {}", i,
-                                             rank, seen, word(p)));
+                            fail(fmt::format("after barrier {} rank {} reads {} instead of {}",
+                                             i + 1, rank, seen, word(p)));
                         }
                     }
                 }

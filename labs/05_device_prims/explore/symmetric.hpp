@@ -25,15 +25,16 @@ SymmetricPointer<T> symmetric(Scene& scene, int ranks, const std::string& name,
     return all;
 }
 
-/// Names a member `inbox[block][peer]` of each rank's memory, for reports: `r0.inbox(from 1)`.
+/// Names a member `inbox[block][peer]` of each rank's memory, for reports: `r0.inbox(from 1)`. What
+/// has several may be no `block`.
 template <class T, class Inbox>
 void name_inboxes(Scene& scene, SymmetricPointer<T> memory, int ranks, unsigned blocks,
-                  const std::string& name, Inbox T::*member) {
+                  const std::string& name, Inbox T::*member, const std::string& unit = "block") {
     using Word = std::remove_all_extents_t<Inbox>;
     for (int i = 0; i < ranks * ranks; ++i) {
         for (unsigned b = 0; b < blocks; ++b) {
             const auto& inbox = (memory.of(i / ranks)->*member)[b][i % ranks];
-            const std::string block = blocks == 1 ? "" : ", block " + std::to_string(b);
+            const std::string block = blocks == 1 ? "" : ", " + unit + ' ' + std::to_string(b);
             scene.name(reinterpret_cast<const Word*>(&inbox), sizeof inbox / sizeof(Word),
                        name + "(from " + std::to_string(i % ranks) + block + ')', i / ranks);
         }

@@ -136,14 +136,15 @@ void make_calls(
             continue;
         }
         if (after(c) != kAfter<T>) {
-            fail(fmt::format("rank {} changed the element after the output of call {}", rank, c));
+            fail(fmt::format("rank {} changed the element after the output of call {}", rank,
+                             c + 1));
         }
         for (std::size_t i = 0; i < count * calls.parts_out(); ++i) {
             const T result = calls.result<T>(rank, c, i);
             const T seen = elements<T>(out)[i];
             if (seen != result && (seen == seen || result == result)) {  // not both NaNs
-                fail(fmt::format("rank {}, call {}, element {}: {} instead of {}", rank, c, i, seen,
-                                 result));
+                fail(fmt::format("rank {}, call {}, element {}: {} instead of {}", rank, c + 1, i,
+                                 seen, result));
             }
         }
         if (c + 1 < calls.counts.size()) {

@@ -34,7 +34,8 @@ struct Channel {
     Channel(Scene& scene, int from, int to, std::uint64_t bytes, std::uint64_t first)
         : send(scene.allocate<SendMem>(1, "head", from)),
           receive(scene.allocate<RecvMem>(1, "tail", to)),
-          slots(scene.allocate<std::byte>(kSteps * bytes, "slots", to)),
+          slots(reinterpret_cast<std::byte*>(
+              scene.allocate<std::uint64_t>(kSteps * bytes / 8, "slots", to))),
           sent(scene.allocate<std::uint64_t>(1, "sent", from)),
           received(scene.allocate<std::uint64_t>(1, "received", to)),
           slot_bytes(bytes) {
@@ -58,6 +59,7 @@ struct Shape {
     /// Beyond its first packet, each slot has what a long step left there before flags began again:
     /// the flags of its second use from now on.
     bool old_packets = false;
+    std::uint64_t held = 0;  ///< Slots that the receiver has not given back before.
 };
 
 /// Of ten elements, all bits of the eighth are 0, and those of the ninth 1.
@@ -69,6 +71,7 @@ Word value_of(std::size_t i) {
 template <class Protocol>
 void steps(Scene& scene, const Shape& shape) {
     const Channel channel(scene, 0, 1, shape.slot_bytes, shape.first);
+    channel.send->head = shape.first - shape.held;
     if constexpr (std::is_same_v<Protocol, LL<Word, ThreadBlock>>) {
         scene.name(reinterpret_cast<Packet*>(channel.slots),
                    kSteps * shape.slot_bytes / sizeof(Packet), "slots", 1);
@@ -238,7 +241,7 @@ void rings(Scene& scene, std::uint64_t slot_bytes, const RingShape& shape) {
                         }
                         if (const Word seen = out[i]; seen != sum) {
                             fail(fmt::format("rank {}, call {}, element {}: {} instead of {}", rank,
-                                             c, i, seen, sum));
+                                             c + 1, i, seen, sum));
                         }
                     }
                 }
@@ -284,6 +287,7 @@ int main(int argc, char** argv) {
             {"simple/2/sizes", simple({2, 128, {sizes}})},
             {"simple/1/2", simple({1, 128, {each(5, 4), each(5, 4)}})},  // kernels
             {"ll/1", ll({1, 128, {each(10, 2)}})},
+            {"ll/1/credit", ll({1, 128, {each(2, 2)}, 8, false, 7})},
             {"ll/2", ll({2, 128, {each(9, 4)}})},
             {"ll/2/10", ll({2, 128, {each(10, 4)}})},
             {"ll/2/sizes", ll({2, 128, {sizes}})},
@@ -294,6 +298,7 @@ int main(int argc, char** argv) {
              ll({1, 128, {{2, 0, 0, 0, 0, 0, 0}, {2}, {4}}, kFlags / 2 - kSteps, true})},
             {"ll/2/relay", relay},
             {"ll128/32", ll128({32, 1024, {each(9, 240)}}), false},
+            {"ll128/32/credit", ll128({32, 1024, {each(2, 240)}, 8, false, 7}), false},
             {"ll128/32/sizes", ll128({32, 2048, {{240, 3, 120, 1, 0, 240, 7, 1, 240, 31}}}), false},
             {"ll128/32/gives_up", [](Scene& scene) { lines(scene, 5); }, false},
             {"ring/simple/2x1", ring({2, 1, 4, 2, 2})},

@@ -38,6 +38,7 @@ void chunks(Scene& scene, const Calls& calls, unsigned chunk) {
             steps.of(rank)->steps[b] = epoch;
             std::fill_n(steps.of(rank)->sent[b], 4, epoch);
         }
+        scene.name(steps.of(rank)->steps, who.blocks, "steps", rank);
         // Of no rank: one that has given up may still write there, as nowhere else.
         scene.name(trust.of(rank), 1, fmt::format("trust{}", rank));
         scene.name(reinterpret_cast<float*>(slots.of(rank)),

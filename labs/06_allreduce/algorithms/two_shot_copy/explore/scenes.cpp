@@ -42,8 +42,8 @@ void copies(Scene& scene, const Ranks& who, unsigned calls, Pieces pieces, Colle
     const PeerSlots sums{explore::symmetric<simt::Pack16>(scene, ranks, "sums", kSlot * peers),
                          kSlot};
     name_inboxes(scene, barrier, ranks, 1, "barrier", &BarrierMemory::inbox);
-    name_inboxes(scene, memory, ranks, 1, "input flag", &CopyMemory::inputs);
-    name_inboxes(scene, memory, ranks, 1, "sum flag", &CopyMemory::sums);
+    name_inboxes(scene, memory, ranks, count, "input flag", &CopyMemory::inputs, "piece");
+    name_inboxes(scene, memory, ranks, count, "sum flag", &CopyMemory::sums, "piece");
     const auto slot_of = [](const PeerSlots& slots, int receiver, int sender) {
         return reinterpret_cast<CUdeviceptr>(slots.of(receiver, sender));
     };
