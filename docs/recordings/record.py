@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "common/explore/player"), str(ROOT / "cmake")]
 import execution  # noqa: E402
+import sentences  # noqa: E402
 import tool  # noqa: E402
 
 BIN = ROOT / "build/tsan/bin"
@@ -47,11 +48,12 @@ PROTOCOLS = {
                                      "tail_store_relaxed": "the tail's release is missing"}),
         "staged/1": ("2 ranks, staged", {})}),
     "ll": ("LL", "ll.hpp", "ring", {
-        "ll/1": ("2 ranks", {"one_flag": "one of the two flags is not checked",
-                             "ll_no_credit": "no credit is returned"}),
+        "ll/1/credit": ("2 ranks, one slot left", {
+            "one_flag": "one of the two flags is not checked"}),
+        "ll/1": ("2 ranks, 10 steps", {"ll_no_credit": "the sender waits for no credit"}),
         "ll/2": ("2 ranks of 2 threads", {})}),
     "ll128": ("LL128", "ll128.hpp", "ring", {
-        "ll128/32": ("2 ranks of 32 threads, 2 shown", {
+        "ll128/32/credit": ("2 ranks of 32 threads, 2 shown; one slot left", {
             "line_flag_store_relaxed": "the flag is stored without release"})}),
     "one_shot": ("One shot", "one_shot.hpp", "06", {
         "one_shot/2x1": ("2 ranks", {"one_flag": "one of the two flags is not checked",
@@ -64,12 +66,13 @@ PROTOCOLS = {
             "sentinel_not_cleared": "slots are not cleared"}),
         "sentinel/2x2": ("2 ranks of 2 threads", {})}),
     "push": ("Two shots by sentinels", "two_shot_push.hpp", "06", {
-        "push/2x1": ("2 ranks", {"push_one_half": "one half of a pack is not checked",
-                                 "push_not_cleared": "slots are not cleared"}),
+        "push/2x1/empty": ("2 ranks, one pack", {
+            "push_not_cleared": "slots are not cleared",
+            "push_one_half": "one half of a pack is not checked"}),
+        "push/2x1": ("2 ranks, two packs", {}),
         "push/3x1": ("3 ranks", {})}),
     "rendezvous": ("The rendezvous of two shots", "rendezvous.hpp", "06_windows", {
-        "two_shot/2x1/one": ("2 ranks, one element", {}),
-        "two_shot/2x1": ("2 ranks", {
+        "two_shot/2x1/one": ("2 ranks, one element", {
             "rendezvous_relaxed": "the wait's acquire is missing",
             "rendezvous_same_epoch": "the epoch stays the same"})}),
     "two_shot": ("Two shots", "two_shot.hpp", "06_windows", {
@@ -90,7 +93,7 @@ ALGORITHMS = {"oneshot": "One shot, packets", "sentinel": "One shot, sentinels",
               "push": "Two shots, sentinels", "twoshot": "Two shots, windows",
               "chunks": "Two shots, chunks", "copy": "Two shots, copy engine"}
 SHOW = "06_allreduce --show --ranks 4 --bytes 64 --algo {} --json {}"
-SHOWN_THREADS = {"ll128": [29, 31]}
+SHOWN_THREADS = {"ll128": [0, 31]}
 STREAMS = {"copy": {2: ["rank 0's input stream", 0], 3: ["rank 1's input stream", 1],
                     4: ["rank 0's sum stream", 0], 5: ["rank 1's sum stream", 1]}}
 
@@ -99,12 +102,26 @@ def recorded(program: str, scene: str, executions: int) -> dict:
     """The row of a search in which every wait ends; of a mutant's, the first that fails."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         ended = subprocess.run([BIN / f"explore_{program}", scene, f"--executions={executions}",
-                                "--seconds=600", f"--record={file.name}"], capture_output=True, text=True)
+                                "--seconds=600", f"--record={file.name}"],
+                               capture_output=True, text=True)
         rows = [json.loads(row) for row in Path(file.name).read_text().splitlines()]
     rows = [row for row in rows if row["protocol"] == scene]
     if not rows:
         sys.exit(f"explore_{program} {scene} recorded nothing:\n{ended.stdout}{ended.stderr}")
     return next((row for row in rows if row["failed"]), rows[0])
+
+
+def check(scene: str, short: dict):
+    """Ends the program if a plain load finds other values than the memory that is shown."""
+    for run in short["runs"]:
+        now = [first for _, _, first in short["cells"]]
+        for number, step in enumerate(run["steps"]):
+            stored = step.get("cells", []) if step["what"].endswith("store") else []
+            for cell, value in step.get("hidden", []) + stored:
+                now[cell] = value
+            if step["what"] == "plain load" and any(now[cell] != value
+                                                    for cell, value in step["cells"]):
+                sys.exit(f"{scene}: step {number + 1} loads what the memory shown does not hold")
 
 
 def recording(name: str) -> dict:
@@ -121,7 +138,8 @@ def recording(name: str) -> dict:
         for run, lacks in zip(wrong, mutants.values()):
             run["lacks"] = lacks
             execution.align(run, right)
-        told.append({"scene": scene, "name": what} | execution.tell(short))
+        check(scene, short)
+        told.append({"scene": scene, "name": what} | sentences.tell(short))
     return {"title": title, "scenes": told}
 
 

@@ -18,7 +18,7 @@ const wait = milliseconds => new Promise(passed => setTimeout(passed, millisecon
 
 async function open(frame, page, sandbox, width) {
     frame.sandbox = sandbox;
-    frame.style = `width: ${width}px; height: 900px`;
+    frame.style = `width: ${width}px; height: 800px`;
     await new Promise(loaded => { frame.onload = loaded; frame.src = SITE + page; });
     await wait(200);
     return frame.contentWindow.document;
@@ -60,8 +60,13 @@ async function play(frame, page, width, root) {
             const at = data.step;
             press("ArrowLeft");
             expect(at - 1, "the left arrow");
-            if (n && width > 1000 && !root.querySelector(".wrong"))
-                faults.push(`${name}: the wrong execution is missing`);
+            if (!n) continue;
+            root.querySelector(".parting a")?.click();
+            if (!root.querySelector(".wrong .row.fault.current"))
+                faults.push(`${name}: no step of wrong execution ${n} is marked as at fault`);
+            for (const box of width > 1000 ? root.querySelectorAll(".memory") : [])
+                if (box.getBoundingClientRect().top - root.getBoundingClientRect().top > 735)
+                    faults.push(`${name}: memory lies below a window of 800 lines`);
         }
     }
     choose(scene, 0);

@@ -4,14 +4,20 @@ through: what no other step depends on is left out, and what a thread copies in 
     threads  [name, rank] of each
     cells    ranges of memory: [name, rank where it lies or -1, first value] of each
     runs     the executions, of one scene. Of each:
-      why    the failure; empty if it is right
-      parts  beside a right one: its first step that differs
-      steps  of each: `thread`, `call` (kernels that the thread has ended before), `what`, `order`,
-             `source` ([file, text] of its lines) and `says`, a sentence. If it accesses memory:
-             `place`, `owner`, `value`, and `cells` ([cell, its value] of each). For a load: `from`
-             (the step that stored the value; -1: it was there at first; -2: a step that is left
-             out), `newer` (the newest store, if that is another) and `may` ([step, value] of all
-             that it could return, the newest first)
+      why      the failure; empty if it is right
+      orders   [step, step] of each two of which the first is known to the thread of the second
+               from there on: a release and its acquire, a sync, the ends of kernels
+      missing  the same, where the right execution has such an order, or a race needs one
+      fault    the step at fault, and `blame`, a sentence
+      parts    beside a right one: its first step that differs
+      steps    of each: `thread`, `call` (kernels that the thread has ended before), `what`,
+               `order`, `source` ([file, text] of its lines) and `says`, a sentence. If it accesses
+               memory: `place`, `owner`, `value`, and `cells` ([cell, its value] of each). For a
+               load: `from` (the step that stored the value; -1: it was there at first; -2: a step
+               that is left out), `newer` (the newest store, if that is another), `may` ([step,
+               value] of all that it could return, the newest first) and `until`, the values that
+               end its wait. `hidden`: as cells, for what steps left out have stored since the
+               step before
 """
 
 import re
@@ -19,37 +25,28 @@ from collections import defaultdict
 from itertools import groupby
 from pathlib import Path
 
+from names import base, by_number, name_of, place_of, reason, thread_of, values, word_of
+from orders import SHOWS, compare, fault_of, meetings, read_orders
+
 ROOT = Path(__file__).resolve().parents[3]
 HIDDEN = re.compile(r"gave_up|shared\d|step$")  # only the scene, or a block itself, uses them
-SHOWN = 4  # values of a range; of more, the first and the last
 
 
-def base(name: str) -> str:
-    """The name of the memory, without the rank and the place in it."""
-    return re.sub(r"^r\d+\.", "", re.split(r"[+\[]", name)[0])
+def ends_of(row: dict) -> dict:
+    """For each end of a kernel, its thread and which of the thread's it is."""
+    found, ended = {}, defaultdict(int)
+    for number, step in enumerate(row["steps"]):
+        if step["what"] == "kernel end":
+            ended[thread_of(step)] += 1
+            found[number] = thread_of(step), ended[thread_of(step)]
+    return found
 
 
-def by_number(name: str) -> list:
-    """Sorts names as numbers are: out[2] before out[10]."""
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
-
-
-def values(texts: list) -> str:
-    numbers = [number for text in texts for number in text.split(", ") if number]
-    return ", ".join(numbers) if len(numbers) <= SHOWN else f"{numbers[0]} ... {numbers[-1]}"
-
-
-def thread_of(step: dict) -> tuple:
-    return step["rank"], step["block"], step["thread"]
-
-
-def name_of(step: dict) -> str:
-    return re.match(r"(thread \d+ of |block \d+ of )*rank \d+", step["says"])[0]
-
-
-def told_steps(row: dict, used: dict, alone: set, threads: list | None) -> list:
+def told_steps(row: dict, used: dict, alone: set, threads: list | None, ends: set) -> list:
     """The numbers of a row's steps that are told. `used`: the cells that any row loads or stores;
-    `alone`: blocks of one thread."""
+    `alone`: blocks of one thread. `ends`: the ends of kernels, of thread and number, that an
+    acquire makes known in some row."""
+    numbers_of = ends_of(row)
     at_work = set()  # threads that have run the protocol since their kernel's start
     numbers = []
     for number, step in enumerate(row["steps"]):
@@ -59,7 +56,7 @@ def told_steps(row: dict, used: dict, alone: set, threads: list | None) -> list:
                 threads is not None and step["thread"] not in threads and not is_last:
             continue
         if step["what"] == "kernel end":
-            is_told = thread_of(step) in at_work
+            is_told = thread_of(step) in at_work or numbers_of[number] in ends
             at_work.discard(thread_of(step))
         elif step["what"].endswith("load"):
             is_told = bool(cells & used["store"])
@@ -71,7 +68,7 @@ def told_steps(row: dict, used: dict, alone: set, threads: list | None) -> list:
             numbers.append(number)
             if any("/explore/" not in place for place in step["places"]):
                 at_work.add(thread_of(step))
-    return numbers
+    return numbers or [*range(len(row["steps"]))]  # a thread that no other depends on
 
 
 def folded(row: dict, numbers: list) -> list:
@@ -92,19 +89,22 @@ def folded(row: dict, numbers: list) -> list:
 
 
 def ranges(rows: list, groups: list) -> list:
-    """Lists of names: cells that are one range, because the same steps access them in all rows."""
-    uses = defaultdict(list)
+    """Lists of names: cells that are one range, because the same steps of the first row access
+    them; cells that it does not access: of the next row."""
+    uses, together = {}, defaultdict(list)
     for row, its_groups in zip(rows, groups):
+        its_uses = defaultdict(list)
         for number, group in enumerate(its_groups):
-            for step in group:
-                for cell in row["steps"][step]["cells"]:
-                    use = id(row), number
-                    name = row["cells"][cell["cell"]]["name"]
-                    if use not in uses[name]:
-                        uses[name].append(use)
-    together = defaultdict(list)
+            for cell in dict.fromkeys(row["cells"][cell["cell"]]["name"]
+                                      for step in group for cell in row["steps"][step]["cells"]):
+                its_uses[cell].append((id(row), number))
+        for cell, its in its_uses.items():
+            uses.setdefault(cell, its)
+    words = defaultdict(set)
+    for name, its in uses.items():
+        words[word_of(name)].update(its)
     for name in sorted(uses, key=by_number):
-        together[name[:2], base(name), tuple(uses[name])].append(name)
+        together[name[:2], base(name), frozenset(words[word_of(name)])].append(name)
     return [*together.values()]
 
 
@@ -131,19 +131,19 @@ def condensed(rows: list, page: str = "", threads: list | None = None,
     everybody = {thread_of(step): name_of(step) for row in rows for step in row["steps"]}
     blocks = [thread[:2] for thread in everybody]
     alone = {block for block in blocks if blocks.count(block) == 1}
-    groups = [folded(row, told_steps(row, used, alone, threads)) for row in rows]
+    orders = [read_orders(row) for row in rows]
+    ends = {ends_of(row).get(before) for row, found in zip(rows, orders)
+            for before, after, *_ in found if row["steps"][after]["what"] != "kernel end"}
+    groups = [folded(row, told_steps(row, used, alone, threads, ends)) for row in rows]
     lanes = sorted({thread_of(row["steps"][number]) for row, its_groups in zip(rows, groups)
                     for group in its_groups for number in group})
     parts = ranges(rows, groups)
     first = {cell["name"]: cell for row in rows for cell in row["cells"]}
-    whose = [(first[part[0]]["rank"], base(part[0])) for part in parts]
-    cells = []
-    for part, of in zip(parts, whose):
-        name = re.sub(r"^r\d+\.", "", part[0])
-        cells.append([re.sub(r"(\[\d+\]|\+\d+)+$", "", name) if whose.count(of) == 1 else name,
-                      of[0], values([first[name]["first"] for name in part])])
-    runs = [execution(row, its_groups, page, lanes, parts, cells)
-            for row, its_groups in zip(rows, groups)]
+    texts = {name: cell["first"] for name, cell in first.items()}
+    cells = [[place_of(firsts := {name: texts[name] for name in part}), first[part[0]]["rank"],
+              values(firsts)] for part in parts]
+    runs = [execution(row, its_groups, page, lanes, parts, texts, found)
+            for row, its_groups, found in zip(rows, groups, orders)]
     named = [[everybody[lane], lane[0]] for lane in lanes]
     for run in runs:
         for rank, (name, _) in (streams or {}).items():
@@ -152,49 +152,81 @@ def condensed(rows: list, page: str = "", threads: list | None = None,
             "cells": cells, "runs": runs}
 
 
-def execution(row: dict, groups: list, page: str, lanes: list, parts: list, cells: list) -> dict:
+def execution(row: dict, groups: list, page: str, lanes: list, parts: list, firsts: dict,
+              orders: list) -> dict:
     part_of = {name: number for number, part in enumerate(parts) for name in part}
     step_of = {step: number for number, group in enumerate(groups) for step in group}
-    now = {cell["name"]: cell["first"] for cell in row["cells"]}
+    raw = row["steps"]
+    owners = {cell["name"]: cell["rank"] for cell in row["cells"]}
+    own = {cell["name"]: cell["first"] for cell in row["cells"]}
+    now = {name: value for name, value in firsts.items() if word_of(name) not in own} | own
     calls = dict.fromkeys(lanes, 0)
     steps = []
+    seen = 0  # steps before the one that is told, of which those left out may have stored
 
     def at(step: int) -> int:
         return step if step < 0 else step_of.get(step, -2)
 
+    def told_end(step: int) -> int:
+        """Of the end of a kernel that is left out: the thread's last end before it that is told."""
+        before = [number for raw_number, number in step_of.items() if raw_number < step and
+                  raw[raw_number]["what"] == raw[step]["what"] == "kernel end" and
+                  thread_of(raw[raw_number]) == thread_of(raw[step])]
+        return step_of.get(step, max(before, default=-2))
+
+    def cells_of(numbers) -> dict:
+        return {row["cells"][cell["cell"]]["name"]: cell["value"]
+                for number in numbers for cell in raw[number]["cells"]}
+
+    def told(names, state: dict) -> list:
+        return [[part, values({name: state.get(name, "") for name in parts[part]})]
+                for part in sorted({part_of[name] for name in names})]
+
     for group in groups:
-        first = row["steps"][group[0]]
-        here = {row["cells"][cell["cell"]]["name"]: cell["value"]
-                for number in group for cell in row["steps"][number]["cells"]}
-        if first["what"].endswith("store"):
-            now |= here
-        touched = sorted({part_of[name] for name in here})
+        first = raw[group[0]]
+        left_out = cells_of(number for number in range(seen, group[0])
+                            if number not in step_of and raw[number]["what"].endswith("store"))
+        hidden = {name: value for name, value in left_out.items() if name in part_of}
+        now |= hidden
+        seen = max(seen, group[0])
+        unsorted = cells_of(group)
+        here = {name: unsorted[name] for name in sorted(unsorted, key=by_number)}
         step = {"thread": lanes.index(thread_of(first)), "call": calls[thread_of(first)],
                 "what": first["what"], "order": first["order"] or "plain",
                 "source": source(first, page)}
-        if touched:
-            step["place"] = cells[touched[0]][0]
-            if len(touched) > 1:
-                step["place"] = f"{base(step['place'])}[{len(here)} words]"
-            step["owner"] = cells[touched[0]][1]
-            step["value"] = values([here[name] for name in sorted(here, key=by_number)])
-            step["cells"] = [[part, values([here.get(name, now.get(name, "")) for name in
-                                            parts[part]])] for part in touched]
-        if first["what"].endswith("load") and touched:
-            step["from"] = at(max(row["steps"][number]["from"] for number in group))
+        if hidden:
+            step["hidden"] = told(hidden, now)
+        if here:
+            step["place"] = place_of({name: firsts[name] for name in here})
+            step["owner"] = owners[next(iter(here))]
+            step["value"] = values(here)
+            if first["what"].endswith("store"):
+                now |= here
+            step["cells"] = told(here, now | here)
+        if first["what"].endswith(("load", "waits")) and here:
+            step["from"] = at(max(raw[number]["from"] for number in group))
             step["newer"] = at(first["newest"])
-            step["may"] = [[at(choice["step"]), choice["value"]] for choice in first["choices"]]
+            step["may"] = [[at(choice["step"]), values({"": choice["value"]})]
+                           for choice in first["choices"]]
+            if first["until"]:
+                kind, limit = re.fullmatch("((?:at least |not )?(?:flag )?)(.*)",
+                                           first["until"]).groups()
+                step["until"] = kind + values({"": limit})
         calls[thread_of(first)] += first["what"] == "kernel end"
         steps.append(step)
-    return {"why": reason(row) if row["failed"] else "", "steps": steps}
-
-
-def reason(row: dict) -> str:
-    """The failure, with names for threads and memory, and without what the picture shows."""
-    names = {"r{}.b{}.t{}".format(*thread_of(step)): name_of(step) for step in row["steps"]}
-    why = re.sub(r" \(step \d+\)| = 0x[0-9a-f]+( of step \d+)?", "", row["why"])
-    why = re.sub(r"r\d+\.b\d+\.t\d+", lambda thread: names.get(thread[0], thread[0]), why)
-    return re.sub(r"\br(\d+)\.(?=\w)", r"rank \1's ", why)
+    run = {"why": reason(row) if row["failed"] else "", "steps": steps, "missing": [],
+           "ordered": [[at(store), at(load)] for _, after, store, load in orders
+                       if raw[after]["what"] != "kernel end"],
+           "orders": [[told_end(before), at(after)] for before, after, *_ in orders],
+           "met": [[at(number) for number in met] for met in meetings(row)]}
+    if row["failed"]:
+        number, blame, of = fault_of(row)
+        known = at(number) >= 0
+        run |= {"fault": at(number) if known else len(steps) - 1,
+                "blame": [blame, at(of)] if known else [SHOWS, -1]}
+        if row["why"].startswith("data race"):
+            run["missing"] = [[at(of), at(number)]]
+    return run
 
 
 def same(one: dict, other: dict) -> bool:
@@ -209,8 +241,9 @@ def same(one: dict, other: dict) -> bool:
 
 def align(wrong: dict, right: dict):
     """Puts the steps of `wrong` in an order that is equivalent, and that follows the right one as
-    long as possible, but for memory orders. Sets `parts`."""
+    long as possible, but for memory orders. Sets `parts`, and adds to `missing`."""
     steps = wrong["steps"]
+    compare(wrong, right)
     needs = []  # the steps that must come before each
     for number, step in enumerate(steps):
         mine = {cell for cell, _ in step.get("cells", [])}
@@ -232,9 +265,9 @@ def align(wrong: dict, right: dict):
                 not needs[following] <= set(order):
             break
         order.append(following)
-    wrong["parts"] = next((n for n, (old, expected) in enumerate(zip(order, right["steps"]))
-                           if steps[old]["order"] != expected["order"]),
-                          min(len(order), len(steps) - 1))
+    differs = [n for n, (old, expected) in enumerate(zip(order, right["steps"]))
+               if any(steps[old].get(key) != expected.get(key) for key in ("order", "until"))]
+    wrong["parts"] = differs[0] if differs else min(len(order), len(steps) - 1)
     order += [n for n in range(len(steps)) if n not in order]
     place = {old: new for new, old in enumerate(order)} | {-1: -1, -2: -2}
     for step in steps:
@@ -242,15 +275,10 @@ def align(wrong: dict, right: dict):
             step |= {"from": place[step["from"]], "newer": place[step["newer"]],
                      "may": [[place[of], value] for of, value in step["may"]]}
     wrong["steps"] = [steps[old] for old in order]
-
-
-def tell(scene: dict) -> dict:
-    """Adds `says` to each step."""
-    for run in scene["runs"]:
-        for step in run["steps"]:
-            text = sentence(step, run["steps"], [name for name, _ in scene["threads"]])
-            step["says"] = text[0].upper() + text[1:]
-    return scene
+    for key in ("orders", "missing", "met"):
+        wrong[key] = [[place[n] for n in pair] for pair in wrong[key]]
+    blame, of = wrong["blame"]
+    wrong |= {"fault": place[wrong["fault"]], "blame": [blame, place[of]]}
 
 
 def with_lines(recording: dict) -> dict:
@@ -262,23 +290,3 @@ def with_lines(recording: dict) -> dict:
                 lines += [line for line in step["source"] if line not in lines]
                 step["source"] = [lines.index(line) for line in step["source"]]
     return recording | {"lines": lines}
-
-
-def sentence(step: dict, steps: list, threads: list) -> str:
-    name, what = threads[step["thread"]], step["what"]
-    if "place" not in step:
-        known = {"kernel end": f"the kernel of {name} ends",
-                 "fence": f"{name} makes a fence, {step['order']}",
-                 "polls too late": f"{name} polls too late: a newer value has replaced the one it "
-                                   "waits for"}
-        return known.get(what, f"{name} waits for the other threads, {what}"
-                         if what.endswith("sync") else f"{name} {what}")
-    where = f"rank {step['owner']}'s {step['place']}" if step["owner"] >= 0 else step["place"]
-    if not what.endswith("load"):
-        value = step["value"] + " " * bool(step["value"])  # none where a race has prevented it
-        return f"{name} stores {value}into {where}, {step['order']}"
-    of = step["from"]
-    origin = ("its first value" if of == -1 else "stored earlier" if of == -2 else
-              f"stored in step {of + 1} by {threads[steps[of]['thread']]}")
-    newer = f"; step {step['newer'] + 1} stored a newer one" if step["newer"] >= 0 else ""
-    return f"{name} loads {step['value']} from {where}, {step['order']}: {origin}{newer}"

@@ -4,7 +4,7 @@ import html
 import json
 from pathlib import Path
 
-from picture import bars, svg
+from picture import LEGEND, bars, svg
 
 HERE = Path(__file__).parent
 STILL = 24  # steps of the picture for readers without scripts
@@ -15,6 +15,7 @@ def script(name: str, recording: dict) -> str:
     for scene in recording.get("scenes", []):
         for run in scene["runs"]:
             run["picture"] = svg(scene, run)
+    recording["legend"] = LEGEND
     text = json.dumps(recording, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     return f"(window.symmRecordings ??= {{}})[{json.dumps(name)}] = {text};\n"
 
@@ -24,7 +25,7 @@ def element(name: str, recording: dict) -> str:
         return f'<div class="player" data-allreduce>{bars(recording["algorithms"])}</div>'
     scene = recording["scenes"][0]
     return (f'<div class="player" data-recording="{name}"><b>{html.escape(recording["title"])}</b>'
-            f'<div class="graph">{svg(scene, scene["runs"][0], STILL)}</div></div>')
+            f'<div class="graph">{svg(scene, scene["runs"][0], STILL)}</div>{LEGEND}</div>')
 
 
 def alone(name: str, recording: dict) -> str:

@@ -1,32 +1,70 @@
-"""An execution as a picture: a lane for each thread, a row for each step, and an arrow from each
-store to the loads that read it. player.js steps through it; alone it is a still picture."""
+"""An execution as a picture: a lane for each thread, a row for each step, an arrow from each store
+to the loads that read it, and one between steps that are ordered. player.js steps through it; alone
+it is a still picture."""
 
 import html
+import re
 
-LANE, ROW, LETTER = 24, 26, 6.9  # pixels
-DIRECTION = {"store": "→", "load": "←"}
+LANE, ROW, LETTER = 24, 26, 6.7  # pixels
+VERBS = {"store": ("stores", "→"), "load": ("loads", "←")}
+# Beneath a picture. The arrows' kinds are those of arrow().
+LEGEND = '<div class="legend">' + "".join(
+    f'<span><svg width="{wide}" height="12">{drawn}</svg> {text}</span>' for wide, drawn, text in [
+        (12, '<circle class="store" cx="6" cy="6" r="4"/>', "stores"),
+        (12, '<circle class="load" cx="6" cy="6" r="4"/>', "loads"),
+        (14, '<path class="bar" d="M0 6h14"/>', "syncs, ends"),
+        (26, '<path class="arrow did" d="M0 6h26"/>', "reads"),
+        (26, '<path class="arrow order" d="M0 6h26"/>', "makes known"),
+        (26, '<path class="arrow missing" d="M0 6h26"/>', "no order")]) + "</div>"
 
 
-def label(step: dict) -> str:
-    """What the step does, in a few words: `30 → slot`, a store, or `30 ← slot`, a load."""
+def short(name: str) -> str:
+    """A thread's name in a row: `rank 0 t1` for thread 1 of rank 0."""
+    parts = re.findall(r"(t)hread (\d+)|(b)lock (\d+)", name)
+    inside = "".join(f" {''.join(part)}" for part in reversed(parts))
+    return name.split(" of ")[-1] + inside
+
+
+def condition(until: str) -> str:
+    return until.replace("at least ", "≥ ").replace("not ", "≠ ")
+
+
+def label(step: dict, threads: list) -> list:
+    """What the step does, in a few words, each with the rank that colors it, or -1: `rank 0 stores
+    30 → rank 1's slot`."""
+    name, rank = threads[step["thread"]]
+    parts = [(short(name), rank)]
     if "place" not in step:
-        return step["what"]
-    order = f", {step['order']}" if step["order"] in ("acquire", "release") else ""
-    return f"{step['value']} {DIRECTION[step['what'].split()[-1]]} {step['place']}{order}"
+        what = "ends its kernel" if step["what"] == "kernel end" else step["what"]
+        return parts + [(f"{what}, {step['order']}" if what == "fence" else what, -1)]
+    verb, sign = VERBS.get(step["what"].split()[-1], ("waits for ever:", "←"))
+    if "until" in step:
+        verb = f"waits for {'ever for ' * (step['what'] == 'waits')}{condition(step['until'])}:"
+    value = step["value"].replace(f" ({step.get('until')})", "")  # flag 3 is told already
+    parts += [(f"{verb} {value} {sign}", -1)]
+    if step["owner"] >= 0:
+        own = name.endswith(f"rank {step['owner']}")
+        parts += [("its" if own else f"rank {step['owner']}'s", step["owner"])]
+    ordered = f", {step['order']}" if step["order"] in ("acquire", "release") else ""
+    return parts + [(step["place"] + ordered, -1)]
 
 
 def mark(step: dict, x: float, y: float) -> str:
     """A store is a disc, a load a ring, a sync or the end of a kernel a bar."""
     if "place" not in step:
         return f'<path class="bar" d="M{x - 7} {y}h14"/>'
-    return f'<circle class="{step["what"].split()[-1]}" cx="{x}" cy="{y}" r="5"/>'
+    what = "store" if step["what"].endswith("store") else "load"
+    return f'<circle class="{what}" cx="{x}" cy="{y}" r="5"/>'
 
 
-def arrow(of: int, to: int, steps: list, kind: str, places) -> str:
+def arrow(of: int, to: int, kind: str, places, bend: int = 0) -> str:
     (x0, y0), (x1, y1) = places(of), places(to)
-    bend = 16 if x0 == x1 else 0
-    return (f'<path class="arrow {kind}" data-to="{to}" d="M{x0} {y0}C{x0 + bend} '
-            f'{(y0 + y1) / 2:.0f} {x1 + bend} {(y0 + y1) / 2:.0f} {x1} {y1 - 6}"/>')
+    bend += 16 if x0 == x1 else 0
+    middle = (y0 + y1) / 2
+    path = f'<path class="arrow {kind}" data-to="{to}" d="'
+    cross = f"M{(x0 + x1) / 2 + bend * .75 - 5:.0f} {middle - 5:.0f}l10 10m0 -10l-10 10"
+    return (f'{path}M{x0} {y0}C{x0 + bend} {middle:.0f} {x1 + bend} {middle:.0f} {x1} {y1 - 6}"/>'
+            + (kind == "missing") * f'{path.replace("missing", "missing cross")}{cross}"/>')
 
 
 def svg(scene: dict, run: dict, rows: int | None = None) -> str:
@@ -34,8 +72,8 @@ def svg(scene: dict, run: dict, rows: int | None = None) -> str:
     threads, steps = scene["threads"], run["steps"][:rows]
     left = len(threads) * LANE + 12
     tall = len(steps) * ROW + 8
-    texts = [label(step) for step in steps]
-    wide = left + 30 + max(map(len, texts)) * LETTER
+    labels = [label(step, threads) for step in steps]
+    wide = left + 24 + max(len(" ".join(text for text, _ in words)) for words in labels) * LETTER
 
     def place(step):
         return LANE / 2 + steps[step]["thread"] * LANE, 4 + (step + .5) * ROW
@@ -44,22 +82,26 @@ def svg(scene: dict, run: dict, rows: int | None = None) -> str:
     for lane, (name, rank) in enumerate(threads):
         x = LANE / 2 + lane * LANE
         drawn += f'<path class="lane r{rank % 4}" d="M{x} 0V{tall}"/>'
-    for number, (step, text) in enumerate(zip(steps, texts)):
+    for number, (step, words) in enumerate(zip(steps, labels)):
         x, y = place(number)
-        parts = " parts" if number == run.get("parts") else ""
-        owner = f'<tspan class="owner r{step["owner"] % 4}">r{step["owner"]}</tspan> ' \
-            if step.get("owner", -1) >= 0 else ""
-        drawn += (f'<g class="row r{threads[step["thread"]][1] % 4}{parts}" data-step="{number}">'
+        kinds = "".join(f" {kind}" for kind in ("parts", "fault") if number == run.get(kind))
+        text = " ".join(html.escape(word) if rank < 0 else
+                        f'<tspan class="rank r{rank % 4}">{html.escape(word)}</tspan>'
+                        for word, rank in words)
+        drawn += (f'<g class="row r{threads[step["thread"]][1] % 4}{kinds}" data-step="{number}">'
                   f'<rect class="back" x="0" y="{4 + number * ROW}" width="100%" height="{ROW}"/>'
-                  f'{mark(step, x, y)}<text x="{left}" y="{y + 4:.0f}">{owner}'
-                  f'{html.escape(text)}</text></g>')
-    for number, step in enumerate(steps):
-        for of, _ in step.get("may", []):
-            if 0 <= of < len(steps) and of != step["from"]:
-                drawn += arrow(of, number, steps, "may", place)
-        if 0 <= step.get("from", -1) < len(steps) and \
-                steps[step["from"]]["thread"] != step["thread"]:
-            drawn += arrow(step["from"], number, steps, "did", place)
+                  f'{mark(step, x, y)}<text x="{left}" y="{y + 4:.0f}">'
+                  f'{"✗ " * ("fault" in kinds)}{text}</text></g>')
+    arrows = [(of, number, "may") for number, step in enumerate(steps)
+              for of, _ in step.get("may", []) if of >= 0 and of != step["from"]]
+    arrows += [(step["from"], number, "did") for number, step in enumerate(steps)
+               if step.get("from", -1) >= 0 and
+               steps[step["from"]]["thread"] != step["thread"]]
+    arrows += [(*pair, kind) for kind, pairs in (("order", run["orders"]),
+                                                 ("missing", run["missing"])) for pair in pairs]
+    for of, to, kind in arrows:
+        if max(of, to) < len(steps):
+            drawn += arrow(of, to, kind, place, {"order": 9, "missing": -9}.get(kind, 0))
     return (f'<svg width="{wide:.0f}" height="{tall}" role="img" '
             f'aria-label="the steps of each thread">{drawn}</svg>')
 

@@ -15,17 +15,26 @@ function make(name, attributes = {}, ...children) {
     return element;
 }
 
+/** Whether a value in memory ends a wait. Counters may wrap. */
+function ends(value, until) {
+    if (/flag/.test(until)) return value.endsWith(`(${until})`);
+    if (until.startsWith("at least ")) return (value - until.slice(9) | 0) >= 0;
+    return until.startsWith("not ") ? value !== until.slice(4) : value === until;
+}
+
 /** One execution: its picture, and what it does in the current step. */
 class View {
-    constructor(scene, run, lines, choose) {
+    constructor(scene, run, lines, choose, choose_view) {
         this.scene = scene;
         this.run = run;
         this.lines = lines;
         this.steps = run.steps;
         const part = name => this[name] = make("div", {class: name});
         this.element = make("div", {class: run.why ? "view wrong" : "view right"},
-            make("div", {class: "name", text: run.lacks ? `Wrong: ${run.lacks}` : "Right"}),
-            make("div", {class: "now"}, part("says"), part("may"), part("end"), part("source")),
+            make("button", {type: "button", class: "name", onclick: choose_view,
+                text: run.lacks ? `✗ ${run.lacks}` : "✓ right"}),
+            make("div", {class: "now"}, part("says"), part("may"), part("blame"), part("end"),
+                part("source")),
             part("graph"), make("div", {class: "side"}, part("threads"), part("memory")));
         this.says.setAttribute("aria-live", "polite");
         this.graph.innerHTML = run.picture;
@@ -62,14 +71,23 @@ class View {
         return cells;
     }
 
-    /** What a thread does after step `at`: it polls until a step still to come, or waits for others. */
-    #state(thread, at) {
-        const next = this.steps.findIndex((step, n) => n > at && step.thread === thread);
-        const last = this.steps.slice(0, at + 1).findLast(step => step.thread === thread);
-        if (next < 0 && last?.what === "kernel end") return "has ended";
-        const {from, what, place, owner} = this.steps[next] ?? {};
-        if (from > at && what === "load")
-            return `polls ${owner < 0 ? "" : `rank ${owner}'s `}${place}`;
+    /** What a thread waits for after step `at`, where memory is `now`. */
+    #state(thread, at, now) {
+        const done = this.steps.slice(0, at + 1).filter(step => step.thread === thread);
+        const next = this.steps.slice(at + 1).filter(step => step.thread === thread);
+        const last = done.at(-1), end = next.findIndex(({until}) => until === undefined);
+        if (!next.length && last?.what === "kernel end") return "has ended";
+        const polls = next.length ? next.slice(0, end < 0 ? next.length : end) :
+            done.filter(({what}) => what === "waits");
+        const wait = polls.find(({until, cells: [[cell]]}) => !until || !ends(now[cell], until));
+        if (wait) {
+            const {until, place, owner, cells: [[cell]]} = wait;
+            const its = owner < 0 || this.scene.threads[thread][1] === owner ? "its" :
+                `rank ${owner}'s`;
+            const state = until ? `until ${its} ${place} ${/flag/.test(until) ? "has" : "is"} ${until}` :
+                `at ${its} ${place}`;
+            return `waits ${next.length ? "" : "for ever "}${state}; it holds ${now[cell]}`;
+        }
         const syncs = of => this.steps.slice(0, at + 1).filter(
             step => step.thread === of && step.what.endsWith("sync")).length;
         const slow = last?.what.endsWith("sync") && this.scene.threads.some(([, rank], other) =>
@@ -101,8 +119,9 @@ class View {
         const row = this.rows[at].querySelector(".back").getBBox();
         this.graph.scrollTop = row.y - this.graph.clientHeight / 2;
         const now = this.scene.cells.map(([, , first]) => first);
-        for (const {what, cells} of this.steps.slice(0, at + 1))
-            if (what.endsWith("store")) for (const [cell, value] of cells ?? []) now[cell] = value;
+        for (const {what, cells, hidden} of this.steps.slice(0, at + 1))
+            for (const [cell, value] of [...hidden ?? [], ...what.endsWith("store") ? cells ?? [] : []])
+                now[cell] = value;
         const touched = new Map(step.cells ?? []), is_load = step.what.endsWith("load");
         this.cells.forEach(({element, value}, cell) => {
             value.textContent = now[cell];
@@ -112,12 +131,13 @@ class View {
                 this.memory.offsetTop - this.memory.clientHeight / 2;
         });
         this.waits.forEach(({element, state}, thread) => {
-            state.textContent = this.#state(thread, at);
+            state.textContent = this.#state(thread, at, now);
             element.classList.toggle("current", thread === step.thread);
         });
         const is_end = at + 1 === this.steps.length;
         this.end.textContent = !is_end ? "" : this.run.why ? `✗ ${this.run.why}` : "✓ All is right.";
-        this.element.classList.toggle("parts", position === this.run.parts);
+        this.blame.textContent = at === this.run.fault ? `✗ At fault: ${this.run.blame}.` : "";
+        this.element.classList.toggle("fault", at === this.run.fault);
     }
 }
 
@@ -197,7 +217,9 @@ class Player extends Stepper {
         Object.assign(this, {recording, scene, wrong, call});
         this.views_box = make("div", {class: "views"});
         this.parting = make("div", {class: "parting"});
-        root.append(this.parting, this.views_box);
+        const legend = make("div");
+        legend.innerHTML = recording.legend;
+        root.append(this.parting, this.views_box, legend);
         this.build();
     }
 
@@ -219,7 +241,12 @@ class Player extends Stepper {
         }
         const runs = [first, ...+this.wrong.value ? [others[+this.wrong.value - 1]] : []];
         this.views = runs.map(run =>
-            new View(scene, run, this.recording.lines, step => this.go(step)));
+            new View(scene, run, this.recording.lines, step => this.go(step), event => {
+                for (const {element} of this.views)
+                    element.classList.toggle("chosen", element.contains(event.target));
+                this.show(this.step);
+            }));
+        this.views.at(-1).element.classList.add("chosen");
         this.views_box.replaceChildren(...this.views.map(view => view.element));
         this.root.classList.toggle("two", runs.length > 1);
         this.stop();
@@ -228,11 +255,12 @@ class Player extends Stepper {
 
     show(step) {
         for (const view of this.views) view.show(step);
-        const {steps} = this.views[0], {parts} = this.views.at(-1).run;
+        const {steps} = this.views[0], {parts, fault} = this.views.at(-1).run;
         this.call.value = steps[Math.min(step, steps.length - 1)].call;
-        this.parting.textContent = parts === undefined ? "" : step < parts ?
-            `They part in step ${parts + 1}.` : step === parts ? "Here they part." :
-            `They parted in step ${parts + 1}.`;
+        this.parting.replaceChildren(...fault === undefined ? [] : [
+            make("a", {href: "#", class: "fault", text: `✗ Step ${fault + 1} is at fault`,
+                onclick: event => { event.preventDefault(); this.go(fault); }}),
+            parts === undefined ? "" : make("span", {text: `. They differ from step ${parts + 1} on.`})]);
     }
 }
 

@@ -11,6 +11,7 @@ import webbrowser
 
 import execution
 import page
+import sentences
 from picture import label
 
 COLORS = [curses.COLOR_BLUE, curses.COLOR_YELLOW, curses.COLOR_GREEN, curses.COLOR_MAGENTA]
@@ -32,7 +33,7 @@ class Screen:
     def choose(self, number: int):
         self.number = number % len(self.rows)
         row = self.rows[self.number]
-        self.scene = execution.tell(execution.condensed([row]))
+        self.scene = sentences.tell(execution.condensed([row]))
         self.run = self.scene["runs"][0]
         self.at = 0
         self.title = f"{row['protocol']}, {'limits may pass' if row['may_give_up'] else 'all end'}"
@@ -73,11 +74,11 @@ class Screen:
         for lane, (_, rank) in enumerate(threads):
             is_its = lane == step["thread"]
             self.write(line, 2 + 2 * lane, mark if is_its else "│", self.color(rank) | style)
+        fault = number == self.run.get("fault")
+        self.write(line, 0, "✗" if fault else "▸" if number == self.at else " ")
         column = 3 + 2 * len(threads)
-        self.write(line, 0, "▸" if number == self.at else " ")
-        if step.get("owner", -1) >= 0:
-            self.write(line, column, f"r{step['owner']}", self.color(step["owner"]) | style)
-        self.write(line, column + 3, label(step), style)
+        for text, rank in label(step, threads):
+            column = self.write(line, column, text + " ", self.color(rank) | style)
 
     def below(self, step: dict, wide: int) -> list:
         """Lines about the step, and the memory after it."""
@@ -85,15 +86,17 @@ class Screen:
         if len(step.get("may", [])) > 1:
             lines.append(("it may return " + ", ".join(
                 f"[{value}]" if of == step["from"] else value for of, value in step["may"]), 0))
+        if self.at == self.run.get("fault"):
+            lines.append((f"at fault: {self.run['blame']}", curses.A_BOLD))
         if self.run["why"] and self.at + 1 == len(self.run["steps"]):
             lines += [("=> " + self.run["why"], curses.A_BOLD)]
         lines += [(f"{file.rpartition('/')[2]}  {text}", curses.A_DIM)
                   for file, text in step["source"]]
         cells = [[name, owner, value] for name, owner, value in self.scene["cells"]]
         for earlier in self.run["steps"][:self.at + 1]:
-            if earlier["what"].endswith("store"):
-                for cell, value in earlier.get("cells", []):
-                    cells[cell][2] = value
+            stored = earlier.get("cells", []) if earlier["what"].endswith("store") else []
+            for cell, value in earlier.get("hidden", []) + stored:
+                cells[cell][2] = value
         touched = {cell for cell, _ in step.get("cells", [])}
         for owner in sorted({owner for _, owner, _ in cells}):
             text = "  ".join(f"{name}={value}" + "*" * (number in touched)
@@ -122,7 +125,7 @@ class Screen:
 def in_browser(rows: list):
     """Opens a page with the rows, and prints its name."""
     scenes = [{"name": row["protocol"] + ", limits may pass" * row["may_give_up"]} |
-              execution.tell(execution.condensed([row])) for row in rows]
+              sentences.tell(execution.condensed([row])) for row in rows]
     file = execution.ROOT / "build/execution.html"
     recording = {"title": rows[0]["protocol"], "scenes": scenes}
     file.write_text(page.alone("execution", execution.with_lines(recording)))
