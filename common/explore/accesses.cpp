@@ -344,11 +344,16 @@ void Exploration::settle_volatile() {
 
 void Exploration::acquire_both() {
     const Inside inside(*this);
+    std::size_t halves = current_->last_reads.size();
     for (const StoreRecord* store : current_->last_reads) {
         current_->mind.now.join(store->released);
     }
-    if (!trying_) {
-        log({"fence", {.order = std::memory_order_acquire}});
+    // Each half was loaded relaxed, by this thread; together they are one load, acquire.
+    for (auto step = log_.rbegin(); !trying_ && step != log_.rend() && halves > 0; ++step) {
+        if (step->thread == number_of(*current_) && step->what == "load") {
+            step->access.order = std::memory_order_acquire;
+            --halves;
+        }
     }
 }
 

@@ -31,8 +31,8 @@ TEST_F(FewGranules, HoldEachTensorWhileItExists) {
         for (int step = 0; step < 6; ++step) {
             for (std::size_t i = 0; i < tensors.size(); ++i) {
                 if (tensors[i].first == step) {
-                    fill(buffer.base() + offsets[i], static_cast<unsigned char>(i),
-                         tensors[i].bytes);
+                    symm::fill(buffer.base() + offsets[i], static_cast<unsigned char>(i),
+                               tensors[i].bytes);
                 }
             }
             for (std::size_t i = 0; i < tensors.size(); ++i) {
