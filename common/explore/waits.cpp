@@ -271,11 +271,15 @@ StoreRecord& Exploration::chosen(std::size_t location, bool for_update,
 }
 
 std::string Exploration::deadlock() {
+    constexpr int kListed = 6;  // of those that wait at barriers: a block has many
+    int at_barriers = 0;
     std::string text = "no thread can go on:";
     for (std::size_t i = 0; i < thread_count_; ++i) {
         Thread& thread = threads_[i];
         if (thread.state == ThreadState::kAtBarrier) {
-            text += fmt::format(" {} waits at a barrier;", name_of(thread));
+            if (++at_barriers <= kListed) {
+                text += fmt::format(" {} waits at a barrier;", name_of(thread));
+            }
         } else if (thread.state == ThreadState::kWaits || thread.state == ThreadState::kSpins) {
             text += fmt::format(" {} polls", name_of(thread));
             text += thread.wait.polled.empty() ? " nothing," : "";
@@ -298,6 +302,9 @@ std::string Exploration::deadlock() {
                 log_endless(thread);
             }
         }
+    }
+    if (at_barriers > kListed) {
+        text += fmt::format(" {} more wait at barriers;", at_barriers - kListed);
     }
     text.pop_back();
     return text;
