@@ -174,19 +174,38 @@ void symmetric_pool(Scene& scene, bool unequal) {
         scene.launch(rank, {}, [=](const ThreadBlock&) {
             Group group(calls, timeout, rank);
             SymmetricPool pool(group);
-            const auto allocate = [&](int tensors) {
-                for (int i = 0; i < tensors + (unequal ? rank : 0); ++i) {
+            int tensors = 0;
+            const auto allocate = [&](int more) {
+                const int registered = pool.registered();
+                const Word before = calls.of(rank)->registered;
+                const int allocated = more + (unequal ? rank : 0);
+                for (int i = 0; i < allocated; ++i) {
                     pool.allocate();
+                }
+                tensors += allocated;
+                if (pool.registered() != registered && calls.of(rank)->registered == before) {
+                    explore::fail("segments count as registered that no call has registered");
+                }
+            };
+            const auto register_all = [&] {
+                const Word before = calls.of(rank)->registered;
+                pool.register_all();
+                const int segments =
+                    (tensors + SymmetricPool::kPerSegment - 1) / SymmetricPool::kPerSegment;
+                if (calls.of(rank)->registered == before) {
+                    explore::fail("register_all() has made no collective call");
+                }
+                if (pool.registered() != segments) {
+                    explore::fail(fmt::format("register_all() has registered {} of {} segments",
+                                              pool.registered(), segments));
                 }
             };
             allocate(SymmetricPool::kPerSegment);
-            pool.register_all();
+            register_all();
             for (int step = 0; step < 2; ++step) {
                 allocate(1);
                 pool.all_reduce();
-            }
-            if (pool.registered() < 1) {
-                explore::fail("register_all() has registered nothing");
+                register_all();  // in step 1 only rank 1 may have a new segment
             }
         });
     }
