@@ -16,6 +16,9 @@ void expect_whole(std::size_t count, std::size_t element_bytes, int chunks) {
         ASSERT_EQ(range.offset, end) << "chunk " << i << " of " << count << " elements of "
                                      << element_bytes << " bytes begins at the wrong byte";
         ASSERT_LE(range.bytes, most) << "chunk " << i << " of " << count << " is too long";
+        ASSERT_EQ(range.bytes % element_bytes, 0)
+            << "chunk " << i << " of " << count << " elements of " << element_bytes
+            << " bytes cuts an element";
         end = range.offset + range.bytes;
     }
     ASSERT_EQ(end, count * element_bytes) << "the chunks of " << count << " elements of "

@@ -64,6 +64,23 @@ TEST_P(HostBuffer, UsesCuMemWhereBothCan) {
     }
 }
 
+// A handle may be any number. The first byte of this one, as of a file's name, is a slash.
+TEST(HandlesHostBuffer, IsReadAsItsDescriptorSays) {
+    constexpr int kSlash = 0x100 + '/';
+    const Owner owner(Path::kCuMem, true);
+    const UniqueFd handle(::fcntl(owner.file.get(), F_DUPFD_CLOEXEC, kSlash));
+    ASSERT_EQ(handle.get(), kSlash);
+    BufferDescriptor descriptor{Path::kCuMem, {}};
+    std::memcpy(descriptor.bytes.data(), &kSlash, sizeof(kSlash));
+    EXPECT_GE(UniqueFd(attach(descriptor, true)).get(), 0);
+    try {
+        const UniqueFd file(attach(descriptor, false));
+        ADD_FAILURE() << "a rank without cuMem has attached a buffer of cuMem";
+    } catch (const std::runtime_error& error) {
+        EXPECT_STREQ(error.what(), "cannot import the cuMem handle 303: not supported");
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(On, HostBuffer,
                          ::testing::Values(Machine{true, true}, Machine{false, false},
                                            Machine{true, false}, Machine{false, true}),
