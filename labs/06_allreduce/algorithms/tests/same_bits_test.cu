@@ -18,6 +18,8 @@ namespace {
 constexpr int kRanks = 3;
 constexpr unsigned kCount = 48;
 constexpr unsigned kCalls = 6;
+constexpr ReduceOp kOps[kCalls] = {ReduceOp::kSum, ReduceOp::kSum, ReduceOp::kSum,
+                                   ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kProd};
 constexpr std::size_t kPacks = kCount * sizeof(float) / sizeof(simt::Pack16);
 
 using Bits = std::array<std::uint32_t, kCount>;
@@ -33,6 +35,16 @@ struct Memory {
 float input(int rank, unsigned call, unsigned i) {
     const float small = static_cast<float>(1 + 2 * (call % 4));
     return (i + call) % kRanks == static_cast<unsigned>(rank) ? 16777216.0F : small;
+}
+
+/// The result, if combined in the order of the ranks.
+float exact(unsigned call, unsigned i) {
+    float result = input(0, call, i);
+    for (int p = 1; p < kRanks; ++p) {
+        const float next = input(p, call, i);
+        result = kOps[call] == ReduceOp::kProd ? result * next : result + next;
+    }
+    return kOps[call] == ReduceOp::kAvg ? result * static_cast<float>(1.0 / kRanks) : result;
 }
 
 CUdeviceptr address_of(const void* pointer) {
@@ -59,7 +71,7 @@ TEST(SameBits, OnAllRanks) {
             launch(
                 stream.get(), 2, 4,
                 Sentinel<float, 4>{
-                    {{Reduction(ReduceOp::kSum, kRanks), timeout.timeout(), rank.rank(), kRanks},
+                    {{Reduction(kOps[call], kRanks), timeout.timeout(), rank.rank(), kRanks},
                      {&local->epochs, range.pointer<simt::Pack16>(offsetof(Memory, banks)), kPacks},
                      {{}, address_of(local->in[call]), address_of(local->out[call]), kCount}}});
         }
@@ -72,16 +84,13 @@ TEST(SameBits, OnAllRanks) {
             unsigned different = 0;
             unsigned reordered = 0;
             for (unsigned i = 0; i < kCount; ++i) {
-                float exact = 0;  // if added in the order of the ranks
-                for (int p = 0; p < kRanks; ++p) {
-                    exact += input(p, call, i);
-                }
-                const float difference = std::bit_cast<float>(bits.at(i)) - exact;
+                const float difference = std::bit_cast<float>(bits.at(i)) - exact(call, i);
                 wrong += difference >= -4 && difference <= 4 ? 0 : 1;
                 different += bits.at(i) == all[0].at(i) ? 0 : 1;
-                reordered += bits.at(i) == std::bit_cast<std::uint32_t>(exact) ? 0 : 1;
+                reordered += bits.at(i) == std::bit_cast<std::uint32_t>(exact(call, i)) ? 0 : 1;
             }
-            EXPECT_EQ(wrong, 0U) << "wrong sums on rank " << rank.rank() << " in call " << call;
+            EXPECT_EQ(wrong, 0U) << "wrong " << name_of(kOps[call]) << " on rank " << rank.rank()
+                                 << " in call " << call;
             EXPECT_EQ(different, 0U) << "rank " << rank.rank() << "'s bits differ from rank 0's";
             EXPECT_EQ(reordered, 0U) << "rank " << rank.rank() << " adds in another order than the "
                                      << "ranks'";
