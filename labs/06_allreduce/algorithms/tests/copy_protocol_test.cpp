@@ -8,21 +8,23 @@
 namespace symm {
 namespace {
 
-/// A rank that makes AllReduces by the copy engine.
+/// A rank that makes calls by the copy engine.
 struct CopySide : ProtocolSide {
     CopySide(Rank& r, std::chrono::nanoseconds limit, std::size_t slot_bytes = peer_slot_bytes(2),
              std::uint32_t epoch = 0)
         : ProtocolSide(r, limit, epoch), slots(r, slot_bytes) {}
 
-    void queue(std::size_t count) {
+    /// `count` elements, of each part if the ranks have parts.
+    void queue(Collective collective, const float* in, float* out, std::size_t count) {
         two_shot.queue(stream.get(), {2, 8},
                        {{{Reduction(ReduceOp::kSum, 2), timeout.timeout(), rank.rank(), 2},
-                         {{},
-                          reinterpret_cast<CUdeviceptr>(local->in),
-                          reinterpret_cast<CUdeviceptr>(local->out),
+                         {{DataType::kFloat, ReduceOp::kSum, collective},
+                          reinterpret_cast<CUdeviceptr>(in),
+                          reinterpret_cast<CUdeviceptr>(out),
                           count}},
                         {memory.member(&ProtocolMemory::barrier), rank.rank(), 2}});
     }
+    void queue(std::size_t count) { queue(Collective::kAllReduce, local->in, local->out, count); }
     /// Where a peer tells this rank that it gave up.
     CUdeviceptr gave_up(int peer) const {
         const TrustMemory* trust = slots.trust().memory.of(rank.rank());
@@ -44,6 +46,23 @@ TEST(TwoShotCopy, IsRightCallAfterCall) {
             side.prepare(call);
             side.queue(count);
             side.compare(2, count, call);
+        }
+        side.expect_right();
+    });
+}
+
+// A ReduceScatter into this rank's part of the output, then an AllGather of the parts, in place.
+// The AllGather's first copies read what the ReduceScatter's last kernel has written.
+TEST(TwoShotCopy, IsRightInHalves) {
+    run_ranks({2, RankMode::kThread, {}}, [&](Rank& rank) {
+        CopySide side(rank, Deadline::standard_limit(), 64);
+        constexpr std::size_t kCount = 100;
+        float* const part = side.local->out + kCount * static_cast<std::size_t>(rank.rank());
+        for (unsigned call = 0; call < 3; ++call) {
+            side.prepare(call);
+            side.queue(Collective::kReduceScatter, side.local->in, part, kCount);
+            side.queue(Collective::kAllGather, part, side.local->out, kCount);
+            side.compare(2, 2 * kCount, call);
         }
         side.expect_right();
     });
