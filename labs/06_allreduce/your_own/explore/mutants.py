@@ -54,6 +54,8 @@ MUTANTS = [
      "rms_norm/packs/2x33/3rows", r"data race on r\d.shared"),
     ("the row's sync", RMS_NORM, "if (!all_.sync(arrived)) {", "if (!arrived) {",
      "rms_norm/packs/2x33/3rows", r"data race on r\d.shared"),
+    ("the row's vote", RMS_NORM, "all_.sync(arrived)", "all_.sync(true)",
+     "rms_norm/packs/2x1", "gave up has stored a wrong output"),
     ("a new sum for each row", RMS_NORM, "        sum_ = 0;\n", "", "rms_norm/packs/2x2", ROW),
     ("the count of calls", RMS_NORM, "mailbox.end(block, norm.rows() * packs);", "",
      "rms_norm/packs/2x1", ROW + "|no thread can go on"),

@@ -49,24 +49,25 @@ inline symm::MailboxCall mailbox_call(Scene& scene, const Memory& memory, int ra
 struct Steps {
     std::function<void()> fill;
     std::function<void(const ThreadBlock&)> kernel;
-    std::function<void()> check;
+    std::function<void(bool gave_up)> check;  ///< Whether a wait of this call has given up.
 };
 
-/// Adds a rank's threads, which make the calls one after another. A rank that has given up checks
-/// nothing, as its host would throw.
+/// Adds a rank's threads, which make the calls one after another. Calls after one that has given up
+/// are not checked, as the host would throw.
 inline void launch_calls(Scene& scene, int rank, const symm::explore::Shape& shape,
                          const symm::simt::Timeout& timeout, const std::vector<Steps>& calls) {
     scene.launch(rank, shape, [=](const ThreadBlock& block) {
         const bool first = block.grid_rank() == 0;
         for (const Steps& call : calls) {
-            if (first && !symm::explore::gave_up(timeout)) {
+            const bool is_checked = first && !symm::explore::gave_up(timeout);
+            if (is_checked) {
                 call.fill();
             }
             symm::explore::kernel_end();
             call.kernel(block);
             symm::explore::kernel_end();
-            if (first && !symm::explore::gave_up(timeout)) {
-                call.check();
+            if (is_checked) {
+                call.check(symm::explore::gave_up(timeout));
             }
         }
     });
