@@ -395,7 +395,8 @@ for lab in sorted({e.lab for e in course}):
 
     def built_for(self, exercise) -> str:
         code = ("import exercises, check_tree; course = exercises.load(); "
-                f"check_tree.update(course, next((e for e in course if e.id == '{exercise}'), None))")
+                f"one = next((e for e in course if e.id == '{exercise}'), None); "
+                "check_tree.update(course, one)")
         self.run_python(code)
         return (self.root / "build/course_tree" / FILE).read_text()
 
