@@ -197,7 +197,7 @@ def execution(row: dict, groups: list, page: str, lanes: list, parts: list, firs
         if hidden:
             step["hidden"] = told(hidden, now)
         if here:
-            step["place"] = place_of({name: firsts[name] for name in here})
+            step["place"] = place_of({name: own.get(name, firsts[name]) for name in here})
             step["owner"] = owners[next(iter(here))]
             step["value"] = values(here)
             if first["what"].endswith("store"):

@@ -5,7 +5,7 @@ it is a still picture."""
 import html
 import re
 
-LANE, ROW, LETTER = 24, 26, 6.7  # pixels
+LANE, ROW, LETTER, NUMBER = 24, 26, 6.7, 26  # pixels
 VERBS = {"store": ("stores", "→"), "load": ("loads", "←")}
 # Beneath a picture. The arrows' kinds are those of arrow().
 LEGEND = '<div class="legend">' + "".join(
@@ -70,17 +70,17 @@ def arrow(of: int, to: int, kind: str, places, bend: int = 0) -> str:
 def svg(scene: dict, run: dict, rows: int | None = None) -> str:
     """The picture; `rows`: of the first steps only."""
     threads, steps = scene["threads"], run["steps"][:rows]
-    left = len(threads) * LANE + 12
+    left = NUMBER + len(threads) * LANE + 12
     tall = len(steps) * ROW + 8
     labels = [label(step, threads) for step in steps]
     wide = left + 24 + max(len(" ".join(text for text, _ in words)) for words in labels) * LETTER
 
     def place(step):
-        return LANE / 2 + steps[step]["thread"] * LANE, 4 + (step + .5) * ROW
+        return NUMBER + LANE / 2 + steps[step]["thread"] * LANE, 4 + (step + .5) * ROW
 
     drawn = ""
     for lane, (name, rank) in enumerate(threads):
-        x = LANE / 2 + lane * LANE
+        x = NUMBER + LANE / 2 + lane * LANE
         drawn += f'<path class="lane r{rank % 4}" d="M{x} 0V{tall}"/>'
     for number, (step, words) in enumerate(zip(steps, labels)):
         x, y = place(number)
@@ -90,6 +90,7 @@ def svg(scene: dict, run: dict, rows: int | None = None) -> str:
                         for word, rank in words)
         drawn += (f'<g class="row r{threads[step["thread"]][1] % 4}{kinds}" data-step="{number}">'
                   f'<rect class="back" x="0" y="{4 + number * ROW}" width="100%" height="{ROW}"/>'
+                  f'<text class="number" x="{NUMBER - 4}" y="{y + 4:.0f}">{number + 1}</text>'
                   f'{mark(step, x, y)}<text x="{left}" y="{y + 4:.0f}">'
                   f'{"✗ " * ("fault" in kinds)}{text}</text></g>')
     arrows = [(of, number, "may") for number, step in enumerate(steps)

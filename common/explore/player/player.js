@@ -28,6 +28,7 @@ class View {
         this.scene = scene;
         this.run = run;
         this.lines = lines;
+        this.choose = choose;
         this.steps = run.steps;
         const part = name => this[name] = make("div", {class: name});
         this.element = make("div", {class: run.why ? "view wrong" : "view right"},
@@ -95,13 +96,21 @@ class View {
         return slow ? `waits at ${last.what}` : "";
     }
 
+    /** A text in which each "step 12" leads there. */
+    #linked(text) {
+        return text.split(/(\bstep \d+)/).map((part, n) => n % 2 ? make("a", {href: "#", text: part,
+            onclick: event => { event.preventDefault(); this.choose(part.slice(5) - 1); }}) : part);
+    }
+
     show(position) {
         const at = Math.min(position, this.steps.length - 1), step = this.steps[at];
-        this.says.replaceChildren(make("b", {text: `${at + 1}`}), ` ${step.says}.`);
-        this.may.replaceChildren(...(step.may?.length > 1 ? ["It may return ",
-            ...step.may.map(([of, value]) => make("span", {
-                class: of === step.from ? "did" : "may",
-                text: `${value} (${of < 0 ? "at first" : `step ${of + 1}`})`}))] : []));
+        this.says.replaceChildren(make("b", {text: `${at + 1}`}), ...this.#linked(` ${step.says}.`));
+        const may = (step.may ?? []).filter(([of, value]) =>
+            of === step.from || !step.until || ends(value, step.until));
+        this.may.replaceChildren(...(may.length > 1 ? ["It may return ",
+            ...may.map(([of, value]) => make("span", {
+                class: of === step.from ? "did" : "may"}, ...this.#linked(
+                `${value} (${of < 0 ? "at first" : `step ${of + 1}`})`)))] : []));
         this.source.replaceChildren(...step.source.map(line => {
             const [file, text] = this.lines[line];
             return make("div", {}, make("span", {text: file.replace(/.*\//, "")}),
@@ -110,7 +119,7 @@ class View {
         this.rows.forEach((row, number) => {
             row.classList.toggle("future", number > at);
             row.classList.toggle("current", number === at);
-            row.classList.toggle("candidate", (step.may ?? []).some(([of]) => of === number));
+            row.classList.toggle("candidate", may.some(([of]) => of === number));
         });
         for (const arrow of this.arrows) {
             arrow.classList.toggle("future", arrow.dataset.to > at);
@@ -136,7 +145,8 @@ class View {
         });
         const is_end = at + 1 === this.steps.length;
         this.end.textContent = !is_end ? "" : this.run.why ? `✗ ${this.run.why}` : "✓ All is right.";
-        this.blame.textContent = at === this.run.fault ? `✗ At fault: ${this.run.blame}.` : "";
+        this.blame.replaceChildren(...at === this.run.fault ?
+            this.#linked(`✗ At fault: ${this.run.blame}.`) : []);
         this.element.classList.toggle("fault", at === this.run.fault);
     }
 }
@@ -255,10 +265,11 @@ class Player extends Stepper {
 
     show(step) {
         for (const view of this.views) view.show(step);
-        const {steps} = this.views[0], {parts, fault} = this.views.at(-1).run;
-        this.call.value = steps[Math.min(step, steps.length - 1)].call;
+        const {steps} = this.views[0], {parts, fault, lacks} = this.views.at(-1).run;
+        this.call.value = Math.max(...steps.slice(0, step + 1).map(({call}) => call));
         this.parting.replaceChildren(...fault === undefined ? [] : [
-            make("a", {href: "#", class: "fault", text: `✗ Step ${fault + 1} is at fault`,
+            make("a", {href: "#", class: "fault", text: `✗ ${lacks ? `${lacks[0].toUpperCase()}${lacks.slice(1)}. ` : ""}` +
+                    `Step ${fault + 1} is at fault`,
                 onclick: event => { event.preventDefault(); this.go(fault); }}),
             parts === undefined ? "" : make("span", {text: `. They differ from step ${parts + 1} on.`})]);
     }
