@@ -34,12 +34,12 @@ skip() { echo "$1: skipped: $2"; }
 ours=(env "LD_PRELOAD=$shim" SYMM_NCCL_STATS=1)
 
 run machine 20 bash -c 'date; nvidia-smi -L; nvidia-smi topo -m'
-for case in calls groups graphs streams windows one_thread aborted; do
+for case in calls groups graphs streams windows one_thread one_stream aborted; do
     run "client_$case" 60 "${ours[@]}" "$build/bin/06_allreduce_drop_in_client" "$case"
 done
 run ctypes 150 env SYMM_NCCL_STATS=1 "$python" -B "$here/ctypes_client.py" "$build/lib" \
     --libsymm "$build/labs/06_allreduce/c_api/libsymm.so.0" --calls 1000
-for name in client_{calls,groups,graphs,streams,windows,one_thread} ctypes; do
+for name in client_{calls,groups,graphs,streams,windows,one_thread,one_stream} ctypes; do
     if ! grep 'process [0-9]*: [1-9]' "$name.txt"; then
         echo "$name: no call was ours"
         failures=$((failures + 1))
