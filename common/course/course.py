@@ -15,18 +15,16 @@ import textwrap
 import time
 from pathlib import Path
 
+import check_tree
+import class_points as grading
 import exercises
-import grade as grading
-import terminal
 import keep
 import score as scoring
 import terminal
 import tool
-import check_tree
 import verdict
-from exercises import ROOT, CourseError, Exercise
 from check_tree import STATE, is_started, original
-
+from exercises import ROOT, CourseError, Exercise
 
 MOST_LINES = 12  # of a test's output: a failing execution has so many
 

@@ -286,8 +286,8 @@ for e in exercises.load():
         self.git("commit", "-q", "--allow-empty", "-m",
                  "Solve B.8 Wrong above 2 GiB\n\nWrong answers before: 3\n")
         self.run_python("""
-import grade
-solved = grade.Answers(grade.Path(".")).solved
+import class_points
+solved = class_points.Answers(class_points.Path(".")).solved
 assert solved == {"B.8": {"Wrong answers before": "3"}}, solved
 """)
         self.course("reset", "06")
@@ -452,8 +452,8 @@ def judge_answer(course, exercise, given):
     assert exercise.command[-1] == "100M", "the seed's"
     return verdict.Verdict(given == "4", "")
 verdict.judge_answer = judge_answer
-import grade
-grade.grade("{folder}", True)
+import class_points
+class_points.grade("{folder}", True)
 """))
         by_name = {learner["name"]: learner for learner in graded["learners"]}
         self.assertEqual([by_name[n]["points"] for n in ("ann", "bob", "eve")], [4, 3, 0])
