@@ -18,7 +18,7 @@ symm_explored_mutant(06_chunks not_counted chunks/2x1 "data race on r[01].slot|i
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[*made = step;]] NEW "")
 # Threads read the count while another changes it: a call without steps has no sync.
-symm_explored_mutant(06_chunks counted_early chunks/2x2/one "data race on r[01].chunks"
+symm_explored_mutant(06_chunks counted_early chunks/2x2/one "data race on r[01].steps"
   FILE labs/06_allreduce/algorithms/two_shot_chunks/two_shot_chunks.hpp
   OLD [[step != before && block]] NEW [[block]])
 # A peer has not yet written its part of the output.
