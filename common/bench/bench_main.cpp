@@ -39,9 +39,12 @@ int bench_main(int argc, char** argv, const std::function<void()>& add) try {
     std::cout.flush();
     require_written_output();
     return kExitRight;
+} catch (const UsageError& error) {
+    report_error(error_text(error));
+    return kExitUsage;
 } catch (const std::exception& error) {
     report_error(error_text(error));
-    return dynamic_cast<const UsageError*>(&error) != nullptr ? kExitUsage : kExitFailed;
+    return kExitFailed;
 }
 
 void tell_driver() {

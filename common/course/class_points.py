@@ -6,9 +6,9 @@ import re
 import subprocess
 from pathlib import Path
 
+import check_tree
 import exercises
 import keep
-import check_tree
 import verdict
 from exercises import ROOT, CourseError, Exercise
 

@@ -13,9 +13,9 @@ import time
 
 import harmful_answers
 import course
+import check_tree
 import exercises
 import tool
-import check_tree
 import verdict
 from exercises import CourseError, TooFewGpus
 

@@ -6,8 +6,8 @@ import re
 import tempfile
 from pathlib import Path
 
-import exercises
 import check_tree
+import exercises
 import verdict
 from exercises import ROOT, CourseError, Exercise
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <string_view>
 #include <utility>
 
 #include "common/explore/exploration.hpp"
@@ -344,15 +345,15 @@ void Exploration::settle_volatile() {
 
 void Exploration::acquire_both() {
     const Inside inside(*this);
-    std::size_t halves = current_->last_reads.size();
+    auto step = log_.rbegin();
     for (const StoreRecord* store : current_->last_reads) {
         current_->mind.now.join(store->released);
-    }
-    // Each half was loaded relaxed, by this thread; together they are one load, acquire.
-    for (auto step = log_.rbegin(); !trying_ && step != log_.rend() && halves > 0; ++step) {
-        if (step->thread == number_of(*current_) && step->what == "load") {
+        if (!trying_) {  // each half was loaded relaxed: together they are one load, acquire
+            step = std::find_if(step, log_.rend(), [&](const LoggedStep& one) {
+                return one.thread == number_of(*current_) && std::string_view(one.what) == "load";
+            });
             step->access.order = std::memory_order_acquire;
-            --halves;
+            ++step;
         }
     }
 }

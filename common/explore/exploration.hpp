@@ -358,10 +358,11 @@ private:
     std::vector<std::size_t> digits_;  ///< For each load, which of the possible stores is tried.
     std::vector<std::size_t> counts_;  ///< How many there are.
     std::vector<std::uint64_t> read_;
-    const std::vector<Imagined>* imagined_ = nullptr;  ///< Null: its loads return what they find.
-    std::vector<std::string> conditions_;              ///< ReportedStep::until of each load.
-    Choices choices_;                                  ///< Of the load that is being made.
-    const void* poll_frame_ = nullptr;  ///< The poll's own variables lie below, and end with it.
+    const std::vector<Imagined>* imagined_ =
+        nullptr;                           ///< What a poll's loads return; null: what is stored.
+    std::vector<std::string> conditions_;  ///< ReportedStep::until of each load.
+    Choices choices_;                      ///< Of the load that is being made.
+    const void* poll_frame_ = nullptr;     ///< The poll's own variables lie below, and end with it.
     std::vector<std::pair<char*, std::vector<char>>> overwritten_;
 };
 

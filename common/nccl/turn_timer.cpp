@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "common/cuda/event.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/ranks/rank.hpp"
 
@@ -23,6 +24,7 @@ double TurnTimer::time(const std::function<void()>& call,
         graph = Graph::capture(stream.get(), [&] { make_calls(iterations); });
         graph->launch(stream.get());  // the first launch uploads it
     }
+    const Event start, end;
     prepare();
     synchronize("warming up");
     rank.bootstrap().barrier("turn");

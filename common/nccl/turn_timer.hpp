@@ -2,10 +2,11 @@
 /// \file
 /// Times calls of ours and of NCCL's alike, in turn.
 
+#include <cstddef>
 #include <functional>
 #include <string_view>
+#include <vector>
 
-#include "common/cuda/event.hpp"
 #include "common/cuda/stream.hpp"
 
 namespace symm {
@@ -22,8 +23,6 @@ struct TurnTimer {
     /// Waits for the stream; an error names `what`.
     std::function<void(std::string_view what)> synchronize;
     int warm_ups = 1;  ///< At least 1.
-    Event start{};
-    Event end{};
 
     /// Makes `warm_ups` calls untimed, then runs `prepare`, then times the calls. Returns the time
     /// of one call in microseconds, the slowest rank's. Collective.

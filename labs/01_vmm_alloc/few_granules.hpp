@@ -2,7 +2,6 @@
 /// \file
 /// Tensors that share memory because they exist at different times: an open task.
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 

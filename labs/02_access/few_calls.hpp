@@ -3,6 +3,8 @@
 /// The rights of mappings in a row, in few calls: an open task.
 
 #include <map>
+#include <span>
+#include <vector>
 
 #include "common/cuda/check.hpp"
 #include "labs/02_access/access.hpp"

@@ -25,8 +25,8 @@ SymmetricPointer<T> symmetric(Scene& scene, int ranks, const std::string& name,
     return all;
 }
 
-/// Names a member `inbox[block][peer]` of each rank's memory, for reports: `r0.inbox(from 1)`. What
-/// has several may be no `block`.
+/// Names a member `inbox[block][peer]` of each rank's memory, for reports: `r0.inbox(from 1)`.
+/// `unit` is what the first index counts.
 template <class T, class Inbox>
 void name_inboxes(Scene& scene, SymmetricPointer<T> memory, int ranks, unsigned blocks,
                   const std::string& name, Inbox T::*member, const std::string& unit = "block") {

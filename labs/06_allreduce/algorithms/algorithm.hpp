@@ -52,8 +52,8 @@ struct AlgorithmRow {
     std::size_t (*at_once)(int ranks) = [](int) { return kAnySize; };
     /// The most bytes that so many blocks should move: above, two shots are faster.
     std::size_t (*enough_for)(unsigned blocks) = [](unsigned) { return kAnySize; };
-    /// A call outside windows of more bytes than this takes it where the tuning table has an
-    /// algorithm that needs windows.
+    /// Calls of more bytes than this, with a buffer in no window, take it if the tuning table's
+    /// algorithm needs windows.
     std::size_t (*outside_windows_above)(int ranks) = [](int) { return kAnySize; };
     LaunchShape (*shape)(std::size_t items, const LaunchShape& most) = shape_for;
     const AlgorithmKernels* kernels;
