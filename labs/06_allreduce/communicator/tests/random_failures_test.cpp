@@ -91,10 +91,14 @@ void run_round(Rank& rank, const Round& round) {
     const Stream stream;
     bool failed = false;
     try {  // an algorithm's first call may wait for all ranks on the host
+        // Each has an output of its own: after a failed kernel, the copies queued behind it still
+        // run, and would race with a peer's kernel.
+        CUdeviceptr out = to;
         for (const Algorithm algorithm : {Algorithm::kChunks, Algorithm::kCopy}) {
             if (algorithm != Algorithm::kCopy || has_copy(kRanks)) {
-                communicator.all_reduce(from, from, 1, DataType::kFloat, ReduceOp::kSum,
+                communicator.all_reduce(from, out, 1, DataType::kFloat, ReduceOp::kSum,
                                         stream.get(), algorithm);
+                out += sizeof(float);
             }
         }
         communicator.synchronize(stream, "the first call");
