@@ -41,7 +41,6 @@ struct ProgramOptions {
     std::size_t lines = 24;
     std::string json;
     std::string record;
-    bool trace = false;
     bool compare = false;
     bool list = false;
     bool go_on = false;
@@ -82,7 +81,7 @@ bool agree(const Protocol& protocol, const ProgramOptions& program) {
                       program.search.may_give_up ? "give up" : "end", fmt::join(executions, " "),
                       first == nullptr ? "" : std::to_string(first->graphs.size()), result));
     if (failed != nullptr) {
-        print(fmt::format("\n{}\n", fmt::join(story(*failed, program.trace, program.lines), "\n")));
+        print(fmt::format("\n{}\n", fmt::join(story(*failed, program.lines), "\n")));
     }
     return failed == nullptr && same;
 }
@@ -113,7 +112,7 @@ bool is_right(const Protocol& protocol, const ProgramOptions& program) {
         }
     }
     if (report.failed) {
-        print(fmt::format("\n{}\n", fmt::join(story(report, program.trace, program.lines), "\n")));
+        print(fmt::format("\n{}\n", fmt::join(story(report, program.lines), "\n")));
     }
     return !report.failed;
 }
@@ -132,7 +131,6 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
                       "Stop each search after this many seconds");
     add_number_option(app, "--executions", program.search.most_executions, std::uint64_t{1}, kMost,
                       "Stop each search after this many executions");
-    app.add_flag("--trace", program.trace, "Print every step of a failing execution");
     app.add_option("--json", program.json,
                    "Append the results to a file, one line of JSON per search, with the steps of a "
                    "failing execution");

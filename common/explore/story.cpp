@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <iterator>
-#include <numeric>
 #include <set>
-#include <string_view>
 
 namespace symm::explore {
 namespace {
@@ -19,13 +16,14 @@ bool is_sync(const ReportedStep& step) {
     return step.what.ends_with("sync");
 }
 
-/// What the step does, as a sentence without its subject. `where`: the memory that it accesses.
-std::string deed(const ReportedStep& step, const std::string& where) {
+/// What the step does, as a sentence without its subject.
+std::string deed(const ReportedStep& step) {
+    const std::string& where = step.location;
     const std::string order = step.order.empty() ? "plain" : step.order;
     if (step.what == "fence") {
         return "makes a fence, " + order;
     }
-    if (step.location.empty()) {
+    if (where.empty()) {
         return is_sync(step) || step.what == "kernel end" ? "comes to " + step.what : step.what;
     }
     if (step.what.ends_with("store")) {
@@ -48,41 +46,15 @@ std::string deed(const ReportedStep& step, const std::string& where) {
                        step.newest < 0 ? "" : fmt::format("; {} is newer", step.newest));
 }
 
-using Threads = std::set<std::array<int, 3>>;  ///< Rank, block and thread.
-
-/// The same with its subject: `rank 1 stores 30 into rank 0's slot, relaxed`.
-std::string sentence(const ReportedStep& step, const Threads& threads) {
-    const auto differs = [&](std::size_t i, int number) {
-        return std::ranges::any_of(
-            threads, [&](const auto& one) { return one[0] == step.rank && one[i] != number; });
-    };
-    std::string subject = fmt::format("rank {}", step.rank);
-    if (differs(1, step.block)) {
-        subject = fmt::format("block {} of {}", step.block, subject);
-    }
-    if (differs(2, step.thread)) {
-        subject = fmt::format("thread {} of {}", step.thread, subject);
-    }
-    std::string where = step.location;
-    if (step.owner >= 0) {
-        where = fmt::format("rank {}'s {}", step.owner, where.substr(where.find('.') + 1));
-    }
-    return subject + ' ' + deed(step, where);
-}
-
 std::string name_of(const ReportedStep& step) {
     return fmt::format("r{}.b{}.t{}", step.rank, step.block, step.thread);
 }
 
-/// A step's line, of which the step `last` is told too, and those of the `count` in between.
-std::string line_of(const Steps& steps, std::size_t number, std::size_t last, std::size_t count) {
-    const ReportedStep& step = steps[number];
-    std::string line =
-        fmt::format("{:>4} {:<8} {}", number, name_of(step), deed(step, step.location));
+/// A step's line, which tells `count` steps that do the same.
+std::string line_of(const ReportedStep& step, std::size_t number, std::size_t count) {
+    std::string line = fmt::format("{:>4} {:<8} {}", number, name_of(step), deed(step));
     if (count > 1) {
-        line += steps[last].location == step.location
-                    ? fmt::format(" ({} times)", count)
-                    : fmt::format(" ... {} ({} steps)", steps[last].location, count);
+        line += fmt::format(" ({} times)", count);
     }
     // The innermost line of source, and the nearest one in another file.
     std::string at;
@@ -221,18 +193,9 @@ std::size_t tell_from_the_end(const std::vector<long>& involved, std::size_t mos
     return followed.size() - 1 - told.numbers.size();
 }
 
-/// The name of the memory, without the place in it.
-std::string_view memory_of(const ReportedStep& step) {
-    return std::string_view(step.location).substr(0, step.location.find_first_of("+["));
-}
-
-/// Whether two steps are told in one line: the thread polls again, or copies the next word.
-bool goes_on(const ReportedStep& step, const ReportedStep& next, bool all) {
-    if (!same_thread(step, next) || step.what != next.what || step.places != next.places) {
-        return false;
-    }
-    return deed(step, step.location) == deed(next, next.location) ||
-           (all && step.what.starts_with("plain") && memory_of(step) == memory_of(next));
+/// Whether two steps are told in one line: the thread polls again.
+bool goes_on(const ReportedStep& step, const ReportedStep& next) {
+    return same_thread(step, next) && step.places == next.places && deed(step) == deed(next);
 }
 
 /// A JSON string. No text of a report has a control character.
@@ -244,28 +207,23 @@ std::string quoted(const std::string& text) {
     return result + '"';
 }
 
-/// The numbers of the steps that a story tells.
-struct Matter {
-    std::vector<std::size_t> numbers;
-    std::size_t left_out = 0;  ///< Steps that matter less.
-
-    Matter(const Report& report, std::size_t most) {
-        Told told(report.steps);
-        if (report.involved.size() == 2 && report.why.starts_with("data race")) {
-            tell_race(report.involved.front(), report.involved.back(), told);
-        } else {
-            left_out = tell_from_the_end(report.involved, most, told);
-        }
-        for (std::size_t i = 0; i < report.steps.size(); ++i) {
-            if (report.steps[i].what == "polls too late" || report.steps[i].what == "gives up") {
-                told.numbers.insert(static_cast<long>(i));
-            }
-        }
-        numbers.assign(told.numbers.begin(), told.numbers.end());
+/// The steps that the story of a report tells. Counts those that matter less.
+Told told_of(const Report& report, std::size_t most, std::size_t& left_out) {
+    Told told(report.steps);
+    if (report.involved.size() == 2 && report.why.starts_with("data race")) {
+        tell_race(report.involved.front(), report.involved.back(), told);
+    } else {
+        left_out = tell_from_the_end(report.involved, most, told);
     }
-};
+    for (std::size_t i = 0; i < report.steps.size(); ++i) {
+        if (report.steps[i].what == "polls too late" || report.steps[i].what == "gives up") {
+            told.numbers.insert(static_cast<long>(i));
+        }
+    }
+    return told;
+}
 
-std::string json_of(const ReportedStep& step, bool matters, const Threads& threads) {
+std::string json_of(const ReportedStep& step, bool matters) {
     std::vector<std::string> cells;
     for (const auto& [cell, value] : step.cells) {
         cells.push_back(fmt::format(R"({{"cell":{},"value":{}}})", cell, quoted(value)));
@@ -277,42 +235,36 @@ std::string json_of(const ReportedStep& step, bool matters, const Threads& threa
     std::vector<std::string> places;
     std::ranges::transform(step.places, std::back_inserter(places), quoted);
     return fmt::format(
-        R"({{"rank":{},"block":{},"thread":{},"says":{},"what":{},"order":{},"location":{},)"
+        R"({{"rank":{},"block":{},"thread":{},"what":{},"order":{},"location":{},)"
         R"("value":{},"from":{},"newest":{},"over":{},"choices":[{}],"cells":[{}],"places":[{}],)"
         R"("until":{},"matters":{}}})",
-        step.rank, step.block, step.thread, quoted(sentence(step, threads)), quoted(step.what),
-        quoted(step.order), quoted(step.location), quoted(step.value), step.from, step.newest,
-        step.over, fmt::join(choices, ","), fmt::join(cells, ","), fmt::join(places, ","),
-        quoted(step.until), matters);
+        step.rank, step.block, step.thread, quoted(step.what), quoted(step.order),
+        quoted(step.location), quoted(step.value), step.from, step.newest, step.over,
+        fmt::join(choices, ","), fmt::join(cells, ","), fmt::join(places, ","), quoted(step.until),
+        matters);
 }
 
 }  // namespace
 
-std::vector<std::string> story(const Report& report, bool all, std::size_t most) {
-    const auto& steps = report.steps;
-    Matter matter(report, most);
-    std::vector<std::size_t>& numbers = matter.numbers;
-    if (all) {
-        numbers.resize(steps.size());
-        std::iota(numbers.begin(), numbers.end(), 0);
-    }
+std::vector<std::string> story(const Report& report, std::size_t most) {
+    std::size_t left_out = 0;
+    const Told told = told_of(report, most, left_out);
     std::vector<std::string> lines;
-    if (!numbers.empty()) {
-        const ReportedStep& first = steps[numbers.front()];
+    if (!told.numbers.empty()) {
+        const ReportedStep& first = told.step(*told.numbers.begin());
         lines.push_back(fmt::format("      {} is thread {} of block {} of rank {}", name_of(first),
                                     first.thread, first.block, first.rank));
     }
-    if (!all && matter.left_out != 0) {
-        lines.back() += fmt::format("; {} steps that matter less are left out", matter.left_out);
+    if (left_out != 0) {
+        lines.back() += fmt::format("; {} steps that matter less are left out", left_out);
     }
-    for (std::size_t i = 0; i < numbers.size();) {
-        std::size_t run = 1;  // steps that are told in one line
-        while (i + run < numbers.size() &&
-               goes_on(steps[numbers[i]], steps[numbers[i + run]], all)) {
-            ++run;
-        }
-        lines.push_back(line_of(steps, numbers[i], numbers[i + run - 1], run));
-        i += run;
+    for (auto at = told.numbers.begin(); at != told.numbers.end();) {
+        const ReportedStep& step = told.step(*at);
+        const auto next = std::find_if_not(
+            at, told.numbers.end(), [&](long other) { return goes_on(step, told.step(other)); });
+        const auto count = static_cast<std::size_t>(std::distance(at, next));
+        lines.push_back(line_of(step, static_cast<std::size_t>(*at), count));
+        at = next;
     }
     lines.push_back(fmt::format("      => {}", report.why));
     return lines;
@@ -320,15 +272,12 @@ std::vector<std::string> story(const Report& report, bool all, std::size_t most)
 
 std::string as_json(const Report& report, const std::string& protocol, bool may_give_up,
                     std::size_t most) {
-    const Matter matter(report, most);
-    Threads threads;
-    for (const ReportedStep& step : report.steps) {
-        threads.insert({step.rank, step.block, step.thread});
-    }
+    std::size_t left_out = 0;
+    const Told told = told_of(report, most, left_out);
     std::vector<std::string> steps;
     for (const ReportedStep& step : report.steps) {
-        const bool matters = std::ranges::binary_search(matter.numbers, steps.size());
-        steps.push_back(json_of(step, matters, threads));
+        const bool matters = told.numbers.contains(static_cast<long>(steps.size()));
+        steps.push_back(json_of(step, matters));
     }
     std::vector<std::string> cells;
     for (const Cell& cell : report.cells) {
@@ -337,7 +286,7 @@ std::string as_json(const Report& report, const std::string& protocol, bool may_
     }
     std::vector<std::string> lines;
     if (report.failed) {
-        std::ranges::transform(story(report, false, most), std::back_inserter(lines), quoted);
+        std::ranges::transform(story(report, most), std::back_inserter(lines), quoted);
     }
     return fmt::format(
         R"({{"protocol":{},"may_give_up":{},"threads":{},"executions":{},"over_links":{},)"

@@ -13,8 +13,8 @@ namespace symm::explore {
 /// One line for each step that matters, and the failure. These are the steps that the failure is
 /// about, and backwards from each what its thread had read before, where that was stored, and so
 /// on; of more than `most` those with the fewest links to the failure, and all that their lines
-/// cite. `all`: all steps, with one line for a loop of plain accesses of one memory.
-std::vector<std::string> story(const Report& report, bool all = false, std::size_t most = 24);
+/// cite.
+std::vector<std::string> story(const Report& report, std::size_t most = 24);
 
 /// The report as a JSON object in one line (docs/EXPLORE.md has its form), with a story of `most`
 /// steps.

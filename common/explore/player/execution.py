@@ -25,7 +25,7 @@ from collections import defaultdict
 from itertools import groupby
 from pathlib import Path
 
-from names import base, by_number, name_of, place_of, reason, thread_of, values, word_of
+from names import base, by_number, names_of, place_of, reason, thread_of, values, word_of
 from orders import SHOWS, compare, fault_of, meetings, read_orders
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -128,7 +128,7 @@ def condensed(rows: list, page: str = "", threads: list | None = None,
     used = {what: {row["cells"][cell["cell"]]["name"] for row in rows for step in row["steps"]
                    if step["what"].endswith(what) for cell in step["cells"]}
             for what in ("load", "store")}
-    everybody = {thread_of(step): name_of(step) for row in rows for step in row["steps"]}
+    everybody = {thread: name for row in rows for thread, name in names_of(row).items()}
     blocks = [thread[:2] for thread in everybody]
     alone = {block for block in blocks if blocks.count(block) == 1}
     orders = [read_orders(row) for row in rows]

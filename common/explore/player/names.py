@@ -72,14 +72,23 @@ def thread_of(step: dict) -> tuple:
     return step["rank"], step["block"], step["thread"]
 
 
-def name_of(step: dict) -> str:
-    """The name of a step's thread."""
-    return re.match(r"(thread \d+ of |block \d+ of )*rank \d+", step["says"])[0]
+def names_of(row: dict) -> dict:
+    """The names of threads, which say no more than tells a thread from others of its rank."""
+    threads = {thread_of(step): "" for step in row["steps"]}
+    for rank, block, thread in threads:
+        others = [other for other in threads if other[0] == rank]
+        name = f"rank {rank}"
+        if any(other[1] != block for other in others):
+            name = f"block {block} of {name}"
+        if any(other[2] != thread for other in others):
+            name = f"thread {thread} of {name}"
+        threads[rank, block, thread] = name
+    return threads
 
 
 def reason(row: dict) -> str:
     """The failure, with names for threads and memory, and without what the picture shows."""
-    names = {"r{}.b{}.t{}".format(*thread_of(step)): name_of(step) for step in row["steps"]}
+    names = {"r{}.b{}.t{}".format(*thread): name for thread, name in names_of(row).items()}
     if any(step["what"] == "waits" for step in row["steps"]):  # for what: these steps tell
         return row["why"].partition(":")[0]
     why = re.sub(r" \(step \d+\)| = 0x[0-9a-f]+( of step \d+)?", "", row["why"])
