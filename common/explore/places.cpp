@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <string_view>
 #include <system_error>
 
@@ -14,8 +13,6 @@
 
 namespace symm::explore {
 namespace {
-
-using Lines = std::map<void*, std::vector<std::string>>;
 
 bool is_below_kernels(const std::string& line) {
     static constexpr const char* kParts[] = {"/cuda", "/c++/", "/fmt/", "/common/simt/", "??"};
@@ -41,14 +38,16 @@ std::ifstream output_of(Command command) {
     return {};
 }
 
+}  // namespace
+
 // Asks llvm-symbolizer for all at once. Its answer for an address is a line for each function
 // inlined there, the innermost first, and an empty line.
-void look_up(Lines& lines) {
+void look_up(Places& places) {
     std::error_code none;
     Command command;
     command.arguments = {"llvm-symbolizer", "--functions=none", "-e",
                          std::filesystem::read_symlink("/proc/self/exe", none)};
-    for (const auto& [address, found] : lines) {
+    for (const auto& [address, found] : places) {
         command.arguments.push_back(fmt::format("{}", fmt::ptr(static_cast<char*>(address) - 1)));
     }
     std::ifstream answer = output_of(command);
@@ -56,8 +55,8 @@ void look_up(Lines& lines) {
         command.arguments[0] = "llvm-symbolizer-14";
         answer = output_of(command);
     }
-    auto at = lines.begin();
-    for (std::string line; at != lines.end() && std::getline(answer, line);) {
+    auto at = places.begin();
+    for (std::string line; at != places.end() && std::getline(answer, line);) {
         if (line.empty()) {
             ++at;
         } else if (!is_below_kernels(line)) {
@@ -69,26 +68,6 @@ void look_up(Lines& lines) {
             at->second.push_back(line.substr(root == line.npos ? line.rfind('/') + 1 : root + 1));
         }
     }
-}
-
-}  // namespace
-
-std::vector<std::vector<std::string>> places_of(const std::vector<std::vector<void*>>& accesses) {
-    Lines lines;
-    for (const auto& addresses : accesses) {
-        for (void* const address : addresses) {
-            lines[address];
-        }
-    }
-    look_up(lines);
-    std::vector<std::vector<std::string>> places;
-    for (const auto& addresses : accesses) {
-        auto& place = places.emplace_back();
-        for (void* const address : addresses) {
-            place.insert(place.end(), lines[address].begin(), lines[address].end());
-        }
-    }
-    return places;
 }
 
 }  // namespace symm::explore

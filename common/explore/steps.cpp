@@ -74,6 +74,18 @@ std::set<std::uintptr_t> cuts(const std::vector<LoggedStep>& log) {
     return cuts;
 }
 
+/// The place of a step, and those of its callers. None where it accesses nothing.
+std::vector<void*> calls_of(const LoggedStep& step) {
+    std::vector<void*> calls;
+    if (step.access.address != 0) {
+        calls.push_back(step.access.place);
+        for (const Frame* frame = step.frame; frame != nullptr; frame = frame->caller) {
+            calls.push_back(frame->place);
+        }
+    }
+    return calls;
+}
+
 }  // namespace
 
 const NamedMemory* Exploration::memory_at(std::uintptr_t address) const {
@@ -147,28 +159,26 @@ void Exploration::report_steps(Report& report) const {
     const std::set<std::uintptr_t> words = cuts(log_);
     std::map<std::uintptr_t, std::size_t> cells;  // their numbers
     Writers all;
-    Writers plain;                          // a history of atomic stores begins after a plain one
-    std::vector<std::vector<void*>> calls;  // of each step: its place, and those of its callers
+    Writers plain;  // a history of atomic stores begins after a plain one
+    Places places;
     for (const LoggedStep& logged : log_) {
         const Thread& thread = threads_[static_cast<std::size_t>(logged.thread)];
         const auto number = static_cast<long>(report.steps.size());
-        ReportedStep& step = report.steps.emplace_back();
-        step.rank = thread.rank;
-        step.block = thread.block;
-        step.thread = thread.number;
-        step.what = logged.what;
+        report.steps.push_back({.rank = thread.rank,
+                                .block = thread.block,
+                                .thread = thread.number,
+                                .what = logged.what});
+        ReportedStep& step = report.steps.back();
         const Access& access = logged.access;
         if (access.order) {
             step.order = kOrders.at(static_cast<std::size_t>(*access.order));
         }
-        auto& places = calls.emplace_back();
         if (access.address == 0) {
             step.passed = logged.value;
             continue;
         }
-        places.push_back(access.place);
-        for (const Frame* frame = logged.frame; frame != nullptr; frame = frame->caller) {
-            places.push_back(frame->place);
+        for (void* const address : calls_of(logged)) {
+            places[address];
         }
         step.location = name_of(access.address);
         step.until = logged.until;
@@ -223,9 +233,11 @@ void Exploration::report_steps(Report& report) const {
                 is_made ? value_of(*at, bytes + (*at - access.address), size) : std::string());
         }
     }
-    const auto places = places_of(calls);
+    look_up(places);
     for (std::size_t i = 0; i < report.steps.size(); ++i) {
-        report.steps[i].places = places[i];
+        for (void* const address : calls_of(log_[i])) {
+            std::ranges::copy(places[address], std::back_inserter(report.steps[i].places));
+        }
     }
 }
 
