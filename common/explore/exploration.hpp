@@ -260,6 +260,7 @@ private:
         return memory_[location].stores.size() + (memory_[location].generation << 32);
     }
     bool call_poll(Thread& thread);
+    bool try_poll(Thread& thread);
     /// A value that a load of a poll shall return.
     struct Imagined {
         const Location* word;
@@ -273,7 +274,6 @@ private:
     bool is_polling() const { return trying_ || making_ != nullptr; }
     StoreRecord& chosen(std::size_t location, bool for_update,
                         std::optional<std::uint64_t> expected = {});
-    void undo();
     void pass(MeetingPoint& point);
     std::size_t word(const AtomicAccess& access);
     [[noreturn]] void fail_in_poll(const std::string& what);
@@ -354,9 +354,11 @@ private:
     // While a poll is tried or made.
     const ThreadMove* making_ = nullptr;  ///< Null: it is tried.
     bool trying_ = false;
-    std::size_t loads_ = 0;            ///< Made in this call.
-    std::vector<std::size_t> digits_;  ///< For each load, which of the possible stores is tried.
-    std::vector<std::size_t> counts_;  ///< How many there are.
+    std::size_t loads_ = 0;  ///< Made in this call.
+    struct Digit {
+        std::size_t taken, count;
+    };
+    std::vector<Digit> digits_;  ///< For each load, which of how many stores is tried.
     std::vector<std::uint64_t> read_;
     const std::vector<Imagined>* imagined_ =
         nullptr;                           ///< What a poll's loads return; null: what is stored.

@@ -110,23 +110,14 @@ void Exploration::add_thread(int rank, SceneBlock& block, unsigned block_number,
         throw std::runtime_error(fmt::format("more than {} threads", kMostThreads));
     }
     Thread& thread = threads_[thread_count_++];
-    if (thread.fiber == nullptr) {
-        thread.fiber = std::make_unique<Fiber>();
-    }
-    thread.rank = rank;
-    thread.scene_block = &block;
-    thread.block = static_cast<int>(block_number);
-    thread.number = static_cast<int>(number);
-    thread.state = ThreadState::kReady;
-    thread.gave_up = false;
-    thread.mind = {};
+    auto fiber = thread.fiber != nullptr ? std::move(thread.fiber) : std::make_unique<Fiber>();
+    thread = {.rank = rank,
+              .block = static_cast<int>(block_number),
+              .number = static_cast<int>(number),
+              .scene_block = &block,
+              .fiber = std::move(fiber),
+              .handle = {&block, number}};
     thread.mind.now.step(number_of(thread));
-    thread.reads.clear();
-    thread.frame = nullptr;
-    thread.idle.clear();
-    thread.idle_loads = 0;
-    thread.perhaps_spins.clear();
-    thread.handle = simt::ThreadBlock(&block, number);
     thread.body = [body, &thread] { body(thread.handle); };
     thread.fiber->start(live, &thread);
 }

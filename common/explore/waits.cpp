@@ -38,44 +38,42 @@ bool Exploration::call_poll(Thread& thread) {
     return ended;
 }
 
-void Exploration::undo() {
+// Calls it as if for the first time, and undoes what it does.
+bool Exploration::try_poll(Thread& thread) {
+    Mind mind = thread.mind;
+    trying_ = true;
+    const bool ended = call_poll(thread);
+    trying_ = false;
     for (auto change = overwritten_.rbegin(); change != overwritten_.rend(); ++change) {
         std::memcpy(change->first, change->second.data(), change->second.size());
     }
     overwritten_.clear();
+    thread.mind = std::move(mind);
+    return ended;
 }
 
-// Calls the poll with all combinations of values that its loads may return, each time as if for the
-// first time.
+// Tries the poll with all combinations of values that its loads may return.
 void Exploration::add_moves(Thread& thread) {
     PendingWait& wait = thread.wait;
     wait.moves.clear();
     wait.polled.clear();
     wait.tried = true;
     digits_.clear();
-    counts_.clear();
-    const Mind mind = thread.mind;
     const auto add = [&](Awaited how, bool misses) {
         wait.moves.push_back({number_of(thread), how, misses, read_});
     };
     std::optional<std::vector<std::uint64_t>> newest_fails;
-    trying_ = true;
     for (bool newest = true; newest || !digits_.empty(); newest = false) {
-        if (call_poll(thread)) {
+        if (try_poll(thread)) {
             add(Awaited::kTrue, false);
         } else if (newest) {
             newest_fails = read_;
         }
-        undo();
-        thread.mind = mind;
         digits_.resize(loads_);
-        counts_.resize(loads_);
-        while (!digits_.empty() && ++digits_.back() == counts_.back()) {
+        while (!digits_.empty() && ++digits_.back().taken == digits_.back().count) {
             digits_.pop_back();
-            counts_.pop_back();
         }
     }
-    trying_ = false;
     if (!wait.moves.empty() && newest_fails) {
         read_ = *newest_fails;
         add(Awaited::kTrue, true);
@@ -97,18 +95,12 @@ void Exploration::add_moves(Thread& thread) {
     }
 }
 
-// Whether the poll is true where its loads return these values. Undoes what it does.
+// Whether the poll is true where its loads return these values.
 bool Exploration::ends_with(Thread& thread, const std::vector<Imagined>& loads) {
-    const Mind mind = thread.mind;
     digits_.clear();
-    counts_.clear();
     imagined_ = &loads;
-    trying_ = true;
-    const bool ended = call_poll(thread);
-    trying_ = false;
+    const bool ended = try_poll(thread);
     imagined_ = nullptr;
-    undo();
-    thread.mind = mind;
     return ended;
 }
 
@@ -246,10 +238,9 @@ StoreRecord& Exploration::chosen(std::size_t location, bool for_update,
     StoreRecord* store = nullptr;
     if (trying_) {
         if (loads_ == digits_.size()) {
-            digits_.push_back(0);
-            counts_.push_back(stores.size());
+            digits_.push_back({0, stores.size()});
         }
-        store = stores.at(digits_[loads_]);
+        store = stores.at(digits_[loads_].taken);
         auto& polled = current_->wait.polled;
         if (std::ranges::find(polled, location, &PendingWait::Polled::location) == polled.end()) {
             polled.push_back({location});
