@@ -40,29 +40,13 @@ void Exploration::fail(const std::string& why) {
 
 void Exploration::begin_execution() {
     std::memset(scene_, 0, used_);
-    used_ = 0;
-    names_.clear();
+    static_cast<Execution&>(*this) = {};
     allocate<std::uint64_t>(1, "the order of fence.sc");  // the word of fence(): the first
-    thread_count_ = 0;
-    kernel_ends_.clear();
-    blocks_.clear();
-    with_statics_ = nullptr;
     log_.clear();
     bytes_.clear();
-    frames_.clear();
-    overwritten_.clear();
     memory_.clear();
     races_.clear();
     search_.begin_execution();
-    current_ = nullptr;
-    making_ = nullptr;
-    trying_ = false;
-    imagined_ = nullptr;
-    volatile_ = {};
-    any_spins_ = false;
-    outside_.clear();
-    constant_loads_ = 0;
-    inside_ = true;
 }
 
 Exploration::End Exploration::execute() {

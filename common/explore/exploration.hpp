@@ -154,8 +154,53 @@ struct NamedMemory {
     std::string name;
 };
 
+/// A value that a load of a poll shall return.
+struct Imagined {
+    const Location* word;
+    std::uint64_t value;
+};
+
+/// What belongs to one execution. The next one begins with a new one.
+struct Execution {
+    std::size_t used_ = 0;  ///< Bytes of the scene.
+    std::vector<NamedMemory> names_;
+    std::size_t thread_count_ = 0;
+    std::map<int, MeetingPoint> kernel_ends_;  ///< By rank.
+    std::deque<SceneBlock> blocks_;
+    SceneBlock* with_statics_ = nullptr;  ///< Its __shared__ variables are at their places.
+    std::deque<Frame> frames_;
+
+    Thread* current_ = nullptr;
+    bool inside_ = true;
+    struct {
+        AtomicAccess access = {};
+        bool store = false;
+        std::uint64_t newest = 0;  ///< What belongs into memory.
+    } volatile_;                   ///< The last access, if it was volatile.
+    bool any_spins_ = false;
+    std::map<std::uintptr_t, long> outside_;  ///< The last store to each global variable: its step.
+    std::size_t constant_loads_ = 0;          ///< Of global variables without one.
+    std::string why_;
+    std::vector<long> involved_;
+
+    // While a poll is tried or made.
+    const ThreadMove* making_ = nullptr;  ///< Null: it is tried.
+    bool trying_ = false;
+    std::size_t loads_ = 0;  ///< Made in this call.
+    struct Digit {
+        std::size_t taken, count;
+    };
+    std::vector<Digit> digits_;  ///< For each load, which of how many stores is tried.
+    std::vector<std::uint64_t> read_;
+    const std::vector<Imagined>* imagined_ = nullptr;  ///< Null: the loads return what is stored.
+    std::vector<std::string> conditions_;              ///< ReportedStep::until of each load.
+    Choices choices_;                                  ///< Of the load that is being made.
+    const void* poll_frame_ = nullptr;  ///< The poll's own variables lie below, and end with it.
+    std::vector<std::pair<char*, std::vector<char>>> overwritten_;
+};
+
 /// There is one exploration at a time: `running`.
-class Exploration final : public Scene {
+class Exploration final : public Scene, private Execution {
 public:
     Exploration(const Options& options, const std::function<void(Scene&)>& setup);
     ~Exploration();
@@ -261,11 +306,6 @@ private:
     }
     bool call_poll(Thread& thread);
     bool try_poll(Thread& thread);
-    /// A value that a load of a poll shall return.
-    struct Imagined {
-        const Location* word;
-        std::uint64_t value;
-    };
     bool ends_with(Thread& thread, const std::vector<Imagined>& loads);
     std::string condition(Thread& thread, std::vector<Imagined> loads, std::size_t i);
     std::vector<Imagined> loads_of(const PendingWait& wait,
@@ -320,52 +360,16 @@ private:
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     Memory memory_{scene_};
     Races races_;
-    std::size_t used_ = 0;
-    std::vector<NamedMemory> names_;
     std::vector<Thread> threads_ = std::vector<Thread>(kMostThreads);
-    std::size_t thread_count_ = 0;
-    std::map<int, MeetingPoint> kernel_ends_;  ///< By rank.
-    std::deque<SceneBlock> blocks_;
     char* const statics_;  ///< The places of all __shared__ variables.
     const std::size_t static_bytes_;
-    SceneBlock* with_statics_ = nullptr;  ///< Its values are there.
-    std::vector<char> initial_;           ///< The scene's memory after its setup.
-    std::vector<LoggedStep> log_;
-    std::vector<char> bytes_;  ///< Loaded or stored by the plain accesses of the log.
-    std::deque<Frame> frames_;
-
-    Thread* current_ = nullptr;
-    bool inside_ = false;
-    struct {
-        AtomicAccess access = {};
-        bool store = false;
-        std::uint64_t newest = 0;  ///< What belongs into memory.
-    } volatile_;                   ///< The last access, if it was volatile.
-    bool any_spins_ = false;
-    std::map<std::uintptr_t, long> outside_;  ///< The last store to each global variable: its step.
-    std::size_t constant_loads_ = 0;          ///< Of global variables without one.
+    std::vector<char> initial_;    ///< The scene's memory after its setup.
+    std::vector<LoggedStep> log_;  ///< As large as it was: new memory for each execution costs.
+    std::vector<char> bytes_;      ///< Loaded or stored by the plain accesses of the log.
     sigjmp_buf failed_{};
-    std::string why_;
-    std::vector<long> involved_;
     std::exception_ptr error_;
     std::set<std::size_t> spins_;  ///< Loads after which a thread polls in vain: hashes.
     bool begin_again_ = false;     ///< Something was learnt: a writer of a location, or a spin.
-
-    // While a poll is tried or made.
-    const ThreadMove* making_ = nullptr;  ///< Null: it is tried.
-    bool trying_ = false;
-    std::size_t loads_ = 0;  ///< Made in this call.
-    struct Digit {
-        std::size_t taken, count;
-    };
-    std::vector<Digit> digits_;  ///< For each load, which of how many stores is tried.
-    std::vector<std::uint64_t> read_;
-    const std::vector<Imagined>* imagined_ =
-        nullptr;                           ///< What a poll's loads return; null: what is stored.
-    std::vector<std::string> conditions_;  ///< ReportedStep::until of each load.
-    Choices choices_;                      ///< Of the load that is being made.
-    const void* poll_frame_ = nullptr;     ///< The poll's own variables lie below, and end with it.
-    std::vector<std::pair<char*, std::vector<char>>> overwritten_;
 };
 
 extern Exploration* running;  ///< Null if there is none.

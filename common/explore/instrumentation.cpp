@@ -19,45 +19,42 @@ void plain(const void* address, std::size_t size, bool store, void* place,
     }
 }
 
-// Outside of a scene, and in the explorer itself, these are ordinary accesses.
-template <class T>
-bool is_explored(const volatile T* p) {
-    return is_running() && running->holds(running->modelled(p));
-}
-
 /// Where in the code an access is made, and in which frame the caller's registers were saved.
 struct Caller {
     void* place;
     const void* frame;
 };
+
+/// An access of the scene's memory. Nothing outside of a scene, of other memory, and in the explorer
+/// itself: these are ordinary accesses.
 template <class T>
-AtomicAccess access_to(const volatile T* p, int order, const Caller& caller) {
-    return {{running->modelled(p), sizeof(T), caller.place, static_cast<std::memory_order>(order)},
-            caller.frame,
-            const_cast<T*>(p)};
-}
-template <class T>
-void outside(const volatile T* p, int order, const Caller& caller, bool store) {
-    if (is_running()) {
-        running->outside(access_to(p, order, caller), store);
+std::optional<AtomicAccess> explored(const volatile T* p, int order, const Caller& caller,
+                                     bool store) {
+    if (!is_running()) {
+        return {};
     }
+    const AtomicAccess access{
+        {running->modelled(p), sizeof(T), caller.place, static_cast<std::memory_order>(order)},
+        caller.frame,
+        const_cast<T*>(p)};
+    if (running->holds(access.address)) {
+        return access;
+    }
+    running->outside(access, store);
+    return {};
 }
 
 template <class T>
 T load(const volatile T* p, int order, const Caller& caller) {
-    if (is_explored(p)) {
-        return static_cast<T>(running->load(access_to(p, order, caller)));
-    }
-    outside(p, order, caller, false);
-    return *p;
+    const auto access = explored(p, order, caller, false);
+    return access ? static_cast<T>(running->load(*access)) : *p;
 }
 
 template <class T>
 void store(volatile T* p, T value, int order, const Caller& caller) {
-    if (is_explored(p)) {
-        running->store(access_to(p, order, caller), value);
+    if (const auto access = explored(p, order, caller, true)) {
+        running->store(*access, value);
     } else {
-        outside(p, order, caller, true);
         *p = value;
     }
 }
@@ -66,13 +63,11 @@ void store(volatile T* p, T value, int order, const Caller& caller) {
 template <class T, class Change>
 T update(volatile T* p, int order, const Caller& caller, const Change& change,
          std::optional<T> expected = {}, int failure = 0) {
-    if (is_explored(p)) {
+    if (const auto access = explored(p, order, caller, true)) {
         return static_cast<T>(running->update(
-            access_to(p, order, caller),
-            [&](std::uint64_t old) { return std::uint64_t{change(static_cast<T>(old))}; }, expected,
-            static_cast<std::memory_order>(failure)));
+            *access, [&](std::uint64_t old) { return std::uint64_t{change(static_cast<T>(old))}; },
+            expected, static_cast<std::memory_order>(failure)));
     }
-    outside(p, order, caller, true);
     const T old = *p;
     if (!expected || old == *expected) {
         *p = change(old);
@@ -82,13 +77,13 @@ T update(volatile T* p, int order, const Caller& caller, const Change& change,
 
 template <class T>
 void announce_volatile(const volatile T* p, bool store, const Caller& caller) {
-    const AtomicAccess access = access_to(p, static_cast<int>(std::memory_order_relaxed), caller);
-    if (!is_explored(p)) {
-        outside(p, static_cast<int>(std::memory_order_relaxed), caller, store);
-    } else if (store) {
-        running->volatile_store(access);
-    } else {
-        running->volatile_load(access);
+    constexpr int kRelaxed = static_cast<int>(std::memory_order_relaxed);
+    if (const auto access = explored(p, kRelaxed, caller, store)) {
+        if (store) {
+            running->volatile_store(*access);
+        } else {
+            running->volatile_load(*access);
+        }
     }
 }
 

@@ -136,8 +136,8 @@ std::string Exploration::condition(Thread& thread, std::vector<Imagined> loads, 
 }
 
 // The loads of a wait that end it by reading these stores.
-std::vector<Exploration::Imagined> Exploration::loads_of(const PendingWait& wait,
-                                                         const std::vector<std::uint64_t>& reads) {
+std::vector<Imagined> Exploration::loads_of(const PendingWait& wait,
+                                            const std::vector<std::uint64_t>& reads) {
     std::vector<Imagined> loads;
     for (const std::uint64_t read : reads) {
         for (const auto& one : wait.polled) {
