@@ -23,16 +23,17 @@ std::vector<std::string_view> split(std::string_view text, char at) {
 // Reads the lost kinds of access from `words`, as in `loads+copies`. False for an unknown word.
 bool set_what_is_lost(LossyPair& pair, std::string_view words) {
     pair.loads = pair.stores = pair.copies = false;
-    if (words.empty()) {
-        return false;
-    }
     for (const std::string_view word : split(words, '+')) {
-        if (word != "loads" && word != "stores" && word != "copies") {
+        bool* const kind = word == "loads"    ? &pair.loads
+                           : word == "stores" ? &pair.stores
+                           : word == "copies" ? &pair.copies
+                                              : nullptr;
+        if (kind == nullptr) {
             return false;
         }
-        (word == "loads" ? pair.loads : word == "stores" ? pair.stores : pair.copies) = true;
+        *kind = true;
     }
-    return true;
+    return !words.empty();
 }
 
 std::vector<LossyPair> lossy_pairs(int devices) {

@@ -8,13 +8,13 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
-#include <cstring>
 #include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "common/emu/emulator.hpp"
 #include "common/emu/faults.hpp"
@@ -33,15 +33,6 @@ namespace {
 
 class Running;
 
-// Shared memory is not zeroed on a GPU. Here it holds 0xff: a sum that needs zeros comes out wrong.
-std::shared_ptr<void> new_shared_memory(std::size_t bytes) {
-    constexpr std::align_val_t kAlignment{128};
-    std::shared_ptr<void> memory(::operator new(bytes + 1, kAlignment),
-                                 [](void* data) { ::operator delete(data, kAlignment); });
-    std::memset(memory.get(), 0xff, bytes);
-    return memory;
-}
-
 // CUDA threads of all devices that are resident. ThreadSanitizer can follow 8,128 threads and
 // fibers; blocks, streams and the program itself need some of them.
 constexpr int kMaxThreads = 6000;
@@ -50,11 +41,11 @@ std::atomic<int> resident{0};
 // A block, whose threads are fibers of one thread of the operating system.
 struct Block final : simt::HostBlock {
     Block(Running& in, const KernelLaunch& launch, unsigned index)
-        : running(in), whole(launch.block.x), memory(new_shared_memory(launch.shared_bytes)) {
+        : running(in), whole(launch.block.x), memory(launch.shared_bytes, 0xff) {
         group_index = dim3(index, 0, 0);
         grid_dim = launch.grid;
         size = launch.block.x;
-        shared = memory.get();
+        shared = memory.data();
         exchange.resize(size);
         for (unsigned first = 0; first < size; first += simt::kWarpSize) {
             warps.emplace_back(std::min(size - first, simt::kWarpSize));
@@ -91,7 +82,8 @@ struct Block final : simt::HostBlock {
     BlockBarrier whole;
     std::deque<BlockBarrier> warps;
     std::array<BlockBarrier, simt::kNamedBarriers> named;
-    std::shared_ptr<void> memory;
+    /// Not zeroed on a GPU. Here it begins as 0xff: a sum that needs zeros comes out wrong.
+    std::vector<unsigned char> memory;
 };
 
 // A running launch, from the start of its first thread to the end of its last.
@@ -201,25 +193,20 @@ void Block::run_thread(unsigned rank) {
     running.thread_ended();
 }
 
-// Adds `count` to `used`. If the sum exceeds `most`, takes it back and returns false.
-bool reserve(std::atomic<int>& used, int count, int most) {
-    const bool fits = used.fetch_add(count, std::memory_order_relaxed) + count <= most;
-    if (!fits) {
-        used.fetch_sub(count, std::memory_order_relaxed);
-    }
-    return fits;
+void give_back(Device& device, int threads) {
+    device.threads.fetch_sub(threads, std::memory_order_relaxed);
+    resident.fetch_sub(threads, std::memory_order_relaxed);
 }
 
 // Reserves the threads on the device and in the process, both or neither.
 bool reserve(Device& device, int threads) {
-    if (!reserve(device.threads, threads, threads_of_device())) {
-        return false;
+    const int of_device = device.threads.fetch_add(threads, std::memory_order_relaxed);
+    const int of_process = resident.fetch_add(threads, std::memory_order_relaxed);
+    if (of_device + threads <= threads_of_device() && of_process + threads <= kMaxThreads) {
+        return true;
     }
-    const bool fits = reserve(resident, threads, kMaxThreads);
-    if (!fits) {
-        device.threads.fetch_sub(threads, std::memory_order_relaxed);
-    }
-    return fits;
+    give_back(device, threads);
+    return false;
 }
 
 // Runs in the stream's thread: waits for room, as blocks do on a GPU, and for the kernel's end.
@@ -245,8 +232,7 @@ void run_kernel(Context& context, const KernelLaunch& launch) {
         const LossyView view(context.device);
         Running(context, launch).run();
     }
-    resident.fetch_sub(threads, std::memory_order_relaxed);
-    device.threads.fetch_sub(threads, std::memory_order_relaxed);
+    give_back(device, threads);
 }
 
 void check_shape(const KernelLaunch& launch) {

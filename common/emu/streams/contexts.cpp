@@ -1,5 +1,6 @@
 #include "common/emu/streams/contexts.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 #include <vector>
@@ -61,16 +62,13 @@ void end_life(Context& context) {
     std::erase_if(e->plain, [&](const auto& entry) { return entry.second.context == &context; });
 }
 
-// Puts the context on top of the stack, or replaces what is on top.
-enum class Put { kOnTop, kInsteadOfTop };
-void make_current(CUcontext handle, Put put) {
+// Puts the context on top of the stack, which then has that depth.
+void make_current(CUcontext handle, int depth) {
     const Reading e;
     Context& context = find_context(*e, handle);
-    if (put == Put::kOnTop || current.depth == 0) {
-        refuse_if(current.depth == CurrentStack::kDeepest, CUDA_ERROR_OUT_OF_MEMORY);
-        ++current.depth;
-    }
-    current.contexts[current.depth - 1] = &context;
+    refuse_if(depth > CurrentStack::kDeepest, CUDA_ERROR_OUT_OF_MEMORY);
+    current.depth = depth;
+    current.contexts[depth - 1] = &context;
 }
 
 }  // namespace
@@ -151,7 +149,7 @@ void cuCtxCreate(CUcontext* handle, unsigned int flags, CUdevice device)
         bring_to_life(*e, context);
         *handle = context.handle();
     }
-    make_current(*handle, Put::kOnTop);
+    make_current(*handle, current.depth + 1);
 }
 
 void cuCtxDestroy(CUcontext handle) {
@@ -169,7 +167,7 @@ void cuCtxDestroy(CUcontext handle) {
 
 void cuCtxSetCurrent(CUcontext handle) {
     if (handle != nullptr) {
-        make_current(handle, Put::kInsteadOfTop);
+        make_current(handle, std::max(current.depth, 1));
     } else if (current.depth > 0) {
         --current.depth;
     }
@@ -181,7 +179,7 @@ void cuCtxGetCurrent(CUcontext* handle) {
 }
 
 void cuCtxPushCurrent(CUcontext handle) {
-    make_current(handle, Put::kOnTop);
+    make_current(handle, current.depth + 1);
 }
 
 void cuCtxPopCurrent(CUcontext* handle) {

@@ -52,11 +52,7 @@ void cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned int flag
     if (capture_wait(*stream, stream_handle, *event)) {
         return;
     }
-    Moment moment;
-    {
-        const std::lock_guard lock(event->mutex);
-        moment = event->latest;
-    }
+    const Moment moment = latest_moment(*event);
     if (moment.valid()) {  // else never recorded: nothing to wait for
         stream->push({&stream->context(), [moment] { moment.wait(); }, Lost::kAllowed});
     }
