@@ -36,7 +36,7 @@ times, divided by ours.)";
 
 constexpr const char* kExamples =
     R"(Try: 06_allreduce_bench -b 1K -e 1G -f 2 -G 1 --json two.json     (on GPUs)
-     06_allreduce_bench -b 8 -e 64 -i 8 -d bfloat16 -o max -t 3
+     06_allreduce_bench -b 8 -e 64 -d bfloat16 -o max -g 3
      06_allreduce_bench --benchmark_filter='/1[KM]/'
 NCCL is found at run time (SYMM_NCCL_LIB, LD_LIBRARY_PATH), and runs without NVLink's multicast
 (NCCL_NVLS_ENABLE=0 is set). SYMM_ALGO, SYMM_BLOCKS, SYMM_THREADS and SYMM_MAX_BLOCKS override our
@@ -80,18 +80,36 @@ std::string head(const Rank& rank, const BenchOptions& options, const NcclCompar
 
 /// Adds the properties that all rows share to the JSON.
 void add_context(const BenchOptions& options, const NcclComparison& comparison) {
+    const auto& [type, op, collective] = options.comparison.arithmetic;
     benchmark::AddCustomContext("driver", describe_driver());
     benchmark::AddCustomContext("emulated", is_emulated() ? "yes" : "no");
     benchmark::AddCustomContext("options", options.text());
-    benchmark::AddCustomContext("collective",
-                                title_of(options.comparison.arithmetic.collective).data());
-    benchmark::AddCustomContext("datatype", options.type);
-    benchmark::AddCustomContext("op", options.op);
+    benchmark::AddCustomContext("collective", std::string(title_of(collective)));
+    benchmark::AddCustomContext("datatype", std::string(name_of(type)));
+    benchmark::AddCustomContext("op", std::string(name_of(op)));
     benchmark::AddCustomContext("nccl", comparison.nccl_version());
 }
 
-/// `json` is null if no file is requested.
-void run(Rank& rank, const BenchOptions& options, std::ostream* json) {
+/// Writes the JSON. The head of the table comes before the first row, and not if Google Benchmark
+/// only lists the sizes, which it does on stdout.
+class Reporter : public benchmark::JSONReporter {
+public:
+    Reporter(const Rank& rank, std::string head, std::ostream& json)
+        : rank_(rank), head_(std::move(head)), json_(json) {}
+
+    bool ReportContext(const Context& context) override {
+        rank_.headline("{}{}", head_, kTableHead);
+        SetOutputStream(&json_);
+        return JSONReporter::ReportContext(context);
+    }
+
+private:
+    const Rank& rank_;
+    std::string head_;
+    std::ostream& json_;
+};
+
+void run(Rank& rank, const BenchOptions& options, std::ostream& json) {
     const ComparisonOptions& how = options.comparison;
     require_room(rank, how.most_bytes, "-e");
     const auto limit = measure_limit(rank);
@@ -114,7 +132,7 @@ void run(Rank& rank, const BenchOptions& options, std::ostream* json) {
         return BenchRow{bytes,
                         count,
                         rank.size(),
-                        how.arithmetic.collective,
+                        how.arithmetic,
                         how.check,
                         limit,
                         comparison.run(count, false),
@@ -125,15 +143,17 @@ void run(Rank& rank, const BenchOptions& options, std::ostream* json) {
         }
         return;
     }
+    const auto& [type, op, collective] = how.arithmetic;
     for (const std::size_t bytes : options.sizes()) {
-        const std::string name = fmt::format("{}/{}/{}/{}", options.collective, options.type,
-                                             options.op, format_bytes(bytes));
+        const std::string name = fmt::format("{}/{}/{}/{}", name_of(collective), name_of(type),
+                                             name_of(op), format_bytes(bytes));
         benchmark::RegisterBenchmark(name.c_str(),
                                      [&, bytes](benchmark::State& state) {
                                          for (auto _ : state) {
                                              const BenchRow row = measure(bytes).value();
                                              state.SetIterationTime(row.out_of_place.ours * 1e-6);
                                              set_counters(state, row);
+                                             rank.headline("{}", table_line(row));
                                          }
                                      })
             ->UseManualTime()
@@ -141,8 +161,7 @@ void run(Rank& rank, const BenchOptions& options, std::ostream* json) {
             ->Unit(benchmark::kMicrosecond);
     }
     add_context(options, comparison);
-    TableReporter reporter(rank, how.arithmetic, head(rank, options, comparison, ours, limit),
-                           json);
+    Reporter reporter(rank, head(rank, options, comparison, ours, limit), json);
     if (benchmark::RunSpecifiedBenchmarks(&reporter) == 0) {
         throw UsageError("--benchmark_filter matches no size: --benchmark_list_tests lists them");
     }
@@ -171,10 +190,9 @@ int main(int argc, char** argv) {
         options.complete();
         // Written as a whole after all measurements: a failed run leaves an old file unchanged.
         std::ostringstream json;
-        const int status = run_ranks({options.ranks(), RankMode::kThread, {}}, [&](Rank& rank) {
-            run(rank, options, options.json.empty() ? nullptr : &json);
-        });
-        if (status == 0 && !json.str().empty()) {
+        const int status = run_ranks({options.ranks, RankMode::kThread, {}},
+                                     [&](Rank& rank) { run(rank, options, json); });
+        if (status == 0 && !options.json.empty() && !json.str().empty()) {
             write_file(options.json, json.str(), "--json " + options.json);
         }
         return status;

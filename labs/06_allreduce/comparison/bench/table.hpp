@@ -5,7 +5,6 @@
 #include <benchmark/benchmark.h>
 
 #include <optional>
-#include <ostream>
 #include <string>
 
 #include "labs/06_allreduce/comparison/bench/limit.hpp"
@@ -18,33 +17,26 @@ struct BenchRow {
     std::size_t bytes;
     std::size_t count;
     int ranks;
-    Collective collective;
+    Arithmetic arithmetic;
     bool checked;
     std::optional<Limit> limit;
     Measured out_of_place;
     Measured in_place;
 };
 
+inline constexpr const char* kTableHead =
+    "#                                         out-of-place              in-place        "
+    "          NCCL, out-of-place in-pl\n"
+    "#     size      count     type redop   time algbw busbw #wrong   time algbw busbw #wrong"
+    "   NCCL    sym    dev ratio ratio     algo blocks\n"
+    "#        B   elements                    us  GB/s  GB/s            us  GB/s  GB/s       "
+    "     us     us     us\n";
+
+/// The row's line; `-` for values that were not measured.
+std::string table_line(const BenchRow& row);
+
 /// Gives the row's values to Google Benchmark as counters, so that they are in its JSON. Values
 /// that were not measured have no counter. The label is the algorithm.
 void set_counters(benchmark::State& state, const BenchRow& row);
-
-/// Prints rows from their counters, and writes them as JSON if there is a stream for it.
-class TableReporter : public benchmark::BenchmarkReporter {
-public:
-    /// Prints through `rank`, which is rank 0: first `head`. `json` may be null.
-    TableReporter(const Rank& rank, const Arithmetic& arithmetic, std::string head,
-                  std::ostream* json);
-
-    bool ReportContext(const Context& context) override;
-    void ReportRuns(const std::vector<Run>& runs) override;
-    void Finalize() override;
-
-private:
-    const Rank& rank_;
-    Arithmetic arithmetic_;
-    std::string head_;
-    std::optional<benchmark::JSONReporter> json_;
-};
 
 }  // namespace symm

@@ -2,7 +2,7 @@
 # and has all columns.
 set(file "${CMAKE_CURRENT_BINARY_DIR}/06_allreduce_bench_test.json")
 set(ENV{SYMM_DRIVER} emulated)
-execute_process(COMMAND "${BENCH}" -b 1K -e 4K -f 2 -d bfloat16 -o max -t 3 --json "${file}"
+execute_process(COMMAND "${BENCH}" -b 1K -e 4K -f 2 -d bfloat16 -o max -g 3 --json "${file}"
                 OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 file(READ "${file}" json)
 file(REMOVE "${file}")

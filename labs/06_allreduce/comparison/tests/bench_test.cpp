@@ -90,9 +90,8 @@ TEST(BenchProgram, ComparesNoEmulatedTimesNorChecksIfAskedNotTo) {
 
 TEST(BenchProgram, MeasuresTheSizesThatAreAskedFor) {
     for (const auto& [arguments, sizes] : std::vector<std::pair<std::string, Cells>>{
-             {"-b 8 -e 47 -i 16 -d half", {"8", "24", "40"}},
              {"-b 1K -e 9K -f 3", {"1024", "3072", "9216"}},
-             {"--minbytes 16 --maxbytes 32 --stepbytes 8", {"16", "24", "32"}},
+             {"--minbytes 16 --maxbytes 64 --stepfactor 2", {"16", "32", "64"}},
              {"-b 17 -e 17 -d int64", {"16"}},  // whole elements
              {"-e 32", {"32"}},                 // below the default smallest
              {"-b 256K", {"262144"}},
@@ -103,17 +102,16 @@ TEST(BenchProgram, MeasuresTheSizesThatAreAskedFor) {
     }
 }
 
-TEST(BenchProgram, HasARankForEachGpuOfEachThread) {
-    expect_runs("06_allreduce_bench", {{"-e 1K -n 1 -t 3 -g 2", 0, {"# 6 ranks,"}},
-                                       {"-e 1K -n 1 -t 1", 0, {"# 1 ranks,"}},
-                                       {"-e 1K -n 1 -g 4", 0, {"# 4 ranks,"}},
+TEST(BenchProgram, HasARankForEachGpu) {
+    expect_runs("06_allreduce_bench", {{"-e 1K -n 1 -g 1", 0, {"# 1 ranks,"}},
+                                       {"-e 1K -n 1 -g 6", 0, {"# 6 ranks,"}},
                                        {"-e 1K -n 1", 0, {"# 2 ranks,"}}});
 }
 
 TEST(BenchProgram, MeasuresAHalf) {
     for (const char* half : {"reducescatter", "allgather"}) {
         const Benched benched =
-            bench(std::string("-t 3 -b 30 -e 128K -f 64 -n 2 -d half --collective ") + half);
+            bench(std::string("-g 3 -b 30 -e 128K -f 64 -n 2 -d half --collective ") + half);
         EXPECT_EQ(column(benched, kSize), (Cells{"30", "1920", "122880"})) << benched.output;
         EXPECT_EQ(column(benched, kCount), (Cells{"5", "320", "20480"}));
         EXPECT_EQ(column(benched, kOutWrong), Cells(3, "0"));
@@ -131,13 +129,12 @@ TEST(BenchProgram, SaysWhy) {
           1,
           {"error: ", "CUDA_ERROR_INVALID_VALUE"},
           {"SYMM_EMU_FAIL=cuStreamEndCapture:2:CUDA_ERROR_INVALID_VALUE", "SYMM_TIMEOUT=5"}}});
-    expect_refused(
-        "06_allreduce_bench",
-        "-b 3 | -b 4 -t 2 --collective allgather | --collective broadcast | -b 12Q | "
-        "-b 2K -e 1K | -e 3G | -b 0x10 -e 1K | -b 0 | -e 0 | -i 0 | -i 8 -f 2 | -i 1 -e 64M | "
-        "-f 1 | -d int | -d all | -o mean | -n 0 | -w 0 | -c 2 | -G -1 | -t 0 | -g 17 | "
-        "-t 5 -g 5 | --rounds 0 | --json /no/such/folder/x.json | --benchmark_no_such_flag | "
-        "--driver cuda | -x | extra");
+    expect_refused("06_allreduce_bench",
+                   "-b 3 | -b 4 -g 2 --collective allgather | --collective broadcast | -b 12Q | "
+                   "-b 2K -e 1K | -e 3G | -b 0x10 -e 1K | -b 0 | -e 0 | -f 1 | -d int | "
+                   "-d all | -o mean | -n 0 | -w 0 | -c 2 | -G -1 | -g 0 | -g 17 | --rounds 0 | "
+                   "--json /no/such/folder/x.json | --benchmark_no_such_flag | "
+                   "--driver cuda | -x | extra");
     EXPECT_EQ(run_program("06_allreduce_bench --benchmark_filter=zzz").exit_code, 2);
 }
 
