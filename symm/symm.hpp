@@ -6,6 +6,7 @@
 #include "common/cuda/copy.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/ranks/ranks.hpp"
+#include "common/sys/refuse_unless.hpp"
 #include "labs/01_vmm_alloc/mem_alloc.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/communicator/own_collective.hpp"

@@ -30,6 +30,7 @@
 #include "common/ranks/launcher_environment.hpp"
 #include "common/sys/environment.hpp"
 #include "common/sys/error_text.hpp"
+#include "common/sys/refuse_unless.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 
@@ -57,56 +58,45 @@ static_assert(SYMM_INT8 == static_cast<int>(DataType::kInt8) &&
 
 thread_local std::array<char, 2048> last_error{};
 
-/// Keeps the text of the exception that is being handled. Returns its kind.
-symm_result keep_error() noexcept {
-    const auto keep = [](symm_result result, const std::exception& error) {
-        const auto copy = [](std::string_view text) {
-            last_error[text.copy(last_error.data(), last_error.size() - 1)] = '\0';
-        };
-        try {
-            copy(error_text(error));
-        } catch (const std::exception&) {  // no memory for a better text
-            copy(error.what());
-        }
-        return result;
-    };
-    try {
-        throw;
-    } catch (const BootstrapError& error) {
-        return keep(SYMM_ERROR_RANK, error);
-    } catch (const CudaError& error) {
-        return keep(SYMM_ERROR_CUDA, error);
-    } catch (const std::system_error& error) {
-        return keep(SYMM_ERROR_SYSTEM, error);
-    } catch (const std::bad_alloc& error) {
-        return keep(SYMM_ERROR_SYSTEM, error);
-    } catch (const UsageError& error) {
-        return keep(SYMM_ERROR_INVALID_ARGUMENT, error);
-    } catch (const std::logic_error& error) {
-        return keep(SYMM_ERROR_INVALID_ARGUMENT, error);
-    } catch (const std::exception& error) {
-        return keep(SYMM_ERROR_FAILED, error);
-    } catch (...) {
-        return keep(SYMM_ERROR_FAILED, std::runtime_error("unknown error"));
-    }
+template <class... Kinds>
+bool is(const std::exception& error) {
+    return ((dynamic_cast<const Kinds*>(&error) != nullptr) || ...);
 }
 
-/// Runs a function's body. No exception passes.
+symm_result kind_of(const std::exception& error) {
+    return is<BootstrapError>(error)                      ? SYMM_ERROR_RANK
+           : is<CudaError>(error)                         ? SYMM_ERROR_CUDA
+           : is<std::system_error, std::bad_alloc>(error) ? SYMM_ERROR_SYSTEM
+           : is<UsageError, std::logic_error>(error)      ? SYMM_ERROR_INVALID_ARGUMENT
+                                                          : SYMM_ERROR_FAILED;
+}
+
+void keep_text(std::string_view text) {
+    last_error[text.copy(last_error.data(), last_error.size() - 1)] = '\0';
+}
+
+/// Runs a function's body. No exception passes: its text is kept, its kind returned.
 template <class Body>
 symm_result guarded(const Body& body) noexcept {
     try {
         body();
         return SYMM_SUCCESS;
+    } catch (const std::exception& error) {
+        try {
+            keep_text(error_text(error));
+        } catch (const std::exception&) {  // no memory for a better text
+            keep_text(error.what());
+        }
+        return kind_of(error);
     } catch (...) {
-        return keep_error();
+        keep_text("unknown error");
+        return SYMM_ERROR_FAILED;
     }
 }
 
 /// Throws if a pointer that the caller must pass is null.
 void require(const void* pointer, const char* name) {
-    if (pointer == nullptr) {
-        throw std::invalid_argument(fmt::format("{} is a null pointer", name));
-    }
+    refuse_unless(pointer != nullptr, "{} is a null pointer", name);
 }
 
 /// The same for a function of a communicator.
@@ -164,12 +154,10 @@ RankMode common_mode(Bootstrap& bootstrap) {
         bootstrap.allgather("processes", Process{random, static_cast<std::uint64_t>(::getpid())});
     std::ranges::sort(all);
     const auto different = std::unique(all.begin(), all.end()) - all.begin();
-    if (different != 1 && different != bootstrap.size()) {
-        throw std::invalid_argument(fmt::format(
-            "{} ranks are in {} processes: they must be threads of one process, or each a process "
-            "of its own",
-            bootstrap.size(), different));
-    }
+    refuse_unless(different == 1 || different == bootstrap.size(),
+                  "{} ranks are in {} processes: they must be threads of one process, or each a "
+                  "process of its own",
+                  bootstrap.size(), different);
     return different == 1 ? RankMode::kThread : RankMode::kProcess;
 }
 
@@ -185,17 +173,13 @@ symm_result create(symm_comm** comm, const symm_options* asked,
         require(comm, "comm");
         *comm = nullptr;
         const symm_options options = asked != nullptr ? *asked : symm_options SYMM_OPTIONS_INIT;
-        if (options.size != sizeof(symm_options)) {
-            throw std::invalid_argument(
-                "symm_options is that of another version: begin with SYMM_OPTIONS_INIT, and "
-                "compile with the symm.h of this libsymm.so");
-        }
-        if (options.device < -1 || !(options.timeout >= 0)) {
-            throw std::invalid_argument(fmt::format(
-                "symm_options: device {} and timeout {}, but a device is -1 or more, and a timeout "
-                "0 or more",
-                options.device, options.timeout));
-        }
+        refuse_unless(options.size == sizeof(symm_options),
+                      "symm_options is that of another version: begin with SYMM_OPTIONS_INIT, and "
+                      "compile with the symm.h of this libsymm.so");
+        refuse_unless(options.device >= -1 && options.timeout >= 0,
+                      "symm_options: device {} and timeout {}, but a device is -1 or more, and a "
+                      "timeout 0 or more",
+                      options.device, options.timeout);
         CommunicatorOptions how;
         how.max_blocks = options.max_blocks;
         if (options.timeout > 0) {
@@ -251,27 +235,22 @@ std::string name_by_allgather(int rank, int ranks, symm_allgather allgather, voi
     }
     for (int r = 0; r < ranks; ++r) {
         const Meeting& other = all[static_cast<std::size_t>(r)];
-        if (other.magic != kMagic || other.rank != r || other.ranks != ranks) {
-            throw std::invalid_argument(fmt::format(
-                "what the caller's allgather put in place {} of {} is not from rank {} of {} with "
-                "the same version of libsymm.so",
-                r, ranks, r, ranks));
-        }
-        if (other.host != mine.host) {
-            throw std::invalid_argument(fmt::format(
-                "ranks {} and {} are on different machines, or in containers with different "
-                "networks: memory is shared within one machine (docker run --network host)",
-                rank, r));
-        }
+        refuse_unless(other.magic == kMagic && other.rank == r && other.ranks == ranks,
+                      "what the caller's allgather put in place {} of {} is not from rank {} of {} "
+                      "with the same version of libsymm.so",
+                      r, ranks, r, ranks);
+        refuse_unless(
+            other.host == mine.host,
+            "ranks {} and {} are on different machines, or in containers with different networks: "
+            "memory is shared within one machine (docker run --network host)",
+            rank, r);
     }
     return fmt::format("allgather {:x} {:x}", all[0].random[0], all[0].random[1]);
 }
 
 void require_rank(int rank, int ranks) {
-    if (ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks) {
-        throw std::invalid_argument(fmt::format("there is no rank {} of {}: 1 to {} ranks can meet",
-                                                rank, ranks, kMaxRanks));
-    }
+    refuse_unless(ranks >= 1 && ranks <= kMaxRanks && rank >= 0 && rank < ranks,
+                  "there is no rank {} of {}: 1 to {} ranks can meet", rank, ranks, kMaxRanks);
 }
 
 symm_result call(symm_comm* comm, Collective collective, const void* in, void* out,
@@ -321,10 +300,8 @@ void* symm_driver_function(const char* name) {
     }
 #include "common/driver/functions.inc"
 #undef SYMM_DRIVER_FUNCTION
-        if (function == nullptr) {
-            throw std::invalid_argument(
-                fmt::format("libsymm calls no function of the driver named {}", name));
-        }
+        refuse_unless(function != nullptr, "libsymm calls no function of the driver named {}",
+                      name);
     });
     return function;
 }
@@ -409,11 +386,9 @@ symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream) {
     return guarded(comm, [&] {
         const CurrentContext current(comm->rank.gpu());
         if (stream != comm->stream->get()) {  // ours waits for the caller's
-            if (is_captured(stream)) {
-                throw std::invalid_argument(
-                    "the stream is being captured: end the capture, launch the graph, and "
-                    "synchronize then");
-            }
+            refuse_unless(!is_captured(stream),
+                          "the stream is being captured: end the capture, launch the graph, and "
+                          "synchronize then");
             const Event end(CU_EVENT_DISABLE_TIMING);
             end.record(stream);
             cu_check(cuStreamWaitEvent(comm->stream->get(), end.get(), 0), "cuStreamWaitEvent()");
@@ -458,11 +433,9 @@ symm_result symm_comm_abort(symm_comm* comm) {
 symm_result symm_comm_destroy(symm_comm* comm) {
     return guarded([&] {
         const std::unique_ptr<symm_comm> owned(comm);
-        if (owned == nullptr) {
-            return;
-        }
-        const std::string error =
-            owned->aborted ? "it was aborted" : owned->communicator->async_error();
+        const std::string error = owned == nullptr ? ""
+                                  : owned->aborted ? "it was aborted"
+                                                   : owned->communicator->async_error();
         if (!error.empty()) {
             owned->rank.bootstrap().fail(error);
         }

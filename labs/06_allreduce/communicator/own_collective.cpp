@@ -1,13 +1,11 @@
 #include "labs/06_allreduce/communicator/own_collective.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cstddef>
-#include <stdexcept>
 
 #include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
+#include "common/sys/refuse_unless.hpp"
 
 namespace symm {
 
@@ -22,10 +20,8 @@ struct OwnCollective::Memory {
 
 OwnCollective::OwnCollective(Communicator& communicator, const OwnNeeds& needs)
     : communicator_(communicator), slots_(needs.slots_per_peer), most_{0, needs.threads} {
-    if (ranks() > kMaxRanksOnGpus) {
-        throw std::invalid_argument(fmt::format("a collective of your own takes {} ranks, not {}",
-                                                kMaxRanksOnGpus, ranks()));
-    }
+    refuse_unless(ranks() <= kMaxRanksOnGpus, "a collective of your own takes {} ranks, not {}",
+                  kMaxRanksOnGpus, ranks());
     if (is_emulated()) {
         most_.threads = 32;
     }
