@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "all_reduce_rms_norm.hpp"
+#include "../all_reduce_rms_norm.hpp"
 #include "checks.hpp"
 
 namespace your_own {

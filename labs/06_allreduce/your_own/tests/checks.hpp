@@ -1,6 +1,6 @@
 #pragma once
 /// \file
-/// What the tests and the benchmark share.
+/// What tests of any collective need.
 
 #include <fmt/core.h>
 

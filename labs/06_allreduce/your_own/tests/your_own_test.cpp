@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "all_to_all.hpp"
+#include "../all_to_all.hpp"
 #include "checks.hpp"
 #include "rows_check.hpp"
 
