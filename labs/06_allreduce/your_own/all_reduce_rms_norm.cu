@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 #include <symm/launch.hpp>
-#include <type_traits>
 
 #include "all_reduce_rms_norm_kernel.hpp"
 
 namespace your_own {
 namespace {
+
+using symm::refuse_unless;
 
 constexpr int kMostRanksOfLongRows = 4;
 
@@ -35,27 +35,23 @@ void with_kernel(symm::DataType type, int ranks, bool long_rows, const Use& use)
     });
 }
 
-/// A block's shared memory: for a row, and for the ranks' addresses.
-template <class T, int kMost>
-unsigned shared_bytes(unsigned hidden) {
-    return RowNorm<T>::shared_bytes(hidden) + kMost * sizeof(symm::Buffers);
+/// Blocks that a device keeps resident. One for long rows takes the place of two.
+template <class Kernel>
+unsigned resident(unsigned threads) {
+    constexpr unsigned kPlaces = Kernel::kMaxThreads / kThreads;
+    return kPlaces * symm::resident_blocks<Kernel>(
+                         kPlaces * threads, Kernel::shared_bytes(AllReduceRmsNorm::kMostHidden));
 }
 
-/// A block of a long row takes the place of two.
+/// The fewest of all kernels.
 unsigned resident(int ranks, unsigned threads) {
     unsigned blocks = std::numeric_limits<unsigned>::max();
     for (const bool long_rows : {false, true}) {
         for (const symm::DataType type :
              {symm::DataType::kFloat, symm::DataType::kHalf, symm::DataType::kBfloat16}) {
             with_kernel(type, ranks, long_rows, [&]<class T, int kMost, unsigned kMostThreads>() {
-                constexpr unsigned kPlaces = kMostThreads / kThreads;
-                const unsigned shared = shared_bytes<T, kMost>(AllReduceRmsNorm::kMostHidden);
-                blocks = std::min(
-                    {blocks,
-                     kPlaces * symm::resident_blocks<RmsNormPacks<T, kMost, kMostThreads>>(
-                                   kPlaces * threads, shared),
-                     kPlaces * symm::resident_blocks<RmsNormWindows<T, kMost, kMostThreads>>(
-                                   kPlaces * threads, shared)});
+                blocks = std::min({blocks, resident<RmsNormPacks<T, kMost, kMostThreads>>(threads),
+                                   resident<RmsNormWindows<T, kMost, kMostThreads>>(threads)});
             });
         }
     }
@@ -70,26 +66,18 @@ std::size_t bytes_of(const RmsNormRows& rows) {
 }
 
 void require_possible(const RmsNormRows& rows) {
-    if (rows.type != symm::DataType::kFloat && rows.type != symm::DataType::kHalf &&
-        rows.type != symm::DataType::kBfloat16) {
-        throw std::invalid_argument(fmt::format("RMSNorm takes float, half and bfloat16, not {}",
-                                                symm::name_of(rows.type)));
-    }
-    if (rows.rows == 0 || rows.rows > AllReduceRmsNorm::kMostRows) {
-        throw std::invalid_argument(fmt::format("RMSNorm takes 1 to {} rows, not {}",
-                                                AllReduceRmsNorm::kMostRows, rows.rows));
-    }
-    if (rows.hidden < AllReduceRmsNorm::kLeastHidden ||
-        rows.hidden > AllReduceRmsNorm::kMostHidden || bytes_of_row(rows) % sizeof(Pack) != 0) {
-        throw std::invalid_argument(
-            fmt::format("a row of RMSNorm has {} to {} elements, in whole {} bytes, not {} {}",
-                        AllReduceRmsNorm::kLeastHidden, AllReduceRmsNorm::kMostHidden, sizeof(Pack),
-                        rows.hidden, symm::name_of(rows.type)));
-    }
-    if (!(rows.epsilon >= 0)) {
-        throw std::invalid_argument(
-            fmt::format("RMSNorm's epsilon is at least 0, not {}", rows.epsilon));
-    }
+    using R = AllReduceRmsNorm;
+    refuse_unless(rows.type == symm::DataType::kFloat || rows.type == symm::DataType::kHalf ||
+                      rows.type == symm::DataType::kBfloat16,
+                  "RMSNorm takes float, half and bfloat16, not {}", symm::name_of(rows.type));
+    refuse_unless(rows.rows >= 1 && rows.rows <= R::kMostRows, "RMSNorm takes 1 to {} rows, not {}",
+                  R::kMostRows, rows.rows);
+    refuse_unless(rows.hidden >= R::kLeastHidden && rows.hidden <= R::kMostHidden &&
+                      bytes_of_row(rows) % sizeof(Pack) == 0,
+                  "a row of RMSNorm has {} to {} elements, in whole {} bytes, not {} {}",
+                  R::kLeastHidden, R::kMostHidden, sizeof(Pack), rows.hidden,
+                  symm::name_of(rows.type));
+    refuse_unless(rows.epsilon >= 0, "RMSNorm's epsilon is at least 0, not {}", rows.epsilon);
     struct Named {
         const char* name;
         CUdeviceptr begin;
@@ -100,35 +88,40 @@ void require_possible(const RmsNormRows& rows) {
                          {"out", rows.out, bytes_of(rows)},
                          {"weight", rows.weight, bytes_of_row(rows)}};
     for (const Named& one : all) {
-        if (one.begin == 0 || one.begin % sizeof(Pack) != 0) {
-            throw std::invalid_argument(
-                fmt::format("RMSNorm's {} is at {:#x}: it has to begin at a multiple of {} bytes",
-                            one.name, one.begin, sizeof(Pack)));
-        }
+        refuse_unless(one.begin != 0 && one.begin % sizeof(Pack) == 0,
+                      "RMSNorm's {} is at {:#x}: it has to begin at a multiple of {} bytes",
+                      one.name, one.begin, sizeof(Pack));
         for (const Named& other : all) {
-            if (&other != &one && other.begin >= one.begin && other.begin - one.begin < one.bytes) {
-                throw std::invalid_argument(
-                    fmt::format("RMSNorm's {} and {} overlap", one.name, other.name));
-            }
+            refuse_unless(
+                &other == &one || other.begin < one.begin || other.begin - one.begin >= one.bytes,
+                "RMSNorm's {} and {} overlap", one.name, other.name);
         }
     }
 }
 
-unsigned packs_of_row(const RmsNormRows& rows) {
-    return static_cast<unsigned>(bytes_of_row(rows) / sizeof(Pack));
+RmsNormCall call_of(const symm::OwnCollective& own, const RmsNormRows& rows) {
+    return {own.call({{rows.type}, rows.x, rows.out, std::size_t{rows.rows} * rows.hidden}),
+            rows.residual, rows.weight, rows.hidden, rows.epsilon};
 }
 
-bool has_long_rows(const RmsNormRows& rows, const symm::OwnCollective& own) {
-    return packs_of_row(rows) > kThreads && own.ranks() <= kMostRanksOfLongRows &&
-           own.most().threads == kThreads && own.most().blocks > 1;
-}
-
-/// All threads of a block do a row, and as many blocks as there are rows run, if they fit.
-symm::LaunchShape shape_of(const RmsNormRows& rows, const symm::OwnCollective& own,
-                           unsigned most_blocks) {
-    const unsigned places = has_long_rows(rows, own) ? kThreadsOfLongRows / kThreads : 1;
-    return {std::min({rows.rows, own.most().blocks / places, most_blocks}),
-            std::min((packs_of_row(rows) + 31) / 32 * 32, own.most().threads * places)};
+/// Launches the kernel: all threads of a block do a row, and as many blocks as there are rows run,
+/// if they fit.
+template <template <class T, int kMost, unsigned kMostThreads> class Kernel, class Call>
+void launch(const symm::OwnCollective& own, const RmsNormRows& rows, const Call& call,
+            unsigned most_blocks, CUstream stream) {
+    const auto packs = static_cast<unsigned>(bytes_of_row(rows) / sizeof(Pack));
+    const symm::LaunchShape& most = own.most();
+    const bool long_rows = packs > kThreads && own.ranks() <= kMostRanksOfLongRows &&
+                           most.threads == kThreads && most.blocks > 1;
+    const unsigned places = long_rows ? kThreadsOfLongRows / kThreads : 1;
+    const unsigned blocks = std::min({rows.rows, most.blocks / places, most_blocks});
+    const unsigned threads = std::min((packs + 31) / 32 * 32, most.threads * places);
+    with_kernel(rows.type, own.ranks(), long_rows,
+                [&]<class T, int kMost, unsigned kMostThreads>() {
+                    using Launched = Kernel<T, kMost, kMostThreads>;
+                    symm::launch(stream, blocks, threads, Launched{call},
+                                 Launched::shared_bytes(rows.hidden));
+                });
 }
 
 }  // namespace
@@ -151,12 +144,9 @@ RmsNormWay AllReduceRmsNorm::way_of(const RmsNormRows& rows, RmsNormWay asked) c
                : own_.ranks() > 2 && both        ? RmsNormWay::kTwoShots
                                                  : RmsNormWay::kOneShot;
     }
-    if (asked == RmsNormWay::kOneShot && !x) {
-        throw std::invalid_argument("RMSNorm by one shot needs x in a window");
-    }
-    if (asked == RmsNormWay::kTwoShots && !both) {
-        throw std::invalid_argument("RMSNorm by two shots needs x and residual in windows");
-    }
+    refuse_unless(asked != RmsNormWay::kOneShot || x, "RMSNorm by one shot needs x in a window");
+    refuse_unless(asked != RmsNormWay::kTwoShots || both,
+                  "RMSNorm by two shots needs x and residual in windows");
     return asked;
 }
 
@@ -170,40 +160,22 @@ void AllReduceRmsNorm::operator()(const RmsNormRows& rows, CUstream stream,
         require_possible(rows);
         way = way_of(rows, asked);
     };
-    const auto call_of = [&](unsigned first, unsigned count) {
-        const std::size_t skipped = first * bytes_of_row(rows);
-        return RmsNormCall{own_.call({{rows.type},
-                                      rows.x + skipped,
-                                      rows.out + skipped,
-                                      std::size_t{count} * rows.hidden}),
-                           rows.residual + skipped, rows.weight, rows.hidden, rows.epsilon};
-    };
-    const bool long_rows = has_long_rows(rows, own_);
     const auto by_packs = [&] {
         const auto at_once = static_cast<unsigned>(room(own_.ranks()) / bytes_of_row(rows));
-        for (unsigned first = 0; first < rows.rows; first += at_once) {
-            const unsigned count = std::min(at_once, rows.rows - first);
-            const RmsNormCall call = call_of(first, count);
-            const symm::LaunchShape shape = shape_of(rows, own_, count);
-            with_kernel(rows.type, own_.ranks(), long_rows,
-                        [&]<class T, int kMost, unsigned kMostThreads>() {
-                            symm::launch(stream, shape.blocks, shape.threads,
-                                         RmsNormPacks<T, kMost, kMostThreads>{call},
-                                         RowNorm<T>::shared_bytes(rows.hidden));
-                        });
+        RmsNormRows piece = rows;
+        for (unsigned left = rows.rows; left > 0; left -= piece.rows) {
+            piece.rows = std::min(at_once, left);
+            launch<RmsNormPacks>(own_, piece, call_of(own_, piece), piece.rows, stream);
+            piece.x += bytes_of(piece);
+            piece.residual += bytes_of(piece);
+            piece.out += bytes_of(piece);
         }
     };
     const auto by_windows = [&] {
-        const symm::LaunchShape shape = shape_of(rows, own_, symm::kMaxBarrierBlocks);
-        const RmsNormWindowsCall call{call_of(0, rows.rows), way == RmsNormWay::kTwoShots,
+        const RmsNormWindowsCall call{call_of(own_, rows), way == RmsNormWay::kTwoShots,
                                       own_.meeting(rows.x, rows.residual, bytes_of(rows)),
                                       own_.barrier()};
-        with_kernel(rows.type, own_.ranks(), long_rows,
-                    [&]<class T, int kMost, unsigned kMostThreads>() {
-                        symm::launch(stream, shape.blocks, shape.threads,
-                                     RmsNormWindows<T, kMost, kMostThreads>{call},
-                                     shared_bytes<T, kMost>(rows.hidden));
-                    });
+        launch<RmsNormWindows>(own_, rows, call, symm::kMaxBarrierBlocks, stream);
     };
     own_.queue(text, stream, check, [&] { way == RmsNormWay::kPacks ? by_packs() : by_windows(); });
 }

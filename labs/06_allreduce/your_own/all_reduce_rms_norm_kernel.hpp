@@ -52,8 +52,6 @@ namespace your_own {
 
 using Pack = symm::simt::Pack16;
 
-/// The most warps of a block.
-inline constexpr unsigned kMaxWarps = 32;
 /// The most threads of a block, and of one for longer rows, of at most four ranks: a pack of the
 /// row each, with half as many registers.
 inline constexpr unsigned kThreads = 512;
@@ -72,8 +70,6 @@ struct RmsNormCall : symm::MailboxCall {
 template <class T>
 class RowNorm {
 public:
-    static constexpr unsigned kElements = symm::kPerPack<T, Pack>;
-
     /// Bytes of shared memory for a row.
     __host__ __device__ static unsigned shared_bytes(unsigned hidden) {
         return sizeof(Squares) + hidden * static_cast<unsigned>(sizeof(T));
@@ -96,6 +92,14 @@ public:
     }
     __host__ __device__ unsigned packs() const { return call_.hidden / kElements; }
 
+    /// Calls `use(at, i)` for this thread's packs of a row: pack i of the row is pack `at` of all.
+    template <class Use>
+    __host__ __device__ void for_packs(unsigned row, const Use& use) const {
+        for (unsigned i = block_.thread_rank(); i < packs(); i += block_.size()) {
+            use(row * packs() + i, i);
+        }
+    }
+
     /// Takes pack i of the row's new residual. The same thread always takes the same packs.
     __host__ __device__ void take(unsigned i, const Pack& residual) {
         const auto elements = cuda::std::bit_cast<symm::Elements<T, Pack>>(residual);
@@ -116,17 +120,17 @@ public:
         }
         const float scale =
             1.0F / std::sqrt(all / static_cast<float>(call_.hidden) + call_.epsilon);
-        auto* const to = reinterpret_cast<Pack*>(call_.out) + std::size_t{row} * packs();
-        for (unsigned i = block_.thread_rank(); i < packs(); i += block_.size()) {
-            to[i] =
+        for_packs(row, [&](unsigned at, unsigned i) {
+            reinterpret_cast<Pack*>(call_.out)[at] =
                 scaled(packs_[i], scale, i == block_.thread_rank() ? first_weight_ : weight()[i]);
-        }
+        });
         return true;
     }
 
 private:
+    static constexpr unsigned kElements = symm::kPerPack<T, Pack>;
     struct alignas(16) Squares {
-        float of_warp[2][kMaxWarps];
+        float of_warp[2][kThreadsOfLongRows / symm::simt::kWarpSize];
     };
 
     __host__ __device__ const Pack* weight() const {
@@ -190,27 +194,30 @@ private:
 template <class T, int kMost, unsigned kMostThreads = kThreads>
 struct RmsNormPacks : RmsNormCall {
     static constexpr unsigned kMaxThreads = kMostThreads;
+    static unsigned shared_bytes(unsigned hidden) { return RowNorm<T>::shared_bytes(hidden); }
 
     __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
         Session mailbox(block, *this);
         RowNorm<T> norm(block, *this);
-        const unsigned packs = norm.packs();
         bool arrived = !mailbox.gave_up();
         for (unsigned row = block.group_index(); arrived && row < norm.rows();
              row += block.dim_blocks()) {
-            for (unsigned i = block.thread_rank(); i < packs; i += block.size()) {
-                send(mailbox, row * packs + i);
-            }
+            norm.for_packs(row, [&](unsigned at, unsigned) {
+                const Pack pack = own(at);
+                for (int step = 1; step < ranks; ++step) {
+                    mailbox.send(peer(step), at, pack);
+                }
+            });
         }
         for (unsigned row = block.group_index(); row < norm.rows(); row += block.dim_blocks()) {
-            for (unsigned i = block.thread_rank(); arrived && i < packs; i += block.size()) {
-                arrived = add_up(mailbox, norm, row * packs + i, i);
-            }
+            norm.for_packs(row, [&](unsigned at, unsigned i) {
+                arrived = arrived && add_up(mailbox, norm, at, i);
+            });
             if (!norm.finish(row, arrived)) {
                 break;
             }
         }
-        mailbox.end(block, norm.rows() * packs);
+        mailbox.end(block, norm.rows() * norm.packs());
     }
 
 private:
@@ -220,13 +227,7 @@ private:
     __host__ __device__ Pack own(unsigned at) const {
         return symm::load_to_send(reinterpret_cast<const T*>(in), count, at);
     }
-    __host__ __device__ void send(const Session& mailbox, unsigned at) const {
-        const Pack pack = own(at);
-        for (int step = 1; step < ranks; ++step) {
-            mailbox.send(peer(step), at, pack);
-        }
-    }
-    /// Pack `at` of all rows, which is pack i of its row. False if the wait gave up.
+    /// Adds up pack `at` of all rows, pack i of its row. False if the wait gave up.
     __host__ __device__ bool add_up(Session& mailbox, RowNorm<T>& norm, unsigned at,
                                     unsigned i) const {
         auto* const to = reinterpret_cast<Pack*>(residual) + at;
@@ -264,6 +265,9 @@ struct RmsNormWindowsCall : RmsNormCall {
 template <class T, int kMost, unsigned kMostThreads = kThreads>
 struct RmsNormWindows : RmsNormWindowsCall {
     static constexpr unsigned kMaxThreads = kMostThreads;
+    static unsigned shared_bytes(unsigned hidden) {
+        return RowNorm<T>::shared_bytes(hidden) + kMost * sizeof(symm::Buffers);
+    }
 
     __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
         RowNorm<T> norm(block, *this);
@@ -273,20 +277,14 @@ struct RmsNormWindows : RmsNormWindowsCall {
             return;
         }
         const Places places = places_of(all);
-        for_rows(block, norm, true, [&](unsigned row) {
-            for_packs(block, norm, row,
-                      [&](std::size_t at, unsigned i) { norm.take(i, add_up(places, at)); });
-        });
+        normalize(block, norm, true, [&](unsigned at) { return add_up(places, at); });
         symm::Barrier end(block, barrier, timeout);
         if (!end.arrive_and_wait()) {
             return;
         }
         if (two_shots) {
-            for_rows(block, norm, false, [&](unsigned row) {
-                for_packs(block, norm, row, [&](std::size_t at, unsigned i) {
-                    norm.take(i, reinterpret_cast<const Pack*>(residual)[at]);
-                });
-            });
+            normalize(block, norm, false,
+                      [&](unsigned at) { return reinterpret_cast<const Pack*>(residual)[at]; });
         }
         end.store_epoch();
     }
@@ -308,30 +306,23 @@ private:
         return places;
     }
 
-    /// Calls `use(row)` for the block's rows that this rank adds up, or for the others; then writes
-    /// the row's output.
-    template <class Use>
-    __host__ __device__ void for_rows(const symm::simt::ThreadBlock& block, RowNorm<T>& norm,
-                                      bool own, const Use& use) const {
+    /// Writes the output of the block's rows that this rank adds up, or of the others. `pack_at`
+    /// returns the new residual's pack `at` of all rows.
+    template <class PackAt>
+    __host__ __device__ void normalize(const symm::simt::ThreadBlock& block, RowNorm<T>& norm,
+                                       bool own, const PackAt& pack_at) const {
         auto owner = static_cast<int>(block.group_index()) % ranks;
         for (unsigned row = block.group_index(); row < norm.rows(); row += block.dim_blocks()) {
             if (!two_shots || (owner == rank) == own) {
-                use(row);
+                norm.for_packs(row, [&](unsigned at, unsigned i) { norm.take(i, pack_at(at)); });
                 norm.finish(row, true);
             }
             owner = owner + 1 < ranks ? owner + 1 : 0;
         }
     }
-    template <class Use>
-    __host__ __device__ void for_packs(const symm::simt::ThreadBlock& block, const RowNorm<T>& norm,
-                                       unsigned row, const Use& use) const {
-        for (unsigned i = block.thread_rank(); i < norm.packs(); i += block.size()) {
-            use(std::size_t{row} * norm.packs() + i, i);
-        }
-    }
 
-    /// Pack `at` of all rows: returns the new residual, which it stores.
-    __host__ __device__ Pack add_up(const Places& places, std::size_t at) const {
+    /// Returns the new residual, which it stores.
+    __host__ __device__ Pack add_up(const Places& places, unsigned at) const {
         const Pack before = reinterpret_cast<const Pack*>(residual)[at];
         Pack data[kMost + 1];
         SYMM_UNROLL

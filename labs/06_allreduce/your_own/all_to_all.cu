@@ -3,13 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <symm/launch.hpp>
 
 #include "all_to_all_kernel.hpp"
 
 namespace your_own {
 namespace {
+
+using symm::refuse_unless;
 
 // The kernels do not depend on a type: launch_for() chooses by the number of ranks alone.
 constexpr auto kPackets = []<class T, int kMost>(const AllToAllCall& call) {
@@ -30,10 +31,6 @@ symm::OwnNeeds needs(int ranks) {
             }};
 }
 
-bool overlap(CUdeviceptr a, CUdeviceptr b, std::size_t bytes) {
-    return a < b ? b - a < bytes : a - b < bytes;
-}
-
 }  // namespace
 
 AllToAll::AllToAll(symm::Communicator& communicator)
@@ -49,23 +46,18 @@ void AllToAll::call(const Parts& parts, CUstream stream, AllToAllWay way) const 
     }
     const bool packets = way == AllToAllWay::kPackets;
     const auto check = [&] {
-        if (bytes == 0) {
-            throw std::invalid_argument("an AllToAll needs parts of at least one byte");
-        }
-        if ((parts.counts == 0) != (parts.received == 0)) {
-            throw std::invalid_argument("an AllToAll with counts needs room for those received");
-        }
-        if (packets && bytes > kRoom) {
-            throw std::invalid_argument(fmt::format(
-                "parts of {} bytes do not fit into the mailbox, which holds {}", bytes, kRoom));
-        }
-        if (!packets && !in_window) {
-            throw std::invalid_argument(fmt::format(
-                "parts of {} bytes need an output in a window (Communicator::allocate)", bytes));
-        }
-        if (overlap(parts.in, parts.out, all)) {
-            throw std::invalid_argument("input and output of an AllToAll overlap");
-        }
+        refuse_unless(bytes != 0, "an AllToAll needs parts of at least one byte");
+        refuse_unless((parts.counts == 0) == (parts.received == 0),
+                      "an AllToAll with counts needs room for those received");
+        refuse_unless(!packets || bytes <= kRoom,
+                      "parts of {} bytes do not fit into the mailbox, which holds {}", bytes,
+                      kRoom);
+        refuse_unless(packets || in_window,
+                      "parts of {} bytes need an output in a window (Communicator::allocate)",
+                      bytes);
+        const std::size_t apart =
+            parts.in < parts.out ? parts.out - parts.in : parts.in - parts.out;
+        refuse_unless(apart >= all, "input and output of an AllToAll overlap");
     };
     const auto queue = [&] {
         symm::MailboxCall mailbox = own_.call({{kByte}, parts.in, parts.out, parts.most});

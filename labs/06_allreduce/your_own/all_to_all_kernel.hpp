@@ -54,6 +54,26 @@ struct AllToAllCall : symm::MailboxCall {
     __host__ __device__ char* part(CUdeviceptr of, int p) const {
         return reinterpret_cast<char*>(of) + static_cast<std::size_t>(p) * stride;
     }
+
+    /// Waits for the peers' counts: `arriving[p]` becomes the bytes that come from rank p. A thread
+    /// that `stores` them passes the counts to the caller. False if the wait gave up.
+    template <int kMost>
+    __host__ __device__ bool receive_counts(symm::MailboxSession<symm::Packets, kMost>& mailbox,
+                                            bool stores, unsigned (&arriving)[kMost]) const {
+        symm::simt::Pack8 elements[kMost];
+        symm::fill_with(elements, symm::simt::Pack8{count_for(rank)});
+        if (counts != nullptr && !mailbox.receive(peers(), 0, elements)) {
+            return false;
+        }
+        SYMM_UNROLL
+        for (int p = 0; p < kMost; ++p) {
+            arriving[p] = static_cast<unsigned>(bytes_of(elements[p].bits));
+            if (counts != nullptr && stores && p < ranks) {
+                received[p] = static_cast<std::uint32_t>(elements[p].bits);
+            }
+        }
+        return true;
+    }
 };
 
 /// Pack `i` of `bytes` bytes.
@@ -79,11 +99,12 @@ struct AllToAllPackets : AllToAllCall {
     __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
         Session mailbox(block, *this);
         const std::uint32_t epoch = epochs->next(block);
+        const bool first = block.grid_rank() == 0;
         if (!mailbox.gave_up()) {
             send_all(block, mailbox);
             unsigned arriving[kMost];
-            if (receive_counts(block, mailbox, arriving) && receive_all(block, mailbox, arriving) &&
-                block.grid_rank() == 0) {
+            if (receive_counts(mailbox, first, arriving) && receive_all(block, mailbox, arriving) &&
+                first) {
                 clear_unused(mailbox, arriving, epoch / 2 & (per_sender - 1));
             }
         }
@@ -111,24 +132,6 @@ private:
                 mailbox.send(p, first_slot() + i, load_bytes<Pack>(from, bytes, i));
             }
         }
-    }
-
-    /// Every thread learns how many bytes come from each rank. False if the wait gave up.
-    __host__ __device__ bool receive_counts(const symm::simt::ThreadBlock& block, Session& mailbox,
-                                            unsigned (&arriving)[kMost]) const {
-        Pack elements[kMost];
-        symm::fill_with(elements, Pack{count_for(rank)});
-        if (counts != nullptr && !mailbox.receive(peers(), 0, elements)) {
-            return false;
-        }
-        SYMM_UNROLL
-        for (int p = 0; p < kMost; ++p) {
-            arriving[p] = static_cast<unsigned>(bytes_of(elements[p].bits));
-            if (counts != nullptr && p < ranks && block.grid_rank() == 0) {
-                received[p] = static_cast<std::uint32_t>(elements[p].bits);
-            }
-        }
-        return true;
     }
 
     __host__ __device__ bool receive_all(const symm::simt::ThreadBlock& block, Session& mailbox,
@@ -187,7 +190,14 @@ struct AllToAllWindows : AllToAllWindowsCall {
 
     __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
         symm::MailboxSession<symm::Packets, kMost> mailbox(block, *this);
-        const bool known = counts == nullptr || block.grid_rank() != 0 || exchange_counts(mailbox);
+        bool known = true;
+        if (counts != nullptr && block.grid_rank() == 0) {
+            for (int step = 1; step < ranks && !mailbox.gave_up(); ++step) {
+                mailbox.send(peer(step), 0, {counts[peer(step)]});
+            }
+            unsigned arriving[kMost];
+            known = receive_counts(mailbox, true, arriving);
+        }
         auto* const all = block.shared<symm::Buffers>();
         // A thread that gave up over the counts may wait for nobody in the rendezvous.
         if (rendezvous.meet(block, timeout, all) && symm::AbortBarrier(block).sync(known)) {
@@ -209,24 +219,6 @@ struct AllToAllWindows : AllToAllWindowsCall {
         if (counts != nullptr) {
             mailbox.end(block, 1);
         }
-    }
-
-private:
-    /// False if the wait gave up.
-    __host__ __device__ bool exchange_counts(
-        symm::MailboxSession<symm::Packets, kMost>& mailbox) const {
-        for (int step = 1; step < ranks && !mailbox.gave_up(); ++step) {
-            mailbox.send(peer(step), 0, {counts[peer(step)]});
-        }
-        symm::simt::Pack8 elements[kMost];
-        symm::fill_with(elements, symm::simt::Pack8{counts[rank]});
-        if (!mailbox.receive(peers(), 0, elements)) {
-            return false;
-        }
-        for (int p = 0; p < ranks; ++p) {
-            received[p] = static_cast<std::uint32_t>(elements[p].bits);
-        }
-        return true;
     }
 };
 

@@ -67,62 +67,47 @@ void check(const Calls& calls, unsigned call, const float* residual, const float
 
 void fill_scene(Scene& scene, const Calls& calls) {
     const Memory memory(scene, calls.ranks);
-    const std::size_t elements = std::size_t{kMostRows} * calls.hidden;
     for (int rank = 0; rank < calls.ranks; ++rank) {
         std::fill(std::begin(memory.slots.of(rank)->pack), std::end(memory.slots.of(rank)->pack),
                   symm::simt::Pack16{{symm::kSentinel, symm::kSentinel}});
-    }
-    for (int rank = 0; rank < calls.ranks; ++rank) {
-        auto* const in = scene.allocate<float>(elements, "x", rank);
-        auto* const residual = scene.allocate<float>(elements, "residual", rank);
-        auto* const out = scene.allocate<float>(elements, "out", rank);
+        auto* const in = scene.allocate<float>(kMostRows * calls.hidden, "x", rank);
+        auto* const residual = scene.allocate<float>(kMostRows * calls.hidden, "residual", rank);
+        auto* const out = scene.allocate<float>(kMostRows * calls.hidden, "out", rank);
         auto* const weights = scene.allocate<float>(calls.hidden, "weight", rank);
         for (std::size_t i = 0; i < calls.hidden; ++i) {
             weights[i] = weight(i);
         }
-        RmsNormWindowsCall call{{mailbox_call(scene, memory, rank, calls.ranks, calls.last),
-                                 reinterpret_cast<CUdeviceptr>(residual),
-                                 reinterpret_cast<CUdeviceptr>(weights), calls.hidden, kEpsilon},
-                                calls.way == Way::kTwoShots,
-                                {memory.meeting, rank, calls.ranks, {}},
-                                {memory.barrier, rank, calls.ranks}};
-        call.in = reinterpret_cast<CUdeviceptr>(in);
-        call.out = reinterpret_cast<CUdeviceptr>(out);
-        for (int p = 0; p < calls.ranks; ++p) {
-            call.rendezvous.mine[p] = {call.in, call.residual};
-        }
-        std::vector<Steps> steps;
-        for (unsigned c = 0; c < calls.rows.size(); ++c) {
-            const std::size_t count = std::size_t{calls.rows[c]} * calls.hidden;
-            steps.push_back({[=] {
-                                 for (std::size_t i = 0; i < count; ++i) {
-                                     in[i] = x(rank, c, i);
-                                     residual[i] = before(c, i);
-                                     out[i] = 0;
-                                 }
-                             },
-                             [=](const ThreadBlock& block) {
-                                 RmsNormWindowsCall mine = call;
-                                 mine.count = count;
-                                 if (calls.way == Way::kPacks) {
-                                     RmsNormPacks<float, kMost>{mine}(block);
-                                 } else {
-                                     RmsNormWindows<float, kMost>{mine}(block);
-                                 }
-                             },
-                             [=](bool gave_up) {
-                                 if (!gave_up || calls.way == Way::kPacks) {
-                                     check(calls, c, residual, out, gave_up);
-                                 }
-                             }});
-        }
-        launch_calls(scene, rank, calls.shape, call.timeout, steps);
+        const RmsNormWindowsCall call{
+            {memory.call(scene, rank, in, out, 0, calls.last),
+             reinterpret_cast<CUdeviceptr>(residual), reinterpret_cast<CUdeviceptr>(weights),
+             calls.hidden, kEpsilon},
+            calls.way == Way::kTwoShots,
+            memory.meeting(rank, in, residual),
+            memory.barrier(rank)};
+        const auto fill = [=](unsigned c) {
+            for (std::size_t i = 0; i < calls.rows[c] * calls.hidden; ++i) {
+                in[i] = x(rank, c, i);
+                residual[i] = before(c, i);
+                out[i] = 0;
+            }
+        };
+        const auto kernel = [=](unsigned c, const ThreadBlock& block) {
+            RmsNormWindowsCall mine = call;
+            mine.count = calls.rows[c] * calls.hidden;
+            calls.way == Way::kPacks ? RmsNormPacks<float, kMost>{mine}(block)
+                                     : RmsNormWindows<float, kMost>{mine}(block);
+        };
+        launch_calls(scene, rank, calls.shape, call.timeout, calls.rows.size(),
+                     {fill, kernel, [=](unsigned c, bool gave_up) {
+                          if (!gave_up || calls.way == Way::kPacks) {
+                              check(calls, c, residual, out, gave_up);
+                          }
+                      }});
     }
 }
 
 Protocol scene(const std::string& name, Calls calls, bool may_give_up = true) {
-    calls.shape.shared_bytes =
-        RowNorm<float>::shared_bytes(calls.hidden) + kMost * sizeof(symm::Buffers);
+    calls.shape.shared_bytes = RmsNormWindows<float, kMost>::shared_bytes(calls.hidden);
     return {"rms_norm/" + name, [=](Scene& scene) { fill_scene(scene, calls); }, may_give_up};
 }
 

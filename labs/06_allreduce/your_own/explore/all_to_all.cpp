@@ -47,69 +47,52 @@ void fill_scene(Scene& scene, const Calls& calls) {
     if (calls.old_packets) {
         put_old_packets(memory, calls);
     }
-    const auto parts = static_cast<std::size_t>(calls.ranks);
+    const std::size_t elements = static_cast<std::size_t>(calls.ranks) * kPart;
+    const auto count = [=](int from, int to, unsigned c) {
+        return calls.counts ? calls.counts(from, to, c) : static_cast<std::uint32_t>(kPart);
+    };
     for (int rank = 0; rank < calls.ranks; ++rank) {
-        auto* const in = scene.allocate<std::uint64_t>(parts * kPart, "in", rank);
-        auto* const out = scene.allocate<std::uint64_t>(parts * kPart, "out", rank);
-        auto* const counts = scene.allocate<std::uint32_t>(parts, "counts", rank);
-        auto* const received = scene.allocate<std::uint32_t>(parts, "received", rank);
-        AllToAllWindowsCall call{{mailbox_call(scene, memory, rank, calls.ranks, calls.last),
+        auto* const in = scene.allocate<std::uint64_t>(elements, "in", rank);
+        auto* const out = scene.allocate<std::uint64_t>(elements, "out", rank);
+        auto* const counts = scene.allocate<std::uint32_t>(kMost, "counts", rank);
+        auto* const received = scene.allocate<std::uint32_t>(kMost, "received", rank);
+        AllToAllWindowsCall call{{memory.call(scene, rank, in, out, kPart, calls.last),
                                   sizeof(std::uint64_t), calls.counts ? counts : nullptr, received},
-                                 {memory.meeting, rank, calls.ranks, {}},
-                                 {memory.barrier, rank, calls.ranks}};
-        call.in = reinterpret_cast<CUdeviceptr>(in);
-        call.out = reinterpret_cast<CUdeviceptr>(out);
-        call.count = kPart;
+                                 memory.meeting(rank, out, out),
+                                 memory.barrier(rank)};
         call.stride = kPart * sizeof(std::uint64_t);
-        for (int p = 0; p < calls.ranks; ++p) {
-            call.rendezvous.mine[p] = {call.out, call.out};
-        }
-        const auto count = [=](int from, int to, unsigned c) {
-            return calls.counts ? calls.counts(from, to, c) : static_cast<std::uint32_t>(kPart);
+        const auto fill = [=](unsigned c) {
+            for (std::size_t i = 0; i < elements; ++i) {
+                const auto p = static_cast<int>(i / kPart);
+                counts[p] = count(rank, p, c);
+                in[i] = value(rank, p, c, i % kPart);
+                out[i] = 0;
+            }
         };
-        std::vector<Steps> steps;
-        for (unsigned c = 0; c < calls.calls; ++c) {
-            steps.push_back(
-                {[=] {
-                     for (int p = 0; p < calls.ranks; ++p) {
-                         counts[p] = count(rank, p, c);
-                         for (std::size_t i = 0; i < kPart; ++i) {
-                             in[static_cast<std::size_t>(p) * kPart + i] = value(rank, p, c, i);
-                             out[static_cast<std::size_t>(p) * kPart + i] = 0;
-                         }
-                     }
-                 },
-                 [=](const ThreadBlock& block) {
-                     if (calls.windows) {
-                         AllToAllWindows<kMost>{call}(block);
-                     } else {
-                         AllToAllPackets<kMost>{call}(block);
-                     }
-                 },
-                 [=](bool gave_up) {
-                     if (gave_up && calls.windows) {
-                         return;  // peers may have stored anything
-                     }
-                     for (int p = 0; p < calls.ranks; ++p) {
-                         if (calls.counts && !gave_up && received[p] != count(p, rank, c)) {
-                             symm::explore::fail("a received count is wrong");
-                         }
-                         for (std::size_t i = 0; i < kPart; ++i) {
-                             const std::uint64_t expected =
-                                 i < count(p, rank, c) ? value(p, rank, c, i) : 0;
-                             const std::uint64_t element =
-                                 out[static_cast<std::size_t>(p) * kPart + i];
-                             if (element != expected && !(gave_up && element == 0)) {
-                                 symm::explore::fail(
-                                     gave_up ? "a rank that gave up has stored a wrong element"
-                                             : "an element is wrong: " + std::to_string(i) +
-                                                   " of rank " + std::to_string(p) + "'s part");
-                             }
-                         }
-                     }
-                 }});
-        }
-        launch_calls(scene, rank, calls.shape, call.timeout, steps);
+        const auto kernel = [=](unsigned, const ThreadBlock& block) {
+            calls.windows ? AllToAllWindows<kMost>{call}(block)
+                          : AllToAllPackets<kMost>{call}(block);
+        };
+        const auto check = [=](unsigned c, bool gave_up) {
+            if (gave_up && calls.windows) {
+                return;  // peers may have stored anything
+            }
+            for (std::size_t i = 0; i < elements; ++i) {
+                const auto p = static_cast<int>(i / kPart);
+                const std::uint32_t sent = count(p, rank, c);
+                if (calls.counts && !gave_up && received[p] != sent) {
+                    symm::explore::fail("a received count is wrong");
+                }
+                const std::uint64_t expected = i % kPart < sent ? value(p, rank, c, i % kPart) : 0;
+                if (out[i] != expected && !(gave_up && out[i] == 0)) {
+                    symm::explore::fail(gave_up
+                                            ? "a rank that gave up has stored a wrong element"
+                                            : "an element is wrong: " + std::to_string(i % kPart) +
+                                                  " of rank " + std::to_string(p) + "'s part");
+                }
+            }
+        };
+        launch_calls(scene, rank, calls.shape, call.timeout, calls.calls, {fill, kernel, check});
     }
 }
 

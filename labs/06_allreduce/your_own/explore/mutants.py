@@ -57,7 +57,7 @@ MUTANTS = [
     ("the row's vote", RMS_NORM, "all_.sync(arrived)", "all_.sync(true)",
      "rms_norm/packs/2x1", "gave up has stored a wrong output"),
     ("a new sum for each row", RMS_NORM, "        sum_ = 0;\n", "", "rms_norm/packs/2x2", ROW),
-    ("the count of calls", RMS_NORM, "mailbox.end(block, norm.rows() * packs);", "",
+    ("the count of calls", RMS_NORM, "mailbox.end(block, norm.rows() * norm.packs());", "",
      "rms_norm/packs/2x1", ROW + "|no thread can go on"),
     ("the last barrier", RMS_NORM, "if (!end.arrive_and_wait()) {", "if (false) {",
      "rms_norm/one_shot/2x1", r"data race on r\d.x"),

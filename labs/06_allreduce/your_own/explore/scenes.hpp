@@ -1,6 +1,7 @@
 #pragma once
 /// \file
-/// What both kernels' scenes share: memory as OwnCollective makes it, and calls one after another.
+/// What the scenes of any collective need: memory as OwnCollective makes it, and calls one after
+/// another.
 
 #include <common/explore/explore_main.hpp>
 #include <common/explore/timeouts.hpp>
@@ -22,52 +23,63 @@ struct Slots {
     symm::simt::Pack16 pack[2 * (kMost - 1) * kSlots];
 };
 
-/// A collective's memory on all ranks.
+/// A collective's memory on all ranks, and what OwnCollective makes of it for a kernel.
 struct Memory {
+    int ranks;
     symm::SymmetricPointer<Slots> slots;
-    symm::SymmetricPointer<symm::BarrierMemory> barrier;
-    symm::SymmetricPointer<symm::RendezvousMemory> meeting;
+    symm::SymmetricPointer<symm::BarrierMemory> barriers;
+    symm::SymmetricPointer<symm::RendezvousMemory> meetings;
 
-    Memory(Scene& scene, int ranks)
-        : slots(symm::explore::symmetric<Slots>(scene, ranks, "slots")),
-          barrier(symm::explore::symmetric<symm::BarrierMemory>(scene, ranks, "barrier")),
-          meeting(symm::explore::symmetric<symm::RendezvousMemory>(scene, ranks, "meeting")) {}
+    Memory(Scene& scene, int of)
+        : ranks(of),
+          slots(symm::explore::symmetric<Slots>(scene, ranks, "slots")),
+          barriers(symm::explore::symmetric<symm::BarrierMemory>(scene, ranks, "barrier")),
+          meetings(symm::explore::symmetric<symm::RendezvousMemory>(scene, ranks, "meeting")) {}
+
+    /// A rank's parameters; `last`: the number of the call before the first.
+    symm::MailboxCall call(Scene& scene, int rank, const void* in, const void* out,
+                           std::size_t count, std::uint32_t last) const {
+        auto* const epochs = scene.allocate<symm::Epochs>(1, "epochs", rank);
+        std::fill(std::begin(epochs->of_block), std::end(epochs->of_block), last);
+        return {{symm::Reduction(symm::ReduceOp::kSum, ranks),
+                 symm::explore::timeout_of(scene, rank), rank, ranks},
+                {epochs, {slots.first->pack, slots.stride}, kSlots},
+                {{}, reinterpret_cast<CUdeviceptr>(in), reinterpret_cast<CUdeviceptr>(out), count}};
+    }
+    symm::Rendezvous meeting(int rank, const void* in, const void* out) const {
+        symm::Rendezvous meeting{meetings, rank, ranks, {}};
+        std::fill_n(
+            meeting.mine, ranks,
+            symm::Buffers{reinterpret_cast<CUdeviceptr>(in), reinterpret_cast<CUdeviceptr>(out)});
+        return meeting;
+    }
+    symm::BarrierView barrier(int rank) const { return {barriers, rank, ranks}; }
 };
 
-/// A rank's parameters of a kernel; `last`: the number of the call before the first.
-inline symm::MailboxCall mailbox_call(Scene& scene, const Memory& memory, int rank, int ranks,
-                                      std::uint32_t last) {
-    auto* const epochs = scene.allocate<symm::Epochs>(1, "epochs", rank);
-    std::fill(std::begin(epochs->of_block), std::end(epochs->of_block), last);
-    return {{symm::Reduction(symm::ReduceOp::kSum, ranks), symm::explore::timeout_of(scene, rank),
-             rank, ranks},
-            {epochs, {memory.slots.first->pack, memory.slots.stride}, kSlots},
-            {}};
-}
-
-/// One call of a rank: its input, the kernel, and the check of its results.
+/// Call `c` of a rank: its input, the kernel, and the check of its results.
 struct Steps {
-    std::function<void()> fill;
-    std::function<void(const ThreadBlock&)> kernel;
-    std::function<void(bool gave_up)> check;  ///< Whether a wait of this call has given up.
+    std::function<void(unsigned c)> fill;
+    std::function<void(unsigned c, const ThreadBlock& block)> kernel;
+    /// `gave_up`: whether a wait of this call has given up.
+    std::function<void(unsigned c, bool gave_up)> check;
 };
 
 /// Adds a rank's threads, which make the calls one after another. Calls after one that has given up
 /// are not checked, as the host would throw.
 inline void launch_calls(Scene& scene, int rank, const symm::explore::Shape& shape,
-                         const symm::simt::Timeout& timeout, const std::vector<Steps>& calls) {
+                         const symm::simt::Timeout& timeout, std::size_t calls,
+                         const Steps& steps) {
     scene.launch(rank, shape, [=](const ThreadBlock& block) {
-        const bool first = block.grid_rank() == 0;
-        for (const Steps& call : calls) {
-            const bool is_checked = first && !symm::explore::gave_up(timeout);
+        for (unsigned c = 0; c < calls; ++c) {
+            const bool is_checked = block.grid_rank() == 0 && !symm::explore::gave_up(timeout);
             if (is_checked) {
-                call.fill();
+                steps.fill(c);
             }
             symm::explore::kernel_end();
-            call.kernel(block);
+            steps.kernel(c, block);
             symm::explore::kernel_end();
             if (is_checked) {
-                call.check(symm::explore::gave_up(timeout));
+                steps.check(c, symm::explore::gave_up(timeout));
             }
         }
     });
