@@ -137,8 +137,8 @@ private:
         return reinterpret_cast<const Pack*>(call_.weight);
     }
 
-    /// `all` becomes the sum of all threads' squares of the row, with the same bits in each. False
-    /// on all threads of the block if one of them passes false.
+    /// `all`, which is 0, becomes the sum of all threads' squares of the row, with the same bits in
+    /// each. False on all threads of the block if one of them passes false.
     __host__ __device__ bool add_up_squares(bool arrived, float& all) {
         float* const squares = squares_->of_warp[half_];
         const float of_warp = sum_of_warp(sum_);
@@ -151,8 +151,9 @@ private:
         half_ = 1 - half_;
         sum_ = 0;
         const unsigned warps = (block_.size() + symm::simt::kWarpSize - 1) / symm::simt::kWarpSize;
-        const unsigned lane = warp_.thread_rank();
-        all = sum_of_warp(lane < warps ? squares[lane] : 0);
+        for (unsigned w = 0; w < warps; ++w) {  // faster than five shuffles
+            all += squares[w];
+        }
         return true;
     }
 
