@@ -143,8 +143,6 @@ void time_all_to_all(symm::Rank& rank, std::size_t most) {
     Table table(rank);
     const AllToAll all_to_all(table.communicator);
     std::string why_not;
-    // NCCL registers buffers of captured calls, which hangs here from parts of 1M on (2.28).
-    ::setenv("NCCL_GRAPH_REGISTER", "0", 1);
     const auto library = symm::load_nccl(rank, why_not);
     const auto nccl = library ? symm::connect_nccl(rank, *library) : nullptr;
     const auto ranks = static_cast<std::size_t>(rank.size());
@@ -188,6 +186,8 @@ unsigned number(const std::vector<std::string_view>& arguments, std::size_t i, u
 int main(int argc, char** argv) {
     using namespace your_own;
     symm::turn_multicast_off();  // in NCCL, which the labs do without
+    // NCCL registers buffers of captured calls, which hangs in AllToAll from parts of 1M on (2.28).
+    ::setenv("NCCL_GRAPH_REGISTER", "0", 1);
     try {
         const std::vector<std::string_view> arguments(argv + 1, argv + argc);
         const std::string_view collective = arguments.empty() ? "" : arguments[0];
