@@ -11,10 +11,9 @@
 
 namespace symm {
 
-PeerWatch::PeerWatch(Bootstrap& bootstrap, KernelTimeout& timeout, std::optional<Deadline> deadline)
+PeerWatch::PeerWatch(Bootstrap& bootstrap, KernelTimeout& timeout)
     : bootstrap_(bootstrap),
       timeout_(timeout),
-      deadline_(deadline),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
 bool PeerWatch::has_lost_a_peer() {
@@ -30,7 +29,7 @@ void PeerWatch::run(const std::stop_token& stop) {
     std::unique_lock lock(mutex);
     std::condition_variable_any stopping;  // notified by the stop token alone
     while (!stop.stop_requested()) {
-        if ((deadline_ && deadline_->passed()) || has_lost_a_peer()) {
+        if (has_lost_a_peer()) {
             timeout_.end_waits();
             return;
         }
@@ -48,8 +47,7 @@ void end_calls(Rank& rank, KernelTimeout& timeout) noexcept {
         const CurrentContext current(rank.gpu());
         const bool is_known = unwinding || timeout.has_given_up();
         {
-            // The wait has no deadline, but the calls have one now.
-            const PeerWatch watch(rank.bootstrap(), timeout, Deadline::standard());
+            const PeerWatch watch(rank.bootstrap(), timeout);
             cu_check(cuCtxSynchronize(), "cuCtxSynchronize()");
         }
         if (!is_known && timeout.has_given_up()) {

@@ -2,7 +2,6 @@
 /// \file
 /// Ends the waits of a rank's kernels if a rank that they may wait for has failed or is gone.
 
-#include <optional>
 #include <stop_token>
 #include <thread>
 
@@ -17,9 +16,8 @@ namespace symm {
 /// something else.
 class PeerWatch {
 public:
-    /// With a deadline it also ends the waits when that has passed. Bootstrap and timeout must
-    /// outlive it. Throws std::system_error if no thread can be started.
-    PeerWatch(Bootstrap& bootstrap, KernelTimeout& timeout, std::optional<Deadline> deadline = {});
+    /// Bootstrap and timeout must outlive it. Throws std::system_error if no thread can be started.
+    PeerWatch(Bootstrap& bootstrap, KernelTimeout& timeout);
     PeerWatch(const PeerWatch&) = delete;
 
 private:
@@ -28,15 +26,15 @@ private:
 
     Bootstrap& bootstrap_;
     KernelTimeout& timeout_;
-    std::optional<Deadline> deadline_;
     std::jthread thread_;
 };
 
 /// For the destructor of an object whose memory kernels with `timeout` use: returns when all work
-/// of the rank's GPU in this process has ended. Ends the kernels' waits if an exception causes the
-/// destruction (then it tells the other ranks too, see Rank::tell_if_unwinding()), if a rank has
-/// failed or is gone, after SYMM_TIMEOUT, or if the driver refuses to wait. Logs a warning if calls
-/// were ended and nothing else says so. From any thread, with any context current.
+/// of the rank's GPU in this process has ended. Waits in kernels end by their own limit, if they have
+/// one. Ends them if an exception causes the destruction (then it tells the other ranks too, see
+/// Rank::tell_if_unwinding()), if a rank has failed or is gone, or if the driver refuses to wait.
+/// Logs a warning if calls were ended and nothing else says so. From any thread, with any context
+/// current.
 void end_calls(Rank& rank, KernelTimeout& timeout) noexcept;
 
 }  // namespace symm

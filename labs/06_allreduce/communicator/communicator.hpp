@@ -58,9 +58,9 @@ public:
     /// other communicators.
     explicit Communicator(Rank& rank, const CommunicatorOptions& options = {});
     Communicator(const Communicator&) = delete;
-    /// Waits for the calls in flight, and ends them if a rank that they wait for has failed or is
-    /// gone, or after SYMM_TIMEOUT; then it logs a warning. If an exception destroys it, it ends
-    /// them at once. Graphs with its calls can then no longer be launched.
+    /// Waits for the calls in flight. Ends them, and logs a warning, if a rank that they wait for
+    /// has failed or is gone. If an exception destroys it, it ends them at once. Graphs with its
+    /// calls can then no longer be launched.
     ~Communicator();
 
     /// Bytes of device memory that a communicator of `ranks` ranks takes on each rank, in addition
