@@ -41,6 +41,10 @@ public:
     /// This rank makes nothing of the call that it has begun, and the others do not know that.
     void refuse() { was_refused_ = true; }
 
+    bool was_refused() const { return was_refused_; }
+    /// Calls begun so far.
+    std::uint64_t count() const { return calls_; }
+
 private:
     std::uint64_t calls_ = 0;
     bool was_refused_ = false;

@@ -253,13 +253,16 @@ void require_rank(int rank, int ranks) {
                   "there is no rank {} of {}: 1 to {} ranks can meet", rank, ranks, kMaxRanks);
 }
 
-symm_result call(symm_comm* comm, Collective collective, const void* in, void* out,
-                 std::size_t count, symm_type type, symm_op op, symm_stream stream) noexcept {
-    return guarded(comm, [&] {
-        const Arithmetic arithmetic{static_cast<DataType>(type), static_cast<ReduceOp>(op),
-                                    collective};
-        comm->communicator->call({arithmetic, address(in), address(out), count}, stream);
-    });
+Call call_of(Collective collective, const void* in, void* out, std::size_t count, symm_type type,
+             symm_op op) {
+    return {{static_cast<DataType>(type), static_cast<ReduceOp>(op), collective},
+            address(in),
+            address(out),
+            count};
+}
+
+symm_result call(symm_comm* comm, const Call& call, symm_stream stream) noexcept {
+    return guarded(comm, [&] { comm->communicator->call(call, stream); });
 }
 
 }  // namespace
@@ -369,17 +372,30 @@ symm_result symm_window_release(symm_comm* comm, void* window) {
     return guarded(comm, [&] { comm->communicator->release(address(window)); });
 }
 
+symm_result symm_window_retire(symm_comm* comm, void* window) {
+    return guarded(comm, [&] { comm->communicator->retire(address(window)); });
+}
+
 symm_result symm_all_reduce(symm_comm* comm, const void* in, void* out, size_t count,
                             symm_type type, symm_op op, symm_stream stream) {
-    return call(comm, Collective::kAllReduce, in, out, count, type, op, stream);
+    return call(comm, call_of(Collective::kAllReduce, in, out, count, type, op), stream);
+}
+int symm_all_reduce_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
+                             symm_type type, symm_op op, symm_stream stream) {
+    bool waits = true;
+    guarded(comm, [&] {
+        waits = comm->communicator->may_wait(
+            call_of(Collective::kAllReduce, in, out, count, type, op), stream);
+    });
+    return waits ? 1 : 0;
 }
 symm_result symm_reduce_scatter(symm_comm* comm, const void* in, void* out, size_t count,
                                 symm_type type, symm_op op, symm_stream stream) {
-    return call(comm, Collective::kReduceScatter, in, out, count, type, op, stream);
+    return call(comm, call_of(Collective::kReduceScatter, in, out, count, type, op), stream);
 }
 symm_result symm_all_gather(symm_comm* comm, const void* in, void* out, size_t count,
                             symm_type type, symm_stream stream) {
-    return call(comm, Collective::kAllGather, in, out, count, type, SYMM_SUM, stream);
+    return call(comm, call_of(Collective::kAllGather, in, out, count, type, SYMM_SUM), stream);
 }
 
 symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream) {
@@ -395,6 +411,10 @@ symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream) {
         }
         comm->communicator->synchronize(*comm->stream, "the stream");
     });
+}
+
+symm_result symm_comm_finish(symm_comm* comm) {
+    return guarded(comm, [&] { comm->communicator->finish(); });
 }
 
 symm_result symm_copy(symm_comm* comm, void* to, const void* from, size_t bytes) {

@@ -148,6 +148,10 @@ SYMM_API symm_result symm_window_register(symm_comm* comm, void* memory, size_t 
                                           void** window);
 /// Destroys a window. Collective. Waits for the work of all ranks.
 SYMM_API symm_result symm_window_release(symm_comm* comm, void* window);
+/// The same without a wait, and not collective: each rank does it between the same calls. The
+/// memory goes back once no earlier call uses it, during a later call that is not captured. Graphs,
+/// and kernels of your own, must have ended their use of it. Also while a stream is being captured.
+SYMM_API symm_result symm_window_retire(symm_comm* comm, void* window);
 
 /// Queues a call in the stream; does not wait for it. `out[i]` becomes the reduction of all ranks'
 /// `in[i]`, in the order of the ranks. The buffers have `count` elements each, are the same or do
@@ -168,10 +172,18 @@ SYMM_API symm_result symm_reduce_scatter(symm_comm* comm, const void* in, void* 
 /// `in` is this rank's part of `out`.
 SYMM_API symm_result symm_all_gather(symm_comm* comm, const void* in, void* out, size_t count,
                                      symm_type type, symm_stream stream);
+/// 0 if symm_all_reduce() with these arguments waits for no other rank on the host, else 1; also
+/// for a call that would be refused, since the next one then waits. A thread that has several ranks
+/// needs a thread for each to make such calls.
+SYMM_API int symm_all_reduce_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
+                                      symm_type type, symm_op op, symm_stream stream);
 
 /// Waits for the stream. Fails if a kernel gave up waiting, and names the rank that it waited for.
 /// After that the communicator can only be destroyed.
 SYMM_API symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream);
+/// Waits for all work of the rank's GPU, as symm_comm_destroy() does. Fails if a call has no
+/// result.
+SYMM_API symm_result symm_comm_finish(symm_comm* comm);
 /// Copies between this rank's GPU and the host, in either direction. Waits for the copy, but not
 /// for other streams: synchronize them first.
 SYMM_API symm_result symm_copy(symm_comm* comm, void* to, const void* from, size_t bytes);

@@ -204,6 +204,7 @@ Communicator::Checked Communicator::admit(const Call& call, CUstream stream, Alg
 void Communicator::queue_in_turn(CUstream stream, const std::function<void()>& queue) {
     try {
         follow_last_call(stream);
+        free_retired(stream);
         queue();
         remember_call(stream);
     } catch (const std::exception& error) {  // a part may be queued: the ranks cannot go on
@@ -234,6 +235,20 @@ CallPlan Communicator::call(Call call, CUstream stream, Algorithm asked) {
         plan.row->kernels->queue(*workspace_, queued(call, checked.places, stream, plan));
     });
     return plan;
+}
+
+bool Communicator::may_wait(const Call& call, CUstream stream) const {
+    const CurrentContext current(rank_.gpu());
+    if (check_ || calls_.was_refused()) {
+        return true;
+    }
+    try {
+        const AlgorithmRow& row = *check(call, stream, Algorithm::kAuto).plan.row;
+        return row.kernels->prepare != nullptr &&
+               !prepared_.at(static_cast<std::size_t>(row.algorithm));
+    } catch (const std::invalid_argument&) {
+        return true;
+    }
 }
 
 void Communicator::queue_own(std::string_view call, CUstream stream,

@@ -147,7 +147,9 @@ CUdeviceptr Communicator::add_window(SymmetricRange range, CUdeviceptr registere
             prepare(row);  // if it throws, there is no window
         }
     }
-    return windows_.add(rank_, std::move(range), registered).local();
+    Window& made = windows_.add(rank_, std::move(range), registered);
+    made.calls_before = calls_.count();
+    return made.local();
 }
 
 CUdeviceptr Communicator::allocate(std::size_t bytes) {
@@ -165,6 +167,15 @@ void Communicator::release(CUdeviceptr window) {
     rank_.bootstrap().together("work that may use the window",
                                [] { cu_check(cuCtxSynchronize(), "cuCtxSynchronize()"); });
     windows_.release(rank_, window);
+}
+
+void Communicator::retire(CUdeviceptr window) {
+    const CurrentContext current(rank_.gpu());
+    const RelaxedCapture relaxed;
+    std::list<Window> taken = windows_.take(window);
+    if (taken.front().calls_before != calls_.count()) {
+        retired_.splice(retired_.end(), taken);
+    }
 }
 
 const SymmetricRange& Communicator::add_memory(std::size_t bytes,
@@ -222,6 +233,21 @@ void Communicator::follow_last_call(CUstream stream) {
     cu_check(cuStreamWaitEvent(stream, last_call_.get(), 0), "cuStreamWaitEvent()");
 }
 
+void Communicator::free_retired(CUstream stream) {
+    if ((retired_.empty() && leaving_.empty()) || is_captured(stream)) {
+        return;
+    }
+    const RelaxedCapture relaxed;
+    if (leaving_.empty()) {
+        leaving_after_.emplace(CU_EVENT_DISABLE_TIMING).record(stream);
+        leaving_.swap(retired_);
+    } else if (const CUresult state = cuEventQuery(leaving_after_->get());
+               state != CUDA_ERROR_NOT_READY) {
+        cu_check(state, "cuEventQuery()");
+        leaving_.clear();
+    }
+}
+
 void Communicator::remember_call(CUstream stream) {
     const bool per_thread = stream == CU_STREAM_PER_THREAD;
     if ((is_last_stream(stream) && !per_thread) || is_captured(stream)) {
@@ -232,6 +258,12 @@ void Communicator::remember_call(CUstream stream) {
     }
     last_stream_ = stream;
     last_thread_ = std::this_thread::get_id();
+}
+
+void Communicator::finish() {
+    const CurrentContext current(rank_.gpu());
+    end_calls(rank_, timeout_);
+    timeout_.throw_if_gave_up();
 }
 
 std::string Communicator::async_error() {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,6 +89,11 @@ public:
     /// window. Throws std::invalid_argument for an address that allocate() or register_memory() did
     /// not return.
     void release(CUdeviceptr window);
+    /// The same without a wait, and on this rank alone; each rank does it between the same calls.
+    /// The memory goes back once no earlier call uses it: during a later call that is not captured.
+    /// Graphs, and the caller's own kernels, must have ended their use of it. Also while a stream
+    /// is being captured.
+    void retire(CUdeviceptr window);
 
     /// Queues the call: `out[i]` becomes the reduction of all ranks' `in[i]`, in the order of the
     /// ranks. half and bfloat16 are reduced as float and rounded once; sums and products of
@@ -133,6 +139,9 @@ public:
     /// One of the three.
     CallPlan call(Call call, CUstream stream, Algorithm asked = Algorithm::kAuto);
 
+    /// Whether call() may wait on the host until other ranks make it, too, or would refuse it, so
+    /// that the next one waits. A thread that has several ranks then needs a thread for each.
+    bool may_wait(const Call& call, CUstream stream) const;
     /// Throws what call() would throw to refuse the call, and queues nothing. A call like any other
     /// for the ranks: all make it, and after a refusal the next one waits for them. `also` may
     /// throw what else speaks against it.
@@ -181,6 +190,9 @@ public:
         });
     }
 
+    /// Waits for the calls in flight, as the destructor does; abort() ends that. Throws if a call
+    /// has no result.
+    void finish();
     /// The failures on any rank so far, or an empty text. Does not wait: NCCL's
     /// ncclCommGetAsyncError. After a failure the communicator can only be destroyed.
     std::string async_error();
@@ -201,6 +213,9 @@ private:
     void require_turn(CUstream stream) const;
     /// Lets the stream wait for the last call, if that was in another one.
     void follow_last_call(CUstream stream);
+    /// Gives back retired windows that no call uses any more, unless the stream, which follows the
+    /// last call, is captured.
+    void free_retired(CUstream stream);
     /// The call queued in the stream is now the last one.
     void remember_call(CUstream stream);
 
@@ -232,6 +247,9 @@ private:
     Tuner tuner_;
     std::optional<ResidencyShare> share_;
     Windows windows_;
+    std::list<Window> retired_;  ///< Calls so far may use them.
+    std::list<Window> leaving_;  ///< Calls before this event may:
+    std::optional<Event> leaving_after_;
     Event last_call_;
     std::optional<CUstream> last_stream_;  ///< The last call was in it, not captured.
     std::thread::id last_thread_;          ///< It made that call.

@@ -79,7 +79,7 @@ bool WindowPlace::overlaps(std::size_t bytes, const WindowPlace& other,
     return false;
 }
 
-const Window& Windows::add(Rank& rank, SymmetricRange range, CUdeviceptr registered) {
+Window& Windows::add(Rank& rank, SymmetricRange range, CUdeviceptr registered) {
     std::vector<WindowSegment> segments = rank.bootstrap().together("window", [&] {
         std::vector<WindowSegment> found = segments_of(range);
         if (const auto old = registered == 0 ? std::nullopt : find(registered, 1)) {
@@ -100,12 +100,23 @@ const Window& Windows::add(Rank& rank, SymmetricRange range, CUdeviceptr registe
     return windows_.back();
 }
 
-void Windows::release(Rank& rank, CUdeviceptr local) {
+std::list<Window>::iterator Windows::at(CUdeviceptr local) {
     const auto found = std::ranges::find(windows_, local, &Window::local);
     if (found == windows_.end()) {
         throw std::invalid_argument(
             fmt::format("{:#x} is not a window of this communicator", local));
     }
+    return found;
+}
+
+std::list<Window> Windows::take(CUdeviceptr local) {
+    std::list<Window> taken;
+    taken.splice(taken.end(), windows_, at(local));
+    return taken;
+}
+
+void Windows::release(Rank& rank, CUdeviceptr local) {
+    const auto found = at(local);
     const auto number = std::distance(windows_.begin(), found);
     for (const auto other : rank.bootstrap().allgather("release window", number)) {
         if (other != number) {

@@ -10,6 +10,7 @@
 #include <cuda.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <optional>
 #include <vector>
@@ -32,6 +33,7 @@ struct Window {
     std::vector<CUdeviceptr> bases;       ///< Where the range begins in each rank's addresses.
     std::vector<WindowSegment> segments;  ///< This rank's.
     bool has_alias;                       ///< Another window has some of the same memory.
+    std::uint64_t calls_before = 0;       ///< No earlier call uses it.
 
     /// The address of this rank's memory.
     CUdeviceptr local() const { return range.local() + range.lead(); }
@@ -55,19 +57,23 @@ struct WindowPlace {
     bool overlaps(std::size_t bytes, const WindowPlace& other, std::size_t other_bytes) const;
 };
 
-/// One rank's windows. All ranks add and release theirs together, in the same order.
+/// One rank's windows. All ranks add theirs together, and forget them in the same order.
 class Windows {
 public:
     /// Returns the new window. Collective. Throws std::invalid_argument if `registered` is in a
     /// window whose memory has been freed since.
-    const Window& add(Rank& rank, SymmetricRange range, CUdeviceptr registered);
+    Window& add(Rank& rank, SymmetricRange range, CUdeviceptr registered);
     /// Forgets the window at this address. Throws std::invalid_argument if there is none, or if
     /// another rank releases a different one.
     void release(Rank& rank, CUdeviceptr local);
+    /// The same on this rank alone. Returns the window, whose memory is still there.
+    std::list<Window> take(CUdeviceptr local);
     /// The place of these bytes, if they lie in one window, by either of its addresses.
     std::optional<WindowPlace> find(CUdeviceptr pointer, std::size_t bytes) const;
 
 private:
+    std::list<Window>::iterator at(CUdeviceptr local);
+
     std::list<Window> windows_;
 };
 
