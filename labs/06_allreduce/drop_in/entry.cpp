@@ -95,22 +95,12 @@ std::shared_ptr<symm_comm> Entry::ours() {
 
 bool Entry::may_wait(const Work& work) {
     const std::lock_guard lock(mutex_);
-    return work.attach || !work.registrations.empty() || !released_.empty() ||
-           env::number("SYMM_CHECK") == 1 ||
-           // A communicator's first large call makes memory for it, with all ranks.
+    return work.attach || !work.registrations.empty() ||
            std::any_of(work.calls.begin(), work.calls.end(), [&](const AllReduceCall& call) {
-               return call.bytes() > most_bytes_.at(is_staged(call));
+               return symm_all_reduce_may_wait(ours_.get(), call.in, call.out, call.count,
+                                               static_cast<symm_type>(call.type),
+                                               static_cast<symm_op>(call.op), call.stream) != 0;
            });
-}
-
-bool Entry::is_staged(const AllReduceCall& call) const {
-    const auto in_window = [&](const void* buffer) {
-        return std::any_of(windows_.begin(), windows_.end(), [&](const RegisteredWindow& window) {
-            return window.ours != nullptr && buffer >= window.memory &&
-                   buffer < static_cast<char*>(window.memory) + window.bytes;
-        });
-    };
-    return !in_window(call.in) || !in_window(call.out);
 }
 
 Result Entry::run(const Work& work, Result nccls) {
@@ -125,15 +115,8 @@ Result Entry::run(const Work& work, Result nccls) {
         return nccls;
     }
     std::optional<DeviceScope> scope;  // the program may be capturing
-    if (!work.registrations.empty() || !released_.empty() || work.attach) {
+    if (!work.registrations.empty() || work.attach) {
         scope.emplace(place_.device);
-    }
-    for (void* window : std::exchange(released_, {})) {
-        if (const auto comm = ours();
-            comm && symm_window_release(comm.get(), window) != SYMM_SUCCESS) {
-            log::error("a window cannot be released: {}", symm_last_error());
-            return kInternalError;
-        }
     }
     for (const Registration& one : work.registrations) {
         if (*one.handle != nullptr) {  // null: NCCL cannot use the memory as a window
@@ -150,6 +133,14 @@ Result Entry::run(const Work& work, Result nccls) {
         result = result == kSuccess ? one : result;
     }
     return result;
+}
+
+void Entry::finish_thread(const Work& work) const {
+    if (std::any_of(work.calls.begin(), work.calls.end(),
+                    [](const auto& call) { return call.stream == CU_STREAM_PER_THREAD; })) {
+        const DeviceScope scope(place_.device);
+        check(cuStreamSynchronize(CU_STREAM_PER_THREAD), "cuStreamSynchronize()");
+    }
 }
 
 Result Entry::attach() {
@@ -229,8 +220,9 @@ void Entry::deregister(ncclWindow_vidmem* window) {
         std::find_if(windows_.begin(), windows_.end(),
                      [&](const RegisteredWindow& one) { return one.handle == window; });
     if (found != windows_.end()) {
-        if (found->ours != nullptr) {
-            released_.push_back(found->ours);
+        if (const auto comm = ours(); comm && found->ours != nullptr &&
+                                      symm_window_retire(comm.get(), found->ours) != SYMM_SUCCESS) {
+            log::error("a window cannot be given back: {}", symm_last_error());
         }
         windows_.erase(found);
     }
@@ -259,8 +251,6 @@ Result Entry::launch(symm_comm* comm, const AllReduceCall& call) {
             check(cuEventRecord(last->after, call.stream), "cuEventRecord()");
             last->stream = call.stream;
         }
-        std::size_t& most = most_bytes_.at(is_staged(call));
-        most = std::max(most, call.bytes());
         count_ours(call.bytes());
         return kSuccess;
     } catch (const std::exception& error) {
@@ -313,9 +303,12 @@ Result Entry::detach(State next, const char* why) {
 
 Result Entry::leave(State next, const char* why) {
     Result result = kSuccess;
-    if (!aborted_ && has_failed()) {
-        log::error("rank {} leaves its ncclComm: {}", place_.rank, symm_last_error());
-        result = kRemoteError;
+    if (const auto comm = ours(); comm && !aborted_) {
+        const DeviceScope scope(place_.device);              // another thread may be capturing
+        if (symm_comm_finish(comm.get()) != SYMM_SUCCESS) {  // which abort() ends
+            log::error("rank {} leaves its ncclComm: {}", place_.rank, symm_last_error());
+            result = kRemoteError;
+        }
     }
     std::shared_ptr<symm_comm> last;
     {
@@ -324,14 +317,12 @@ Result Entry::leave(State next, const char* why) {
     }
     why_passed_ = why;
     state_ = next;
-    released_.clear();
     for (RegisteredWindow& window : windows_) {
         window.ours = nullptr;
     }
     for (const Captured& one : std::exchange(captures_, {})) {
         cuEventDestroy(one.after);
     }
-    most_bytes_ = {};
     return result;
 }
 

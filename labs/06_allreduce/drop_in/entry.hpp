@@ -9,7 +9,6 @@
 
 #include <cuda.h>
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -82,15 +81,19 @@ public:
     /// stream. Then does the work, if NCCL's part has succeeded. Collective if may_wait(). Returns
     /// the first failure. Throws std::runtime_error.
     Result run(const Work& work, Result nccls);
-    /// Forgets a window of the program's. Not collective, as in NCCL: the window is released before
-    /// the next call.
+    /// After run() in a thread of its own, and before it in the program's, whose other streams are
+    /// the same: waits for the work in CU_STREAM_PER_THREAD, if the calls use it. Throws
+    /// std::runtime_error.
+    void finish_thread(const Work& work) const;
+    /// Forgets a window of the program's. Not collective, as in NCCL.
     void deregister(ncclWindow_vidmem* window);
 
     /// Whether a call of ours has no result. From any thread.
     bool has_failed();
     /// Ends all waits. From any thread, before NCCL's own abort. Its calls are then NCCL's.
     void abort(const char* why);
-    /// Ends the attachment, after the calls in flight. Returns kRemoteError if one has no result.
+    /// Ends the attachment, after the calls in flight, however long these take. Returns
+    /// kRemoteError if one has no result.
     Result detach(State next, const char* why);
     void resume();
 
@@ -103,7 +106,6 @@ private:
     };
 
     std::shared_ptr<symm_comm> ours();
-    bool is_staged(const AllReduceCall& call) const;
     Result attach();
     void pass(const char* why);
     Result leave(State next, const char* why);
@@ -119,9 +121,7 @@ private:
     std::mutex ours_mutex_;   ///< Of the pointer alone.
     std::shared_ptr<symm_comm> ours_;
     std::vector<RegisteredWindow> windows_;
-    std::vector<void*> released_;  ///< Our windows, not yet released.
     std::deque<Captured> captures_;
-    std::array<std::size_t, 2> most_bytes_{};  ///< Of the calls so far: in windows, and staged.
 };
 
 }  // namespace symm::drop_in

@@ -76,13 +76,6 @@ Result all_reduce(const AllReduceCall& call, ncclComm* comm) {
     return entry->run({{}, true, {}}, result);
 }
 
-/// Before NCCL finalizes or frees a communicator.
-Result leave(const std::shared_ptr<Entry>& entry) {
-    return guarded([&] {
-        return entry != nullptr ? entry->detach(Entry::State::kPassed, "finalized") : kSuccess;
-    });
-}
-
 /// Ends the calls in flight.
 void end(const std::shared_ptr<Entry>& entry, const char* why) {
     guarded([&] {
@@ -93,8 +86,18 @@ void end(const std::shared_ptr<Entry>& entry, const char* why) {
     });
 }
 
-Result first_failure(Result ours, Result nccls) {
-    return ours != kSuccess ? ours : nccls;
+/// Waits for our calls, then makes NCCL finalize or free the communicator, unless ncclCommAbort has
+/// freed it meanwhile.
+Result leave(ncclComm* comm, Result (*nccls)(ncclComm*)) {
+    const auto entry = known_entry(comm);
+    const Result ours = guarded([&] {
+        return entry != nullptr ? entry->detach(Entry::State::kPassed, "finalized") : kSuccess;
+    });
+    if (entry != forget(comm)) {
+        return kInternalError;
+    }
+    const Result theirs = nccls(comm);
+    return ours != kSuccess ? ours : theirs;
 }
 
 }  // namespace
@@ -144,13 +147,11 @@ int ncclGroupSimulateEnd(void* info) {
 }
 
 int ncclCommFinalize(ncclComm* comm) {
-    const Result ours = leave(known_entry(comm));
-    return first_failure(ours, nccl::CommFinalize(comm));
+    return leave(comm, nccl::CommFinalize);
 }
 
 int ncclCommDestroy(ncclComm* comm) {
-    const Result ours = leave(forget(comm));
-    return first_failure(ours, nccl::CommDestroy(comm));
+    return leave(comm, nccl::CommDestroy);
 }
 
 int ncclCommAbort(ncclComm* comm) {

@@ -34,10 +34,13 @@ Lane lane_of(const EntryWork& one) {
 
 Result run_all(const std::vector<EntryWork>& works, Result nccls) {
     std::atomic<Result> failure = kSuccess;
-    const auto run = [&](const EntryWork& one) {
+    const auto run = [&](const EntryWork& one, bool in_a_thread) {
         try {
             if (const Result result = one.entry->run(one.work, nccls); result != kSuccess) {
                 failure = result;
+            }
+            if (in_a_thread) {
+                one.entry->finish_thread(one.work);
             }
         } catch (const std::exception& error) {  // perhaps in a thread
             log::write(log::Level::kError, error.what());
@@ -50,17 +53,20 @@ Result run_all(const std::vector<EntryWork>& works, Result nccls) {
         std::map<Lane, std::vector<const EntryWork*>> lanes;
         for (const EntryWork& one : works) {
             lanes[lane_of(one)].push_back(&one);
+            one.entry->finish_thread(one.work);
         }
         std::vector<std::jthread> threads;
         for (const auto& [key, lane] : lanes) {
             threads.emplace_back([&run, &lane = lane] {
                 for (const EntryWork* one : lane) {
-                    run(*one);
+                    run(*one, true);
                 }
             });
         }
     } else {
-        std::for_each(works.begin(), works.end(), run);
+        for (const EntryWork& one : works) {
+            run(one, false);
+        }
     }
     return failure;
 }
