@@ -25,7 +25,6 @@ typedef enum { ncclFloat = 7, ncclDouble = 8, ncclFloat8e4m3 = 10 } ncclDataType
 enum { NCCL_WIN_COLL_SYMMETRIC = 1, NCCL_SHRINK_ABORT = 1 };
 ncclResult_t ncclGetUniqueId(ncclUniqueId*);
 ncclResult_t ncclCommInitRank(ncclComm_t*, int, ncclUniqueId, int);
-ncclResult_t ncclCommInitAll(ncclComm_t*, int, const int*);
 ncclResult_t ncclCommSplit(ncclComm_t, int, int, ncclComm_t*, void*);
 ncclResult_t ncclCommShrink(ncclComm_t, int*, int, ncclComm_t*, void*, int);
 ncclResult_t ncclCommFinalize(ncclComm_t);

@@ -267,17 +267,6 @@ EXPORT(CommInitRank, (ncclComm * *comm, int ranks, UniqueId id, int rank), {
     *comm = new ncclComm{nullptr, rank, ranks, current_device(), id.internal, 0};
     return run(*comm, [made = *comm] { return connect(made); });
 })
-EXPORT(CommInitAll, (ncclComm * *comms, int ranks, const int* devices), {
-    UniqueId id;
-    pncclGetUniqueId(&id);
-    std::vector<Step> all;
-    for (int rank = 0; rank < ranks; ++rank) {
-        comms[rank] = new ncclComm{
-            nullptr, rank, ranks, devices == nullptr ? rank : devices[rank], id.internal, 0};
-        all.emplace_back(comms[rank], [made = comms[rank]] { return connect(made); });
-    }
-    return run_steps(std::move(all));
-})
 EXPORT(CommSplit, (ncclComm * comm, int color, int key, ncclComm** made, void*),
        { return split(comm, color, key, made); })
 EXPORT(CommShrink, (ncclComm * comm, int* excluded, int number, ncclComm** made, void*, int flags),

@@ -6,11 +6,13 @@ set_target_properties(symm_nccl_stand_in PROPERTIES OUTPUT_NAME nccl SOVERSION 2
 target_link_options(symm_nccl_stand_in PRIVATE
   "LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/tests/stand_in.map")
 
+set(client_topics calls.c client.c communicators.c failures.c graphs.c windows.c)
 add_library(symm_nccl_driver OBJECT driver.cpp)
 target_link_libraries(symm_nccl_driver PRIVATE symm_options symm_c)
-add_executable(06_allreduce_drop_in_client tests/client.c $<TARGET_OBJECTS:symm_nccl_driver>)
+list(TRANSFORM client_topics PREPEND tests/)
+add_executable(06_allreduce_drop_in_client ${client_topics} $<TARGET_OBJECTS:symm_nccl_driver>)
 target_compile_options(06_allreduce_drop_in_client PRIVATE
-  -std=c11 -Wall -Wextra $<$<BOOL:${SYMM_WARNINGS_AS_ERRORS}>:-Werror>)
+  -std=gnu11 -Wall -Wextra $<$<BOOL:${SYMM_WARNINGS_AS_ERRORS}>:-Werror>)
 target_link_libraries(06_allreduce_drop_in_client PRIVATE
   symm_nccl_stand_in symm_c symm::cuda_headers Threads::Threads)
 set_target_properties(06_allreduce_drop_in_client PROPERTIES LINKER_LANGUAGE CXX)
@@ -34,7 +36,7 @@ function(symm_drop_in_test case)
     ENVIRONMENT_MODIFICATION "LD_PRELOAD=set:$<TARGET_FILE:symm_nccl_library>")
 endfunction()
 foreach(case calls groups graphs streams halves windows one_thread others aborted late processes
-        one_fails one_dies one_leaves nine misspelled no_memory)
+        one_fails one_dies one_leaves nine misspelled no_memory long_work)
   symm_drop_in_test(${case})
 endforeach()
 symm_drop_in_test(off ENVIRONMENT SYMM_NCCL=0)
@@ -76,7 +78,7 @@ if(SYMM_SANITIZE)  # Python is not built with the sanitizer
   return()
 endif()
 # The same as a library that a program loads, as Python loads PyTorch: NCCL is then local to it.
-add_library(symm_nccl_client_module MODULE tests/client.c $<TARGET_OBJECTS:symm_nccl_driver>)
+add_library(symm_nccl_client_module MODULE ${client_topics} $<TARGET_OBJECTS:symm_nccl_driver>)
 target_link_libraries(symm_nccl_client_module PRIVATE
   symm_nccl_stand_in symm_c symm::cuda_headers Threads::Threads)
 set_target_properties(symm_nccl_client_module PROPERTIES LINKER_LANGUAGE CXX)
@@ -97,11 +99,12 @@ set_tests_properties(06_allreduce_drop_in.ctypes PROPERTIES LABELS lab06 TIMEOUT
   "SYMM_DRIVER=emulated;LD_LIBRARY_PATH=$<TARGET_FILE_DIR:symm_nccl_stand_in>;SYMM_NCCL_STATS=1"
   PASS_REGULAR_EXPRESSION "the same bits.*[1-9][0-9]* AllReduces of [0-9]+ bytes were ours")
 
-# No other name is exported, and the full library alone needs NCCL.
+# No other name is exported, dlclose leaves the library there, and the full one alone needs NCCL.
 add_test(NAME 06_allreduce_drop_in.exports COMMAND sh -c [[
   for library in "$0" "$1"; do
     names=$(nm -D --defined-only "$library" | awk '{ print $3 }') && test -n "$names" || exit
     ! echo "$names" | grep -v '^nccl[A-Z][A-Za-z]*$' || exit
+    readelf -d "$library" | grep -F NODELETE || exit
   done
   ! readelf -d "$0" | grep -F libnccl.so.2 && readelf -d "$1" | grep -F libnccl.so.2]]
   $<TARGET_FILE:symm_nccl_library> $<TARGET_FILE:symm_nccl_full_library>)
