@@ -7,6 +7,7 @@
 
 #include "common/emu/emulator.hpp"
 #include "common/emu/streams/events.hpp"
+#include "common/emu/streams/graphs.hpp"
 #include "common/emu/streams/streams.hpp"
 
 namespace symm::emu {
@@ -198,6 +199,7 @@ void cuCtxGetDevice(CUdevice* device) {
 
 void cuCtxSynchronize() {
     Context& context = current_context(Lost::kAllowed);
+    refuse_while_capturing(context);
     finish_all_work(context);  // other threads of a failed kernel may still run
     context.check_state();
 }

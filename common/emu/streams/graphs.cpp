@@ -108,6 +108,21 @@ void refuse_while_capturing(Stream& stream) {
     }
 }
 
+void refuse_while_capturing(const Context& context) {
+    if (capture_count.load(std::memory_order_relaxed) == 0) {
+        return;
+    }
+    const std::lock_guard lock(capture_mutex());
+    bool is_refused = false;
+    for (const auto& capture : captures()) {
+        if (capture->context == &context) {
+            capture->state = State::kInvalid;
+            is_refused = true;
+        }
+    }
+    refuse_if(is_refused, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
 void refuse_unsafe_call() {
     if (mode_of_thread == CU_STREAM_CAPTURE_MODE_RELAXED ||
         capture_count.load(std::memory_order_relaxed) == 0) {
@@ -188,8 +203,13 @@ void cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     refuse_if(capture_of(*stream) != nullptr, CUDA_ERROR_ILLEGAL_STATE);
     static cuuint64_t begun = 0;  // guarded by the mutex
     join(*stream,
-         std::make_shared<Capture>(
-             Capture{State::kActive, {}, mode, std::this_thread::get_id(), stream.get(), ++begun}),
+         std::make_shared<Capture>(Capture{State::kActive,
+                                           {},
+                                           mode,
+                                           std::this_thread::get_id(),
+                                           stream.get(),
+                                           &stream->context(),
+                                           ++begun}),
          {});
     captures().push_back(stream->capture);
     ++capture_count;

@@ -37,6 +37,7 @@ struct Capture {
     CUstreamCaptureMode mode;
     std::thread::id thread;  ///< The thread that began it.
     const Stream* origin;    ///< The stream on which it began.
+    const Context* context;  ///< The stream's.
     cuuint64_t id;           ///< Its number, from 1 on.
 };
 
@@ -49,8 +50,10 @@ bool is_capturing(Stream& stream);
 /// If the stream captures, makes the capture invalid and refuses with
 /// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED.
 void refuse_while_capturing(Stream& stream);
+/// The same if any stream of the context captures, whatever the modes of captures and threads.
+void refuse_while_capturing(const Context& context);
 
-/// The same, for calls that the manual names potentially unsafe. Two kinds of capture forbid them
+/// The same for calls that the manual names potentially unsafe. Two kinds of capture forbid them
 /// to this thread: a capture that this thread began, unless its mode is relaxed, and a capture that
 /// another thread began in mode global. With cuThreadExchangeStreamCaptureMode a thread can free
 /// itself from one or both.

@@ -171,6 +171,25 @@ TEST_F(Capture, ForbidsOtherThreadsToAllocateIfBothAreGlobal) {
     }
 }
 
+TEST_F(Capture, IsLostWhenAThreadWaitsForItsContext) {
+    CUcontext context = nullptr;
+    EXPECT_OK(cuCtxGetCurrent(&context));
+    const auto synchronize = [&](CUstreamCaptureMode mode) {
+        EXPECT_OK(cuCtxSetCurrent(context));
+        EXPECT_OK(cuThreadExchangeStreamCaptureMode(&mode));
+        EXPECT_RESULT(cuCtxSynchronize(), kUnsupported);
+        EXPECT_OK(cuThreadExchangeStreamCaptureMode(&mode));
+    };
+    for (const auto mode : {CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL}) {
+        begin(mode);
+        synchronize(mode);
+        EXPECT_RESULT(drop(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        begin(mode);
+        in_another_thread([&] { synchronize(CU_STREAM_CAPTURE_MODE_GLOBAL); });
+        EXPECT_RESULT(drop(), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    }
+}
+
 TEST_F(Capture, IsLostWhenAnotherThreadAsksForAnEvent) {
     EXPECT_OK(cuEventRecord(fork_, side_));
     EXPECT_OK(cuStreamSynchronize(side_));
