@@ -5,12 +5,20 @@
 #include <cstdlib>
 #include <exception>
 #include <stdexcept>
+#include <utility>
 
 #include "common/cuda/driver.hpp"
 #include "common/ranks/rank.hpp"
 #include "common/sys/log.hpp"
 
 namespace symm {
+namespace {
+
+void* pointer(CUdeviceptr address) {
+    return reinterpret_cast<void*>(address);
+}
+
+}  // namespace
 
 NcclCommunicator::NcclCommunicator(const NcclLibrary& library, NcclLibrary::UniqueId id, int ranks,
                                    int rank)
@@ -26,11 +34,7 @@ NcclCommunicator::~NcclCommunicator() {
         library_.comm_abort(comm_);
         return;
     }
-    for (NcclLibrary::Window window : windows_) {
-        if (library_.window_deregister(comm_, window) != 0) {
-            log::error("ncclCommWindowDeregister() failed");
-        }
-    }
+    deregister_windows();
     if (library_.comm_destroy(comm_) != 0) {
         log::error("ncclCommDestroy() failed");
     }
@@ -42,20 +46,24 @@ NcclLibrary::UniqueId NcclCommunicator::unique_id(const NcclLibrary& library) {
     return id;
 }
 
-NcclLibrary::Window NcclCommunicator::register_window(CUdeviceptr pointer, std::size_t bytes) {
-    if (library_.window_register == nullptr || library_.window_deregister == nullptr) {
-        throw std::runtime_error(fmt::format(
-            "NCCL {} has no ncclCommWindowRegister; 2.27 and newer have it", library_.version()));
-    }
+NcclLibrary::Window NcclCommunicator::register_window(CUdeviceptr address, std::size_t bytes) {
+    constexpr int kSymmetric = 1;  // NCCL_WIN_COLL_SYMMETRIC
     NcclLibrary::Window window = nullptr;
-    library_.check(library_.window_register(comm_, reinterpret_cast<void*>(pointer), bytes, &window,
-                                            kNcclSymmetricWindow),
+    library_.check(library_.window_register(comm_, pointer(address), bytes, &window, kSymmetric),
                    fmt::format("ncclCommWindowRegister(size={}, symmetric)", bytes));
     if (window == nullptr) {  // NCCL's result if windows are not supported
         throw std::runtime_error(
             "ncclCommWindowRegister() returned no window: it is not supported here");
     }
     return windows_.emplace_back(window);
+}
+
+void NcclCommunicator::deregister_windows() {
+    for (NcclLibrary::Window window : std::exchange(windows_, {})) {
+        if (library_.window_deregister(comm_, window) != 0) {
+            log::error("ncclCommWindowDeregister() failed");
+        }
+    }
 }
 
 void NcclCommunicator::create_device_communicator(const void* requirements, void* dev_comm) {
@@ -70,42 +78,33 @@ void NcclCommunicator::destroy_device_communicator(const void* dev_comm) {
 
 void NcclCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, int type,
                                   int op, CUstream stream) {
-    library_.check(
-        library_.all_reduce(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), count,
-                            type, op, comm_, stream),
-        fmt::format("ncclAllReduce(count={})", count));
+    library_.check(library_.all_reduce(pointer(in), pointer(out), count, type, op, comm_, stream),
+                   fmt::format("ncclAllReduce(count={})", count));
 }
 
 void NcclCommunicator::reduce_scatter(CUdeviceptr in, CUdeviceptr out, std::size_t part, int type,
                                       int op, CUstream stream) {
     library_.check(
-        library_.reduce_scatter(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out),
-                                part, type, op, comm_, stream),
+        library_.reduce_scatter(pointer(in), pointer(out), part, type, op, comm_, stream),
         fmt::format("ncclReduceScatter(recvcount={})", part));
 }
 
 void NcclCommunicator::all_gather(CUdeviceptr in, CUdeviceptr out, std::size_t part, int type,
                                   CUstream stream) {
-    library_.check(library_.all_gather(reinterpret_cast<const void*>(in),
-                                       reinterpret_cast<void*>(out), part, type, comm_, stream),
+    library_.check(library_.all_gather(pointer(in), pointer(out), part, type, comm_, stream),
                    fmt::format("ncclAllGather(sendcount={})", part));
 }
 
 void NcclCommunicator::all_to_all(CUdeviceptr in, CUdeviceptr out, std::size_t part,
                                   CUstream stream) {
     constexpr int kBytes = 0;  // ncclInt8
-    if (library_.send == nullptr || library_.recv == nullptr) {
-        throw std::runtime_error("this NCCL has no ncclSend");
-    }
     library_.check(library_.group_start(), "ncclGroupStart()");
     for (int p = 0; p < ranks_; ++p) {
         const std::size_t begin = static_cast<std::size_t>(p) * part;
-        library_.check(library_.send(reinterpret_cast<const void*>(in + begin), part, kBytes, p,
-                                     comm_, stream),
+        library_.check(library_.send(pointer(in + begin), part, kBytes, p, comm_, stream),
                        fmt::format("ncclSend(count={})", part));
-        library_.check(
-            library_.recv(reinterpret_cast<void*>(out + begin), part, kBytes, p, comm_, stream),
-            fmt::format("ncclRecv(count={})", part));
+        library_.check(library_.recv(pointer(out + begin), part, kBytes, p, comm_, stream),
+                       fmt::format("ncclRecv(count={})", part));
     }
     library_.check(library_.group_end(), "ncclGroupEnd()");
 }

@@ -31,8 +31,10 @@ public:
     std::string version() const { return library_.version(); }
 
     /// Registers memory from ncclMemAlloc (or any VMM memory) as a symmetric window, which the
-    /// communicator deregisters. Throws std::runtime_error if the library is too old or refuses.
-    NcclLibrary::Window register_window(CUdeviceptr pointer, std::size_t bytes);
+    /// communicator deregisters. Throws std::runtime_error if NCCL refuses.
+    NcclLibrary::Window register_window(CUdeviceptr address, std::size_t bytes);
+    /// Deregisters the windows, if there are any. Logs an error.
+    void deregister_windows();
 
     /// ncclDevCommCreate: from an ncclDevCommRequirements to an ncclDevComm, both of the library's
     /// own version, 2.28 or newer. Throws std::runtime_error.

@@ -1,7 +1,7 @@
 #include "common/nccl/nccl_library.hpp"
 
 #include <dlfcn.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <glob.h>
 #include <unistd.h>
 
@@ -38,6 +38,7 @@ std::vector<std::string> python_prefixes() {
     }
     prefixes.emplace_back("/usr/local");  // where Debian's pip installs as root
     prefixes.push_back(env::foreign("HOME") + "/.local");
+    std::erase(prefixes, "");
     return prefixes;
 }
 
@@ -77,21 +78,14 @@ void* open_nccl(std::string& why_not) {
 }  // namespace
 
 std::string nccl_of_python() {
-    for (const std::string& prefix : python_prefixes()) {
-        if (prefix.empty()) {
-            continue;
-        }
-        const std::string pattern =
-            prefix + "/lib/python3*/{site,dist}-packages/nvidia/nccl/lib/libnccl.so.2";
-        glob_t found = {};
-        const bool any = glob(pattern.c_str(), GLOB_BRACE, nullptr, &found) == 0;
-        std::string first = any ? found.gl_pathv[0] : "";
-        globfree(&found);
-        if (any) {
-            return first;
-        }
-    }
-    return "";
+    const std::string pattern =
+        fmt::format("{{{}}}/lib/python3*/{{site,dist}}-packages/nvidia/nccl/lib/libnccl.so.2",
+                    fmt::join(python_prefixes(), ","));
+    glob_t found = {};  // in the order of the pattern's alternatives
+    const bool any = glob(pattern.c_str(), GLOB_BRACE, nullptr, &found) == 0;
+    std::string first = any ? found.gl_pathv[0] : "";
+    globfree(&found);
+    return first;
 }
 
 std::unique_ptr<NcclLibrary> NcclLibrary::load(std::string& why_not) {
@@ -105,27 +99,26 @@ std::unique_ptr<NcclLibrary> NcclLibrary::load(std::string& why_not) {
         return nullptr;
     }
     auto nccl = std::make_unique<NcclLibrary>();
-    const bool complete = find(library, "ncclGetVersion", nccl->get_version) &&
-                          find(library, "ncclGetErrorString", nccl->get_error_string) &&
-                          find(library, "ncclGetUniqueId", nccl->get_unique_id) &&
-                          find(library, "ncclCommInitRank", nccl->comm_init_rank) &&
-                          find(library, "ncclCommDestroy", nccl->comm_destroy) &&
-                          find(library, "ncclCommAbort", nccl->comm_abort) &&
-                          find(library, "ncclAllReduce", nccl->all_reduce) &&
-                          find(library, "ncclReduceScatter", nccl->reduce_scatter) &&
-                          find(library, "ncclAllGather", nccl->all_gather);
+    const bool complete =
+        find(library, "ncclGetVersion", nccl->get_version) &&
+        find(library, "ncclGetErrorString", nccl->get_error_string) &&
+        find(library, "ncclGetUniqueId", nccl->get_unique_id) &&
+        find(library, "ncclCommInitRank", nccl->comm_init_rank) &&
+        find(library, "ncclCommDestroy", nccl->comm_destroy) &&
+        find(library, "ncclCommAbort", nccl->comm_abort) &&
+        find(library, "ncclAllReduce", nccl->all_reduce) &&
+        find(library, "ncclReduceScatter", nccl->reduce_scatter) &&
+        find(library, "ncclAllGather", nccl->all_gather) &&
+        find(library, "ncclGroupStart", nccl->group_start) &&
+        find(library, "ncclGroupEnd", nccl->group_end) && find(library, "ncclSend", nccl->send) &&
+        find(library, "ncclRecv", nccl->recv) && find(library, "ncclMemAlloc", nccl->mem_alloc) &&
+        find(library, "ncclMemFree", nccl->mem_free) &&
+        find(library, "ncclCommWindowRegister", nccl->window_register) &&
+        find(library, "ncclCommWindowDeregister", nccl->window_deregister);
     if (!complete) {
-        why_not = "libnccl.so.2 lacks a function that NCCL has had since 2.4";
+        why_not = "libnccl.so.2 lacks a function that NCCL has had since 2.27";
         return nullptr;
     }
-    find(library, "ncclGroupStart", nccl->group_start);
-    find(library, "ncclGroupEnd", nccl->group_end);
-    find(library, "ncclSend", nccl->send);
-    find(library, "ncclRecv", nccl->recv);
-    find(library, "ncclMemAlloc", nccl->mem_alloc);
-    find(library, "ncclMemFree", nccl->mem_free);
-    find(library, "ncclCommWindowRegister", nccl->window_register);
-    find(library, "ncclCommWindowDeregister", nccl->window_deregister);
     find(library, "ncclDevCommCreate", nccl->dev_comm_create);
     find(library, "ncclDevCommDestroy", nccl->dev_comm_destroy);
     return nccl;

@@ -20,7 +20,7 @@ inline void turn_multicast_off() {
 }
 
 /// The functions of libnccl.so.2 that the comparisons need, with their types from nccl.h (NCCL
-/// 2.28). Those that an older library lacks are null, as marked below.
+/// 2.28). 2.27 has all but the last two, which are then null.
 struct NcclLibrary {
     struct UniqueId {
         char internal[128];
@@ -28,32 +28,29 @@ struct NcclLibrary {
     using Comm = ncclComm*;
     using Window = void*;
 
-    int (*get_version)(int*) = nullptr;
-    const char* (*get_error_string)(int) = nullptr;
-    int (*get_unique_id)(UniqueId*) = nullptr;
-    int (*comm_init_rank)(Comm*, int ranks, UniqueId, int rank) = nullptr;
-    int (*comm_destroy)(Comm) = nullptr;
-    int (*comm_abort)(Comm) = nullptr;
-    int (*all_reduce)(const void*, void*, std::size_t count, int type, int op, Comm,
-                      void* stream) = nullptr;
+    int (*get_version)(int*);
+    const char* (*get_error_string)(int);
+    int (*get_unique_id)(UniqueId*);
+    int (*comm_init_rank)(Comm*, int ranks, UniqueId, int rank);
+    int (*comm_destroy)(Comm);
+    int (*comm_abort)(Comm);
+    int (*all_reduce)(const void*, void*, std::size_t count, int type, int op, Comm, void* stream);
     int (*reduce_scatter)(const void*, void*, std::size_t part, int type, int op, Comm,
-                          void* stream) = nullptr;
-    int (*all_gather)(const void*, void*, std::size_t part, int type, Comm, void* stream) = nullptr;
-    int (*group_start)() = nullptr;  ///< These four are from 2.7; they may be null.
-    int (*group_end)() = nullptr;
-    int (*send)(const void*, std::size_t count, int type, int peer, Comm, void* stream) = nullptr;
-    int (*recv)(void*, std::size_t count, int type, int peer, Comm, void* stream) = nullptr;
-    int (*mem_alloc)(void**, std::size_t) = nullptr;  ///< From 2.19; may be null.
-    int (*mem_free)(void*) = nullptr;                 ///< From 2.19; may be null.
-    int (*window_register)(Comm, void*, std::size_t, Window*,
-                           int flags) = nullptr;       ///< From 2.27; may be null.
-    int (*window_deregister)(Comm, Window) = nullptr;  ///< From 2.27; may be null.
-    int (*dev_comm_create)(Comm, const void* requirements,
-                           void* dev_comm) = nullptr;               ///< From 2.28; may be null.
-    int (*dev_comm_destroy)(Comm, const void* dev_comm) = nullptr;  ///< From 2.28; may be null.
+                          void* stream);
+    int (*all_gather)(const void*, void*, std::size_t part, int type, Comm, void* stream);
+    int (*group_start)();
+    int (*group_end)();
+    int (*send)(const void*, std::size_t count, int type, int peer, Comm, void* stream);
+    int (*recv)(void*, std::size_t count, int type, int peer, Comm, void* stream);
+    int (*mem_alloc)(void**, std::size_t);
+    int (*mem_free)(void*);
+    int (*window_register)(Comm, void*, std::size_t, Window*, int flags);
+    int (*window_deregister)(Comm, Window);
+    int (*dev_comm_create)(Comm, const void* requirements, void* dev_comm);
+    int (*dev_comm_destroy)(Comm, const void* dev_comm);
 
     /// Loads NCCL: the file that SYMM_NCCL_LIB names; else libnccl.so.2 of LD_LIBRARY_PATH or the
-    /// system; else nccl_of_python(). Null, with the reason, if there is none.
+    /// system; else nccl_of_python(). Null, with the reason, if there is none, or an older one.
     static std::unique_ptr<NcclLibrary> load(std::string& why_not);
 
     /// Throws std::runtime_error with the call and NCCL's own text unless `result` is 0.
@@ -68,8 +65,5 @@ struct NcclLibrary {
 /// The library of the Python package nvidia-nccl-cu12 or -cu13, in an active environment, beside
 /// the python3 on PATH, in /usr/local or in ~/.local; an empty string if there is none.
 std::string nccl_of_python();
-
-/// nccl.h's NCCL_WIN_COLL_SYMMETRIC.
-inline constexpr int kNcclSymmetricWindow = 1;
 
 }  // namespace symm

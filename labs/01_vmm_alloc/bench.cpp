@@ -147,11 +147,7 @@ void add_benchmarks(std::optional<Device>& device) {
     tell_driver();
     device.emplace(0);
     std::string why_not = "NCCL and the runtime need the real driver";
-    std::unique_ptr<NcclLibrary> library = is_emulated() ? nullptr : NcclLibrary::load(why_not);
-    if (library != nullptr && library->mem_alloc == nullptr) {
-        library.reset();
-        why_not = "this NCCL is older than 2.19";
-    }
+    const auto library = is_emulated() ? nullptr : NcclLibrary::load(why_not);
     if (library == nullptr) {
         print_lines(STDERR_FILENO, "", "ncclMemAlloc skipped: " + why_not);
     }

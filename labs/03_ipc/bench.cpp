@@ -60,11 +60,7 @@ void time_set_up(Rank& rank, std::size_t bytes) {
         time_ours(rank, bytes, round);
     }
     std::string why_not;
-    auto library = load_nccl(rank, why_not);
-    if (library && library->window_register == nullptr) {
-        why_not = "NCCL " + library->version() + " has no windows";
-        library.reset();
-    }
+    const auto library = load_nccl(rank, why_not);
     for (int round = 1; round <= kRounds && library; ++round) {
         time_nccl(rank, *library, bytes, round);
     }

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <sstream>
 
 #include "common/cli/cli.hpp"
@@ -106,25 +107,16 @@ Lists trace_nccl(Rank& rank, const NcclLibrary& nccl) {
     const auto id = rank.bootstrap().allgather(
         "nccl id", rank.rank() == 0 ? NcclCommunicator::unique_id(nccl) : NcclLibrary::UniqueId{});
     void* memory = nullptr;
-    NcclLibrary::Comm comm = nullptr;
-    NcclLibrary::Window window = nullptr;
+    std::optional<NcclCommunicator> communicator;
     step("alloc", [&] { nccl.check(nccl.mem_alloc(&memory, kBytes), "ncclMemAlloc"); });
-    step("setup", [&] {
-        nccl.check(nccl.comm_init_rank(&comm, rank.size(), id[0], rank.rank()), "ncclCommInitRank");
+    const auto address = reinterpret_cast<CUdeviceptr>(memory);
+    step("setup", [&] { communicator.emplace(nccl, id[0], rank.size(), rank.rank()); });
+    step("register", [&] { communicator->register_window(address, kBytes); });
+    step.reduce(address, [&](CUdeviceptr in, CUdeviceptr out, CUstream stream) {
+        communicator->all_reduce(in, out, kCount, kFloat, 0, stream);
     });
-    step("register", [&] {
-        nccl.check(nccl.window_register(comm, memory, kBytes, &window, kNcclSymmetricWindow),
-                   "ncclCommWindowRegister");
-    });
-    step.reduce(reinterpret_cast<CUdeviceptr>(memory), [&](CUdeviceptr in, CUdeviceptr out,
-                                                           CUstream stream) {
-        nccl.check(nccl.all_reduce(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out),
-                                   kCount, kFloat, 0, comm, stream),
-                   "ncclAllReduce");
-    });
-    step("deregister",
-         [&] { nccl.check(nccl.window_deregister(comm, window), "ncclCommWindowDeregister"); });
-    step("destroy", [&] { nccl.check(nccl.comm_destroy(comm), "ncclCommDestroy"); });
+    step("deregister", [&] { communicator->deregister_windows(); });
+    step("destroy", [&] { communicator.reset(); });
     step("free", [&] { nccl.check(nccl.mem_free(memory), "ncclMemFree"); });
     return step.lists();
 }
@@ -146,19 +138,16 @@ Recording read(const std::string& path) {
     Recording recording;
     std::string name;
     std::getline(file, recording.source);
+    bool is_right = one_line(recording.source) == recording.source;
     for (std::string line; std::getline(file, line);) {
         if (line.starts_with("== ")) {
             name = line.substr(3, line.find(':') - 3);
+        } else if (!line.empty()) {
+            is_right = is_right && is_step(name) && one_line(line) == line;
+            recording.lists[name].push_back(line);
         }
-        if (line.empty() || line.starts_with("== ")) {
-            continue;
-        }
-        if (!is_step(name) || one_line(line) != line) {
-            throw UsageError(origin + ": this file was not written by --record");
-        }
-        recording.lists[name].push_back(line);
     }
-    if (recording.lists.empty() || one_line(recording.source) != recording.source) {
+    if (!is_right || recording.lists.empty()) {
         throw UsageError(origin + ": this file was not written by --record");
     }
     return recording;
@@ -193,13 +182,17 @@ struct Options {
     std::string record;
 };
 
+/// The lines of a step; none if the lists lack it.
+std::vector<std::string> lines_of(const Lists& lists, std::string_view step) {
+    const auto found = lists.find(step);
+    return found != lists.end() ? found->second : std::vector<std::string>();
+}
+
 /// The calls of a step in lists of folded(), without those that only ask or select.
 std::string calls_in(const Lists& lists, std::string_view step) {
-    const auto found = lists.find(step);
     int calls = 0;
     int times = 1;
-    for (std::size_t i = 0; found != lists.end() && i < found->second.size(); ++i) {
-        const std::string& line = found->second[i];
+    for (const std::string& line : lines_of(lists, step)) {
         if (line.starts_with("    and to ask or select:")) {
             break;
         }
@@ -225,10 +218,9 @@ void print(const Rank& rank, const Options& options, const Lists& ours, const Re
             continue;
         }
         const auto list = [&](std::string_view who, std::string_view what, const Lists& lists) {
-            const auto found = lists.find(step.name);
-            const bool none = found == lists.end() || found->second.empty();
-            rank.headline("{}: {}\n{}\n", who, what,
-                          none ? "    (none)" : fmt::format("{}", fmt::join(found->second, "\n")));
+            const std::string lines =
+                fmt::format("{}", fmt::join(lines_of(lists, step.name), "\n"));
+            rank.headline("{}: {}\n{}\n", who, what, lines.empty() ? "    (none)" : lines);
         };
         rank.headline("\n== {}\n", step.name);
         if (!nccl.lists.empty()) {
@@ -240,11 +232,7 @@ void print(const Rank& rank, const Options& options, const Lists& ours, const Re
 
 void run(Rank& rank, const Options& options) {
     std::string why_no_nccl;
-    auto library = load_nccl(rank, why_no_nccl);
-    if (library != nullptr && library->window_register == nullptr) {
-        why_no_nccl = fmt::format("NCCL {} has no windows", library->version());
-        library.reset();
-    }
+    const auto library = load_nccl(rank, why_no_nccl);
     Recording nccl;
     if (library != nullptr) {
         nccl = {
@@ -273,10 +261,8 @@ int main(int argc, char** argv) {
     CLI::App app("The driver calls behind NCCL's functions and behind ours.", "06_allreduce_trace");
     Options options;
     add_rank_options(app, options.ranks, kMaxAllReduceRanks);
-    std::string steps;
-    for (const Step& step : kTracedSteps) {
-        steps += fmt::format("{}{}", steps.empty() ? "" : ", ", step.name);
-    }
+    const std::string steps =
+        fmt::format("{}", fmt::join(kTracedSteps | std::views::transform(&Step::name), ", "));
     app.add_option_function<std::string>(
         "step",
         [&](const std::string& name) {
