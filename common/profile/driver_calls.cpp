@@ -26,21 +26,14 @@ std::vector<DriverCall> driver_calls_of(const std::function<void()>& step) {
     static std::once_flag begun;
     std::call_once(begun,
                    is_emulated() ? profile::forward_through_trace : profile::subscribe_to_cupti);
-    thread_local profile::Names names;  // a range that one step has reserved is used by another
-    names.restart();
-    profile::Recording recording{{}, std::move(names)};
-    const auto stop = [&] {
-        profile::this_thread() = nullptr;
-        names = std::move(recording.names);
-    };
-    profile::this_thread() = &recording;
-    try {
-        step();
-    } catch (...) {
-        stop();
-        throw;
-    }
-    stop();
+    thread_local profile::Recording recording;  // a later step may use a range of this one
+    recording.calls.clear();
+    recording.names.restart();
+    const struct Recorded {
+        Recorded() { profile::this_thread() = &recording; }
+        ~Recorded() { profile::this_thread() = nullptr; }
+    } recorded;
+    step();
     return std::move(recording.calls);
 }
 
