@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <list>
+#include <span>
 
 #include "common/cuda/driver.hpp"
 #include "common/sys/file.hpp"
@@ -14,9 +15,6 @@ namespace symm {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-Algorithm algorithm_of(std::size_t column) {
-    return static_cast<Algorithm>(column + 1);
-}
 
 /// Whether to measure it: calls of much more than scratch memory holds would take forever.
 bool is_possible(const AlgorithmRow& row, const Communicator& communicator, DataType type,
@@ -42,7 +40,7 @@ std::vector<TunedSize> measure(const Rank& rank, const Communicator& communicato
         TunedSize& size = sizes.emplace_back(TunedSize{bytes, {}});
         std::string line = fmt::format("{:>9} {:>8}", name_of(type), format_bytes(bytes));
         for (std::size_t column = 0; column < kAlgorithms; ++column) {
-            const Algorithm algorithm = algorithm_of(column);
+            const Algorithm algorithm = TuningRow::algorithm_of(column);
             const bool possible = is_possible(*find_row(Collective::kAllReduce, algorithm),
                                               communicator, type, bytes);
             size.times.at(column) =
@@ -62,10 +60,8 @@ std::vector<TunedSize> measure(const Rank& rank, const Communicator& communicato
 TuningRow best_row(int ranks, CallKind kind, const std::vector<TunedSize>& sizes) {
     std::vector<std::array<double, kAlgorithms>> cost(sizes.size());
     const auto cheapest = [&](std::size_t s, std::size_t last) {
-        return static_cast<std::size_t>(
-            std::min_element(cost[s].begin(),
-                             cost[s].begin() + static_cast<std::ptrdiff_t>(last) + 1) -
-            cost[s].begin());
+        const auto costs = std::span(cost[s]).first(last + 1);
+        return static_cast<std::size_t>(std::ranges::min_element(costs) - costs.begin());
     };
     for (std::size_t s = 0; s < sizes.size(); ++s) {
         const double best = *std::ranges::min_element(sizes[s].times);
@@ -90,7 +86,7 @@ void tune(Rank& rank, Communicator& communicator, ByteRange sizes, TuningTable t
           const std::string& file) {
     std::string head = fmt::format("{:>9} {:>8}", "type", "bytes");
     for (std::size_t column = 0; column < kAlgorithms; ++column) {
-        head += fmt::format(" {:>9}", name_of(algorithm_of(column)));
+        head += fmt::format(" {:>9}", name_of(TuningRow::algorithm_of(column)));
     }
     rank.headline("{}\n", head);
     constexpr std::array kTypes{DataType::kFloat, DataType::kInt32};

@@ -17,7 +17,6 @@ namespace symm {
 namespace {
 
 constexpr std::size_t kMostRows = 256;  // of 72 bytes each: the ranks exchange one text
-constexpr std::size_t kAll = kAnySize;
 
 // H100s, H200s and NVSwitch: what `06_allreduce_tune --mode thread --bytes 1K:1G FILE` measures
 // with `--ranks 2`, 4 and 8. Rows of the halves: by the benchmark with SYMM_ALGO.
@@ -54,16 +53,11 @@ std::string_view librarys_table() {
 }
 
 std::string size_text(std::size_t bytes) {
-    return bytes == 0 ? "-" : bytes == kAll ? "all" : format_bytes(bytes);
+    return bytes == 0 ? "-" : bytes == kAnySize ? "all" : format_bytes(bytes);
 }
 
 std::size_t size_of_text(std::string_view text) {
-    return text == "-" ? 0 : text == "all" ? kAll : parse_bytes(text);
-}
-
-/// The algorithm of a column.
-Algorithm algorithm_at(std::size_t column) {
-    return static_cast<Algorithm>(column + 1);
+    return text == "-" ? 0 : text == "all" ? kAnySize : parse_bytes(text);
 }
 
 bool has_column(CallKind kind, Algorithm algorithm) {
@@ -134,11 +128,11 @@ bool kind_makes(CallKind kind, const AlgorithmRow& row) {
 Algorithm TuningRow::algorithm(std::size_t bytes) const {
     const auto column =
         std::ranges::find_if(up_to, [&](std::size_t most) { return bytes <= most; });
-    return algorithm_at(static_cast<std::size_t>(column - up_to.begin()));
+    return algorithm_of(static_cast<std::size_t>(column - up_to.begin()));
 }
 
 std::size_t TuningRow::limit(Algorithm algorithm) const {
-    return column(algorithm) < kColumns ? up_to.at(column(algorithm)) : kAll;
+    return column(algorithm) < kColumns ? up_to.at(column(algorithm)) : kAnySize;
 }
 
 std::size_t TuningRow::above(Algorithm algorithm) const {
@@ -183,7 +177,7 @@ TuningTable TuningTable::parse(std::string_view text, std::string_view origin) {
                          kMostRows);
     }
     for (const CallKind kind : kCallKinds) {
-        if (table.has(kind)) {
+        if (std::ranges::find(table.rows_, kind, &TuningRow::kind) != table.rows_.end()) {
             continue;
         }
         if (kind == CallKind::kFloating || kind == CallKind::kInteger) {
@@ -198,14 +192,10 @@ TuningTable TuningTable::parse(std::string_view text, std::string_view origin) {
     return table;
 }
 
-bool TuningTable::has(CallKind kind) const {
-    return std::ranges::find(rows_, kind, &TuningRow::kind) != rows_.end();
-}
-
 std::string TuningTable::text() const {
     std::string text = fmt::format("{:>7} {:>13}", "ranks", "calls");
     for (std::size_t column = 0; column < TuningRow::kColumns; ++column) {
-        text += fmt::format(" {:>9}", name_of(algorithm_at(column)));
+        text += fmt::format(" {:>9}", name_of(TuningRow::algorithm_of(column)));
     }
     for (const TuningRow& row : rows_) {
         text += fmt::format("\n{:>7} {:>13}", row.ranks, name_of(row.kind));

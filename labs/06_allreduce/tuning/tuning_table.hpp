@@ -47,6 +47,9 @@ struct TuningRow {
     static constexpr std::size_t column(Algorithm algorithm) {
         return static_cast<std::size_t>(algorithm) - 1;
     }
+    static constexpr Algorithm algorithm_of(std::size_t column) {
+        return static_cast<Algorithm>(column + 1);
+    }
     /// The algorithm for a call of `bytes` bytes.
     Algorithm algorithm(std::size_t bytes) const;
     /// The largest call for an algorithm.
@@ -72,8 +75,6 @@ public:
     void set(const TuningRow& row);
 
 private:
-    bool has(CallKind kind) const;
-
     std::vector<TuningRow> rows_;  ///< By ranks, then by kind.
 };
 
