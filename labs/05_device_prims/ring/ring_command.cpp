@@ -27,26 +27,19 @@ struct RingCommandOptions {
     RingOptions ring;
     std::vector<Protocol> protocols{kProtocols.begin(), kProtocols.end()};
     ByteRange bytes{64 << 10, 64 << 10};
-    std::size_t factor = 4;
-    int iterations = 0;  ///< 0: to suit the GPUs.
-    int rounds = 5;
     bool direct = false;
     bool graph = false;
     std::string why_no_nccl;  ///< Why NCCL is not compared; empty if it is.
     std::string trace;
 };
 
-/// Checks the options together, and fills in what was not given.
+/// Checks the options together.
 void complete(RingCommandOptions& options) {
     const auto& [type, op, collective] = options.arithmetic;
     if (options.bytes.first % size_of(type) != 0) {
         throw UsageError("--bytes {} is not a whole number of {}s of {} bytes each",
                          format_bytes(options.bytes.first), name_of(type), size_of(type));
     }
-    if (options.iterations == 0) {
-        options.iterations = is_emulated() ? 2 : 20;
-    }
-    options.rounds = is_emulated() ? 1 : options.rounds;
     if (options.direct && (options.ring.memory == RingMemory::kHost ||
                            options.protocols.front() != Protocol::kSimple)) {
         throw UsageError("--direct is for --protocol simple with --memory peer");
@@ -86,7 +79,7 @@ public:
           input_(most_bytes(Collective::kReduceScatter)),
           window_(rank, most_bytes(Collective::kAllGather)),
           verifier_(rank.rank(), rank.size()),
-          timer_{rank, stream_, options.iterations, options.graph ? 1 : 0,
+          timer_{rank, stream_, is_emulated() ? 2 : 20, options.graph ? 1 : 0,
                  [this](std::string_view what) { ring_.synchronize(stream_, what); }},
           library_(load_nccl(rank, options_.why_no_nccl)) {
         if (!ring_.why_no_ll128().empty()) {
@@ -120,7 +113,7 @@ public:
         for (const Protocol protocol : options_.protocols) {
             const auto nccl = library_ ? nccl_ring(rank_, *library_, protocol) : nullptr;
             for (std::size_t bytes = options_.bytes.first; bytes <= options_.bytes.last;
-                 bytes *= options_.factor) {
+                 bytes *= 4) {
                 table.push_back(row(protocol, bytes, nccl.get()));
             }
         }
@@ -154,8 +147,8 @@ private:
             nccl->all_reduce(call.input, call.output, call.count, static_cast<int>(call.type),
                              static_cast<int>(call.op), stream_.get());
         };
-        const std::vector<double> times =
-            medians_in_turn(nccl != nullptr ? 2 : 1, options_.rounds, [&](std::size_t candidate) {
+        const std::vector<double> times = medians_in_turn(
+            nccl != nullptr ? 2 : 1, is_emulated() ? 1 : 5, [&](std::size_t candidate) {
                 double time = 0;
                 checked(call, [&] {
                     const auto poison = [&] { queue_poison(call); };
@@ -264,8 +257,6 @@ std::function<int(const RankOptions&)> add_ring_command(CLI::App& app) {
             },
             "Size of a rank's part, such as 64K, or a range, such as 1K:64M")
         ->default_str("64K");
-    add_number_option<std::size_t>(command, "--factor", options.factor, 2, 1024,
-                                   "Factor from one size of a range to the next");
     add_choice(command, "--dtype", options.arithmetic.type,
                "float, half, bfloat16, double, int8, uint8, int32, uint32, int64, uint64");
     add_choice(command, "--op", options.arithmetic.op, "sum, prod, min, max or avg");
@@ -275,11 +266,6 @@ std::function<int(const RankOptions&)> add_ring_command(CLI::App& app) {
     command.add_flag("--direct", options.direct,
                      "Simple stores into the next rank's output where it can");
     command.add_flag("--graph", options.graph, "Replay the calls as a graph");
-    add_number_option(command, "--iters", options.iterations, 1, 1000,
-                      "Calls per turn (default 20; emulated 2)")
-        ->default_str("");
-    add_number_option(command, "--rounds", options.rounds, 1, 1000,
-                      "Turns of ours and NCCL's (emulated 1)");
     add_output_option(command, "--trace", options.trace,
                       "Record one call: a JSON file for https://ui.perfetto.dev");
     command.add_flag_callback(

@@ -16,39 +16,28 @@ namespace symm {
 namespace {
 
 std::string name_of(const TraceSlice& slice) {
-    switch (slice.event) {
-        case TraceEvent::kWaitData:
-            return "wait for data";
-        case TraceEvent::kWaitSpace:
-            return "wait for space";
-        case TraceEvent::kMove:
-        case TraceEvent::kEnd:
-            break;
-    }
-    return primitive_name(slice.move);
+    return slice.event == TraceEvent::kWaitData    ? "wait for data"
+           : slice.event == TraceEvent::kWaitSpace ? "wait for space"
+                                                   : primitive_name(slice.move);
 }
 
 }  // namespace
 
 std::string primitive_name(const Move& move) {
-    std::string name;
-    const auto add = [&name](const char* word) {
-        name += name.empty() ? "" : "_";
-        name += word;
-    };
+    std::vector<const char*> words;
     if (move.receive) {
-        add(move.received_in_place ? "direct_recv" : "recv");
+        words.push_back(move.received_in_place ? "direct_recv" : "recv");
     }
     if (move.receive && move.source) {
-        add("reduce");
+        words.push_back("reduce");
     }
     if (move.output && (move.send || move.source)) {
-        add("copy");
+        words.push_back("copy");
     }
     if (move.send) {
-        add(move.sent_in_place ? "direct_send" : "send");
+        words.push_back(move.sent_in_place ? "direct_send" : "send");
     }
-    return name;
+    return fmt::format("{}", fmt::join(words, "_"));
 }
 
 RingTrace::RingTrace(Rank& rank, unsigned channels, std::uint32_t capacity)
@@ -56,10 +45,7 @@ RingTrace::RingTrace(Rank& rank, unsigned channels, std::uint32_t capacity)
       channels_(channels),
       capacity_(capacity),
       range_(rank, counts_bytes() + sizeof(TraceRecord) * channels * capacity) {
-    const std::vector<std::uint32_t> zeros(channels);
-    rank.bootstrap().together("05: trace", [&] {
-        copy_to_device(range_.local(), zeros.data(), channels * sizeof(std::uint32_t));
-    });
+    rank.bootstrap().together("05: trace", [&] { zero(range_.local(), counts_bytes()); });
 }
 
 std::size_t RingTrace::counts_bytes() const {
@@ -152,10 +138,8 @@ std::vector<TraceSlice> record_call(Rank& rank, RingCommunicator& ring, const St
 }
 
 std::string chrome_trace(std::span<const TraceSlice> slices, int ranks) {
-    std::uint64_t start = std::numeric_limits<std::uint64_t>::max();
-    for (const TraceSlice& slice : slices) {
-        start = std::min(start, slice.begin_ns);
-    }
+    const std::uint64_t start =
+        slices.empty() ? 0 : std::ranges::min(slices, {}, &TraceSlice::begin_ns).begin_ns;
     const auto us = [start](std::uint64_t ns) { return static_cast<double>(ns - start) / 1e3; };
     std::vector<std::string> events;
     for (int rank = 0; rank < ranks; ++rank) {
