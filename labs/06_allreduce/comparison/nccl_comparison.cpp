@@ -96,7 +96,7 @@ void NcclComparison::find_nccl_device(NcclLibrary::Window in, NcclLibrary::Windo
         if (nccl_symmetric_ == nullptr) {
             throw std::runtime_error("it needs NCCL's symmetric windows");
         }
-        nccl_device_ = NcclDevice::create(
+        nccl_device_ = nccl_device_call(
             *nccl_symmetric_,
             {in, out, arithmetic.type, arithmetic.op, rank_.size(),
              communicator_.two_shot_shape(arithmetic.type,
@@ -108,7 +108,7 @@ void NcclComparison::find_nccl_device(NcclLibrary::Window in, NcclLibrary::Windo
          rank_.bootstrap().allgather_text("nccl device", why_no_nccl_device_)) {
         if (!reason.empty()) {
             why_no_nccl_device_ = reason;
-            nccl_device_.reset();
+            nccl_device_ = nullptr;
         }
     }
 }
@@ -189,7 +189,7 @@ Measured NcclComparison::run(std::size_t count, bool in_place, Algorithm algorit
     if (nccl_device_) {
         const LaunchShape shape = communicator_.two_shot_shape(type, count);
         add(measured.nccl_device,
-            [=, this] { nccl_device_->all_reduce(stream_.get(), shape, count, in_place); });
+            [=, this] { nccl_device_(stream_.get(), shape, count, in_place); });
     }
     if (options_.check) {
         check_call(calls[0]);

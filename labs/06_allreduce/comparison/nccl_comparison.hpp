@@ -99,7 +99,7 @@ private:
     std::unique_ptr<NcclCommunicator> nccl_;
     std::unique_ptr<NcclCommunicator> nccl_symmetric_;
     std::string why_no_nccl_device_;
-    std::unique_ptr<NcclDevice> nccl_device_;
+    NcclDeviceCall nccl_device_;
 };
 
 }  // namespace symm

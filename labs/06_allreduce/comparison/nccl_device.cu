@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -19,50 +20,33 @@ constexpr auto kKernel = []<class T, int kMost>(const NcclTwoShotCall& call) {
     return NcclTwoShot<T, kMost>{call};
 };
 
-class NcclDeviceOnGpu : public NcclDevice {
-public:
-    NcclDeviceOnGpu(NcclCommunicator& nccl, const NcclDeviceOptions& options)
-        : nccl_(nccl), options_(options) {
+/// A rank's ncclDevComm.
+struct DeviceCommunicator {
+    NcclCommunicator& nccl;
+    ncclDevComm comm{};
+
+    DeviceCommunicator(NcclCommunicator& of, unsigned blocks) : nccl(of) {
 #ifdef NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER
         ncclDevCommRequirements wanted = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
 #else
         ncclDevCommRequirements wanted{};  // NCCL 2.28
 #endif
-        wanted.lsaBarrierCount = static_cast<int>(options.most.blocks);
+        wanted.lsaBarrierCount = static_cast<int>(blocks);
         wanted.lsaMultimem = false;
-        nccl_.create_device_communicator(&wanted, &comm_);
+        nccl.create_device_communicator(&wanted, &comm);
     }
-    NcclDeviceOnGpu(const NcclDeviceOnGpu&) = delete;
-    ~NcclDeviceOnGpu() override {
+    DeviceCommunicator(const DeviceCommunicator&) = delete;
+    ~DeviceCommunicator() {
         // After an exception, ncclCommAbort does this: kernels may still wait in its barriers.
         if (std::uncaught_exceptions() == 0) {
-            nccl_.destroy_device_communicator(&comm_);
+            nccl.destroy_device_communicator(&comm);
         }
     }
-
-    /// The number of ranks that reach each other's memory.
-    int ranks() const {
-        return comm_.lsaSize;
-    }
-
-    void all_reduce(CUstream stream, LaunchShape shape, std::size_t count, bool in_place) override {
-        const NcclTwoShotCall call{
-            static_cast<ncclWindow_t>(options_.in),
-            static_cast<ncclWindow_t>(in_place ? options_.in : options_.out), count,
-            Reduction(options_.op, options_.ranks, is_signed_integer(options_.type)), comm_};
-        launch_for<kTypes>(stream, shape, options_.type, options_.ranks, call, kKernel);
-    }
-
-private:
-    NcclCommunicator& nccl_;
-    NcclDeviceOptions options_;
-    ncclDevComm comm_{};
 };
 
 }  // namespace
 
-std::unique_ptr<NcclDevice> NcclDevice::create(NcclCommunicator& nccl,
-                                               const NcclDeviceOptions& options) {
+NcclDeviceCall nccl_device_call(NcclCommunicator& nccl, const NcclDeviceOptions& options) {
     // The structures that NCCL's kernels and host functions share differ between versions.
     const std::string headers = fmt::format("{}.{}.{}", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH);
     if (headers != nccl.version()) {
@@ -78,13 +62,19 @@ std::unique_ptr<NcclDevice> NcclDevice::create(NcclCommunicator& nccl,
         throw std::runtime_error(
             fmt::format("the device cannot keep {} blocks of its kernel resident", most.blocks));
     }
-    auto device = std::make_unique<NcclDeviceOnGpu>(nccl, options);
-    if (const int reached = device->ranks(); reached != options.ranks) {
+    auto device = std::make_shared<DeviceCommunicator>(nccl, most.blocks);
+    if (const int reached = device->comm.lsaSize; reached != options.ranks) {
         device.reset();
         throw std::runtime_error(fmt::format("only {} of {} ranks reach each other's memory (LSA)",
                                              reached, options.ranks));
     }
-    return device;
+    return [device, options](CUstream stream, LaunchShape shape, std::size_t count, bool in_place) {
+        const NcclTwoShotCall call{
+            static_cast<ncclWindow_t>(options.in),
+            static_cast<ncclWindow_t>(in_place ? options.in : options.out), count,
+            Reduction(options.op, options.ranks, is_signed_integer(options.type)), device->comm};
+        launch_for<kTypes>(stream, shape, options.type, options.ranks, call, kKernel);
+    };
 }
 
 }  // namespace symm
@@ -93,8 +83,7 @@ std::unique_ptr<NcclDevice> NcclDevice::create(NcclCommunicator& nccl,
 
 namespace symm {
 
-std::unique_ptr<NcclDevice> NcclDevice::create(NcclCommunicator& /*nccl*/,
-                                               const NcclDeviceOptions& /*options*/) {
+NcclDeviceCall nccl_device_call(NcclCommunicator& /*nccl*/, const NcclDeviceOptions& /*options*/) {
     throw std::runtime_error("built without NCCL's headers (see lab 06's README.md)");
 }
 

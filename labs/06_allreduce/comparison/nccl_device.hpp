@@ -5,7 +5,7 @@
 #include <cuda.h>
 
 #include <cstddef>
-#include <memory>
+#include <functional>
 
 #include "common/cuda/gpu.hpp"
 #include "common/nccl/nccl_communicator.hpp"
@@ -23,20 +23,14 @@ struct NcclDeviceOptions {
     LaunchShape most;  ///< The largest launch.
 };
 
-/// One rank's device communicator (ncclDevComm).
-class NcclDevice {
-public:
-    /// ncclDevCommCreate. Collective; `nccl` must outlive it. Throws std::runtime_error if this
-    /// program was built without NCCL's headers, with those of another version than the library's,
-    /// or if NCCL refuses.
-    static std::unique_ptr<NcclDevice> create(NcclCommunicator& nccl,
-                                              const NcclDeviceOptions& options);
-    virtual ~NcclDevice() = default;
+/// Queues an AllReduce of the first `count` elements of the windows; in place, only the first
+/// window is used. All ranks pass the same shape, not larger than the options'.
+using NcclDeviceCall =
+    std::function<void(CUstream stream, LaunchShape shape, std::size_t count, bool in_place)>;
 
-    /// Queues an AllReduce of the first `count` elements of the windows; in place, only the first
-    /// window is used. All ranks pass the same shape, not larger than the options'.
-    virtual void all_reduce(CUstream stream, LaunchShape shape, std::size_t count,
-                            bool in_place) = 0;
-};
+/// Calls by the rank's new device communicator (ncclDevCommCreate), which the result owns.
+/// Collective; `nccl` must outlive it. Throws std::runtime_error if this program was built without
+/// NCCL's headers, with those of another version than the library's, or if NCCL refuses.
+NcclDeviceCall nccl_device_call(NcclCommunicator& nccl, const NcclDeviceOptions& options);
 
 }  // namespace symm
