@@ -133,7 +133,6 @@ void run(Rank& rank, const BenchOptions& options, std::ostream& json) {
                         count,
                         rank.size(),
                         how.arithmetic,
-                        how.check,
                         limit,
                         comparison.run(count, false),
                         comparison.run(count, true)};

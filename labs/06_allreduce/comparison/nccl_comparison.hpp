@@ -24,7 +24,6 @@ struct ComparisonOptions {
     int graph_launches = 0;  ///< 0: calls are launched one by one. Else they are one graph, which
                              ///< is launched this many times.
     int rounds = 5;          ///< Turns per candidate; the result is their median.
-    bool check = true;       ///< Check the results after each turn.
     bool nccl = true;        ///< Compare with NCCL if it is available.
 };
 

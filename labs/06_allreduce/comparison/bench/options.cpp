@@ -39,8 +39,6 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
         ->default_str("");
     add_number_option(app, "-w,--warmup_iters", comparison.warm_ups, 1, kMost,
                       "Untimed calls before each turn, at least 1");
-    add_number_option(app, "-c,--check", options.check, 0, 1,
-                      "1: check all results after each turn");
     add_number_option(app, "-G,--cudagraph", comparison.graph_launches, 0, kMost,
                       "0: launch the calls one by one; N: launch them N times as one CUDA graph");
     add_number_option(app, "-g,--ngpus", options.ranks, 1, kMaxAllReduceRanks,
@@ -69,7 +67,6 @@ void BenchOptions::complete() {
     unless_given(step_factor, is_emulated() ? 4 : 2);
     unless_given(ranks, is_emulated() ? 2 : std::min(device_count(), kMaxRanksOnGpus));
     unless_given(comparison.rounds, is_emulated() ? 1 : 5);
-    comparison.check = check != 0;
     if (min_bytes > max_bytes) {
         throw UsageError("-b {} is more than -e {}", format_bytes(min_bytes),
                          format_bytes(max_bytes));
@@ -97,15 +94,14 @@ std::vector<std::size_t> BenchOptions::sizes() const {
 std::string BenchOptions::text() const {
     const auto& [type, op, collective] = comparison.arithmetic;
     return fmt::format(
-        "{}, {}, {}, {} to {} by x{}, {} calls per turn, {} warm-up calls, {}, {}",
+        "{}, {}, {}, {} to {} by x{}, {} calls per turn, {} warm-up calls, {}, checked",
         name_of(collective), name_of(type), name_of(op), format_bytes(min_bytes),
         format_bytes(comparison.most_bytes), step_factor,
         comparison.iterations != 0 ? std::to_string(comparison.iterations) : "5 to 200",
         comparison.warm_ups,
         comparison.graph_launches != 0
             ? fmt::format("{} graph launch(es)", comparison.graph_launches)
-            : "one by one",
-        comparison.check ? "checked" : "not checked");
+            : "one by one");
 }
 
 }  // namespace symm

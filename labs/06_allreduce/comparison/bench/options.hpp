@@ -16,7 +16,6 @@ struct BenchOptions {
     int ranks = 0;
     std::size_t min_bytes = 0;
     std::size_t step_factor = 0;  ///< From one size to the next.
-    int check = 1;
     std::string json;
     ComparisonOptions comparison{.most_bytes = 0, .iterations = 0, .warm_ups = 5, .rounds = 0};
 

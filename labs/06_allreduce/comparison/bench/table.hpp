@@ -18,7 +18,6 @@ struct BenchRow {
     std::size_t count;
     int ranks;
     Arithmetic arithmetic;
-    bool checked;
     std::optional<Limit> limit;
     Measured out_of_place;
     Measured in_place;
