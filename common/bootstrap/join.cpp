@@ -8,20 +8,17 @@
 #include <cerrno>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "common/bootstrap/socket_bootstrap.hpp"
-#include "common/sys/error_text.hpp"
 #include "common/sys/log.hpp"
 #include "common/sys/socket.hpp"
 
 namespace symm {
 namespace {
 
-// How long a connection may take to send its HELLO, and how many may be waiting to send theirs.
+// How long a connection may take to send its HELLO.
 constexpr std::chrono::seconds kSilence{5};
-constexpr std::size_t kMaxPending = 2 * kMaxRanks;
 
 // What to do if ranks do not find each other. A socket's abstract name is known in one network
 // namespace only.
@@ -69,11 +66,6 @@ public:
     }
 
 private:
-    struct Pending {
-        UniqueFd socket;
-        Deadline until;
-    };
-
     std::vector<int> missing() const {
         std::vector<int> ranks;
         for (int rank = 1; rank < size_; ++rank) {
@@ -84,32 +76,17 @@ private:
         return ranks;
     }
 
-    // Waits for a connection, a HELLO or a lost rank, and handles every one that is ready.
+    // Waits for a connection or a lost rank, and handles every one that is ready.
     void step() {
         std::vector<int> watched{listener_.get()};
-        Deadline until = deadline_;
-        for (const Pending& one : pending_) {
-            watched.push_back(one.socket.get());
-            until = Deadline::earlier(until, one.until);
-        }
         for (const UniqueFd& connection : connections_) {
             watched.push_back(connection.get());
         }
-        const auto ready = wait_readable(watched, until);
-        const std::size_t known = pending_.size();
-        for (std::size_t i = 0; i < known; ++i) {
-            if (std::ranges::find(ready, i + 1) != ready.end()) {
-                hear(std::move(pending_[i].socket));
-            } else if (pending_[i].until.passed()) {
-                refuse(std::exchange(pending_[i].socket, {}), "it sent nothing");
-            }
-        }
-        std::erase_if(pending_, [](const Pending& one) { return !one.socket; });
-        for (const std::size_t index : ready) {
+        for (const std::size_t index : wait_readable(watched, deadline_)) {
             if (index == 0) {
                 accept_one();
-            } else if (index > known) {  // a rank sends nothing after its HELLO: it has closed
-                const int rank = static_cast<int>(index - 1 - known);
+            } else {  // a rank sends nothing after its HELLO: it has closed
+                const int rank = static_cast<int>(index) - 1;
                 throw BootstrapError(
                     rank, true,
                     "rank {} (pid {}) closed its connection while the ranks were joining", rank,
@@ -120,50 +97,33 @@ private:
             throw BootstrapError(ranks.front(), false,
                                  "{} {} of {} did not join within {:.3g} s at the socket '{}'. {}",
                                  ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "),
-                                 size_, deadline_.seconds(), name_,
-                                 shortage_.empty() ? kHowToMeet : shortage_);
+                                 size_, deadline_.seconds(), name_, kHowToMeet);
         }
     }
 
     void accept_one() {
-        UniqueFd socket;
-        try {
-            socket = accept_now(listener_);
-        } catch (const std::system_error& error) {
-            if (error.code() != std::errc::too_many_files_open) {
-                throw;
-            }
-            shortage_ = error_text(error);
-            if (pending_.empty()) {
-                std::this_thread::sleep_for(std::chrono::milliseconds(10));
-            } else {
-                refuse_oldest("this process has too many files open");
-            }
-            return;  // the next step tries again
-        }
+        UniqueFd socket = accept_now(listener_);
         if (!socket) {
             return;
         }
-        shortage_.clear();
-        const ucred peer = peer_credentials(socket.get());
-        if (peer.uid != ::geteuid()) {
-            refuse(socket, fmt::format("it belongs to user {}, this run to user {}", peer.uid,
-                                       ::geteuid()));
-            return;
+        if (const uid_t user = peer_credentials(socket.get()).uid; user != ::geteuid()) {
+            refuse(socket,
+                   fmt::format("it belongs to user {}, this run to user {}", user, ::geteuid()));
+        } else {
+            hear(std::move(socket));
         }
-        if (pending_.size() == kMaxPending) {
-            refuse_oldest("too many connections send nothing");
-        }
-        pending_.push_back({std::move(socket), Deadline::after(kSilence)});
     }
 
     // Receives the first packet of a connection: the HELLO of a rank, or anything else.
     void hear(UniqueFd socket) {
         SocketPacket packet;
-        const Io io = receive_packet(socket.get(), kMaxMessage, packet, Deadline::after({}));
+        const Io io = receive_packet(socket.get(), kMaxMessage, packet,
+                                     Deadline::earlier(deadline_, Deadline::after(kSilence)));
         std::string why_not;
         const auto hello = decode(packet.bytes, why_not);
-        if (io != Io::kDone) {
+        if (io == Io::kLate) {
+            why_not = "it sent nothing";
+        } else if (io == Io::kClosed) {
             why_not = "it closed the connection before sending a HELLO";
         } else if (packet.cut) {
             why_not = fmt::format("its first message is longer than {} bytes", kMaxMessage);
@@ -192,11 +152,6 @@ private:
         send_to_all({&socket, 1}, message(MessageKind::kRefused, 0, why));
     }
 
-    void refuse_oldest(const std::string& why) {
-        refuse(pending_.front().socket, why);
-        pending_.erase(pending_.begin());
-    }
-
     Message message(MessageKind kind, int rank, std::string_view text) const {
         return {kind, std::max(rank, 0), size_, 0, deadline_, "join", as_payload(text)};
     }
@@ -206,10 +161,6 @@ private:
     Deadline deadline_;  // the earliest of all ranks that have joined
     UniqueFd listener_;
     Connections connections_;
-    // A member, so it outlives accept_all(): a rank that has not sent HELLO yet sees its connection
-    // closed only after the joined ranks were told the cause.
-    std::vector<Pending> pending_;  // the oldest first
-    std::string shortage_;          // why the last connection could not be accepted
 };
 
 // Another rank's part: sends HELLO and waits for WELCOME.
