@@ -16,13 +16,12 @@ inline constexpr std::size_t kMostFileBytes = std::size_t{4} << 20;
 /// UsageError if it is not a regular file, cannot be read, or has more than kMostFileBytes.
 std::string read_file(const std::string& path, std::string_view origin);
 
-/// Throws UsageError unless `path` can be written: its folder exists and can be changed, and what
-/// is there already is a regular file. For a check before long work.
+/// Throws UsageError unless `path` is a regular file that can be written, or can be made: its
+/// folder exists and can be changed. For a check before long work.
 void require_output_file(const std::string& path, std::string_view origin);
 
-/// Writes the file as a whole: if that fails, for example on a full disk, an old file stays as it
-/// was. A new one replaces it, with the mode of the old one, and with its owner and group if this
-/// user may set them. Throws UsageError as require_output_file(), and std::system_error.
+/// Writes the text to the file, in place of what it held. Throws UsageError as
+/// require_output_file(), and std::system_error, for example on a full disk.
 void write_file(const std::string& path, std::string_view text, std::string_view origin);
 
 }  // namespace symm
