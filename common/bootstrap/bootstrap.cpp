@@ -32,10 +32,9 @@ void Bootstrap::agree(std::string_view name, const std::exception_ptr& error, De
     try {
         all = allgather_text(name, local, deadline);
     } catch (const BootstrapError&) {
-        if (error) {  // the step's error says more: often it waited for the rank that is missing
-            std::rethrow_exception(error);
+        if (!error) {  // else the step's says more: often it waited for the rank that is missing
+            throw;
         }
-        throw;
     }
     if (error) {
         std::rethrow_exception(error);

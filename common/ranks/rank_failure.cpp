@@ -51,14 +51,10 @@ RankFailure failure_of(int rank, const std::exception_ptr& error) {
     return failure;
 }
 
-const RankFailure& cause_of(const std::vector<RankFailure>& failures) {
-    return *std::ranges::min_element(failures, [](const RankFailure& a, const RankFailure& b) {
-        return std::tuple(!a.killed, a.remote, a.when) < std::tuple(!b.killed, b.remote, b.when);
-    });
-}
-
 void throw_cause(const std::vector<RankFailure>& failures) {
-    const RankFailure& cause = cause_of(failures);
+    const RankFailure& cause = *std::ranges::min_element(failures, {}, [](const RankFailure& one) {
+        return std::tuple(!one.killed, one.remote, one.when);
+    });
     if (cause.usage) {
         throw UsageError(cause.text);
     }

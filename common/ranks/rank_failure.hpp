@@ -30,11 +30,9 @@ RankFailure failure_now(int rank, std::string text);
 /// The failure of a rank that ended with this exception.
 RankFailure failure_of(int rank, const std::exception_ptr& error);
 
-/// The cause among the failures of a run (at least one): a killed process first; then the errors
-/// that are a rank's own; then those that other ranks caused. Among equals the earliest.
-const RankFailure& cause_of(const std::vector<RankFailure>& failures);
-
-/// Throws the cause as run_ranks() promises.
+/// Throws the cause among the failures of a run (at least one), as run_ranks() promises: a killed
+/// process first; then the errors that are a rank's own; then those that other ranks caused. Among
+/// equals the earliest.
 [[noreturn]] void throw_cause(const std::vector<RankFailure>& failures);
 
 /// Reports to the process at the other end of a socket how a rank ended: with a failure, or with

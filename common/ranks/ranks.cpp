@@ -30,10 +30,10 @@ void print_error(int rank, std::string_view text) {
     print_lines(STDERR_FILENO, fmt::format("[{}] ", rank), fmt::format("error: {}", text));
 }
 
-// Runs one rank from joining to its end. If it fails, `failure` gets the reason, after the other
-// ranks have been told.
-void run_rank(int number, RankMode mode, const MakeBootstrap& make, const RankOptions& options,
-              const Body& body, std::optional<RankFailure>& failure) {
+// Runs one rank from joining to its end. If it fails, returns the reason, after the other ranks
+// have been told.
+std::optional<RankFailure> run_rank(int number, RankMode mode, const RankOptions& options,
+                                    const Body& body, const MakeBootstrap& make) {
     try {
         const auto device = options.device ? std::optional(options.device(number)) : std::nullopt;
         Rank rank(make(), mode, device);
@@ -47,11 +47,13 @@ void run_rank(int number, RankMode mode, const MakeBootstrap& make, const RankOp
             rank.bootstrap().fail("unknown error");
             throw;
         }
+        return {};
     } catch (...) {
-        failure = failure_of(number, std::current_exception());
-        if (!failure->usage) {  // bad usage is reported once, by the process that started the ranks
-            print_error(number, failure->text);
+        RankFailure failure = failure_of(number, std::current_exception());
+        if (!failure.usage) {  // bad usage is reported once, by the process that started the ranks
+            print_error(number, failure.text);
         }
+        return failure;
     }
 }
 
@@ -64,11 +66,9 @@ int exit_code(const std::optional<RankFailure>& failure) {
 
 int run_spawned(const SpawnedRank& self, const RankOptions& options, const Body& body) {
     has_been_a_rank = true;
-    std::optional<RankFailure> failure;
-    run_rank(
-        self.rank, RankMode::kProcess,
-        [&] { return std::make_unique<SocketBootstrap>(self.rank, self.size, self.connections()); },
-        options, body, failure);
+    const auto failure = run_rank(self.rank, RankMode::kProcess, options, body, [&] {
+        return std::make_unique<SocketBootstrap>(self.rank, self.size, self.connections());
+    });
     report(self.parent.get(), failure);
     return exit_code(failure);
 }
@@ -102,10 +102,8 @@ std::unique_ptr<Bootstrap> join_launched(const Placement& place) {
 int run_launched(const Placement& place, const RankOptions& options, const Body& body) {
     has_been_a_rank = true;
     warn_of_ignored(place, options);
-    std::optional<RankFailure> failure;
-    run_rank(
-        place.rank, RankMode::kProcess, [&] { return join_launched(place); }, options, body,
-        failure);
+    const auto failure = run_rank(place.rank, RankMode::kProcess, options, body,
+                                  [&] { return join_launched(place); });
     if (failure && failure->usage) {
         print_error(place.rank, failure->text);
     }
@@ -114,32 +112,31 @@ int run_launched(const Placement& place, const RankOptions& options, const Body&
 
 std::vector<RankFailure> run_threads(const RankOptions& options, const Body& body) {
     auto connections = connected_sockets(options.ranks);
-    std::vector<std::optional<RankFailure>> failures(connections.size());
+    std::mutex mutex;  // guards these two
+    std::vector<RankFailure> failures;
     // Keeps the contexts until all ranks have ended. Else the last rank on a device would destroy
     // its context, and a later rank would create a new one, which takes most of a second.
-    std::mutex mutex;
     std::vector<Device> kept;
-    const auto run = [&](std::size_t rank, Connections own) {
-        const int number = static_cast<int>(rank);
-        run_rank(
-            number, RankMode::kThread,
-            [&] {
-                return std::make_unique<SocketBootstrap>(number, options.ranks, std::move(own));
-            },
-            options,
-            [&](Rank& self) {
-                {
-                    const std::lock_guard lock(mutex);
-                    kept.emplace_back(self.device());
-                }
-                body(self);
-            },
-            failures[rank]);
+    const auto keep_and_run = [&](Rank& rank) {
+        {
+            const std::lock_guard lock(mutex);
+            kept.emplace_back(rank.device());
+        }
+        body(rank);
+    };
+    const auto run = [&](int rank, Connections own) {
+        const auto failure = run_rank(rank, RankMode::kThread, options, keep_and_run, [&] {
+            return std::make_unique<SocketBootstrap>(rank, options.ranks, std::move(own));
+        });
+        if (failure) {
+            const std::lock_guard lock(mutex);
+            failures.push_back(*failure);
+        }
     };
     std::vector<std::jthread> threads;  // joined before what they use is destroyed
     try {
-        for (std::size_t rank = 0; rank < failures.size(); ++rank) {
-            threads.emplace_back(run, rank, std::move(connections[rank]));
+        for (Connections& own : connections) {
+            threads.emplace_back(run, static_cast<int>(threads.size()), std::move(own));
         }
     } catch (const std::system_error& error) {
         connections.clear();  // ranks that have started then find the others gone
@@ -147,13 +144,7 @@ std::vector<RankFailure> run_threads(const RankOptions& options, const Body& bod
         throw_system_error(error.code().value(), "starting a thread for each rank");
     }
     threads.clear();
-    std::vector<RankFailure> all;
-    for (const auto& failure : failures) {
-        if (failure) {
-            all.push_back(*failure);
-        }
-    }
-    return all;
+    return failures;
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ struct RankOptions {
 /// Runs `body` on every rank. Returns 0 when it returned on all of them.
 ///
 /// If it starts the ranks itself, throws what went wrong: UsageError if a rank threw
-/// UsageError or `ranks` is out of bounds; else std::runtime_error with the cause (cause_of() in
+/// UsageError or `ranks` is out of bounds; else std::runtime_error with the cause (throw_cause() in
 /// rank_failure.hpp). In a process that is a rank itself (a copy, or started by a launcher), does
 /// not throw what the body throws: reports the error, tells the other ranks and returns the exit
 /// code 1, or 2 for UsageError. Such a process can call it once: the second call throws

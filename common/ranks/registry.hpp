@@ -21,19 +21,17 @@ public:
     class Entry {
     public:
         explicit Entry(const std::shared_ptr<void>& object) {
-            Registry& registry = instance();
+            const std::lock_guard lock(all().mutex);
             if (object) {
-                const std::lock_guard lock(registry.mutex_);
-                number_ = ++registry.last_;
-                registry.objects_.emplace(number_, object);
+                number_ = ++all().last;
+                all().objects.emplace(number_, object);
             }
         }
         Entry(const Entry&) = delete;
         Entry& operator=(const Entry&) = delete;
         ~Entry() {
-            Registry& registry = instance();
-            const std::lock_guard lock(registry.mutex_);
-            registry.objects_.erase(number_);
+            const std::lock_guard lock(all().mutex);
+            all().objects.erase(number_);
         }
         std::uint64_t number() const { return number_; }
 
@@ -43,21 +41,21 @@ public:
 
     /// The object with this number; null if there is none, or it has lost its owner.
     static std::shared_ptr<void> find(std::uint64_t number) {
-        Registry& registry = instance();
-        const std::lock_guard lock(registry.mutex_);
-        const auto found = registry.objects_.find(number);
-        return found == registry.objects_.end() ? nullptr : found->second.lock();
+        const std::lock_guard lock(all().mutex);
+        const auto found = all().objects.find(number);
+        return found == all().objects.end() ? nullptr : found->second.lock();
     }
 
 private:
-    static Registry& instance() {
-        static Registry& kept = *new Registry;  // outlives every owner with static storage
+    struct All {
+        std::mutex mutex;
+        std::map<std::uint64_t, std::weak_ptr<void>> objects;
+        std::uint64_t last = 0;
+    };
+    static All& all() {
+        static All& kept = *new All;  // outlives every owner with static storage
         return kept;
     }
-
-    std::mutex mutex_;
-    std::map<std::uint64_t, std::weak_ptr<void>> objects_;
-    std::uint64_t last_ = 0;
 };
 
 }  // namespace symm

@@ -14,6 +14,7 @@
 #include "common/sys/socket.hpp"
 #include "common/sys/usage_error.hpp"
 #include "common/tests/run_as.hpp"
+#include "common/tests/text_thrown_by.hpp"
 
 namespace symm {
 namespace {
@@ -122,9 +123,12 @@ TEST(RankFailure, AKilledRankIsTheCauseThenTheFirstOwnError) {
     RankFailure late{1, false, false, false, 9, "late"};
     RankFailure early{2, false, false, false, 5, "early"};
     RankFailure killed{3, false, false, true, 20, "killed"};
-    EXPECT_EQ(cause_of({told, late, early}).text, "early");
-    EXPECT_EQ(cause_of({told, late, killed, early}).text, "killed");
-    EXPECT_EQ(cause_of({told}).text, "told");
+    const auto cause = [](const std::vector<RankFailure>& failures) {
+        return text_thrown_by([&] { throw_cause(failures); });
+    };
+    EXPECT_EQ(cause({told, late, early}), "early");
+    EXPECT_EQ(cause({told, late, killed, early}), "killed");
+    EXPECT_EQ(cause({told}), "told");
 }
 
 TEST(RankFailure, TravelsOverASocket) {
