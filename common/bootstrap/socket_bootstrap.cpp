@@ -300,27 +300,17 @@ std::optional<BootstrapError> SocketBootstrap::async_error(std::string_view wait
 
 void SocketBootstrap::fail(std::string_view text) noexcept {
     const std::lock_guard lock(mutex_);
-    if (broken_) {
-        return;  // all ranks know already
-    }
-    try {
+    if (!broken_) {  // else all ranks know already
         broken_ = BootstrapError(rank_, false, "rank {} failed: {}", rank_, text);
         tell_all();
-    } catch (const std::exception&) {  // no memory for the text: the others see the close
-        for (UniqueFd& connection : connections_) {
-            connection.reset();
-        }
     }
 }
 
 void SocketBootstrap::tell_all() const noexcept {
-    try {
-        send_to_all(connections_, {.kind = MessageKind::kFail,
-                                   .rank = broken_->rank() >= 0 ? broken_->rank() : rank_,
-                                   .size = size_,
-                                   .payload = as_payload(broken_->what())});
-    } catch (const std::exception&) {  // no memory for the text
-    }
+    send_to_all(connections_, {.kind = MessageKind::kFail,
+                               .rank = broken_->rank() >= 0 ? broken_->rank() : rank_,
+                               .size = size_,
+                               .payload = as_payload(broken_->what())});
 }
 
 }  // namespace symm

@@ -16,20 +16,12 @@ PeerWatch::PeerWatch(Bootstrap& bootstrap, KernelTimeout& timeout)
       timeout_(timeout),
       thread_([this](const std::stop_token& stop) { run(stop); }) {}
 
-bool PeerWatch::has_lost_a_peer() {
-    try {
-        return bootstrap_.async_error("calls in flight").has_value();
-    } catch (const std::exception&) {  // no memory for the text: the next look may have some
-        return false;
-    }
-}
-
 void PeerWatch::run(const std::stop_token& stop) {
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any stopping;  // notified by the stop token alone
     while (!stop.stop_requested()) {
-        if (has_lost_a_peer()) {
+        if (bootstrap_.async_error("calls in flight")) {
             timeout_.end_waits();
             return;
         }

@@ -21,7 +21,6 @@ public:
     PeerWatch(const PeerWatch&) = delete;
 
 private:
-    bool has_lost_a_peer();
     void run(const std::stop_token& stop);
 
     Bootstrap& bootstrap_;
