@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
+#include <limits>
 
 #include "common/sys/bytes.hpp"
 #include "common/sys/number.hpp"
@@ -16,73 +16,50 @@ namespace {
 constexpr double kLeastSeconds = 1e-3;
 constexpr double kMostSeconds = 24 * 3600;
 
-std::optional<std::string> parse(const OneOf& values, const std::string& text) {
-    const bool known = std::ranges::find(values.words, text) != values.words.end();
-    return known ? std::optional(text) : std::nullopt;
+bool may_hold(const Variable& variable, const std::string& text) {
+    if (const auto* one_of = std::get_if<OneOf>(&variable.values)) {
+        return std::ranges::find(one_of->words, text) != one_of->words.end();
+    }
+    if (const auto* number = std::get_if<Number>(&variable.values)) {
+        return number_in(text, number->least, number->most).has_value();
+    }
+    if (std::holds_alternative<Seconds>(variable.values)) {
+        return number_in(text, kLeastSeconds, kMostSeconds).has_value();
+    }
+    return std::holds_alternative<Text>(variable.values) || bytes_in(text).value_or(0) != 0;
 }
 
-std::optional<long> parse(const Number& values, const std::string& text) {
-    return number_in(text, values.least, values.most);
-}
-
-std::optional<std::size_t> parse(const Bytes&, const std::string& text) {
-    const auto bytes = bytes_in(text);
-    return bytes == 0 ? std::nullopt : bytes;
-}
-
-std::optional<double> parse(const Seconds&, const std::string& text) {
-    return number_in(text, kLeastSeconds, kMostSeconds);
-}
-
-std::optional<std::string> parse(const Text&, const std::string& text) {
-    return text;
-}
-
-// Empty for a variable that is not set and has no default.
-template <class Values>
-auto read(const Variable& variable, const Values& values) {
+// The variable's value, or its default.
+std::string value_of(const Variable& variable) {
     const std::string given = foreign(variable.name);
-    auto value = parse(values, given.empty() ? variable.standard : given);
-    if (!value && !given.empty()) {
+    if (!given.empty() && !may_hold(variable, given)) {
         refuse(variable, given);
     }
-    return value;
+    return given.empty() ? variable.standard : given;
 }
 
-std::string words(const OneOf& values) {
-    const auto end = std::ranges::find(values.words, std::string_view());
-    return fmt::format("{}", fmt::join(values.words.begin(), end, " or "));
-}
-std::string words(const Number& values) {
-    return fmt::format("{}{}{}", values.least, values.most - values.least == 1 ? " or " : " to ",
-                       values.most);
-}
-std::string words(const Bytes&) {
-    return "bytes, as in 268435456, 512M or 2G";
-}
-std::string words(const Seconds&) {
-    return fmt::format("seconds, from {} to {}", kLeastSeconds, kMostSeconds);
-}
-std::string words(const Text& values) {
-    return std::string(values.form);
+template <class T>
+T number_of(const Variable& variable) {
+    using Limits = std::numeric_limits<T>;
+    return number_in(value_of(variable), Limits::lowest(), Limits::max()).value();
 }
 
 }  // namespace
 
 std::string choice(Name<OneOf> name) {
-    return read(*name, std::get<OneOf>((*name).values)).value_or("");
+    return value_of(*name);
 }
 long number(Name<Number> name) {
-    return read(*name, std::get<Number>((*name).values)).value();
+    return number_of<long>(*name);
 }
 std::size_t bytes(Name<Bytes> name) {
-    return read(*name, std::get<Bytes>((*name).values)).value();
+    return bytes_in(value_of(*name)).value();
 }
 double seconds(Name<Seconds> name) {
-    return read(*name, std::get<Seconds>((*name).values)).value();
+    return number_of<double>(*name);
 }
 std::string text(Name<Text> name) {
-    return read(*name, std::get<Text>((*name).values)).value();
+    return value_of(*name);
 }
 
 bool is_set(const char* name) {
@@ -95,7 +72,20 @@ std::string foreign(const char* name) {
 }
 
 std::string describe(const Variable& variable) {
-    return std::visit([](const auto& values) { return words(values); }, variable.values);
+    if (const auto* one_of = std::get_if<OneOf>(&variable.values)) {
+        const auto end = std::ranges::find(one_of->words, std::string_view());
+        return fmt::format("{}", fmt::join(one_of->words.begin(), end, " or "));
+    }
+    if (const auto* number = std::get_if<Number>(&variable.values)) {
+        const auto [least, most] = *number;
+        return fmt::format("{}{}{}", least, most - least == 1 ? " or " : " to ", most);
+    }
+    if (const auto* text = std::get_if<Text>(&variable.values)) {
+        return std::string(text->form);
+    }
+    return std::holds_alternative<Bytes>(variable.values)
+               ? "bytes, as in 268435456, 512M or 2G"
+               : fmt::format("seconds, from {} to {}", kLeastSeconds, kMostSeconds);
 }
 
 void refuse(const Variable& variable, std::string_view value) {
@@ -106,6 +96,6 @@ void refuse(const Variable& variable, std::string_view value) {
 
 void symm::require_environment() {
     for (const env::Variable& variable : env::kVariables) {
-        std::visit([&](const auto& values) { env::read(variable, values); }, variable.values);
+        env::value_of(variable);
     }
 }
