@@ -27,32 +27,33 @@ Choice& choice() {
     return kept;
 }
 
-bool sees_a_gpu(const DriverTable& table, NoNativeDriver& why_not) {
+void require_gpu(const DriverTable& table) {
     int devices = 0;
     CUresult result = table.cuInit_(0);
     if (result == CUDA_SUCCESS) {
         result = table.cuDeviceGetCount_(&devices);
     }
     if (result != CUDA_SUCCESS) {
-        why_not = {fmt::format("the real driver returned {}", name_of(result)), remedy(result),
-                   result != CUDA_ERROR_NO_DEVICE};
-    } else if (devices == 0) {
-        why_not = {"the real driver sees no GPU", "", false};
+        throw NoNativeDriver{fmt::format("the real driver returned {}", name_of(result)),
+                             remedy(result), result != CUDA_ERROR_NO_DEVICE};
     }
-    return result == CUDA_SUCCESS && devices > 0;
+    if (devices == 0) {
+        throw NoNativeDriver{"the real driver sees no GPU", "", false};
+    }
 }
 
 /// The caller holds the mutex.
 void load(Choice& c) {
     const std::string asked = c.asked.empty() ? env::choice("SYMM_DRIVER") : c.asked;
-    if (asked == "emulated") {
-        c.reason = "as requested";
-    } else {
-        NoNativeDriver why_not;
-        if (load_native_driver(c.table, why_not) && sees_a_gpu(c.table, why_not)) {
+    c.reason = "as requested";
+    try {
+        if (asked != "emulated") {
+            c.table = native_driver();
+            require_gpu(c.table);
             c.emulated = false;
             return;
         }
+    } catch (const NoNativeDriver& why_not) {
         const std::string why = fmt::format("{}. {}{}", why_not.reason, why_not.remedy,
                                             why_not.remedy.empty() ? "" : " ");
         if (asked == "native") {

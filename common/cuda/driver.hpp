@@ -35,14 +35,14 @@ const DriverTable& driver_table();
 /// use by any thread.
 void use_driver_table(const DriverTable* table);
 
-/// Why the real driver cannot be used.
+/// Thrown if the real driver cannot be used.
 struct NoNativeDriver {
     std::string reason;
-    std::string_view remedy;
+    std::string_view remedy = "";
     bool broken = true;  ///< There is a driver, which fails: not merely no libcuda, or no GPU.
 };
 
-/// Fills a table from libcuda.so.1 (native_driver.cpp). If that fails, returns false and why.
-bool load_native_driver(DriverTable& table, NoNativeDriver& why_not);
+/// The table of libcuda.so.1 (native_driver.cpp). Throws NoNativeDriver.
+DriverTable native_driver();
 
 }  // namespace symm

@@ -14,19 +14,19 @@ namespace {
 /// Looks up the symbol that a linker would use for the header's name, so that the parameters are
 /// the header's. Not by cuGetProcAddress, which returns the newest version of a function that its
 /// version argument allows: for CUDA 13 a cuCtxSynchronize that takes a context.
-bool find(void* library, const char* symbol, void** function, NoNativeDriver& why_not) {
-    *function = dlsym(library, symbol);
-    if (*function == nullptr) {
-        why_not.reason =
+void* find(void* library, const char* symbol) {
+    void* function = dlsym(library, symbol);
+    if (function == nullptr) {
+        throw NoNativeDriver{
             fmt::format("libcuda.so.1 has no {} of CUDA {}.{}; a newer driver is needed", symbol,
-                        CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10);
+                        CUDA_VERSION / 1000, CUDA_VERSION % 1000 / 10)};
     }
-    return *function != nullptr;
+    return function;
 }
 
 }  // namespace
 
-bool load_native_driver(DriverTable& table, NoNativeDriver& why_not) {
+DriverTable native_driver() {
     // Kernels of several ranks on one GPU wait for each other, so their streams must not share a
     // hardware queue: 32 queues instead of 8, unless the user has set the variable.
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -36,24 +36,21 @@ bool load_native_driver(DriverTable& table, NoNativeDriver& why_not) {
     // Never closed: owners with static storage may still give memory back at exit.
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
-        why_not.reason = "libcuda.so.1 cannot be loaded";
         // `libcuda.so.1: ... No such file or directory`. If the name is another, libcuda needs that
         // file.
         const std::string error = dlerror();
-        why_not.broken =
+        const bool broken =
             !error.starts_with("libcuda.so.1: ") || !error.ends_with(std::strerror(ENOENT));
-        if (why_not.broken) {
-            why_not.reason += " (" + error + ")";
-        }
-        return false;
+        throw NoNativeDriver{"libcuda.so.1 cannot be loaded" + (broken ? " (" + error + ")" : ""),
+                             "", broken};
     }
-    bool found = true;
-#define SYMM_DRIVER_FUNCTION(name, parameters, arguments)  \
-    found = found && find(library, SYMM_SYMBOL_NAME(name), \
-                          reinterpret_cast<void**>(&table.name##_), why_not);
+    DriverTable table;
+#define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
+    table.name##_ =                                       \
+        reinterpret_cast<decltype(table.name##_)>(find(library, SYMM_SYMBOL_NAME(name)));
 #include "common/driver/functions.inc"
 #undef SYMM_DRIVER_FUNCTION
-    return found;
+    return table;
 }
 
 }  // namespace symm

@@ -28,27 +28,25 @@ unsigned resident_blocks(unsigned threads, unsigned shared_bytes = 0) {
     if constexpr (!is_on_gpus<Kernel>()) {
         return 0;
     } else {
+        const auto check = [&](auto result) {
+            cu_check(
+                static_cast<CUresult>(result),
+                "cudaOccupancyMaxActiveBlocksPerMultiprocessor({}, threads={}, shared_bytes={})",
+                kernel_name<Kernel>(), threads, shared_bytes);
+        };
         int device = 0;
         int multiprocessors = 0;
         int blocks = 0;
-        cudaError_t result = cudaGetDevice(&device);
-        if (result == cudaSuccess) {
-            result =
-                cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-        }
-        if (result == cudaSuccess && shared_bytes > kSharedBytesUnasked) {
+        check(cudaGetDevice(&device));
+        check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+        if (shared_bytes > kSharedBytesUnasked) {
             // Not by the runtime: it remembers the number, and does not set it in a new context.
-            result = static_cast<cudaError_t>(cuFuncSetAttribute(
-                function_of<Kernel>(), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                static_cast<int>(shared_bytes)));
+            check(cuFuncSetAttribute(function_of<Kernel>(),
+                                     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                     static_cast<int>(shared_bytes)));
         }
-        if (result == cudaSuccess) {
-            result = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                &blocks, entry_of<Kernel>(), static_cast<int>(threads), shared_bytes);
-        }
-        cu_check(static_cast<CUresult>(result),
-                 "cudaOccupancyMaxActiveBlocksPerMultiprocessor({}, threads={}, shared_bytes={})",
-                 kernel_name<Kernel>(), threads, shared_bytes);
+        check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+            &blocks, entry_of<Kernel>(), static_cast<int>(threads), shared_bytes));
         return static_cast<unsigned>(blocks * multiprocessors);
     }
 }
