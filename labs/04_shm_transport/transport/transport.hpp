@@ -131,6 +131,7 @@ private:
     struct Link {
         Connection shared;   ///< In host memory, with the peer.
         Connection kernels;  ///< What kernels use: `shared`, or a connection with the proxy.
+        DeviceMemory steps;  ///< A counter for each channel.
         std::optional<PinnedMemory> control = {};  ///< SendMem and RecvMem of that connection.
         std::optional<DeviceMemory> slots = {};    ///< Its slots. Empty if there is no proxy.
     };
@@ -140,12 +141,10 @@ private:
         std::unique_ptr<Proxy> proxy;  ///< If this rank has one: a thread and a stream.
     };
 
-    void attach(const std::vector<ConnectionPlan>& plans, const SegmentLayout& layout,
-                std::shared_ptr<HostSegment> local, const std::vector<int>& devices);
+    void share_segments(const std::vector<ConnectionPlan>& plans, std::size_t bytes);
     void connect(const std::vector<ConnectionPlan>& plans, const SegmentLayout& layout,
                  ProxySide proxy);
     void require_resident() const;
-    void add_steps();
     void start_proxy(Links& links);
     const Link& link(const Links& links, int peer) const;
     void queue(const Transfer* to, const Transfer* from, CUstream stream);
@@ -156,7 +155,6 @@ private:
     HostPathChoice path_;
     // This rank's segment, and those of its peers. Ranks that are threads share them.
     std::map<int, std::shared_ptr<HostSegment>> segments_;
-    std::optional<DeviceMemory> steps_;  // one counter for each channel of each link
     std::unique_ptr<KernelTimeout> timeout_;
     Links out_;
     Links in_;

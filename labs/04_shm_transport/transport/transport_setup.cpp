@@ -34,10 +34,7 @@ ConnectionPlan plan_of(const Rank& rank, std::span<const int> senders,
         }
         set |= std::uint64_t{1} << sender;
     }
-    if (static_cast<unsigned>(options.proxy) > static_cast<unsigned>(ProxySide::kBoth) ||
-        static_cast<unsigned>(options.locality) > static_cast<unsigned>(Locality::kReceiver)) {
-        throw std::invalid_argument("TransportOptions has an unknown ProxySide or Locality");
-    }
+    require_known(options.proxy, options.locality);
     // Measured on H200s. On an emulated GPU each thread is a host thread, so more channels gain
     // nothing. With a proxy, slots are larger: each copy costs the copy engine 2 us more.
     const bool by_kernels = options.proxy == ProxySide::kNone;
@@ -89,29 +86,34 @@ ShmTransport::ShmTransport(Rank& rank, std::span<const int> senders,
     path_ = agree_on_host_path(rank, options.path);
     const auto plans = rank.bootstrap().allgather("04: plans", local);
 
-    // Ranks that are threads share one mapping of each segment, open to the devices of all. With
-    // several mappings ThreadSanitizer would not see that two addresses are the same memory.
-    std::vector<int> devices{rank.device()};
-    for (const ConnectionPlan& plan : plans) {
-        if (rank.is_thread() && std::ranges::find(devices, plan.device) == devices.end()) {
-            devices.push_back(plan.device);
-        }
-    }
     const SegmentLayout layout(plans);
-    auto segment = rank.bootstrap().together("04: make segments", [&] {
-        std::ranges::for_each(plans, require_in_range);
-        const std::size_t bytes = layout.bytes[static_cast<std::size_t>(rank.rank())];
-        return std::make_shared<HostSegment>(
-            bytes == 0 ? HostSegment() : HostSegment::create(path_.path, bytes, devices));
-    });
-    attach(plans, layout, std::move(segment), devices);
+    share_segments(plans, layout.bytes[static_cast<std::size_t>(rank.rank())]);
     rank.bootstrap().together("04: connect", [&] { connect(plans, layout, options.proxy); });
 }
 
-void ShmTransport::attach(const std::vector<ConnectionPlan>& plans, const SegmentLayout& layout,
-                          std::shared_ptr<HostSegment> local, const std::vector<int>& devices) {
+void ShmTransport::share_segments(const std::vector<ConnectionPlan>& plans, std::size_t bytes) {
     Bootstrap& bootstrap = rank_->bootstrap();
     const int me = rank_->rank();
+    // Ranks that are threads share one mapping of each segment, open to the devices of all. With
+    // several mappings ThreadSanitizer would not see that two addresses are the same memory.
+    std::vector<int> devices{rank_->device()};
+    for (const ConnectionPlan& plan : plans) {
+        if (rank_->is_thread() && std::ranges::find(devices, plan.device) == devices.end()) {
+            devices.push_back(plan.device);
+        }
+    }
+    std::vector<UniqueFd> local_fd;  // empty if no rank needs it
+    const auto local = bootstrap.together("04: make segments", [&] {
+        std::ranges::for_each(plans, require_in_range);
+        auto segment = std::make_shared<HostSegment>();
+        if (bytes > 0) {
+            *segment = HostSegment::create(path_.path, bytes, devices);
+            if (!rank_->is_thread()) {
+                local_fd.push_back(segment->share());
+            }
+        }
+        return segment;
+    });
     struct Segment {
         std::size_t bytes;
         std::uint64_t number;  // in the registry
@@ -119,15 +121,9 @@ void ShmTransport::attach(const std::vector<ConnectionPlan>& plans, const Segmen
     const Registry::Entry entry(local);
     const auto segments =
         bootstrap.allgather("04: segments", Segment{local->size(), entry.number()});
-    std::vector<UniqueFd> local_fd;  // empty if no rank needs it
-    bootstrap.together("04: share segments", [&] {
-        if (*local && !rank_->is_thread()) {
-            local_fd.push_back(local->share());
-        }
-    });
     auto fds = bootstrap.exchange("04: file descriptors", local_fd);
 
-    segments_[me] = std::move(local);
+    segments_[me] = local;
     bootstrap.together("04: attach segments", [&] {
         for (int peer = 0; peer < rank_->size(); ++peer) {
             const auto index = static_cast<std::size_t>(peer);
@@ -135,16 +131,11 @@ void ShmTransport::attach(const std::vector<ConnectionPlan>& plans, const Segmen
                                !plans[static_cast<std::size_t>(me)].receives_from(peer))) {
                 continue;
             }
-            const auto& [bytes, number] = segments[index];
-            if (bytes < layout.bytes[index]) {
-                throw std::runtime_error(
-                    fmt::format("rank {}'s segment of {} bytes is smaller than its connections, {}",
-                                peer, bytes, layout.bytes[index]));
-            }
+            const auto& [size, number] = segments[index];
             segments_[peer] = rank_->is_thread()
                                   ? std::static_pointer_cast<HostSegment>(Registry::find(number))
                                   : std::make_shared<HostSegment>(HostSegment::attach(
-                                        path_.path, std::move(fds[index].at(0)), bytes, devices));
+                                        path_.path, std::move(fds[index].at(0)), size, devices));
             if (!segments_[peer]) {
                 throw std::runtime_error(fmt::format("rank {} has released its segment", peer));
             }
@@ -174,9 +165,10 @@ void ShmTransport::connect(const std::vector<ConnectionPlan>& plans, const Segme
     };
     // With a proxy, the connection that kernels use ends at the proxy, in this GPU's memory.
     const auto make_link = [&](const Connection& connection, ProxySide side) {
-        Link link{connection, connection};
+        const std::uint32_t channels = connection.channels;
+        Link link{connection, connection, DeviceMemory(channels * sizeof(std::uint64_t))};
+        link.kernels.steps = link.steps.as<std::uint64_t>();
         if ((static_cast<unsigned>(proxy) & static_cast<unsigned>(side)) != 0) {
-            const std::uint32_t channels = connection.channels;
             link.control = pinned_calloc(channels * (sizeof(SendMem) + sizeof(RecvMem)));
             link.slots.emplace(connection.slots_bytes());
             link.kernels.send = link.control->as<SendMem>();
@@ -195,7 +187,6 @@ void ShmTransport::connect(const std::vector<ConnectionPlan>& plans, const Segme
         }
     }
     require_resident();
-    add_steps();
     start_proxy(out_);
     start_proxy(in_);
 }
@@ -217,21 +208,6 @@ void ShmTransport::require_resident() const {
             "{} channels to send and {} to receive are more blocks than the {} that device {} "
             "keeps resident at once per rank: use fewer channels",
             most_channels(out_), most_channels(in_), resident, rank_->device()));
-    }
-}
-
-void ShmTransport::add_steps() {
-    const std::size_t links = out_.by_peer.size() + in_.by_peer.size();
-    if (links == 0) {
-        return;
-    }
-    steps_.emplace(links * kMostChannels * sizeof(std::uint64_t));
-    auto* next = steps_->as<std::uint64_t>();
-    for (Links* direction : {&out_, &in_}) {
-        for (auto& [peer, link] : direction->by_peer) {
-            link.kernels.steps = next;
-            next += kMostChannels;
-        }
     }
 }
 

@@ -13,10 +13,10 @@
 #include <cstring>
 #include <exception>
 #include <stdexcept>
-#include <system_error>
 
 #include "common/simt/back_off.hpp"
 #include "common/sys/deadline.hpp"
+#include "common/sys/system_error.hpp"
 
 namespace symm {
 namespace {
@@ -35,7 +35,7 @@ void send_all(int socket, std::span<iovec> parts) {
         message.msg_iovlen = parts.size();
         const ssize_t result = ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (result < 0 && errno != EAGAIN && errno != EINTR) {
-            throw std::system_error(errno, std::generic_category(), "sendmsg() over TCP");
+            throw_errno("sendmsg() over TCP");
         }
         auto sent = static_cast<std::size_t>(std::max<ssize_t>(result, 0));
         for (; !parts.empty() && sent >= parts.front().iov_len; parts = parts.subspan(1)) {
@@ -71,7 +71,7 @@ bool wait(const std::stop_token& stop, const Done& done) {
 std::pair<UniqueFd, UniqueFd> loopback_tcp_pair() {
     const auto checked = [](int result, const char* call) {
         if (result < 0) {
-            throw std::system_error(errno, std::generic_category(), call);
+            throw_errno("{}", call);
         }
         return result;
     };
@@ -142,7 +142,7 @@ std::size_t TcpUnpacker::receive_some(const std::stop_token& stop) {
             return static_cast<std::size_t>(received);
         }
         if (errno != EAGAIN && errno != EINTR) {  // EAGAIN: kLookEvery has passed
-            throw std::system_error(errno, std::generic_category(), "recv() from TCP");
+            throw_errno("recv() from TCP");
         }
     }
     return 0;
@@ -182,7 +182,7 @@ void TcpUnpacker::run(const std::stop_token& stop) {
     // recv() itself waits with a limit: one system call, not two.
     if (::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &kLookEvery, sizeof(kLookEvery)) !=
         0) {
-        throw std::system_error(errno, std::generic_category(), "setsockopt(SO_RCVTIMEO)");
+        throw_errno("setsockopt(SO_RCVTIMEO)");
     }
     while (const std::size_t bytes = receive_some(stop)) {
         received_ += bytes;
