@@ -170,28 +170,8 @@ void add(const std::string& name, std::size_t bytes, const Run& run) {
         ->Iterations(3);
 }
 
-constexpr const char* kProxies[] = {"kernel", "proxy_sender", "proxy_receiver", "proxy_both"};
-
-// The effect of the number of channels and of the slots' size.
-void add_shapes(std::size_t bytes) {
-    for (unsigned proxy = 0; proxy < 4; ++proxy) {
-        for (const unsigned channels : {4U, 8U, 16U, 32U}) {
-            for (const std::uint64_t slot : {64U << 10, 256U << 10, 1U << 20, 2U << 20, 4U << 20}) {
-                if (proxy == 0 ? slot > (256 << 10) : slot < (1 << 20) || channels > 8) {
-                    continue;
-                }
-                TransportOptions options;
-                options.proxy = static_cast<ProxySide>(proxy);
-                options.channels = is_emulated() ? 1 : channels;
-                options.slot_bytes = is_emulated() ? 4096 : slot;
-                add(fmt::format("shape/{}/{}_of_{}", kProxies[proxy], channels, format_bytes(slot)),
-                    bytes, [=](auto& s, auto n) { transfer(s, n, options); });
-            }
-        }
-    }
-}
-
 void add_benchmarks() {
+    constexpr const char* kProxies[] = {"kernel", "proxy_sender", "proxy_receiver", "proxy_both"};
     tell_driver();
     const std::size_t most = is_emulated() ? 1 << 20 : 64 << 20;
     for (std::size_t bytes = 64 << 10; bytes <= most; bytes *= is_emulated() ? 16 : 32) {
@@ -207,15 +187,13 @@ void add_benchmarks() {
                 continue;
             }
             for (unsigned proxy = 0; proxy < 4; ++proxy) {
-                TransportOptions options;
-                options.path = path;
-                options.proxy = static_cast<ProxySide>(proxy);
+                const TransportOptions options{.proxy = static_cast<ProxySide>(proxy),
+                                               .path = path};
                 add(fmt::format("transport/{}/{}", name_of(path), kProxies[proxy]), bytes,
                     [=](auto& s, auto n) { transfer(s, n, options); });
             }
         }
     }
-    add_shapes(is_emulated() ? 64 << 10 : 64 << 20);
 }
 
 }  // namespace
