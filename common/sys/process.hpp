@@ -26,10 +26,10 @@ struct ExitStatus {
 
 /// A program to start.
 struct Command {
-    std::vector<std::string>
-        arguments;  ///< The program (a path, or found in PATH), then its arguments.
-    std::vector<std::string>
-        environment;           ///< `NAME=value`, in place of this process's variables of that name.
+    /// The program (a path, or found in PATH), then its arguments.
+    std::vector<std::string> arguments;
+    /// `NAME=value`, in place of this process's variables of that name.
+    std::vector<std::string> environment;
     int standard_output = -1;  ///< The descriptor for its stdout, or -1 for this process's stdout.
     int standard_error = -1;   ///< The same for its stderr.
     int inherited = -1;        ///< A descriptor that it inherits, with the same number, or -1.

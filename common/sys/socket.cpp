@@ -57,11 +57,6 @@ bool poll_until(std::span<pollfd> entries, Deadline deadline) {
     }
 }
 
-bool wait_for(int fd, short events, Deadline deadline) {
-    pollfd entry{fd, events, 0};
-    return poll_until({&entry, 1}, deadline);
-}
-
 // Makes a call of a socket that does not block until it succeeds: returns something else than -1.
 template <class Call>
 Io make_call(const Call& call, int socket, short events, Deadline deadline,
@@ -71,7 +66,8 @@ Io make_call(const Call& call, int socket, short events, Deadline deadline,
             return Io::kClosed;
         }
         if (errno == EAGAIN) {
-            if (!wait_for(socket, events, deadline)) {
+            pollfd entry{socket, events, 0};
+            if (!poll_until({&entry, 1}, deadline)) {
                 return Io::kLate;
             }
         } else if (errno != EINTR) {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/copy.hpp"
 #include "common/cuda/driver.hpp"
 #include "common/cuda/event.hpp"
 #include "common/cuda/kernel_timeout.hpp"
@@ -122,9 +123,7 @@ std::optional<double> TransferBench::run(Method method, std::span<const Route> t
     }
     for (const Running& one : all) {
         one.destination.make_current();
-        cu_check(cuMemsetD8Async(one.to, kPoison, bytes_, one.destination.stream()),
-                 "cuMemsetD8Async(size={}, device={})", bytes_, one.transfer.destination);
-        one.destination.wait(fmt::format("the poison on device {}", one.transfer.destination));
+        fill(one.to, kPoison, bytes_);
     }
 
     all.front().gpu.make_current();

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -82,19 +81,15 @@ std::vector<std::vector<std::uint64_t>> exchange_sizes(
     std::vector<std::vector<std::uint64_t>> all(static_cast<std::size_t>(bootstrap.size()));
     std::size_t most = kBatch;
     for (std::size_t first = 0; most == kBatch; first += kBatch) {
-        const std::size_t begin = std::min(first, local.size());
-        const auto batch = std::span(local).subspan(begin, std::min(kBatch, local.size() - begin));
+        const auto rest = std::span(local).subspan(std::min(first, local.size()));
+        const auto batch = rest.first(std::min(kBatch, rest.size()));
         const auto gathered = bootstrap.allgather_bytes("segments", std::as_bytes(batch));
         most = 0;
         for (std::size_t rank = 0; rank < all.size(); ++rank) {
             const std::size_t count = gathered[rank].size() / sizeof(std::uint64_t);
-            std::vector<std::uint64_t>& sizes = all[rank];
-            if (count == 0) {
-                continue;  // memcpy() takes no null pointer
-            }
-            sizes.resize(sizes.size() + count);
-            std::memcpy(sizes.data() + sizes.size() - count, gathered[rank].data(),
-                        count * sizeof(std::uint64_t));
+            all[rank].resize(all[rank].size() + count);
+            std::ranges::copy(gathered[rank],
+                              std::as_writable_bytes(std::span(all[rank]).last(count)).begin());
             most = std::max(most, count);
         }
     }
