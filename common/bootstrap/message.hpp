@@ -1,13 +1,7 @@
 #pragma once
 /// \file
-/// The packets of SocketBootstrap.
-///
-///     byte  0       8          16      24       28     30     32     34     40     80
-///           +-------+----------+-------+--------+------+------+------+------+------+-------------+
-///           | magic | deadline | limit | number | kind | rank | size | zero | name | payload ... |
-///           +-------+----------+-------+--------+------+------+------+------+------+-------------+
-///
-/// A packet may come from any process that can reach the socket, so decode() checks its header.
+/// The packets of SocketBootstrap: a header (message.cpp), then the payload. A packet may come from
+/// any process that can reach the socket, so decode() checks its header.
 
 #include <cstddef>
 #include <cstdint>

@@ -31,7 +31,6 @@ public:
     const Device& device() const { return device_; }
     CUstream stream() const { return stream_.get(); }
     const Stream& owned_stream() const { return stream_; }
-    /// Makes this device's context the calling thread's current one.
     void make_current() const { device_.make_current(); }
     /// Waits for all that was queued on the stream. Throws as Stream::synchronize.
     void wait(std::string_view what) const { stream_.synchronize(what); }

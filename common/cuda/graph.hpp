@@ -35,7 +35,6 @@ public:
     /// the capture and is passed on to the caller.
     static Graph capture(CUstream stream, const std::function<void()>& queue);
 
-    /// Queues one launch of the graph.
     void launch(CUstream stream) const;
     static void give_back(CUgraphExec executable);
 

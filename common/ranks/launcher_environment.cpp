@@ -31,7 +31,8 @@ constexpr Launcher kLaunchers[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"},
-    // Not SLURM_NTASKS: it is also set in a batch script, which is no rank.
+    // Not SLURM_NTASKS: it is also set in a batch script, which is no rank. SLURM_STEP_NUM_NODES
+    // is the number of hosts.
     {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr},
 };
 

@@ -1,17 +1,11 @@
 #pragma once
 /// \file
-/// Which rank this process is, if a launcher started it as a rank.
+/// Which rank this process is, if a launcher started it as a rank: kLaunchers in the .cpp file has
+/// the variables of each.
 ///
-/// | launcher | rank                 | number of ranks      | ranks on this host         |
-/// |----------|----------------------|----------------------|----------------------------|
-/// | torchrun | RANK                 | WORLD_SIZE           | LOCAL_WORLD_SIZE           |
-/// | Open MPI | OMPI_COMM_WORLD_RANK | OMPI_COMM_WORLD_SIZE | OMPI_COMM_WORLD_LOCAL_SIZE |
-/// | MPICH    | PMI_RANK             | PMI_SIZE             | MPI_LOCALNRANKS            |
-/// | srun     | SLURM_PROCID         | SLURM_STEP_NUM_TASKS | (SLURM_STEP_NUM_NODES)     |
-///
-/// SLURM_STEP_NUM_NODES is the number of hosts instead. Memory is shared within one host here, so
-/// all ranks have to be on one. SYMM_LAUNCHER=none makes a program start its own ranks, whatever
-/// else the environment says. An empty variable counts as one that is not set.
+/// Memory is shared within one host here, so all ranks have to be on one. SYMM_LAUNCHER=none makes
+/// a program start its own ranks, whatever else the environment says. An empty variable counts as
+/// one that is not set.
 
 #include <optional>
 #include <string>

@@ -23,7 +23,6 @@ public:
     static Deadline at(Clock::time_point end, std::chrono::nanoseconds limit) {
         return Deadline(end, limit);
     }
-    /// The one that comes first.
     static Deadline earlier(Deadline a, Deadline b) { return a.end_ <= b.end_ ? a : b; }
     /// SYMM_TIMEOUT from now.
     static Deadline standard();
@@ -41,7 +40,6 @@ public:
         const auto ms = (left() + std::chrono::nanoseconds{999'999}).count() / 1'000'000;
         return static_cast<int>(std::min<long>(ms, std::numeric_limits<int>::max()));
     }
-    /// The limit it was made with.
     std::chrono::nanoseconds limit() const { return limit_; }
     /// The limit in seconds, for messages.
     double seconds() const { return std::chrono::duration<double>(limit_).count(); }

@@ -42,7 +42,6 @@ struct Sized {
 template <class Self, class Value>
 class Owner {
 public:
-    /// Owns nothing.
     Owner() = default;
     Owner(Owner&& other) noexcept : value_(std::exchange(other.value_, Self::none())) {}
     /// Swaps the two values, so `other` gives the old one back when it is destroyed. An object with

@@ -33,9 +33,7 @@ public:
 
     /// The first address; 0 when empty.
     CUdeviceptr base() const { return value_.handle; }
-    /// Bytes reserved.
     std::size_t size() const { return value_.bytes; }
-    /// One past the last address.
     CUdeviceptr end() const { return base() + size(); }
 
     /// cuMemAddressFree, which the driver refuses while something is mapped in the range.

@@ -30,10 +30,8 @@ public:
 
     /// The address of the memory; 0 when empty.
     CUdeviceptr address() const { return value_.handle; }
-    /// Bytes mapped.
     std::size_t size() const { return value_.bytes; }
 
-    /// cuMemUnmap.
     static void give_back(const Sized<CUdeviceptr>& mapping);
 };
 

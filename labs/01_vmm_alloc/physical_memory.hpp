@@ -39,7 +39,6 @@ public:
 
     /// The driver's handle; 0 when empty.
     CUmemGenericAllocationHandle handle() const { return value_.handle; }
-    /// Bytes of memory.
     std::size_t size() const { return value_.bytes; }
 
     /// The properties that the memory was created with. Throws CudaError.

@@ -2,26 +2,17 @@
 /// \file
 /// Which device can use which device's memory, and how well the two are connected.
 ///
-/// A device is a *peer* of another if its kernels and copies can access the other's memory. Four
-/// GPUs, all peers of each other, of which pair 3 -> 1 was found broken:
-///
-///     device         memory of 0         memory of 1         memory of 2         memory of 3
-///     --------------------------------------------------------------------------------------
-///     0                      own  yes perf 0 atomics  yes perf 0 atomics  yes perf 0 atomics
-///     1       yes perf 0 atomics                 own  yes perf 0 atomics  yes perf 0 atomics
-///     2       yes perf 0 atomics  yes perf 0 atomics                 own  yes perf 0 atomics
-///     3       yes perf 0 atomics            EXCLUDED  yes perf 0 atomics                 own
-///
-/// A pair has a direction: `{accessor, owner}` stands for loads, stores and copies that the
-/// accessor makes in the owner's memory. The other direction can be different.
+/// A device is a *peer* of another if its kernels and copies can access the other's memory
+/// (PEER_MATRIX.md). A pair has a direction: `{accessor, owner}` stands for loads, stores and
+/// copies that the accessor makes in the owner's memory. The other direction can be different.
 ///
 /// Source: CUDA Driver API, "Peer Context Memory Access": cuDeviceCanAccessPeer,
 /// cuDeviceGetP2PAttribute. NCCL does the same in src/transport/p2p.cc (p2pCanConnect), and finds
 /// the fast links itself from the PCI tree and NVML (src/graph/paths.cc).
 
+#include <compare>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace symm {
@@ -30,10 +21,7 @@ namespace symm {
 struct Pair {
     int accessor;  ///< The device that runs the kernel (or copy).
     int owner;     ///< The device whose memory it is.
-    friend bool operator==(const Pair&, const Pair&) = default;
-    friend bool operator<(const Pair& a, const Pair& b) {
-        return std::pair(a.accessor, a.owner) < std::pair(b.accessor, b.owner);
-    }
+    friend auto operator<=>(const Pair&, const Pair&) = default;
 };
 
 /// `device 2 -> memory of device 1`.
@@ -67,7 +55,7 @@ public:
     /// The devices that may use memory of `owner`, the owner among them.
     std::vector<int> users_of(int owner) const;
 
-    /// The table above.
+    /// The table that PEER_MATRIX.md shows.
     std::string text() const;
 
 private:

@@ -86,7 +86,6 @@ public:
           step_(first_step(group, end, state)),
           head_(step_ - kSteps) {}  // not read yet: assume that there is no credit
 
-    /// The next step.
     __host__ __device__ std::uint64_t step() const { return step_; }
 
     /// Waits until the next slot is free. All threads call it. All get the slot, or all get null
@@ -154,7 +153,6 @@ public:
           step_(first_step(group, end, state)),
           tail_(step_) {}  // not read yet: assume that the FIFO is empty
 
-    /// The next step.
     __host__ __device__ std::uint64_t step() const { return step_; }
 
     /// Waits for the next step, with `size` bytes of a message of which `left` remain. All threads

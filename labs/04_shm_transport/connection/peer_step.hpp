@@ -31,7 +31,6 @@ public:
     /// `seen` is a count that has already been reached.
     __host__ __device__ explicit PeerStep(std::uint64_t seen) : seen_(seen) {}
 
-    /// The count that was seen last.
     __host__ __device__ std::uint64_t seen() const { return seen_; }
 
     __host__ __device__ bool has_reached(std::uint64_t needed) const {
