@@ -29,11 +29,11 @@ private:
 };
 
 /// For the destructor of an object whose memory kernels with `timeout` use: returns when all work
-/// of the rank's GPU in this process has ended. Waits in kernels end by their own limit, if they have
-/// one. Ends them if an exception causes the destruction (then it tells the other ranks too, see
-/// Rank::tell_if_unwinding()), if a rank has failed or is gone, or if the driver refuses to wait.
-/// Logs a warning if calls were ended and nothing else says so. From any thread, with any context
-/// current.
+/// of the rank's GPU in this process has ended. Waits in kernels end by their own limit, if they
+/// have one. Ends them if an exception causes the destruction (then it tells the other ranks too,
+/// see Rank::tell_if_unwinding()), if a rank has failed or is gone, or if the driver refuses to
+/// wait, as while a stream of the GPU is captured (the capture is lost then). Logs a warning if
+/// calls were ended and nothing else says so. From any thread, with any context current.
 void end_calls(Rank& rank, KernelTimeout& timeout) noexcept;
 
 }  // namespace symm

@@ -97,6 +97,7 @@ TEST(ShmTransport, CanBeMadeWhileAnotherThreadCaptures) {
         CUgraph graph = nullptr;
         EXPECT_EQ(cuStreamEndCapture(captured.get(), &graph), CUDA_SUCCESS);
         EXPECT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
+        rank.bootstrap().barrier("no capture");  // the transport's end waits for the whole context
     });
 }
 

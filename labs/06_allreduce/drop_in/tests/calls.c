@@ -214,6 +214,10 @@ void nine(void) {
 
 // A misspelled value leaves all calls to NCCL.
 void misspelled(struct rank* self) {
-    setenv("SYMM_NCCL_STATS", "yes", 1);
+    meet();
+    if (self->rank == 0) {
+        setenv("SYMM_NCCL_STATS", "yes", 1);
+    }
+    meet();
     off(self);
 }
