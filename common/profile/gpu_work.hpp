@@ -24,8 +24,8 @@ struct GpuWork {
 };
 
 /// The work that all GPUs of this process run during `step`, ordered by start time. `step`
-/// has to wait for its work. Throws std::runtime_error if CUPTI is not found or refuses, and on
-/// the emulated driver.
+/// has to wait for its work. Throws std::runtime_error if CUPTI is not found or refuses. Only for
+/// the real driver.
 std::vector<GpuWork> gpu_work_of(const std::function<void()>& step);
 
 }  // namespace symm
