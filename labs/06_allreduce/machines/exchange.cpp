@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
+#include "common/cuda/driver.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/sys/log.hpp"
 
@@ -28,17 +29,20 @@ void copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream stream) 
 
 }  // namespace
 
-Exchange::Exchange(const Rank& rank, std::unique_ptr<Rail> rail, std::size_t most_bytes,
-                   std::chrono::nanoseconds limit)
+std::size_t Exchange::part_bytes() {
+    return is_emulated() ? std::size_t{4} << 10 : std::size_t{4} << 20;
+}
+
+Exchange::Exchange(const Rank& rank, std::unique_ptr<Rail> rail, std::chrono::nanoseconds limit)
     : rank_(rank.rank()),
       device_(rank.gpu()),
       rail_(std::move(rail)),
       // Each machine's chunk may be one element longer than its share.
-      most_bytes_(most_bytes + 8 * static_cast<std::size_t>(rail_->machines())),
+      stage_bytes_(part_bytes() + 8 * static_cast<std::size_t>(rail_->machines())),
       limit_(limit),
       timeout_(limit + kGrace),
-      memory_(kDoneBytes + kDepth * most_bytes_),
-      arrived_(most_bytes_) {
+      memory_(kDoneBytes + kDepth * stage_bytes_),
+      arrived_(stage_bytes_) {
     thread_ = std::thread([this] { run(); });
 }
 
@@ -60,24 +64,19 @@ Exchange::~Exchange() {
     }
 }
 
-void Exchange::require_possible(std::size_t bytes, CUstream stream) {
+void Exchange::require_possible(CUstream stream) {
     throw_if_failed();
     if (is_captured(stream)) {
         throw std::invalid_argument(
             "a call that goes through host memory cannot be captured: its thread would not notice "
             "the graph's launches");
     }
-    if (bytes > most_bytes_ || started_ - finished_ == kDepth) {
-        throw std::logic_error(fmt::format(
-            "this exchange has no room for a part of {} bytes: it takes {} parts of {} at a time",
-            bytes, kDepth, most_bytes_));
-    }
 }
 
 void Exchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
                      const simt::Timeout& kernels) {
+    require_possible(stream);
     const std::size_t bytes = call.count * size_of(call.type);
-    require_possible(bytes, stream);
     Part part{started_ + 1, call};
     const auto stage = reinterpret_cast<CUdeviceptr>(stage_of(part.number));
     order(stream, out_.get(), ready_);
@@ -98,9 +97,6 @@ void Exchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
 }
 
 void Exchange::finish(CUstream stream) {
-    if (finished_ == started_) {
-        throw std::logic_error("no part was started");
-    }
     cu_check(cuStreamWaitEvent(stream, copied_in_[(finished_ + 1) % kDepth].get(), 0),
              "cuStreamWaitEvent()");
     ++finished_;
@@ -111,7 +107,7 @@ std::uint32_t* Exchange::gave_up(std::uint32_t part) const {
 }
 
 std::byte* Exchange::stage_of(std::uint32_t part) const {
-    return memory_.as<std::byte>() + kDoneBytes + part % kDepth * most_bytes_;
+    return memory_.as<std::byte>() + kDoneBytes + part % kDepth * stage_bytes_;
 }
 
 void Exchange::throw_if_failed() {

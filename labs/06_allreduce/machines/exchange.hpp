@@ -68,10 +68,10 @@ void launch_await_part(CUstream stream, const simt::Timeout& timeout, const simt
 /// One rank's side. All ranks of a rail make the same calls in the same order.
 class Exchange {
 public:
-    /// For parts of at most `most_bytes`. No part takes longer than `limit`, which should be less
-    /// than the communicator's: then the rail names the missing machine before other ranks of this
-    /// machine give up waiting for this one. The rank's device must be current.
-    Exchange(const Rank& rank, std::unique_ptr<Rail> rail, std::size_t most_bytes,
+    /// No part takes longer than `limit`, which should be less than the communicator's: then the
+    /// rail names the missing machine before other ranks of this machine give up waiting for this
+    /// one. The rank's device must be current.
+    Exchange(const Rank& rank, std::unique_ptr<Rail> rail,
              std::chrono::nanoseconds limit = Deadline::standard_limit() * 3 / 4);
     Exchange(const Exchange&) = delete;
     /// Ends all parts in flight.
@@ -82,12 +82,13 @@ public:
     int machines() const { return rail_->machines(); }
     /// How many parts may be started and not yet finished.
     static constexpr std::size_t kDepth = 2;
+    /// The most bytes of a part.
+    static std::size_t part_bytes();
 
-    /// Throws what start() would throw to refuse parts of `bytes`: std::invalid_argument if the
-    /// stream is being captured, std::logic_error if there is no room, std::runtime_error if a part
-    /// has failed. Does not wait.
-    void require_possible(std::size_t bytes, CUstream stream);
-    /// Queues, after the work already in the stream: `buffer`, of `call.count` elements, becomes
+    /// Throws what start() would throw to refuse a part: std::invalid_argument if the stream is
+    /// being captured, std::runtime_error if a part has failed. Does not wait.
+    void require_possible(CUstream stream);
+    /// Queues, after the work already in the stream: `buffer`, of at most part_bytes(), becomes
     /// the reduction of all machines' buffers. It may be used after finish(). If the part fails,
     /// the kernels with `kernels` that are queued after finish() give up: they must not send what
     /// is in the buffer. Does not wait. Throws CudaError, and as require_possible(); a part that
@@ -129,7 +130,7 @@ private:
     int rank_;
     const Device& device_;
     std::unique_ptr<Rail> rail_;
-    std::size_t most_bytes_;
+    std::size_t stage_bytes_;
     std::chrono::nanoseconds limit_;
     KernelTimeout timeout_;
     PinnedMemory memory_;             ///< `done`, then the stages.

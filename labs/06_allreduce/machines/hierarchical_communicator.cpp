@@ -8,7 +8,6 @@
 #include <stdexcept>
 
 #include "common/cuda/check.hpp"
-#include "common/cuda/driver.hpp"
 
 namespace symm {
 
@@ -40,15 +39,11 @@ void require_memory(CUdeviceptr begin, std::size_t count, DataType type) {
 
 }  // namespace
 
-std::size_t HierarchicalCommunicator::part_bytes() {
-    return is_emulated() ? std::size_t{4} << 10 : std::size_t{4} << 20;
-}
-
 HierarchicalCommunicator::HierarchicalCommunicator(Rank& inside, Exchange& across,
                                                    const CommunicatorOptions& options)
     : across_(across), inside_(inside, options) {
     for (std::size_t i = 0; i < Exchange::kDepth; ++i) {
-        parts_.push_back(inside_.allocate(part_bytes()));
+        parts_.push_back(inside_.allocate(Exchange::part_bytes()));
     }
 }
 
@@ -64,7 +59,7 @@ void HierarchicalCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::
     const CurrentContext current(inside_.gpu());
     ++calls_;  // if it is refused, too: then the other machines' next call is another one
     inside_.require_possible({{type, op}, in, out, count}, stream, [&] {
-        across_.require_possible(part_bytes(), stream);
+        across_.require_possible(stream);
         require_memory(in, count, type);
         require_memory(out, count, type);
     });
@@ -87,7 +82,7 @@ void HierarchicalCommunicator::queue(CUdeviceptr in, CUdeviceptr out, const Rail
     const ReduceOp op_inside = call.op == ReduceOp::kAvg ? ReduceOp::kSum : call.op;
     // The part of each rank in the piece that starts at `begin`.
     const auto part_at = [&](std::size_t begin) {
-        return std::min(part_bytes() / size, (parted - begin) / n);
+        return std::min(Exchange::part_bytes() / size, (parted - begin) / n);
     };
     const auto start = [&](CUdeviceptr buffer, std::size_t begin, std::size_t count) {
         RailCall part = call;

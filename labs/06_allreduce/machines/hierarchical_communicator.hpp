@@ -30,9 +30,6 @@ namespace symm {
 
 class HierarchicalCommunicator {
 public:
-    /// The most bytes of one rank's part: an exchange must have room for them.
-    static std::size_t part_bytes();
-
     /// Collective: all ranks of all machines, with the same options. Rank and exchange must outlive
     /// it.
     HierarchicalCommunicator(Rank& inside, Exchange& across,

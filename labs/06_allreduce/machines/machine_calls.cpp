@@ -33,7 +33,7 @@ void make_calls(Rank& inside, std::unique_ptr<Rail> rail, const MachineCalls& ca
     const Stream stream;
     require_room(inside, calls.sizes.last, "--bytes");
     const bool shared = ranks > device_count();
-    Exchange exchange(inside, std::move(rail), HierarchicalCommunicator::part_bytes());
+    Exchange exchange(inside, std::move(rail));
     HierarchicalCommunicator communicator(
         inside, exchange,
         {.limit = Deadline::standard_limit(), .max_blocks = shared ? kBlocksOfSharedDevice : 0});

@@ -44,7 +44,7 @@ struct MachineSide {
         : rank(inside),
           verifier(rail->machine() * inside.size() + inside.rank(),
                    rail->machines() * inside.size()),
-          exchange(inside, std::move(rail), HierarchicalCommunicator::part_bytes(), limit / 2),
+          exchange(inside, std::move(rail), limit / 2),
           communicator(inside, exchange, {.limit = limit, .max_blocks = kBlocks}) {}
 
     CUdeviceptr allocate(std::size_t bytes) { return communicator.inside().allocate(bytes); }
@@ -85,8 +85,8 @@ class Machines : public ::testing::TestWithParam<Shape> {};
 // Fewer elements than ranks, around pieces, and enough to reuse parts; in place and not.
 TEST_P(Machines, ReduceAnyCountCallAfterCall) {
     on_machines(GetParam(), [](MachineSide& side) {
-        const std::size_t piece = HierarchicalCommunicator::part_bytes() / sizeof(float) *
-                                  static_cast<std::size_t>(side.rank.size());
+        const std::size_t piece =
+            Exchange::part_bytes() / sizeof(float) * static_cast<std::size_t>(side.rank.size());
         const std::size_t most = 5 * piece + 3;
         const CUdeviceptr in = side.allocate(most * sizeof(float));
         const CUdeviceptr out = side.allocate(most * sizeof(float));
