@@ -112,9 +112,14 @@ Protocol scene(const std::string& name, Calls calls, bool may_give_up = true) {
 }
 
 }  // namespace
+}  // namespace your_own
 
-std::vector<Protocol> rms_norm_scenes() {
-    return {// Two warps. Where waits may give up, that takes hours.
+int main(int argc, char** argv) {
+    using namespace your_own;
+    return symm::explore::explore_main(
+        argc, argv,
+        {
+            // Two warps. Where waits may give up, that takes hours.
             scene("packs/2x33/3rows", {2, {3}, 8, {.threads = 33}, Way::kPacks}, false),
             scene("packs/2x1", {2, {1, 1, 1}, 4, {}, Way::kPacks}),
             scene("packs/2x2", {2, {2, 2, 2}, 8, {.threads = 2}, Way::kPacks}),
@@ -127,7 +132,6 @@ std::vector<Protocol> rms_norm_scenes() {
             scene("two_shots/2x1", {2, {2, 2}, 4, {}, Way::kTwoShots}),
             scene("two_shots/2x2", {2, {3, 1}, 8, {.threads = 2}, Way::kTwoShots}),
             scene("two_shots/2x1x2", {2, {4, 3}, 4, {.blocks = 2}, Way::kTwoShots}),
-            scene("two_shots/3x1", {3, {3, 2}, 4, {}, Way::kTwoShots})};
+            scene("two_shots/3x1", {3, {3, 2}, 4, {}, Way::kTwoShots}),
+        });
 }
-
-}  // namespace your_own

@@ -115,9 +115,14 @@ std::uint32_t last_is_full(int, int, unsigned call) {
 }
 
 }  // namespace
+}  // namespace your_own
 
-std::vector<Protocol> all_to_all_scenes() {
-    return {scene("equal/2x1", {2, 3, {}, {}}),
+int main(int argc, char** argv) {
+    using namespace your_own;
+    return symm::explore::explore_main(
+        argc, argv,
+        {
+            scene("equal/2x1", {2, 3, {}, {}}),
             scene("equal/2x2", {2, 3, {.threads = 2}, {}}),
             scene("equal/2x1x2", {2, 3, {.blocks = 2}, {}}),
             scene("equal/3x1", {3, 3, {}, {}}),
@@ -130,7 +135,6 @@ std::vector<Protocol> all_to_all_scenes() {
             scene("windows/2x1", {2, 3, {}, {}, true}),
             scene("windows/2x2", {2, 3, {.threads = 2}, mixed, true}),
             scene("windows/2x1x2", {2, 2, {.blocks = 2}, mixed, true}),
-            scene("windows/3x1", {3, 2, {}, mixed, true})};
+            scene("windows/3x1", {3, 2, {}, mixed, true}),
+        });
 }
-
-}  // namespace your_own

@@ -85,7 +85,4 @@ inline void launch_calls(Scene& scene, int rank, const symm::explore::Shape& sha
     });
 }
 
-std::vector<Protocol> all_to_all_scenes();
-std::vector<Protocol> rms_norm_scenes();
-
 }  // namespace your_own
