@@ -13,6 +13,9 @@ namespace {
 
 using symm::refuse_unless;
 
+constexpr unsigned kMostRows = 8192;
+constexpr unsigned kLeastHidden = 512;
+constexpr unsigned kMostHidden = 16384;
 constexpr int kMostRanksOfLongRows = 4;
 
 /// Bytes of x in the mailbox, for each peer. Up to so many, it is faster than windows.
@@ -39,8 +42,8 @@ void with_kernel(symm::DataType type, int ranks, bool long_rows, const Use& use)
 template <class Kernel>
 unsigned resident(unsigned threads) {
     constexpr unsigned kPlaces = Kernel::kMaxThreads / kThreads;
-    return kPlaces * symm::resident_blocks<Kernel>(
-                         kPlaces * threads, Kernel::shared_bytes(AllReduceRmsNorm::kMostHidden));
+    return kPlaces *
+           symm::resident_blocks<Kernel>(kPlaces * threads, Kernel::shared_bytes(kMostHidden));
 }
 
 /// The fewest of all kernels.
@@ -66,17 +69,15 @@ std::size_t bytes_of(const RmsNormRows& rows) {
 }
 
 void require_possible(const RmsNormRows& rows) {
-    using R = AllReduceRmsNorm;
     refuse_unless(rows.type == symm::DataType::kFloat || rows.type == symm::DataType::kHalf ||
                       rows.type == symm::DataType::kBfloat16,
                   "RMSNorm takes float, half and bfloat16, not {}", symm::name_of(rows.type));
-    refuse_unless(rows.rows >= 1 && rows.rows <= R::kMostRows, "RMSNorm takes 1 to {} rows, not {}",
-                  R::kMostRows, rows.rows);
-    refuse_unless(rows.hidden >= R::kLeastHidden && rows.hidden <= R::kMostHidden &&
+    refuse_unless(rows.rows >= 1 && rows.rows <= kMostRows, "RMSNorm takes 1 to {} rows, not {}",
+                  kMostRows, rows.rows);
+    refuse_unless(rows.hidden >= kLeastHidden && rows.hidden <= kMostHidden &&
                       bytes_of_row(rows) % sizeof(Pack) == 0,
                   "a row of RMSNorm has {} to {} elements, in whole {} bytes, not {} {}",
-                  R::kLeastHidden, R::kMostHidden, sizeof(Pack), rows.hidden,
-                  symm::name_of(rows.type));
+                  kLeastHidden, kMostHidden, sizeof(Pack), rows.hidden, symm::name_of(rows.type));
     refuse_unless(rows.epsilon >= 0, "RMSNorm's epsilon is at least 0, not {}", rows.epsilon);
     struct Named {
         const char* name;
@@ -135,21 +136,6 @@ AllReduceRmsNorm::AllReduceRmsNorm(symm::Communicator& communicator)
            .resident = [&](unsigned threads) { return resident(communicator.ranks(), threads); }}) {
 }
 
-RmsNormWay AllReduceRmsNorm::way_of(const RmsNormRows& rows, RmsNormWay asked) const {
-    const std::size_t bytes = bytes_of(rows);
-    const bool x = own_.is_in_window(rows.x, bytes);
-    const bool both = x && own_.is_in_window(rows.residual, bytes);
-    if (asked == RmsNormWay::kAuto) {
-        return bytes <= room(own_.ranks()) || !x ? RmsNormWay::kPacks
-               : own_.ranks() > 2 && both        ? RmsNormWay::kTwoShots
-                                                 : RmsNormWay::kOneShot;
-    }
-    refuse_unless(asked != RmsNormWay::kOneShot || x, "RMSNorm by one shot needs x in a window");
-    refuse_unless(asked != RmsNormWay::kTwoShots || both,
-                  "RMSNorm by two shots needs x and residual in windows");
-    return asked;
-}
-
 void AllReduceRmsNorm::operator()(const RmsNormRows& rows, CUstream stream,
                                   RmsNormWay asked) const {
     RmsNormWay way = asked;
@@ -158,7 +144,17 @@ void AllReduceRmsNorm::operator()(const RmsNormRows& rows, CUstream stream,
                     rows.hidden, symm::name_of(rows.type), rows.epsilon, symm::name_of(asked));
     const auto check = [&] {
         require_possible(rows);
-        way = way_of(rows, asked);
+        const bool x = own_.is_in_window(rows.x, bytes_of(rows));
+        const bool both = x && own_.is_in_window(rows.residual, bytes_of(rows));
+        refuse_unless(asked != RmsNormWay::kOneShot || x,
+                      "RMSNorm by one shot needs x in a window");
+        refuse_unless(asked != RmsNormWay::kTwoShots || both,
+                      "RMSNorm by two shots needs x and residual in windows");
+        if (asked == RmsNormWay::kAuto) {
+            way = bytes_of(rows) <= room(own_.ranks()) || !x ? RmsNormWay::kPacks
+                  : own_.ranks() > 2 && both                 ? RmsNormWay::kTwoShots
+                                                             : RmsNormWay::kOneShot;
+        }
     };
     const auto by_packs = [&] {
         const auto at_once = static_cast<unsigned>(room(own_.ranks()) / bytes_of_row(rows));

@@ -28,17 +28,14 @@ struct RmsNormRows {
 /// One rank's calls. Construction and calls are collective. The communicator outlives it.
 class AllReduceRmsNorm {
 public:
-    static constexpr unsigned kMostRows = 8192;
-    static constexpr unsigned kLeastHidden = 512;
-    static constexpr unsigned kMostHidden = 16384;
-
     explicit AllReduceRmsNorm(symm::Communicator& communicator);
 
     /// Queues `residual += sum over ranks of x; out = residual / rms(residual) * weight`, row by
     /// row, in float, half or bfloat16. All ranks pass the same residual and weights, and get the
-    /// same bits. Buffers begin at multiples of 16 bytes and do not overlap; a row has 512 to
-    /// 16,384 elements, a multiple of 16 bytes. x in a window is faster for many rows, and with
-    /// more than two ranks the residual, too: for kAuto they lie there on all ranks or on none.
+    /// same bits. Buffers begin at multiples of 16 bytes and do not overlap; there are 1 to 8,192
+    /// rows of 512 to 16,384 elements, a multiple of 16 bytes. x in a window is faster for many
+    /// rows, and with more than two ranks the residual, too: for kAuto they lie there on all ranks
+    /// or on none.
     ///
     /// Throws std::invalid_argument for a call that is not possible. With SYMM_CHECK=1 the ranks'
     /// rows, types, epsilons and ways are compared.
@@ -46,8 +43,6 @@ public:
                     RmsNormWay way = RmsNormWay::kAuto) const;
 
 private:
-    RmsNormWay way_of(const RmsNormRows& rows, RmsNormWay asked) const;
-
     symm::OwnCollective own_;
 };
 

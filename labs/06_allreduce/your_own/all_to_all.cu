@@ -36,7 +36,7 @@ symm::OwnNeeds needs(int ranks) {
 AllToAll::AllToAll(symm::Communicator& communicator)
     : own_(communicator, needs(communicator.ranks())) {}
 
-void AllToAll::call(const Parts& parts, CUstream stream, AllToAllWay way) const {
+void AllToAll::operator()(const AllToAllParts& parts, CUstream stream, AllToAllWay way) const {
     const std::size_t bytes = parts.most * parts.element;  // of a part
     const std::size_t all = bytes * static_cast<unsigned>(own_.ranks());
     const bool in_window = own_.is_in_window(parts.out, all);

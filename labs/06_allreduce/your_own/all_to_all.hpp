@@ -10,6 +10,21 @@ namespace your_own {
 /// AllToAll::kSmall; else windows.
 enum class AllToAllWay { kAuto, kPackets, kWindows };
 
+/// A call's buffers: `in` and `out` have a part for each rank, in their order, with room for `most`
+/// elements of `element` bytes. They do not overlap, and are fastest at multiples of 16 bytes.
+struct AllToAllParts {
+    CUdeviceptr in;
+    CUdeviceptr out;
+    std::size_t most;
+    unsigned element = 1;
+    /// In device memory, std::uint32_t: how many elements this rank has for each rank. Only this
+    /// rank knows it, and may compute it on the stream. 0: `most` for each.
+    CUdeviceptr counts = 0;
+    /// With counts, likewise: becomes how many elements each rank had for this one, also where it
+    /// is more than `most`: then the first `most` have come.
+    CUdeviceptr received = 0;
+};
+
 /// One rank's AllToAlls. Construction and calls are collective. The communicator outlives it.
 class AllToAll {
 public:
@@ -19,30 +34,10 @@ public:
 
     explicit AllToAll(symm::Communicator& communicator);
 
-    /// Queues a call with equal parts: `in` and `out` have a part of `bytes` bytes for each rank,
-    /// in their order. They do not overlap, and are fastest at multiples of 16 bytes. For large
-    /// parts `out` lies in a window; for kAuto, on all ranks or on none. Throws
-    /// std::invalid_argument for a call that is not possible.
-    void operator()(CUdeviceptr in, CUdeviceptr out, std::size_t bytes, CUstream stream,
-                    AllToAllWay way = AllToAllWay::kAuto) const {
-        call({in, out, bytes, 1, 0, 0}, stream, way);
-    }
-
-    /// A call whose parts have room for `most` elements of `element` bytes.
-    struct Parts {
-        CUdeviceptr in;
-        CUdeviceptr out;
-        std::size_t most;
-        unsigned element;
-        /// In device memory: how many elements this rank has for each rank. Only this rank knows
-        /// it, and may compute it on the stream.
-        CUdeviceptr counts;
-        /// In device memory: becomes how many elements each rank had for this one, also where it is
-        /// more than `most`: then the first `most` have come.
-        CUdeviceptr received;
-    };
-    /// Queues a call with such counts, each a std::uint32_t.
-    void call(const Parts& parts, CUstream stream, AllToAllWay way = AllToAllWay::kAuto) const;
+    /// Queues a call. For large parts `out` lies in a window; for kAuto, on all ranks or on none.
+    /// Throws std::invalid_argument for a call that is not possible.
+    void operator()(const AllToAllParts& parts, CUstream stream,
+                    AllToAllWay way = AllToAllWay::kAuto) const;
 
 private:
     symm::OwnCollective own_;

@@ -151,7 +151,7 @@ void time_all_to_all(symm::Rank& rank, std::size_t most) {
     fill(in.address(), ranks * most, rank.rank());
     std::size_t part = 1024;
     const auto by = [&](AllToAllWay way) {
-        return [&, way] { all_to_all(in.address(), out, part, table.stream.get(), way); };
+        return [&, way] { all_to_all({in.address(), out, part}, table.stream.get(), way); };
     };
     table.candidates = {{"auto", by(AllToAllWay::kAuto)}, {"windows", by(AllToAllWay::kWindows)}};
     if (nccl != nullptr) {

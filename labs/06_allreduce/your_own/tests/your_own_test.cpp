@@ -56,12 +56,12 @@ void check_all_to_all(Rank& rank, std::size_t most, unsigned element, AllToAllWa
                              elements.size() * sizeof(std::uint32_t));
         symm::fill(out, 0xff, bytes.size());
         rank.bootstrap().barrier("outputs are overwritten");
+        AllToAllParts parts{in.address(), out, most, element};
         if (has_counts) {
-            all_to_all.call({in.address(), out, most, element, counts.address(), received},
-                            stream.get(), way);
-        } else {
-            all_to_all(in.address(), out, part, stream.get(), way);
+            parts.counts = counts.address();
+            parts.received = received;
         }
+        all_to_all(parts, stream.get(), way);
         communicator.synchronize(stream, "the AllToAll");
         symm::copy_to_host(bytes.data(), out, bytes.size());
         symm::copy_to_host(elements.data(), counts.address(),
@@ -92,7 +92,7 @@ void all_to_all_refuses(Rank& rank) {
     const CUdeviceptr window = communicator.allocate(4096);
     const symm::DeviceMemory memory(4 * AllToAll::kRoom);
     const auto call = [&](CUdeviceptr in, CUdeviceptr out, std::size_t bytes, AllToAllWay way) {
-        return [=, &all_to_all, &stream] { all_to_all(in, out, bytes, stream.get(), way); };
+        return [=, &all_to_all, &stream] { all_to_all({in, out, bytes}, stream.get(), way); };
     };
     refuses("overlap", call(window, window + 64, 100, AllToAllWay::kAuto));
     refuses("at least one byte", call(memory.address(), window, 0, AllToAllWay::kAuto));
@@ -101,7 +101,7 @@ void all_to_all_refuses(Rank& rank) {
     refuses("do not fit into the mailbox",
             call(window, memory.address(), AllToAll::kRoom + 1, AllToAllWay::kPackets));
     refuses("needs room for those received", [&] {
-        all_to_all.call({memory.address(), window, 8, 1, memory.address(), 0}, stream.get());
+        all_to_all({memory.address(), window, 8, 1, memory.address(), 0}, stream.get());
     });
     call(memory.address(), window, 100, AllToAllWay::kAuto)();  // and the next call is possible
     communicator.synchronize(stream, "the AllToAll");
@@ -116,7 +116,7 @@ void all_to_all_compares(Rank& rank) {
     const CUdeviceptr window = communicator.allocate(4096);
     const symm::DeviceMemory memory(4096);
     refuses("calls differ: rank 0 makes call 1: AllToAll of 100 x 1 bytes", [&] {
-        all_to_all(memory.address(), window, rank.rank() == 1 ? 99 : 100, stream.get());
+        all_to_all({memory.address(), window, rank.rank() == 1 ? 99U : 100U}, stream.get());
     });
     rank.bootstrap().barrier("done");
 }
