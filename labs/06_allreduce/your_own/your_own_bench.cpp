@@ -4,9 +4,11 @@
 #include <fmt/core.h>
 
 #include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <symm/common/cuda/driver.hpp>
