@@ -22,6 +22,32 @@ function ends(value, until) {
     return until.startsWith("not ") ? value !== until.slice(4) : value === until;
 }
 
+/** Pairs of the steps of two executions, in their order. What a thread does in both stands together;
+    between such pairs, the others do as they come. */
+function paired(right, wrong) {
+    const deeds = steps => steps.map(({thread, call, what, owner, place}) =>
+        [thread, call, what, owner, place?.split(/[[+]/)[0]].join());
+    const a = deeds(right), b = deeds(wrong), times = [];
+    const most = Array.from({length: a.length + 1}, () => Array(b.length + 1).fill(0));
+    for (let i = a.length; i-- > 0;)
+        for (let j = b.length; j-- > 0;)
+            most[i][j] = a[i] === b[j] ? most[i + 1][j + 1] + 1 : Math.max(most[i + 1][j], most[i][j + 1]);
+    let others = [[], []], last = [0, 0];
+    for (let i = 0, j = 0; i < a.length || j < b.length || others.flat().length;) {
+        const both = a[i] !== undefined && a[i] === b[j], ended = i === a.length && j === b.length;
+        if (!both && !ended) {
+            if (j === b.length || i < a.length && most[i + 1][j] >= most[i][j + 1]) others[0].push(i++);
+            else others[1].push(j++);
+            continue;
+        }
+        for (let n = 0; n < Math.max(others[0].length, others[1].length); ++n)
+            times.push(last = last.map((before, view) => others[view][n] ?? before));
+        others = [[], []];
+        if (both) times.push(last = [i++, j++]);
+    }
+    return times;
+}
+
 /** One execution: its picture, and what it does in the current step. */
 class View {
     constructor(scene, run, lines, choose, choose_view) {
@@ -102,8 +128,8 @@ class View {
             onclick: event => { event.preventDefault(); this.choose(part.slice(5) - 1); }}) : part);
     }
 
-    show(position) {
-        const at = Math.min(position, this.steps.length - 1), step = this.steps[at];
+    show(at) {
+        const step = this.steps[at];
         this.says.replaceChildren(make("b", {text: `${at + 1}`}), ...this.#linked(` ${step.says}.`));
         const may = (step.may ?? []).filter(([of, value]) =>
             of === step.from || !step.until || ends(value, step.until));
@@ -125,8 +151,8 @@ class View {
             arrow.classList.toggle("future", arrow.dataset.to > at);
             arrow.classList.toggle("current", +arrow.dataset.to === at);
         }
-        const row = this.rows[at].querySelector(".back").getBBox();
-        this.graph.scrollTop = row.y - this.graph.clientHeight / 2;
+        this.graph.scrollTop += this.rows[at].getBoundingClientRect().top -
+            this.graph.getBoundingClientRect().top - this.graph.clientHeight / 2;
         const now = this.scene.cells.map(([, , first]) => first);
         for (const {what, cells, hidden} of this.steps.slice(0, at + 1))
             for (const [cell, value] of [...hidden ?? [], ...what.endsWith("store") ? cells ?? [] : []])
@@ -222,7 +248,7 @@ class Player extends Stepper {
             ...recording.scenes.map(({name}, value) => make("option", {value, text: name})));
         const wrong = make("select", {"aria-label": "Beside it", onchange: () => this.build()});
         const call = make("select", {"aria-label": "Kernel", onchange: () =>
-            this.go(this.views[0].steps.findIndex(step => step.call === +call.value))});
+            this.choose(0, this.views[0].steps.findIndex(step => step.call === +call.value))});
         super(root, recording.title, scene, wrong, call);
         Object.assign(this, {recording, scene, wrong, call});
         this.views_box = make("div", {class: "views"});
@@ -233,7 +259,10 @@ class Player extends Stepper {
         this.build();
     }
 
-    get last() { return Math.max(...this.views.map(view => view.steps.length)) - 1; }
+    get last() { return this.times.length - 1; }
+
+    /** Goes to where a view shows this step. */
+    choose(view, step) { this.go(this.times.findIndex(steps => steps[view] === step)); }
 
     /** Shows the chosen executions, from their start. */
     build() {
@@ -250,8 +279,10 @@ class Player extends Stepper {
             this.call.hidden = calls.length < 2;
         }
         const runs = [first, ...+this.wrong.value ? [others[+this.wrong.value - 1]] : []];
-        this.views = runs.map(run =>
-            new View(scene, run, this.recording.lines, step => this.go(step), event => {
+        this.times = runs[1] ? paired(runs[0].steps, runs[1].steps) :
+            first.steps.map((_, step) => [step]);
+        this.views = runs.map((run, view) =>
+            new View(scene, run, this.recording.lines, step => this.choose(view, step), event => {
                 for (const {element} of this.views)
                     element.classList.toggle("chosen", element.contains(event.target));
                 this.show(this.step);
@@ -263,14 +294,14 @@ class Player extends Stepper {
         this.go(0);
     }
 
-    show(step) {
-        for (const view of this.views) view.show(step);
+    show(time) {
+        this.views.forEach((view, n) => view.show(this.times[time][n]));
         const {steps} = this.views[0], {parts, fault, lacks} = this.views.at(-1).run;
-        this.call.value = Math.max(...steps.slice(0, step + 1).map(({call}) => call));
+        this.call.value = Math.max(...steps.slice(0, this.times[time][0] + 1).map(({call}) => call));
         this.parting.replaceChildren(...fault === undefined ? [] : [
             make("a", {href: "#", class: "fault", text: `✗ ${lacks ? `${lacks[0].toUpperCase()}${lacks.slice(1)}. ` : ""}` +
                     `Step ${fault + 1} is at fault`,
-                onclick: event => { event.preventDefault(); this.go(fault); }}),
+                onclick: event => { event.preventDefault(); this.choose(this.views.length - 1, fault); }}),
             parts === undefined ? "" : make("span", {text: `. They differ from step ${parts + 1} on.`})]);
     }
 }
