@@ -81,6 +81,7 @@ public:
     explicit Told(const Steps& steps) : steps_(steps) {}
 
     std::set<long> numbers;
+    std::size_t left_out = 0;  ///< Steps that matter less.
 
     /// Adds a step, and those that its line cites. Not a step: -1.
     void tell(long number) {
@@ -175,8 +176,8 @@ std::vector<long> reasons(long number, const Told& told) {
 
 // Goes back from each step that the failure is about: to what had led its thread to it, to what
 // stored the values that it had read, and so on. Tells the `most` steps that are the fewest such
-// links away. Returns how many others there are.
-std::size_t tell_from_the_end(const std::vector<long>& involved, std::size_t most, Told& told) {
+// links away.
+void tell_from_the_end(const std::vector<long>& involved, std::size_t most, Told& told) {
     std::deque<long> open(involved.begin(), involved.end());
     std::set<long> followed = {-1};
     for (; !open.empty(); open.pop_front()) {
@@ -190,7 +191,7 @@ std::size_t tell_from_the_end(const std::vector<long>& involved, std::size_t mos
         open.insert(open.end(), {told.step(number).from, told.step(number).newest});
         std::ranges::copy(reasons(number, told), std::back_inserter(open));
     }
-    return followed.size() - 1 - told.numbers.size();
+    told.left_out = followed.size() - 1 - told.numbers.size();
 }
 
 /// Whether two steps are told in one line: the thread polls again.
@@ -207,13 +208,13 @@ std::string quoted(const std::string& text) {
     return result + '"';
 }
 
-/// The steps that the story of a report tells. Counts those that matter less.
-Told told_of(const Report& report, std::size_t most, std::size_t& left_out) {
+/// The steps that the story of a report tells.
+Told told_of(const Report& report, std::size_t most) {
     Told told(report.steps);
     if (report.involved.size() == 2 && report.why.starts_with("data race")) {
         tell_race(report.involved.front(), report.involved.back(), told);
     } else {
-        left_out = tell_from_the_end(report.involved, most, told);
+        tell_from_the_end(report.involved, most, told);
     }
     for (std::size_t i = 0; i < report.steps.size(); ++i) {
         if (report.steps[i].what == "polls too late" || report.steps[i].what == "gives up") {
@@ -247,16 +248,15 @@ std::string json_of(const ReportedStep& step, bool matters) {
 }  // namespace
 
 std::vector<std::string> story(const Report& report, std::size_t most) {
-    std::size_t left_out = 0;
-    const Told told = told_of(report, most, left_out);
+    const Told told = told_of(report, most);
     std::vector<std::string> lines;
     if (!told.numbers.empty()) {
         const ReportedStep& first = told.step(*told.numbers.begin());
         lines.push_back(fmt::format("      {} is thread {} of block {} of rank {}", name_of(first),
                                     first.thread, first.block, first.rank));
     }
-    if (left_out != 0) {
-        lines.back() += fmt::format("; {} steps that matter less are left out", left_out);
+    if (told.left_out != 0) {
+        lines.back() += fmt::format("; {} steps that matter less are left out", told.left_out);
     }
     for (auto at = told.numbers.begin(); at != told.numbers.end();) {
         const ReportedStep& step = told.step(*at);
@@ -272,8 +272,7 @@ std::vector<std::string> story(const Report& report, std::size_t most) {
 
 std::string as_json(const Report& report, const std::string& protocol, bool may_give_up,
                     std::size_t most) {
-    std::size_t left_out = 0;
-    const Told told = told_of(report, most, left_out);
+    const Told told = told_of(report, most);
     std::vector<std::string> steps;
     for (const ReportedStep& step : report.steps) {
         const bool matters = told.numbers.contains(static_cast<long>(steps.size()));

@@ -304,12 +304,12 @@ int main() {
         });
         wrong += is_as_expected(one.name, one.report, report) ? 0 : 1;
     }
-    wrong += is_as_expected("a thread leaves", "1 executions", leave_early(true)) ? 0 : 1;
-    wrong += is_as_expected("a thread leaves unannounced", "waits at a barrier", leave_early(false))
-                 ? 0
-                 : 1;
-    wrong += unread_is_told() ? 0 : 1;
-    wrong += wide_accesses_are_counted() ? 0 : 1;
+    for (const bool right :
+         {is_as_expected("a thread leaves", "1 executions", leave_early(true)),
+          is_as_expected("a thread leaves unannounced", "waits at a barrier", leave_early(false)),
+          unread_is_told(), wide_accesses_are_counted()}) {
+        wrong += right ? 0 : 1;
+    }
     fmt::print("{} reports are wrong\n", wrong);
     return wrong == 0 ? 0 : 1;
 }
