@@ -11,27 +11,26 @@ namespace {
 
 using State = Capture::State;
 
-// Guards all captures and the streams' references to them. They are rare, so one lock is enough.
-std::mutex& capture_mutex() {
-    static std::mutex& kept = *new std::mutex;
+// The captures that have not ended. The mutex also guards the streams' references to them: they are
+// rare, so one lock is enough. A thread that counts none takes no lock, which would order one rank's
+// work after another's for ThreadSanitizer.
+struct Captures {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<Capture>> all;
+    std::atomic<std::size_t> count{0};
+};
+Captures& captures() {
+    static Captures& kept = *new Captures;
     return kept;
 }
-
-// The captures that have not ended, and their number: a thread that finds none takes no lock, which
-// would order one rank's work after another's for ThreadSanitizer.
-std::vector<std::shared_ptr<Capture>>& captures() {
-    static auto& kept = *new std::vector<std::shared_ptr<Capture>>;
-    return kept;
-}
-std::atomic<std::size_t> capture_count{0};
 
 // The mode that this thread set with cuThreadExchangeStreamCaptureMode.
 thread_local CUstreamCaptureMode mode_of_thread = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 // Removes the captures that have ended. Needs the mutex.
 void forget_ended_captures() {
-    std::erase_if(captures(), [](const auto& one) { return one->state == State::kEnded; });
-    capture_count.store(captures().size(), std::memory_order_relaxed);
+    std::erase_if(captures().all, [](const auto& one) { return one->state == State::kEnded; });
+    captures().count.store(captures().all.size(), std::memory_order_relaxed);
 }
 
 // The capture a stream is in, or null. Needs the mutex. The end of a capture does not change its
@@ -50,12 +49,11 @@ void join(Stream& stream, std::shared_ptr<Capture> capture, std::set<std::size_t
     stream.in_capture.store(true, std::memory_order_relaxed);
 }
 
-// Locks the mutex if the stream may be in a capture. Other work takes no lock, which would order
-// one rank's work after another's for ThreadSanitizer.
+// Locks the mutex if the stream may be in a capture. Other work takes no lock.
 struct CaptureLock {
     explicit CaptureLock(Stream& stream) {
         if (stream.in_capture.load(std::memory_order_relaxed)) {
-            lock = std::unique_lock(capture_mutex());
+            lock = std::unique_lock(captures().mutex);
             capture = capture_of(stream);
         }
     }
@@ -125,12 +123,12 @@ void refuse_while_capturing(const Context& context) {
 
 void refuse_unsafe_call() {
     if (mode_of_thread == CU_STREAM_CAPTURE_MODE_RELAXED ||
-        capture_count.load(std::memory_order_relaxed) == 0) {
+        captures().count.load(std::memory_order_relaxed) == 0) {
         return;
     }
-    const std::lock_guard lock(capture_mutex());
+    const std::lock_guard lock(captures().mutex);
     bool is_refused = false;
-    for (const auto& capture : captures()) {
+    for (const auto& capture : captures().all) {
         const bool mine = capture->thread == std::this_thread::get_id() &&
                           capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
         if (mine || (capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
@@ -161,7 +159,7 @@ bool capture_wait(Stream& stream, CUstream handle, Event& event) {
             return false;
         }
     }
-    const std::lock_guard lock(capture_mutex());
+    const std::lock_guard lock(captures().mutex);
     const std::lock_guard event_lock(event.mutex);
     Capture* const mine = capture_of(stream);
     if (event.capture == nullptr) {
@@ -199,7 +197,7 @@ void cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
     refuse_if(handle == nullptr || handle == CU_STREAM_LEGACY,
               CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     refuse_if(mode > CU_STREAM_CAPTURE_MODE_RELAXED);
-    const std::lock_guard lock(capture_mutex());
+    const std::lock_guard lock(captures().mutex);
     refuse_if(capture_of(*stream) != nullptr, CUDA_ERROR_ILLEGAL_STATE);
     static cuuint64_t begun = 0;  // guarded by the mutex
     join(*stream,
@@ -211,8 +209,8 @@ void cuStreamBeginCapture(CUstream handle, CUstreamCaptureMode mode) {
                                            &stream->context(),
                                            ++begun}),
          {});
-    captures().push_back(stream->capture);
-    ++capture_count;
+    captures().all.push_back(stream->capture);
+    ++captures().count;
 }
 
 void cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {
