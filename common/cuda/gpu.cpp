@@ -31,9 +31,7 @@ Gpu::Gpu(int ordinal) : device_(ordinal), results_(kResultBytes), shape_(shape_f
 
 std::vector<Gpu> all_gpus() {
     std::vector<Gpu> gpus;
-    const int count = device_count();
-    gpus.reserve(static_cast<std::size_t>(count));
-    for (int device = 0; device < count; ++device) {
+    for (int device = 0; device < device_count(); ++device) {
         gpus.emplace_back(device);
     }
     return gpus;

@@ -62,10 +62,10 @@ std::string text_of(const std::string& path) {
 bool is_rank(long process) {
     std::istringstream entries(text_of(fmt::format("/proc/{}/environ", process)));
     for (std::string entry; std::getline(entries, entry, '\0');) {
-        for (const Launcher& launcher : kLaunchers) {
-            if (entry.starts_with(std::string(launcher.rank) + "=")) {
-                return true;
-            }
+        if (std::ranges::any_of(kLaunchers, [&](const Launcher& launcher) {
+                return entry.starts_with(std::string(launcher.rank) + "=");
+            })) {
+            return true;
         }
     }
     return false;
@@ -94,11 +94,11 @@ std::string launching_process(std::string& why_not) {
         const std::string stat = text_of(fmt::format("/proc/{}/stat", process));
         const std::size_t name_end = stat.rfind(") ");
         std::istringstream fields(name_end == std::string::npos ? "" : stat.substr(name_end + 2));
-        std::string state, ignored, start;
+        std::string state, start;
         long parent = 0, group = 0, session = 0, terminal = 0;
         fields >> state >> parent >> group >> session >> terminal;
         for (int field = 8; field <= 22; ++field) {
-            fields >> (field == 22 ? start : ignored);
+            fields >> start;
         }
         if (!is_rank(process)) {
             if (terminal != 0 && controls_jobs(process)) {
@@ -150,14 +150,10 @@ std::optional<Placement> placement_from_environment() {
         placement.rank = number(launcher.rank, 0, placement.size - 1);
         placement.variables = fmt::format("{}={} and {}={}", launcher.rank, placement.rank,
                                           launcher.size, placement.size);
-        constexpr int kMost = std::numeric_limits<int>::max();
-        const bool several_hosts =
-            launcher.local_size == nullptr
-                ? env::is_set("SLURM_STEP_NUM_NODES") &&
-                      number("SLURM_STEP_NUM_NODES", 1, kMost) != 1
-                : env::is_set(launcher.local_size) &&
-                      number(launcher.local_size, 1, kMost) != placement.size;
-        if (several_hosts) {
+        const bool counts_hosts = launcher.local_size == nullptr;
+        const char* const local = counts_hosts ? "SLURM_STEP_NUM_NODES" : launcher.local_size;
+        if (env::is_set(local) && number(local, 1, std::numeric_limits<int>::max()) !=
+                                      (counts_hosts ? 1 : placement.size)) {
             throw UsageError(
                 "{} started {} ranks on several hosts: memory is shared within "
                 "one. Start all ranks on one host",

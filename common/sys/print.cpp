@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <mutex>
+#include <sstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -61,24 +62,18 @@ bool print_lines(int descriptor, std::string_view prefix, std::string_view text)
     if (descriptor == STDOUT_FILENO) {
         std::fflush(stdout);
     }
-    if (text.ends_with('\n')) {
-        text.remove_suffix(1);
-    }
+    std::istringstream lines(std::string(text) + (text.ends_with('\n') ? "" : "\n"));
     std::string piece;
     bool written_all = true;
     const auto flush = [&] {
         written_all = written_all && write_text(descriptor, piece);
         piece.clear();
     };
-    for (bool more = true; more;) {
-        const std::size_t end = text.find('\n');
-        more = end != std::string_view::npos;
-        const std::string_view line = text.substr(0, end);
+    for (std::string line; std::getline(lines, line);) {
         if (piece.size() + prefix.size() + line.size() + 1 > PIPE_BUF) {
             flush();
         }
         piece.append(prefix).append(line).append("\n");
-        text.remove_prefix(more ? end + 1 : text.size());
     }
     flush();
     return written_all;
