@@ -129,6 +129,13 @@ assert score.count(e) == 7, score.count(e)
 program = verdict.BUILD / "bin/x"
 program.write_text("#!/bin/sh\\necho score: 5\\necho score: 6\\necho driver calls: 3\\n")
 assert score.count(e) == 11, score.count(e)
+def explore(command, _):
+    assert "--executions=1" in command  # a search of all could be stopped before its last row
+    row = '{{"over_links": 5, "may_give_up": false}}\\n'
+    Path(command[-1].removeprefix("--json=")).write_text(row * 2)
+verdict.run = explore
+e = dataclasses.replace(e, explore=["explore_x", "y"])
+assert score.count(e) == 10, score.count(e)
 """)
 
     def test_a_build_that_fails_on_a_full_disk_says_so(self):
