@@ -11,11 +11,14 @@
 
 #include "common/cuda/driver.hpp"
 #include "common/emu/faults.hpp"
+#include "common/emu/inventory.hpp"
 #include "common/tests/meet.hpp"
 #include "common/tests/run_as.hpp"
 #include "labs/01_vmm_alloc/device_buffer.hpp"
 #include "labs/01_vmm_alloc/memory_properties.hpp"
 #include "labs/01_vmm_alloc/tests/lab_test.hpp"
+#include "labs/03_ipc/few_handles.hpp"
+#include "labs/03_ipc/tests/segments.hpp"
 
 namespace symm {
 namespace {
@@ -64,6 +67,17 @@ private:
     std::vector<PhysicalMemory> local_;
     std::vector<std::vector<std::uint64_t>> sizes_;
 };
+
+// The lists of all ranks.
+template <class T>
+std::vector<std::vector<T>> gather(Bootstrap& bootstrap, const std::vector<T>& local) {
+    std::vector<std::vector<T>> all;
+    for (const auto& bytes : bootstrap.allgather_bytes("list", std::as_bytes(std::span(local)))) {
+        all.emplace_back(bytes.size() / sizeof(T));
+        std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<std::byte*>(all.back().data()));
+    }
+    return all;
+}
 
 TEST(MemoryExchange, FailsOnAllRanksAndCanBeRepeated) {
     SYMM_NEEDS(is_emulated());
@@ -114,6 +128,91 @@ TEST(MemoryExchange, HasFewDescriptorsOpenAtOnce) {
         });
         EXPECT_LE(most, 256);
         rank.headline("open at once: {}", most);
+    });
+}
+
+// Tensors are given by quarters of granules, counted from the first segment on: 0 to 3, 4 to 11, 12
+// to 15, 16 to 23. The second segment has other addresses as well: 24 to 31. Rank 1 has none.
+TEST(FewHandles, LeadToAllTensorsOfAllRanks) {
+    run_as(RankMode::kProcess, 4, [](Rank& rank) {
+        Bootstrap& bootstrap = rank.bootstrap();
+        const std::vector<int> quarters[] = {
+            {1, 3, 5, 9, 10, 2}, {}, {14, 4, 26, 17, 30, 22, 7}, {25, 20, 8, 29, 0}};
+        const auto me = static_cast<std::size_t>(rank.rank());
+        const int device = rank.device();
+        const std::size_t unit = granularity(device_memory(device));
+        const Segments memory(device, {1, 2, 1, 2});
+        const AddressRange others(2 * unit);
+        const Mapping again(others.base(), others.size(),
+                            PhysicalMemory::mapped_at(memory.base() + unit));
+        allow(others.base(), others.size(), std::span(&device, 1));
+        std::vector<CUdeviceptr> tensors;
+        for (const int quarter : quarters[me]) {
+            const CUdeviceptr at = static_cast<unsigned>(quarter) * unit / 4;
+            tensors.push_back(at < memory.size() ? memory.base() + at
+                                                 : others.base() + at - memory.size());
+        }
+        const auto before = is_emulated() ? emu::inventory() : emu::Inventory{};
+        {
+            SharedTensors shared;
+            std::vector<std::uint64_t> sizes;
+            bootstrap.together("share", [&] {
+                shared = share(tensors);
+                for (const PhysicalMemory& segment : shared.segments) {
+                    sizes.push_back(segment.size());
+                }
+                if (shared.places.size() != tensors.size()) {
+                    throw std::runtime_error(fmt::format("{} tensors have {} places",
+                                                         tensors.size(), shared.places.size()));
+                }
+                for (const auto& [segment, offset] : shared.places) {
+                    if (segment >= sizes.size()) {
+                        throw std::runtime_error(fmt::format(
+                            "a tensor in segment {}, and {} are sent", segment, sizes.size()));
+                    }
+                    if (offset >= sizes[segment]) {
+                        throw std::runtime_error(fmt::format(
+                            "a tensor at {} of a segment of {} bytes", offset, sizes[segment]));
+                    }
+                }
+            });
+            const auto all_sizes = gather(bootstrap, sizes);
+            const auto all_places = gather(bootstrap, shared.places);
+            std::vector<AddressRange> ranges;
+            std::vector<Mapping> mappings;
+            std::vector<std::vector<CUdeviceptr>> bases(all_sizes.size());
+            exchange_memory(rank, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, shared.segments,
+                            all_sizes, [&](std::size_t owner, const PhysicalMemory& segment) {
+                                ranges.emplace_back(segment.size());
+                                bases[owner].push_back(ranges.back().base());
+                                mappings.emplace_back(bases[owner].back(), segment.size(), segment);
+                                allow(bases[owner].back(), segment.size(), std::span(&device, 1));
+                            });
+            for (std::size_t i = 0; i < tensors.size(); ++i) {
+                const std::size_t number = 100 * me + i;
+                copy_to_device(tensors[i], &number, sizeof(number));
+            }
+            bootstrap.barrier("written");
+            for (std::size_t owner = 0; owner < all_places.size(); ++owner) {
+                for (std::size_t i = 0; i < all_places[owner].size(); ++i) {
+                    const auto [segment, offset] = all_places[owner][i];
+                    std::size_t seen = 0;
+                    copy_to_host(&seen, bases[owner][segment] + offset, sizeof(seen));
+                    EXPECT_EQ(seen, 100 * owner + i) << "rank " << rank.rank() << " at the place of"
+                                                     << " tensor " << i << " of rank " << owner;
+                }
+            }
+            bootstrap.barrier("read");
+        }
+        if (is_emulated()) {
+            EXPECT_EQ(emu::inventory(), before) << "what share() has left";
+            long sent = 0;
+            for (const long of_rank : bootstrap.allgather(
+                     "descriptors", emu::calls_made("cuMemExportToShareableHandle"))) {
+                sent += of_rank;
+            }
+            rank.headline("score: {}", sent);
+        }
     });
 }
 
