@@ -25,8 +25,8 @@ struct Caller {
     const void* frame;
 };
 
-/// An access of the scene's memory. Nothing outside of a scene, of other memory, and in the explorer
-/// itself: these are ordinary accesses.
+/// An access of the scene's memory. Nothing outside of a scene, of other memory, and in the
+/// explorer itself: these are ordinary accesses.
 template <class T>
 std::optional<AtomicAccess> explored(const volatile T* p, int order, const Caller& caller,
                                      bool store) {

@@ -184,7 +184,7 @@ static void use_counted(struct rank* self) {
 }
 void counted(void) {
     run_threads(2, use_counted);
-    int ends[2];
+    int ends[2], status;
     char text;
     OK(pipe(ends));
     const pid_t child = fork();
@@ -193,8 +193,8 @@ void counted(void) {
         exit(0);
     }
     OK(close(ends[1]));
-    CHECK(child > 0 && read(ends[0], &text, 1) == 0 && waitpid(child, NULL, 0) == child);
-    OK(close(ends[0]));
+    CHECK(child > 0 && read(ends[0], &text, 1) == 0);
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
 // SYMM_NCCL=0.

@@ -79,6 +79,7 @@ void graphs(struct rank* self) {
         ncclWindow_t windows[2];
         CUdeviceptr memory = registered(self, 1 << 20, &windows[0]);
         all_reduce(self, self->in, memory, kCount, self->stream);
+        OK(cuStreamSynchronize(self->stream));  // its memory goes
         capture(self);
         deregister(self, memory, windows[0]);
         memory = registered(self, 1 << 20, &windows[1]);
