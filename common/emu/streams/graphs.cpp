@@ -12,8 +12,8 @@ namespace {
 using State = Capture::State;
 
 // The captures that have not ended. The mutex also guards the streams' references to them: they are
-// rare, so one lock is enough. A thread that counts none takes no lock, which would order one rank's
-// work after another's for ThreadSanitizer.
+// rare, so one lock is enough. A thread that counts none takes no lock, which would order one
+// rank's work after another's for ThreadSanitizer.
 struct Captures {
     std::mutex mutex;
     std::vector<std::shared_ptr<Capture>> all;
@@ -70,6 +70,23 @@ void check_active(const Capture& capture) {
     refuse(result);
 }
 
+// Invalidates the captures that a call disturbs, and refuses the call if there are any.
+template <class Predicate>
+void end_captures(const Predicate& disturbed) {
+    if (captures().count.load(std::memory_order_relaxed) == 0) {
+        return;
+    }
+    const std::lock_guard lock(captures().mutex);
+    bool is_refused = false;
+    for (const auto& capture : captures().all) {
+        if (disturbed(*capture)) {
+            capture->state = State::kInvalid;
+            is_refused = true;
+        }
+    }
+    refuse_if(is_refused, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
 CUstreamCaptureStatus status_of(const Capture* capture) {
     return capture == nullptr                 ? CU_STREAM_CAPTURE_STATUS_NONE
            : capture->state == State::kActive ? CU_STREAM_CAPTURE_STATUS_ACTIVE
@@ -107,37 +124,19 @@ void refuse_while_capturing(Stream& stream) {
 }
 
 void refuse_while_capturing(const Context& context) {
-    if (capture_count.load(std::memory_order_relaxed) == 0) {
-        return;
-    }
-    const std::lock_guard lock(capture_mutex());
-    bool is_refused = false;
-    for (const auto& capture : captures()) {
-        if (capture->context == &context) {
-            capture->state = State::kInvalid;
-            is_refused = true;
-        }
-    }
-    refuse_if(is_refused, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    end_captures([&](const Capture& capture) { return capture.context == &context; });
 }
 
 void refuse_unsafe_call() {
-    if (mode_of_thread == CU_STREAM_CAPTURE_MODE_RELAXED ||
-        captures().count.load(std::memory_order_relaxed) == 0) {
+    if (mode_of_thread == CU_STREAM_CAPTURE_MODE_RELAXED) {
         return;
     }
-    const std::lock_guard lock(captures().mutex);
-    bool is_refused = false;
-    for (const auto& capture : captures().all) {
-        const bool mine = capture->thread == std::this_thread::get_id() &&
-                          capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-        if (mine || (capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
-                     mode_of_thread == CU_STREAM_CAPTURE_MODE_GLOBAL)) {
-            capture->state = State::kInvalid;
-            is_refused = true;
-        }
-    }
-    refuse_if(is_refused, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    end_captures([](const Capture& capture) {
+        const bool mine = capture.thread == std::this_thread::get_id() &&
+                          capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+        return mine || (capture.mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                        mode_of_thread == CU_STREAM_CAPTURE_MODE_GLOBAL);
+    });
 }
 
 bool capture_record(Stream& stream, Event& event) {
