@@ -191,7 +191,8 @@ void tell_from_the_end(const std::vector<long>& involved, std::size_t most, Told
         open.insert(open.end(), {told.step(number).from, told.step(number).newest});
         std::ranges::copy(reasons(number, told), std::back_inserter(open));
     }
-    told.left_out = followed.size() - 1 - told.numbers.size();
+    told.left_out = static_cast<std::size_t>(std::ranges::count_if(
+        followed, [&](long number) { return number >= 0 && !told.numbers.contains(number); }));
 }
 
 /// Whether two steps are told in one line: the thread polls again.

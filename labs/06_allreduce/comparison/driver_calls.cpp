@@ -10,7 +10,6 @@
 #include <fstream>
 #include <map>
 #include <optional>
-#include <ranges>
 #include <sstream>
 
 #include "common/cli/cli.hpp"
@@ -261,8 +260,10 @@ int main(int argc, char** argv) {
     CLI::App app("The driver calls behind NCCL's functions and behind ours.", "06_allreduce_trace");
     Options options;
     add_rank_options(app, options.ranks, kMaxAllReduceRanks);
-    const std::string steps =
-        fmt::format("{}", fmt::join(kTracedSteps | std::views::transform(&Step::name), ", "));
+    std::string steps;
+    for (const Step& step : kTracedSteps) {
+        steps += fmt::format("{}{}", steps.empty() ? "" : ", ", step.name);
+    }
     app.add_option_function<std::string>(
         "step",
         [&](const std::string& name) {
