@@ -10,9 +10,9 @@
 /// cuDeviceGetP2PAttribute. NCCL does the same in src/transport/p2p.cc (p2pCanConnect), and finds
 /// the fast links itself from the PCI tree and NVML (src/graph/paths.cc).
 
-#include <compare>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace symm {
@@ -21,7 +21,10 @@ namespace symm {
 struct Pair {
     int accessor;  ///< The device that runs the kernel (or copy).
     int owner;     ///< The device whose memory it is.
-    friend auto operator<=>(const Pair&, const Pair&) = default;
+    friend bool operator==(const Pair&, const Pair&) = default;
+    friend bool operator<(const Pair& a, const Pair& b) {
+        return std::pair(a.accessor, a.owner) < std::pair(b.accessor, b.owner);
+    }
 };
 
 /// `device 2 -> memory of device 1`.
