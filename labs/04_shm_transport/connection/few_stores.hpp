@@ -16,9 +16,9 @@ struct PairMemory {
     std::uint64_t count[4];
 };
 
-/// Sends the `count` packs of `out` to the peer, which sends as many: into `in`. Earlier calls have
-/// sent `before` packs. One thread of rank 0 and one of rank 1 call it. False if a wait gave up:
-/// then it is not called again.
+/// Sends the `count` packs of `out` to the peer, which sends as many: into `in`. Afterwards `out`
+/// may be overwritten. Earlier calls have sent `before` packs. One thread of rank 0 and one of rank
+/// 1 call it. False if a wait gave up: then it is not called again.
 __host__ __device__ inline bool send_and_receive(PairMemory* mine, PairMemory* peers, int rank,
                                                  std::uint64_t before, const simt::Pack16* out,
                                                  simt::Pack16* in, std::uint64_t count,

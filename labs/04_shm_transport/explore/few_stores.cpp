@@ -13,7 +13,7 @@ using explore::Scene;
 
 // Two ranks call it, with that many packs. Some packs have no bit set, and some have all.
 void calls_of(Scene& scene, const std::vector<std::uint64_t>& counts) {
-    constexpr std::size_t kMost = 7;
+    constexpr std::size_t kMost = 9;
     const auto word = [](int rank, std::uint64_t step, std::uint64_t half) {
         return step % 3 == 1   ? 0
                : step % 3 == 2 ? ~std::uint64_t{0}
@@ -40,9 +40,18 @@ void calls_of(Scene& scene, const std::vector<std::uint64_t>& counts) {
             for (const std::uint64_t count : counts) {
                 if (!send_and_receive(memory[rank], memory[1 - rank], rank, step, out + step,
                                       in + step, count, waiter)) {
+                    const simt::Waiting& waiting = timeout.report->waiting;
+                    if (!waiter.gave_up()) {
+                        explore::fail(fmt::format("rank {} returns false: no wait gave up", rank));
+                    }
+                    if (waiting.rank != rank || waiting.peer != 1 - rank) {
+                        explore::fail(fmt::format("rank {} reports that rank {} waited for rank {}",
+                                                  rank, waiting.rank, waiting.peer));
+                    }
                     return;
                 }
                 for (const std::uint64_t end = step + count; step < end; ++step) {
+                    out[step] = {};
                     for (std::uint64_t half = 0; half < 2; ++half) {
                         const std::uint64_t seen = in[step].half[half];
                         if (const std::uint64_t sent = word(1 - rank, step, half); seen != sent) {
@@ -64,5 +73,5 @@ int main(int argc, char** argv) {
         return [=](symm::explore::Scene& scene) { symm::calls_of(scene, counts); };
     };
     return symm::explore::explore_main(argc, argv,
-                                       {{"both/7", both({7})}, {"both/1+2+3", both({1, 2, 3})}});
+                                       {{"both/9", both({9})}, {"both/1+2+3", both({1, 2, 3})}});
 }
