@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <stdexcept>
 
 #include "common/sys/environment.hpp"
@@ -12,29 +11,39 @@ namespace {
 
 // A sentence for each event; for a wait, only what did not come.
 const char* text_of(Wait what) {
-    static const std::map<Wait, const char*> kTexts{
-        {Wait::kNothing, "nothing"},
-        {Wait::kSignal, "a signal"},
-        {Wait::kBarrier, "a barrier arrival"},
-        {Wait::kPacket, "a packet"},
-        {Wait::kLine, "a line"},
-        {Wait::kFifoData, "a filled FIFO slot"},
-        {Wait::kFifoSpace, "a free FIFO slot"},
-        {Wait::kFifoMessage,
-         "rank {rank} expected {expected} more bytes of a message from rank {peer}, which sends "
-         "{seen}: both sides must pass the same number of bytes, in the same order of calls"},
-        {Wait::kFifoEntry,
-         "rank {rank} refused a step of rank {peer}: its data at offset {seen} does not lie in the "
-         "connection's buffer of {expected} bytes"},
-        {Wait::kTrust,
-         "rank {peer} gave up, so rank {rank} cannot trust its own result: data of a later call of "
-         "rank {peer} may have replaced data of this one"},
-        {Wait::kMachines, "rank {rank} did not get its part of the sum from the other machines"},
-        {Wait::kDescriptor,
-         "rank {rank} refused a piece from rank {peer} for offset {seen}: it does not fit into the "
-         "bounce buffer or the message, or lies outside the user's buffer of {expected} bytes"},
-    };
-    return kTexts.at(what);
+    switch (what) {
+        case Wait::kSignal:
+            return "a signal";
+        case Wait::kBarrier:
+            return "a barrier arrival";
+        case Wait::kPacket:
+            return "a packet";
+        case Wait::kLine:
+            return "a line";
+        case Wait::kFifoData:
+            return "a filled FIFO slot";
+        case Wait::kFifoSpace:
+            return "a free FIFO slot";
+        case Wait::kFifoMessage:
+            return "rank {rank} expected {expected} more bytes of a message from rank {peer}, "
+                   "which sends {seen}: both sides must pass the same number of bytes, in the same "
+                   "order of calls";
+        case Wait::kFifoEntry:
+            return "rank {rank} refused a step of rank {peer}: its data at offset {seen} does not "
+                   "lie in the connection's buffer of {expected} bytes";
+        case Wait::kTrust:
+            return "rank {peer} gave up, so rank {rank} cannot trust its own result: data of a "
+                   "later call of rank {peer} may have replaced data of this one";
+        case Wait::kMachines:
+            return "rank {rank} did not get its part of the sum from the other machines";
+        case Wait::kDescriptor:
+            return "rank {rank} refused a piece from rank {peer} for offset {seen}: it does not "
+                   "fit into the bounce buffer or the message, or lies outside the user's buffer "
+                   "of {expected} bytes";
+        case Wait::kNothing:
+            break;
+    }
+    return "nothing";
 }
 
 // The likely cause if the environment has one: then no rank has failed.
