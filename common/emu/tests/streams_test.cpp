@@ -1,5 +1,6 @@
 // Streams, events, copies and graphs of the emulated driver, with kernels that hold them up.
 
+#include <algorithm>
 #include <atomic>
 
 #include "common/emu/tests/support.hpp"
