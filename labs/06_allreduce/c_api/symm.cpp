@@ -427,18 +427,13 @@ symm_result symm_copy(symm_comm* comm, void* to, const void* from, size_t bytes)
 }
 
 symm_result symm_comm_async_error(symm_comm* comm) {
-    return guarded(comm, [&] {
-        comm->rank.bootstrap().throw_async_error("a call");
-        if (const std::string error = comm->communicator->async_error(); !error.empty()) {
-            throw std::runtime_error(error);
-        }
-    });
+    return guarded(comm, [&] { comm->communicator->throw_async_error(); });
 }
 
 symm_result symm_comm_gave_up(symm_comm* comm) {
     return guarded(comm, [&] {
         if (comm->communicator->has_given_up()) {
-            throw std::runtime_error(comm->communicator->async_error());
+            comm->communicator->throw_async_error();
         }
     });
 }

@@ -266,11 +266,15 @@ void Communicator::finish() {
     timeout_.throw_if_gave_up();
 }
 
+void Communicator::throw_async_error() {
+    const CurrentContext current(rank_.gpu());
+    rank_.bootstrap().throw_async_error("an AllReduce");
+    timeout_.throw_if_gave_up();
+}
+
 std::string Communicator::async_error() {
     try {
-        const CurrentContext current(rank_.gpu());
-        rank_.bootstrap().throw_async_error("an AllReduce");
-        timeout_.throw_if_gave_up();
+        throw_async_error();
     } catch (const std::exception& error) {
         return error.what();
     }

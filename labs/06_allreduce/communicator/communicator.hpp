@@ -196,6 +196,8 @@ public:
     /// The failures on any rank so far, or an empty text. Does not wait: NCCL's
     /// ncclCommGetAsyncError. After a failure the communicator can only be destroyed.
     std::string async_error();
+    /// Throws that failure, if there is one: a BootstrapError if a rank is gone.
+    void throw_async_error();
     /// Whether a kernel has given up waiting, so that its call has no result. Does not wait.
     bool has_given_up() const {
         const CurrentContext current(rank_.gpu());

@@ -18,7 +18,7 @@ mkdir -p "$folder" && cd "$folder" || exit 1
 export LD_LIBRARY_PATH=$nccl${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 export SYMM_DRIVER=native NCCL_NVLS_ENABLE=0 NCCL_MULTI_RANK_GPU_ENABLE=1
 export CUDA_DEVICE_MAX_CONNECTIONS=32  # streams of ranks that share a GPU
-gpus=$(nvidia-smi -L | wc -l)
+gpus=$(tr , '\n' <<<"${CUDA_VISIBLE_DEVICES:-$(nvidia-smi -L)}" | wc -l)
 shim=$build/lib/libsymm_nccl.so
 
 run() {  # name, seconds at most, command
@@ -35,7 +35,9 @@ ours=(env "LD_PRELOAD=$shim" SYMM_NCCL_STATS=1)
 
 run machine 20 bash -c 'date; nvidia-smi -L; nvidia-smi topo -m'
 for case in calls groups graphs streams windows one_thread one_stream aborted; do
-    run "client_$case" 60 "${ours[@]}" "$build/bin/06_allreduce_drop_in_client" "$case"
+    # NCCL refuses a communicator's first call in a capture, unless its ranks have connected before.
+    run "client_$case" 60 "${ours[@]}" NCCL_RUNTIME_CONNECT=0 \
+        "$build/bin/06_allreduce_drop_in_client" "$case"
 done
 run ctypes 150 env SYMM_NCCL_STATS=1 "$python" -B "$here/ctypes_client.py" "$build/lib" \
     --libsymm "$build/labs/06_allreduce/c_api/libsymm.so.0" --calls 1000

@@ -116,7 +116,7 @@ static void use_where_one_dies(struct rank* self) {
     ncclResult_t error = ncclSuccess;
     OK(ncclCommGetAsyncError(self->comm, &error));
     CHECK(error == ncclRemoteError);
-    CHECK(call(self, kCount, ncclFloat, ncclSum) != ncclSuccess);
+    CHECK(call(self, kCount, ncclFloat, ncclSum) == ncclRemoteError);
     CHECK(self->rank == 0 ? ncclCommAbort(self->comm) == ncclSuccess
                           : ncclCommDestroy(self->comm) == ncclRemoteError);
 }
