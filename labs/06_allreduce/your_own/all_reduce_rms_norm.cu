@@ -7,6 +7,7 @@
 #include <symm/launch.hpp>
 
 #include "all_reduce_rms_norm_kernel.hpp"
+#include "long_rows_kernel.hpp"
 
 namespace your_own {
 namespace {
@@ -16,29 +17,32 @@ using symm::refuse_unless;
 constexpr unsigned kMostRows = 8192;
 constexpr unsigned kLeastHidden = 512;
 constexpr unsigned kMostHidden = 16384;
-constexpr int kMostRanksOfLongRows = 4;
+constexpr int kMostRanksOfManyThreads = 4;
+constexpr std::size_t kMostBytesOfParts = 1 << 20;
+constexpr unsigned kThreadsOfParts = 128;  // at least: few, as a block is one multiprocessor's
 
-/// Bytes of x in the mailbox, for each peer. Up to so many, it is faster than windows.
+/// Bytes of x in the mailbox, for each peer. Up to so many it is faster than one shot through
+/// windows, up to half of them than two shots.
 std::size_t room(int ranks) {
-    return (std::size_t{4} << 20) / static_cast<unsigned>(std::max(ranks, 2));
+    return (std::size_t{4} << 20) / static_cast<unsigned>(ranks <= 2 ? 1 : ranks);
 }
 
-/// Calls `use.operator()<T, kMost, kMostThreads>()` for the type and the ranks.
+/// Calls `use.operator()<T, kMost>()` for the type and the ranks.
 template <class Use>
-void with_kernel(symm::DataType type, int ranks, bool long_rows, const Use& use) {
+void with_kernel(symm::DataType type, int ranks, const Use& use) {
     symm::with_type_and_ranks<symm::Types::kFloating>(type, ranks, [&]<class T, int kMost>() {
         if constexpr (kMost <= symm::kMaxRanksOnGpus && sizeof(T) <= sizeof(float)) {
-            if constexpr (kMost <= kMostRanksOfLongRows) {
-                if (long_rows) {
-                    return use.template operator()<T, kMost, kThreadsOfLongRows>();
-                }
-            }
-            use.template operator()<T, kMost, kThreads>();
+            use.template operator()<T, kMost>();
         }
     });
 }
 
-/// Blocks that a device keeps resident. One for long rows takes the place of two.
+/// Windows of long rows, for at most four ranks, have many threads.
+template <class T, int kMost>
+using LongRowsInWindows =
+    RmsNormWindows<T, kMost, kMost <= kMostRanksOfManyThreads ? kManyThreads : kThreads>;
+
+/// Blocks that a device keeps resident. One of more than kThreads takes the place of two.
 template <class Kernel>
 unsigned resident(unsigned threads) {
     constexpr unsigned kPlaces = Kernel::kMaxThreads / kThreads;
@@ -49,14 +53,14 @@ unsigned resident(unsigned threads) {
 /// The fewest of all kernels.
 unsigned resident(int ranks, unsigned threads) {
     unsigned blocks = std::numeric_limits<unsigned>::max();
-    for (const bool long_rows : {false, true}) {
-        for (const symm::DataType type :
-             {symm::DataType::kFloat, symm::DataType::kHalf, symm::DataType::kBfloat16}) {
-            with_kernel(type, ranks, long_rows, [&]<class T, int kMost, unsigned kMostThreads>() {
-                blocks = std::min({blocks, resident<RmsNormPacks<T, kMost, kMostThreads>>(threads),
-                                   resident<RmsNormWindows<T, kMost, kMostThreads>>(threads)});
-            });
-        }
+    for (const symm::DataType type :
+         {symm::DataType::kFloat, symm::DataType::kHalf, symm::DataType::kBfloat16}) {
+        with_kernel(type, ranks, [&]<class T, int kMost>() {
+            blocks = std::min({blocks, resident<RmsNormPacks<T, kMost>>(threads),
+                               resident<RmsNormParts<T, kMost>>(threads),
+                               resident<RmsNormWindows<T, kMost>>(threads),
+                               resident<LongRowsInWindows<T, kMost>>(threads)});
+        });
     }
     return blocks;
 }
@@ -100,40 +104,67 @@ void require_possible(const RmsNormRows& rows) {
     }
 }
 
-RmsNormCall call_of(const symm::OwnCollective& own, const RmsNormRows& rows) {
-    return {own.call({{rows.type}, rows.x, rows.out, std::size_t{rows.rows} * rows.hidden}),
-            rows.residual, rows.weight, rows.hidden, rows.epsilon};
+unsigned packs_of(const RmsNormRows& rows) {
+    return static_cast<unsigned>(bytes_of_row(rows) / sizeof(Pack));
 }
 
-/// Launches the kernel: all threads of a block do a row, and as many blocks as there are rows run,
-/// if they fit.
-template <template <class T, int kMost, unsigned kMostThreads> class Kernel, class Call>
-void launch(const symm::OwnCollective& own, const RmsNormRows& rows, const Call& call,
+RmsNormCall call_of(const symm::OwnCollective& own, const RmsNormRows& rows) {
+    return {own.call({{rows.type}, rows.x, rows.out, std::size_t{rows.rows} * rows.hidden}),
+            rows.residual,
+            rows.weight,
+            rows.rows,
+            rows.hidden,
+            rows.epsilon};
+}
+
+/// Launches a kernel in which all threads of a block do a row: as many blocks as there are rows, if
+/// they fit.
+template <class Kernel>
+void launch(const symm::OwnCollective& own, const RmsNormRows& rows, const Kernel& kernel,
             unsigned most_blocks, CUstream stream) {
-    const auto packs = static_cast<unsigned>(bytes_of_row(rows) / sizeof(Pack));
     const symm::LaunchShape& most = own.most();
-    const bool long_rows = packs > kThreads && own.ranks() <= kMostRanksOfLongRows &&
-                           most.threads == kThreads && most.blocks > 1;
-    const unsigned places = long_rows ? kThreadsOfLongRows / kThreads : 1;
-    const unsigned blocks = std::min({rows.rows, most.blocks / places, most_blocks});
-    const unsigned threads = std::min((packs + 31) / 32 * 32, most.threads * places);
-    with_kernel(rows.type, own.ranks(), long_rows,
-                [&]<class T, int kMost, unsigned kMostThreads>() {
-                    using Launched = Kernel<T, kMost, kMostThreads>;
-                    symm::launch(stream, blocks, threads, Launched{call},
-                                 Launched::shared_bytes(rows.hidden));
-                });
+    const unsigned packs = packs_of(rows);
+    const bool many = Kernel::kMaxThreads > kThreads && packs > kThreads &&
+                      most.threads == kThreads && most.blocks > 1;
+    const unsigned threads =
+        std::min((packs + 31) / 32 * 32, many ? Kernel::kMaxThreads : most.threads);
+    const unsigned blocks = std::min({rows.rows, most.blocks / (many ? 2 : 1), most_blocks});
+    symm::launch(stream, blocks, threads, kernel, Kernel::shared_bytes(rows.hidden));
 }
 
 }  // namespace
 
 AllReduceRmsNorm::AllReduceRmsNorm(symm::Communicator& communicator)
-    : own_(
-          communicator,
-          {.slots_per_peer = static_cast<unsigned>(room(communicator.ranks()) / sizeof(Pack)),
-           .has_sentinel = true,
-           .threads = kThreads,
-           .resident = [&](unsigned threads) { return resident(communicator.ranks(), threads); }}) {
+    : own_(communicator,
+           {.slots_per_peer = static_cast<unsigned>(room(communicator.ranks()) / sizeof(Pack)),
+            .has_sentinel = true,
+            .threads = kThreads,
+            .resident = [&](unsigned threads) { return resident(communicator.ranks(), threads); }}),
+      most_parts_(RmsNormParts<float, 2>::most_parts_of(kMostBytesOfParts / sizeof(Pack))),
+      squares_(communicator.allocate(most_parts_ * sizeof(symm::Packet))) {
+    symm::zero(squares_, most_parts_ * sizeof(symm::Packet));
+}
+
+void AllReduceRmsNorm::launch_packs(const RmsNormRows& rows, CUstream stream) const {
+    const RmsNormCall call = call_of(own_, rows);
+    const unsigned packs = packs_of(rows);
+    with_kernel(rows.type, own_.ranks(), [&]<class T, int kMost>() {
+        if (packs * static_cast<unsigned>(own_.ranks() - 1) <= kThreads ||
+            bytes_of(rows) > kMostBytesOfParts) {
+            return launch(own_, rows, RmsNormPacks<T, kMost>{{call}}, rows.rows, stream);
+        }
+        using Kernel = RmsNormParts<T, kMost>;
+        const symm::LaunchShape& most = own_.most();
+        constexpr unsigned kLanes = symm::simt::kWarpSize;
+        const unsigned parts_of_row = (packs + kLanes - 1) / kLanes;
+        const unsigned lanes = rows.rows * parts_of_row * kLanes;
+        const unsigned threads = std::min(
+            most.threads,
+            std::max(kThreadsOfParts, (lanes / most.blocks + kLanes - 1) / kLanes * kLanes));
+        const unsigned blocks = std::min(most.blocks, (lanes + threads - 1) / threads);
+        auto* const squares = reinterpret_cast<symm::Packet*>(squares_);
+        symm::launch(stream, blocks, threads, Kernel{{{call}}, squares, most_parts_, parts_of_row});
+    });
 }
 
 void AllReduceRmsNorm::operator()(const RmsNormRows& rows, CUstream stream,
@@ -151,9 +182,11 @@ void AllReduceRmsNorm::operator()(const RmsNormRows& rows, CUstream stream,
         refuse_unless(asked != RmsNormWay::kTwoShots || both,
                       "RMSNorm by two shots needs x and residual in windows");
         if (asked == RmsNormWay::kAuto) {
-            way = bytes_of(rows) <= room(own_.ranks()) || !x ? RmsNormWay::kPacks
-                  : own_.ranks() > 2 && both                 ? RmsNormWay::kTwoShots
-                                                             : RmsNormWay::kOneShot;
+            const bool by_two_shots = own_.ranks() > 2 && both;
+            const std::size_t most = room(own_.ranks()) / (by_two_shots ? 2 : 1);
+            way = bytes_of(rows) <= most || !x ? RmsNormWay::kPacks
+                  : by_two_shots               ? RmsNormWay::kTwoShots
+                                               : RmsNormWay::kOneShot;
         }
     };
     const auto by_packs = [&] {
@@ -161,7 +194,7 @@ void AllReduceRmsNorm::operator()(const RmsNormRows& rows, CUstream stream,
         RmsNormRows piece = rows;
         for (unsigned left = rows.rows; left > 0; left -= piece.rows) {
             piece.rows = std::min(at_once, left);
-            launch<RmsNormPacks>(own_, piece, call_of(own_, piece), piece.rows, stream);
+            launch_packs(piece, stream);
             piece.x += bytes_of(piece);
             piece.residual += bytes_of(piece);
             piece.out += bytes_of(piece);
@@ -171,7 +204,14 @@ void AllReduceRmsNorm::operator()(const RmsNormRows& rows, CUstream stream,
         const RmsNormWindowsCall call{call_of(own_, rows), way == RmsNormWay::kTwoShots,
                                       own_.meeting(rows.x, rows.residual, bytes_of(rows)),
                                       own_.barrier()};
-        launch<RmsNormWindows>(own_, rows, call, symm::kMaxBarrierBlocks, stream);
+        with_kernel(rows.type, own_.ranks(), [&]<class T, int kMost>() {
+            if (packs_of(rows) > kThreads) {
+                launch(own_, rows, LongRowsInWindows<T, kMost>{call}, symm::kMaxBarrierBlocks,
+                       stream);
+            } else {
+                launch(own_, rows, RmsNormWindows<T, kMost>{call}, symm::kMaxBarrierBlocks, stream);
+            }
+        });
     };
     own_.queue(text, stream, check, [&] { way == RmsNormWay::kPacks ? by_packs() : by_windows(); });
 }

@@ -43,7 +43,11 @@ public:
                     RmsNormWay way = RmsNormWay::kAuto) const;
 
 private:
+    void launch_packs(const RmsNormRows& rows, CUstream stream) const;
+
     symm::OwnCollective own_;
+    unsigned most_parts_;
+    CUdeviceptr squares_;  ///< Of the parts of long rows.
 };
 
 }  // namespace your_own

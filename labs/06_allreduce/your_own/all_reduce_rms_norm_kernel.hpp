@@ -10,7 +10,7 @@
 /// all ranks if the residuals had them before.
 ///
 /// A few rows go through a mailbox in one shot: each rank sends all of x to every other and does
-/// all rows. Thread t of a block of rank r:
+/// all rows. (long_rows_kernel.hpp has the same for long rows.) Thread t of a block of rank r:
 ///
 /// | does                             | to what                     | order   | why                  |
 /// |----------------------------------|-----------------------------|---------|----------------------|
@@ -52,18 +52,73 @@ namespace your_own {
 
 using Pack = symm::simt::Pack16;
 
-/// The most threads of a block, and of one for longer rows, of at most four ranks: a pack of the
-/// row each, with half as many registers.
+/// The most threads of a block, and of one with half as many registers for each: so many do longer
+/// rows, or two smaller blocks fit a multiprocessor.
 inline constexpr unsigned kThreads = 512;
-inline constexpr unsigned kThreadsOfLongRows = 1024;
+inline constexpr unsigned kManyThreads = 1024;
+/// For at most two ranks the registers suffice.
+template <int kMost>
+inline constexpr unsigned kThreadsFor = kMost <= 2 ? kManyThreads : kThreads;
 
-/// Parameters of both kernels. x is `in`, with `count` elements in all, which are whole rows.
+/// Parameters of both kernels. x is `in`, with `count` elements in all.
 struct RmsNormCall : symm::MailboxCall {
     CUdeviceptr residual;
     CUdeviceptr weight;  ///< One row.
-    unsigned hidden;     ///< Elements of a row: whole packs.
+    unsigned rows;
+    unsigned hidden;  ///< Elements of a row: whole packs.
     float epsilon;
+
+    /// The sum of the ranks' packs, with the residual behind them. Its operation is known here, so
+    /// no other one is compiled.
+    template <class T, int kMost>
+    __host__ __device__ Pack sum_of(const Pack (&packs)[kMost]) const {
+        return symm::Reduction(symm::ReduceOp::kSum, ranks).reduce<T>(packs, ranks + 1);
+    }
+    /// 1 / rms of a row, from the sum of its squares.
+    __host__ __device__ float scale(float squares) const {
+        const auto elements = static_cast<float>(hidden);
+        NV_IF_ELSE_TARGET(NV_IS_DEVICE,  // approximate, as all ranks' results are
+                          (return rsqrtf(__fdividef(squares, elements) + epsilon);),
+                          (return 1.0F / std::sqrt(squares / elements + epsilon);))
+    }
 };
+
+/// The sum over the lanes, which all get the same bits.
+__host__ __device__ inline float sum_of_warp(const symm::simt::Warp& warp, float value) {
+    SYMM_UNROLL
+    for (unsigned distance = symm::simt::kWarpSize / 2; distance > 0; distance /= 2) {
+        if (distance < warp.size()) {
+            value += warp.shfl(value, warp.thread_rank() ^ distance);
+        }
+    }
+    return value;
+}
+
+template <class T>
+__host__ __device__ float squares_of(const Pack& pack) {
+    const auto elements = cuda::std::bit_cast<symm::Elements<T, Pack>>(pack);
+    float sum = 0;
+    SYMM_UNROLL
+    for (unsigned k = 0; k < symm::kPerPack<T, Pack>; ++k) {
+        const auto value = static_cast<float>(elements.at[k]);
+        sum += value * value;
+    }
+    return sum;
+}
+
+/// A pack of the output.
+template <class T>
+__host__ __device__ Pack scaled(const Pack& pack, float scale, const Pack& weight) {
+    const auto values = cuda::std::bit_cast<symm::Elements<T, Pack>>(pack);
+    const auto weights = cuda::std::bit_cast<symm::Elements<T, Pack>>(weight);
+    symm::Elements<T, Pack> result;
+    SYMM_UNROLL
+    for (unsigned k = 0; k < symm::kPerPack<T, Pack>; ++k) {
+        result.at[k] = static_cast<T>(static_cast<float>(values.at[k]) * scale *
+                                      static_cast<float>(weights.at[k]));
+    }
+    return cuda::std::bit_cast<Pack>(result);
+}
 
 /// A block's rows, one after another. Every thread of the block has one. The block's shared memory
 /// begins with `shared_bytes()`.
@@ -87,9 +142,7 @@ public:
         }
     }
 
-    __host__ __device__ unsigned rows() const {
-        return static_cast<unsigned>(call_.count / call_.hidden);
-    }
+    __host__ __device__ unsigned rows() const { return call_.rows; }
     __host__ __device__ unsigned packs() const { return call_.hidden / kElements; }
 
     /// Calls `use(at, i)` for this thread's packs of a row: pack i of the row is pack `at` of all.
@@ -102,12 +155,7 @@ public:
 
     /// Takes pack i of the row's new residual. The same thread always takes the same packs.
     __host__ __device__ void take(unsigned i, const Pack& residual) {
-        const auto elements = cuda::std::bit_cast<symm::Elements<T, Pack>>(residual);
-        SYMM_UNROLL
-        for (unsigned k = 0; k < kElements; ++k) {
-            const auto value = static_cast<float>(elements.at[k]);
-            sum_ += value * value;
-        }
+        sum_ += squares_of<T>(residual);
         packs_[i] = residual;
     }
 
@@ -118,11 +166,10 @@ public:
         if (!add_up_squares(arrived, all)) {
             return false;
         }
-        const float scale =
-            1.0F / std::sqrt(all / static_cast<float>(call_.hidden) + call_.epsilon);
+        const float scale = call_.scale(all);
         for_packs(row, [&](unsigned at, unsigned i) {
-            reinterpret_cast<Pack*>(call_.out)[at] =
-                scaled(packs_[i], scale, i == block_.thread_rank() ? first_weight_ : weight()[i]);
+            const Pack weights = i == block_.thread_rank() ? first_weight_ : weight()[i];
+            reinterpret_cast<Pack*>(call_.out)[at] = scaled<T>(packs_[i], scale, weights);
         });
         return true;
     }
@@ -130,7 +177,7 @@ public:
 private:
     static constexpr unsigned kElements = symm::kPerPack<T, Pack>;
     struct alignas(16) Squares {
-        float of_warp[2][kThreadsOfLongRows / symm::simt::kWarpSize];
+        float of_warp[2][kManyThreads / symm::simt::kWarpSize];
     };
 
     __host__ __device__ const Pack* weight() const {
@@ -141,7 +188,7 @@ private:
     /// each. False on all threads of the block if one of them passes false.
     __host__ __device__ bool add_up_squares(bool arrived, float& all) {
         float* const squares = squares_->of_warp[half_];
-        const float of_warp = sum_of_warp(sum_);
+        const float of_warp = sum_of_warp(warp_, sum_);
         if (warp_.thread_rank() == 0) {
             squares[warp_.meta_group_rank()] = of_warp;
         }
@@ -157,29 +204,6 @@ private:
         return true;
     }
 
-    /// The sum over the lanes, which all get the same bits.
-    __host__ __device__ float sum_of_warp(float value) const {
-        SYMM_UNROLL
-        for (unsigned distance = symm::simt::kWarpSize / 2; distance > 0; distance /= 2) {
-            if (distance < warp_.size()) {
-                value += warp_.shfl(value, warp_.thread_rank() ^ distance);
-            }
-        }
-        return value;
-    }
-
-    __host__ __device__ static Pack scaled(const Pack& pack, float scale, const Pack& weight) {
-        const auto values = cuda::std::bit_cast<symm::Elements<T, Pack>>(pack);
-        const auto weights = cuda::std::bit_cast<symm::Elements<T, Pack>>(weight);
-        symm::Elements<T, Pack> result;
-        SYMM_UNROLL
-        for (unsigned k = 0; k < kElements; ++k) {
-            result.at[k] = static_cast<T>(static_cast<float>(values.at[k]) * scale *
-                                          static_cast<float>(weights.at[k]));
-        }
-        return cuda::std::bit_cast<Pack>(result);
-    }
-
     const RmsNormCall& call_;
     symm::simt::ThreadBlock block_;
     symm::simt::Warp warp_;
@@ -191,49 +215,27 @@ private:
     unsigned half_ = 0;
 };
 
-/// One shot through the mailbox, for at most kMost ranks.
-template <class T, int kMost, unsigned kMostThreads = kThreads>
-struct RmsNormPacks : RmsNormCall {
-    static constexpr unsigned kMaxThreads = kMostThreads;
-    static unsigned shared_bytes(unsigned hidden) { return RowNorm<T>::shared_bytes(hidden); }
-
-    __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
-        Session mailbox(block, *this);
-        RowNorm<T> norm(block, *this);
-        bool arrived = !mailbox.gave_up();
-        for (unsigned row = block.group_index(); arrived && row < norm.rows();
-             row += block.dim_blocks()) {
-            norm.for_packs(row, [&](unsigned at, unsigned) {
-                const Pack pack = own(at);
-                for (int step = 1; step < ranks; ++step) {
-                    mailbox.send(peer(step), at, pack);
-                }
-            });
-        }
-        for (unsigned row = block.group_index(); row < norm.rows(); row += block.dim_blocks()) {
-            norm.for_packs(row, [&](unsigned at, unsigned i) {
-                arrived = arrived && add_up(mailbox, norm, at, i);
-            });
-            if (!norm.finish(row, arrived)) {
-                break;
-            }
-        }
-        mailbox.end(block, norm.rows() * norm.packs());
-    }
-
-private:
+/// One shot through the mailbox, for at most kMost ranks: what a thread does with a pack.
+template <class T, int kMost>
+struct MailedRows : RmsNormCall {
+    static constexpr unsigned kMaxThreads = kThreadsFor<kMost>;
     /// The residual is added up like one more rank's pack.
     using Session = symm::MailboxSession<symm::SentinelPacks, kMost + 1>;
 
     __host__ __device__ Pack own(unsigned at) const {
-        return symm::load_to_send(reinterpret_cast<const T*>(in), count, at);
+        return symm::without_sentinel(reinterpret_cast<const Pack*>(in)[at]);
     }
-    /// Adds up pack `at` of all rows, pack i of its row. False if the wait gave up.
-    __host__ __device__ bool add_up(Session& mailbox, RowNorm<T>& norm, unsigned at,
-                                    unsigned i) const {
-        auto* const to = reinterpret_cast<Pack*>(residual) + at;
+    /// Sends pack `at` of all rows to every peer.
+    __host__ __device__ void send(const Session& mailbox, unsigned at) const {
+        const Pack pack = own(at);
+        for (int step = 1; step < ranks; ++step) {
+            mailbox.send(peer(step), at, pack);
+        }
+    }
+    /// Waits for pack `at` of all peers, and returns the new residual's. False if the wait gave up.
+    __host__ __device__ bool receive(Session& mailbox, unsigned at, Pack& sum) const {
         const Pack mine = own(at);
-        const Pack before = *to;
+        const Pack before = reinterpret_cast<const Pack*>(residual)[at];
         Pack data[kMost + 1];
         SYMM_UNROLL
         for (int p = 0; p <= kMost; ++p) {
@@ -242,16 +244,48 @@ private:
         if (!mailbox.receive(peers(), at, data)) {
             return false;
         }
+        sum = this->template sum_of<T>(data);
+        return true;
+    }
+    /// Stores the sentinel, and pack `at` of the new residual.
+    __host__ __device__ void store(const Session& mailbox, unsigned at, const Pack& sum) const {
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
             if ((peers() >> p & 1U) != 0) {
                 mailbox.clear(p, at);
             }
         }
-        const Pack sum = reduction.template reduce<T>(data, ranks + 1);
-        *to = sum;
-        norm.take(i, sum);
-        return true;
+        reinterpret_cast<Pack*>(residual)[at] = sum;
+    }
+};
+
+/// One shot through the mailbox: a block does a row.
+template <class T, int kMost>
+struct RmsNormPacks : MailedRows<T, kMost> {
+    static unsigned shared_bytes(unsigned hidden) { return RowNorm<T>::shared_bytes(hidden); }
+
+    __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
+        typename MailedRows<T, kMost>::Session mailbox(block, *this);
+        RowNorm<T> norm(block, *this);
+        bool arrived = !mailbox.gave_up();
+        for (unsigned row = block.group_index(); arrived && row < norm.rows();
+             row += block.dim_blocks()) {
+            norm.for_packs(row, [&](unsigned at, unsigned) { this->send(mailbox, at); });
+        }
+        for (unsigned row = block.group_index(); row < norm.rows(); row += block.dim_blocks()) {
+            norm.for_packs(row, [&](unsigned at, unsigned i) {
+                Pack sum;
+                arrived = arrived && this->receive(mailbox, at, sum);
+                if (arrived) {
+                    this->store(mailbox, at, sum);
+                    norm.take(i, sum);
+                }
+            });
+            if (!norm.finish(row, arrived)) {
+                break;
+            }
+        }
+        mailbox.end(block, norm.rows() * norm.packs());
     }
 };
 
@@ -263,7 +297,7 @@ struct RmsNormWindowsCall : RmsNormCall {
 };
 
 /// One or two shots through windows, for at most kMost ranks.
-template <class T, int kMost, unsigned kMostThreads = kThreads>
+template <class T, int kMost, unsigned kMostThreads = kThreadsFor<kMost>>
 struct RmsNormWindows : RmsNormWindowsCall {
     static constexpr unsigned kMaxThreads = kMostThreads;
     static unsigned shared_bytes(unsigned hidden) {
@@ -330,14 +364,14 @@ private:
         for (int p = 0; p <= kMost; ++p) {
             data[p] = p < ranks && p < kMost ? places.x[p < kMost ? p : 0][at] : before;
         }
-        const Pack sum = reduction.template reduce<T>(data, ranks + 1);
+        const Pack all = sum_of<T>(data);
         SYMM_UNROLL
         for (int p = 0; p < kMost; ++p) {
             if (p < (two_shots ? ranks : 1)) {
-                places.residual[p][at] = sum;
+                places.residual[p][at] = all;
             }
         }
-        return sum;
+        return all;
     }
 };
 

@@ -1,6 +1,6 @@
 // AllReduce, residual and RMSNorm in every execution: through the mailbox, and in windows.
 
-#include "../all_reduce_rms_norm_kernel.hpp"
+#include "../long_rows_kernel.hpp"
 
 #include <cmath>
 #include <string>
@@ -10,7 +10,7 @@
 namespace your_own {
 namespace {
 
-enum class Way { kPacks, kOneShot, kTwoShots };
+enum class Way { kPacks, kParts, kOneShot, kTwoShots };
 
 struct Calls {
     int ranks;
@@ -19,9 +19,11 @@ struct Calls {
     symm::explore::Shape shape;
     Way way;
     std::uint32_t last = 0;  ///< The number of the call before the first.
+    symm::Packet old{};      ///< What the third packet of `squares` holds then.
 };
 
 constexpr unsigned kMostRows = 4;
+constexpr unsigned kMostParts = 4;
 constexpr float kEpsilon = 0.5F;
 
 float x(int rank, unsigned call, std::size_t i) {
@@ -77,9 +79,11 @@ void fill_scene(Scene& scene, const Calls& calls) {
         for (std::size_t i = 0; i < calls.hidden; ++i) {
             weights[i] = weight(i);
         }
+        auto* const squares = scene.allocate<symm::Packet>(kMostParts, "squares", rank);
+        squares[2] = calls.old;
         const RmsNormWindowsCall call{
             {memory.call(scene, rank, in, out, 0, calls.last),
-             reinterpret_cast<CUdeviceptr>(residual), reinterpret_cast<CUdeviceptr>(weights),
+             reinterpret_cast<CUdeviceptr>(residual), reinterpret_cast<CUdeviceptr>(weights), 0,
              calls.hidden, kEpsilon},
             calls.way == Way::kTwoShots,
             memory.meeting(rank, in, residual),
@@ -93,13 +97,21 @@ void fill_scene(Scene& scene, const Calls& calls) {
         };
         const auto kernel = [=](unsigned c, const ThreadBlock& block) {
             RmsNormWindowsCall mine = call;
+            mine.rows = calls.rows[c];
             mine.count = calls.rows[c] * calls.hidden;
-            calls.way == Way::kPacks ? RmsNormPacks<float, kMost>{mine}(block)
-                                     : RmsNormWindows<float, kMost>{mine}(block);
+            switch (calls.way) {
+                case Way::kPacks:
+                    return RmsNormPacks<float, kMost>{{mine}}(block);
+                case Way::kParts:
+                    return RmsNormParts<float, kMost>{
+                        {{mine}}, squares, kMostParts, calls.hidden / 4 / block.size()}(block);
+                default:
+                    return RmsNormWindows<float, kMost>{mine}(block);
+            }
         };
         launch_calls(scene, rank, calls.shape, call.timeout, calls.rows.size(),
                      {fill, kernel, [=](unsigned c, bool gave_up) {
-                          if (!gave_up || calls.way == Way::kPacks) {
+                          if (!gave_up || calls.way <= Way::kParts) {
                               check(calls, c, residual, out, gave_up);
                           }
                       }});
@@ -127,6 +139,14 @@ int main(int argc, char** argv) {
             scene("packs/2x1x2", {2, {2, 1, 2}, 4, {.blocks = 2}, Way::kPacks}),
             scene("packs/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kPacks, 0xfffffffd}),
             scene("packs/3x1", {3, {1, 2, 1}, 4, {}, Way::kPacks}),
+            scene("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),
+            scene("parts/2x1x2", {2, {1, 1}, 8, {.blocks = 2}, Way::kParts}),
+            scene("parts/2x1x2/old", {2, {1, 1, 2}, 8, {.blocks = 2}, Way::kParts, 0, {7, 3, 7, 3}},
+                  false),
+            scene("parts/2x2", {2, {1, 1}, 16, {.threads = 2}, Way::kParts}),
+            scene("parts/2x1/2parts", {2, {2, 1}, 8, {}, Way::kParts}),
+            scene("parts/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kParts, 0xfffffffd}),
+            scene("parts/3x1", {3, {1, 1}, 4, {}, Way::kParts}),
             scene("one_shot/2x1", {2, {1, 1, 1}, 4, {}, Way::kOneShot}),
             scene("one_shot/2x2", {2, {2, 2}, 8, {.threads = 2}, Way::kOneShot}),
             scene("two_shots/2x1", {2, {2, 2}, 4, {}, Way::kTwoShots}),

@@ -12,6 +12,7 @@ import sys
 
 ALL_TO_ALL = "all_to_all_kernel.hpp"
 RMS_NORM = "all_reduce_rms_norm_kernel.hpp"
+LONG_ROWS = "long_rows_kernel.hpp"
 WRONG = "(element|received count) is wrong"
 ROW = "(residual|output) is wrong"
 STORES = "has given up, and stores"
@@ -59,6 +60,17 @@ MUTANTS = [
     ("a new sum for each row", RMS_NORM, "        sum_ = 0;\n", "", "rms_norm/packs/2x2", ROW),
     ("the count of calls", RMS_NORM, "mailbox.end(block, norm.rows() * norm.packs());", "",
      "rms_norm/packs/2x1", ROW + "|no thread can go on"),
+    ("the check of giving up", LONG_ROWS, "bool arrived = !mailbox.gave_up();",
+     "bool arrived = true;", "rms_norm/parts/2x1", STORES),
+    ("the vote on the packs", LONG_ROWS, "if (warp.all(arrived) && warp.thread_rank() == 0) {",
+     "if (warp.thread_rank() == 0) {", "rms_norm/parts/2x1x2",
+     "gave up has stored a wrong output"),
+    ("the other parts' squares", LONG_ROWS, "&squares[part.of_row + p]", "&squares[part.index]",
+     "rms_norm/parts/2x1/2parts", ROW),
+    ("the vote on the squares", LONG_ROWS, "if (warp.all(arrived) && part.has_pack) {",
+     "if (arrived && part.has_pack) {", "rms_norm/parts/2x2", "gave up has stored a wrong output"),
+    ("the clearing of old packets", LONG_ROWS, "clear_unused(block, epoch % most_parts);", "",
+     "rms_norm/parts/2x1x2/old", ROW),
     ("the last barrier", RMS_NORM, "if (!end.arrive_and_wait()) {", "if (false) {",
      "rms_norm/one_shot/2x1", r"data race on r\d.x"),
     ("the other ranks' residuals", RMS_NORM, "two_shots ? ranks : 1", "1",

@@ -132,10 +132,10 @@ TEST(RowNorm, NormalizesEachRow) {
             rank.bootstrap().barrier("inputs are there");
             symm::launch(side.stream.get(), 2, 64,
                          RmsNormPacks<float, 2>{
-                             {side.call(offsetof(Memory, x), offsetof(Memory, rows_out),
-                                        std::size_t{kRows} * kHidden),
-                              side.local() + offsetof(Memory, residual),
-                              side.local() + offsetof(Memory, weight), kHidden, kEpsilon}},
+                             {{side.call(offsetof(Memory, x), offsetof(Memory, rows_out),
+                                         std::size_t{kRows} * kHidden),
+                               side.local() + offsetof(Memory, residual),
+                               side.local() + offsetof(Memory, weight), kRows, kHidden, kEpsilon}}},
                          RowNorm<float>::shared_bytes(kHidden));
             const Memory after = side.contents();
             for (unsigned row = 0; row < kRows; ++row) {
