@@ -1,25 +1,27 @@
 #pragma once
 /// \file
-/// AllReduce, residual and RMSNorm of a few long rows. A block runs on one multiprocessor, through
-/// which all packs of its row would go to the link and come from it. Here a row is divided into
-/// *parts*, one pack for each lane of a warp, and any warp of any block does a part. The warps of a
-/// row tell each other the sums of their squares by packets, in memory of their own rank:
+/// AllReduce, residual and RMSNorm of a few long rows. If one block did a row, as in
+/// all_reduce_rms_norm_kernel.hpp, all its packs would pass through one multiprocessor. Here a row
+/// is divided into *parts*, with one pack for each lane of a warp, and the warps of all blocks do
+/// the parts. The sum of a row's squares then comes from several warps, which exchange the sums of
+/// their parts by packets (ll_packet.hpp) in `squares`, in memory of their own rank:
 ///
 /// | a warp does                      | to what                 | order   | why                      |
 /// |----------------------------------|-------------------------|---------|--------------------------|
-/// | stores its packs of x, of all its parts | slots of all peers | relaxed | as in all_reduce_rms_norm_kernel.hpp |
-/// | polls until all peers' packs are there | its own slots    | relaxed | as there                 |
-/// | lane 0 stores the sum of the part's squares | the part's packet of `squares` | relaxed | a packet is data and flag in one (ll_packet.hpp) |
-/// | stores the sentinel, and its packs | its own slots, `residual` | relaxed, plain | as there |
-/// | lanes poll the packets of all parts of the row | `squares` | relaxed | their flag is the number of this call |
+/// | stores the packs of x of all its parts | slots of all peers | relaxed | as in all_reduce_rms_norm_kernel.hpp |
+/// | polls until all peers' packs of a part are there | its own slots | relaxed | as there         |
+/// | lane 0 stores the sum of the part's squares | the part's packet in `squares` | relaxed | a packet is data and flag in one |
+/// | stores the sentinel, and the new residual | its own slots, `residual` | relaxed, plain | as there |
+/// | polls the packets of all parts of the row | `squares`      | relaxed | their flag is the number of this call |
 /// | stores its packs                 | `out`                   | plain   | for this rank's stream only |
 ///
-/// - No deadlock: a warp sends all its packs before it waits for any, and all its packets before it
-///   waits for any packet. All blocks run at once.
-/// - If a wait of one lane gives up, its warp sends no packet, and the waits of its rank end.
-/// - The next call cannot overtake this one: only the rank's next kernel stores packets again.
-/// - No old flag equals a later number of a call, which wraps: each call clears one packet that it
-///   does not use, in turn.
+/// - No deadlock: all blocks run at once. A warp sends the packs of all its parts before it waits
+///   for any pack, and stores the packets of all its parts before it waits for any packet.
+/// - If a lane's wait gives up, its warp stores no more packets, and the rank's other waits end.
+/// - The next call cannot overtake this one. For slots, see mailbox.hpp. Packets are stored only by
+///   kernels of the same rank, which run one after another.
+/// - The number of a call wraps, so the flag of a packet that was long unused could equal a later
+///   number. Each call has one packet in turn to clear, and does so unless it uses that packet.
 ///
 /// Source: ours.
 
@@ -33,11 +35,11 @@ namespace your_own {
 /// One shot through the mailbox, for at most kMost ranks.
 template <class T, int kMost>
 struct RmsNormParts : MailedRows<T, kMost> {
-    symm::Packet* squares;  ///< This rank's, zeroed before the first call.
-    unsigned most_parts;    ///< Packets there.
+    symm::Packet* squares;  ///< One packet for each part, zeroed before the first call.
+    unsigned most_parts;    ///< Packets in `squares`.
     unsigned parts_of_row;
 
-    /// How many packets it takes for `packs` packs, in rows that are longer than a part.
+    /// The most parts of `packs` packs, if each row is longer than a part.
     static constexpr unsigned most_parts_of(unsigned packs) {
         return 2 * packs / symm::simt::kWarpSize;
     }
@@ -98,11 +100,11 @@ struct RmsNormParts : MailedRows<T, kMost> {
 
 private:
     struct Part {
-        unsigned index;   ///< Of all rows.
-        unsigned of_row;  ///< The row's first part.
-        unsigned i;       ///< This lane's pack of the row,
-        unsigned at;      ///< of all rows,
-        bool has_pack;    ///< if it has one: a row's last part may be shorter.
+        unsigned index;   ///< Among the parts of all rows.
+        unsigned of_row;  ///< Index of its row's first part.
+        unsigned i;       ///< This lane's pack, in the row.
+        unsigned at;      ///< The same, among the packs of all rows.
+        bool has_pack;    ///< False for a lane past the end of the row.
     };
 
     __host__ __device__ const Pack* weights() const {
