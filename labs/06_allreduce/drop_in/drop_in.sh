@@ -82,9 +82,11 @@ else
     done
     run torch_expandable 60 env PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True \
         "${ours[@]}" "$python" -B "$here/torch_client.py" losses
-    if ! diff <(grep '^loss' torch_losses_without.txt) <(grep '^loss' torch_losses.txt); then
-        echo "torch_losses: not the losses of NCCL alone"
-        failures=$((failures + 1))
-    fi
+    for name in torch_losses torch_expandable; do
+        if ! diff <(grep '^loss' torch_losses_without.txt) <(grep '^loss' "$name.txt"); then
+            echo "$name: not the losses of NCCL alone"
+            failures=$((failures + 1))
+        fi
+    done
 fi
 [[ $failures -eq 0 ]]

@@ -25,7 +25,6 @@
 ///
 /// Source: ours.
 
-#include <algorithm>
 #include <symm/kernel.hpp>
 
 #include "all_reduce_rms_norm_kernel.hpp"
