@@ -141,9 +141,12 @@ AllReduceRmsNorm::AllReduceRmsNorm(symm::Communicator& communicator)
             .threads = kThreads,
             .resident = [&](unsigned threads) { return resident(communicator.ranks(), threads); }}),
       most_parts_(RmsNormParts<float, 2>::most_parts_of(kMostBytesOfParts / sizeof(Pack))),
-      squares_(communicator.allocate(most_parts_ * sizeof(symm::Packet))) {
-    symm::zero(squares_, most_parts_ * sizeof(symm::Packet));
-}
+      squares_(communicator
+                   .add_memory(most_parts_ * sizeof(symm::Packet),
+                               [this](CUdeviceptr memory) {
+                                   symm::zero(memory, most_parts_ * sizeof(symm::Packet));
+                               })
+                   .local()) {}
 
 void AllReduceRmsNorm::launch_packs(const RmsNormRows& rows, CUstream stream) const {
     const RmsNormCall call = call_of(own_, rows);

@@ -140,7 +140,11 @@ void test_all_to_all(int ranks) {
 
 void check_rms_norm(Rank& rank, symm::DataType type, unsigned rows, unsigned hidden) {
     Communicator communicator(rank);
-    const AllReduceRmsNorm rms_norm(communicator);
+    const auto without_context = [&] {
+        const symm::CurrentContext none(nullptr);
+        return AllReduceRmsNorm(communicator);
+    };
+    const AllReduceRmsNorm rms_norm = without_context();
     const Stream stream;
     CheckedRows checked(rank, communicator, type, rows, hidden);
     unsigned call = 0;
