@@ -18,7 +18,7 @@ constexpr unsigned kMostRows = 8192;
 constexpr unsigned kLeastHidden = 512;
 constexpr unsigned kMostHidden = 16384;
 constexpr int kMostRanksOfManyThreads = 4;
-constexpr std::size_t kMostBytesOfParts = 1 << 20;
+constexpr unsigned kMostParts = 2053;      // 1 MiB; a prime: long_rows_kernel.hpp
 constexpr unsigned kThreadsOfParts = 128;  // at least: few, as a block is one multiprocessor's
 
 /// Bytes of x in the mailbox, for each peer. Up to so many it is faster than one shot through
@@ -140,33 +140,32 @@ AllReduceRmsNorm::AllReduceRmsNorm(symm::Communicator& communicator)
             .has_sentinel = true,
             .threads = kThreads,
             .resident = [&](unsigned threads) { return resident(communicator.ranks(), threads); }}),
-      most_parts_(RmsNormParts<float, 2>::most_parts_of(kMostBytesOfParts / sizeof(Pack))),
       squares_(communicator
-                   .add_memory(most_parts_ * sizeof(symm::Packet),
-                               [this](CUdeviceptr memory) {
-                                   symm::zero(memory, most_parts_ * sizeof(symm::Packet));
+                   .add_memory(kMostParts * sizeof(symm::Packet),
+                               [](CUdeviceptr memory) {
+                                   symm::zero(memory, kMostParts * sizeof(symm::Packet));
                                })
                    .local()) {}
 
 void AllReduceRmsNorm::launch_packs(const RmsNormRows& rows, CUstream stream) const {
     const RmsNormCall call = call_of(own_, rows);
     const unsigned packs = packs_of(rows);
+    constexpr unsigned kLanes = symm::simt::kWarpSize;
+    const unsigned parts_of_row = (packs + kLanes - 1) / kLanes;
     with_kernel(rows.type, own_.ranks(), [&]<class T, int kMost>() {
         if (packs * static_cast<unsigned>(own_.ranks() - 1) <= kThreads ||
-            bytes_of(rows) > kMostBytesOfParts) {
+            rows.rows * parts_of_row > kMostParts) {
             return launch(own_, rows, RmsNormPacks<T, kMost>{{call}}, rows.rows, stream);
         }
         using Kernel = RmsNormParts<T, kMost>;
         const symm::LaunchShape& most = own_.most();
-        constexpr unsigned kLanes = symm::simt::kWarpSize;
-        const unsigned parts_of_row = (packs + kLanes - 1) / kLanes;
         const unsigned lanes = rows.rows * parts_of_row * kLanes;
         const unsigned threads = std::min(
             most.threads,
             std::max(kThreadsOfParts, (lanes / most.blocks + kLanes - 1) / kLanes * kLanes));
         const unsigned blocks = std::min(most.blocks, (lanes + threads - 1) / threads);
         auto* const squares = reinterpret_cast<symm::Packet*>(squares_);
-        symm::launch(stream, blocks, threads, Kernel{{{call}}, squares, most_parts_, parts_of_row});
+        symm::launch(stream, blocks, threads, Kernel{{{call}}, squares, kMostParts, parts_of_row});
     });
 }
 

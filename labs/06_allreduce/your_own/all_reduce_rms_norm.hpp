@@ -46,7 +46,6 @@ private:
     void launch_packs(const RmsNormRows& rows, CUstream stream) const;
 
     symm::OwnCollective own_;
-    unsigned most_parts_;
     CUdeviceptr squares_;  ///< Of the parts of long rows.
 };
 

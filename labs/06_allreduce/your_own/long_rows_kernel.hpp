@@ -20,8 +20,11 @@
 /// - If a lane's wait gives up, its warp stores no more packets, and the rank's other waits end.
 /// - The next call cannot overtake this one. For slots, see mailbox.hpp. Packets are stored only by
 ///   kernels of the same rank, which run one after another.
-/// - The number of a call wraps, so the flag of a packet that was long unused could equal a later
-///   number. Each call has one packet in turn to clear, and does so unless it uses that packet.
+/// - Numbers wrap after 2^32 launches, of RmsNormPacks and of this kernel, so the flag of a packet
+///   that was long unused could equal a later number. Each call of this kernel has one packet in
+///   turn to clear, and does so unless it uses that packet. The number of packets is a prime: with a
+///   power of two, odd packets would never have their turn if every second launch were of
+///   RmsNormPacks.
 ///
 /// Source: ours.
 
@@ -35,13 +38,9 @@ namespace your_own {
 template <class T, int kMost>
 struct RmsNormParts : MailedRows<T, kMost> {
     symm::Packet* squares;  ///< One packet for each part, zeroed before the first call.
-    unsigned most_parts;    ///< Packets in `squares`.
+    unsigned most_parts;    ///< Packets in `squares`: at least `rows * parts_of_row`.
     unsigned parts_of_row;
 
-    /// The most parts of `packs` packs, if each row is longer than a part.
-    static constexpr unsigned most_parts_of(unsigned packs) {
-        return 2 * packs / symm::simt::kWarpSize;
-    }
     static unsigned shared_bytes(unsigned) { return 0; }
 
     __host__ __device__ void operator()(const symm::simt::ThreadBlock& block) const {
@@ -120,7 +119,7 @@ private:
         const unsigned row = index / parts_of_row;
         const unsigned of_row = row * parts_of_row;
         const unsigned i = (index - of_row) * warp.size() + warp.thread_rank();
-        return {index, of_row, i, row * packs() + i, row < this->rows && i < packs()};
+        return {index, of_row, i, row * packs() + i, i < packs()};
     }
 
     /// Calls `use` for each part of this warp, on all its lanes.
