@@ -22,20 +22,21 @@ void with_row_type(symm::DataType type, const Use& use) {
                                            : use(__nv_bfloat16{});
 }
 
-/// Buffers of one rank, x and residual in windows, and their contents. Inputs are small multiples
-/// of 1/4, so that sums of eight ranks are exact.
+/// Buffers of one rank and their contents; x and residual are in windows unless `in_windows` is
+/// false. Inputs are small multiples of 1/4, so that sums of eight ranks are exact.
 class CheckedRows {
 public:
-    static constexpr float kEpsilon = 1e-5F;
+    static constexpr float kEpsilon = 0.25F;  // shows in each output
 
     CheckedRows(symm::Rank& rank, symm::Communicator& communicator, symm::DataType type,
-                unsigned rows, unsigned hidden)
+                unsigned rows, unsigned hidden, bool in_windows = true)
         : rank_(rank),
           bytes_(std::size_t{rows} * hidden * symm::size_of(type)),
           out_(bytes_),
           weight_(hidden * symm::size_of(type)),
-          rows_{communicator.allocate(bytes_),
-                communicator.allocate(bytes_),
+          no_window_(2 * bytes_),
+          rows_{in_windows ? communicator.allocate(bytes_) : no_window_.address(),
+                in_windows ? communicator.allocate(bytes_) : no_window_.address() + bytes_,
                 out_.address(),
                 weight_.address(),
                 rows,
@@ -127,6 +128,7 @@ private:
     std::size_t bytes_;
     symm::DeviceMemory out_;
     symm::DeviceMemory weight_;
+    symm::DeviceMemory no_window_;  ///< x and the residual, if they are in none.
     RmsNormRows rows_;
 };
 
