@@ -19,7 +19,7 @@ struct Calls {
     symm::explore::Shape shape;
     Way way;
     std::uint32_t last = 0;  ///< The number of the call before the first.
-    symm::Packet old{};      ///< What the third packet of `squares` holds then.
+    symm::Packet old{};      ///< What the last two packets of `squares` hold then.
 };
 
 constexpr unsigned kMostRows = 4;
@@ -82,7 +82,7 @@ void fill_scene(Scene& scene, const Calls& calls) {
             weights[i] = weight(i);
         }
         auto* const squares = scene.allocate<symm::Packet>(kMostParts, "squares", rank);
-        squares[2] = calls.old;
+        squares[2] = squares[3] = calls.old;
         const RmsNormWindowsCall call{
             {memory.call(scene, rank, in, out, 0, calls.last),
              reinterpret_cast<CUdeviceptr>(residual), reinterpret_cast<CUdeviceptr>(weights), 0,
@@ -147,8 +147,8 @@ int main(int argc, char** argv) {
             scene("parts/2x64x2", {2, {4, 3}, 4, {.threads = 64, .blocks = 2}, Way::kParts}, false),
             scene("parts/2x1", {2, {1, 1, 1}, 4, {}, Way::kParts}),
             scene("parts/2x1x2", {2, {1, 1}, 8, {.blocks = 2}, Way::kParts}),
-            scene("parts/2x1x2/old", {2, {1, 1, 2}, 8, {.blocks = 2}, Way::kParts, 0, {7, 3, 7, 3}},
-                  false),
+            scene("parts/2x1x2/old",
+                  {2, {1, 1, 1, 2}, 8, {.blocks = 2}, Way::kParts, 0, {7, 4, 7, 4}}, false),
             scene("parts/2x2", {2, {1, 1}, 16, {.threads = 2}, Way::kParts}),
             scene("parts/2x1/2parts", {2, {2, 1}, 8, {}, Way::kParts}),
             scene("parts/2x1/wrap", {2, {1, 1, 1, 1}, 4, {}, Way::kParts, 0xfffffffd}),
