@@ -22,8 +22,8 @@
 ///   kernels of the same rank, which run one after another.
 /// - Numbers wrap after 2^32 launches, of RmsNormPacks and of this kernel, so the flag of a packet
 ///   that was long unused could equal a later number. Each call of this kernel has one packet in
-///   turn to clear, and does so unless it uses that packet. The number of packets is a prime: with a
-///   power of two, odd packets would never have their turn if every second launch were of
+///   turn to clear, and does so unless it uses that packet. The number of packets is a prime: with
+///   a power of two, odd packets would never have their turn if every second launch were of
 ///   RmsNormPacks.
 ///
 /// Source: ours.
