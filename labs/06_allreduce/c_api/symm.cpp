@@ -33,6 +33,7 @@
 #include "common/sys/refuse_unless.hpp"
 #include "common/sys/usage_error.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
+#include "labs/06_allreduce/your_own/all_reduce_rms_norm.hpp"
 
 using namespace symm;
 
@@ -44,6 +45,7 @@ struct symm_comm {
     Rank rank;
     std::optional<Stream> stream;
     std::optional<Communicator> communicator;
+    std::optional<your_own::AllReduceRmsNorm> rms_norm;  ///< From its first call on.
     std::atomic<bool> aborted = false;
 };
 
@@ -396,6 +398,23 @@ symm_result symm_reduce_scatter(symm_comm* comm, const void* in, void* out, size
 symm_result symm_all_gather(symm_comm* comm, const void* in, void* out, size_t count,
                             symm_type type, symm_stream stream) {
     return call(comm, call_of(Collective::kAllGather, in, out, count, type, SYMM_SUM), stream);
+}
+
+symm_result symm_all_reduce_rms_norm(symm_comm* comm, const void* x, void* residual, void* out,
+                                     const void* weight, unsigned rows, unsigned hidden,
+                                     symm_type type, float epsilon, symm_stream stream) {
+    return guarded(comm, [&] {
+        if (!comm->rms_norm) {
+            const CurrentContext current(comm->rank.gpu());
+            refuse_unless(!is_captured(stream),
+                          "a communicator's first symm_all_reduce_rms_norm() cannot be captured: "
+                          "make one before");
+            comm->rms_norm.emplace(*comm->communicator);
+        }
+        (*comm->rms_norm)({address(x), address(residual), address(out), address(weight), rows,
+                           hidden, static_cast<DataType>(type), epsilon},
+                          stream);
+    });
 }
 
 symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream) {

@@ -2,6 +2,7 @@
 // right, else 1 and a line that says what is wrong. A case's ranks are threads or forked processes.
 
 #define _GNU_SOURCE
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -80,7 +81,70 @@ static void expect(symm_comm* comm, const float* device, size_t count, size_t fi
     free(values);
 }
 
-// All three collectives, several times, in windows and in registered memory.
+// AllReduce with RMSNorm: refused in a capture, three times, and refused.
+static void use_rms_norm(symm_comm* comm) {
+    enum { kHidden = 512, kRows = 5, kElements = kRows * kHidden };
+    const symm_stream stream = symm_comm_stream(comm);
+    const int ranks = symm_comm_ranks(comm);
+    void* window = NULL;
+    OK(symm_window_allocate(comm, (3 * kElements + kHidden) * sizeof(float), &window));
+    float *x = window, *residual = x + kElements, *out = residual + kElements;
+    float *weight = out + kElements, values[kElements], results[kElements];
+    int (*retain)(void**, int), (*make_current)(void*), (*release)(int);
+    int (*begin)(symm_stream, int), (*end)(symm_stream, void**);
+    *(void**)&retain = symm_driver_function("cuDevicePrimaryCtxRetain");
+    *(void**)&make_current = symm_driver_function("cuCtxSetCurrent");
+    *(void**)&release = symm_driver_function("cuDevicePrimaryCtxRelease");
+    *(void**)&begin = symm_driver_function("cuStreamBeginCapture");
+    *(void**)&end = symm_driver_function("cuStreamEndCapture");
+    void *context = NULL, *graph = NULL;
+    CHECK(retain(&context, symm_comm_device(comm)) == 0 && make_current(context) == 0);
+    CHECK(begin(stream, 1) == 0);
+    FAILS(
+        symm_all_reduce_rms_norm(comm, x, residual, out, weight, 1, kHidden, SYMM_FLOAT, 0, stream),
+        SYMM_ERROR_INVALID_ARGUMENT, "cannot be captured");
+    CHECK(end(stream, &graph) == 0 && make_current(NULL) == 0);
+    CHECK(release(symm_comm_device(comm)) == 0);
+    for (int i = 0; i < kHidden; ++i) {
+        values[i] = (float)(1 + i % 3);
+    }
+    OK(symm_copy(comm, weight, values, kHidden * sizeof(float)));
+    for (int round = 0; round < 3; ++round) {
+        fill(comm, x, kElements, (size_t)round);
+        for (int i = 0; i < kElements; ++i) {
+            values[i] = (float)(i % 5 + round);
+        }
+        OK(symm_copy(comm, residual, values, sizeof(values)));
+        poison(comm, out, kElements);
+        OK(symm_all_reduce_rms_norm(comm, x, residual, out, weight, kRows, kHidden, SYMM_FLOAT,
+                                    5000.0F, stream));
+        OK(symm_comm_synchronize(comm, stream));
+        for (int i = 0; i < kElements; ++i) {
+            for (int rank = 0; rank < ranks; ++rank) {
+                values[i] += element(rank, (size_t)(round + i));
+            }
+        }
+        OK(symm_copy(comm, results, residual, sizeof(results)));
+        CHECK(memcmp(results, values, sizeof(values)) == 0);
+        OK(symm_copy(comm, results, out, sizeof(results)));
+        for (int row = 0; row < kRows; ++row) {
+            double squares = 0;
+            for (int i = 0; i < kHidden; ++i) {
+                squares += (double)values[row * kHidden + i] * values[row * kHidden + i];
+            }
+            const double rms = sqrt(squares / kHidden + 5000);
+            for (int i = 0; i < kHidden; ++i) {
+                const double expected = values[row * kHidden + i] / rms * (1 + i % 3);
+                CHECK(fabs(results[row * kHidden + i] - expected) <= 1e-5 * fabs(expected));
+            }
+        }
+    }
+    FAILS(symm_all_reduce_rms_norm(comm, x, residual, out, weight, 1, 500, SYMM_FLOAT, 0, stream),
+          SYMM_ERROR_INVALID_ARGUMENT, "512 to 16384 elements");
+    OK(symm_window_release(comm, window));
+}
+
+// All collectives, several times, in windows and in registered memory.
 static void use(symm_comm* comm) {
     const int rank = symm_comm_rank(comm);
     const size_t ranks = (size_t)symm_comm_ranks(comm);
@@ -124,6 +188,7 @@ static void use(symm_comm* comm) {
     OK(symm_window_release(comm, alias));
     OK(symm_window_release(comm, out));
     FAILS(symm_window_release(comm, out), SYMM_ERROR_INVALID_ARGUMENT, "window");
+    use_rms_norm(comm);
     OK(symm_comm_async_error(comm));
 }
 

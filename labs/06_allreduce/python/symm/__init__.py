@@ -60,7 +60,9 @@ def _load() -> ctypes.CDLL:
             ([pointer, pointer], "window_release", "comm_synchronize"),
             ([pointer, pointer, pointer, size, integer, integer, pointer], "all_reduce",
              "reduce_scatter"),
-            ([pointer, pointer, pointer, size, integer, pointer], "all_gather")):
+            ([pointer, pointer, pointer, size, integer, pointer], "all_gather"),
+            ([pointer] * 5 + [ctypes.c_uint, ctypes.c_uint, integer, ctypes.c_float, pointer],
+             "all_reduce_rms_norm")):
         for name in names:
             getattr(library, f"symm_{name}").argtypes = parameters
     library.symm_comm_stream.restype = pointer
@@ -289,29 +291,55 @@ class Communicator:
         in their order. In place, `x` is this rank's part of `out`. Otherwise as all_reduce()."""
         return self._call(_c.symm_all_gather, x, out, 1, self.ranks, None, stream)
 
+    def all_reduce_rms_norm(self, x: Any, residual: Any, weight: Any, out: Any,
+                            epsilon: float = 1e-5, stream: Any = None) -> Any:
+        """Queues `residual += sum of all ranks' x; out = residual / rms(residual) * weight` as one
+        kernel: rms is the square root of epsilon plus the mean of a row's squares. Returns `out`.
+
+        x, residual, out: shape (rows, hidden), float32, float16 or bfloat16. 1 to 8,192 rows of 512
+            to 16,384 elements, each of whole 16 bytes. The residual is the same on all ranks.
+        weight: shape (hidden,), the same on all ranks.
+
+        A communicator's first such call waits for the other ranks', and cannot be captured.
+        Otherwise as all_reduce(), and the arrays do not overlap."""
+        source, weights, *targets = self._buffers((x, weight), (residual, out))
+        rows, rest = divmod(source.count, max(weights.count, 1))
+        if rest or any(target.count != source.count for target in targets):
+            raise ValueError(f"rows of {weights.count} elements do not fit arrays of " + ", ".join(
+                str(array.count) for array in (source, *targets)))
+        self._in_flight += [(x, residual, weight, out)] * self._emulated
+        _check(_c.symm_all_reduce_rms_norm(
+            self._handle, source.address, *(target.address for target in targets), weights.address,
+            rows, weights.count, list(TYPES).index(source.type), epsilon, self._stream(stream)))
+        return out
+
     def _call(self, function: Any, x: Any, out: Any, x_parts: int, out_parts: int, op: str | None,
               stream: Any) -> Any:
-        source = _buffer(x)
-        target = source if out is x else _buffer(out)
-        places = (_HOST,) if self._emulated else (_SOME_GPU, self.device)
-        if source.device not in places or target.device not in places:
-            raise TypeError("an array is on a GPU, but GPUs are emulated: use one in host memory" if
-                            self._emulated else f"an array is not on GPU {self.device}")
-        if not target.writable:
-            raise ValueError("the output is read-only")
-        if source.type != target.type:
-            raise TypeError(f"input and output differ in type: {source.type} and {target.type}")
+        source, target = self._buffers((x,), (out,))
         if source.count * out_parts != target.count * x_parts:
             raise ValueError(f"an input of {source.count} elements does not fit an output of "
                              f"{target.count}, for {self.ranks} ranks")
         if op is not None and op not in OPS:
             raise ValueError(f"there is no operation {op!r}: use one of {', '.join(OPS)}")
-        if self._emulated:
-            self._in_flight.append((x, out))
+        self._in_flight += [(x, out)] * self._emulated
         _check(function(self._handle, source.address, target.address,
                         min(source.count, target.count), list(TYPES).index(source.type),
                         *([] if op is None else [OPS.index(op)]), self._stream(stream)))
         return out
+
+    def _buffers(self, inputs: tuple, outputs: tuple) -> list[_Buffer]:
+        """The memory of a call's arrays, which lie on this rank's GPU and have one type."""
+        buffers = [_buffer(array) for array in inputs + outputs]
+        places = (_HOST,) if self._emulated else (_SOME_GPU, self.device)
+        if any(buffer.device not in places for buffer in buffers):
+            raise TypeError("an array is on a GPU, but GPUs are emulated: use one in host memory" if
+                            self._emulated else f"an array is not on GPU {self.device}")
+        if not all(buffer.writable for buffer in buffers[len(inputs):]):
+            raise ValueError("the output is read-only")
+        types = list(dict.fromkeys(buffer.type for buffer in buffers))
+        if len(types) > 1:
+            raise TypeError(f"input and output differ in type: {' and '.join(types)}")
+        return buffers
 
     def _stream(self, stream: Any) -> int:
         if stream is None:

@@ -64,6 +64,25 @@ class Calls(unittest.TestCase):
                 numpy.testing.assert_array_equal(x, reduce(every, axis=0), op)
         on_ranks(2, body)
 
+    def test_rms_norm(self):
+        def body(c):
+            for dtype in ("float32", "float16"):
+                x, residual, out = (c.empty((3, 512), dtype) for _ in range(3))
+                weight = c.empty(512, dtype)
+                x[:], weight[:], out[:] = values(c.rank, x.shape, dtype), values(0, 512, dtype), 99
+                residual[:] = before = values(2, x.shape, dtype) / 4
+                self.assertIs(c.all_reduce_rms_norm(x, residual, weight, out, epsilon=50), out)
+                c.synchronize()
+                all_x = sum(values(r, x.shape, "float64") for r in range(c.ranks)) + before
+                numpy.testing.assert_array_equal(residual, all_x)
+                rms = numpy.sqrt((all_x ** 2).mean(axis=1, keepdims=True) + 50)
+                numpy.testing.assert_allclose(out, all_x / rms * weight, rtol=1e-3)
+            with self.assertRaisesRegex(ValueError, "rows of 512 .* arrays of 1536, 1536, 512"):
+                c.all_reduce_rms_norm(x, residual, weight, out[0])
+            with self.assertRaisesRegex(ValueError, "512 to 16384 elements"):
+                c.all_reduce_rms_norm(x[0, :256], residual[0, :256], weight[:256], out[0, :256])
+        on_ranks(3, body)
+
     def test_halves(self):
         def body(c):
             for make in (c.empty, numpy.empty):
