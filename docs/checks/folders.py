@@ -28,6 +28,7 @@ labs/06_allreduce/algorithms/one_shot
 labs/06_allreduce/algorithms/sentinel labs/06_allreduce/algorithms/two_shot
 labs/06_allreduce/algorithms/*
 labs/06_allreduce/halves labs/06_allreduce/tuning labs/06_allreduce/communicator
+labs/06_allreduce/your_own
 labs/06_allreduce/c_api labs/06_allreduce/drop_in labs/06_allreduce/machines
 labs/06_allreduce/comparison labs/06_allreduce/comparison/bench labs/06_allreduce/shipped_faults
 labs/06_allreduce/show labs/06_allreduce/few_stores
