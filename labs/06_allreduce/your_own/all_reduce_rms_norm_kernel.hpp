@@ -60,7 +60,7 @@ inline constexpr unsigned kManyThreads = 1024;
 template <int kMost>
 inline constexpr unsigned kThreadsFor = kMost <= 2 ? kManyThreads : kThreads;
 
-/// Parameters of both kernels. x is `in`, with `count` elements in all.
+/// Parameters of all kernels. x is `in`, with `count` elements in all.
 struct RmsNormCall : symm::MailboxCall {
     CUdeviceptr residual;
     CUdeviceptr weight;  ///< One row.

@@ -91,19 +91,20 @@ static void use_rms_norm(symm_comm* comm) {
     float *x = window, *residual = x + kElements, *out = residual + kElements;
     float *weight = out + kElements, values[kElements], results[kElements];
     int (*retain)(void**, int), (*make_current)(void*), (*release)(int);
-    int (*begin)(symm_stream, int), (*end)(symm_stream, void**);
+    int (*begin)(symm_stream, int), (*end)(symm_stream, void**), (*destroy)(void*);
     *(void**)&retain = symm_driver_function("cuDevicePrimaryCtxRetain");
     *(void**)&make_current = symm_driver_function("cuCtxSetCurrent");
     *(void**)&release = symm_driver_function("cuDevicePrimaryCtxRelease");
     *(void**)&begin = symm_driver_function("cuStreamBeginCapture");
     *(void**)&end = symm_driver_function("cuStreamEndCapture");
+    *(void**)&destroy = symm_driver_function("cuGraphDestroy");
     void *context = NULL, *graph = NULL;
     CHECK(retain(&context, symm_comm_device(comm)) == 0 && make_current(context) == 0);
     CHECK(begin(stream, 1) == 0);
     FAILS(
         symm_all_reduce_rms_norm(comm, x, residual, out, weight, 1, kHidden, SYMM_FLOAT, 0, stream),
         SYMM_ERROR_INVALID_ARGUMENT, "cannot be captured");
-    CHECK(end(stream, &graph) == 0 && make_current(NULL) == 0);
+    CHECK(end(stream, &graph) == 0 && destroy(graph) == 0 && make_current(NULL) == 0);
     CHECK(release(symm_comm_device(comm)) == 0);
     for (int i = 0; i < kHidden; ++i) {
         values[i] = (float)(1 + i % 3);

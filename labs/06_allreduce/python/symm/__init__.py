@@ -315,7 +315,8 @@ class Communicator:
 
     def _call(self, function: Any, x: Any, out: Any, x_parts: int, out_parts: int, op: str | None,
               stream: Any) -> Any:
-        source, target = self._buffers((x,), (out,))
+        source, target = (self._buffers((), (x,)) * 2 if out is x else
+                          self._buffers((x,), (out,)))
         if source.count * out_parts != target.count * x_parts:
             raise ValueError(f"an input of {source.count} elements does not fit an output of "
                              f"{target.count}, for {self.ranks} ranks")
