@@ -98,6 +98,7 @@ Configuration read_configuration() {
     configuration.peer_access = env::number("SYMM_EMU_P2P") != 0;
     configuration.peer_atomics = env::number("SYMM_EMU_P2P") == 1;
     configuration.fabric = env::number("SYMM_EMU_FABRIC") == 1;
+    configuration.multicast = env::number("SYMM_EMU_MULTICAST") == 1;
     configuration.torn_packs = env::number("SYMM_EMU_TORN_PACKS") == 1;
     configuration.lossy = lossy_pairs(configuration.devices);
     configuration.failures = planned_failures();

@@ -94,6 +94,9 @@ void cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice dev
         case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
             *value = 1;
             break;
+        case CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED:
+            *value = emulator().configuration.multicast ? 1 : 0;
+            break;
         case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
             *value = 0;
             break;

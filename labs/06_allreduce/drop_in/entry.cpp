@@ -7,7 +7,9 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -16,6 +18,7 @@
 #include "common/sys/log.hpp"
 #include "labs/05_device_prims/reduction/data_type.hpp"
 #include "labs/06_allreduce/drop_in/device_scope.hpp"
+#include "labs/06_allreduce/drop_in/last_error.hpp"
 #include "labs/06_allreduce/drop_in/stats.hpp"
 
 namespace symm::drop_in {
@@ -35,25 +38,37 @@ Result result_of(symm_result result) {
 struct Outcome {
     symm_result result;
     int met;  ///< 0: it failed before it met the others, who then fail because of that.
+    int multicast;
+    std::size_t most;  ///< SYMM_NCCL_MOST; 0: it is not set.
     char why[200];
 };
+
+/// Whether NCCL may let the switch add up, on this rank's GPU.
+bool has_multicast(int device) {
+    CUdevice handle = 0;
+    int has = 0;
+    return env::foreign("NCCL_NVLS_ENABLE") != "0" &&
+           cuDeviceGet(&handle, device) == CUDA_SUCCESS &&
+           cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, handle) ==
+               CUDA_SUCCESS &&
+           has != 0;
+}
+
+/// The most bytes of a call that is ours. Published times with multicast, of eight GPUs, are ahead
+/// of ours from 2M on (README.md); between two GPUs the switch has nothing to add up.
+std::size_t most_bytes(const std::array<Outcome, kMostRanks>& all, int ranks) {
+    constexpr std::size_t kMostWithMulticast = std::size_t{1} << 20;
+    const bool multicast =
+        ranks > 2 && std::all_of(all.begin(), all.begin() + ranks,
+                                 [](const Outcome& one) { return one.multicast != 0; });
+    return all[0].most != 0 ? all[0].most
+           : multicast      ? kMostWithMulticast
+                            : std::numeric_limits<std::size_t>::max();
+}
 
 /// A text that is never freed: reasons are read at the exit.
 const char* keep(std::string_view text) {
     return (new std::string(text))->c_str();
-}
-
-/// The number of the capture that the stream is in, if it is in one.
-std::optional<cuuint64_t> capture_of(CUstream stream) {
-    auto status = CU_STREAM_CAPTURE_STATUS_NONE;
-    cuuint64_t id = 0;
-#if CUDA_VERSION >= 13000
-    check(cuStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr),
-#else
-    check(cuStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr),
-#endif
-          "cuStreamGetCaptureInfo()");
-    return status == CU_STREAM_CAPTURE_STATUS_NONE ? std::nullopt : std::optional(id);
 }
 
 }  // namespace
@@ -77,9 +92,49 @@ Entry::Entry(const Place& place) : place_(place) {
     }
 }
 
-bool Entry::is_captured(CUstream stream) const {
+Entry::~Entry() {
+    if (joined_ != nullptr) {
+        cuEventDestroy(joined_);
+    }
+}
+
+const char* Entry::why_too_large(std::size_t bytes) const {
+    return bytes > most_ ? "more bytes than SYMM_NCCL_MOST, or than pays where NCCL has multicast"
+                         : nullptr;
+}
+
+std::optional<cuuint64_t> Entry::capture_of(CUstream stream) const {
     const DeviceScope scope(place_.device);  // the default stream is the current context's
-    return capture_of(stream).has_value();
+    auto status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+#if CUDA_VERSION >= 13000
+    check(cuStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr),
+#else
+    check(cuStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr),
+#endif
+          "cuStreamGetCaptureInfo()");
+    return status == CU_STREAM_CAPTURE_STATUS_NONE ? std::nullopt : std::optional(id);
+}
+
+void Entry::join(const std::vector<CUstream>& streams) {
+    if (streams.size() < 2) {
+        return;
+    }
+    const std::lock_guard lock(mutex_);
+    const DeviceScope scope(place_.device);
+    if (joined_ == nullptr) {
+        check(cuEventCreate(&joined_, CU_EVENT_DISABLE_TIMING), "cuEventCreate()");
+    }
+    const CUstream first = streams.front();
+    const auto rest = std::span(streams).subspan(1);
+    for (CUstream other : rest) {
+        check(cuEventRecord(joined_, other), "cuEventRecord()");
+        check(cuStreamWaitEvent(first, joined_, 0), "cuStreamWaitEvent()");
+    }
+    check(cuEventRecord(joined_, first), "cuEventRecord()");
+    for (CUstream other : rest) {
+        check(cuStreamWaitEvent(other, joined_, 0), "cuStreamWaitEvent()");
+    }
 }
 
 void Entry::pass(const char* why) {
@@ -95,15 +150,38 @@ std::shared_ptr<symm_comm> Entry::ours() {
 
 bool Entry::may_wait(const Work& work) {
     const std::lock_guard lock(mutex_);
-    return work.attach || !work.registrations.empty() ||
-           std::any_of(work.calls.begin(), work.calls.end(), [&](const AllReduceCall& call) {
-               return symm_all_reduce_may_wait(ours_.get(), call.in, call.out, call.count,
-                                               static_cast<symm_type>(call.type),
-                                               static_cast<symm_op>(call.op), call.stream) != 0;
-           });
+    return std::any_of(work.calls.begin(), work.calls.end(), [&](const AllReduceCall& call) {
+        return symm_all_reduce_may_wait(ours_.get(), call.in, call.out, call.count,
+                                        static_cast<symm_type>(call.type),
+                                        static_cast<symm_op>(call.op), call.stream) != 0;
+    });
 }
 
-Result Entry::run(const Work& work, Result nccls) {
+Result Entry::call(const Work& work) {
+    const std::lock_guard lock(mutex_);
+    Result result = kSuccess;
+    for (const AllReduceCall& call : work.calls) {
+        const auto comm = ours();
+        const Result one = comm
+                               ? launch(comm.get(), call)
+                               : failed(kInvalidUsage, "ncclAllReduce: the communicator has ended");
+        result = result == kSuccess ? one : result;
+    }
+    return result;
+}
+
+void Entry::finish_thread(const Work& work) const {
+    if (std::any_of(work.calls.begin(), work.calls.end(),
+                    [](const auto& call) { return call.stream == CU_STREAM_PER_THREAD; })) {
+        const DeviceScope scope(place_.device);
+        check(cuStreamSynchronize(CU_STREAM_PER_THREAD), "cuStreamSynchronize()");
+    }
+}
+
+Result Entry::finish(const Work& work, Result nccls) {
+    if (!work.attach && work.registrations.empty() && work.streams.size() < 2) {
+        return kSuccess;
+    }
     const std::lock_guard lock(mutex_);
     while (nccls == kInProgress) {
         std::this_thread::sleep_for(std::chrono::microseconds{50});
@@ -126,21 +204,7 @@ Result Entry::run(const Work& work, Result nccls) {
             }
         }
     }
-    Result result = work.attach && state_ == State::kNew ? attach() : kSuccess;
-    for (const AllReduceCall& call : work.calls) {
-        const auto comm = ours();
-        const Result one = comm ? launch(comm.get(), call) : kInvalidUsage;  // it has ended
-        result = result == kSuccess ? one : result;
-    }
-    return result;
-}
-
-void Entry::finish_thread(const Work& work) const {
-    if (std::any_of(work.calls.begin(), work.calls.end(),
-                    [](const auto& call) { return call.stream == CU_STREAM_PER_THREAD; })) {
-        const DeviceScope scope(place_.device);
-        check(cuStreamSynchronize(CU_STREAM_PER_THREAD), "cuStreamSynchronize()");
-    }
+    return work.attach && state_ == State::kNew ? attach() : kSuccess;
 }
 
 Result Entry::attach() {
@@ -157,7 +221,8 @@ Result Entry::attach() {
                 static_cast<Exchange*>(context)->allgather(mine, all, bytes);
                 return 0;
             } catch (const std::exception& error) {
-                log::error("the ranks of an ncclComm cannot meet: {}", error.what());
+                failed(kInternalError,
+                       fmt::format("the ranks of an ncclComm cannot meet: {}", error.what()));
                 return 1;
             }
         };
@@ -165,7 +230,12 @@ Result Entry::attach() {
         const symm_result result = symm_comm_create_by_allgather(&comm, place_.rank, place_.ranks,
                                                                  gather, &exchange, &options);
         made.reset(comm, symm_comm_destroy);
-        Outcome mine{result, exchange.count(), {}};
+        const bool asks = result == SYMM_SUCCESS && env::is_set("SYMM_NCCL_MOST");
+        Outcome mine{result,
+                     exchange.count(),
+                     has_multicast(place_.device) ? 1 : 0,
+                     asks ? env::bytes("SYMM_NCCL_MOST") : 0,
+                     {}};
         std::string_view(result == SYMM_SUCCESS ? "" : symm_last_error())
             .copy(mine.why, sizeof mine.why - 1);
         if (mine.met == 0) {  // the others wait for its bytes
@@ -180,16 +250,20 @@ Result Entry::attach() {
                 why = fmt::format("rank {}: {}", rank, outcome.why);
             }
         }
+        most_ = most_bytes(all, place_.ranks);
     } catch (const std::exception& error) {  // the other ranks may wait for this one
         why = error.what();
         met = kInternalError;
     }
     if (!why.empty()) {
-        log::write(met == kSuccess ? log::Level::kInfo : log::Level::kError,
-                   fmt::format("rank {} of an ncclComm of {}: calls are NCCL's: {}", place_.rank,
-                               place_.ranks, why));
+        const std::string text = fmt::format("rank {} of an ncclComm of {}: calls are NCCL's: {}",
+                                             place_.rank, place_.ranks, why);
         pass(keep(why));
-        return met;
+        if (met != kSuccess) {
+            return failed(met, text);
+        }
+        log::write(log::Level::kInfo, text);
+        return kSuccess;
     }
     for (RegisteredWindow& window : windows_) {
         add(made.get(), window);
@@ -244,8 +318,8 @@ Result Entry::launch(symm_comm* comm, const AllReduceCall& call) {
                                      static_cast<symm_op>(call.op), call.stream);
         }
         if (result != SYMM_SUCCESS) {
-            log::error("ncclAllReduce on rank {}: {}", place_.rank, symm_last_error());
-            return result_of(result);
+            return failed(result_of(result), fmt::format("ncclAllReduce on rank {}: {}",
+                                                         place_.rank, symm_last_error()));
         }
         if (last != nullptr) {
             check(cuEventRecord(last->after, call.stream), "cuEventRecord()");
@@ -254,8 +328,8 @@ Result Entry::launch(symm_comm* comm, const AllReduceCall& call) {
         count_ours(call.bytes());
         return kSuccess;
     } catch (const std::exception& error) {
-        log::error("ncclAllReduce on rank {}: {}", place_.rank, error.what());
-        return kUnhandledCudaError;
+        return failed(kUnhandledCudaError,
+                      fmt::format("ncclAllReduce on rank {}: {}", place_.rank, error.what()));
     }
 }
 
@@ -306,8 +380,8 @@ Result Entry::leave(State next, const char* why) {
     if (const auto comm = ours(); comm && !aborted_) {
         const DeviceScope scope(place_.device);              // another thread may be capturing
         if (symm_comm_finish(comm.get()) != SYMM_SUCCESS) {  // which abort() ends
-            log::error("rank {} leaves its ncclComm: {}", place_.rank, symm_last_error());
-            result = kRemoteError;
+            result = failed(kRemoteError, fmt::format("rank {} leaves its ncclComm: {}",
+                                                      place_.rank, symm_last_error()));
         }
     }
     std::shared_ptr<symm_comm> last;

@@ -15,6 +15,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,11 +54,12 @@ struct RegisteredWindow {
     void* ours = nullptr;  ///< The same for the communicator of symm.h, once that has it.
 };
 
-/// Things to do for one communicator, in this order, after a group or a call.
+/// Things to do for one communicator at the end of a group, or after a call.
 struct Work {
-    std::vector<Registration> registrations;
+    std::vector<AllReduceCall> calls;         ///< Ours, which come before NCCL's part of the group.
+    std::vector<CUstream> streams;            ///< That the group's calls use, NCCL's too.
+    std::vector<Registration> registrations;  ///< These come after NCCL's part, and then attaching.
     bool attach = false;
-    std::vector<AllReduceCall> calls;
 };
 
 /// Used by one thread at a time, apart from abort(), has_failed() and state().
@@ -66,25 +68,36 @@ public:
     enum class State { kNew, kOurs, kPassed, kSuspended };
 
     explicit Entry(const Place& place);
+    Entry(const Entry&) = delete;
+    Entry& operator=(const Entry&) = delete;
+    ~Entry();
 
     int device() const { return place_.device; }
     State state() const { return state_; }
     /// Why its calls are NCCL's. Valid for ever.
     const char* why_passed() const { return why_passed_; }
-    /// Whether the stream is being captured. Throws std::runtime_error.
-    bool is_captured(CUstream stream) const;
+    /// Why a call of so many bytes is NCCL's although its communicator's are ours, or null: the
+    /// same on all ranks.
+    const char* why_too_large(std::size_t bytes) const;
+    /// The number of the capture that the stream is in, if it is in one. Throws std::runtime_error.
+    std::optional<cuuint64_t> capture_of(CUstream stream) const;
+    /// Makes each stream wait for what the others have to do so far, as NCCL does before a group
+    /// and after it. Throws std::runtime_error.
+    void join(const std::vector<CUstream>& streams);
 
-    /// Whether run() may wait for other ranks on the host: with other communicators of the same
+    /// Whether call() may wait for other ranks on the host: with other communicators of the same
     /// thread, each then needs a thread of its own.
     bool may_wait(const Work& work);
-    /// Waits until NCCL has done its part, if `nccls` is kInProgress: ours comes after it in the
-    /// stream. Then does the work, if NCCL's part has succeeded. Collective if may_wait(). Returns
-    /// the first failure. Throws std::runtime_error.
-    Result run(const Work& work, Result nccls);
-    /// After run() in a thread of its own, and before it in the program's, whose other streams are
+    /// Makes the calls. Returns the first failure.
+    Result call(const Work& work);
+    /// After call() in a thread of its own, and before it in the program's, whose other streams are
     /// the same: waits for the work in CU_STREAM_PER_THREAD, if the calls use it. Throws
     /// std::runtime_error.
     void finish_thread(const Work& work) const;
+    /// The rest of the work, after NCCL's part of it: waits until NCCL has done that, if `nccls` is
+    /// kInProgress, and does nothing if it has failed. Collective if there are registrations or
+    /// ranks to attach. Returns the first failure. Throws std::runtime_error.
+    Result finish(const Work& work, Result nccls);
     /// Forgets a window of the program's. Not collective, as in NCCL.
     void deregister(ncclWindow_vidmem* window);
 
@@ -122,6 +135,8 @@ private:
     std::shared_ptr<symm_comm> ours_;
     std::vector<RegisteredWindow> windows_;
     std::deque<Captured> captures_;
+    CUevent joined_ = nullptr;  ///< Of join().
+    std::size_t most_ = 0;      ///< Bytes of a call that is ours; rank 0's SYMM_NCCL_MOST.
 };
 
 }  // namespace symm::drop_in

@@ -1,10 +1,12 @@
-// What the dynamic linker finds here before NCCL: the functions of nccl_functions.inc.
+// What the dynamic linker finds here before NCCL: the functions of nccl_functions.inc and
+// nccl_queued.inc, and ncclGetLastError.
 
 #include <exception>
 
 #include "common/sys/environment.hpp"
 #include "common/sys/log.hpp"
 #include "labs/06_allreduce/drop_in/group.hpp"
+#include "labs/06_allreduce/drop_in/last_error.hpp"
 #include "labs/06_allreduce/drop_in/side_table.hpp"
 #include "labs/06_allreduce/drop_in/stats.hpp"
 
@@ -33,15 +35,33 @@ Result guarded(const Body& body) noexcept {
     try {
         return body();
     } catch (const std::exception& error) {
-        log::write(log::Level::kError, error.what());
-        return kInternalError;
+        return failed(kInternalError, error.what());
     }
+}
+
+/// One of NCCL's calls that go into a stream. In a group that has calls of ours, too, those wait
+/// for the stream, and it waits for them.
+template <class Call>
+Result queue(ncclComm* comm, CUstream stream, const Call& call) {
+    if (!in_group()) {
+        return call();
+    }
+    const Result result = note_in_group(call());
+    return guarded([&] {
+        const auto entry = known_entry(comm);
+        const bool mixes = entry != nullptr && entry->state() == Entry::State::kOurs;
+        const Result used = mixes && result == kSuccess ? use_in_group(entry, stream) : kSuccess;
+        return used != kSuccess ? used : result;
+    });
 }
 
 /// Counts a call that NCCL gets, and makes it.
 Result pass_on(const char* why, const AllReduceCall& call, ncclComm* comm) {
     count_passed(why);
-    return nccl::AllReduce(call.in, call.out, call.count, call.type, call.op, comm, call.stream);
+    return queue(comm, call.stream, [&] {
+        return nccl::AllReduce(call.in, call.out, call.count, call.type, call.op, comm,
+                               call.stream);
+    });
 }
 
 Result all_reduce(const AllReduceCall& call, ncclComm* comm) {
@@ -54,17 +74,23 @@ Result all_reduce(const AllReduceCall& call, ncclComm* comm) {
     }
     switch (entry->state()) {
         case Entry::State::kOurs:
-            if (in_group()) {
-                work_in_group(entry).calls.push_back(call);
-                return kSuccess;
+            if (const char* why = entry->why_too_large(call.bytes())) {
+                return pass_on(why, call, comm);
             }
-            return entry->run({{}, false, {call}}, kSuccess);
+            if (in_group()) {
+                const Result used = use_in_group(entry, call.stream);
+                if (used == kSuccess) {
+                    work_in_group(entry).calls.push_back(call);
+                }
+                return used;
+            }
+            return entry->call({.calls = {call}});
         case Entry::State::kNew:
             break;
         default:
             return pass_on(entry->why_passed(), call, comm);
     }
-    if (entry->is_captured(call.stream)) {
+    if (entry->capture_of(call.stream)) {
         return pass_on("captured before the ranks could attach", call, comm);
     }
     const Result result =
@@ -73,7 +99,7 @@ Result all_reduce(const AllReduceCall& call, ncclComm* comm) {
         work_in_group(entry).attach = true;
         return result;
     }
-    return entry->run({{}, true, {}}, result);
+    return entry->finish({.attach = true}, result);
 }
 
 /// Ends the calls in flight.
@@ -107,6 +133,10 @@ Result leave(ncclComm* comm, Result (*nccls)(ncclComm*)) {
 #include "labs/06_allreduce/drop_in/nccl_functions.inc"
 #undef SYMM_NCCL_CALLED
 #undef SYMM_NCCL_FUNCTION
+#define SYMM_NCCL_QUEUED(name, parameters, arguments) extern "C" int nccl##name parameters;
+#include "labs/06_allreduce/drop_in/nccl_queued.inc"
+#undef SYMM_NCCL_QUEUED
+extern "C" const char* ncclGetLastError(ncclComm* comm);
 
 int ncclAllReduce(const void* in, void* out, size_t count, int type, int op, ncclComm* comm,
                   CUstream stream) {
@@ -124,7 +154,20 @@ int ncclAllReduceConfig(const void* in, void* out, size_t count, int type, int o
             return kSuccess;
         });
     }
-    return nccl::AllReduceConfig(in, out, count, type, op, comm, stream, config);
+    return queue(comm, stream, [&] {
+        return nccl::AllReduceConfig(in, out, count, type, op, comm, stream, config);
+    });
+}
+
+#define SYMM_NCCL_QUEUED(name, parameters, arguments)                             \
+    int nccl##name parameters {                                                   \
+        return queue(comm, stream, [&] { return nccl::queued::name arguments; }); \
+    }
+#include "labs/06_allreduce/drop_in/nccl_queued.inc"
+#undef SYMM_NCCL_QUEUED
+
+const char* ncclGetLastError(ncclComm* comm) {
+    return last_error(comm);
 }
 
 int ncclGroupStart() {
@@ -136,8 +179,7 @@ int ncclGroupStart() {
 }
 
 int ncclGroupEnd() {
-    const Result result = nccl::GroupEnd();
-    return guarded([&] { return end_group(result); });
+    return guarded([] { return end_group(); });
 }
 
 int ncclGroupSimulateEnd(void* info) {
@@ -216,7 +258,7 @@ int ncclCommWindowRegister(ncclComm* comm, void* memory, size_t bytes, ncclWindo
             work_in_group(entry).registrations.push_back({window, memory, bytes});
             return result;
         }
-        return entry->run({{{window, memory, bytes}}, false, {}}, result);
+        return entry->finish({.registrations = {{window, memory, bytes}}}, result);
     });
 }
 

@@ -34,6 +34,18 @@ Function* find(const char* name) {
 #include "labs/06_allreduce/drop_in/nccl_functions.inc"
 #undef SYMM_NCCL_CALLED
 #undef SYMM_NCCL_FUNCTION
+
+const char* GetLastError(ncclComm* comm) {
+    static auto* const function = find<const char*(ncclComm*)>("ncclGetLastError");
+    return function != nullptr ? function(comm) : "";
+}
+
+namespace queued {
+#define SYMM_NCCL_QUEUED(name, parameters, arguments) \
+    SYMM_NCCL_AS("nccl" #name, name, parameters, arguments)
+#include "labs/06_allreduce/drop_in/nccl_queued.inc"
+#undef SYMM_NCCL_QUEUED
+}  // namespace queued
 #undef SYMM_NCCL_AS
 
 }  // namespace symm::drop_in::nccl

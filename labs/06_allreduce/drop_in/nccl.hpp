@@ -38,6 +38,13 @@ namespace nccl {
 #include "labs/06_allreduce/drop_in/nccl_functions.inc"
 #undef SYMM_NCCL_CALLED
 #undef SYMM_NCCL_FUNCTION
+const char* GetLastError(ncclComm* comm);
+
+namespace queued {
+#define SYMM_NCCL_QUEUED(name, parameters, arguments) Result name parameters;
+#include "labs/06_allreduce/drop_in/nccl_queued.inc"
+#undef SYMM_NCCL_QUEUED
+}  // namespace queued
 }  // namespace nccl
 
 }  // namespace symm::drop_in

@@ -81,7 +81,7 @@ void groups(struct rank* self) {
         // Nor does a group in which NCCL's part fails.
         OK(ncclGroupStart());
         all_reduce(self, self->in, self->out, part, self->stream);
-        OK(call(self, part, ncclFloat, 6));
+        CHECK(call(self, part, ncclFloat, 6) == ncclInvalidArgument);
         CHECK(ncclGroupEnd() == ncclInvalidArgument);
         OK(cuStreamSynchronize(self->stream));
         expect_passed(self, 1);
@@ -220,4 +220,49 @@ void misspelled(struct rank* self) {
     }
     meet();
     off(self);
+}
+
+// Buffers may be host memory that the GPU can access.
+void host_memory(struct rank* self) {
+    void *in, *out;
+    reduce(self, kCount, 1);
+    OK(cuMemHostAlloc(&in, kCount * 4, 0));
+    OK(cuMemHostAlloc(&out, kCount * 4, 0));
+    fill((CUdeviceptr)in, self->rank, kCount, 2);
+    poison((CUdeviceptr)out, kCount);
+    all_reduce(self, (CUdeviceptr)in, (CUdeviceptr)out, kCount, self->stream);
+    all_reduce(self, (CUdeviceptr)in, (CUdeviceptr)in, kCount, self->stream);
+    OK(cuStreamSynchronize(self->stream));
+    expect(self, (CUdeviceptr)out, kCount, 2);
+    expect(self, (CUdeviceptr)in, kCount, 2);
+    OK(cuMemFreeHost(in));
+    OK(cuMemFreeHost(out));
+}
+
+// ncclGetLastError has the text of the last refusal, whoever refused.
+void last_error(struct rank* self) {
+    reduce(self, kCount, 1);
+    CHECK(strstr(ncclGetLastError(self->comm), "aligned") == NULL);
+    for (int i = 0; i < 2; ++i) {
+        meet();
+        CHECK(misaligned(self) == ncclInvalidArgument);
+        CHECK(strstr(ncclGetLastError(self->comm), "aligned") != NULL);
+        meet();
+        reduce(self, kCount, 2);  // it is not cleared
+        CHECK(strstr(ncclGetLastError(NULL), "aligned") != NULL);
+        meet();
+        CHECK(i > 0 || ncclAllReduce(NULL, NULL, 4, ncclFloat, ncclSum, NULL, self->stream) ==
+                           ncclInvalidArgument);
+        CHECK(i > 0 || strstr(ncclGetLastError(NULL), "aligned") == NULL);
+        meet();
+    }
+}
+
+// The last call is larger than those that are ours where NCCL has multicast.
+void large(struct rank* self) {
+    const size_t million = 1 << 18;  // 1M bytes
+    reduce(self, kCount, 1);
+    reduce(self, kCount, 2);
+    reduce(self, million, 3);
+    reduce(self, million + 1, 4);
 }

@@ -13,9 +13,11 @@
 #define CASES(THREADS, PROCESSES, OTHER)                                                          \
     THREADS(2, calls) THREADS(2, groups) THREADS(2, graphs) THREADS(2, one_stream)                \
     THREADS(2, windows) THREADS(4, halves) THREADS(3, others) THREADS(2, late) THREADS(2, off)    \
-    THREADS(3, long_work) THREADS(2, aborted) THREADS(2, misspelled) PROCESSES(3, processes)      \
-    PROCESSES(3, one_fails) PROCESSES(2, no_memory) PROCESSES(2, one_leaves)                      \
-    OTHER(streams) OTHER(one_thread) OTHER(counted) OTHER(nine) OTHER(one_dies)
+    THREADS(3, long_work) THREADS(2, aborted) THREADS(2, misspelled) THREADS(2, mixed)            \
+    THREADS(2, sends) THREADS(2, host_memory) THREADS(2, last_error) THREADS(3, large)            \
+    PROCESSES(3, processes) PROCESSES(3, one_fails) PROCESSES(2, no_memory)                       \
+    PROCESSES(2, one_leaves) OTHER(streams) OTHER(one_thread) OTHER(counted) OTHER(nine)          \
+    OTHER(one_dies)
 // clang-format on
 
 enum { kMaxRanks = 9, kCount = 1001, kMost = 1 << 20 };

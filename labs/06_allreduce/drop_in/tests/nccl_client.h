@@ -38,6 +38,10 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t, void*, size_t, ncclWindow_t*, in
 ncclResult_t ncclCommWindowDeregister(ncclComm_t, ncclWindow_t);
 ncclResult_t ncclAllReduce(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t,
                            CUstream);
+ncclResult_t ncclAllGather(const void*, void*, size_t, ncclDataType_t, ncclComm_t, CUstream);
+ncclResult_t ncclSend(const void*, size_t, ncclDataType_t, int, ncclComm_t, CUstream);
+ncclResult_t ncclRecv(void*, size_t, ncclDataType_t, int, ncclComm_t, CUstream);
+const char* ncclGetLastError(ncclComm_t);
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
 ncclResult_t ncclGroupSimulateEnd(void*);

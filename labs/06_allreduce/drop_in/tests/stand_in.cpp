@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -32,6 +33,7 @@ struct ncclComm {
     std::atomic<Result> state = kSuccess;
     std::jthread late = {};  ///< Makes the calls that returned kInProgress.
     std::atomic<bool> aborted = false;
+    bool connected = false;  ///< By its first AllGather.
     std::mutex inside = {};  ///< Held in a call that may wait for other ranks on the host.
 };
 struct ncclWindow_vidmem {};
@@ -94,39 +96,101 @@ Result make_later(ncclComm* comm, std::function<Result()> step) {
     return kInProgress;
 }
 
-using Step = std::pair<ncclComm*, std::function<Result()>>;
+struct Step {
+    ncclComm* comm;
+    std::function<Result()> make;
+    CUstream stream = nullptr;
+    enum { kOnHost, kCollective, kSendOrReceive } kind = kOnHost;  ///< The last have no stream.
+};
 thread_local int depth = 0;
 thread_local std::vector<Step> steps;
+thread_local Result refused = kSuccess;  ///< The first refusal in the group: then it does nothing.
+std::atomic<const char*> last_error = "";
 
-/// A step that waits for the other ranks on the host: at the end of the group, if there is one.
-Result run(ncclComm* comm, std::function<Result()> step) {
-    if (depth > 0) {
-        steps.emplace_back(comm, std::move(step));
-        return kSuccess;
-    }
-    return comm->state != kSuccess ? kInvalidUsage
-           : delay == kAtOnce      ? step()
-                                   : make_later(comm, std::move(step));
+Result refuse(Result why) {
+    last_error = "stand-in: it refuses a call";
+    refused = refused == kSuccess && depth > 0 ? why : refused;
+    return why;
 }
 
+cuuint64_t capture_of(CUstream stream) {
+    auto status = CU_STREAM_CAPTURE_STATUS_NONE;
+    cuuint64_t id = 0;
+#if CUDA_VERSION >= 13000
+    cuStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr, nullptr);
+#else
+    cuStreamGetCaptureInfo(stream, &status, &id, nullptr, nullptr, nullptr);
+#endif
+    return status == CU_STREAM_CAPTURE_STATUS_NONE ? 0 : id;
+}
+
+/// At the end of the group, if there is one.
+Result run(Step step) {
+    if (depth == 0) {
+        return step.comm->state != kSuccess ? kInvalidUsage
+               : delay == kAtOnce           ? step.make()
+                                            : make_later(step.comm, std::move(step.make));
+    }
+    for (const Step& other : steps) {  // all captured by the same graph, or none
+        if (other.comm == step.comm && other.kind != Step::kOnHost && step.kind != Step::kOnHost &&
+            capture_of(other.stream) != capture_of(step.stream)) {
+            return refuse(kInvalidUsage);
+        }
+    }
+    steps.push_back(std::move(step));
+    return kSuccess;
+}
+
+/// Makes all streams wait for what any of them has to do so far.
+void join(const std::vector<CUstream>& streams) {
+    for (int way = 0; way < 2; ++way) {
+        for (std::size_t i = 1; i < streams.size(); ++i) {
+            CUevent event = nullptr;
+            cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+            cuEventRecord(event, way == 0 ? streams[i] : streams[0]);
+            cuStreamWaitEvent(way == 0 ? streams[0] : streams[i], event, 0);
+            cuEventDestroy(event);
+        }
+    }
+}
+
+/// One operation for each communicator, which all of its streams wait for, and which waits for all
+/// of them.
 Result run_steps(std::vector<Step> all) {
-    std::map<ncclComm*, std::function<Result()>> of;
-    for (auto& [comm, step] : all) {
-        of[comm] = [before = std::move(of[comm]), step = std::move(step)] {
-            const Result first = before ? before() : kSuccess;
-            const Result second = step();
-            return first != kSuccess ? first : second;
-        };
+    std::map<ncclComm*, std::vector<Step>> of;
+    std::ranges::stable_sort(all, {}, &Step::kind);
+    for (const Step& step : all) {
+        of[step.comm].push_back(step);
     }
     std::atomic<Result> result = kSuccess;
     std::vector<std::jthread> threads;
-    for (const auto& [comm, steps] : of) {
+    for (const auto& [comm, mine] : of) {
+        const auto make = [steps = mine, device = comm->device] {
+            CUcontext context = nullptr;
+            cuDevicePrimaryCtxRetain(&context, device);
+            cuCtxSetCurrent(context);
+            std::vector<CUstream> streams;
+            for (const Step& step : steps) {
+                if (step.kind != Step::kOnHost && !std::ranges::count(streams, step.stream)) {
+                    streams.push_back(step.stream);
+                }
+            }
+            join(streams);
+            Result first = kSuccess;
+            for (const Step& step : steps) {
+                const Result one = step.make();
+                first = first == kSuccess ? one : first;
+            }
+            join(streams);
+            cuDevicePrimaryCtxRelease(device);
+            return first;
+        };
         if (delay != kAtOnce) {
-            result = make_later(comm, steps);
+            result = make_later(comm, make);
             continue;
         }
-        threads.emplace_back([&result, &steps = steps] {
-            if (const Result one = steps(); one != kSuccess) {
+        threads.emplace_back([&result, make] {
+            if (const Result one = make(); one != kSuccess) {
                 result = one;
             }
         });
@@ -189,34 +253,33 @@ std::vector<std::array<int, 2>> gather(ncclComm* comm, std::array<int, 2> mine) 
 }
 
 Result split(ncclComm* comm, int color, int key, ncclComm** made) {
-    return run(comm, [=] {
-        auto child = new ncclComm{nullptr,
-                                  0,
-                                  0,
-                                  comm->device,
-                                  fmt::format("{}/{}.{}", comm->name, comm->children++, color),
-                                  0};
-        int rank = 0;
-        for (const auto& [its_color, its_key] : gather(comm, {color, key})) {
-            if (its_color == color) {
-                child->ranks += 1;
-                child->rank += its_key < key || (its_key == key && rank < comm->rank) ? 1 : 0;
-            }
-            ++rank;
-        }
-        *made = child;
-        return color < 0 ? (delete std::exchange(*made, nullptr), kSuccess) : connect(child);
-    });
+    return run(
+        {comm, [=] {
+             auto child = new ncclComm{nullptr,
+                                       0,
+                                       0,
+                                       comm->device,
+                                       fmt::format("{}/{}.{}", comm->name, comm->children++, color),
+                                       0};
+             int rank = 0;
+             for (const auto& [its_color, its_key] : gather(comm, {color, key})) {
+                 if (its_color == color) {
+                     child->ranks += 1;
+                     child->rank += its_key < key || (its_key == key && rank < comm->rank) ? 1 : 0;
+                 }
+                 ++rank;
+             }
+             *made = child;
+             return color < 0 ? (delete std::exchange(*made, nullptr), kSuccess) : connect(child);
+         }});
 }
+
+constexpr size_t kSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
 
 Result all_reduce(const void* in, void* out, size_t count, int type, int op, ncclComm* comm,
                   CUstream stream) {
-    if (op == 6) {  // as an operation that its communicator does not have
-        return kInvalidArgument;
-    }
     const int known_type = type > SYMM_BFLOAT16 ? SYMM_INT8 : type;
     const int known_op = op > SYMM_AVG ? SYMM_SUM : op;
-    constexpr size_t kSizes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
     const size_t bytes = count * kSizes[known_type];
     return call(comm, in, bytes, out, bytes, stream,
                 [&](const void* from, void* to, CUstream calls_stream) {
@@ -224,6 +287,33 @@ Result all_reduce(const void* in, void* out, size_t count, int type, int op, ncc
                                            static_cast<symm_type>(known_type),
                                            static_cast<symm_op>(known_op), calls_stream);
                 });
+}
+
+Result all_gather(const void* in, void* out, size_t count, int type, ncclComm* comm,
+                  CUstream stream) {
+    const std::lock_guard lock(comm->inside);
+    const size_t bytes = count * kSizes[type];
+    const Result result =
+        call(comm, in, bytes, out, bytes * static_cast<size_t>(comm->ranks), stream,
+             [&](const void* from, void* to, CUstream calls_stream) {
+                 return symm_all_gather(comm->symm, from, to, count, static_cast<symm_type>(type),
+                                        calls_stream);
+             });
+    // As NCCL, which may have to connect the ranks for its first one.
+    return comm->rank % 2 == 0 || !have_peer_access() || std::exchange(comm->connected, true)
+               ? result
+               : result_of(symm_comm_synchronize(comm->symm, stream));
+}
+
+/// Memory that is freed with the process.
+char* scratch(ncclComm* comm, size_t bytes) {
+    CUcontext context = nullptr;
+    CUdeviceptr memory = 0;
+    cuDevicePrimaryCtxRetain(&context, comm->device);
+    cuCtxPushCurrent(context);
+    cuMemAlloc(&memory, bytes);
+    cuCtxPopCurrent(&context);
+    return reinterpret_cast<char*>(memory);
 }
 
 int current_device() {
@@ -247,6 +337,10 @@ extern "C" __attribute__((visibility("default"))) long stand_in_calls(const char
     return calls()[function];
 }
 
+extern "C" __attribute__((visibility("default"))) const char* ncclGetLastError(ncclComm*) {
+    return last_error;
+}
+
 /// 0: calls are made at once. 1: they return kInProgress, and are made later. 2: never.
 extern "C" __attribute__((visibility("default"))) void stand_in_delay(int calls) {
     delay = calls;
@@ -265,7 +359,7 @@ EXPORT(GetUniqueId, (UniqueId * id), {
 })
 EXPORT(CommInitRank, (ncclComm * *comm, int ranks, UniqueId id, int rank), {
     *comm = new ncclComm{nullptr, rank, ranks, current_device(), id.internal, 0};
-    return run(*comm, [made = *comm] { return connect(made); });
+    return run({*comm, [made = *comm] { return connect(made); }});
 })
 EXPORT(CommSplit, (ncclComm * comm, int color, int key, ncclComm** made, void*),
        { return split(comm, color, key, made); })
@@ -360,12 +454,12 @@ EXPORT(MemFree, (void* memory), {
 })
 EXPORT(CommWindowRegister, (ncclComm * comm, void*, size_t, ncclWindow_vidmem** window, int), {
     *window = nullptr;
-    return run(comm, [=] {
-        if (comm->windows.size() < 2) {  // NCCL may refuse one
-            comm->windows.insert(*window = new ncclWindow_vidmem);
-        }
-        return kSuccess;
-    });
+    return run({comm, [=] {
+                    if (comm->windows.size() < 2) {  // NCCL may refuse one
+                        comm->windows.insert(*window = new ncclWindow_vidmem);
+                    }
+                    return kSuccess;
+                }});
 })
 EXPORT(CommWindowDeregister, (ncclComm * comm, ncclWindow_vidmem* window), {
     comm->windows.erase(window);
@@ -376,28 +470,36 @@ EXPORT(AllReduce,
        (const void* in, void* out, size_t number, int type, int op, ncclComm* comm,
         CUstream stream),
        {
-           if (comm == nullptr) {
-               return kInvalidArgument;
+           if (comm == nullptr || op == 6) {  // an operation that the communicator does not have
+               return refuse(kInvalidArgument);
            }
-           return run(comm, [=] { return all_reduce(in, out, number, type, op, comm, stream); });
+           return run({comm, [=] { return all_reduce(in, out, number, type, op, comm, stream); },
+                       stream, Step::kCollective});
        })
 EXPORT(AllGather,
        (const void* in, void* out, size_t number, int type, ncclComm* comm, CUstream stream), {
-           return run(comm, [=] {
-               const std::lock_guard lock(comm->inside);
-               const size_t ranks = static_cast<size_t>(comm->ranks);
-               const Result result =
-                   call(comm, in, number, out, number * ranks, stream,
-                        [&](const void* from, void* to, CUstream calls_stream) {
-                            return symm_all_gather(comm->symm, from, to, number,
-                                                   static_cast<symm_type>(type), calls_stream);
-                        });
-               // As NCCL, which may have to connect the ranks first.
-               return comm->rank % 2 == 0 || !have_peer_access()
-                          ? result
-                          : result_of(symm_comm_synchronize(comm->symm, stream));
-           });
+           return run({comm, [=] { return all_gather(in, out, number, type, comm, stream); },
+                       stream, Step::kCollective});
        })
+// Between two ranks: an AllGather of which one direction counts.
+EXPORT(Send, (const void* in, size_t number, int type, int, ncclComm* comm, CUstream stream), {
+    const auto send = [=] {
+        void* const both = scratch(comm, 2 * number * kSizes[type]);
+        return all_gather(in, both, number, type, comm, stream);
+    };
+    return run({comm, send, stream, Step::kSendOrReceive});
+})
+EXPORT(Recv, (void* out, size_t number, int type, int peer, ncclComm* comm, CUstream stream), {
+    const auto receive = [=] {
+        const size_t bytes = number * kSizes[type];
+        char* const both = scratch(comm, 2 * bytes);
+        const Result result = all_gather(out, both, number, type, comm, stream);
+        cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(out),
+                      reinterpret_cast<CUdeviceptr>(both + peer * bytes), bytes, stream);
+        return result;
+    };
+    return run({comm, receive, stream, Step::kSendOrReceive});
+})
 EXPORT(GroupStart, (), {
     ++depth;
     return kSuccess;
@@ -406,10 +508,16 @@ EXPORT(GroupEnd, (), {
     if (depth == 0) {
         return kInvalidUsage;
     }
-    return --depth == 0 ? run_steps(std::exchange(steps, {})) : kSuccess;
+    if (--depth > 0) {
+        return kSuccess;
+    }
+    auto all = std::exchange(steps, {});
+    const Result why_not = std::exchange(refused, kSuccess);
+    return why_not == kSuccess ? run_steps(std::move(all)) : why_not;
 })
 EXPORT(GroupSimulateEnd, (void*), {
     --depth;
     steps.clear();
+    refused = kSuccess;
     return kSuccess;
 })

@@ -6,7 +6,8 @@ set_target_properties(symm_nccl_stand_in PROPERTIES OUTPUT_NAME nccl SOVERSION 2
 target_link_options(symm_nccl_stand_in PRIVATE
   "LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/tests/stand_in.map")
 
-set(client_topics calls.c client.c communicators.c failures.c graphs.c windows.c)
+set(client_topics calls.c client.c communicators.c failures.c graphs.c streams.c
+  windows.c)
 add_library(symm_nccl_driver OBJECT driver.cpp)
 target_link_libraries(symm_nccl_driver PRIVATE symm_options symm_c)
 list(TRANSFORM client_topics PREPEND tests/)
@@ -36,7 +37,8 @@ function(symm_drop_in_test case)
     ENVIRONMENT_MODIFICATION "LD_PRELOAD=set:$<TARGET_FILE:symm_nccl_library>")
 endfunction()
 foreach(case calls groups graphs streams halves windows one_thread others aborted late processes
-        one_fails one_dies one_leaves nine misspelled no_memory long_work)
+        one_fails one_dies one_leaves nine misspelled no_memory long_work mixed sends host_memory
+        last_error)
   symm_drop_in_test(${case})
 endforeach()
 symm_drop_in_test(off ENVIRONMENT SYMM_NCCL=0)
@@ -63,6 +65,17 @@ NCCL's: rank 0: device 0 cannot access device 1's memory")
 symm_drop_in_says(statistics counted "" ": 2 AllReduces of 80 bytes were ours, 4 went to NCCL \
 2.28.9 +2 to NCCL: a communicator's first, after which its ranks attach +2 to NCCL: \
 ncclAllReduceConfig: its settings are of NCCL's algorithms +2 communicators of 2 ranks are ours $")
+# Calls that stay NCCL's because the switch adds up faster.
+set(symm_too_large "to NCCL: more bytes than SYMM_NCCL_MOST")
+symm_drop_in_says(multicast large SYMM_EMU_MULTICAST=1
+  ": 6 AllReduces .* 6 went to NCCL .* 3 ${symm_too_large}")
+symm_drop_in_says(multicast_off large "SYMM_EMU_MULTICAST=1;NCCL_NVLS_ENABLE=0"
+  ": 9 AllReduces .* 3 went to NCCL ")
+symm_drop_in_says(multicast_overridden large "SYMM_EMU_MULTICAST=1;SYMM_NCCL_MOST=2M"
+  ": 9 AllReduces .* 3 went to NCCL ")
+symm_drop_in_says(most large SYMM_NCCL_MOST=5K
+  ": 3 AllReduces .* 9 went to NCCL .* 6 ${symm_too_large}")
+symm_drop_in_test(calls NAME multicast_of_two ENVIRONMENT SYMM_EMU_MULTICAST=1)
 
 # Windows are used, those registered before the ranks attached, too: 5 calls of 2 ranks. And those
 # registered in a group: a call of 3 ranks and one of 2.

@@ -1,0 +1,17 @@
+#pragma once
+/// \file
+/// The text of ncclGetLastError: that of the last error, ours or NCCL's.
+
+#include <string_view>
+
+#include "labs/06_allreduce/drop_in/nccl.hpp"
+
+namespace symm::drop_in {
+
+/// Logs why a function is about to return `result`, and keeps it. Returns `result`. Never throws.
+Result failed(Result result, std::string_view why) noexcept;
+
+/// Valid until the next error. NCCL's own text, unless the last error was ours.
+const char* last_error(ncclComm* comm);
+
+}  // namespace symm::drop_in
