@@ -6,8 +6,8 @@
 ///
 ///   step                            why
 ///   1 its streams join              NCCL: the group waits for all streams that its calls use
-///   2 our calls                     before NCCL's, because NCCL makes collective calls before sends
-///                                   and receives: a send may wait for the peer's next group
+///   2 our calls                     before NCCL's: NCCL makes collective calls before sends, too,
+///                                   since a send may wait for the peer's next group
 ///   3 NCCL's ncclGroupEnd           NCCL's calls
 ///   4 windows, attaching            they need what NCCL has registered
 ///   5 its streams join              NCCL: all streams wait for the group
@@ -29,8 +29,8 @@ namespace symm::drop_in {
 /// Whether the calling thread is inside of a group.
 bool in_group();
 void begin_group();
-/// Calls NCCL's ncclGroupEnd, and at the end of the outermost group does all work. Returns the first
-/// failure, else what NCCL returned.
+/// Calls NCCL's ncclGroupEnd, and at the end of the outermost group does all work. Returns the
+/// first failure, else what NCCL returned.
 Result end_group();
 /// After NCCL's ncclGroupSimulateEnd: nothing is done.
 void drop_group();

@@ -1,5 +1,6 @@
 // Calls alone and in groups, on one stream and on several, and what is counted.
 
+#include <pthread.h>
 #include <sys/wait.h>
 
 #include "client.h"
@@ -237,6 +238,16 @@ void host_memory(struct rank* self) {
     expect(self, (CUdeviceptr)in, kCount, 2);
     OK(cuMemFreeHost(in));
     OK(cuMemFreeHost(out));
+    float* const own = aligned_alloc(4096, 8192);  // as far as the GPU's pages go
+    CUdeviceptr registered;
+    OK(cuMemHostRegister(own, 8192, CU_MEMHOSTREGISTER_DEVICEMAP));
+    OK(cuMemHostGetDevicePointer(&registered, own, 0));
+    fill(registered, self->rank, kCount, 3);
+    all_reduce(self, registered, registered, kCount, self->stream);
+    OK(cuStreamSynchronize(self->stream));
+    expect(self, registered, kCount, 3);
+    OK(cuMemHostUnregister(own));
+    free(own);
 }
 
 // ncclGetLastError has the text of the last refusal, whoever refused.
@@ -265,4 +276,29 @@ void large(struct rank* self) {
     reduce(self, kCount, 2);
     reduce(self, million, 3);
     reduce(self, million + 1, 4);
+}
+
+// A communicator is used by one thread at a time, which may be any.
+static void* reduce_there(void* rank) {
+    struct rank* self = rank;
+    OK(cuCtxSetCurrent(self->context));
+    OK(ncclGroupStart());
+    all_reduce(self, self->in, self->out, kCount, CU_STREAM_PER_THREAD);
+    all_reduce(self, self->in, self->out + kMost, kCount, self->side);
+    OK(ncclGroupEnd());
+    OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    return NULL;
+}
+void handed_on(struct rank* self) {
+    reduce(self, kCount, 1);
+    for (int round = 0; round < 5; ++round) {
+        pthread_t other;
+        fill(self->in, self->rank, kCount, round);
+        OK(pthread_create(&other, NULL, reduce_there, self));
+        OK(pthread_join(other, NULL));
+        expect(self, self->out, kCount, round);
+        expect(self, self->out + kMost, kCount, round);
+        reduce(self, kCount, round + 1);
+    }
+    expect_passed(self, 1);
 }

@@ -168,7 +168,7 @@ Result run_steps(std::vector<Step> all) {
         const auto make = [steps = mine, device = comm->device] {
             CUcontext context = nullptr;
             cuDevicePrimaryCtxRetain(&context, device);
-            cuCtxSetCurrent(context);
+            cuCtxPushCurrent(context);
             std::vector<CUstream> streams;
             for (const Step& step : steps) {
                 if (step.kind != Step::kOnHost && !std::ranges::count(streams, step.stream)) {
@@ -182,6 +182,7 @@ Result run_steps(std::vector<Step> all) {
                 first = first == kSuccess ? one : first;
             }
             join(streams);
+            cuCtxPopCurrent(&context);
             cuDevicePrimaryCtxRelease(device);
             return first;
         };
@@ -189,11 +190,13 @@ Result run_steps(std::vector<Step> all) {
             result = make_later(comm, make);
             continue;
         }
-        threads.emplace_back([&result, make] {
+        const auto run = [&result, make] {
             if (const Result one = make(); one != kSuccess) {
                 result = one;
             }
-        });
+        };
+        // In this thread, as NCCL: CU_STREAM_PER_THREAD is its own.
+        of.size() == 1 ? run() : static_cast<void>(threads.emplace_back(run));
     }
     threads.clear();
     return result;

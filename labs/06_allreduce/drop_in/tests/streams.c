@@ -1,5 +1,5 @@
-// What NCCL's user guide promises of streams in a group: the group waits for all of its streams, and
-// all of them wait for the group.
+// What NCCL's user guide promises of streams in a group: the group waits for all of its streams,
+// and all of them wait for the group.
 
 #include "client.h"
 

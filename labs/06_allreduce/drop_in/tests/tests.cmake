@@ -38,7 +38,7 @@ function(symm_drop_in_test case)
 endfunction()
 foreach(case calls groups graphs streams halves windows one_thread others aborted late processes
         one_fails one_dies one_leaves nine misspelled no_memory long_work mixed sends host_memory
-        last_error)
+        last_error handed_on)
   symm_drop_in_test(${case})
 endforeach()
 symm_drop_in_test(off ENVIRONMENT SYMM_NCCL=0)
