@@ -34,14 +34,22 @@ skip() { echo "$1: skipped: $2"; }
 ours=(env "LD_PRELOAD=$shim" SYMM_NCCL_STATS=1)
 
 run machine 20 bash -c 'date; nvidia-smi -L; nvidia-smi topo -m'
-for case in calls groups graphs streams windows one_thread one_stream aborted; do
+client() {  # name, case, and what comes before the program
     # NCCL refuses a communicator's first call in a capture, unless its ranks have connected before.
-    run "client_$case" 60 "${ours[@]}" NCCL_RUNTIME_CONNECT=0 \
-        "$build/bin/06_allreduce_drop_in_client" "$case"
+    run "client_$1" 60 "${@:3}" env NCCL_RUNTIME_CONNECT=0 \
+        "$build/bin/06_allreduce_drop_in_client" "$2"
+}
+promised=(mixed sends host_memory handed_on)  # by NCCL: with and without the library
+cases=(calls groups graphs streams windows one_thread one_stream aborted last_error)
+for case in "${cases[@]}" "${promised[@]}"; do
+    client "$case" "$case" "${ours[@]}"
+done
+for case in "${promised[@]}"; do
+    client "${case}_without" "$case"
 done
 run ctypes 150 env SYMM_NCCL_STATS=1 "$python" -B "$here/ctypes_client.py" "$build/lib" \
     --libsymm "$build/labs/06_allreduce/c_api/libsymm.so.0" --calls 1000
-for name in client_{calls,groups,graphs,streams,windows,one_thread,one_stream} ctypes; do
+for name in client_{calls,groups,graphs,streams,windows,one_thread,one_stream,mixed,sends} ctypes; do
     if ! grep 'process [0-9]*: [1-9]' "$name.txt"; then
         echo "$name: no call was ours"
         failures=$((failures + 1))

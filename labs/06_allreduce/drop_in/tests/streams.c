@@ -3,7 +3,7 @@
 
 #include "client.h"
 
-enum { kStreams = 3, kCalls = 4, kPart = 1 << 16, kGroups = 40 };
+enum { kStreams = 3, kCalls = 4, kPart = 1 << 15, kGroups = 40 };
 
 static unsigned next(unsigned* state) {  // the same numbers on every machine
     *state = *state * 1664525u + 1013904223u;
@@ -18,8 +18,8 @@ struct work {
 
 // Lasts longer than it takes to queue a group.
 static void write_slowly(const struct rank* self, const struct work* work, CUstream stream) {
-    for (int i = 0; i < 8; ++i) {
-        OK(cuMemcpyAsync(self->in, i < 7 ? work->wrong : work->right, kCalls * kPart * 4, stream));
+    for (int i = 0; i < 16; ++i) {
+        OK(cuMemcpyAsync(self->in, i < 15 ? work->wrong : work->right, kCalls * kPart * 4, stream));
     }
 }
 
