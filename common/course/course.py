@@ -23,7 +23,7 @@ import score as scoring
 import terminal
 import tool
 import verdict
-from check_tree import STATE, is_started, original
+from check_tree import STATE, is_started, original, require_begun
 from exercises import ROOT, CourseError, Exercise
 
 MOST_LINES = 12  # of a test's output: a failing execution has so many
@@ -261,18 +261,6 @@ def difference(exercise) -> list:
     mine = exercises.answer_in(exercise, exercises.read(exercise.path)).splitlines(keepends=True)
     theirs = exercises.read(original(exercise)).splitlines(keepends=True)
     return list(difflib.unified_diff(mine, theirs, "yours", "solution", n=20))[2:]
-
-
-def require_begun(exercise):
-    if not is_started(exercise):
-        raise CourseError(f"{exercise.id} is not begun: ./lab start {exercise.id}")
-    text = exercises.read(exercise.path)
-    if exercise.begins not in text and exercise.ends not in text:
-        raise CourseError(
-            f"{exercise.file} has neither of the two lines '{exercise.begins}' and "
-            f"'{exercise.ends}'. " +
-            ("Write them again around your answer." if keep.branch() in ("", keep.BRANCH) else
-             f"Your answer is on another branch: git switch {keep.BRANCH}"))
 
 
 def notes_of(progress, exercise, found, args) -> str:
@@ -519,16 +507,6 @@ def update(course, progress, args):
     print(f"Your answers are on top of {merged[:9]} now. ./lab check --all checks them.")
 
 
-def run(course, _, args):
-    """Runs a lab's program although its files have stubs. Status 3: they have none."""
-    if all(check_tree.has_answer(e) or not is_started(e) for e in course):
-        return 3
-    print("(Built from your answers, and the solutions of the exercises that have none, for "
-          "emulated GPUs under\nThreadSanitizer. With --preset, the files are built as they are.)",
-          file=sys.stderr, flush=True)
-    return verdict.exec_program(course, args.lab, args.arguments)
-
-
 class Parser(argparse.ArgumentParser):
     def error(self, message):
         self.exit(2, f"./lab: {message}\n")  # one line, without the usage
@@ -546,7 +524,7 @@ def main() -> int:
             (reset, "restore the code from before `start`"),
             (skip, "skip the exercise"), (grade, "check all answers, and print the total"),
             (score, "show what your answers cost, and the author's"),
-            (update, "take a newer version of the repository"), (run, "run a lab's program")):
+            (update, "take a newer version of the repository")):
         command = commands.add_parser(function.__name__, help=text, description=text)
         command.set_defaults(run=function)
         if function is learn:
@@ -559,9 +537,6 @@ def main() -> int:
             command.add_argument("folder", nargs="?", metavar="FOLDER",
                                  help="with a copy of the course of each learner; else this one")
             command.add_argument("--json", action="store_true", help="print JSON")
-        elif function is run:
-            command.add_argument("lab")
-            command.add_argument("arguments", nargs=argparse.REMAINDER)
         else:
             command.add_argument("id", nargs="?", metavar="ID", help="05.2; else the current one")
         if function is check:

@@ -20,7 +20,7 @@ import check_tree
 from exercises import ROOT, CourseError, Exercise, TooFewGpus, split
 
 BUILD = ROOT / "build" / "course"
-RELEASE = ROOT / "build" / "release"  # for exercises that measure real GPUs
+NATIVE = ROOT / "build"  # for exercises that measure real GPUs: what ./lab run has built
 OUTPUT_LIMIT = 16 << 20  # bytes, for endless loops that print
 EXPLORED_FOR = 10  # seconds, for each protocol and mode: a right answer takes less than 2
 CUDA_ERROR_NO_DEVICE = 100
@@ -111,7 +111,7 @@ def require_gpus_for(exercise: Exercise):
 
 
 def program_of(exercise: Exercise) -> Path:
-    return (RELEASE if exercise.gpus else BUILD) / "bin" / exercise.target
+    return (NATIVE if exercise.gpus else BUILD) / "bin" / exercise.target
 
 
 def build(exercise: Exercise, target: str) -> Verdict | None:
@@ -163,9 +163,10 @@ def judge(course: list, exercise: Exercise, answer: str | None = None) -> Verdic
     """The verdict on the answer in the exercise's file, or on `answer` in its place."""
     begun = time.monotonic()
     doing(f"{exercise.id}: checking")
+    is_learners = answer is None
     with check_tree.alone():
         check_tree.update(course, exercise, answer)
-        if answer is None:
+        if is_learners:
             answer = split(exercise, exercises.read(exercise.path))[1]
         verdict = explore(exercise, answer) if exercise.explore else Verdict(True, "")
         if verdict.passed:
@@ -176,6 +177,9 @@ def judge(course: list, exercise: Exercise, answer: str | None = None) -> Verdic
             verdict = beyond_tests(exercise, answer, verdict)
             verdict.say += explored if verdict.passed else ""
     ninja.Line().clear()
+    if verdict.passed and is_learners:
+        exercises.write(check_tree.accepted(exercise),
+                        "".join(answer.splitlines(keepends=True)[1:-1]))
     verdict.seconds = time.monotonic() - begun
     return verdict
 
@@ -199,19 +203,6 @@ def explore(exercise: Exercise, answer: str) -> Verdict:
         return Verdict(True, f" {which} {number} executions of {' and '.join(protocols)} "
                              "are right.")
     return explain(exercise, ended, answer)
-
-
-def exec_program(course: list, lab: str, arguments: list):
-    """Becomes the lab's program, with the learner's answers, and with the solutions of exercises
-    that have none."""
-    with check_tree.alone():
-        check_tree.update(course, None, with_answers=True)
-        failed = ninja.build(str(BUILD), [lab])
-    if failed:
-        raise CourseError(f"bin/{lab} cannot be built (above)")
-    program = str(BUILD / "bin" / lab)
-    os.execve(program, [program, *arguments],
-              {"SYMM_DRIVER": "emulated", "TSAN_OPTIONS": "halt_on_error=1", **os.environ})
 
 
 def test(exercise: Exercise, answer: str) -> Verdict:

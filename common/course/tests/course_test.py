@@ -381,12 +381,104 @@ for lab in sorted({e.lab for e in course}):
         for file, text in newer.items():
             self.assertEqual(file.read_text(), text)
 
-    def test_a_program_is_built_from_files_without_stubs(self):
-        self.course("run", "01_vmm_alloc", status=3)
+    def three_exercises(self):
+        """One is a stub, one a planted fault, and one is solved and accepted."""
         self.course("start", "01.1")
-        output = self.course("run", "01_vmm_alloc", "--size", "3M", status=2)  # no build/course
-        self.assertIn("the solutions of the exercises that have none", output)
-        self.assertNotIn("symm::missing(", (self.root / "build/course_tree" / FILE).read_text())
+        self.course("start", "05.2", "--no-open")
+        self.run_python("""
+import check_tree, exercises, verdict
+course = exercises.load()
+solved = next(e for e in course if e.id == "01.1")
+text = exercises.read(solved.path)
+exercises.write(solved.path, exercises.with_answer(
+    solved, text, "    // mine\\n" + exercises.read(check_tree.original(solved))))
+verdict.build = lambda *_: None
+verdict.test = lambda *_: verdict.Verdict(True, "Right.")
+assert verdict.judge(course, solved).passed
+""")
+
+    def test_no_command_builds_a_stub(self):
+        self.three_exercises()
+        for part in ("lab", "docs", "symm"):
+            copy = shutil.copytree if (REPOSITORY / part).is_dir() else shutil.copy
+            copy(REPOSITORY / part, self.root / part)
+        bin_folder, log = self.root / "bin", self.root / "log"
+        bin_folder.mkdir()
+        for name, text in (("ninja", f'pwd >>"{log}"; exit 1'), ("dpkg-query", "echo installed")):
+            (bin_folder / name).write_text(f"#!/bin/sh\n{text}\n")
+            (bin_folder / name).chmod(0o755)
+        solved = self.root / "build/solved"
+        for root in (self.root, solved):
+            for preset in ("emulated", "debug", "tsan", "tidy"):
+                (root / "build" / preset).mkdir(parents=True)
+                (root / "build" / preset / "build.ninja").touch()
+        help_text = self.run_command(self.root / "lab", "help")
+        commands = set(re.findall(r"^  ([a-z]+)", help_text.split("The labs:\n")[1], re.M))
+        building = {"run": ["01", "--preset", "debug"], "test": ["05"], "bench": ["01"],
+                    "trace": [], "explore": ["05"], "build": [], "install": ["/nowhere"],
+                    "tidy": [], "pages": ["01"]}
+        self.assertEqual(commands - set(building),
+                         {"list", "plot", "docs", "format", "play", "commands", "setup"})
+        for command, arguments in building.items():
+            log.unlink(missing_ok=True)
+            ended = subprocess.run(
+                [self.root / "lab", command, *arguments], capture_output=True, text=True,
+                check=False, env={**ENVIRONMENT, "SYMM_PRESET": "emulated",
+                                  "PATH": f"{bin_folder}:{os.environ['PATH']}"})
+            self.assertNotEqual(ended.returncode, 0, command)
+            self.assertIn("(In build/solved: your answers", ended.stderr, command)
+            self.assertEqual({str(solved)}, set(log.read_text().split()), command + ended.stderr)
+        self.assertEqual(os.readlink(self.root / "build/bin"), "solved/build/bin")
+        for copy in (solved / "labs").rglob("*"):
+            if copy.is_file():
+                text = copy.read_text()
+                if copy == solved / FILE:
+                    self.assertEqual(text.count("    // mine\n"), 1)
+                    text = text.replace("    // mine\n", "")
+                self.assertEqual(text, (REPOSITORY / copy.relative_to(solved)).read_text(), copy)
+        output = self.run_command(self.root / "lab", "docs", status=1)
+        self.assertEqual(output, "./lab: the reference is made of files without exercises: "
+                                 "./lab reset 01, ./lab reset 05\n")
+        (self.root / FILE).write_text(self.text().replace("    // mine\n", "    // other\n"))
+        self.run_python("import check_tree, exercises; "
+                        "assert check_tree.solve(exercises.load(), 'build')")
+        self.assertEqual((solved / FILE).read_text(), self.untouched)
+
+    def test_lost_marks_are_never_taken_for_a_solution(self):
+        self.begin_history()
+        self.course("start", "01.1")
+        (self.root / FILE).write_text("".join(
+            line for line in self.text().splitlines(keepends=True) if "exercise 01.1" not in line))
+        build = (sys.executable, "-B", self.root / "common/course/check_tree.py", "build")
+        self.assertIn("Write them again around your answer", self.run_command(*build, status=1))
+        self.git("checkout", "-q", "--force", "main")
+        self.run_command(*build, status=3)
+
+    def test_cmake_refuses_stubs(self):
+        for source in (".", "labs/06_allreduce/python"):
+            self.course("start", "02.1", "--no-open")
+            output = self.run_command("cmake", "--fresh", "-S", self.root / source, "-B",
+                                      self.root / "b", "-G", "Ninja", status=1)
+            self.assertIn("of the course in it. `./lab reset 02`", " ".join(output.split()))
+            self.course("reset", "02")
+        project = self.root / "project"
+        project.mkdir()
+        (project / "CMakeLists.txt").write_text(f"""
+cmake_minimum_required(VERSION 3.25)
+project(user NONE)
+include([[{self.root}/cmake/Exercises.cmake]])
+install(CODE "include([[{self.root}/cmake/Exercises.cmake]])" ALL_COMPONENTS)
+""")
+        self.run_command("cmake", "-G", "Ninja", "-S", project, "-B", project / "b")
+        build = ("cmake", "--build", project / "b")
+        install = ("cmake", "--install", project / "b", "--component", "any")
+        self.run_command(*build)
+        self.run_command(*install)
+        self.course("start", "05.2", "--no-open")
+        self.assertIn("of the course", self.run_command(*build, status=1))
+        self.assertIn("of the course", self.run_command(*install, status=1))
+        self.course("reset", "05")
+        self.run_command(*build)
 
     def test_a_check_builds_the_solution_of_all_others(self):
         self.course("start", "01.1")
