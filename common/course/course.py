@@ -19,6 +19,7 @@ import check_tree
 import class_points as grading
 import exercises
 import keep
+import newer
 import score as scoring
 import terminal
 import tool
@@ -483,28 +484,21 @@ def chosen(course, progress, args, start_next=False) -> Exercise:
     raise CourseError(f"there is no exercise '{wanted}': ./lab learn lists them.")
 
 
-def update(course, progress, args):
+def update(course, _, args):
     """Takes a newer version of the repository: merges it into the branch of the answers, and then
-    has the solutions from there. No stub is in the way meanwhile."""
+    has the stubs and solutions from there."""
     try:
         if keep.branch() != keep.BRANCH:
             raise keep.GitError(f"only the branch '{keep.BRANCH}' needs it: elsewhere, `git pull`")
         if args.version is None:
             keep.git("fetch", "--quiet", "origin")
-        stubs = [e.id for e in course if is_started(e) and not check_tree.has_answer(e)]
-        for exercise in course:
-            if exercise.id in stubs:
-                put_back(exercise, progress, progress.state(exercise))
-        merged = keep.merge(args.version or "origin/HEAD")
-        newer = exercises.load()
-        put_stubs([e for e in newer if e.id in stubs])
-        for exercise in newer:
-            if is_started(exercise):
-                text = keep.git("show", f"{merged}:{exercise.file}") + "\n"
-                exercises.write(original(exercise), exercises.split(exercise, text)[1])
+        merged = newer.take(course, args.version or "origin/HEAD")
     except keep.GitError as error:
-        raise CourseError(f"git could not update: {error}") from None
-    print(f"Your answers are on top of {merged[:9]} now. ./lab check --all checks them.")
+        raise CourseError(f"git could not update, and nothing is changed: {error}") from None
+    for exercise in merged.dropped:
+        print(f"{exercise.id} {exercise.title} is not there any more; your answer is in "
+              f".course/{exercise.id}.yours")
+    print(f"Your answers are on top of {merged.version[:9]} now. ./lab check --all checks them.")
 
 
 class Parser(argparse.ArgumentParser):

@@ -154,7 +154,12 @@ def load(root: Path = ROOT, seed: int | None = None) -> list[Exercise]:
     """All exercises in their order, with the values of questions that belong to the seed."""
     found = []
     for page in sorted(root.glob("labs/**/exercises.toml")):
-        for entry in tomllib.loads(page.read_text())["exercise"]:
+        try:
+            entries = tomllib.loads(page.read_text())["exercise"]
+        except tomllib.TOMLDecodeError as error:
+            raise CourseError(f"{page.relative_to(root)} cannot be read: {error}. `git diff` shows "
+                              "what changed.") from None
+        for entry in entries:
             try:
                 entry["wrong"] = [Wrong(**wrong) for wrong in entry.get("wrong", [])]
                 found.append(Exercise(lab=str(page.parent.relative_to(root / "labs")), **entry))

@@ -18,6 +18,8 @@ LEARNER = {"GIT_AUTHOR_NAME": "learner", "GIT_AUTHOR_EMAIL": "learner@localhost"
 class GitError(Exception):
     """git has failed. The message is git's own."""
 
+    output = ""  # what it has printed all the same
+
 
 def environment() -> dict:
     """Without the caller's GIT_* variables (a hook's, for example): they choose a repository."""
@@ -33,9 +35,19 @@ def git(*arguments: str, text: str = "", more: dict | None = None) -> str:
     except FileNotFoundError:
         raise GitError("git is not installed") from None
     if ended.returncode != 0:
-        raise GitError(ended.stderr.decode(errors="replace").strip() or
-                       f"git {arguments[0]} failed")
+        error = GitError(ended.stderr.decode(errors="replace").strip() or
+                         f"git {arguments[0]} failed")
+        error.output = ended.stdout.decode(errors="replace").strip()
+        raise error
     return ended.stdout.decode().removesuffix("\n")
+
+
+def succeeds(*arguments: str) -> bool:
+    try:
+        git(*arguments)
+        return True
+    except GitError:
+        return False
 
 
 def is_repository() -> bool:
@@ -69,7 +81,7 @@ def commit(verb: str, changes: list, notes: str = ""):
         texts, changed = {}, {}
         for exercise, change in changes:
             file = exercise.file
-            texts.setdefault(file, git("show", f"HEAD:{file}") + "\n")
+            texts.setdefault(file, text_at("HEAD", file))
             text = change(texts[file])
             if text != texts[file]:
                 texts[file] = text
@@ -101,16 +113,21 @@ def commit_texts(message: str, texts: dict):
               f"{branch() or '-'}` shows the files without\nthem, and `git switch {BRANCH}` goes "
               "on. ./lab update takes a newer version.)\n")
         git("switch", "--create", BRANCH)
+    new = git("commit-tree", tree_with("HEAD", texts), "-p", "HEAD", "-m", message,
+              more=identity())
+    git("update-ref", "-m", message, "HEAD", new)
+
+
+def tree_with(base: str, texts: dict) -> str:
+    """A commit's or tree's tree, with these texts in some files."""
     # A new index each time: a killed git's lock of an earlier one is not in the way.
     with tempfile.TemporaryDirectory() as folder:
         own = {"GIT_INDEX_FILE": f"{folder}/index"}
-        git("read-tree", "HEAD", more=own)
+        git("read-tree", base, more=own)
         for file, text in texts.items():
             blob = git("hash-object", "-w", "--stdin", text=text)
-            git("update-index", "--cacheinfo", f"100644,{blob},{file}", more=own)
-        tree = git("write-tree", more=own)
-    new = git("commit-tree", tree, "-p", "HEAD", "-m", message, more=identity())
-    git("update-ref", "-m", message, "HEAD", new)
+            git("update-index", "--add", "--cacheinfo", f"100644,{blob},{file}", more=own)
+        return git("write-tree", more=own)
 
 
 def identity() -> dict:
@@ -121,16 +138,58 @@ def identity() -> dict:
         return LEARNER
 
 
-def merge(version: str) -> str:
-    """Merges another version into the branch that is checked out. Returns its commit."""
-    commit_id = git("rev-parse", "--verify", f"{version}^{{commit}}")
+def commit_of(version: str) -> str:
     try:
-        git("merge", "--no-edit", "--quiet", commit_id, more=identity())
+        return git("rev-parse", "--verify", "--quiet", f"{version}^{{commit}}")
+    except GitError:
+        raise GitError(f"there is no version '{version}'") from None
+
+
+def merged_tree(mine: str, version: str) -> str:
+    """The tree of a merge of the tree `mine`, on top of HEAD, with a commit."""
+    commit_id = git("commit-tree", mine, "-p", "HEAD", "-m", "Without answers", more=identity())
+    try:
+        return git("merge-tree", "--write-tree", "--name-only", "--no-messages", commit_id, version)
     except GitError as error:
-        conflicts = git("diff", "--name-only", "--diff-filter=U")
-        raise GitError(f"conflicts in {', '.join(conflicts.split())}: edit, `git commit --all`, "
-                       "then ./lab update again" if conflicts else str(error)) from None
-    return commit_id
+        tree, *conflicts = error.output.split("\n")
+        raise GitError(f"conflicts in {', '.join(filter(None, conflicts))}, outside of exercises. "
+                       f"`git merge {version[:9]}`, edit, `git commit --all`, then ./lab update "
+                       "again" if conflicts else
+                       f"{str(error).splitlines()[0]} (it needs git 2.38 or newer)") from None
+
+
+def names(*arguments: str) -> set:
+    """The names of files that a command of git prints."""
+    verb, *others = arguments
+    return set(filter(None, git(verb, "-z", "--name-only", *others).split("\0")))
+
+
+def in_the_way(tree: str) -> set:
+    """The files with changes that are not committed, which a move to the tree would overwrite."""
+    succeeds("update-index", "-q", "--refresh")  # or equal files with other times would count
+    changed = names("diff-tree", "-r", "HEAD", tree)
+    untracked = {file for file in changed - names("ls-tree", "-r", "HEAD")
+                 if os.path.lexists(ROOT / file)}
+    return changed & (names("diff", "HEAD") | names("diff", "--cached", "HEAD")) | untracked
+
+
+def move_to(tree: str, version: str, overwritten: list):
+    """Moves the branch and its files to the tree, as a merge of the version. Changes of the files
+    `overwritten` are lost; other files keep theirs."""
+    parents = [] if succeeds("merge-base", "--is-ancestor", version, "HEAD") else ["-p", version]
+    is_same = tree == git("rev-parse", "HEAD^{tree}")
+    new = "HEAD" if is_same and not parents else git(
+        "commit-tree", tree, "-p", "HEAD", *parents, "-m", f"Update to {version[:9]}",
+        more=identity())
+    if overwritten:
+        git("checkout", "--quiet", "HEAD", "--", *overwritten)
+    git("read-tree", "-m", "-u", "HEAD", new)
+    git("update-ref", "-m", "./lab update", "HEAD", new)
+
+
+def text_at(version: str, file: str) -> str:
+    """A file's text in a commit or tree."""
+    return git("show", f"{version}:{file}") + "\n"
 
 
 def text_before(exercise: Exercise) -> str:
@@ -139,4 +198,4 @@ def text_before(exercise: Exercise) -> str:
                 exercise.file)
     if not begun:
         raise GitError("no commit has begun it")
-    return git("show", f"{begun}~:{exercise.file}") + "\n"
+    return text_at(f"{begun}~", exercise.file)

@@ -351,35 +351,122 @@ for lab in sorted({e.lab for e in course}):
             assert solutions[e.id] not in exercises.read(e.path), e.id
 """)
 
+    def write_answer(self, line: str):
+        """Puts a line into the answer to 01.1."""
+        call = '    symm::missing("01.1"'
+        (self.root / FILE).write_text(self.text().replace(call, line + call))
+
+    def newer_version(self) -> dict:
+        """Commits other solutions of 01.1, 01.2 and 01.4 on the branch main, which is not checked
+        out. Returns the new texts of the changed files."""
+        newer = {}
+        with tempfile.TemporaryDirectory() as folder:
+            self.git("worktree", "add", "-q", folder, "main")
+            for name in ("device_buffer.cpp", "mem_alloc.cpp", "exercises.toml", "CMakeLists.txt"):
+                file = Path(folder, "labs/01_vmm_alloc", name)
+                file.write_text(re.sub("the mapping keeps the memory|(?<=memory_ =) |^sym",
+                                       " /**/ ", file.read_text()))
+                newer[self.root / file.relative_to(folder)] = file.read_text()
+            self.git("-C", folder, "commit", "-q", "-a", "-m", "A newer version")
+            self.git("worktree", "remove", "--force", folder)
+        return newer
+
     def test_a_newer_version_is_taken(self):
         self.begin_history()
         self.course("start", "01.1")
-        (self.root / FILE).write_text(self.text().replace(
-            '    symm::missing("01.1"', '    // mine\n    symm::missing("01.1"'))
+        self.write_answer("    // mine\n")
         self.git("commit", "-q", "-a", "-m", "An answer of its own")
-        self.git("switch", "-q", "main")
-        newer = {}
-        for name in ("device_buffer.cpp", "mem_alloc.cpp", "exercises.toml"):  # of 01.1, 01.4
-            file = self.root / "labs/01_vmm_alloc" / name
-            newer[file] = re.sub("the mapping keeps the memory|(?<=memory_ =) ", " /**/ ",
-                                 file.read_text())
-            file.write_text(newer[file])
-        self.git("commit", "-q", "-a", "-m", "A newer version")
-        self.assertIn("git switch course", self.course("start", "01.2", status=2))
-        self.git("switch", "-q", "course")
-        self.assertIn(f"conflicts in {FILE}: edit",
-                      self.course("update", "main", status=2))
-        self.git("checkout", "-q", "--ours", "labs")
-        self.git("commit", "-q", "-a", "-m", "Merged")
+        self.write_answer("    // not committed\n")
+        newer = self.newer_version()
+        self.git("config", "user.useConfigOnly", "true")  # and there is no identity
         self.course("update", "main")
-        self.assertIn("    // mine\n", self.text())
-        self.course("start", "01.4")
-        self.course("update", "main")
+        self.assertIn("    // mine\n    // not committed\n", self.text())
+        self.assertEqual(re.findall(r"^[-+] .*", self.git("diff", "HEAD"), re.M),
+                         ["+    // not committed"])
+        self.assertIn("    // mine\n", self.git("show", f"HEAD:{FILE}"))
+        self.assertEqual(self.git("log", "-1", "--format=%P").split()[1],
+                         self.git("rev-parse", "main").strip())
         self.assertIn("// exercise 01.4 begins",
                       (self.root / "labs/01_vmm_alloc/mem_alloc.cpp").read_text())
+        head = self.git("rev-parse", "HEAD")
+        self.course("update", "main")
+        self.assertEqual(self.git("rev-parse", "HEAD"), head)
         self.course("reset", "01")
         for file, text in newer.items():
             self.assertEqual(file.read_text(), text)
+        self.assertEqual(self.git("diff", "main"), "")
+
+    def test_an_update_that_is_refused_changes_nothing(self):
+        self.begin_history()
+        self.course("start", "01.1")
+        self.write_answer("    // not committed\n")
+        page, other = "labs/01_vmm_alloc/exercises.toml", "CMakeLists.txt"
+        before = self.state()
+        self.assertIn("there is no version 'none'", self.course("update", "none", status=2))
+        self.assertIn("origin", self.course("update", status=2))
+        self.assertEqual(self.state(), before)
+        self.newer_version()
+        for changed, says in ((page, f"commit or stash them first, in {page}"),
+                              (FILE, f"commit or stash them first, in {FILE}")):
+            text = (self.root / changed).read_text()
+            (self.root / changed).write_text(text + "\n")
+            before = self.state()
+            self.assertIn(says, self.course("update", "main", status=2))
+            self.assertEqual(self.state(), before)
+            (self.root / changed).write_text(text)
+        build = "labs/01_vmm_alloc/CMakeLists.txt"
+        (self.root / build).write_text("mine" + (self.root / build).read_text())
+        self.git("commit", "-q", "-m", "Other", build)
+        before = self.state()
+        self.assertIn(f"conflicts in {build}, outside of exercises",
+                      self.course("update", "main", status=2))
+        self.assertEqual(self.state(), before)
+        self.git("stash", "-q")
+        self.run_command("git", "-c", "user.name=a", "-c", "user.email=a@b", "merge", "-q", "main",
+                         status=1)
+        self.assertIn("a merge is not finished", self.course("update", "main", status=2))
+        self.git("checkout", "-q", "--ours", "labs")
+        self.git("commit", "-q", "-a", "-m", "Merged")
+        (self.root / other).write_text("# mine\n")  # which is not in the way
+        self.course("update", "main")
+        self.assertEqual((self.root / other).read_text(), "# mine\n")
+        self.assertIn("/**/", (self.root / ".course/01.4.original").read_text())
+
+    def state(self) -> list:
+        """What an update may change."""
+        files = [*(self.root / "labs/01_vmm_alloc").iterdir(), *(self.root / ".course").iterdir()]
+        return [self.git("rev-parse", "HEAD"), self.git("status", "--short"),
+                *sorted((str(f), f.read_bytes()) for f in files if f.is_file())]
+
+    def test_an_update_can_be_interrupted(self):
+        self.begin_history()
+        self.course("start", "01.1")
+        self.write_answer("    // not committed\n")
+        self.newer_version()
+        old = self.state()
+        for verb in ("merge-tree", "checkout", "update-ref"):
+            ended = subprocess.run([sys.executable, "-B", "-c", f"""
+import os, signal, sys
+sys.path.insert(0, "common/course")
+import course, keep, tool
+real = keep.git
+def interrupted(verb, *others, **more):
+    if verb == "{verb}":
+        os.kill(os.getpid(), signal.SIGINT)
+    return real(verb, *others, **more)
+keep.git = interrupted
+sys.argv[1:] = ["update", "main"]
+tool.run(course.main)
+"""], cwd=self.root, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+            self.assertEqual((ended.returncode, ended.stderr), (130, ""))
+            if verb == "merge-tree":
+                self.assertEqual(self.state(), old)
+                continue
+            self.assertIn("    // not committed\n", self.text())
+            self.assertEqual(re.findall(r"^[-+] .*", self.git("diff", "HEAD"), re.M),
+                             ["+    // not committed"])
+            self.assertIn("/**/", (self.root / ".course/01.4.original").read_text())
+            self.newer_version()
 
     def three_exercises(self):
         """One is a stub, one a planted fault, and one is solved and accepted."""
