@@ -65,8 +65,8 @@ def require_begun(exercise: Exercise):
         raise CourseError(
             f"{exercise.file} has neither of the two lines '{exercise.begins}' and "
             f"'{exercise.ends}'. " +
-            ("Write them again around your answer." if keep.branch() in ("", keep.BRANCH) else
-             f"Your answer is on another branch: git switch {keep.BRANCH}"))
+            (f"Your answer is on another branch: git switch {keep.BRANCH}" if keep.is_elsewhere()
+             else "Write them again around your answer."))
 
 
 def recover(course: list):
@@ -118,8 +118,7 @@ def without_marks(exercise: Exercise, text: str) -> str:
     solution."""
     solution = exercises.read(original(exercise))
     if exercise.begins not in text and exercise.ends not in text:
-        if (keep.branch() in ("", keep.BRANCH) and
-                exercises.split(exercise, text)[1] != solution):
+        if not keep.is_elsewhere() and exercises.split(exercise, text)[1] != solution:
             require_begun(exercise)
         return text
     answer = exercises.answer_in(exercise, text)

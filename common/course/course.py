@@ -148,9 +148,12 @@ def start(course, progress, args):
             state = "done" if progress.state(exercise) == "done" else "already begun"
             print(f"{exercise.id} is {state}, and your code is unchanged. To start over: "
                   f"./lab reset {exercise.id}, then ./lab start {exercise.id}\n")
-    put_stubs([e for e in course if e.file and (
+    with_stubs = [e for e in course if e.file and (
         e.lab == exercise.lab and progress.state(e) == "open" or
-        e is exercise and progress.state(e) != "done")])
+        e is exercise and progress.state(e) != "done")]
+    if not all(map(is_started, with_stubs)):
+        keep.require_place()
+    put_stubs(with_stubs)
     progress.set(exercise, "done" if progress.state(exercise) == "done" else "begun", True)
     print(f"Read:   {exercise.read}\n")
     print(f"{exercise.id} {exercise.title} ({exercise.kind}, about {exercise.minutes} minutes)\n")

@@ -58,17 +58,39 @@ def is_repository() -> bool:
 
 
 def branch() -> str:
-    try:
-        return git("branch", "--show-current")
-    except GitError:
-        return ""
+    """The branch that is checked out, or "": none is, or this is not a repository of its own."""
+    return git("branch", "--show-current") if is_repository() else ""
+
+
+def is_elsewhere() -> bool:
+    """Whether the learner's answers are on a branch that is not checked out."""
+    return is_repository() and branch() != BRANCH and bool(git("branch", "--list", BRANCH))
 
 
 def require_branch():
     """Raises CourseError if the learner's answers are on a branch that is not checked out."""
-    if branch() not in ("", BRANCH) and git("branch", "--list", BRANCH):
+    if is_elsewhere():
         raise CourseError(f"your answers are on the branch '{BRANCH}', which is not checked out: "
                           f"`git switch {BRANCH}`, or `git branch -m {BRANCH} old` to begin anew")
+
+
+def require_place():
+    """Raises CourseError if these files belong to the repository of another project. Says so if
+    they belong to none."""
+    try:
+        top = git("rev-parse", "--show-toplevel")
+        if ROOT.samefile(top):
+            return
+        if git("ls-files", "labs"):
+            raise CourseError(
+                f"these files belong to the git repository {top}: stubs would be changes of that "
+                "project, and your answers would not be kept. Take the course in a clone of its "
+                "own: git clone, or git submodule add")
+        why = f"they are not tracked in {top}"
+    except GitError as error:
+        why = str(error).split("\n")[0]
+    print(f"(Only these files keep your answers, and ./lab update cannot take a newer version: "
+          f"{why}.\nIn a git clone there is a branch for them.)\n")
 
 
 def commit(verb: str, changes: list, notes: str = ""):
@@ -109,9 +131,10 @@ def commit_texts(message: str, texts: dict):
     """Commits these texts of files, by their names, or none: then only the message is kept."""
     if branch() != BRANCH:
         require_branch()
-        print(f"(Your answers are kept on the git branch '{BRANCH}'. `git switch "
-              f"{branch() or '-'}` shows the files without\nthem, and `git switch {BRANCH}` goes "
-              "on. ./lab update takes a newer version.)\n")
+        before = branch() or f"--detach {git('rev-parse', '--short', 'HEAD')}"
+        print(f"(Your answers are kept on the git branch '{BRANCH}'. `git switch {before}` shows "
+              f"the files without\nthem, and `git switch {BRANCH}` goes on. ./lab update takes a "
+              "newer version.)\n")
         git("switch", "--create", BRANCH)
     new = git("commit-tree", tree_with("HEAD", texts), "-p", "HEAD", "-m", message,
               more=identity())

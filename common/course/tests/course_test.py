@@ -273,6 +273,44 @@ for e in exercises.load():
         self.git("switch", "-q", "main")
         self.assertIn("git switch course", self.course("check", "01.1", status=2))
 
+    def test_the_files_of_another_repository_are_left_alone(self):
+        outer = self.root
+        self.root = outer / "inner"
+        self.root.mkdir()
+        for part in ("CMakeLists.txt", ".gitignore", "cmake", "common", "labs"):
+            (outer / part).rename(self.root / part)
+        before = self.text()
+        self.root, inner = outer, self.root
+        self.git("init", "-q")
+        (outer / ".git/info/exclude").write_text("/inner/\n")
+        self.git("commit", "-q", "--allow-empty", "-m", "All")
+        self.root = inner
+        self.assertIn("Only these files keep your answers, and ./lab update cannot take a newer "
+                      f"version: they are not tracked in {outer}", self.course("start", "01.1"))
+        self.course("reset", "01")
+        self.git("add", "--force", "labs")
+        self.assertIn(f"these files belong to the git repository {outer}",
+                      self.course("start", "01.1", status=2))
+        self.assertEqual(self.text(), before)
+        self.assertEqual(list((inner / ".course").glob("*.original")), [])
+
+    def test_a_submodule_keeps_its_answers(self):
+        self.begin_history()
+        with tempfile.TemporaryDirectory() as other:
+            module, self.root = self.root, Path(other)
+            self.git("init", "-q")
+            self.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", module,
+                     "course")
+            self.root = Path(other, "course")
+            self.git("switch", "-q", "--detach")
+            at = self.git("rev-parse", "--short", "HEAD").strip()
+            self.assertIn(f"`git switch --detach {at}` shows", self.course("start", "01.1"))
+            self.assertEqual(self.git("status", "--short"), "")
+            self.assertEqual(self.git("branch", "--show-current"), "course\n")
+            self.git("switch", "-q", "--detach", at)  # as `git submodule update` does
+            for command in ("start", "check"):
+                self.assertIn("git switch course", self.course(command, "01.1", status=2))
+
     def test_reset_brings_all_back(self):
         for with_git in (False, True):
             if with_git:
