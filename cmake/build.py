@@ -10,6 +10,7 @@ the line is rewritten; elsewhere a new line is printed every 15 seconds.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -98,7 +99,7 @@ def run_ninja(directory: str, targets: list, line: Line, say) -> int:
     configured = subprocess.run([*ninja, "build.ninja"], capture_output=True, text=True)
     if configured.returncode != 0:
         say(configured.stdout + configured.stderr)
-        return configured.returncode
+        return told(configured.returncode, say)
     ninja += targets
     planned = subprocess.run([*ninja, "-n"], env=environment, capture_output=True, text=True)
     steps = re.findall(r"^\[\d+/\d+\] (.*)", planned.stdout, re.MULTILINE)
@@ -127,7 +128,17 @@ def run_ninja(directory: str, targets: list, line: Line, say) -> int:
     line.clear()
     if process.returncode == 0 and line.is_wanted:
         print(f"built {len(steps)} in {time.monotonic() - begun:.0f} s")
-    return process.returncode
+    return told(process.returncode, say)
+
+
+def told(status: int, say) -> int:
+    """The exit status of ninja. If a signal has ended it, says so: ninja could not."""
+    if status < 0:
+        name = signal.Signals(-status).name
+        limit = " (see ulimit -f)" if name == "SIGXFSZ" else ""
+        say(f"ninja was ended by {name}{limit}\n")
+        return 128 - status
+    return status
 
 
 def main() -> int:

@@ -19,6 +19,7 @@
 namespace symm {
 
 int bench_main(int argc, char** argv, const std::function<void()>& add) try {
+    ignore_file_size_signal();
     constexpr std::string_view kOut = "--benchmark_out=";
     for (const std::string_view word : std::span(argv, static_cast<std::size_t>(argc))) {
         if (word.starts_with(kOut)) {

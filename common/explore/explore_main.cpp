@@ -203,6 +203,7 @@ int explore_protocols(int argc, char** argv, const std::vector<Protocol>& protoc
 }  // namespace
 
 int explore_main(int argc, char** argv, const std::vector<Protocol>& protocols) {
+    ignore_file_size_signal();
     try {
         return explore_protocols(argc, argv, protocols);
     } catch (const std::exception& error) {

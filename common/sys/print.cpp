@@ -79,8 +79,12 @@ bool print_lines(int descriptor, std::string_view prefix, std::string_view text)
     return written_all;
 }
 
-void limit_output() {
+void ignore_file_size_signal() {
     ::signal(SIGXFSZ, SIG_IGN);
+}
+
+void limit_output() {
+    ignore_file_size_signal();
     const auto write = [](void*, const char* text, std::size_t bytes) {
         return static_cast<ssize_t>(write_text(STDOUT_FILENO, {text, bytes}) ? bytes : 0);
     };

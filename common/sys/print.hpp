@@ -16,9 +16,12 @@ bool write_text(int descriptor, std::string_view text) noexcept;
 /// The same for lines: each begins with `prefix`, and ends with a newline.
 bool print_lines(int descriptor, std::string_view prefix, std::string_view text);
 
-/// For the start of a program: from now on stdio writes to stdout by write_text(), so that no
-/// program waits for ever for a reader, and a file that grows over `ulimit -f` is an error, not a
-/// signal.
+/// For the start of a program: from now on a file that grows over `ulimit -f` is an error of the
+/// write, not a signal that ends the program without a word. A library leaves this to its program.
+void ignore_file_size_signal();
+
+/// The same; and stdio writes to stdout by write_text(), so that no program waits for ever for a
+/// reader.
 void limit_output();
 
 /// `cannot write to stdout: No space left on device`, from the `errno` of write_text().

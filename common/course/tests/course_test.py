@@ -148,6 +148,15 @@ assert score.count(e) == 10, score.count(e)
                                       "-B", REPOSITORY / "cmake/build.py", folder, status=1)
             self.assertIn("./lab: no space is left on a disk", output)
 
+    def test_a_build_that_a_signal_ends_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            ninja = Path(folder) / "ninja"
+            ninja.write_text("#!/bin/sh\nkill -XFSZ $$\n")
+            ninja.chmod(0o755)
+            output = self.run_command("env", f"PATH={folder}:{os.environ['PATH']}", sys.executable,
+                                      "-B", REPOSITORY / "cmake/build.py", folder, status=153)
+            self.assertIn("ninja was ended by SIGXFSZ (see ulimit -f)", output)
+
     def test_a_failed_program_is_seen_though_the_parent_ignores_sigchld(self):
         with tempfile.TemporaryDirectory() as empty:
             ended = subprocess.run(

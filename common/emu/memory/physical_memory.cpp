@@ -4,9 +4,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 namespace symm::emu {
@@ -78,6 +80,10 @@ CUmemGenericAllocationHandle keep(Emulator& e, std::unique_ptr<Physical> physica
 }  // namespace
 
 UniqueFd new_memory_file(const char* name, std::size_t size) {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && size > limit.rlim_cur) {
+        refuse(shortage("memfd_create", EFBIG));  // ftruncate() would end the program by a signal
+    }
     UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
         refuse(shortage("memfd_create", errno));

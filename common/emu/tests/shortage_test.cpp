@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include <csignal>
 #include <fstream>
 #include <functional>
 #include <new>
@@ -122,7 +123,22 @@ TEST_F(Shortage, DISABLED_OfDescriptors) {
     });
 }
 
+// The signal of a file that grows too large would end the program, which has not chosen that.
+TEST_F(Shortage, DISABLED_OfFileSizes) {
+    ASSERT_EQ(::signal(SIGXFSZ, SIG_DFL), SIG_DFL);
+    expect_named("ulimit -f", [] {
+        limit(RLIMIT_FSIZE, kBlock);  // a header follows the data
+        const CUmemAllocationProp properties = memory_of(0);
+        CUmemGenericAllocationHandle handle = 0;
+        CUdeviceptr pointer = 0;
+        EXPECT_RESULT(cuMemCreate(&handle, kBlock, &properties, 0), CUDA_ERROR_OPERATING_SYSTEM);
+        EXPECT_RESULT(cuMemAlloc(&pointer, kBlock + 1), CUDA_ERROR_OPERATING_SYSTEM);
+        limit(RLIMIT_FSIZE, RLIM_INFINITY);
+    });
+}
+
 TEST(ShortageOfTheHost, IsNamedAndEndsInACudaError) {
+    expect_passes("Shortage.DISABLED_OfFileSizes");
     expect_passes("Shortage.DISABLED_OfMemoryInAKernelsThread");
     expect_passes("Shortage.DISABLED_OfDescriptors");
     // A sanitizer's own memory takes terabytes of addresses.
