@@ -5,7 +5,7 @@
 /// A kernel is compiled once per element type. The operation is chosen when it runs: all threads
 /// take the same branch, to the sums or to all other operations, once for the packs they hold. Each
 /// further branch would have to be compiled for every type, number of ranks and algorithm. Kernels
-/// use signed integers for unsigned ones: sums and products have the same bits, and the other
+/// use unsigned integers for signed ones: sums and products have the same bits, and the other
 /// operations check Reduction::is_signed.
 ///
 /// half and bfloat16 are computed as float. Sums and products of integers wrap.

@@ -8,10 +8,13 @@
 ///         2        integer     512K         -     -      16M
 ///         2  reducescatter       1M         -     -     256M
 ///
-/// The first row names the columns; an algorithm without a column is never taken. A number is the
-/// largest call, in bytes of the larger buffer, for which its algorithm is taken: the first in the
-/// order of the algorithms whose number is large enough. `-` is never, `all` any size. Larger calls
-/// go to the copy engine. A row is for up to its number of ranks, and more than the previous row's.
+/// The first row names the columns. A number is the largest call, in bytes of the larger buffer,
+/// for which its algorithm is taken: the first in the order of the algorithms whose number is large
+/// enough. `-`, or no column, is for no size, `all` for any. Larger calls go to the copy engine. A
+/// row is for up to its number of ranks, and more than the previous row's.
+///
+/// If the ranks' buffers, devices or blocks do not allow the algorithm, the tuner takes another
+/// one, whatever its column says: one shot needs neither windows nor a column.
 
 #include <array>
 #include <cstddef>

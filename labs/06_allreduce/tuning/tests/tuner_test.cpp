@@ -100,6 +100,15 @@ TEST(TuningTable, TakesNoAlgorithmWithoutAColumn) {
     EXPECT_EQ(row.algorithm(2 << 20), Algorithm::kCopy);
 }
 
+TEST(Tuner, TakesOneShotWithoutAColumnWhereNothingElseCanMakeTheCall) {
+    Tuner by = tuner();
+    by.table = TuningTable::parse("ranks calls twoshot\n2 floating all\n2 integer all", "the test");
+    EXPECT_EQ(plan({DataType::kFloat, 100, 2, kInWindows}, Algorithm::kAuto, by).algorithm,
+              Algorithm::kTwoShot);
+    EXPECT_EQ(plan({DataType::kFloat, 100, 2, !kInWindows}, Algorithm::kAuto, by).algorithm,
+              Algorithm::kOneShot);
+}
+
 TEST(Tuner, FillsNoMoreThanTheDevice) {
     constexpr LaunchShape kFew{7, 96};
     for (const std::size_t count : {1UL, 31UL, 4097UL, 1UL << 15, 1UL << 16, 1UL << 28}) {
