@@ -8,6 +8,7 @@ with a link to docs/recordings/NAME.json.
     pages.py layout      prints Doxygen's layout: the sidebar. Fails if a page has a fault
     pages.py PAGE        prints a page for Doxygen"""
 
+import collections
 import html
 import json
 import os
@@ -60,6 +61,9 @@ def title(page: str) -> str:
     return (ROOT / page).read_text().partition("\n")[0].lstrip("# ").replace("`", "")
 
 
+HEADINGS = collections.Counter()  # of the page that is filtered
+
+
 def section(page: str, anchor: str) -> str:
     """The site's name of the section that GitHub calls #ANCHOR."""
     return f"{name(page)}-{anchor}"
@@ -95,6 +99,8 @@ def prose(page: str, text: str) -> str:
     def heading(found):
         marks, words = found[1], found[2].replace("`", "")
         own = name(page) if marks == "#" else section(page, slug(words))
+        HEADINGS[own] += 1
+        own += f"-{HEADINGS[own] - 1}" * (HEADINGS[own] > 1)  # as GitHub does
         return found[0] if own == "index" else f"{marks} {words} {{#{own}}}"
 
     def link(found):
