@@ -104,7 +104,7 @@ Process::Process(const Command& command) {
 }
 
 Process::~Process() {
-    if (id_ > 0 && !ended_) {
+    if (id_ > 0 && !ended_ && creator_.is_this_one()) {
         ::kill(id_, SIGKILL);
         while (::waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
         }
@@ -147,7 +147,7 @@ bool Process::is_stopped() const {
 }
 
 void Process::signal(int number) const {
-    if (id_ > 0 && !ended_) {
+    if (id_ > 0 && !ended_ && creator_.is_this_one()) {
         ::kill(id_, number);  // not reaped yet, so the number is still this child's
     }
 }

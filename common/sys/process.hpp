@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/sys/creator_process.hpp"
 #include "common/sys/deadline.hpp"
 #include "common/sys/descriptor.hpp"
 
@@ -35,7 +36,8 @@ struct Command {
     int inherited = -1;        ///< A descriptor that it inherits, with the same number, or -1.
 };
 
-/// Owns a child process: the destructor kills it if it still runs, and reaps it. Move-only.
+/// Owns a child process: the destructor kills it if it still runs, and reaps it; in a child of
+/// fork(), whose sibling it is, it does nothing. Move-only.
 class Process {
 public:
     Process() = default;
@@ -48,6 +50,7 @@ public:
         std::swap(id_, other.id_);
         std::swap(handle_, other.handle_);
         std::swap(ended_, other.ended_);
+        std::swap(creator_, other.creator_);
         return *this;
     }
     Process(const Process&) = delete;
@@ -69,6 +72,7 @@ private:
     pid_t id_ = -1;
     UniqueFd handle_;
     std::optional<ExitStatus> ended_;
+    CreatorProcess creator_;
 };
 
 /// Called by a child early in main: from now on the kernel kills this process when the thread that

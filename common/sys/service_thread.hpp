@@ -10,10 +10,13 @@
 #include <thread>
 #include <utility>
 
+#include "common/sys/creator_process.hpp"
+
 namespace symm {
 
 /// Runs a function in a thread until the owner is destroyed. Declare it last, so that the thread
-/// has ended before what it uses is destroyed.
+/// has ended before what it uses is destroyed. A child of fork() has no such thread, and waits for
+/// none.
 class ServiceThread {
 public:
     /// `body` returns soon after it is asked to stop. If it throws, failure() keeps the text, and
@@ -42,7 +45,7 @@ public:
 private:
     mutable std::mutex mutex_;
     std::string failure_;  ///< Guarded by the mutex.
-    std::jthread thread_;
+    NotInChild<std::jthread> thread_;
 };
 
 }  // namespace symm

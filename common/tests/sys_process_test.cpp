@@ -6,13 +6,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <mutex>
+#include <optional>
+#include <thread>
 
+#include "common/sys/creator_process.hpp"
 #include "common/sys/number.hpp"
 #include "common/sys/usage_error.hpp"
+#include "common/tests/forked.hpp"
 #include "common/tests/patient.hpp"
 #include "common/tests/temporary_directory.hpp"
 #include "common/tests/variable_in_force.hpp"
@@ -131,6 +137,44 @@ TEST(Number, IsDecimalAndWhollyOne) {
     for (const char* text : {"", "x", "0x10", "1 ", "+1", "1.5", "100", "-1", "99999999999"}) {
         EXPECT_FALSE(number_in(text, 0, 99)) << text;
     }
+}
+
+TEST(Process, IsNotEndedByAnObjectInAForkedChild) {
+    std::optional<Process> process(std::in_place, shell("exec sleep 60"));
+    EXPECT_EQ(testing::end_of_child([&] {
+                  process->signal(SIGKILL);
+                  process.reset();
+              }),
+              "exited with code 0");
+    process->signal(SIGTERM);
+    EXPECT_EQ(process->wait(patient())->signal, SIGTERM);
+}
+
+// A thread of the parent waits on the condition variable: to destroy it in the child would wait for
+// that thread.
+TEST(ForkedChild, DestroysNothingThatAThreadOfItsParentUses) {
+    struct Waiting {
+        std::mutex mutex;
+        NotInChild<std::condition_variable_any> changed;
+        bool waits = false;
+        NotInChild<std::jthread> thread{[this](const std::stop_token& stop) {
+            std::unique_lock lock(mutex);
+            waits = true;
+            changed->wait(lock, stop, [] { return false; });
+        }};
+    };
+    std::optional<Waiting> waiting(std::in_place);
+    while (!(std::lock_guard(waiting->mutex), waiting->waits)) {
+        std::this_thread::yield();
+    }
+    EXPECT_EQ(testing::end_of_child([&] { waiting.reset(); }), "exited with code 0");
+    const CreatorProcess here;
+    EXPECT_TRUE(here.is_this_one());
+    EXPECT_EQ(testing::end_of_child([&] {
+                  testing::require(!here.is_this_one(), "a child is its parent");
+                  testing::require(CreatorProcess().is_this_one(), "a child is not itself");
+              }),
+              "exited with code 0");
 }
 
 }  // namespace
