@@ -1,5 +1,9 @@
 #include "common/cuda/check.hpp"
 
+#include <unistd.h>
+
+#include "common/cuda/driver.hpp"
+
 namespace symm {
 
 std::string_view remedy(CUresult result) {
@@ -56,18 +60,29 @@ std::string_view name_of(CUresult result) {
 
 namespace {
 
-struct DriverHasEnded : CudaError, IsGoneAtExit {
+struct DriverIsGone : CudaError, IsGone {
     using CudaError::CudaError;
 };
 
 }  // namespace
 
 void detail::throw_cuda_error(CUresult result, const std::string& call) {
+    if (const auto parent = driver_of_parent(); parent && result == CUDA_ERROR_NOT_INITIALIZED) {
+        throw DriverIsGone(
+            result,
+            fmt::format(
+                "{} failed: {}. This process, {}, is a child that fork() made after process "
+                "{} had used the CUDA driver: such a child can use neither the driver nor "
+                "what its parent has made with it, like communicators. Start ranks as new "
+                "programs (exec, posix_spawn; Python: multiprocessing's \"spawn\"), or fork "
+                "before the driver is used",
+                call, name_of(result), ::getpid(), *parent));
+    }
     const std::string_view what_next = remedy(result);
     const std::string text = fmt::format("{} failed: {}{}{}", call, name_of(result),
                                          what_next.empty() ? "." : ". ", what_next);
     if (result == CUDA_ERROR_DEINITIALIZED) {
-        throw DriverHasEnded(result, text);
+        throw DriverIsGone(result, text);
     }
     throw CudaError(result, text);
 }

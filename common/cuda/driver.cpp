@@ -7,6 +7,7 @@
 #include "common/cuda/check.hpp"
 #include "common/cuda/device.hpp"
 #include "common/emu/driver/table.hpp"
+#include "common/sys/creator_process.hpp"
 #include "common/sys/environment.hpp"
 #include "common/sys/log.hpp"
 
@@ -19,6 +20,7 @@ struct Choice {
     std::atomic<const DriverTable*> in_use{nullptr};
     DriverTable table;
     bool emulated = true;
+    std::optional<CreatorProcess> loaded_by;
     std::string reason;  ///< Why the emulated driver is in use.
 };
 
@@ -26,6 +28,20 @@ Choice& choice() {
     static Choice& kept = *new Choice;  // outlives every owner with static storage
     return kept;
 }
+
+/// A driver in a child of fork().
+template <class Function>
+struct Refusing;
+template <class... Parameters>
+struct Refusing<CUresult (*)(Parameters...)> {
+    static CUresult call(Parameters...) { return CUDA_ERROR_NOT_INITIALIZED; }
+};
+constexpr DriverTable kForked = {
+#define SYMM_DRIVER_FUNCTION(name, parameters, arguments) \
+    &Refusing<decltype(DriverTable::name##_)>::call,
+#include "common/driver/functions.inc"
+#undef SYMM_DRIVER_FUNCTION
+};
 
 void require_gpu(const DriverTable& table) {
     int devices = 0;
@@ -45,6 +61,7 @@ void require_gpu(const DriverTable& table) {
 /// The caller holds the mutex.
 void load(Choice& c) {
     const std::string asked = c.asked.empty() ? env::choice("SYMM_DRIVER") : c.asked;
+    c.loaded_by = CreatorProcess();
     c.reason = "as requested";
     try {
         if (asked != "emulated") {
@@ -94,7 +111,7 @@ const DriverTable& driver_table() {
     Choice& c = choice();
     // Acquire: pairs with the release below, so that a thread that sees the pointer sees the table.
     if (const DriverTable* table = c.in_use.load(std::memory_order_acquire)) {
-        return *table;
+        return c.emulated || c.loaded_by->is_this_one() ? *table : kForked;
     }
     const std::lock_guard lock(c.mutex);
     if (c.in_use.load(std::memory_order_relaxed) == nullptr) {
@@ -107,6 +124,13 @@ const DriverTable& driver_table() {
 void use_driver_table(const DriverTable* table) {
     driver_table();
     choice().in_use.store(table, std::memory_order_release);
+}
+
+std::optional<pid_t> driver_of_parent() {
+    const Choice& c = choice();
+    return c.in_use.load(std::memory_order_acquire) != nullptr && !c.loaded_by->is_this_one()
+               ? std::optional(c.loaded_by->id())
+               : std::nullopt;
 }
 
 bool is_emulated() {

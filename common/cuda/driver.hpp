@@ -6,6 +6,9 @@
 /// names and sends each call through a table, filled at the first call from libcuda.so.1 (as
 /// in NCCL's src/misc/cudawrap.cc) or from the emulated driver.
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,7 +31,12 @@ bool is_emulated();
 /// One line for people: `driver: emulated (libcuda.so.1 cannot be loaded), 4 devices`.
 std::string describe_driver();
 
-/// The table of the driver in use; loads it at the first call.
+/// The process that loaded the driver, if this one is a child that fork() has made of it since.
+std::optional<pid_t> driver_of_parent();
+
+/// The table of the driver in use; loads it at the first call. In a child of fork() whose parent
+/// has loaded the real driver, every function of it answers CUDA_ERROR_NOT_INITIALIZED: there the
+/// driver's own functions answer so, or crash.
 const DriverTable& driver_table();
 
 /// Replaces the table in use by `table`, for a trace of all calls. It has to outlive its

@@ -32,6 +32,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
@@ -40,6 +41,7 @@
 #include "common/emu/configuration.hpp"
 #include "common/emu/errors.hpp"
 #include "common/emu/kinds_of_memory.hpp"
+#include "common/sys/creator_process.hpp"
 
 namespace symm::emu {
 
@@ -61,6 +63,7 @@ struct Device {
 struct Emulator {
     std::shared_mutex mutex;
     std::atomic<bool> initialised{false};
+    std::optional<CreatorProcess> initialised_by;  ///< Written before `initialised`.
     bool configured = false;
     Configuration configuration;  ///< Written once, by the first cuInit that could read it.
 

@@ -75,6 +75,12 @@ long calls_made(std::string_view function) {
     return faults().calls[find(function)].load();
 }
 
+void refuse_if_forked() {
+    const Emulator& e = emulator();
+    refuse_if(e.initialised.load(std::memory_order_acquire) && !e.initialised_by->is_this_one(),
+              CUDA_ERROR_NOT_INITIALIZED);
+}
+
 void enter(std::size_t function) {
     Faults& f = faults();
     const long call = f.calls[function].fetch_add(1, std::memory_order_relaxed) + 1;

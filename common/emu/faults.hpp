@@ -51,6 +51,12 @@ struct PlannedFailure {
 };
 void plan(const PlannedFailure& failure);
 
+/// Before the first step of every emulated function: refuses with CUDA_ERROR_NOT_INITIALIZED in a
+/// child of fork() whose parent has called cuInit(). It takes no lock, as another thread of the
+/// parent may have held one. (A real driver, 580.159, answers so too, but some calls with handles
+/// of the parent's succeed or crash.)
+void refuse_if_forked();
+
 /// The first step of every emulated function: counts the call. Throws Refused if it is to fail, and
 /// before cuInit().
 void enter(std::size_t function);

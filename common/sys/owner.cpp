@@ -9,7 +9,7 @@ namespace symm {
 void detail::log_current_exception() noexcept {
     try {
         throw;
-    } catch (const IsGoneAtExit&) {
+    } catch (const IsGone&) {
     } catch (const std::exception& error) {
         log::write(log::Level::kError, error.what());
     } catch (...) {

@@ -20,9 +20,9 @@
 
 namespace symm {
 
-/// What give_back() throws if the program is ending, and the handle is gone with all others. An
-/// owner with static storage finds that, and has nothing to report.
-struct IsGoneAtExit {};
+/// What give_back() throws if the handle is gone with all others, because the program is ending (an
+/// owner with static storage finds that) or is a child of fork(). There is nothing to report then.
+struct IsGone {};
 
 namespace detail {
 /// Writes the exception that is being handled to the log.

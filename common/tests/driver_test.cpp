@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/cuda/device.hpp"
+#include "common/tests/forked.hpp"
 #include "common/tests/run_as.hpp"
 #include "common/tests/run_program.hpp"
 #include "common/tests/variable_in_force.hpp"
@@ -74,6 +75,25 @@ TEST(Driver, OfOneRankIsThatOfAll) {
 TEST(Driver, OfThisProgramIsNotThatOfItsSharedLibraries) {
     EXPECT_EQ(device_count(), 4);
     EXPECT_EQ(devices_of_the_library(), 7);
+}
+
+// For the next test, which runs it in a process of its own.
+TEST(Driver, DISABLED_IsUsedByAParentAndItsChild) {
+    EXPECT_EQ(device_count(), 7);
+    EXPECT_EQ(end_of_child([] {
+                  CUstream stream = nullptr;
+                  require(cuStreamDestroy(stream) == CUDA_ERROR_NOT_INITIALIZED, "it was called");
+                  const std::string text = text_thrown_by([] { device_count(); });
+                  require(text.find("fork()") != std::string::npos, text);
+              }),
+              "exited with code 0");
+    EXPECT_EQ(device_count(), 7);
+}
+
+// In a child of fork() some of a real driver's functions crash.
+TEST(Driver, IsNotCalledByAForkedChild) {
+    expect_passes("Driver.DISABLED_IsUsedByAParentAndItsChild",
+                  "SYMM_DRIVER=native LD_LIBRARY_PATH=" FAKE_CUDA);
 }
 
 }  // namespace

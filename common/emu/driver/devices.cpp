@@ -38,6 +38,7 @@ void cuInit(unsigned int flags) {
     for (int i = 0; i < e->configuration.devices && !e->initialised; ++i) {
         e->devices[i].primary = std::make_unique<Context>(i);
     }
+    e->initialised_by = CreatorProcess();
     e->initialised.store(true, std::memory_order_release);
 }
 

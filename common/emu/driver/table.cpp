@@ -25,6 +25,7 @@ template <std::size_t number, class... Parameters, void (*function)(Parameters..
 struct Answering<number, function> {
     static CUresult call(Parameters... parameters) noexcept {
         return answer([&] {
+            refuse_if_forked();
             if constexpr (!enters_itself(number)) {
                 enter(number);
             }

@@ -275,6 +275,7 @@ void queue_kernel(CUstream handle, KernelLaunch launch) {
 
 CUresult launch_kernel(CUstream stream, KernelLaunch launch) {
     return answer([&] {
+        refuse_if_forked();
         enter(index_of_function("cuLaunchKernel"));
         queue_kernel(stream, std::move(launch));
     });
