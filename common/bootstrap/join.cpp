@@ -161,6 +161,8 @@ private:
     Deadline deadline_;  // the earliest of all ranks that have joined
     UniqueFd listener_;
     Connections connections_;
+    ClosedOnFork listener_closed_{{&listener_, 1}};  // a child would keep the name in use
+    ClosedOnFork connections_closed_{connections_};
 };
 
 // Another rank's part: sends HELLO and waits for WELCOME.
@@ -172,6 +174,7 @@ UniqueFd connect_to_root(int rank, int size, std::string_view name, Deadline dea
         fmt::format("no word from rank 0 within {:.3g} s at the socket '{}'. {}",
                     deadline.seconds(), name, kHowToMeet);
     UniqueFd root = connect_to(name, deadline);
+    const ClosedOnFork closed({&root, 1});
     if (!root) {
         give_up(0, false, late);
     }

@@ -210,10 +210,24 @@ std::string SocketBootstrap::name_of_rank(int rank) const {
                : fmt::format("rank {} (pid {})", rank, processes_[static_cast<std::size_t>(rank)]);
 }
 
+std::optional<BootstrapError> SocketBootstrap::forked() const {
+    if (creator_.is_this_one()) {
+        return {};
+    }
+    return BootstrapError(rank_, false,
+                          "the connections of rank {} belong to process {}: this process, {}, is a "
+                          "child that fork() made of it, and cannot use them. Start ranks as new "
+                          "programs (exec, posix_spawn)",
+                          rank_, creator_.id(), ::getpid());
+}
+
 std::vector<SocketPacket> SocketBootstrap::call(MessageKind kind, std::string_view name,
                                                 std::span<const std::byte> bytes,
                                                 std::span<const UniqueFd> descriptors,
                                                 Deadline deadline) {
+    if (const auto error = forked()) {  // first: another thread may have held the mutex
+        throw *error;
+    }
     const std::lock_guard lock(mutex_);
     if (broken_) {
         throw *broken_;
@@ -266,6 +280,9 @@ std::vector<std::vector<UniqueFd>> SocketBootstrap::exchange(std::string_view na
 }
 
 std::optional<BootstrapError> SocketBootstrap::async_error(std::string_view waiting_for) {
+    if (auto error = forked()) {
+        return error;
+    }
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock) {
         return {};
@@ -299,6 +316,9 @@ std::optional<BootstrapError> SocketBootstrap::async_error(std::string_view wait
 }
 
 void SocketBootstrap::fail(std::string_view text) noexcept {
+    if (!creator_.is_this_one()) {
+        return;
+    }
     const std::lock_guard lock(mutex_);
     if (!broken_) {  // else all ranks know already
         broken_ = BootstrapError(rank_, false, "rank {} failed: {}", rank_, text);

@@ -33,6 +33,7 @@
 #include "common/bootstrap/bootstrap.hpp"
 #include "common/bootstrap/message.hpp"
 #include "common/sys/closed_on_fork.hpp"
+#include "common/sys/creator_process.hpp"
 #include "common/sys/socket.hpp"
 
 namespace symm {
@@ -44,6 +45,7 @@ using Connections = std::vector<UniqueFd>;
 /// The connections of `size` ranks, by rank. Throws std::system_error.
 std::vector<Connections> connected_sockets(int size);
 
+/// In a child of fork() every call throws, and fail() does nothing.
 class SocketBootstrap final : public Bootstrap {
 public:
     /// Takes connected sockets. Collective: returns when all ranks have called it.
@@ -70,9 +72,12 @@ private:
                                    std::span<const UniqueFd> descriptors, Deadline deadline);
     /// `rank 2 (pid 123)`
     std::string name_of_rank(int rank) const;
+    /// The error of every call in a child of fork(); nothing in the process of this rank.
+    std::optional<BootstrapError> forked() const;
     /// Sends all ranks the error that has broken this bootstrap.
     void tell_all() const noexcept;
 
+    CreatorProcess creator_;
     std::mutex mutex_;  ///< Held during a call: async_error() may come from another thread.
     int rank_;
     int size_;

@@ -87,11 +87,15 @@ void KernelTimeout::throw_if_gave_up() const {
 }
 
 void KernelTimeout::abort() {
-    simt::store(&report()->abort, kAborted, simt::Order::kRelaxed);
+    if (is_in_creator()) {
+        simt::store(&report()->abort, kAborted, simt::Order::kRelaxed);
+    }
 }
 
 void KernelTimeout::end_waits() {
-    simt::claim(&report()->abort, std::uint32_t{0}, kWaitsEnd);
+    if (is_in_creator()) {
+        simt::claim(&report()->abort, std::uint32_t{0}, kWaitsEnd);
+    }
 }
 
 }  // namespace symm

@@ -10,6 +10,7 @@
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/simt/waiter.hpp"
+#include "common/sys/creator_process.hpp"
 #include "common/sys/deadline.hpp"
 
 namespace symm {
@@ -44,11 +45,14 @@ public:
     bool has_given_up() const;
 
     /// Sets the abort flag: all waits of kernels with this timeout end, also in kernels launched
-    /// later. From any thread.
+    /// later. From any thread. Does nothing in a child of fork(), whose parent's kernels they are.
     void abort();
     /// As abort(), but no error if no kernel is waiting, now or later: for a thread that does not
     /// know whether kernels are in flight. From any thread.
     void end_waits();
+
+    /// Whether this process made it: its kernels are not those of a child that fork() made.
+    bool is_in_creator() const { return creator_.is_this_one(); }
 
 private:
     simt::WaitReport* report() const { return report_.as<simt::WaitReport>(); }
@@ -56,6 +60,7 @@ private:
     DeviceMemory gave_up_;  ///< One word, set by the first thread that gives up.
     PinnedMemory report_;   ///< A simt::WaitReport, which has the abort flag.
     std::chrono::nanoseconds limit_;
+    CreatorProcess creator_;
 };
 
 }  // namespace symm

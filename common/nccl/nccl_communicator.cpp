@@ -28,6 +28,9 @@ NcclCommunicator::NcclCommunicator(const NcclLibrary& library, NcclLibrary::Uniq
 }
 
 NcclCommunicator::~NcclCommunicator() {
+    if (!creator_.is_this_one()) {
+        return;  // in a child of fork(), NCCL's calls may hang
+    }
     // If an exception destroys it, other ranks may never make the calls that are queued here, and
     // ncclCommDestroy would wait for them.
     if (std::uncaught_exceptions() > 0) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/nccl/nccl_library.hpp"
+#include "common/sys/creator_process.hpp"
 
 namespace symm {
 
@@ -57,6 +58,7 @@ private:
     int ranks_;
     NcclLibrary::Comm comm_ = nullptr;
     std::vector<NcclLibrary::Window> windows_;
+    CreatorProcess creator_;
 };
 
 /// NCCL on every rank, or null on every rank with the reason in `why_not`. A caller that does not

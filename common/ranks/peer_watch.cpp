@@ -30,6 +30,9 @@ void PeerWatch::run(const std::stop_token& stop) {
 }
 
 void end_calls(Rank& rank, KernelTimeout& timeout) noexcept {
+    if (!timeout.is_in_creator()) {
+        return;
+    }
     rank.tell_if_unwinding();
     const bool unwinding = std::uncaught_exceptions() > 0;
     if (unwinding) {

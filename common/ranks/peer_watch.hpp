@@ -8,6 +8,7 @@
 #include "common/bootstrap/bootstrap.hpp"
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/ranks/rank.hpp"
+#include "common/sys/creator_process.hpp"
 
 namespace symm {
 
@@ -25,7 +26,7 @@ private:
 
     Bootstrap& bootstrap_;
     KernelTimeout& timeout_;
-    std::jthread thread_;
+    NotInChild<std::jthread> thread_;
 };
 
 /// For the destructor of an object whose memory kernels with `timeout` use: returns when all work
@@ -33,7 +34,8 @@ private:
 /// have one. Ends them if an exception causes the destruction (then it tells the other ranks too,
 /// see Rank::tell_if_unwinding()), if a rank has failed or is gone, or if the driver refuses to
 /// wait, as while a stream of the GPU is captured (the capture is lost then). Logs a warning if
-/// calls were ended and nothing else says so. From any thread, with any context current.
+/// calls were ended and nothing else says so. Does nothing in a child of fork().
+/// From any thread, with any context current.
 void end_calls(Rank& rank, KernelTimeout& timeout) noexcept;
 
 }  // namespace symm

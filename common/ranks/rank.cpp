@@ -75,7 +75,7 @@ int Rank::most_on_a_device() const {
 }
 
 void Rank::tell_if_unwinding() noexcept {
-    if (std::uncaught_exceptions() > 0 && is_thread()) {
+    if (std::uncaught_exceptions() > 0 && is_thread() && creator_.is_this_one()) {
         bootstrap_->fail("an error, which it reports itself");
     }
 }

@@ -12,6 +12,7 @@
 
 #include "common/bootstrap/bootstrap.hpp"
 #include "common/cuda/device.hpp"
+#include "common/sys/creator_process.hpp"
 #include "common/sys/named.hpp"
 
 namespace symm {
@@ -51,7 +52,8 @@ public:
     /// anything. Freeing device memory waits for all kernels of the device. If ranks are threads
     /// that share a device, those kernels may be waiting for this rank. So if an exception
     /// causes the destruction and ranks are threads, this tells the other ranks, which then abort
-    /// their kernels. That ends the run, even if the exception is caught later.
+    /// their kernels. That ends the run, even if the exception is caught later. Does nothing in a child of
+    /// fork().
     void tell_if_unwinding() noexcept;
 
     /// Prints text. Each line begins with `[rank] ` and is not mixed with what other ranks print.
@@ -88,6 +90,7 @@ private:
     Device gpu_;
     std::vector<Place> places_;  // by rank
     mutable int print_error_ = 0;
+    CreatorProcess creator_;
 };
 
 }  // namespace symm

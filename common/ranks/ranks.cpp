@@ -14,6 +14,7 @@
 #include "common/ranks/launcher_environment.hpp"
 #include "common/ranks/rank_failure.hpp"
 #include "common/ranks/spawn.hpp"
+#include "common/sys/closed_on_fork.hpp"
 #include "common/sys/log.hpp"
 #include "common/sys/print.hpp"
 #include "common/sys/system_error.hpp"
@@ -66,6 +67,7 @@ int exit_code(const std::optional<RankFailure>& failure) {
 
 int run_spawned(const SpawnedRank& self, const RankOptions& options, const Body& body) {
     has_been_a_rank = true;
+    const ClosedOnFork not_for_children({&self.parent, 1});  // else they would report their end
     const auto failure = run_rank(self.rank, RankMode::kProcess, options, body, [&] {
         return std::make_unique<SocketBootstrap>(self.rank, self.size, self.connections());
     });

@@ -5,8 +5,10 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <functional>
 #include <future>
 
@@ -184,6 +186,23 @@ TEST(Join, ARankThatIsLostMeanwhileIsNamed) {
     come(2).reset();
     EXPECT_THAT(rank_0.get(), HasSubstr("rank 2 (pid"));
     EXPECT_THAT(text_from(rank_1, MessageKind::kFail), HasSubstr("rank 2 (pid"));
+}
+
+// A child that outlives the run would keep the name in use.
+TEST(Join, AChildForkedMeanwhileDoesNotKeepTheName) {
+    const std::string name = new_name();
+    auto root = start_rank(0, 2, name, soon());
+    connect_to(name, patient());  // now it listens
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(60);
+        ::pause();
+        ::_exit(0);
+    }
+    EXPECT_THAT(root.get(), HasSubstr("rank 1 of 2 did not join"));
+    EXPECT_EQ(error_of_rank(0, 1, name, patient()), "");
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
 }
 
 }  // namespace

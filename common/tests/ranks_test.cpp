@@ -13,6 +13,8 @@
 #include "common/ranks/rank_failure.hpp"
 #include "common/sys/socket.hpp"
 #include "common/sys/usage_error.hpp"
+#include "common/tests/forked.hpp"
+#include "common/tests/patient.hpp"
 #include "common/tests/run_as.hpp"
 #include "common/tests/text_thrown_by.hpp"
 
@@ -147,6 +149,37 @@ TEST(RankFailure, TravelsOverASocket) {
     ASSERT_EQ(take_report(parent.get(), found), Heard::kItsFailure);
     EXPECT_TRUE(found.remote);
     EXPECT_GT(found.text.size(), 10'000u);
+}
+
+// What the child does with its copy of a bootstrap, the other ranks do not see.
+TEST(Ranks, AForkedChildNeitherCallsNorFailsForItsParent) {
+    run_as(RankMode::kThread, 2, [](Rank& rank) {
+        Bootstrap& bootstrap = rank.bootstrap();
+        bootstrap.barrier("both");
+        const auto says_fork = [&](const auto& call) {
+            const std::string text = text_thrown_by(call);
+            require(text.find("fork()") != std::string::npos, "a call says: " + text);
+        };
+        for (const int parent : {0, 1}) {
+            if (rank.rank() == parent) {
+                EXPECT_EQ(end_of_child([&] {
+                              says_fork([&] { bootstrap.barrier("of the child"); });
+                              says_fork([&] { bootstrap.allgather("of the child", 1); });
+                              says_fork([&] { bootstrap.throw_async_error("a kernel"); });
+                              says_fork([&] { rank.gpu().make_current(); });
+                              bootstrap.fail("on purpose");
+                              try {
+                                  const Rank copy = std::move(rank);
+                                  throw std::logic_error("on purpose");
+                              } catch (const std::logic_error&) {
+                              }
+                          }),
+                          "exited with code 0");
+            }
+            bootstrap.barrier("the child has ended", patient());
+            bootstrap.throw_async_error("anything");
+        }
+    });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "common/sys/usage_error.hpp"
+#include "common/tests/patient.hpp"
 #include "common/tests/run_as.hpp"
 #include "common/tests/run_program.hpp"
 #include "common/tests/running.hpp"
@@ -266,6 +268,38 @@ TEST(RankProcesses, EndWithTheProcessThatStartedThem) {
             }
         }
         EXPECT_THAT(parent.left(), IsEmpty());
+    }
+}
+
+// A child that returns from the body, or leaves it by an exception, ends as any child does. How its
+// parent ends is the parent's to report.
+TEST(RankProcesses, AForkedChildThatLeavesTheBodyIsNotTheRank) {
+    for (const char* way : {"returns", "throws"}) {
+        const std::string how = told_to_ranks("SYMM_TEST_WAY", way);
+        const std::string error = error_of(processes(2), [&](Rank& rank) {
+            const SymmetricRange range(rank, 1000);
+            const pid_t child = rank.rank() == 1 ? ::fork() : -1;
+            if (child == 0) {
+                ::alarm(60);
+                if (how == "throws") {
+                    throw std::runtime_error("the child's");
+                }
+                return;
+            }
+            if (rank.rank() == 1) {
+                int status = 0;
+                ::waitpid(child, &status, 0);
+                EXPECT_TRUE(WIFEXITED(status)) << status;
+            }
+            rank.bootstrap().barrier("the child has ended", patient());
+            if (rank.rank() == 1 && how == "returns") {
+                throw std::runtime_error("the rank's own");
+            }
+        });
+        if (is_rank_process()) {
+            return;
+        }
+        EXPECT_EQ(error, how == "returns" ? "rank 1 failed: the rank's own" : "");
     }
 }
 

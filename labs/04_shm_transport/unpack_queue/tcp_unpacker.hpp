@@ -26,6 +26,7 @@
 
 #include "common/cuda/kernel_timeout.hpp"
 #include "common/cuda/stream.hpp"
+#include "common/sys/closed_on_fork.hpp"
 #include "common/sys/descriptor.hpp"
 #include "common/sys/service_thread.hpp"
 #include "labs/04_shm_transport/host_memory/pinned_calloc.hpp"
@@ -70,6 +71,7 @@ private:
     std::uint64_t read_by_all() const;
 
     UniqueFd socket_;
+    ClosedOnFork closed_on_fork_{{&socket_, 1}};
     int rank_;
     int peer_;
     PinnedMemory queue_;

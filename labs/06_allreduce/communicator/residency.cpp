@@ -66,6 +66,9 @@ ResidencyShare::ResidencyShare(int device, unsigned blocks, unsigned resident) {
 }
 
 ResidencyShare::~ResidencyShare() {
+    if (!creator_.is_this_one()) {
+        return;  // another thread of the parent may have held the mutex
+    }
     const std::lock_guard lock(mutex);
     shares().erase(share_);
 }

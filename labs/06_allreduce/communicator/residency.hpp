@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "common/ranks/rank.hpp"
+#include "common/sys/creator_process.hpp"
 #include "labs/06_allreduce/tuning/tuner.hpp"
 
 namespace symm {
@@ -35,6 +36,7 @@ private:
     };
     static std::list<Share>& shares();
     std::list<Share>::iterator share_;
+    CreatorProcess creator_;
 };
 
 /// Takes a share, and agrees with the other ranks on the largest launches of calls. `max_blocks`:

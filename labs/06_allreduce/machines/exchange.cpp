@@ -43,10 +43,13 @@ Exchange::Exchange(const Rank& rank, std::unique_ptr<Rail> rail, std::chrono::na
       timeout_(limit + kGrace),
       memory_(kDoneBytes + kDepth * stage_bytes_),
       arrived_(stage_bytes_) {
-    thread_ = std::thread([this] { run(); });
+    *thread_ = std::thread([this] { run(); });
 }
 
 Exchange::~Exchange() {
+    if (!creator_.is_this_one()) {
+        return;
+    }
     if (started_ != finished_ || std::uncaught_exceptions() > 0) {
         fail(fmt::format("rank {} of machine {} has ended", rank_, machine()));
     }
@@ -54,8 +57,8 @@ Exchange::~Exchange() {
         const std::lock_guard lock(mutex_);
         ends_ = true;
     }
-    changed_.notify_all();
-    thread_.join();
+    changed_->notify_all();
+    thread_->join();
     try {
         out_.synchronize("copies to host memory");
         in_.synchronize("copies from host memory");
@@ -93,7 +96,7 @@ void Exchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
         queue_.push_back(std::move(part));
     }
     ++started_;  // last: a part that could not be queued is not counted
-    changed_.notify_all();
+    changed_->notify_all();
 }
 
 void Exchange::finish(CUstream stream) {
@@ -118,6 +121,9 @@ void Exchange::throw_if_failed() {
 }
 
 void Exchange::fail(std::string_view text) noexcept {
+    if (!creator_.is_this_one()) {
+        return;
+    }
     bool uses_stage = false;
     {
         const std::lock_guard lock(mutex_);
@@ -130,7 +136,7 @@ void Exchange::fail(std::string_view text) noexcept {
     if (!uses_stage) {  // else the thread aborts, since it now leaves the rail
         timeout_.abort();
     }
-    changed_.notify_all();
+    changed_->notify_all();
 }
 
 void Exchange::run() {
@@ -167,7 +173,7 @@ bool Exchange::use_stage(bool uses) {
 
 std::optional<Exchange::Part> Exchange::next_part() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ends_ || !queue_.empty() || !failure_.empty(); });
+    changed_->wait(lock, [&] { return ends_ || !queue_.empty() || !failure_.empty(); });
     if (ends_ || !failure_.empty()) {
         return {};
     }

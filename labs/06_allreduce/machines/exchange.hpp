@@ -40,6 +40,7 @@
 #include "common/cuda/pinned_memory.hpp"
 #include "common/cuda/stream.hpp"
 #include "common/ranks/rank.hpp"
+#include "common/sys/creator_process.hpp"
 #include "labs/05_device_prims/reduction/data_type.hpp"
 #include "labs/06_allreduce/machines/rail.hpp"
 
@@ -74,7 +75,7 @@ public:
     Exchange(const Rank& rank, std::unique_ptr<Rail> rail,
              std::chrono::nanoseconds limit = Deadline::standard_limit() * 3 / 4);
     Exchange(const Exchange&) = delete;
-    /// Ends all parts in flight.
+    /// Ends all parts in flight. Does nothing in a child of fork(), nor does fail().
     ~Exchange();
 
     /// This rank's machine, and the number of machines.
@@ -142,12 +143,13 @@ private:
     std::uint32_t started_ = 0;
     std::uint32_t finished_ = 0;
     std::mutex mutex_;
-    std::condition_variable changed_;
+    NotInChild<std::condition_variable> changed_;
     std::deque<Part> queue_;  ///< Parts that the thread has not taken.
     std::string failure_;
     bool ends_ = false;
     bool uses_stage_ = false;
-    std::thread thread_;
+    CreatorProcess creator_;
+    NotInChild<std::thread> thread_;
 };
 
 }  // namespace symm

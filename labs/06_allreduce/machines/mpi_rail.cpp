@@ -75,6 +75,9 @@ MpiSession::MpiSession(int& argc, char**& argv)
 }
 
 MpiSession::~MpiSession() {
+    if (!creator_.is_this_one()) {
+        return;  // a child of fork() has no MPI
+    }
     step("MPI_Finalize");
     MPI_Finalize();
     end_steps();
@@ -87,7 +90,7 @@ void MpiSession::step(const char* call) {
         ++steps_;
         deadline_ = Deadline::standard();
     }
-    changed_.notify_all();
+    changed_->notify_all();
 }
 
 void MpiSession::watch(const std::stop_token& ended) {
@@ -95,8 +98,8 @@ void MpiSession::watch(const std::stop_token& ended) {
     while (!ended.stop_requested()) {
         const auto next = [&, now = steps_] { return steps_ != now; };
         if (call_ == nullptr) {
-            changed_.wait(lock, ended, next);
-        } else if (!changed_.wait_until(lock, ended, deadline_.end(), next) &&
+            changed_->wait(lock, ended, next);
+        } else if (!changed_->wait_until(lock, ended, deadline_.end(), next) &&
                    !ended.stop_requested()) {
             report_error(fmt::format(
                 "{} did not return within {:.3g} s (SYMM_TIMEOUT): a rank of this run is stopped, "

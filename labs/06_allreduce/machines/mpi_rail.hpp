@@ -17,6 +17,7 @@
 #include <string>
 #include <thread>
 
+#include "common/sys/creator_process.hpp"
 #include "labs/06_allreduce/machines/rail.hpp"
 
 namespace symm {
@@ -40,11 +41,12 @@ private:
     void watch(const std::stop_token& ended);
 
     std::mutex mutex_;
-    std::condition_variable_any changed_;
+    NotInChild<std::condition_variable_any> changed_;
     const char* call_ = nullptr;  ///< Null between steps.
     std::size_t steps_ = 0;
     Deadline deadline_ = Deadline::standard();
-    std::jthread watch_;  ///< Ends first.
+    CreatorProcess creator_;
+    NotInChild<std::jthread> watch_;  ///< Ends first.
 };
 
 /// The place of this process among the machines.
