@@ -9,9 +9,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <random>
@@ -28,6 +30,7 @@
 #include "common/cuda/event.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/ranks/launcher_environment.hpp"
+#include "common/sys/creator_process.hpp"
 #include "common/sys/environment.hpp"
 #include "common/sys/error_text.hpp"
 #include "common/sys/refuse_unless.hpp"
@@ -37,10 +40,20 @@
 
 using namespace symm;
 
+/// A handle. It is never freed (16 bytes), so a call with a destroyed one finds that out. No lock is
+/// needed for that, which another thread might hold when a program forks.
 struct symm_comm {
-    symm_comm(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device)
+    struct Open;
+
+    CreatorProcess creator;
+    std::unique_ptr<Open> open;  ///< Empty once it is destroyed.
+};
+
+/// A communicator that is not destroyed.
+struct symm_comm::Open {
+    Open(std::unique_ptr<Bootstrap> bootstrap, RankMode mode, std::optional<int> device)
         : rank(std::move(bootstrap), mode, device) {}
-    symm_comm(const symm_comm&) = delete;
+    Open(const Open&) = delete;
 
     Rank rank;
     std::optional<Stream> stream;
@@ -50,6 +63,15 @@ struct symm_comm {
 };
 
 namespace {
+
+using Open = symm_comm::Open;
+
+symm_comm* new_handle(std::unique_ptr<Open> open) {
+    static std::mutex mutex;
+    static auto& all = *new std::deque<symm_comm>;
+    const std::lock_guard lock(mutex);
+    return &all.emplace_back(symm_comm{CreatorProcess(), std::move(open)});
+}
 
 static_assert(SYMM_VERSION == SYMM_PROJECT_VERSION, "symm.h and CMakeLists.txt disagree");
 static_assert(SYMM_INT8 == static_cast<int>(DataType::kInt8) &&
@@ -106,8 +128,24 @@ template <class Body>
 symm_result guarded(const symm_comm* comm, const Body& body) noexcept {
     return guarded([&] {
         require(comm, "comm");
-        body();
+        if (!comm->creator.is_this_one()) {
+            throw std::invalid_argument(fmt::format(
+                "comm belongs to process {}: this process, {}, is a child that fork() made of it, "
+                "and cannot use it. Start ranks as new programs (exec, posix_spawn; Python: "
+                "multiprocessing's \"spawn\")",
+                comm->creator.id(), ::getpid()));
+        }
+        refuse_unless(comm->open != nullptr, "comm was destroyed by symm_comm_destroy()");
+        body(*comm->open);
     });
+}
+
+/// Whether a child of fork() was passed its parent's communicator.
+bool is_of_parent(const symm_comm* comm) {
+    return comm != nullptr && !comm->creator.is_this_one();
+}
+bool is_usable(const symm_comm* comm) {
+    return comm != nullptr && comm->creator.is_this_one() && comm->open != nullptr;
 }
 
 CUdeviceptr address(const void* pointer) {
@@ -194,7 +232,7 @@ symm_result create(symm_comm** comm, const symm_options* asked,
         const CallersContext callers;
         std::unique_ptr<Bootstrap> bootstrap = meet();
         const RankMode mode = common_mode(*bootstrap);
-        auto made = std::make_unique<symm_comm>(
+        auto made = std::make_unique<Open>(
             std::move(bootstrap), mode,
             options.device < 0 ? std::nullopt : std::optional(options.device));
         try {
@@ -204,7 +242,7 @@ symm_result create(symm_comm** comm, const symm_options* asked,
             made->rank.bootstrap().fail(error.what());
             throw;
         }
-        *comm = made.release();
+        *comm = new_handle(std::move(made));
     });
 }
 
@@ -264,7 +302,7 @@ Call call_of(Collective collective, const void* in, void* out, std::size_t count
 }
 
 symm_result call(symm_comm* comm, const Call& call, symm_stream stream) noexcept {
-    return guarded(comm, [&] { comm->communicator->call(call, stream); });
+    return guarded(comm, [&](Open& open) { open.communicator->call(call, stream); });
 }
 
 }  // namespace
@@ -343,39 +381,39 @@ symm_result symm_comm_create_by_allgather(symm_comm** comm, int rank, int ranks,
 }
 
 int symm_comm_rank(const symm_comm* comm) {
-    return comm != nullptr ? comm->communicator->rank() : -1;
+    return is_usable(comm) ? comm->open->communicator->rank() : -1;
 }
 int symm_comm_ranks(const symm_comm* comm) {
-    return comm != nullptr ? comm->communicator->ranks() : -1;
+    return is_usable(comm) ? comm->open->communicator->ranks() : -1;
 }
 int symm_comm_device(const symm_comm* comm) {
-    return comm != nullptr ? comm->rank.device() : -1;
+    return is_usable(comm) ? comm->open->rank.device() : -1;
 }
 symm_stream symm_comm_stream(const symm_comm* comm) {
-    return comm != nullptr ? comm->stream->get() : nullptr;
+    return is_usable(comm) ? comm->open->stream->get() : nullptr;
 }
 
 symm_result symm_window_allocate(symm_comm* comm, size_t bytes, void** window) {
-    return guarded(comm, [&] {
+    return guarded(comm, [&](Open& open) {
         require(window, "window");
-        *window = reinterpret_cast<void*>(comm->communicator->allocate(bytes));
+        *window = reinterpret_cast<void*>(open.communicator->allocate(bytes));
     });
 }
 
 symm_result symm_window_register(symm_comm* comm, void* memory, size_t bytes, void** window) {
-    return guarded(comm, [&] {
+    return guarded(comm, [&](Open& open) {
         require(window, "window");
         *window =
-            reinterpret_cast<void*>(comm->communicator->register_memory(address(memory), bytes));
+            reinterpret_cast<void*>(open.communicator->register_memory(address(memory), bytes));
     });
 }
 
 symm_result symm_window_release(symm_comm* comm, void* window) {
-    return guarded(comm, [&] { comm->communicator->release(address(window)); });
+    return guarded(comm, [&](Open& open) { open.communicator->release(address(window)); });
 }
 
 symm_result symm_window_retire(symm_comm* comm, void* window) {
-    return guarded(comm, [&] { comm->communicator->retire(address(window)); });
+    return guarded(comm, [&](Open& open) { open.communicator->retire(address(window)); });
 }
 
 symm_result symm_all_reduce(symm_comm* comm, const void* in, void* out, size_t count,
@@ -385,8 +423,8 @@ symm_result symm_all_reduce(symm_comm* comm, const void* in, void* out, size_t c
 int symm_all_reduce_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
                              symm_type type, symm_op op, symm_stream stream) {
     bool waits = true;
-    guarded(comm, [&] {
-        waits = comm->communicator->may_wait(
+    guarded(comm, [&](Open& open) {
+        waits = open.communicator->may_wait(
             call_of(Collective::kAllReduce, in, out, count, type, op), stream);
     });
     return waits ? 1 : 0;
@@ -403,75 +441,77 @@ symm_result symm_all_gather(symm_comm* comm, const void* in, void* out, size_t c
 symm_result symm_all_reduce_rms_norm(symm_comm* comm, const void* x, void* residual, void* out,
                                      const void* weight, unsigned rows, unsigned hidden,
                                      symm_type type, float epsilon, symm_stream stream) {
-    return guarded(comm, [&] {
-        if (!comm->rms_norm) {
-            const CurrentContext current(comm->rank.gpu());
+    return guarded(comm, [&](Open& open) {
+        if (!open.rms_norm) {
+            const CurrentContext current(open.rank.gpu());
             refuse_unless(!is_captured(stream),
                           "a communicator's first symm_all_reduce_rms_norm() cannot be captured: "
                           "make one before");
-            comm->rms_norm.emplace(*comm->communicator);
+            open.rms_norm.emplace(*open.communicator);
         }
-        (*comm->rms_norm)({address(x), address(residual), address(out), address(weight), rows,
-                           hidden, static_cast<DataType>(type), epsilon},
-                          stream);
+        (*open.rms_norm)({address(x), address(residual), address(out), address(weight), rows,
+                          hidden, static_cast<DataType>(type), epsilon},
+                         stream);
     });
 }
 
 symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream) {
-    return guarded(comm, [&] {
-        const CurrentContext current(comm->rank.gpu());
-        if (stream != comm->stream->get()) {  // ours waits for the caller's
+    return guarded(comm, [&](Open& open) {
+        const CurrentContext current(open.rank.gpu());
+        if (stream != open.stream->get()) {  // ours waits for the caller's
             refuse_unless(!is_captured(stream),
                           "the stream is being captured: end the capture, launch the graph, and "
                           "synchronize then");
             const Event end(CU_EVENT_DISABLE_TIMING);
             end.record(stream);
-            cu_check(cuStreamWaitEvent(comm->stream->get(), end.get(), 0), "cuStreamWaitEvent()");
+            cu_check(cuStreamWaitEvent(open.stream->get(), end.get(), 0), "cuStreamWaitEvent()");
         }
-        comm->communicator->synchronize(*comm->stream, "the stream");
+        open.communicator->synchronize(*open.stream, "the stream");
     });
 }
 
 symm_result symm_comm_finish(symm_comm* comm) {
-    return guarded(comm, [&] { comm->communicator->finish(); });
+    return guarded(comm, [&](Open& open) { open.communicator->finish(); });
 }
 
 symm_result symm_copy(symm_comm* comm, void* to, const void* from, size_t bytes) {
-    return guarded(comm, [&] {
-        const CurrentContext current(comm->rank.gpu());
-        cu_check(cuMemcpyAsync(address(to), address(from), bytes, comm->stream->get()),
+    return guarded(comm, [&](Open& open) {
+        const CurrentContext current(open.rank.gpu());
+        cu_check(cuMemcpyAsync(address(to), address(from), bytes, open.stream->get()),
                  "cuMemcpyAsync(to={}, from={}, bytes={})", to, from, bytes);
-        comm->communicator->synchronize(*comm->stream, "the copy");
+        open.communicator->synchronize(*open.stream, "the copy");
     });
 }
 
 symm_result symm_comm_async_error(symm_comm* comm) {
-    return guarded(comm, [&] { comm->communicator->throw_async_error(); });
+    return guarded(comm, [&](Open& open) { open.communicator->throw_async_error(); });
 }
 
 symm_result symm_comm_gave_up(symm_comm* comm) {
-    return guarded(comm, [&] {
-        if (comm->communicator->has_given_up()) {
-            comm->communicator->throw_async_error();
+    return guarded(comm, [&](Open& open) {
+        if (open.communicator->has_given_up()) {
+            open.communicator->throw_async_error();
         }
     });
 }
 
 symm_result symm_comm_abort(symm_comm* comm) {
-    return guarded(comm, [&] {
-        comm->aborted = true;
-        comm->communicator->abort();
+    return is_of_parent(comm) ? SYMM_SUCCESS : guarded(comm, [&](Open& open) {
+        open.aborted = true;
+        open.communicator->abort();
     });
 }
 
 symm_result symm_comm_destroy(symm_comm* comm) {
-    return guarded([&] {
-        const std::unique_ptr<symm_comm> owned(comm);
-        const std::string error = owned == nullptr ? ""
-                                  : owned->aborted ? "it was aborted"
-                                                   : owned->communicator->async_error();
+    if (comm == nullptr || is_of_parent(comm)) {
+        return SYMM_SUCCESS;
+    }
+    return guarded(comm, [&](Open& open) {
+        const std::unique_ptr<Open> owned = std::move(comm->open);
+        const std::string error =
+            open.aborted ? "it was aborted" : open.communicator->async_error();
         if (!error.empty()) {
-            owned->rank.bootstrap().fail(error);
+            open.rank.bootstrap().fail(error);
         }
     });
 }

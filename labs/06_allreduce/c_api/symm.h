@@ -14,13 +14,20 @@
 /// \endcode
 ///
 /// Every function that can fail returns a symm_result, and then symm_last_error() has the reason.
-/// A null pointer where an object is expected is SYMM_ERROR_INVALID_ARGUMENT.
+/// A null pointer where an object is expected is SYMM_ERROR_INVALID_ARGUMENT. So is a communicator
+/// that was destroyed.
 ///
 /// Collective functions are called by all ranks, in the same order. A communicator is used by one
 /// thread at a time, which may be any, with any CUDA context current or none, and finds its
 /// context unchanged afterwards. symm_comm_async_error(), symm_comm_gave_up() and symm_comm_abort()
 /// may be called from any thread meanwhile, until symm_comm_destroy(). Different communicators are
 /// independent.
+///
+/// A child of fork() cannot use its parent's communicators: there symm_comm_abort() and
+/// symm_comm_destroy() do nothing, and other calls are SYMM_ERROR_INVALID_ARGUMENT. Nor can it
+/// create one if its parent has used the CUDA driver (SYMM_ERROR_CUDA). Start ranks as new
+/// programs, or fork first. A program may end without symm_comm_destroy(): its peers are told that
+/// it is gone.
 #ifndef SYMM_H
 #define SYMM_H
 
@@ -130,12 +137,12 @@ SYMM_API symm_result symm_comm_create_by_allgather(symm_comm** comm, int rank, i
                                                    const symm_options* options);
 
 /// The rank's number, the number of ranks, and the ordinal of the rank's GPU. -1 for a null
-/// pointer.
+/// pointer, a destroyed communicator and in a child of fork().
 SYMM_API int symm_comm_rank(const symm_comm* comm);
 SYMM_API int symm_comm_ranks(const symm_comm* comm);
 SYMM_API int symm_comm_device(const symm_comm* comm);
 /// A stream of the communicator's own, for callers that have none. It lives as long as the
-/// communicator. Null for a null pointer.
+/// communicator. Null where symm_comm_rank() is -1.
 SYMM_API symm_stream symm_comm_stream(const symm_comm* comm);
 
 /// Allocates a window: `bytes` of memory on each rank that the kernels of all ranks can use, not
@@ -209,7 +216,7 @@ SYMM_API symm_result symm_comm_gave_up(symm_comm* comm);
 SYMM_API symm_result symm_comm_abort(symm_comm* comm);
 /// Waits for the calls in flight, then frees the communicator and its windows. Not collective.
 /// Calls that wait for a failed rank end, and after an abort or a failure the other ranks are
-/// told. A null pointer does nothing.
+/// told. A null pointer does nothing. A second time is SYMM_ERROR_INVALID_ARGUMENT.
 SYMM_API symm_result symm_comm_destroy(symm_comm* comm);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-// The C interface, used by a program in C11: ./06_allreduce_c_test CASE. Exit status 0 if all is
+// The C interface, used by a program in C11: ./06_allreduce_c_api_test CASE. Exit status 0 if all is
 // right, else 1 and a line that says what is wrong. A case's ranks are threads or forked processes.
 
 #define _GNU_SOURCE
@@ -9,38 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "symm.h"
+#include "ranks.h"
 
-enum { kMaxRanks = 8, kCount = 1001 };
-
-#define CHECK(condition)                                                                \
-    do {                                                                                \
-        if (!(condition)) {                                                             \
-            fprintf(stderr, "%s:%d: not so: %s (last error: %s)\n", __FILE__, __LINE__, \
-                    #condition, symm_last_error());                                     \
-            exit(1);                                                                    \
-        }                                                                               \
-    } while (0)
-#define OK(call) CHECK((call) == SYMM_SUCCESS)
-// The call fails with this result, and a text that contains these words.
-#define FAILS(call, result, words) \
-    CHECK((call) == (result) && strstr(symm_last_error(), (words)) != NULL)
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-static void sleep_ms(long ms) {
-    const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
-    nanosleep(&time, NULL);
-}
+enum { kCount = 1001 };
 
 // An element of a rank's input.
 static float element(int rank, size_t i) {
@@ -246,75 +220,7 @@ static void threads(void) {
           addresses[2] - addresses[1] == addresses[1] - addresses[0]);
 }
 
-// ---- Ranks as processes. `ends[r]` are sockets between rank r and rank 0.
-
-struct process {
-    int rank, ranks;
-    int (*ends)[2];
-};
-
-static void transfer(int socket, void* bytes, size_t count, int sends) {
-    for (size_t done = 0; done < count;) {
-        char* at = (char*)bytes + done;
-        const ssize_t n = sends ? write(socket, at, count - done) : read(socket, at, count - done);
-        CHECK(n > 0);
-        done += (size_t)n;
-    }
-}
-
-static int allgather(void* context, const void* mine, void* all, size_t bytes) {
-    const struct process* self = context;
-    char* parts = all;
-    memcpy(parts + (size_t)self->rank * bytes, mine, bytes);
-    if (self->rank != 0) {
-        transfer(self->ends[self->rank][1], parts + (size_t)self->rank * bytes, bytes, 1);
-        transfer(self->ends[self->rank][1], all, bytes * (size_t)self->ranks, 0);
-        return 0;
-    }
-    for (int r = 1; r < self->ranks; ++r) {
-        transfer(self->ends[r][0], parts + (size_t)r * bytes, bytes, 0);
-    }
-    for (int r = 1; r < self->ranks; ++r) {
-        transfer(self->ends[r][0], all, bytes * (size_t)self->ranks, 1);
-    }
-    return 0;
-}
-
-// Runs `body` in a process per rank. Returns the ranks' wait statuses.
-static void run_processes(int ranks, void (*body)(struct process*), int statuses[]) {
-    int ends[kMaxRanks][2];
-    pid_t children[kMaxRanks];
-    for (int r = 0; r < ranks; ++r) {
-        CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[r]) == 0);
-    }
-    for (int r = 0; r < ranks; ++r) {
-        struct process self = {r, ranks, ends};
-        children[r] = fork();
-        CHECK(children[r] >= 0);
-        if (children[r] == 0) {
-            alarm(100);  // no rank outlives a test that was killed
-            body(&self);
-            exit(0);
-        }
-    }
-    for (int r = 0; r < ranks; ++r) {
-        CHECK(waitpid(children[r], &statuses[r], 0) == children[r]);
-    }
-}
-
-static void expect_all_exit_0(int ranks, void (*body)(struct process*)) {
-    int statuses[kMaxRanks];
-    run_processes(ranks, body, statuses);
-    for (int r = 0; r < ranks; ++r) {
-        CHECK(WIFEXITED(statuses[r]) && WEXITSTATUS(statuses[r]) == 0);
-    }
-}
-
-static symm_comm* met(struct process* self) {
-    symm_comm* comm = NULL;
-    OK(symm_comm_create_by_allgather(&comm, self->rank, self->ranks, allgather, self, NULL));
-    return comm;
-}
+// ---- Ranks as processes.
 
 static void use_by_allgather(struct process* self) {
     symm_comm* comm = met(self);
@@ -394,6 +300,29 @@ static void refuse(symm_comm* comm) {
     use(comm);  // it still works
 }
 
+// A destroyed communicator, also when others have been created since.
+static void use_destroyed(void) {
+    const symm_result bad = SYMM_ERROR_INVALID_ARGUMENT;
+    symm_comm *first = NULL, *second = NULL;
+    OK(symm_comm_create(&first, 0, 1, "first", NULL));
+    OK(symm_comm_destroy(first));
+    OK(symm_comm_create(&second, 0, 1, "second", NULL));
+    void* window = NULL;
+    OK(symm_window_allocate(second, 4096, &window));
+    FAILS(symm_comm_destroy(first), bad, "comm was destroyed");
+    FAILS(symm_comm_abort(first), bad, "comm was destroyed");
+    FAILS(symm_comm_async_error(first), bad, "comm was destroyed");
+    FAILS(symm_all_reduce(first, window, window, 1, SYMM_FLOAT, SYMM_SUM, NULL), bad,
+          "comm was destroyed");
+    FAILS(symm_window_allocate(first, 4096, &window), bad, "comm was destroyed");
+    FAILS(symm_comm_synchronize(first, NULL), bad, "comm was destroyed");
+    CHECK(symm_comm_rank(first) == -1 && symm_comm_stream(first) == NULL);
+    OK(symm_all_reduce(second, window, window, 1, SYMM_FLOAT, SYMM_SUM, symm_comm_stream(second)));
+    OK(symm_comm_synchronize(second, symm_comm_stream(second)));
+    OK(symm_comm_destroy(second));
+    FAILS(symm_comm_destroy(second), bad, "comm was destroyed");
+}
+
 static void refused(void) {
     symm_comm* comm = (symm_comm*)1;
     const symm_result bad = SYMM_ERROR_INVALID_ARGUMENT;
@@ -425,6 +354,7 @@ static void refused(void) {
     FAILS(symm_comm_synchronize(NULL, NULL), bad, "comm is a null");
     FAILS(symm_comm_abort(NULL), bad, "comm is a null");
     OK(symm_comm_destroy(NULL));
+    use_destroyed();
     CHECK(strcmp(symm_result_name(SYMM_ERROR_RANK), "SYMM_ERROR_RANK") == 0);
     CHECK(strstr(symm_result_name((symm_result)99), "unknown") != NULL);
     setenv("SYMM_CHECK", "2", 1);
