@@ -182,11 +182,12 @@ SYMM_API symm_result symm_all_gather(symm_comm* comm, const void* in, void* out,
 /// Queues `residual += sum of all ranks' x; out = residual / rms(residual) * weight` as one kernel,
 /// row by row (your_own/all_reduce_rms_norm.hpp): rms is the square root of `epsilon` plus the mean
 /// of the row's squares. There are 1 to 8,192 rows of `hidden` elements, 512 to 16,384, and a row
-/// of weights: float, half or bfloat16. Ranks pass the same residual and weights, and get the same
-/// bits. Rows have whole 16 bytes, at which each buffer begins. Buffers do not overlap. Many rows
-/// are faster if x lies in a window, and for more than two ranks the residual, too: on all ranks,
-/// or on none. Otherwise as symm_all_reduce(), but a communicator's first such call waits on the
-/// host for the other ranks', and cannot be captured.
+/// of weights. `type` (float, half or bfloat16) is the type of all four: x, residual, out and
+/// weight; weights of another type would be read as if they had it. Ranks pass the same residual
+/// and weights, and get the same bits. Rows have whole 16 bytes, at which each buffer begins.
+/// Buffers do not overlap. Many rows are faster if x lies in a window, and for more than two ranks
+/// the residual, too: on all ranks, or on none. Otherwise as symm_all_reduce(), but a
+/// communicator's first such call waits on the host for the other ranks', and cannot be captured.
 SYMM_API symm_result symm_all_reduce_rms_norm(symm_comm* comm, const void* x, void* residual,
                                               void* out, const void* weight, unsigned rows,
                                               unsigned hidden, symm_type type, float epsilon,
