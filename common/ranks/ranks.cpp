@@ -153,6 +153,9 @@ std::vector<RankFailure> run_threads(const RankOptions& options, const Body& bod
 
 int run_ranks(const RankOptions& options, const Body& body) {
     require_known(options.mode);
+    if (!body) {
+        throw std::invalid_argument("run_ranks() needs a body, which each rank runs");
+    }
     if (has_been_a_rank) {
         throw std::logic_error("run_ranks() in process mode works only once per program");
     }

@@ -39,7 +39,7 @@ struct RankOptions {
 /// rank_failure.hpp). In a process that is a rank itself (a copy, or started by a launcher), does
 /// not throw what the body throws: reports the error, tells the other ranks and returns the exit
 /// code 1, or 2 for UsageError. Such a process can call it once: the second call throws
-/// std::logic_error.
+/// std::logic_error. An empty body is std::invalid_argument.
 int run_ranks(const RankOptions& options, const std::function<void(Rank&)>& body);
 
 }  // namespace symm

@@ -49,6 +49,10 @@ TEST(Ranks, EachRunsTheBodyOnce) {
     }
 }
 
+TEST(Ranks, WithoutABodyAreRefused) {
+    EXPECT_THROW(run_ranks(threads(2), {}), std::invalid_argument);
+}
+
 TEST(Ranks, NoneAndTooManyAreRefused) {
     for (const int count : {-1, 0, kMaxRanks + 1, 1000}) {
         for (const RankMode mode : {RankMode::kThread, RankMode::kProcess}) {

@@ -27,9 +27,9 @@ TEST_F(Forked, AChildIsNotInitialised) {
                                               cuMemAlloc(&memory, 64),
                                               cuMemUnmap(buffer.base(), bytes)};
                   for (std::size_t i = 0; i < std::size(results); ++i) {
-                      testing::require(results[i] == CUDA_ERROR_NOT_INITIALIZED,
-                                       "call " + std::to_string(i) + " answers " +
-                                           std::to_string(results[i]));
+                      testing::require(
+                          results[i] == CUDA_ERROR_NOT_INITIALIZED,
+                          "call " + std::to_string(i) + " answers " + std::to_string(results[i]));
                   }
               }),
               "exited with code 0");

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "common/cuda/addresses.hpp"
 #include "common/cuda/device.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/ranks/peer_watch.hpp"
@@ -38,6 +39,13 @@ CUdeviceptr ShmTransport::staging(int peer) const {
 void ShmTransport::queue(const Transfer* to, const Transfer* from, CUstream stream) {
     if (!broken_.empty()) {
         throw std::runtime_error(broken_);
+    }
+    for (const Transfer* one : {to, from}) {
+        if (one != nullptr && one->bytes != 0 &&
+            (one->data == 0 || !is_addressable(one->data, one->bytes, 1))) {
+            throw std::invalid_argument(
+                fmt::format("there is no memory of {} bytes at {:#x}", one->bytes, one->data));
+        }
     }
     TransferKernel kernel{};
     kernel.rank = rank_->rank();

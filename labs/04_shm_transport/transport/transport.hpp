@@ -95,7 +95,8 @@ public:
     ~ShmTransport();
 
     /// Queues a send. The data may be changed once the stream has executed it. Throws CudaError,
-    /// and std::invalid_argument if `to.peer` does not receive from this rank.
+    /// and std::invalid_argument if `to.peer` does not receive from this rank, or there can be no
+    /// such memory.
     void send(const Transfer& to, CUstream stream);
     /// Queues a receive. Throws as send().
     void receive(const Transfer& from, CUstream stream);

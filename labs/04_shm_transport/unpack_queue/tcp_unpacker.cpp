@@ -14,6 +14,7 @@
 #include <exception>
 #include <stdexcept>
 
+#include "common/cuda/addresses.hpp"
 #include "common/simt/back_off.hpp"
 #include "common/sys/deadline.hpp"
 #include "common/sys/system_error.hpp"
@@ -209,6 +210,11 @@ void TcpUnpacker::run(const std::stop_token& stop) {
 
 void TcpUnpacker::receive(CUdeviceptr user, std::size_t user_bytes, std::size_t bytes,
                           CUstream stream) {
+    if (!is_addressable(user, user_bytes, 1) || !is_addressable(0, bytes, 1)) {
+        throw std::invalid_argument(
+            fmt::format("{} bytes of a message, for {} bytes at {:#x}, do not fit in any memory",
+                        bytes, user_bytes, user));
+    }
     launch_unpack(stream, {queue_.as<UnpackQueue>(), bounce_.as<std::byte>(), bounce_.size(),
                            reinterpret_cast<std::byte*>(user), user_bytes, bytes,
                            timeout_.timeout(), rank_, peer_});

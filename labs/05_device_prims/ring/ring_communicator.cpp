@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "common/cuda/addresses.hpp"
 #include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/device.hpp"
@@ -224,9 +225,17 @@ void RingCommunicator::require_possible(const RingRequest& call) const {
     require_known(call.collective, call.protocol, call.type, call.op);
     const std::size_t size = size_of(call.type);
     const auto ranks = static_cast<std::size_t>(rank_.size());
-    if (call.count > std::numeric_limits<std::size_t>::max() / size / ranks) {
-        throw std::invalid_argument(
-            fmt::format("{} elements are more than any memory holds", call.count));
+    for (const CUdeviceptr buffer : {call.input, call.output, call.next_output}) {
+        if (!is_addressable(buffer, call.count, size * ranks)) {
+            throw std::invalid_argument(fmt::format("{} x {} at {:#x} do not fit in any memory",
+                                                    call.count, name_of(call.type), buffer));
+        }
+    }
+    const bool is_root = call.root == rank_.rank();
+    if (call.count != 0 &&
+        ((call.input == 0 && (call.collective != Collective::kBroadcast || is_root)) ||
+         (call.output == 0 && (call.collective != Collective::kReduce || is_root)))) {
+        throw std::invalid_argument("input or output is a null pointer");
     }
     if ((call.input | call.output | call.next_output) % size != 0) {
         throw std::invalid_argument(fmt::format(

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "common/cuda/addresses.hpp"
 #include "common/simt/waiter.hpp"
 #include "labs/05_device_prims/reduction/arithmetic.hpp"
 #include "labs/05_device_prims/reduction/reduction.hpp"

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <exception>
-#include <limits>
 #include <stdexcept>
 
 #include "common/sys/log.hpp"
@@ -71,12 +70,16 @@ struct Communicator::Checked {
 Communicator::Places Communicator::places_of(const Call& call) const {
     const auto parts = static_cast<std::size_t>(ranks());
     const std::size_t size = size_of(call.type);
-    if (call.count > std::numeric_limits<std::size_t>::max() / size / parts) {
-        throw std::invalid_argument(
-            fmt::format("{} elements do not fit in any memory", call.count));
-    }
+    const std::size_t in_parts = call.collective == Collective::kReduceScatter ? parts : 1;
+    const std::size_t out_parts = call.collective == Collective::kAllGather ? parts : 1;
     if (call.count == 0) {
         return {};  // nothing is read or written, so any addresses will do
+    }
+    if (!is_addressable(call.in, call.count, in_parts * size) ||
+        !is_addressable(call.out, call.count, out_parts * size)) {
+        throw std::invalid_argument(
+            fmt::format("{} x {} from {:#x} to {:#x} do not fit in any memory", call.count,
+                        name_of(call.type), call.in, call.out));
     }
     if (call.in == 0 || call.out == 0) {
         throw std::invalid_argument("input or output is a null pointer");
@@ -87,9 +90,8 @@ Communicator::Places Communicator::places_of(const Call& call) const {
     }
     const bool reduces_all = call.collective == Collective::kAllReduce;
     const std::size_t bytes = call.bytes();
-    const std::size_t in_bytes =
-        bytes * (call.collective == Collective::kReduceScatter ? parts : 1);
-    const std::size_t out_bytes = bytes * (call.collective == Collective::kAllGather ? parts : 1);
+    const std::size_t in_bytes = bytes * in_parts;
+    const std::size_t out_bytes = bytes * out_parts;
     const Places places{reduces_all ? 0 : bytes, windows_.find(call.in, in_bytes),
                         windows_.find(call.out, out_bytes)};
     // Memory in a window has two addresses, the caller's own and the window's.
@@ -257,6 +259,9 @@ void Communicator::queue_own(std::string_view call, CUstream stream,
     const CurrentContext current(rank_.gpu());
     admit([&] {
         require_turn(stream);
+        if (!check || !queue) {
+            throw std::invalid_argument("a call of your own needs both functions, check and queue");
+        }
         check();
         return std::string(call);
     });

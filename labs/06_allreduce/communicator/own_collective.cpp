@@ -25,9 +25,16 @@ OwnCollective::OwnCollective(Communicator& communicator, const OwnNeeds& needs)
     if (is_emulated()) {
         most_.threads = 32;
     }
+    const auto resident = [&] {  // what it throws, all ranks are told
+        refuse_unless(needs.resident != nullptr,
+                      "OwnNeeds::resident is empty: it returns how many blocks of the collective's "
+                      "kernels a device keeps resident (resident_blocks<Kernel>() of "
+                      "occupancy.hpp)");
+        refuse_unless(needs.threads != 0, "OwnNeeds::threads is 0");
+        return needs.resident(most_.threads);
+    };
     most_.blocks =
-        std::min(communicator.agree_on_blocks([&] { return needs.resident(most_.threads); }),
-                 is_emulated() ? 2U : kMaxBlocks);
+        std::min(communicator.agree_on_blocks(resident), is_emulated() ? 2U : kMaxBlocks);
     const std::size_t slots = std::size_t{Mailbox::kBanks} * static_cast<unsigned>(ranks() - 1) *
                               slots_ * sizeof(simt::Pack16);
     constexpr std::size_t kBegin = offsetof(Memory, slots);

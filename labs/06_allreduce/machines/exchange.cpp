@@ -79,6 +79,10 @@ void Exchange::require_possible(CUstream stream) {
 void Exchange::start(const RailCall& call, CUdeviceptr buffer, CUstream stream,
                      const simt::Timeout& kernels) {
     require_possible(stream);
+    if (call.count > part_bytes() / size_of(call.type)) {
+        throw std::invalid_argument(fmt::format("a part of {} x {} has more than {} bytes",
+                                                call.count, name_of(call.type), part_bytes()));
+    }
     const std::size_t bytes = call.count * size_of(call.type);
     Part part{started_ + 1, call};
     const auto stage = reinterpret_cast<CUdeviceptr>(stage_of(part.number));

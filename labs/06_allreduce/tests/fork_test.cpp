@@ -153,7 +153,9 @@ public:
 class OwnsMachines : public Owned {
 public:
     explicit OwnsMachines(Rank& rank)
-        : rank_(rank), exchange_(rank, std::make_unique<NoRail>()), communicator_(rank, exchange_) {}
+        : rank_(rank),
+          exchange_(rank, std::make_unique<NoRail>()),
+          communicator_(rank, exchange_) {}
     void use() override {
         fill(window_, static_cast<float>(rank_.rank() + 1));
         communicator_.all_reduce(window_, window_, kCount, DataType::kFloat, ReduceOp::kSum,
@@ -176,7 +178,8 @@ public:
     void use() override {
         fill(range_.local(), static_cast<float>(rank_.rank() + 1));
         rank_.bootstrap().barrier("filled");
-        require_all(reinterpret_cast<CUdeviceptr>(range_.at<float>(1 - rank_.rank())), static_cast<float>(2 - rank_.rank()));
+        require_all(reinterpret_cast<CUdeviceptr>(range_.at<float>(1 - rank_.rank())),
+                    static_cast<float>(2 - rank_.rank()));
         rank_.bootstrap().barrier("read");
     }
 

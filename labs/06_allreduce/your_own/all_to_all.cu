@@ -37,8 +37,13 @@ AllToAll::AllToAll(symm::Communicator& communicator)
     : own_(communicator, needs(communicator.ranks())) {}
 
 void AllToAll::operator()(const AllToAllParts& parts, CUstream stream, AllToAllWay way) const {
-    const std::size_t bytes = parts.most * parts.element;  // of a part
-    const std::size_t all = bytes * static_cast<unsigned>(own_.ranks());
+    const auto ranks = static_cast<std::size_t>(own_.ranks());
+    // More than any memory has would wrap. Such a call is refused below.
+    const bool fits =
+        parts.element == 0 || (symm::is_addressable(parts.in, parts.most, parts.element * ranks) &&
+                               symm::is_addressable(parts.out, parts.most, parts.element * ranks));
+    const std::size_t bytes = fits ? parts.most * parts.element : 0;  // of a part
+    const std::size_t all = bytes * ranks;
     const bool in_window = own_.is_in_window(parts.out, all);
     if (way == AllToAllWay::kAuto) {
         way = bytes <= kSmall || (!in_window && bytes <= kRoom) ? AllToAllWay::kPackets
@@ -46,9 +51,18 @@ void AllToAll::operator()(const AllToAllParts& parts, CUstream stream, AllToAllW
     }
     const bool packets = way == AllToAllWay::kPackets;
     const auto check = [&] {
+        refuse_unless(fits, "an AllToAll of {} x {} bytes for each rank fits in no memory",
+                      parts.most, parts.element);
         refuse_unless(bytes != 0, "an AllToAll needs parts of at least one byte");
         refuse_unless((parts.counts == 0) == (parts.received == 0),
                       "an AllToAll with counts needs room for those received");
+        refuse_unless(parts.in != 0 && parts.out != 0,
+                      "an AllToAll's input or output is a null pointer");
+        refuse_unless(
+            (parts.counts | parts.received) % sizeof(std::uint32_t) == 0,
+            "an AllToAll's counts are at {:#x} and {:#x}: they have to begin at multiples "
+            "of {} bytes",
+            parts.counts, parts.received, sizeof(std::uint32_t));
         refuse_unless(!packets || bytes <= kRoom,
                       "parts of {} bytes do not fit into the mailbox, which holds {}", bytes,
                       kRoom);

@@ -81,6 +81,14 @@ TEST(ShmTransport, RefusesWhatItCannotDoOnAllRanks) {
         EXPECT_THROW(transport.receive(buffers.from(odd_one ? 1 : peer, 1), buffers.stream.get()),
                      std::invalid_argument);
         EXPECT_THROW(transport.send(buffers.to(7, 1), buffers.stream.get()), std::invalid_argument);
+        const CUdeviceptr data = buffers.to(peer, 1).data;
+        for (const Transfer& impossible : {Transfer{peer, 0, 8}, Transfer{peer, data, ~data}}) {
+            EXPECT_THAT(text_thrown_by([&] {
+                            odd_one ? transport.receive(impossible, buffers.stream.get())
+                                    : transport.send(impossible, buffers.stream.get());
+                        }),
+                        HasSubstr("there is no memory of"));
+        }
     });
 }
 

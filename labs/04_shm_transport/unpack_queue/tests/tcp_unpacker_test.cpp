@@ -87,6 +87,14 @@ TEST_F(TcpUnpackerTest, MovesPiecesOfAnyLengthInAnyOrder) {
     }
 }
 
+TEST_F(TcpUnpackerTest, RefusesMoreThanAnyMemory) {
+    TcpUnpacker unpacker(std::move(receiver), 1, 0, 8192);
+    EXPECT_THROW(unpacker.receive(user.address(), ~std::size_t{0}, 100, stream.get()),
+                 std::invalid_argument);
+    EXPECT_THROW(unpacker.receive(user.address(), kUser, ~std::size_t{0}, stream.get()),
+                 std::invalid_argument);
+}
+
 TEST_F(TcpUnpackerTest, MovesWhatCameBeforeItsKernel) {
     TcpUnpacker unpacker(std::move(receiver), 1, 0, 8192);
     std::thread sending([&] {

@@ -159,8 +159,11 @@ const std::vector<Impossible> kImpossible{
     {[](RingRequest& call) { call.collective = static_cast<Collective>(99); }, ""},
     {[](RingRequest& call) { call.root = 2; }, "rank 2 cannot be the root: there are ranks 0 to 1"},
     {[](RingRequest& call) { call.root = -1; }, "rank -1 cannot be the root"},
-    {[](RingRequest& call) { call.count = ~std::size_t{0} / 4; }, "more than any memory holds"},
-    {[](RingRequest& call) { call.count = ~std::size_t{0} / 8 + 1; }, "more than any memory holds"},
+    {[](RingRequest& call) { call.count = ~std::size_t{0} / 4; }, "do not fit in any memory"},
+    {[](RingRequest& call) { call.count = ~std::size_t{0} / 8 - 9; }, "do not fit in any memory"},
+    {[](RingRequest& call) { call.input = 0; }, "null pointer"},
+    {[](RingRequest& call) { call.output = 0; }, "null pointer"},
+    {[](RingRequest& call) { call.output = ~CUdeviceptr{99}; }, "do not fit in any memory"},
 };
 
 // Each rank makes other calls that are refused; the calls after them are right on all ranks.

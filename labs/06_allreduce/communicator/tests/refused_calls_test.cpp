@@ -14,6 +14,7 @@
 #include "common/tests/run_as.hpp"
 #include "common/tests/text_thrown_by.hpp"
 #include "common/tests/variable_in_force.hpp"
+#include "labs/06_allreduce/communicator/own_collective.hpp"
 #include "labs/06_allreduce/communicator/tests/side.hpp"
 
 namespace symm {
@@ -80,6 +81,56 @@ TEST(RefusedCalls, LeaveLaterCallsRight) {
                 }
             }
         }
+    });
+}
+
+// Sizes that wrap, and buffers that end beyond the last address, in windows and outside of them.
+TEST(RefusedCalls, AreThoseOfMoreThanAnyMemory) {
+    for (const int ranks : {1, 2}) {
+        on_ranks(ranks, [](Side& side) {
+            const CUdeviceptr window = side.allocate(kBytes);
+            const DeviceMemory memory(kBytes);
+            constexpr std::size_t kAll = ~std::size_t{0};
+            const auto refused = [&](CUdeviceptr in, CUdeviceptr out, std::size_t count) {
+                for (const Collective collective : kCollectives) {
+                    EXPECT_THAT(text_thrown_by(
+                                    [&] { side.call(in, out, count, {.collective = collective}); }),
+                                HasSubstr("do not fit in any memory"))
+                        << count;
+                }
+            };
+            for (const std::size_t count : {kAll, kAll / 2, kAll / 4, kAll / 4 - 99, kAll / 8,
+                                            kAll / 16 + 1, std::size_t{1} << 56}) {
+                refused(window, window, count);
+                refused(memory.address(), memory.address(), count);
+            }
+            refused(window, ~CUdeviceptr{15}, 100);
+            refused(~CUdeviceptr{15}, window, 100);
+            for (const std::size_t bytes : {kAll, kAll / 2, kAll - 4096}) {
+                EXPECT_ANY_THROW(side.allocate(bytes));
+                EXPECT_ANY_THROW(side.communicator.register_memory(window, bytes));
+            }
+            side.reduce_and_check(window, window, 100, {}, Algorithm::kAuto);
+        });
+    }
+}
+
+// A structure lacks a function: all ranks are told, and can go on.
+TEST(RefusedCalls, AreThoseOfACollectiveWithoutItsFunctions) {
+    on_ranks(2, [](Side& side) {
+        OwnNeeds needs;
+        const auto one_block = [](unsigned) { return 1U; };
+        if (side.rank.rank() == 0) {
+            needs.resident = one_block;
+        }
+        EXPECT_THAT(text_thrown_by([&] { OwnCollective(side.communicator, needs); }),
+                    HasSubstr("OwnNeeds::resident is empty"));
+        needs.resident = one_block;
+        const OwnCollective own(side.communicator, needs);
+        EXPECT_THAT(text_thrown_by([&] { own.queue("nothing", side.stream.get(), [] {}, {}); }),
+                    HasSubstr("needs both functions"));
+        const CUdeviceptr window = side.allocate(kBytes);
+        side.reduce_and_check(window, window, 100, {}, Algorithm::kAuto);
     });
 }
 

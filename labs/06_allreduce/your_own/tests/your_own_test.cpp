@@ -103,6 +103,20 @@ void all_to_all_refuses(Rank& rank) {
     refuses("needs room for those received", [&] {
         all_to_all({memory.address(), window, 8, 1, memory.address(), 0}, stream.get());
     });
+    for (const std::size_t most : {~std::size_t{0}, ~std::size_t{0} / 2, std::size_t{1} << 57}) {
+        refuses("fits in no memory", call(memory.address(), window, most, AllToAllWay::kAuto));
+    }
+    refuses("null pointer", call(0, window, 100, AllToAllWay::kAuto));
+    for (const CUdeviceptr odd : {1, 2}) {
+        const auto counted = [&](CUdeviceptr counts, CUdeviceptr received) {
+            return [=, &all_to_all, &memory, &stream] {
+                all_to_all({memory.address(), window, 8, 1, counts, received}, stream.get());
+            };
+        };
+        const CUdeviceptr numbers = memory.address() + 1024;
+        refuses("multiples of 4 bytes", counted(numbers + odd, numbers + 64));
+        refuses("multiples of 4 bytes", counted(numbers, numbers + 64 + odd));
+    }
     call(memory.address(), window, 100, AllToAllWay::kAuto)();  // and the next call is possible
     communicator.synchronize(stream, "the AllToAll");
     rank.bootstrap().barrier("done");
