@@ -33,8 +33,9 @@ std::size_t Exchange::part_bytes() {
     return is_emulated() ? std::size_t{4} << 10 : std::size_t{4} << 20;
 }
 
-Exchange::Exchange(const Rank& rank, std::unique_ptr<Rail> rail, std::chrono::nanoseconds limit)
+Exchange::Exchange(Rank& rank, std::unique_ptr<Rail> rail, std::chrono::nanoseconds limit)
     : rank_(rank.rank()),
+      bootstrap_(rank.bootstrap()),
       device_(rank.gpu()),
       rail_(std::move(rail)),
       // Each machine's chunk may be one element longer than its share.
@@ -152,8 +153,11 @@ void Exchange::run() {
                 break;
             }
             if (*gave_up(part->number) != 0) {  // the communicator's own error says why
-                rail_->fail(fmt::format("rank {} of machine {} gave up before it had made its part",
-                                        rank_, machine()));
+                const auto reason = bootstrap_.async_error("its part");
+                rail_->fail(reason ? reason->what()
+                                   : fmt::format("rank {} of machine {} gave up before it had made "
+                                                 "its part",
+                                                 rank_, machine()));
                 break;
             }
             if (!use_stage(true)) {

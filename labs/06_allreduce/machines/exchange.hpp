@@ -72,7 +72,7 @@ public:
     /// No part takes longer than `limit`, which should be less than the communicator's: then the
     /// rail names the missing machine before other ranks of this machine give up waiting for this
     /// one. The rank's device must be current.
-    Exchange(const Rank& rank, std::unique_ptr<Rail> rail,
+    Exchange(Rank& rank, std::unique_ptr<Rail> rail,
              std::chrono::nanoseconds limit = Deadline::standard_limit() * 3 / 4);
     Exchange(const Exchange&) = delete;
     /// Ends all parts in flight. Does nothing in a child of fork(), nor does fail().
@@ -129,6 +129,7 @@ private:
     void require_same(const RailCall& call, Deadline deadline);
 
     int rank_;
+    Bootstrap& bootstrap_;
     const Device& device_;
     std::unique_ptr<Rail> rail_;
     std::size_t stage_bytes_;

@@ -41,7 +41,7 @@ void require_memory(CUdeviceptr begin, std::size_t count, DataType type) {
 
 HierarchicalCommunicator::HierarchicalCommunicator(Rank& inside, Exchange& across,
                                                    const CommunicatorOptions& options)
-    : across_(across), inside_(inside, options) {
+    : rank_(inside), across_(across), inside_(inside, options) {
     for (std::size_t i = 0; i < Exchange::kDepth; ++i) {
         parts_.push_back(inside_.allocate(Exchange::part_bytes()));
     }
@@ -54,21 +54,38 @@ HierarchicalCommunicator::~HierarchicalCommunicator() {
     }
 }
 
+void HierarchicalCommunicator::or_tell(const std::function<void()>& step) {
+    try {
+        step();
+    } catch (const std::invalid_argument&) {
+        throw;
+    } catch (const std::exception& error) {
+        tell(error.what());
+        throw;
+    }
+}
+
+void HierarchicalCommunicator::tell(std::string_view reason) noexcept {
+    inside_.abort();
+    across_.fail(reason);
+    rank_.bootstrap().fail(reason);
+}
+
 void HierarchicalCommunicator::all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count,
                                           DataType type, ReduceOp op, CUstream stream) {
     const CurrentContext current(inside_.gpu());
     ++calls_;  // if it is refused, too: then the other machines' next call is another one
-    inside_.require_possible({{type, op}, in, out, count}, stream, [&] {
-        across_.require_possible(stream);
-        require_memory(in, count, type);
-        require_memory(out, count, type);
+    or_tell([&] {
+        inside_.require_possible({{type, op}, in, out, count}, stream, [&] {
+            across_.require_possible(stream);
+            require_memory(in, count, type);
+            require_memory(out, count, type);
+        });
     });
     try {
         queue(in, out, {calls_, count, 0, count, type, op, ranks()}, stream);
     } catch (const std::exception& error) {  // some steps are queued, and others are not
-        inside_.abort();
-        across_.fail(fmt::format("rank {} of machine {}: {}", inside_.rank(), across_.machine(),
-                                 error.what()));
+        tell(error.what());
         throw;
     }
 }
@@ -124,13 +141,15 @@ void HierarchicalCommunicator::queue(CUdeviceptr in, CUdeviceptr out, const Rail
 }
 
 void HierarchicalCommunicator::synchronize(const Stream& stream, std::string_view what) {
-    try {
-        inside_.synchronize(stream, what, [&] { across_.throw_if_failed(); });
-    } catch (const std::runtime_error&) {
-        across_.throw_if_failed();  // the cause, if a kernel gave up because of it
-        throw;
-    }
-    across_.throw_if_failed();
+    or_tell([&] {
+        try {
+            inside_.synchronize(stream, what, [&] { across_.throw_if_failed(); });
+        } catch (const std::runtime_error&) {
+            across_.throw_if_failed();  // the cause, if a kernel gave up because of it
+            throw;
+        }
+        across_.throw_if_failed();
+    });
 }
 
 }  // namespace symm

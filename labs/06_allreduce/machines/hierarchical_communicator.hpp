@@ -21,6 +21,7 @@
 ///   where no rank reads any more: the ReduceScatter of k has ended on all ranks of the machine.
 /// - The last elements, fewer than n, have no parts: each local rank reduces all of them.
 
+#include <functional>
 #include <vector>
 
 #include "labs/06_allreduce/communicator/communicator.hpp"
@@ -56,13 +57,19 @@ public:
     void all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type, ReduceOp op,
                     CUstream stream);
 
-    /// Waits for the stream. Throws if a rank of this machine or of its rail has failed or is gone,
-    /// naming it. After that it can only be destroyed.
+    /// Waits for the stream. Throws if a rank of any machine has failed or is gone, with its reason:
+    /// a rank that hears of a failure, by its machine or its rail, tells the other one of the two.
+    /// After that it can only be destroyed.
     void synchronize(const Stream& stream, std::string_view what);
 
 private:
+    /// Calls `step`. If that throws anything but std::invalid_argument, tells the others why.
+    void or_tell(const std::function<void()>& step);
+    /// Ends this rank's kernels, and tells the ranks of this machine and of the rail.
+    void tell(std::string_view reason) noexcept;
     void queue(CUdeviceptr in, CUdeviceptr out, const RailCall& call, CUstream stream);
 
+    Rank& rank_;
     Exchange& across_;
     Communicator inside_;
     std::vector<CUdeviceptr> parts_;  ///< One for each part that may be on its way.
