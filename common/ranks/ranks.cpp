@@ -1,8 +1,10 @@
 #include "common/ranks/ranks.hpp"
 
+#include <cxxabi.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,10 +33,15 @@ void print_error(int rank, std::string_view text) {
     print_lines(STDERR_FILENO, fmt::format("[{}] ", rank), fmt::format("error: {}", text));
 }
 
+// Takes the failure of a rank that does not return.
+using Take = std::function<void(const RankFailure&)>;
+
 // Runs one rank from joining to its end. If it fails, returns the reason, after the other ranks
-// have been told.
+// have been told. pthread_exit() unwinds the thread by an exception that has to be passed on: then
+// `take` gets the reason.
 std::optional<RankFailure> run_rank(int number, RankMode mode, const RankOptions& options,
-                                    const Body& body, const MakeBootstrap& make) {
+                                    const Body& body, const MakeBootstrap& make, const Take& take) {
+    constexpr const char* kThreadExit = "it called pthread_exit(), or its thread was cancelled";
     try {
         const auto device = options.device ? std::optional(options.device(number)) : std::nullopt;
         Rank rank(make(), mode, device);
@@ -44,11 +51,20 @@ std::optional<RankFailure> run_rank(int number, RankMode mode, const RankOptions
         } catch (const std::exception& error) {
             rank.bootstrap().fail(error.what());
             throw;
+        } catch (const abi::__forced_unwind&) {
+            rank.bootstrap().fail(kThreadExit);
+            throw;
         } catch (...) {
             rank.bootstrap().fail("unknown error");
             throw;
         }
         return {};
+    } catch (const abi::__forced_unwind&) {
+        const RankFailure failure =
+            failure_now(number, fmt::format("rank {} failed: {}", number, kThreadExit));
+        print_error(number, failure.text);
+        take(failure);
+        throw;
     } catch (...) {
         RankFailure failure = failure_of(number, std::current_exception());
         if (!failure.usage) {  // bad usage is reported once, by the process that started the ranks
@@ -68,9 +84,13 @@ int exit_code(const std::optional<RankFailure>& failure) {
 int run_spawned(const SpawnedRank& self, const RankOptions& options, const Body& body) {
     has_been_a_rank = true;
     const ClosedOnFork not_for_children({&self.parent, 1});  // else they would report their end
-    const auto failure = run_rank(self.rank, RankMode::kProcess, options, body, [&] {
-        return std::make_unique<SocketBootstrap>(self.rank, self.size, self.connections());
-    });
+    const auto failure = run_rank(
+        self.rank, RankMode::kProcess, options, body,
+        [&] { return std::make_unique<SocketBootstrap>(self.rank, self.size, self.connections()); },
+        [&](const RankFailure& failure) {
+            report(self.parent.get(), failure);
+            std::exit(kExitFailed);
+        });
     report(self.parent.get(), failure);
     return exit_code(failure);
 }
@@ -104,8 +124,9 @@ std::unique_ptr<Bootstrap> join_launched(const Placement& place) {
 int run_launched(const Placement& place, const RankOptions& options, const Body& body) {
     has_been_a_rank = true;
     warn_of_ignored(place, options);
-    const auto failure = run_rank(place.rank, RankMode::kProcess, options, body,
-                                  [&] { return join_launched(place); });
+    const auto failure = run_rank(
+        place.rank, RankMode::kProcess, options, body, [&] { return join_launched(place); },
+        [](const RankFailure&) { std::exit(kExitFailed); });
     if (failure && failure->usage) {
         print_error(place.rank, failure->text);
     }
@@ -126,13 +147,17 @@ std::vector<RankFailure> run_threads(const RankOptions& options, const Body& bod
         }
         body(rank);
     };
+    const auto take = [&](const RankFailure& failure) {
+        const std::lock_guard lock(mutex);
+        failures.push_back(failure);
+    };
     const auto run = [&](int rank, Connections own) {
-        const auto failure = run_rank(rank, RankMode::kThread, options, keep_and_run, [&] {
+        const auto make = [&] {
             return std::make_unique<SocketBootstrap>(rank, options.ranks, std::move(own));
-        });
-        if (failure) {
-            const std::lock_guard lock(mutex);
-            failures.push_back(*failure);
+        };
+        if (const auto failure =
+                run_rank(rank, RankMode::kThread, options, keep_and_run, make, take)) {
+            take(*failure);
         }
     };
     std::vector<std::jthread> threads;  // joined before what they use is destroyed

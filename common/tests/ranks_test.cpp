@@ -186,5 +186,17 @@ TEST(Ranks, AForkedChildNeitherCallsNorFailsForItsParent) {
     });
 }
 
+// It unwinds the rank's thread like an exception, but one that may not be caught.
+TEST(Ranks, OneThatEndsItsThreadHasFailed) {
+    const std::string error = error_of(threads(3), [](Rank& rank) {
+        if (rank.rank() == 1) {
+            ::pthread_exit(nullptr);
+        }
+        EXPECT_THAT(text_thrown_by([&] { rank.bootstrap().barrier("never", patient()); }),
+                    HasSubstr("rank 1 failed: it called pthread_exit()"));
+    });
+    EXPECT_THAT(error, HasSubstr("rank 1 failed: it called pthread_exit()"));
+}
+
 }  // namespace
 }  // namespace symm

@@ -303,5 +303,18 @@ TEST(RankProcesses, AForkedChildThatLeavesTheBodyIsNotTheRank) {
     }
 }
 
+TEST(RankProcesses, ARankThatEndsItsThreadHasFailed) {
+    const std::string error = error_of(processes(2), [](Rank& rank) {
+        const SymmetricRange range(rank, 1000);
+        if (rank.rank() == 1) {
+            ::pthread_exit(nullptr);
+        }
+        rank.bootstrap().barrier("never", patient());
+    });
+    if (!is_rank_process()) {
+        EXPECT_THAT(error, HasSubstr("rank 1 failed: it called pthread_exit()"));
+    }
+}
+
 }  // namespace
 }  // namespace symm
