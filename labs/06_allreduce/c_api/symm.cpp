@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <fstream>
@@ -18,9 +19,11 @@
 #include <optional>
 #include <random>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -35,6 +38,7 @@
 #include "common/sys/error_text.hpp"
 #include "common/sys/refuse_unless.hpp"
 #include "common/sys/usage_error.hpp"
+#include "labs/06_allreduce/c_api/marks.hpp"
 #include "labs/06_allreduce/communicator/communicator.hpp"
 #include "labs/06_allreduce/your_own/all_reduce_rms_norm.hpp"
 
@@ -59,6 +63,7 @@ struct symm_comm::Open {
     std::optional<Stream> stream;
     std::optional<Communicator> communicator;
     std::optional<your_own::AllReduceRmsNorm> rms_norm;  ///< From its first call on.
+    Marks marks;
     std::atomic<bool> aborted = false;
 };
 
@@ -470,8 +475,57 @@ symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream) {
     });
 }
 
+symm_result symm_comm_mark(symm_comm* comm, symm_stream stream, size_t* mark) {
+    return guarded(comm, [&](Open& open) {
+        require(mark, "mark");
+        const CurrentContext current(open.rank.gpu());
+        *mark = open.marks.add(stream);
+    });
+}
+
+symm_result symm_comm_passed(symm_comm* comm, size_t* mark) {
+    return guarded(comm, [&](Open& open) {
+        require(mark, "mark");
+        const CurrentContext current(open.rank.gpu());
+        *mark = open.marks.passed();
+    });
+}
+
+symm_result symm_comm_follow(symm_comm* comm, symm_stream stream, symm_stream earlier) {
+    return guarded(comm, [&](Open& open) {
+        const CurrentContext current(open.rank.gpu());
+        if (stream == earlier || is_captured(stream)) {
+            return;
+        }
+        refuse_unless(!is_captured(earlier),
+                      "the stream to follow is being captured, and the other is not: end the "
+                      "capture first");
+        const Event end(CU_EVENT_DISABLE_TIMING);
+        end.record(earlier);
+        cu_check(cuStreamWaitEvent(stream, end.get(), 0), "cuStreamWaitEvent()");
+    });
+}
+
 symm_result symm_comm_finish(symm_comm* comm) {
     return guarded(comm, [&](Open& open) { open.communicator->finish(); });
+}
+
+symm_result symm_comm_finish_within(symm_comm* comm, double seconds) {
+    return guarded(comm, [&](Open& open) {
+        constexpr double kMost = 1e9;
+        refuse_unless(seconds >= 0, "{} seconds are not a time to wait", seconds);
+        const std::chrono::duration<double> limit(std::min(seconds, kMost));
+        std::mutex mutex;
+        std::condition_variable_any finished;  // notified by the stop token alone
+        const std::jthread timer([&](const std::stop_token& stop) {
+            std::unique_lock lock(mutex);
+            finished.wait_for(lock, stop, limit, [] { return false; });
+            if (!stop.stop_requested()) {
+                symm_comm_abort(comm);
+            }
+        });
+        open.communicator->finish();
+    });
 }
 
 symm_result symm_copy(symm_comm* comm, void* to, const void* from, size_t bytes) {

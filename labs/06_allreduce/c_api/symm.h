@@ -204,6 +204,16 @@ SYMM_API symm_result symm_comm_synchronize(symm_comm* comm, symm_stream stream);
 /// Waits for all work of the rank's GPU, as symm_comm_destroy() does. Fails if a call has no
 /// result.
 SYMM_API symm_result symm_comm_finish(symm_comm* comm);
+/// The same for a limited time: then it ends the calls in flight, as symm_comm_abort() does.
+SYMM_API symm_result symm_comm_finish_within(symm_comm* comm, double seconds);
+/// Marks the end of the work queued so far in the stream, for programs that free a call's memory
+/// without a wait. Marks have numbers from 1 on; `*mark` is 0 if the stream is being captured.
+SYMM_API symm_result symm_comm_mark(symm_comm* comm, symm_stream stream, size_t* mark);
+/// Sets `*mark` to the last mark that is passed, with all before it. Does not wait.
+SYMM_API symm_result symm_comm_passed(symm_comm* comm, size_t* mark);
+/// Lets `stream` wait for the work queued so far in the stream `earlier`, unless `stream` is being
+/// captured. The host does not wait.
+SYMM_API symm_result symm_comm_follow(symm_comm* comm, symm_stream stream, symm_stream earlier);
 /// Copies between this rank's GPU and the host, in either direction. Waits for the copy, but not
 /// for other streams: synchronize them first.
 SYMM_API symm_result symm_copy(symm_comm* comm, void* to, const void* from, size_t bytes);

@@ -450,6 +450,49 @@ static void aborted(void) {
     expect_all_exit_0(2, abort_call);
 }
 
+// Marks after rank 0's calls are passed once rank 1 has made its own, and not before.
+static pthread_barrier_t marked;
+static void mark_calls(symm_comm* comm) {
+    const symm_stream stream = symm_comm_stream(comm);
+    const int rank = symm_comm_rank(comm);
+    void* window = NULL;
+    OK(symm_window_allocate(comm, 4096, &window));
+    size_t mark = 0, passed = 9;
+    OK(symm_comm_passed(comm, &passed));
+    CHECK(passed == 0);
+    for (size_t i = 1; i <= 5; ++i) {
+        if (rank == 1) {
+            pthread_barrier_wait(&marked);
+        }
+        OK(symm_all_reduce(comm, window, window, kCount, SYMM_FLOAT, SYMM_SUM, stream));
+        OK(symm_comm_mark(comm, stream, &mark));
+        CHECK(mark == i);
+        if (rank == 0) {
+            OK(symm_comm_passed(comm, &passed));
+            CHECK(passed == i - 1);
+            pthread_barrier_wait(&marked);
+        }
+        OK(symm_comm_synchronize(comm, stream));
+        OK(symm_comm_passed(comm, &passed));
+        CHECK(passed == i);
+    }
+    FAILS(symm_comm_mark(comm, stream, NULL), SYMM_ERROR_INVALID_ARGUMENT, "mark is a null");
+    FAILS(symm_comm_passed(comm, NULL), SYMM_ERROR_INVALID_ARGUMENT, "mark is a null");
+    OK(symm_comm_follow(comm, stream, stream));
+    OK(symm_comm_finish_within(comm, 60));
+    FAILS(symm_comm_finish_within(comm, -1), SYMM_ERROR_INVALID_ARGUMENT, "-1 seconds");
+    pthread_barrier_wait(&marked);
+    if (rank == 0) {  // a call that rank 1 never makes
+        OK(symm_all_reduce(comm, window, window, kCount, SYMM_FLOAT, SYMM_SUM, stream));
+        FAILS(symm_comm_finish_within(comm, 0.01), SYMM_ERROR_FAILED, "aborted");
+    }
+    pthread_barrier_wait(&marked);
+}
+static void marks(void) {
+    CHECK(pthread_barrier_init(&marked, NULL, 2) == 0);
+    run_threads(2, mark_calls);
+}
+
 static void die(struct process* self) {
     const double start = now();
     symm_comm* comm = met(self);
@@ -479,9 +522,11 @@ int main(int count, char** arguments) {
     const struct {
         const char* name;
         void (*run)(void);
-    } cases[] = {{"threads", threads}, {"allgather", by_allgather}, {"launcher", by_launcher},
-                 {"refused", refused}, {"not_met", not_met},        {"failed_call", failed_call},
-                 {"aborted", aborted}, {"killed", killed}};
+    } cases[] = {{"threads", threads},      {"allgather", by_allgather},
+                 {"launcher", by_launcher}, {"refused", refused},
+                 {"not_met", not_met},      {"failed_call", failed_call},
+                 {"aborted", aborted},      {"marks", marks},
+                 {"killed", killed}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
         if (count == 2 && strcmp(arguments[1], cases[i].name) == 0) {
             cases[i].run();
@@ -490,7 +535,7 @@ int main(int count, char** arguments) {
     }
     fprintf(stderr,
             "usage: %s threads|allgather|launcher|refused|not_met|failed_call|aborted|"
-            "killed\n",
+            "marks|killed\n",
             arguments[0]);
     return 2;
 }
