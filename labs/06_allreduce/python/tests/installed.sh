@@ -14,4 +14,4 @@ fi
     --no-deps --force-reinstall "$sources" -C "cmake.define.SYMM_LIBRARY=$library" \
     -C "build-dir=$folder/wheel"
 cd "$folder"  # not where the sources are
-exec bin/python -B "$sources/labs/06_allreduce/python/tests/python_test.py"
+exec bin/python -B -m unittest discover -s "$sources/labs/06_allreduce/python/tests" -p '*_test.py'

@@ -1,0 +1,33 @@
+"""Creation of a communicator by a function of the user's, which C calls."""
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ._library import Allgather, Options, SymmError, c
+
+
+@contextlib.contextmanager
+def creation_by(allgather: Callable[[bytes], list], rank: int, ranks: int) -> Iterator[Callable]:
+    """A function for Comm. Raises what `allgather` has raised in the place of C's error."""
+    raised = []
+
+    def create(where: Any, how: Options) -> int:
+        def call(_context: Any, mine: int, every: int, size: int) -> int:
+            try:
+                parts = allgather(ctypes.string_at(mine, size))
+                if [len(part) for part in parts] != [size] * ranks:
+                    raise ValueError(
+                        f"allgather must return {size} bytes of each of {ranks} ranks")
+                ctypes.memmove(every, b"".join(parts), size * ranks)
+            except BaseException as error:  # it cannot pass C
+                raised.append(error)
+            return len(raised)
+
+        return c.symm_comm_create_by_allgather(where, rank, ranks, Allgather(call), None, how)
+
+    try:
+        yield create
+    except SymmError as error:
+        raise (*raised, error)[0] from None

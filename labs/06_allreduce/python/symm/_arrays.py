@@ -1,0 +1,134 @@
+"""The memory of a user's array, and who keeps it alive until the call that uses it has ended.
+
+A call only queues work, so the user may have left an array before the work begins.
+
+| the array                            | what keeps its memory until the call has ended            |
+|--------------------------------------|-----------------------------------------------------------|
+| with `__array_interface__` (NumPy)   | the communicator keeps the object and its dictionary: an  |
+| or `__cuda_array_interface__` (CuPy) | object that makes its memory when asked has it only there |
+| with `__dlpack__` (JAX)              | the communicator keeps the capsule and the object         |
+| torch.Tensor in host memory, or on a | the communicator keeps the storage                        |
+| GPU in another stream than PyTorch's |                                                           |
+| torch.Tensor on a GPU, in PyTorch's  | PyTorch's allocator, to which record_stream() names the   |
+| current stream                       | stream: it reuses memory in the order of streams          |
+| the same, with memory that is not    | the communicator keeps the storage, too                   |
+| PyTorch's (from_dlpack(), a window)  |                                                           |
+| one that the communicator would      | the communicator, until its end: a graph may run at any   |
+| keep, in a captured stream           | time. PyTorch's memory belongs to PyTorch's graph         |
+| any, in a call that is refused       | nothing: no work was queued                               |
+
+The next call or synchronize() frees what calls that have ended used (_comm.py). Each call's stream
+first waits for the stream that `__cuda_array_interface__` names; producers with `__dlpack__` are
+told the call's stream, and see to that themselves."""
+
+import re
+import sys
+from typing import Any, NamedTuple
+
+from . import _dlpack
+from ._arguments import type_name
+
+HOST, SOME_GPU = -2, -1
+
+
+class Array(NamedTuple):
+    address: int
+    shape: tuple[int, ...]
+    type: str
+    device: int  # a GPU's ordinal, HOST or SOME_GPU
+    writable: bool = True
+    kept: Any = None  # until the call has ended
+    producer: int | None = None  # the stream in which the memory was written last
+
+
+class CallStream(NamedTuple):
+    """The stream of a call."""
+
+    handle: int
+    torch: Any = None  # PyTorch's current stream, if it is that one
+
+
+def memory_of(array: Any, stream: CallStream) -> Array:
+    """The memory of an array. Raises TypeError or ValueError for an array that no call takes."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(array, torch.Tensor):
+        return _of_tensor(array, stream)
+    if numpy is not None and isinstance(array, numpy.generic):
+        raise TypeError(f"{array!r} is a scalar, which has no memory of its own: pass "
+                        "numpy.array([x])")
+    if numpy is not None and isinstance(array, numpy.ma.MaskedArray):
+        raise TypeError("a masked array is not supported: pass x.data, or x.filled(value)")
+    dlpack = hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__")
+    on_gpu = getattr(array, "__cuda_array_interface__", None)
+    # Before version 3 it has no stream to wait for, but DLPack has.
+    if on_gpu is not None and (on_gpu.get("version", 0) >= 3 or not dlpack):
+        return _of_interface(array, on_gpu, SOME_GPU)
+    in_host_memory = getattr(array, "__array_interface__", None)
+    if in_host_memory is not None:
+        return _of_interface(array, in_host_memory, HOST)
+    if dlpack:
+        found = _of_dlpack(array, stream)
+        return found._replace(writable=found.writable and not (on_gpu and on_gpu["data"][1]))
+    raise TypeError(f"{type(array).__name__} has neither __cuda_array_interface__ nor __dlpack__")
+
+
+def _of_tensor(tensor: Any, stream: CallStream) -> Array:
+    if not tensor.is_contiguous():
+        raise ValueError(f"a tensor of shape {tuple(tensor.shape)} is not contiguous: pass a "
+                         "contiguous copy")
+    if tensor.device.type not in ("cuda", "cpu"):
+        raise TypeError(f"a tensor is on {tensor.device}, neither on a GPU nor in host memory")
+    storage = tensor.untyped_storage()
+    if tensor.is_cuda and stream.torch is not None:
+        tensor.record_stream(stream.torch)
+        if storage.resizable():  # else it is not of PyTorch's allocator
+            storage = None
+    return Array(tensor.data_ptr(), tuple(tensor.shape), type_name(tensor.dtype),
+                 tensor.device.index if tensor.is_cuda else HOST, kept=storage)
+
+
+def _of_interface(array: Any, interface: dict, device: int) -> Array:
+    kinds = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
+    typestr, dtype = interface["typestr"], getattr(array, "dtype", None)
+    match = re.fullmatch(r"([<>|=])([biufc])(\d+)", typestr)
+    if match:
+        bits = 8 * int(match[3]) if match[2] != "b" else ""
+        name = f"{kinds[match[2]]}{bits}{' (big-endian)' * (match[1] == '>')}"
+    elif typestr == "<V2" and getattr(dtype, "name", "bfloat16") == "bfloat16":
+        name = "bfloat16"  # so ml_dtypes spells it; structures are "|V2"
+    else:
+        name = str(dtype or typestr)
+    name = type_name(name)
+    if interface.get("mask") is not None:
+        raise TypeError("a masked array is not supported: pass its data alone")
+    shape, strides = tuple(interface["shape"]), interface.get("strides")
+    size = int(match[3]) if match else 2
+    _require_contiguous(shape, strides and tuple(strides), size)
+    data = interface.get("data")
+    if not isinstance(data, tuple):
+        raise TypeError(f"the interface of {type(array).__name__} has no address: pass "
+                        "numpy.asarray(x)")
+    producer = interface.get("stream")
+    if producer == 0:
+        raise ValueError(f"{type(array).__name__} names stream 0, which __cuda_array_interface__ "
+                         "disallows: 1 is the default stream, 2 the thread's")
+    return Array(data[0] or 0, shape, name, device, not data[1], (array, interface), producer)
+
+
+def _of_dlpack(array: Any, stream: CallStream) -> Array:
+    found = _dlpack.export(array, stream.handle)
+    _require_contiguous(found.shape, found.strides, 1)
+    devices = {_dlpack.CUDA: found.device_id, _dlpack.CUDA_MANAGED: SOME_GPU,
+               **dict.fromkeys(_dlpack.HOST_DEVICES, HOST)}
+    if found.device not in devices:
+        raise TypeError(f"{type(array).__name__} is on device {found.device} of DLPack, neither on "
+                        "a GPU of CUDA's nor in host memory")
+    return Array(found.address, found.shape, type_name(found.type), devices[found.device],
+                 found.writable, (found.capsule, array))
+
+
+def _require_contiguous(shape: tuple, strides: tuple | None, unit: int) -> None:
+    for length, stride in zip(reversed(shape), reversed(strides or ())):
+        if length != 1 and stride != unit and 0 not in shape:
+            raise ValueError(f"an array of shape {shape} is not contiguous: pass a contiguous copy")
+        unit *= length
