@@ -21,12 +21,12 @@ The next call or synchronize() frees what calls that have ended used (_comm.py).
 first waits for the stream that `__cuda_array_interface__` names; producers with `__dlpack__` are
 told the call's stream, and see to that themselves."""
 
-import re
 import sys
 from typing import Any, NamedTuple
 
 from . import _dlpack
 from ._arguments import type_name
+from ._library import TYPES
 
 HOST, SOME_GPU = -2, -1
 
@@ -58,7 +58,7 @@ def memory_of(array: Any, stream: CallStream) -> Array:
                         "numpy.array([x])")
     if numpy is not None and isinstance(array, numpy.ma.MaskedArray):
         raise TypeError("a masked array is not supported: pass x.data, or x.filled(value)")
-    dlpack = hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__")
+    dlpack = hasattr(array, "__dlpack__")
     on_gpu = getattr(array, "__cuda_array_interface__", None)
     # Before version 3 it has no stream to wait for, but DLPack has.
     if on_gpu is not None and (on_gpu.get("version", 0) >= 3 or not dlpack):
@@ -87,22 +87,25 @@ def _of_tensor(tensor: Any, stream: CallStream) -> Array:
                  tensor.device.index if tensor.is_cuda else HOST, kept=storage)
 
 
+#: "<f4": ("float32", 4), as array interfaces spell the type.
+_TYPESTRS = {f"{order}{name[0]}{size}": (name, size) for name, size in TYPES.items()
+             for order in "<|" if name != "bfloat16"}
+
+
+def _type_of(typestr: str, dtype: Any) -> tuple[str, int]:
+    """The name and the size of a type that _TYPESTRS lacks."""
+    if typestr == "<V2" and getattr(dtype, "name", "bfloat16") == "bfloat16":
+        return "bfloat16", 2  # so ml_dtypes spells it; structures are "|V2"
+    type_name(dtype or typestr)  # which raises, and names the type
+    raise TypeError(f"elements of type {typestr} are not supported")
+
+
 def _of_interface(array: Any, interface: dict, device: int) -> Array:
-    kinds = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
-    typestr, dtype = interface["typestr"], getattr(array, "dtype", None)
-    match = re.fullmatch(r"([<>|=])([biufc])(\d+)", typestr)
-    if match:
-        bits = 8 * int(match[3]) if match[2] != "b" else ""
-        name = f"{kinds[match[2]]}{bits}{' (big-endian)' * (match[1] == '>')}"
-    elif typestr == "<V2" and getattr(dtype, "name", "bfloat16") == "bfloat16":
-        name = "bfloat16"  # so ml_dtypes spells it; structures are "|V2"
-    else:
-        name = str(dtype or typestr)
-    name = type_name(name)
+    typestr = interface["typestr"]
+    name, size = _TYPESTRS.get(typestr) or _type_of(typestr, getattr(array, "dtype", None))
     if interface.get("mask") is not None:
         raise TypeError("a masked array is not supported: pass its data alone")
     shape, strides = tuple(interface["shape"]), interface.get("strides")
-    size = int(match[3]) if match else 2
     _require_contiguous(shape, strides and tuple(strides), size)
     data = interface.get("data")
     if not isinstance(data, tuple):
