@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ._library import Allgather, Options, SymmError, c
+from ._waits import RunHere
 
 
 @contextlib.contextmanager
@@ -13,10 +14,11 @@ def creation_by(allgather: Callable[[bytes], list], rank: int, ranks: int) -> It
     """A function for Comm. Raises what `allgather` has raised in the place of C's error."""
     raised = []
 
-    def create(where: Any, how: Options) -> int:
+    def create(where: Any, how: Options, run_here: RunHere) -> int:
         def call(_context: Any, mine: int, every: int, size: int) -> int:
             try:
-                parts = allgather(ctypes.string_at(mine, size))
+                bytes_of_mine = ctypes.string_at(mine, size)
+                parts = run_here(lambda: allgather(bytes_of_mine))
                 if [len(part) for part in parts] != [size] * ranks:
                     raise ValueError(
                         f"allgather must return {size} bytes of each of {ranks} ranks")

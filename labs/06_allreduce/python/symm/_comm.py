@@ -1,43 +1,65 @@
 """One rank's symm_comm: who may use it, what its calls in flight use, and how it ends."""
 
+import atexit
+import contextlib
 import ctypes
+import os
 import threading
+import time
+import weakref
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from typing import Any
 
-from ._library import c, check, last_error
+from ._library import SymmError, c, check, last_error
+from ._waits import RunHere, interruptible, is_main_thread
+
+#: Seconds that calls in flight have to end in when nobody waits for them.
+LAST_CALLS = 2.0
+_AFTER_CTRL_C = 0.5
+_ALL: weakref.WeakSet = weakref.WeakSet()
 
 
 class Comm:
     """Owns a symm_comm. Use it within `with comm as pointer`, which raises ValueError if it is
-    destroyed, and while another thread uses it."""
+    destroyed, in a forked child, and while another thread, or a call that waits, uses it."""
 
-    def __init__(self, create: Callable[[Any], int]):
-        """create(where) calls a function of C that puts the pointer there."""
+    def __init__(self, create: Callable[[Any, RunHere], int]):
+        """create(where, run_here) calls a function of C that puts the pointer there."""
         self._pointer = ctypes.c_void_p()
-        self._turn = threading.Lock()
+        self._process = os.getpid()
+        self._user: dict = {}  # the thread that uses it. Not a lock, which Ctrl-C can leave locked
+        self._waits = False  # in a thread of its own (_waits.py)
+        self._left = False  # to that thread, after Ctrl-C, which destroys it then
         self._kept: deque = deque()  # (mark, what the calls before it use)
         self._unmarked: list = []  # what calls use that have no mark
-        check(create(ctypes.byref(self._pointer)))
+        _ALL.add(self)
+
+        interruptible(lambda run_here: check(create(ctypes.byref(self._pointer), run_here)),
+                      self._interrupted)
 
     def is_usable(self) -> bool:
-        """Not destroyed."""
-        return bool(self._pointer)
+        """Not destroyed, nor a parent process's."""
+        return bool(self._pointer) and os.getpid() == self._process
 
     def require_usable(self) -> None:
+        if os.getpid() != self._process:
+            raise ValueError(f"the communicator belongs to process {self._process}, from which "
+                             "this one was forked: create another one here")
         if not self._pointer:
             raise ValueError("the communicator was destroyed")
 
     def __enter__(self) -> ctypes.c_void_p:
         self.require_usable()
-        if not self._turn.acquire(blocking=False):
-            raise ValueError("another thread is in a call of this communicator: it is used by one "
-                             "thread at a time")
+        me = threading.get_ident()
+        if self._waits or self._user.setdefault("thread", me) != me:
+            raise ValueError("another call of this communicator has not returned: one thread uses "
+                             "it at a time")
         return self._pointer
 
     def __exit__(self, *_: Any) -> None:
-        self._turn.release()
+        self._user.clear()
 
     # Calls
 
@@ -49,7 +71,7 @@ class Comm:
             self._forget_ended(pointer)
             for producer in {array.producer for array in arrays} - {None, stream}:
                 check(c.symm_comm_follow(pointer, stream, producer))
-            self._unmarked.append(kept)  # first, since a signal's handler may raise after the call
+            self._unmarked.append(kept)  # first, since Ctrl-C may come after the call
             try:
                 check(function(pointer, *arguments, stream))
             except ValueError:  # nothing was queued
@@ -78,14 +100,37 @@ class Comm:
                 self._kept.popleft()
 
     def synchronize(self, stream: int) -> None:
+        if is_main_thread():
+            with self as pointer:
+                mark = self._mark(pointer, stream)
+                for _ in range(1000):  # about a millisecond, less than a thread is worth
+                    ended = self._passed(pointer) >= mark
+                    if ended:
+                        break
+            if not ended:
+                self.wait(c.symm_comm_synchronize, stream)
         with self as pointer:
             check(c.symm_comm_synchronize(pointer, stream))
             self._forget_ended(pointer)
 
     def wait(self, function: Any, *arguments: Any) -> None:
-        """Calls function(pointer, *arguments), which waits."""
+        """Calls function(pointer, *arguments), which waits. Ctrl-C ends the calls in flight."""
         with self as pointer:
-            check(function(pointer, *arguments))
+            try:
+                self._waits = True
+                interruptible(lambda _: check(function(pointer, *arguments)), self._interrupted)
+            finally:
+                self._waits = self._left
+
+    def _interrupted(self, call: Future) -> None:
+        def end(_: Future) -> None:
+            self._waits = False
+            self.close(0)
+
+        self.abort()
+        if wait([call], _AFTER_CTRL_C).not_done:
+            self._left = True
+            call.add_done_callback(end)
 
     # From any thread, also while another one uses it
 
@@ -101,14 +146,46 @@ class Comm:
 
     def destroy(self) -> None:
         """Waits for the calls in flight."""
-        if not self.is_usable():
+        if self._left or not self.is_usable():
             return
+        try:
+            with contextlib.suppress(SymmError):  # that a call has no result: synchronize() says it
+                self.wait(c.symm_comm_finish)
+        except ValueError:  # another thread uses it
+            raise
+        except BaseException:  # a signal's handler raised
+            if not self._left:
+                self._end(None)
+            raise
+        self._end(None)
+
+    def _end(self, seconds: float | None) -> None:
+        """Destroys it, after it has ended calls that are in flight for that long."""
         with self as pointer:
+            if seconds is not None:
+                c.symm_comm_finish_within(pointer, seconds)
             destroyed, self._pointer = pointer, ctypes.c_void_p()
             check(c.symm_comm_destroy(destroyed))
             self._kept.clear()
             self._unmarked.clear()
 
+    def close(self, seconds: float = LAST_CALLS) -> None:
+        """For a communicator that nobody has destroyed: does not wait longer than that."""
+        if not self.is_usable():
+            return
+        try:
+            with contextlib.suppress(SymmError):
+                self._end(seconds)
+        except ValueError:  # a daemon thread is in a call, which it may not outlive
+            self.abort()
+
     def __del__(self) -> None:
         if hasattr(self, "_unmarked"):
-            self.destroy()
+            self.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    end = time.monotonic() + LAST_CALLS
+    for comm in list(_ALL):
+        comm.close(max(0.0, end - time.monotonic()))

@@ -14,6 +14,7 @@ from ._arguments import integer
 from ._arrays import HOST, SOME_GPU, Array, CallStream, memory_of
 from ._comm import Comm
 from ._library import TYPES, Options, c, is_emulated
+from ._waits import RunHere
 from ._windows import array_maker, load
 
 _INT, _UNSIGNED = 2**31 - 1, 2**32 - 1
@@ -35,19 +36,21 @@ class Communicator:
     Raises RankError if a rank does not come within SYMM_TIMEOUT (30 s).
 
     As a context manager it is destroyed at the end, and aborted first if an exception leaves the
-    block. It cannot be copied."""
+    block. If it is collected, or left at the interpreter's end, its calls in flight get two seconds
+    before they are aborted. Ctrl-C ends any wait; calls that were waited for are aborted. In a
+    forked child it refuses calls, and its end does nothing. It cannot be copied."""
 
     def __init__(self, rank: int, ranks: int, name: str, **options: Any):
         rank, ranks = integer("rank", rank, 0, _INT), integer("ranks", ranks, 1, _INT)
         text = _arguments.text("name", name)
-        self._create(lambda where, how: c.symm_comm_create(where, rank, ranks, text, how),
+        self._create(lambda where, how, _: c.symm_comm_create(where, rank, ranks, text, how),
                      **options)
 
     @classmethod
     def from_launcher(cls, **options: Any) -> "Communicator":
         """For a process that torchrun, mpirun or srun started: by their variables."""
         self = cls.__new__(cls)
-        self._create(lambda where, how: c.symm_comm_create_from_launcher(where, how), **options)
+        self._create(lambda where, how, _: c.symm_comm_create_from_launcher(where, how), **options)
         return self
 
     @classmethod
@@ -82,14 +85,14 @@ class Communicator:
             self._create(create, **options)
         return self
 
-    def _create(self, create: Callable[[Any, Options], int], device: int | None = None,
+    def _create(self, create: Callable[[Any, Options, RunHere], int], device: int | None = None,
                 timeout: float | None = None, max_blocks: int = 0) -> None:
         how = Options(
             ctypes.sizeof(Options), -1 if device is None else integer("device", device, 0, _INT),
             0 if timeout is None else _arguments.number("timeout", timeout),
             integer("max_blocks", max_blocks, 0, _UNSIGNED))
         self._emulated = is_emulated()
-        self._comm = Comm(lambda where: create(where, how))
+        self._comm = Comm(lambda where, run_here: create(where, how, run_here))
         with self._comm as pointer:
             self.rank: int = c.symm_comm_rank(pointer)
             self.ranks: int = c.symm_comm_ranks(pointer)

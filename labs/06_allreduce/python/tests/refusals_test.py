@@ -135,10 +135,10 @@ class Refusals(unittest.TestCase):
             with ThreadPoolExecutor(1) as other:
                 waits = other.submit(c.synchronize)
                 try:
-                    while not c._comm._turn.locked():
+                    while not c._comm._user:
                         time.sleep(0.001)
                     for call in (lambda: c.all_reduce(values(0, 3, "float32")), c.destroy):
-                        with self.assertRaisesRegex(ValueError, "another thread is in a call"):
+                        with self.assertRaisesRegex(ValueError, "another call of this communicator"):
                             call()
                 finally:
                     refused.set()
