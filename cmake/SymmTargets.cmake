@@ -232,7 +232,7 @@ function(symm_benchmark name)
     "$0" --benchmark_filter=zzz; test $? -eq 2 || exit
     "$0" --benchmark_list_tests >/dev/full; test $? -ne 0 || exit
     ulimit -f 0; "$0" --benchmark_list_tests >"$0.out"; status=$?
-    rm "$0.out"; test $status -eq 1]] $<TARGET_FILE:${name}>)
+    rm "$0.out"; test $status -eq 1 -o $status -eq 2]] $<TARGET_FILE:${name}>)
   string(SUBSTRING ${name} 0 2 number)
   set_tests_properties(${name}_usage PROPERTIES LABELS lab${number} TIMEOUT 60)
   if(arg_RUN)
