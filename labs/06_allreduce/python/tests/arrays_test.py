@@ -1,10 +1,13 @@
 """Tests of who keeps an array's memory alive, by each protocol of arrays, and of streams."""
 
 import ctypes
+import sys
 import threading
 import time
 import unittest
 import weakref
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy
 import symm
@@ -161,6 +164,34 @@ class Kept(unittest.TestCase):
             c.synchronize()
             self.assertIsNotNone(left())
         self.assertIsNone(left())
+
+    def test_the_table_for_tensors_of_pytorch(self):
+        class Tensor:  # as torch.Tensor, which the tests do without
+            shape, dtype = (3,), "torch.float32"
+
+            def __init__(self, device, resizable):
+                self.device, self.is_cuda = device, device.type == "cuda"
+                self.storage, self.told = SimpleNamespace(resizable=lambda: resizable), []
+                self.record_stream = self.told.append
+                self.untyped_storage = lambda: self.storage
+                self.is_contiguous, self.data_ptr = lambda: True, lambda: 4096
+
+        gpu, cpu = SimpleNamespace(type="cuda", index=1), SimpleNamespace(type="cpu", index=None)
+        current, other = _arrays.CallStream(7, "PyTorch's"), _arrays.CallStream(8)
+        with mock.patch.dict(sys.modules, {"torch": SimpleNamespace(Tensor=Tensor)}):
+            for device, resizable, stream, keeps, told in (
+                    (gpu, True, current, False, ["PyTorch's"]),
+                    (gpu, False, current, True, ["PyTorch's"]),  # memory of another library
+                    (gpu, True, other, True, []),
+                    (cpu, True, other, True, [])):
+                tensor = Tensor(device, resizable)
+                found = _arrays.memory_of(tensor, stream)
+                self.assertEqual(found[:5], (4096, (3,), "float32", 1 if device is gpu else -2,
+                                             True))
+                self.assertIs(found.kept, tensor.storage if keeps else None)
+                self.assertEqual(tensor.told, told)
+            with self.assertRaisesRegex(TypeError, "on namespace.*, neither on a GPU nor in host"):
+                _arrays.memory_of(Tensor(SimpleNamespace(type="meta"), True), other)
 
 
 class Streams(unittest.TestCase):

@@ -138,7 +138,7 @@ class Refusals(unittest.TestCase):
                     while not c._comm._user:
                         time.sleep(0.001)
                     for call in (lambda: c.all_reduce(values(0, 3, "float32")), c.destroy):
-                        with self.assertRaisesRegex(ValueError, "another call of this communicator"):
+                        with self.assertRaisesRegex(ValueError, "another call of this comm"):
                             call()
                 finally:
                     refused.set()
