@@ -18,6 +18,7 @@ from ._waits import RunHere, interruptible, is_main_thread
 #: Seconds that calls in flight have to end in when nobody waits for them.
 LAST_CALLS = 2.0
 _AFTER_CTRL_C = 0.5
+_IDLE = 0.1  # those that a communicator without calls in flight ends in
 _ALL: weakref.WeakSet = weakref.WeakSet()
 
 
@@ -127,7 +128,8 @@ class Comm:
             self._waits = False
             self.close(0)
 
-        self.abort()
+        if self.is_usable():  # else it was being created
+            self.abort()
         if wait([call], _AFTER_CTRL_C).not_done:
             self._left = True
             call.add_done_callback(end)
@@ -139,7 +141,8 @@ class Comm:
         return last_error() if c.symm_comm_async_error(self._pointer) else ""
 
     def abort(self) -> None:
-        if self.is_usable():
+        if os.getpid() == self._process:
+            self.require_usable()
             check(c.symm_comm_abort(self._pointer))
 
     # The end
@@ -188,4 +191,4 @@ class Comm:
 def _close_all() -> None:
     end = time.monotonic() + LAST_CALLS
     for comm in list(_ALL):
-        comm.close(max(0.0, end - time.monotonic()))
+        comm.close(max(_IDLE, end - time.monotonic()))

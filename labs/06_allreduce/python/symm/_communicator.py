@@ -38,7 +38,7 @@ class Communicator:
     As a context manager it is destroyed at the end, and aborted first if an exception leaves the
     block. If it is collected, or left at the interpreter's end, its calls in flight get two seconds
     before they are aborted. Ctrl-C ends any wait; calls that were waited for are aborted. In a
-    forked child it refuses calls, and its end does nothing. It cannot be copied."""
+    forked child it refuses calls, and abort() and its end do nothing. It cannot be copied."""
 
     def __init__(self, rank: int, ranks: int, name: str, **options: Any):
         rank, ranks = integer("rank", rank, 0, _INT), integer("ranks", ranks, 1, _INT)
@@ -234,7 +234,6 @@ class Communicator:
 
     def abort(self) -> None:
         """Ends all calls in flight. After that the communicator can only be destroyed."""
-        self._comm.require_usable()
         self._comm.abort()
 
     def destroy(self) -> None:
