@@ -33,6 +33,9 @@ std::string_view remedy(CUresult result) {
                    "descriptor.";
         case CUDA_ERROR_NOT_SUPPORTED:
             return "This device or system does not support it.";
+        case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
+            return "An earlier error has broken the stream's capture: end it (cuStreamEndCapture), "
+                   "and capture again.";
         case CUDA_ERROR_SYSTEM_NOT_READY:
             return "GPUs with NVSwitch work only while the fabric manager runs: see `systemctl "
                    "status nvidia-fabricmanager`, or ask the machine's administrator.";

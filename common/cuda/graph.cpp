@@ -20,6 +20,12 @@ bool is_captured(CUstream stream) {
     return status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+bool is_capture_lost(CUstream stream) noexcept {
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
+           status == CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+}
+
 RelaxedCapture::RelaxedCapture() {
     cu_check(cuThreadExchangeStreamCaptureMode(&mode_), "cuThreadExchangeStreamCaptureMode()");
 }

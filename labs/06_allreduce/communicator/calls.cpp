@@ -209,8 +209,11 @@ void Communicator::queue_in_turn(CUstream stream, const std::function<void()>& q
         free_retired(stream);
         queue();
         remember_call(stream);
-    } catch (const std::exception& error) {  // a part may be queued: the ranks cannot go on
-        timeout_.abort();
+    } catch (const std::exception& error) {
+        if (is_capture_lost(stream)) {
+            throw;  // what is queued never runs: as if the graph had been destroyed
+        }
+        timeout_.abort();  // a part may be queued: the ranks cannot go on
         rank_.bootstrap().fail(error.what());
         throw;
     }

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <vector>
 
+#include "common/cuda/check.hpp"
 #include "common/cuda/copy.hpp"
 #include "common/cuda/graph.hpp"
 #include "common/tests/sanitized.hpp"
@@ -96,6 +97,36 @@ TEST_P(AllReduce, ReplaysAsAGraph) {
             graph.launch(side.stream.get());
             side.check(out, kCount, what_);
             side.check(other, kCount, packets);
+        }
+    });
+}
+
+// An error has broken a capture, on all ranks or on one. The call that finds it broken throws, and
+// those after the capture's end are right.
+TEST_P(AllReduce, IsPossibleAfterABrokenCapture) {
+    on_ranks(ranks_, [this](Side& side) {
+        constexpr std::size_t kCount = 100;
+        const CUdeviceptr in = side.allocate(bytes(kCount));
+        const CUdeviceptr out = side.allocate(bytes(kCount));
+        const Stream captured;
+        const auto call = [&] {
+            side.communicator.call({what_, in, out, kCount}, captured.get(), algorithm_);
+        };
+        side.rank.bootstrap().barrier("streams");
+        reduce_and_check(side, in, out, kCount);
+        for (const bool on_all : {true, false}) {
+            if (on_all || side.rank.rank() == 0) {
+                CUgraph none = nullptr;
+                cu_check(cuStreamBeginCapture(captured.get(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                         "cuStreamBeginCapture()");
+                call();
+                EXPECT_NE(cuStreamSynchronize(captured.get()), CUDA_SUCCESS);
+                EXPECT_THROW(call(), CudaError);
+                EXPECT_EQ(cuStreamEndCapture(captured.get(), &none),
+                          CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+            }
+            EXPECT_EQ(side.communicator.async_error(), "");
+            reduce_and_check(side, in, out, kCount);
         }
     });
 }
