@@ -55,7 +55,7 @@ private:
 /// One rank's connection to the others. Calls are collective: every rank makes the same calls in
 /// the same order, with the same names. All throw BootstrapError naming the rank at fault; after
 /// that, unless a function says otherwise, the bootstrap is broken, and every later call throws the
-/// same error. Used by one thread at a time, except for async_error().
+/// same error. Used by one thread at a time, except for async_error() and abort().
 class Bootstrap {
 public:
     virtual ~Bootstrap() = default;
@@ -87,6 +87,10 @@ public:
     /// Tells every rank that this one cannot go on: the call that a rank is in, or its next one,
     /// throws with the text. Not while another thread is in a call.
     virtual void fail(std::string_view text) noexcept = 0;
+
+    /// Ends the call that this rank is in, and those to come, as a failure of this rank that all
+    /// ranks learn of. From any thread.
+    virtual void abort() noexcept = 0;
 
     // Built on these:
 

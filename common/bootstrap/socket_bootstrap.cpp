@@ -4,6 +4,7 @@
 #include "common/bootstrap/socket_bootstrap.hpp"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <numeric>
@@ -18,6 +19,8 @@ namespace {
 // async_error() reports a rank as lost this long after it closed its connection: at the end of a
 // run a rank may leave while a peer's kernel still runs its last instructions.
 constexpr std::chrono::seconds kLeave{3};
+
+constexpr std::string_view kAborted = "it was aborted";
 
 std::string call_name(MessageKind kind, std::string_view name) {
     return fmt::format("{} '{}'", name_of(kind), name);
@@ -248,11 +251,11 @@ std::vector<SocketPacket> SocketBootstrap::call(MessageKind kind, std::string_vi
                       {bytes.begin(), bytes.end()}};
         return Call(*this, std::move(local), descriptors).run();
     } catch (const BootstrapError& error) {
-        broken_ = error;
+        broken_ = aborted_ ? failure(kAborted) : error;
     } catch (const std::exception& error) {  // too many files open, too much to send, ...
-        broken_ = BootstrapError(rank_, false, "rank {} failed: {}", rank_, error_text(error));
+        broken_ = failure(error_text(error));
     }
-    tell_all();
+    tell_all(*broken_);
     throw *broken_;
 }
 
@@ -287,7 +290,7 @@ std::optional<BootstrapError> SocketBootstrap::async_error(std::string_view wait
     if (!lock) {
         return {};
     }
-    if (broken_) {
+    if (broken_ || aborted_) {  // abort() makes each connection look closed
         return broken_;
     }
     for (std::size_t i = 0; i < connections_.size() && !broken_; ++i) {
@@ -310,7 +313,7 @@ std::optional<BootstrapError> SocketBootstrap::async_error(std::string_view wait
         }
     }
     if (broken_) {
-        tell_all();
+        tell_all(*broken_);
     }
     return broken_;
 }
@@ -321,16 +324,31 @@ void SocketBootstrap::fail(std::string_view text) noexcept {
     }
     const std::lock_guard lock(mutex_);
     if (!broken_) {  // else all ranks know already
-        broken_ = BootstrapError(rank_, false, "rank {} failed: {}", rank_, text);
-        tell_all();
+        broken_ = failure(text);
+        tell_all(*broken_);
     }
 }
 
-void SocketBootstrap::tell_all() const noexcept {
+void SocketBootstrap::abort() noexcept {
+    // Without the lock, which a call may hold: it finds its connections closed. The others are told
+    // first, since they find them closed, too.
+    if (creator_.is_this_one() && !aborted_.exchange(true)) {
+        tell_all(failure(kAborted));
+        for (const UniqueFd& connection : connections_) {
+            ::shutdown(connection.get(), SHUT_RD);  // an empty one is -1
+        }
+    }
+}
+
+BootstrapError SocketBootstrap::failure(std::string_view text) const {
+    return {rank_, false, "rank {} failed: {}", rank_, text};
+}
+
+void SocketBootstrap::tell_all(const BootstrapError& error) const noexcept {
     send_to_all(connections_, {.kind = MessageKind::kFail,
-                               .rank = broken_->rank() >= 0 ? broken_->rank() : rank_,
+                               .rank = error.rank() >= 0 ? error.rank() : rank_,
                                .size = size_,
-                               .payload = as_payload(broken_->what())});
+                               .payload = as_payload(error.what())});
 }
 
 }  // namespace symm

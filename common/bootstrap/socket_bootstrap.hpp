@@ -22,6 +22,7 @@
 /// Joining is for ranks that a launcher has started (join()). If one process starts all ranks,
 /// it makes the connections itself (connected_sockets()).
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -45,7 +46,7 @@ using Connections = std::vector<UniqueFd>;
 /// The connections of `size` ranks, by rank. Throws std::system_error.
 std::vector<Connections> connected_sockets(int size);
 
-/// In a child of fork() every call throws, and fail() does nothing.
+/// In a child of fork() every call throws, and fail() and abort() do nothing.
 class SocketBootstrap final : public Bootstrap {
 public:
     /// Takes connected sockets. Collective: returns when all ranks have called it.
@@ -63,6 +64,7 @@ public:
                                                 Deadline deadline = Deadline::standard()) override;
     std::optional<BootstrapError> async_error(std::string_view waiting_for) override;
     void fail(std::string_view text) noexcept override;
+    void abort() noexcept override;
 
 private:
     class Call;
@@ -74,8 +76,10 @@ private:
     std::string name_of_rank(int rank) const;
     /// The error of every call in a child of fork(); nothing in the process of this rank.
     std::optional<BootstrapError> forked() const;
+    /// This rank's own failure.
+    BootstrapError failure(std::string_view text) const;
     /// Sends all ranks the error that has broken this bootstrap.
-    void tell_all() const noexcept;
+    void tell_all(const BootstrapError& error) const noexcept;
 
     CreatorProcess creator_;
     std::mutex mutex_;  ///< Held during a call: async_error() may come from another thread.
@@ -86,6 +90,7 @@ private:
     std::vector<int> processes_;  ///< By rank; empty until all have joined.
     std::uint32_t number_ = 0;    ///< The next call's.
     std::optional<BootstrapError> broken_;
+    std::atomic<bool> aborted_ = false;
     /// async_error() reports a closed connection only from this time on: until then the peer may
     /// simply have finished its run before us. Empty until async_error() first sees a closed
     /// connection.

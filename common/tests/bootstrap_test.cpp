@@ -217,6 +217,39 @@ TEST(Bootstrap, AFailureIsToldToAll) {
     }
 }
 
+// From another thread, before a call or in one that waits for rank 2.
+TEST(Bootstrap, AbortEndsTheCallAndThoseToComeAndIsToldToAll) {
+    const auto start = std::chrono::steady_clock::now();
+    for (const int aborted : {0, 1}) {
+        for (const int delay : {0, 0, 0, 20}) {
+            const auto errors = meet(3, [&](Bootstrap& bootstrap) {
+                bootstrap.barrier("start", patient());
+                if (bootstrap.rank() == 2) {
+                    for (const Deadline end = patient(); !end.passed();) {
+                        bootstrap.throw_async_error("a kernel");
+                        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+                    }
+                }
+                std::jthread other;
+                if (bootstrap.rank() == aborted) {
+                    other = std::jthread([&] {
+                        std::this_thread::sleep_for(std::chrono::milliseconds(delay));
+                        bootstrap.abort();
+                    });
+                }
+                try {
+                    bootstrap.barrier("next", patient());
+                } catch (const BootstrapError&) {
+                    EXPECT_THROW(bootstrap.allgather("after", 1, patient()), BootstrapError);
+                    throw;
+                }
+            });
+            EXPECT_THAT(errors, Each(fmt::format("rank {} failed: it was aborted", aborted)));
+        }
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - start, patient().limit());
+}
+
 TEST(Bootstrap, LookingSeesAFailureAndALostRank) {
     for (const int failing : {0, 1}) {
         for (const bool says_so : {true, false}) {

@@ -553,6 +553,7 @@ symm_result symm_comm_abort(symm_comm* comm) {
     return is_of_parent(comm) ? SYMM_SUCCESS : guarded(comm, [&](Open& open) {
         open.aborted = true;
         open.communicator->abort();
+        open.rank.bootstrap().abort();
     });
 }
 

@@ -222,8 +222,8 @@ SYMM_API symm_result symm_comm_async_error(symm_comm* comm);
 /// The same, but a rank that is gone counts only once a kernel has waited for it: for programs
 /// whose ranks may leave while others still work on their own.
 SYMM_API symm_result symm_comm_gave_up(symm_comm* comm);
-/// Ends all calls in flight, and those still to come, as soon as a wait checks for it. After that
-/// the communicator can only be destroyed.
+/// Ends all calls in flight, and those still to come, as soon as a wait checks for it, also a wait
+/// on the host for the other ranks. After that the communicator can only be destroyed.
 SYMM_API symm_result symm_comm_abort(symm_comm* comm);
 /// Waits for the calls in flight, then frees the communicator and its windows. Not collective.
 /// Calls that wait for a failed rank end, and after an abort or a failure the other ranks are

@@ -446,8 +446,33 @@ static void abort_call(struct process* self) {
     OK(symm_comm_destroy(comm));
     CHECK(now() - start < 60);
 }
+// The same for a call that waits on the host.
+static void* abort_at_once(void* comm) {
+    sleep_ms(200);
+    OK(symm_comm_abort(comm));
+    return NULL;
+}
+static void abort_wait(struct process* self) {
+    const double start = now();
+    symm_comm* comm = met(self);
+    if (self->rank == 0) {
+        pthread_t thread;
+        void* window = NULL;
+        CHECK(pthread_create(&thread, NULL, abort_at_once, comm) == 0);
+        FAILS(symm_window_allocate(comm, 4096, &window), SYMM_ERROR_RANK, "aborted");
+        CHECK(pthread_join(thread, NULL) == 0);
+    } else {
+        while (symm_comm_async_error(comm) == SYMM_SUCCESS && now() - start < 60) {
+            sleep_ms(10);
+        }
+        FAILS(symm_comm_async_error(comm), SYMM_ERROR_RANK, "rank 0 failed: it was aborted");
+    }
+    OK(symm_comm_destroy(comm));
+    CHECK(now() - start < 20);  // not by SYMM_TIMEOUT
+}
 static void aborted(void) {
     expect_all_exit_0(2, abort_call);
+    expect_all_exit_0(2, abort_wait);
 }
 
 // Marks after rank 0's calls are passed once rank 1 has made its own, and not before.
