@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <utility>
+
 #include "common/sys/system_error.hpp"
 
 namespace symm {
@@ -12,11 +15,22 @@ void UniqueFd::give_back(int fd) {
 }
 
 UniqueFd UniqueFd::duplicate() const {
-    const int copy = ::fcntl(value_, F_DUPFD_CLOEXEC, 0);
+    const int copy = ::fcntl(value_, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (copy < 0) {
         throw_errno("fcntl({}, F_DUPFD_CLOEXEC)", value_);
     }
     return UniqueFd(copy);
+}
+
+UniqueFd beside_standard_streams(UniqueFd fd) noexcept {
+    if (!fd || fd.get() > STDERR_FILENO) {
+        return fd;
+    }
+    UniqueFd other(::fcntl(fd.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    const int error = errno;
+    fd.reset();
+    errno = error;
+    return other;
 }
 
 }  // namespace symm

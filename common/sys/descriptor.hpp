@@ -20,4 +20,9 @@ public:
     static void give_back(int fd);
 };
 
+/// The descriptor, by another number if it has that of a standard stream: a program may have closed
+/// these, and what it still writes to them, as we do our log, would go into this file. Empty, with
+/// errno set, if there is no other number, or if `fd` is empty.
+UniqueFd beside_standard_streams(UniqueFd fd) noexcept;
+
 }  // namespace symm

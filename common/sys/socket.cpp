@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "common/sys/system_error.hpp"
 
@@ -37,7 +38,8 @@ struct Address {
 };
 
 UniqueFd new_socket() {
-    UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    UniqueFd socket = beside_standard_streams(
+        UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
     if (!socket) {
         throw_errno("socket(AF_UNIX, SOCK_SEQPACKET)");
     }
@@ -85,7 +87,7 @@ void take_descriptors(msghdr& message, std::vector<UniqueFd>& into) {
         for (std::size_t i = 0; i < count; ++i) {
             int fd = -1;
             std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-            into.emplace_back(fd);
+            into.push_back(beside_standard_streams(UniqueFd(fd)));
         }
     }
 }
@@ -124,11 +126,12 @@ UniqueFd connect_to(std::string_view name, Deadline deadline) {
 }
 
 UniqueFd accept_now(const UniqueFd& listener) {
-    const int fd = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+    UniqueFd socket = beside_standard_streams(
+        UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)));
+    if (!socket && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
         throw_errno("accept");
     }
-    return UniqueFd(fd);
+    return socket;
 }
 
 std::pair<UniqueFd, UniqueFd> socket_pair() {
@@ -136,7 +139,13 @@ std::pair<UniqueFd, UniqueFd> socket_pair() {
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
         throw_errno("socketpair");
     }
-    return {UniqueFd(ends[0]), UniqueFd(ends[1])};
+    UniqueFd first(ends[0]), second(ends[1]);
+    first = beside_standard_streams(std::move(first));
+    second = beside_standard_streams(std::move(second));
+    if (!first || !second) {
+        throw_errno("fcntl(F_DUPFD_CLOEXEC) of a socket pair");
+    }
+    return {std::move(first), std::move(second)};
 }
 
 ucred peer_credentials(int socket) {

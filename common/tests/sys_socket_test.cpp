@@ -3,6 +3,8 @@
 #include "common/sys/socket.hpp"
 
 #include <fcntl.h>
+#include <fmt/core.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -14,6 +16,8 @@
 namespace symm {
 namespace {
 
+using ::testing::Each;
+using ::testing::Gt;
 using testing::patient;
 
 Deadline soon() {
@@ -55,6 +59,37 @@ TEST(Socket, ALongPacketIsMarkedAsCut) {
     ASSERT_EQ(receive_packet(b.get(), 99, packet, patient()), Io::kDone);
     EXPECT_TRUE(packet.cut);
     EXPECT_TRUE(packet.descriptors.empty());
+}
+
+// A program may have closed its standard streams, and still write to them.
+TEST(Socket, HasTheNumberOfNoStandardStream) {
+    const int kept = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 100);
+    ::close(STDIN_FILENO);
+    std::vector<int> numbers;
+    {
+        const std::string name = fmt::format("symm-test-{}", ::getpid());
+        const auto [a, b] = socket_pair();
+        const UniqueFd listener = listen_at(name, 1);
+        const UniqueFd there = connect_to(name, patient());
+        const UniqueFd here = accept_now(listener);
+        std::vector<UniqueFd> file;
+        file.push_back(a.duplicate());
+        EXPECT_EQ(send_packet(a.get(), bytes_of(1, 1), file, patient()), Io::kDone);
+        SocketPacket packet;
+        EXPECT_EQ(receive_packet(b.get(), 100, packet, patient()), Io::kDone);
+        numbers = {a.get(),
+                   b.get(),
+                   listener.get(),
+                   there.get(),
+                   here.get(),
+                   file[0].get(),
+                   packet.descriptors.at(0).get()};
+    }
+    if (kept >= 0) {
+        ::dup2(kept, STDIN_FILENO);
+        ::close(kept);
+    }
+    EXPECT_THAT(numbers, Each(Gt(STDERR_FILENO)));
 }
 
 TEST(Socket, DescriptorsAreTheSameFilesAndCloseOnExec) {

@@ -84,7 +84,8 @@ UniqueFd new_memory_file(const char* name, std::size_t size) {
     if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && size > limit.rlim_cur) {
         refuse(shortage("memfd_create", EFBIG));  // ftruncate() would end the program by a signal
     }
-    UniqueFd fd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    UniqueFd fd =
+        beside_standard_streams(UniqueFd(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING)));
     if (!fd || ::ftruncate(fd.get(), static_cast<off_t>(size)) != 0) {
         refuse(shortage("memfd_create", errno));
     }

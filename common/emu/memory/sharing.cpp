@@ -49,7 +49,7 @@ Ticket read_ticket(const void* handle) {
 // left.
 UniqueFd open_again(pid_t process, int number, CUresult gone) {
     const std::string path = fmt::format("/proc/{}/fd/{}", process, number);
-    UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    UniqueFd fd = beside_standard_streams(UniqueFd(::open(path.c_str(), O_RDWR | O_CLOEXEC)));
     if (!fd) {
         refuse(errno == EMFILE || errno == ENFILE ? shortage("opening the memory", errno) : gone);
     }
@@ -64,7 +64,7 @@ UniqueFd open_ticket(const Ticket& ticket, CUresult gone) {
 }
 
 UniqueFd duplicate(int fd) {
-    UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
     if (!copy) {
         refuse(errno == EBADF ? CUDA_ERROR_INVALID_VALUE : shortage("fcntl", errno));
     }

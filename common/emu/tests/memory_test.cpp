@@ -1,5 +1,6 @@
 // Memory of the emulated driver: what its answers and limits are where real drivers differ.
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -40,6 +41,26 @@ TEST_F(OfDevices, IsOneAllocationWhileItHasAHandleOrAMapping) {
     EXPECT_EQ(inventory()["physical allocations"], 1u);
     EXPECT_OK(cuMemRelease(again));
     EXPECT_EQ(inventory()["physical allocations"], 0u);
+}
+
+// A program may have closed its standard streams, and still write to them.
+TEST_F(OfDevices, IsNotOpenAsAStandardStream) {
+    const int kept = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 100);
+    ::close(STDIN_FILENO);
+    bool is_free = false;
+    {
+        const Memory memory(1);
+        const Allocation plain(1);
+        int fd = -1;
+        EXPECT_OK(cuMemExportToShareableHandle(&fd, memory.handle(), kPosix, 0));
+        const UniqueFd exported(fd);
+        is_free = ::fcntl(STDIN_FILENO, F_GETFD) < 0;
+    }
+    if (kept >= 0) {
+        ::dup2(kept, STDIN_FILENO);
+        ::close(kept);
+    }
+    EXPECT_TRUE(is_free);
 }
 
 TEST_F(OfDevices, IsAsLargeAsTheDeviceAndNoLarger) {

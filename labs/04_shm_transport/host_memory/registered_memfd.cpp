@@ -48,7 +48,8 @@ void SharedMemoryFile::give_back(const Sized<void*>& mapped) {
 
 SharedMemoryFile SharedMemoryFile::create(std::size_t bytes) {
     const std::size_t size = whole_pages(bytes);
-    UniqueFd fd(memfd_create("symm-host-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    UniqueFd fd = beside_standard_streams(
+        UniqueFd(memfd_create("symm-host-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
     if (!fd) {
         throw_errno("memfd_create()");
     }
