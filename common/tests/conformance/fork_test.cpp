@@ -1,5 +1,7 @@
 // A child of fork() cannot use the driver that its parent has initialised.
 
+#include <cstdlib>
+
 #include "common/tests/conformance/conformance.hpp"
 #include "common/tests/forked.hpp"
 
@@ -31,6 +33,7 @@ TEST_F(Forked, AChildIsNotInitialised) {
                           results[i] == CUDA_ERROR_NOT_INITIALIZED,
                           "call " + std::to_string(i) + " answers " + std::to_string(results[i]));
                   }
+                  std::_Exit(0);  // a real driver's own exit handlers may crash there
               }),
               "exited with code 0");
     expect_written(buffer.base(), 1000, 1);

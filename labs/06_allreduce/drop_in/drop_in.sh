@@ -49,7 +49,8 @@ for case in "${promised[@]}"; do
 done
 run ctypes 150 env SYMM_NCCL_STATS=1 "$python" -B "$here/ctypes_client.py" "$build/lib" \
     --libsymm "$build/labs/06_allreduce/c_api/libsymm.so.0" --calls 1000
-for name in client_{calls,groups,graphs,streams,windows,one_thread,one_stream,mixed,sends} ctypes; do
+for name in client_{calls,groups,graphs,streams,windows,one_thread,one_stream,mixed,sends} \
+    ctypes; do
     if ! grep 'process [0-9]*: [1-9]' "$name.txt"; then
         echo "$name: no call was ours"
         failures=$((failures + 1))
