@@ -63,7 +63,7 @@ struct Device {
 struct Emulator {
     std::shared_mutex mutex;
     std::atomic<bool> initialised{false};
-    std::optional<CreatorProcess> initialised_by;  ///< Written before `initialised`.
+    std::optional<CreatorProcess> initialised_by;  ///< Written once, before `initialised`.
     bool configured = false;
     Configuration configuration;  ///< Written once, by the first cuInit that could read it.
 

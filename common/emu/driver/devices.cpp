@@ -38,7 +38,9 @@ void cuInit(unsigned int flags) {
     for (int i = 0; i < e->configuration.devices && !e->initialised; ++i) {
         e->devices[i].primary = std::make_unique<Context>(i);
     }
-    e->initialised_by = CreatorProcess();
+    if (!e->initialised) {
+        e->initialised_by.emplace();
+    }
     e->initialised.store(true, std::memory_order_release);
 }
 

@@ -57,8 +57,8 @@ public:
     void all_reduce(CUdeviceptr in, CUdeviceptr out, std::size_t count, DataType type, ReduceOp op,
                     CUstream stream);
 
-    /// Waits for the stream. Throws if a rank of any machine has failed or is gone, with its reason:
-    /// a rank that hears of a failure, by its machine or its rail, tells the other one of the two.
+    /// Waits for the stream. Throws if a rank of any machine has failed or is gone, and says why: a
+    /// rank that hears of a failure, from its machine or its rail, tells the other of the two.
     /// After that it can only be destroyed.
     void synchronize(const Stream& stream, std::string_view what);
 

@@ -18,7 +18,7 @@ struct AllToAllParts {
     std::size_t most;
     unsigned element = 1;
     /// In device memory, std::uint32_t (at a multiple of 4 bytes): how many elements this rank has
-    /// for each rank. Only this rank knows it, and may compute it on the stream. 0: `most` for each.
+    /// for each rank. Only this rank knows it, and may compute it on the stream. 0: `most` each.
     CUdeviceptr counts = 0;
     /// With counts, likewise: becomes how many elements each rank had for this one, also where it
     /// is more than `most`: then the first `most` have come.

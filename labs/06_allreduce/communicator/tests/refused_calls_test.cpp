@@ -119,13 +119,13 @@ TEST(RefusedCalls, AreThoseOfMoreThanAnyMemory) {
 TEST(RefusedCalls, AreThoseOfACollectiveWithoutItsFunctions) {
     on_ranks(2, [](Side& side) {
         OwnNeeds needs;
-        const auto one_block = [](unsigned) { return 1U; };
+        const auto some_blocks = [](unsigned) { return 8U; };
         if (side.rank.rank() == 0) {
-            needs.resident = one_block;
+            needs.resident = some_blocks;
         }
         EXPECT_THAT(text_thrown_by([&] { OwnCollective(side.communicator, needs); }),
                     HasSubstr("OwnNeeds::resident is empty"));
-        needs.resident = one_block;
+        needs.resident = some_blocks;
         const OwnCollective own(side.communicator, needs);
         EXPECT_THAT(text_thrown_by([&] { own.queue("nothing", side.stream.get(), [] {}, {}); }),
                     HasSubstr("needs both functions"));
