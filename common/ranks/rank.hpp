@@ -52,8 +52,8 @@ public:
     /// anything. Freeing device memory waits for all kernels of the device. If ranks are threads
     /// that share a device, those kernels may be waiting for this rank. So if an exception
     /// causes the destruction and ranks are threads, this tells the other ranks, which then abort
-    /// their kernels. That ends the run, even if the exception is caught later. Does nothing in a child of
-    /// fork().
+    /// their kernels. That ends the run, even if the exception is caught later. Does nothing in a
+    /// child of fork().
     void tell_if_unwinding() noexcept;
 
     /// Prints text. Each line begins with `[rank] ` and is not mixed with what other ranks print.

@@ -44,8 +44,8 @@
 
 using namespace symm;
 
-/// A handle. It is never freed (16 bytes), so a call with a destroyed one finds that out. No lock is
-/// needed for that, which another thread might hold when a program forks.
+/// A handle. It is never freed (16 bytes), so a call with a destroyed one finds that out. That
+/// needs no lock, which another thread might hold when a program forks.
 struct symm_comm {
     struct Open;
 

@@ -1,4 +1,4 @@
-// The C interface, used by a program in C11: ./06_allreduce_c_api_test CASE. Exit status 0 if all is
+// The C interface, used by a program in C11: 06_allreduce_c_api_test CASE. Exit status 0 if all is
 // right, else 1 and a line that says what is wrong. A case's ranks are threads or forked processes.
 
 #define _GNU_SOURCE
