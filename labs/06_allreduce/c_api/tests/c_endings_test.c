@@ -1,7 +1,7 @@
 // How programs in C end, and what their forked children do: 06_allreduce_c_endings_test. Its exit
-// status is 0 if all is right. All cases run at the same time, since a peer is told of a program's end only
-// after some seconds. A case's ranks are two forked processes, and rank 1 is the one that ends or
-// forks. No wait of its peer's has a limit.
+// status is 0 if all is right. All cases run at the same time, since a peer is told of a program's
+// end only after some seconds. A case's ranks are two forked processes, and rank 1 is the one that
+// ends or forks. No wait of its peer's has a limit.
 
 #define _GNU_SOURCE
 #include <pthread.h>
