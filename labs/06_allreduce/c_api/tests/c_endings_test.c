@@ -161,7 +161,7 @@ static const struct ending endings[] = {
     ENDING(exits_while_a_thread_synchronizes, kCode, 0),
     ENDING(exits_while_a_thread_creates, kCode, 1),
     ENDING(its_main_thread_ends, kCode, 1),
-    ENDING(aborts, kCode, 0),
+    {"aborts", aborts, kCode, 0, "rank 1 failed: it was aborted"},
     {"aborts_and_destroys", aborts_and_destroys, 0, 0, "rank 1 failed: it was aborted"},
     ENDING(destroys, 0, 1),
     ENDING(destroys_in_a_handler, 0, 1),

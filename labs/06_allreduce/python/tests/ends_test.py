@@ -107,7 +107,7 @@ CASES = {
 threading.Thread(target=c.synchronize, daemon=True).start()
 while not c._comm._user:
     time.sleep(0.001)
-""", GONE),
+""", ABORTED + "0"),
     "calls that have ended": (PEER, GONE),
     "calls that end in time":
         ("""
@@ -136,7 +136,8 @@ c.destroy()
     "Ctrl-C in destroy()":
         (IN_FLIGHT + "expect_interrupt(c.destroy)\nc.destroy()", "interrupted\n" + ABORTED + "0"),
     "Ctrl-C in empty()":
-        (PEER + "expect_interrupt(lambda: c.empty(3))\nc.destroy()", "interrupted\n" + GONE),
+        (PEER + "expect_interrupt(lambda: c.empty(3))\nc.destroy()",
+         "interrupted\n" + ABORTED + "0"),
     "Ctrl-C in the constructor":
         ("interrupt_when_it_waits()\nsymm.Communicator(0, 2, name)", ""),
     "Ctrl-C in the constructor, and the rank comes then":
