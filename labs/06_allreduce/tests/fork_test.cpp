@@ -117,8 +117,8 @@ private:
 
 class OwnsUnpacker : public Owned {
 public:
-    explicit OwnsUnpacker(Rank& rank)
-        : rank_(rank), user_(kBytes), unpacker_(std::move(sockets_.second), 1, 0) {}
+    explicit OwnsUnpacker(Rank& /*rank*/)
+        : user_(kBytes), unpacker_(std::move(sockets_.second), 1, 0) {}
     void use() override {
         const std::vector<float> sent(kCount, 7);
         fill(user_.address(), 0);
@@ -129,7 +129,6 @@ public:
     }
 
 private:
-    Rank& rank_;
     std::pair<UniqueFd, UniqueFd> sockets_ = loopback_tcp_pair();
     Stream stream_;
     DeviceMemory user_;
