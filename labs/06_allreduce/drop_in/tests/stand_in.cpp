@@ -154,49 +154,63 @@ void join(const std::vector<CUstream>& streams) {
     }
 }
 
-/// One operation for each communicator, which all of its streams wait for, and which waits for all
-/// of them.
+/// A communicator's part of a group is one operation, which all of its streams wait for, and which
+/// waits for all of them.
+Result make_operation(const std::vector<Step>& steps) {
+    CUcontext context = nullptr;
+    const int device = steps.front().comm->device;
+    cuDevicePrimaryCtxRetain(&context, device);
+    cuCtxPushCurrent(context);
+    std::vector<CUstream> streams;
+    for (const Step& step : steps) {
+        if (step.kind != Step::kOnHost && !std::ranges::count(streams, step.stream)) {
+            streams.push_back(step.stream);
+        }
+    }
+    join(streams);
+    Result first = kSuccess;
+    for (const Step& step : steps) {
+        const Result one = step.make();
+        first = first == kSuccess ? one : first;
+    }
+    join(streams);
+    cuCtxPopCurrent(&context);
+    cuDevicePrimaryCtxRelease(device);
+    return first;
+}
+
+/// The operations of one device are made in the program's order, which is the same on all ranks,
+/// and in this thread if there is one device only: CU_STREAM_PER_THREAD is the thread's own.
 Result run_steps(std::vector<Step> all) {
+    std::vector<ncclComm*> order;
     std::map<ncclComm*, std::vector<Step>> of;
-    std::ranges::stable_sort(all, {}, &Step::kind);
     for (const Step& step : all) {
+        if (!of.contains(step.comm)) {
+            order.push_back(step.comm);
+        }
         of[step.comm].push_back(step);
     }
     std::atomic<Result> result = kSuccess;
+    std::map<int, std::vector<std::vector<Step>>> on_device;
+    for (ncclComm* comm : order) {
+        std::vector<Step>& steps = of[comm];
+        std::ranges::stable_sort(steps, {}, &Step::kind);
+        if (delay != kAtOnce) {
+            result = make_later(comm, [steps] { return make_operation(steps); });
+        } else {
+            on_device[comm->device].push_back(std::move(steps));
+        }
+    }
     std::vector<std::jthread> threads;
-    for (const auto& [comm, mine] : of) {
-        const auto make = [steps = mine, device = comm->device] {
-            CUcontext context = nullptr;
-            cuDevicePrimaryCtxRetain(&context, device);
-            cuCtxPushCurrent(context);
-            std::vector<CUstream> streams;
-            for (const Step& step : steps) {
-                if (step.kind != Step::kOnHost && !std::ranges::count(streams, step.stream)) {
-                    streams.push_back(step.stream);
+    for (const auto& [device, operations] : on_device) {
+        const auto run = [&result, &operations = operations] {
+            for (const std::vector<Step>& steps : operations) {
+                if (const Result one = make_operation(steps); one != kSuccess) {
+                    result = one;
                 }
             }
-            join(streams);
-            Result first = kSuccess;
-            for (const Step& step : steps) {
-                const Result one = step.make();
-                first = first == kSuccess ? one : first;
-            }
-            join(streams);
-            cuCtxPopCurrent(&context);
-            cuDevicePrimaryCtxRelease(device);
-            return first;
         };
-        if (delay != kAtOnce) {
-            result = make_later(comm, make);
-            continue;
-        }
-        const auto run = [&result, make] {
-            if (const Result one = make(); one != kSuccess) {
-                result = one;
-            }
-        };
-        // In this thread, as NCCL: CU_STREAM_PER_THREAD is its own.
-        of.size() == 1 ? run() : static_cast<void>(threads.emplace_back(run));
+        on_device.size() == 1 ? run() : static_cast<void>(threads.emplace_back(run));
     }
     threads.clear();
     return result;
