@@ -54,7 +54,8 @@ def show(course: list, number: str | None):
         begun = check_tree.is_started(exercise)
         solution = (exercises.read(check_tree.original(exercise)) if begun else
                     exercises.split(exercise, text)[1])
-        authors = score_of(course, exercise, solution)
+        counted = score_of(course, exercise, solution)
+        authors = "fails" if counted is None else str(counted)
         yours = "-"
         if check_tree.has_answer(exercise):
             counted = score_of(course, exercise, exercises.answer_in(exercise, text))

@@ -310,6 +310,12 @@ symm_result call(symm_comm* comm, const Call& call, symm_stream stream) noexcept
     return guarded(comm, [&](Open& open) { open.communicator->call(call, stream); });
 }
 
+int may_wait(symm_comm* comm, const Call& call, symm_stream stream) noexcept {
+    bool waits = true;
+    guarded(comm, [&](Open& open) { waits = open.communicator->may_wait(call, stream); });
+    return waits ? 1 : 0;
+}
+
 }  // namespace
 
 int symm_version(void) {
@@ -427,12 +433,15 @@ symm_result symm_all_reduce(symm_comm* comm, const void* in, void* out, size_t c
 }
 int symm_all_reduce_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
                              symm_type type, symm_op op, symm_stream stream) {
-    bool waits = true;
-    guarded(comm, [&](Open& open) {
-        waits = open.communicator->may_wait(
-            call_of(Collective::kAllReduce, in, out, count, type, op), stream);
-    });
-    return waits ? 1 : 0;
+    return may_wait(comm, call_of(Collective::kAllReduce, in, out, count, type, op), stream);
+}
+int symm_reduce_scatter_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
+                                 symm_type type, symm_op op, symm_stream stream) {
+    return may_wait(comm, call_of(Collective::kReduceScatter, in, out, count, type, op), stream);
+}
+int symm_all_gather_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
+                             symm_type type, symm_stream stream) {
+    return may_wait(comm, call_of(Collective::kAllGather, in, out, count, type, SYMM_SUM), stream);
 }
 symm_result symm_reduce_scatter(symm_comm* comm, const void* in, void* out, size_t count,
                                 symm_type type, symm_op op, symm_stream stream) {

@@ -197,6 +197,11 @@ SYMM_API symm_result symm_all_reduce_rms_norm(symm_comm* comm, const void* x, vo
 /// needs a thread for each to make such calls.
 SYMM_API int symm_all_reduce_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
                                       symm_type type, symm_op op, symm_stream stream);
+/// The same for the other two.
+SYMM_API int symm_reduce_scatter_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
+                                          symm_type type, symm_op op, symm_stream stream);
+SYMM_API int symm_all_gather_may_wait(symm_comm* comm, const void* in, void* out, size_t count,
+                                      symm_type type, symm_stream stream);
 
 /// Waits for the stream. Fails if a kernel gave up waiting, and names the rank that it waited for.
 /// After that the communicator can only be destroyed.

@@ -19,7 +19,7 @@ def creation_by(allgather: Callable[[bytes], list], rank: int, ranks: int) -> It
             try:
                 bytes_of_mine = ctypes.string_at(mine, size)
                 parts = run_here(lambda: allgather(bytes_of_mine))
-                if [len(part) for part in parts] != [size] * ranks:
+                if parts is None or [len(part) for part in parts] != [size] * ranks:
                     raise ValueError(
                         f"allgather must return {size} bytes of each of {ranks} ranks")
                 ctypes.memmove(every, b"".join(parts), size * ranks)

@@ -35,14 +35,14 @@ def text(name: str, value: Any) -> bytes:
     return value.encode(errors="surrogatepass")
 
 
-def lengths(shape: Any) -> tuple[int, ...]:
+def lengths(shape: Any, least: int | None = 0) -> tuple[int, ...]:
     """The shape of an array: an integer, or some."""
     try:
         found = tuple(operator.index(length)
                       for length in ([shape] if hasattr(shape, "__index__") else shape))
     except TypeError:
         raise TypeError(f"shape is {shape!r}, not an integer or a tuple of integers") from None
-    if any(length < 0 for length in found):
+    if least is not None and any(length < least for length in found):
         raise ValueError(f"a length in {found} is negative")
     return found
 

@@ -25,7 +25,7 @@ import sys
 from typing import Any, NamedTuple
 
 from . import _dlpack
-from ._arguments import type_name
+from ._arguments import byte_size, integer, lengths, type_name
 from ._library import TYPES
 
 HOST, SOME_GPU = -2, -1
@@ -51,6 +51,8 @@ class CallStream(NamedTuple):
 def memory_of(array: Any, stream: CallStream) -> Array:
     """The memory of an array. Raises TypeError or ValueError for an array that no call takes."""
     torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if isinstance(array, type):
+        raise TypeError(f"{array!r} is a class, not an array")
     if torch is not None and isinstance(array, torch.Tensor):
         return _of_tensor(array, stream)
     if numpy is not None and isinstance(array, numpy.generic):
@@ -105,17 +107,19 @@ def _of_interface(array: Any, interface: dict, device: int) -> Array:
     name, size = _TYPESTRS.get(typestr) or _type_of(typestr, getattr(array, "dtype", None))
     if interface.get("mask") is not None:
         raise TypeError("a masked array is not supported: pass its data alone")
-    shape, strides = tuple(interface["shape"]), interface.get("strides")
-    _require_contiguous(shape, strides and tuple(strides), size)
+    shape, strides = lengths(interface["shape"]), interface.get("strides")
+    _require_contiguous(shape, strides and lengths(strides, least=None), size)
     data = interface.get("data")
-    if not isinstance(data, tuple):
+    if not isinstance(data, tuple) or len(data) != 2:
         raise TypeError(f"the interface of {type(array).__name__} has no address: pass "
                         "numpy.asarray(x)")
     producer = interface.get("stream")
     if producer == 0:
         raise ValueError(f"{type(array).__name__} names stream 0, which __cuda_array_interface__ "
                          "disallows: 1 is the default stream, 2 the thread's")
-    return Array(data[0] or 0, shape, name, device, not data[1], (array, interface), producer)
+    byte_size(shape, name)
+    return Array(integer("an array's address", data[0] or 0, 0, 2**64 - 1), shape, name, device,
+                 not data[1], (array, interface), producer)
 
 
 def _of_dlpack(array: Any, stream: CallStream) -> Array:

@@ -18,6 +18,7 @@ from ._waits import RunHere, interruptible, is_main_thread
 #: Seconds that calls in flight have to end in when nobody waits for them.
 LAST_CALLS = 2.0
 _AFTER_CTRL_C = 0.5
+_PER_THREAD = 2
 _IDLE = 0.1  # those that a communicator without calls in flight ends in
 _ALL: weakref.WeakSet = weakref.WeakSet()
 
@@ -35,6 +36,7 @@ class Comm:
         self._left = False  # to that thread, after Ctrl-C, which destroys it then
         self._kept: deque = deque()  # (mark, what the calls before it use)
         self._unmarked: list = []  # what calls use that have no mark
+        self._called: set = set()  # names of functions that have queued a call
         _ALL.add(self)
 
         interruptible(lambda run_here: check(create(ctypes.byref(self._pointer), run_here)),
@@ -47,7 +49,8 @@ class Comm:
     def require_usable(self) -> None:
         if os.getpid() != self._process:
             raise ValueError(f"the communicator belongs to process {self._process}, from which "
-                             "this one was forked: create another one here")
+                             "this one was forked: start ranks as new programs (in "
+                             "multiprocessing by \"spawn\")")
         if not self._pointer:
             raise ValueError("the communicator was destroyed")
 
@@ -64,9 +67,11 @@ class Comm:
 
     # Calls
 
-    def queue(self, function: Any, arguments: tuple, stream: int, arrays: list) -> None:
+    def queue(self, function: Any, may_wait: Any, arguments: tuple, stream: int,
+              arrays: list) -> None:
         """Calls function(pointer, *arguments, stream), and keeps the arrays' memory until the work
-        that this queues has ended."""
+        that this queues has ended. may_wait() has the same arguments, and says whether the call may
+        wait for other ranks; None: it does once."""
         kept = [array.kept for array in arrays if array.kept is not None]
         with self as pointer:
             self._forget_ended(pointer)
@@ -74,7 +79,14 @@ class Comm:
                 check(c.symm_comm_follow(pointer, stream, producer))
             self._unmarked.append(kept)  # first, since Ctrl-C may come after the call
             try:
-                check(function(pointer, *arguments, stream))
+                # Another thread has another CU_STREAM_PER_THREAD.
+                if is_main_thread() and stream != _PER_THREAD and (
+                        function.__name__ not in self._called if may_wait is None else
+                        may_wait(pointer, *arguments, stream)):
+                    self._wait_within(function, pointer, *arguments, stream)
+                else:
+                    check(function(pointer, *arguments, stream))
+                self._called.add(function.__name__)
             except ValueError:  # nothing was queued
                 self._unmarked.pop()
                 raise
@@ -117,11 +129,14 @@ class Comm:
     def wait(self, function: Any, *arguments: Any) -> None:
         """Calls function(pointer, *arguments), which waits. Ctrl-C ends the calls in flight."""
         with self as pointer:
-            try:
-                self._waits = True
-                interruptible(lambda _: check(function(pointer, *arguments)), self._interrupted)
-            finally:
-                self._waits = self._left
+            self._wait_within(function, pointer, *arguments)
+
+    def _wait_within(self, function: Any, *arguments: Any) -> None:
+        try:
+            self._waits = True
+            interruptible(lambda _: check(function(*arguments)), self._interrupted)
+        finally:
+            self._waits = self._left
 
     def _interrupted(self, call: Future) -> None:
         def end(_: Future) -> None:

@@ -129,8 +129,8 @@ class Communicator:
             kept until destroy().
 
         Does not wait: on emulated GPUs, call synchronize() before you read the result."""
-        return self._call(c.symm_all_reduce, x, x if out is None else out, 1, 1,
-                          (_arguments.operation(op),), stream)
+        return self._call(c.symm_all_reduce, c.symm_all_reduce_may_wait, x,
+                          x if out is None else out, 1, 1, (_arguments.operation(op),), stream)
 
     def reduce_scatter(self, x: Any, out: Any, op: str = "sum", stream: Any = None) -> Any:
         """Queues a ReduceScatter: `x` has a part for each rank, in their order, and `out`, of the
@@ -138,14 +138,15 @@ class Communicator:
         along the first dimension of `x`, which is one more (ranks, *out.shape), or as many times
         longer: (ranks * n, ...) for (n, ...). In place, `out` is this rank's part of `x`. Otherwise
         as all_reduce()."""
-        return self._call(c.symm_reduce_scatter, x, out, self.ranks, 1,
-                          (_arguments.operation(op),), stream)
+        return self._call(c.symm_reduce_scatter, c.symm_reduce_scatter_may_wait, x, out,
+                          self.ranks, 1, (_arguments.operation(op),), stream)
 
     def all_gather(self, x: Any, out: Any, stream: Any = None) -> Any:
         """Queues an AllGather: `out` gets all ranks' `x` in their order, along its first dimension
         as `x` of reduce_scatter(). In place, `x` is this rank's part of `out`. Otherwise as
         all_reduce()."""
-        return self._call(c.symm_all_gather, x, out, 1, self.ranks, (), stream)
+        return self._call(c.symm_all_gather, c.symm_all_gather_may_wait, x, out, 1, self.ranks,
+                          (), stream)
 
     def all_reduce_rms_norm(self, x: Any, residual: Any, weight: Any, out: Any,
                             epsilon: float = 1e-5, stream: Any = None) -> Any:
@@ -168,14 +169,14 @@ class Communicator:
                 "one shape (..., hidden), and weight (hidden,)".format(*shapes))
         source, weights, *targets = (array.address for array in arrays)
         self._comm.queue(
-            c.symm_all_reduce_rms_norm,
+            c.symm_all_reduce_rms_norm, None,
             (source, *targets, weights, integer("rows", math.prod(shapes[0][:-1]), 0, _UNSIGNED),
              integer("hidden", shapes[1][0], 0, _UNSIGNED), self._type(arrays), epsilon),
             where.handle, arrays)
         return out
 
-    def _call(self, function: Any, x: Any, out: Any, x_parts: int, out_parts: int, op: tuple,
-              stream: Any) -> Any:
+    def _call(self, function: Any, may_wait: Any, x: Any, out: Any, x_parts: int, out_parts: int,
+              op: tuple, stream: Any) -> Any:
         where = self._stream(stream)
         source, target = (self._arrays((), (x,), where) * 2 if out is x else
                           self._arrays((x,), (out,), where))
@@ -189,8 +190,9 @@ class Communicator:
                 f"an input of shape {source.shape} does not fit an output of shape {target.shape}, "
                 f"for {self.ranks} ranks: {'input' if whole is source else 'output'} must have "
                 f"shape {' or '.join(map(str, sorted(shapes)))}")
-        self._comm.queue(function, (source.address, target.address, math.prod(part.shape),
-                                    self._type((source,)), *op), where.handle, [source, target])
+        self._comm.queue(function, may_wait,
+                         (source.address, target.address, math.prod(part.shape),
+                          self._type((source,)), *op), where.handle, [source, target])
         return out
 
     def _arrays(self, inputs: tuple, outputs: tuple, stream: CallStream) -> list[Array]:

@@ -62,8 +62,9 @@ def _load() -> ctypes.CDLL:
             ([pointer, pointer, to_size], "comm_mark"),
             ([pointer, to_size], "comm_passed"),
             ([pointer, pointer, pointer, size, integer, integer, pointer], "all_reduce",
-             "reduce_scatter"),
-            ([pointer, pointer, pointer, size, integer, pointer], "all_gather"),
+             "reduce_scatter", "all_reduce_may_wait", "reduce_scatter_may_wait"),
+            ([pointer, pointer, pointer, size, integer, pointer], "all_gather",
+             "all_gather_may_wait"),
             ([pointer] * 5 + [ctypes.c_uint, ctypes.c_uint, integer, ctypes.c_float, pointer],
              "all_reduce_rms_norm")):
         for name in names:

@@ -138,6 +138,20 @@ c.destroy()
     "Ctrl-C in empty()":
         (PEER + "expect_interrupt(lambda: c.empty(3))\nc.destroy()",
          "interrupted\n" + ABORTED + "0"),
+    "Ctrl-C in a first large call":
+        (PEER + """
+import numpy as np
+x, out = np.ones(1 << 24, "f4"), np.empty(1 << 25, "f4")
+expect_interrupt(lambda: c.all_gather(x, out))
+c.destroy()
+""", "interrupted\n" + ABORTED + "0"),
+    "Ctrl-C in a first RMSNorm":
+        (PEER + """
+import numpy as np
+x, residual, out = (np.ones((1, 512), "f4") for _ in range(3))
+expect_interrupt(lambda: c.all_reduce_rms_norm(x, residual, np.ones(512, "f4"), out))
+c.destroy()
+""", "interrupted\n" + ABORTED + "0"),
     "Ctrl-C in the constructor":
         ("interrupt_when_it_waits()\nsymm.Communicator(0, 2, name)", ""),
     "Ctrl-C in the constructor, and the rank comes then":
@@ -206,8 +220,8 @@ def body():
     c.abort()
     c.destroy()
 print(in_child(body))""" + GOES_ON,
-         6 * ("the communicator belongs to process 1, from which this one was forked: create "
-              "another one here\n") + "0\nparent goes on"),
+         6 * ("the communicator belongs to process 1, from which this one was forked: start "
+              "ranks as new programs (in multiprocessing by \"spawn\")\n") + "0\nparent goes on"),
     "a child that collects": (PARENT + """
 def body():
     global c, x

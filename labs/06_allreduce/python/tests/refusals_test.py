@@ -80,6 +80,24 @@ class Refusals(unittest.TestCase):
                 self.assertEqual(c.empty(shape).size, 4)
         on_ranks(2, body)
 
+    def test_interfaces_that_lie(self):
+        class Lies:
+            def __init__(self, **changes):
+                self.__array_interface__ = numpy.zeros(4, "f4").__array_interface__ | changes
+
+        with alone() as c:
+            for error, says, changes in (
+                    (ValueError, "more than any memory", {"shape": (2**62, 4)}),
+                    (ValueError, "more than any memory", {"shape": (2**62 + 1, 4)}),
+                    (ValueError, "negative", {"shape": (-4,)}),
+                    (TypeError, r"shape is \(4.0,\), not", {"shape": (4.0,)}),
+                    (ValueError, "address is 18446744073709551616", {"data": (2**64, False)}),
+                    (TypeError, "has no address", {"data": (4096,)})):
+                with self.assertRaisesRegex(error, says):
+                    c.all_reduce(Lies(**changes))
+            with self.assertRaisesRegex(TypeError, "is a class, not an array"):
+                c.all_reduce(numpy.ndarray)
+
     def test_creation(self):
         def create(rank=0, ranks=1, name="x", **options):
             return lambda: symm.Communicator(rank, ranks, name, **options)
