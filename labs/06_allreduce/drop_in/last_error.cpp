@@ -30,11 +30,13 @@ Result failed(Result result, std::string_view why) noexcept {
 }
 
 const char* last_error(ncclComm* comm) {
+    thread_local std::array<char, kSize> told{};  // another thread may fail while this one reads
     const char* const nccls = nccl::GetLastError(comm);
     const std::lock_guard lock(mutex);
     // A text that has changed since is of a later error.
     const bool is_ours = ours[0] != '\0' && std::string_view(nccls) == nccls_then.data();
-    return is_ours ? ours.data() : nccls;
+    copy(is_ours ? ours.data() : nccls, told);
+    return told.data();
 }
 
 }  // namespace symm::drop_in

@@ -11,7 +11,7 @@ namespace symm::drop_in {
 /// Logs why a function is about to return `result`, and keeps it. Returns `result`. Never throws.
 Result failed(Result result, std::string_view why) noexcept;
 
-/// Valid until the next error. NCCL's own text, unless the last error was ours.
+/// Valid until this thread's next call. NCCL's own text, unless the last error was ours.
 const char* last_error(ncclComm* comm);
 
 }  // namespace symm::drop_in
