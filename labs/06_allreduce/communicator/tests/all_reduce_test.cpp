@@ -101,9 +101,12 @@ TEST_P(AllReduce, ReplaysAsAGraph) {
     });
 }
 
+/// Once by kernels and once by the copy engine: the same lines for every algorithm.
+class BrokenCapture : public AllReduce {};
+
 // An error has broken a capture, on all ranks or on one. The call that finds it broken throws, and
 // those after the capture's end are right.
-TEST_P(AllReduce, IsPossibleAfterABrokenCapture) {
+TEST_P(BrokenCapture, LeavesTheCommunicatorUsable) {
     on_ranks(ranks_, [this](Side& side) {
         constexpr std::size_t kCount = 100;
         const CUdeviceptr in = side.allocate(bytes(kCount));
@@ -203,6 +206,14 @@ std::vector<Case> cases(bool by_copy_engine) {
 
 INSTANTIATE_TEST_SUITE_P(ByKernels, AllReduce, ::testing::ValuesIn(cases(false)), title);
 INSTANTIATE_TEST_SUITE_P(ByCopyEngine, AllReduce, ::testing::ValuesIn(cases(true)), title);
+Case of_two_ranks(Case one) {
+    one.ranks = 2;
+    return one;
+}
+INSTANTIATE_TEST_SUITE_P(Once, BrokenCapture,
+                         ::testing::Values(of_two_ranks(cases(false).front()),
+                                           of_two_ranks(cases(true).front())),
+                         title);
 
 // Every type with every operation, by each collective and algorithm that supports it.
 class Arithmetics : public ::testing::TestWithParam<int> {};
