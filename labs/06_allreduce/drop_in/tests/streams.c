@@ -132,27 +132,28 @@ void mixed(struct rank* self) {
 
 // In a group collective calls come before sends, which may wait for a later group of the peer's.
 void sends(struct rank* self) {
+    const size_t sent = is_stand_in() ? 4096 : kMost / 2;  // NCCL may buffer a small one
     reduce(self, kCount, 1);
-    fill(self->in, self->rank, kMost, 2);
+    fill(self->in, self->rank, sent, 2);
     for (int round = 0; round < 3; ++round) {
         const int sender = round % 2;
-        poison(self->out, kMost);
+        poison(self->out, kCount + sent);
         OK(ncclGroupStart());
         if (self->rank == sender) {
-            OK(ncclSend((const void*)self->in, kMost / 2, ncclFloat, 1 - sender, self->comm,
+            OK(ncclSend((const void*)self->in, sent, ncclFloat, 1 - sender, self->comm,
                         self->stream));
         }
         all_reduce(self, self->in, self->out, kCount, self->stream);
         OK(ncclGroupEnd());
         if (self->rank != sender) {
-            OK(ncclRecv((void*)(self->out + kCount * 4), kMost / 2, ncclFloat, sender, self->comm,
+            OK(ncclRecv((void*)(self->out + kCount * 4), sent, ncclFloat, sender, self->comm,
                         self->stream));
         }
         OK(cuStreamSynchronize(self->stream));
         expect(self, self->out, kCount, 2);
         if (self->rank != sender) {
             const struct rank alone = {.first = sender, .ranks = 1};
-            expect(&alone, self->out + kCount * 4, kMost / 2, 2);
+            expect(&alone, self->out + kCount * 4, sent, 2);
         }
         meet();
     }
