@@ -179,8 +179,8 @@ Result make_operation(const std::vector<Step>& steps) {
     return first;
 }
 
-/// The operations of one device are made in the program's order, which is the same on all ranks,
-/// and in this thread if there is one device only: CU_STREAM_PER_THREAD is the thread's own.
+/// The operations of one rank are made in the program's order, which is the same on all ranks, and
+/// in this thread if it has one rank only: CU_STREAM_PER_THREAD is the thread's own.
 Result run_steps(std::vector<Step> all) {
     std::vector<ncclComm*> order;
     std::map<ncclComm*, std::vector<Step>> of;
@@ -191,18 +191,18 @@ Result run_steps(std::vector<Step> all) {
         of[step.comm].push_back(step);
     }
     std::atomic<Result> result = kSuccess;
-    std::map<int, std::vector<std::vector<Step>>> on_device;
+    std::map<std::pair<int, int>, std::vector<std::vector<Step>>> lanes;  // by device and rank
     for (ncclComm* comm : order) {
         std::vector<Step>& steps = of[comm];
         std::ranges::stable_sort(steps, {}, &Step::kind);
         if (delay != kAtOnce) {
             result = make_later(comm, [steps] { return make_operation(steps); });
         } else {
-            on_device[comm->device].push_back(std::move(steps));
+            lanes[{comm->device, comm->rank}].push_back(std::move(steps));
         }
     }
     std::vector<std::jthread> threads;
-    for (const auto& [device, operations] : on_device) {
+    for (const auto& [place, operations] : lanes) {
         const auto run = [&result, &operations = operations] {
             for (const std::vector<Step>& steps : operations) {
                 if (const Result one = make_operation(steps); one != kSuccess) {
@@ -210,7 +210,7 @@ Result run_steps(std::vector<Step> all) {
                 }
             }
         };
-        on_device.size() == 1 ? run() : static_cast<void>(threads.emplace_back(run));
+        lanes.size() == 1 ? run() : static_cast<void>(threads.emplace_back(run));
     }
     threads.clear();
     return result;
