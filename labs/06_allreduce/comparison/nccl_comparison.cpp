@@ -10,22 +10,6 @@
 namespace symm {
 namespace {
 
-using Memory = std::unique_ptr<void, void (*)(void*)>;
-
-/// Memory of one segment, for a window. NCCL 2.28 registers only the first segment of a window,
-/// and its kernels access memory beyond the end of that segment. Communicator::allocate() makes
-/// several segments above 256 MiB.
-Memory one_segment(std::size_t bytes) {
-    const auto give_back = [](void* memory) {
-        try {
-            mem_free(memory);
-        } catch (const std::exception& error) {
-            log::error("{}", error.what());
-        }
-    };
-    return {mem_alloc(bytes, bytes), give_back};
-}
-
 /// The number of calls that take about 20 ms.
 int calls_per_turn(double microseconds) {
     return static_cast<int>(std::clamp(20e3 / microseconds, 5.0, 200.0));
@@ -40,22 +24,37 @@ std::optional<double> Measured::ratio() const {
     return std::min(*nccl, nccl_symmetric.value_or(*nccl)) / ours;
 }
 
+/// Memory of one segment, for a window. NCCL 2.28 registers only the first segment of a window,
+/// and its kernels access memory beyond the end of that segment. Communicator::allocate() makes
+/// several segments above 256 MiB.
+NcclComparison::Memory NcclComparison::one_segment(std::size_t bytes) {
+    const auto give_back = [](void* memory) {
+        try {
+            mem_free(memory);
+        } catch (const std::exception& error) {
+            log::error("{}", error.what());
+        }
+    };
+    return {mem_alloc(bytes, bytes), give_back};
+}
+
 NcclComparison::NcclComparison(Rank& rank, Communicator& communicator,
                                const ComparisonOptions& options)
     : rank_(rank),
       communicator_(communicator),
       options_(options),
+      in_memory_(one_segment(std::max<std::size_t>(options.most_bytes, 1))),
+      out_memory_(one_segment(std::max<std::size_t>(options.most_bytes, 1))),
+      in_(reinterpret_cast<CUdeviceptr>(in_memory_.get())),
+      out_(reinterpret_cast<CUdeviceptr>(out_memory_.get())),
       verifier_(rank.rank(), rank.size()) {
-    const std::size_t bytes = std::max<std::size_t>(options.most_bytes, 1);
-    const Memory in = one_segment(bytes);
-    const Memory out = one_segment(bytes);
-    our_windows_ = time_together(rank, [&] {  // the windows now keep the memory alive
-        const auto window_of = [&](const Memory& memory) {
-            return communicator.register_memory(reinterpret_cast<CUdeviceptr>(memory.get()), bytes);
-        };
-        in_ = window_of(in);
-        out_ = window_of(out);
-    });
+    if (options.windows != 0) {
+        our_windows_ = time_together(rank, [&] {
+            for (CUdeviceptr* buffer : {&in_, &out_}) {
+                *buffer = communicator.register_memory(*buffer, options.most_bytes);
+            }
+        });
+    }
     find_nccl();
 }
 
@@ -68,10 +67,13 @@ void NcclComparison::find_nccl() {
     nccl_set_up_.first = time_together(rank_, [&] { nccl_ = connect_nccl(rank_, *library_); });
     nccl_set_up_.another =
         time_together(rank_, [&] { nccl_symmetric_ = connect_nccl(rank_, *library_); });
-    bool registered = true;
+    bool registered = options_.windows != 0;
     NcclLibrary::Window in = nullptr;
     NcclLibrary::Window out = nullptr;
     nccl_set_up_.windows = time_together(rank_, [&] {
+        if (!registered) {
+            return;
+        }
         try {
             in = nccl_symmetric_->register_window(in_, options_.most_bytes);
             out = nccl_symmetric_->register_window(out_, options_.most_bytes);

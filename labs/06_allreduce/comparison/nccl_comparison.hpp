@@ -25,6 +25,7 @@ struct ComparisonOptions {
                              ///< is launched this many times.
     int rounds = 5;          ///< Turns per candidate; the result is their median.
     bool nccl = true;        ///< Compare with NCCL if it is available.
+    int windows = 1;         ///< 0: buffers lie in no window, neither ours nor NCCL's.
 };
 
 /// The results of one size. Times are the slowest rank's, of one call, in microseconds.
@@ -87,6 +88,11 @@ private:
     Rank& rank_;
     Communicator& communicator_;
     ComparisonOptions options_;
+    using Memory = std::unique_ptr<void, void (*)(void*)>;
+    static Memory one_segment(std::size_t bytes);
+
+    Memory in_memory_;
+    Memory out_memory_;
     double our_windows_ = 0;
     SetUpTimes nccl_set_up_;
     CUdeviceptr in_ = 0;

@@ -45,6 +45,9 @@ void add_bench_options(CLI::App& app, BenchOptions& options) {
                       "Ranks, each of which has its own thread (default: as many as GPUs; "
                       "emulated 2)")
         ->default_str("");
+    add_number_option(
+        app, "-R,--local_register", comparison.windows, 0, 1,
+        "1: buffers lie in windows, ours and NCCL's; 0: in none, as in most programs");
     add_number_option(app, "--rounds", comparison.rounds, 1, kMost,
                       "Turns of ours and of each of NCCL's paths; the result is the median "
                       "(default 5; emulated 1)")
@@ -94,14 +97,15 @@ std::vector<std::size_t> BenchOptions::sizes() const {
 std::string BenchOptions::text() const {
     const auto& [type, op, collective] = comparison.arithmetic;
     return fmt::format(
-        "{}, {}, {}, {} to {} by x{}, {} calls per turn, {} warm-up calls, {}, checked",
+        "{}, {}, {}, {} to {} by x{}, {} calls per turn, {} warm-up calls, {}{}, checked",
         name_of(collective), name_of(type), name_of(op), format_bytes(min_bytes),
         format_bytes(comparison.most_bytes), step_factor,
         comparison.iterations != 0 ? std::to_string(comparison.iterations) : "5 to 200",
         comparison.warm_ups,
         comparison.graph_launches != 0
             ? fmt::format("{} graph launch(es)", comparison.graph_launches)
-            : "one by one");
+            : "one by one",
+        comparison.windows != 0 ? "" : ", in no windows");
 }
 
 }  // namespace symm
